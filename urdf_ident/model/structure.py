@@ -1,4 +1,4 @@
-"""What the geometry alone decides: the base parameters of a model, from its regressor on random motion."""
+"""Structural identifiability: the base parameters of a model, from its regressor on random motion."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .row_groups import RowGroup
 
 
 class LinearModel(Protocol):
-    """What a reduction asks of a model that is linear in its parameters: rigid or elastic."""
+    """Interface of a model that is linear in its parameters, rigid or elastic."""
 
     @property
     def robot(self) -> Robot:
@@ -39,17 +39,17 @@ class LinearModel(Protocol):
 
     @property
     def groups(self) -> tuple[RowGroup, ...]:
-        """Rows with one noise level each."""
+        """Row groups, each with one noise level."""
 
     def row_blocks(self, segment: Segment, chunk: int) -> Iterator[tuple[slice, list[Array]]]:
-        """Regressor rows of every group, piece by piece."""
+        """Yields the regressor rows of every group in chunks."""
 
 
 def random_motion(robot: Robot, samples: int, seed: int = 0) -> Segment:
-    """Random states over the robot's full range, for structural questions.
+    """Returns random states over the robot's full range, for structural analysis.
 
     Args:
-        samples: How many states.
+        samples: Number of states.
         seed: Seed of the generator.
 
     Returns:
@@ -63,7 +63,7 @@ def random_motion(robot: Robot, samples: int, seed: int = 0) -> Segment:
     v, a = (scale * generator.standard_normal((samples, robot.n)) for scale in (2.0, 5.0))
     reference = 10.0 * generator.standard_normal((samples, robot.n))
     deflection, vm, am = (scale * generator.standard_normal((samples, robot.n)) for scale in (0.05, 2.0, 5.0))
-    # Friction that only acts at low speed must be seen too.
+    # Some samples are slow, to excite friction that acts only at low speed.
     slow = [np.where(generator.random(v.shape) < 0.3, 10.0 ** generator.uniform(-4.0, 0.0, v.shape), 1.0) for _ in range(2)]
     v, vm = v * slow[0], vm * slow[1]
     return Segment("random", 0.0, 100.0, q, v, a, None, q + deflection, vm, am, reference_torque=reference)
@@ -84,7 +84,7 @@ def reduce_to_base(
         order: All parameters by name or index, those preferred as independent first; theta's order if None.
         tolerance: See :data:`RANK_TOLERANCE`.
         seed: Seed of the random motion.
-        method: "qr"; "rref" and "svd" find the same from other arithmetic (:mod:`.reductions`).
+        method: "qr"; "rref" and "svd" are alternatives with the same result (:mod:`.reductions`).
 
     Returns:
         The reduction.
@@ -98,7 +98,7 @@ def reduce_to_base(
 
 
 def structural_factor(model: LinearModel, seed: int = 0) -> Array:
-    """Triangular factor of the regressor on random motion.
+    """Returns the triangular factor of the regressor on random motion.
 
     Args:
         model: The dynamic model.
@@ -117,10 +117,10 @@ def structural_factor(model: LinearModel, seed: int = 0) -> Array:
 
 
 def _column_scale(R: Array, units: Sequence[str]) -> Array:
-    """What counts as size one: a column's own length, but no less than a tenth of the longest of its unit.
+    """Returns the scale of each column: its own norm, but at least a tenth of the largest norm of its unit.
 
-    A first axis that a URDF's rounding puts 1e-5 rad off gravity makes columns of that size: scaled up to one they would be
-    parameters.
+    A first axis that is 1e-5 rad off gravity because of rounding in the URDF gives columns of that size: scaled to unit
+    norm they would count as parameters.
     """
     norms, unit = np.linalg.norm(R, axis=0), np.array(units)
     longest = np.array([norms[unit == own].max() for own in unit])

@@ -1,7 +1,7 @@
-"""What a URDF says, checked before any engine sees it.
+"""Content of a URDF, checked before it is passed to an engine.
 
-Engines forgive what they should not: Pinocchio takes negative masses, urdfdom drops an inertial that holds a
-NaN and the link silently weighs nothing. So the XML is read here first, number by number.
+Engines accept invalid files: Pinocchio accepts negative masses, and urdfdom drops an inertial that contains a NaN, so that
+the link silently becomes massless. The XML is therefore first read and checked here, number by number.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _INERTIA_ATTRIBUTES = ("ixx", "ixy", "iyy", "ixz", "iyz", "izz")
 
 @dataclass(frozen=True)
 class Link:
-    """A link: its ten parameters in the *link's* frame, or None where the URDF has no ``<inertial>``."""
+    """A link: its ten parameters in the *link's* frame, or None if the URDF has no ``<inertial>``."""
 
     name: str
     theta: Array | None
@@ -34,7 +34,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Joint:
-    """A joint as written: ``limits`` holds lower, upper, velocity, effort (absent ones are missing)."""
+    """A joint as written; ``limits`` may contain lower, upper, velocity and effort."""
 
     name: str
     type: str
@@ -56,7 +56,7 @@ class Description:
 
 
 def rotation_from_rpy(rpy: Any) -> Array:
-    """Rotation matrix of URDF's fixed-axis roll, pitch, yaw.
+    """Returns the rotation matrix of URDF's fixed-axis roll, pitch, yaw.
 
     Args:
         rpy: Shape (3,) [rad].
@@ -75,12 +75,12 @@ def rotation_from_rpy(rpy: Any) -> Array:
 
 
 def parse_urdf(text: str, where: str = "URDF", *, allow_negative_mass: bool = False) -> Description:
-    """Reads and checks a URDF's links and joints.
+    """Reads and checks the links and joints of a URDF.
 
     Args:
         text: The XML.
         where: File name for messages.
-        allow_negative_mass: True to read what is about to be repaired.
+        allow_negative_mass: True to read a file that is about to be repaired.
 
     Returns:
         Links and joints in document order.
@@ -106,7 +106,7 @@ def parse_urdf(text: str, where: str = "URDF", *, allow_negative_mass: bool = Fa
 
 
 def _check_tree(links: dict[str, Link], joints: dict[str, Joint], where: str) -> None:
-    """Links and joints must form one tree; urdfdom does not notice a loop, and Pinocchio crashes on it."""
+    """Checks that links and joints form one tree; urdfdom does not detect a loop, and Pinocchio crashes on it."""
     above: dict[str, str] = {}
     for joint in joints.values():
         for end in (joint.parent, joint.child):
@@ -142,8 +142,8 @@ def _check_tree(links: dict[str, Link], joints: dict[str, Joint], where: str) ->
 
 
 def _read_xml(text: str, where: str) -> ElementTree.Element:
-    """Reads XML with tags as they are written: like the engines' readers, this one knows no namespaces, so that
-    ``<robot xmlns="…">`` still holds links, and ``<sensor:link>`` is none."""
+    """Parses XML without namespaces, as the engines' readers do: ``<robot xmlns="…">`` still contains links, and
+    ``<sensor:link>`` is not a link."""
     builder = ElementTree.TreeBuilder()
     parser = expat.ParserCreate("utf-8")
     parser.buffer_text = True
@@ -256,7 +256,7 @@ def _joint(element: ElementTree.Element, where: str) -> Joint:
 
 
 def _check_axis(axis: ElementTree.Element | None, here: str) -> None:
-    """An axis of length zero is a joint that moves nothing; readers take ``<axis/>`` for one."""
+    """Raises an error for an axis of length zero, with which a joint moves nothing; readers accept ``<axis/>`` as one."""
     if axis is None:
         return  # (1, 0, 0)
     if axis.get("xyz") is None or not np.linalg.norm(_vector(axis, "xyz", here)) > 1e-6:

@@ -1,8 +1,8 @@
-"""Circles and lines of a frame, turned into joint motion by inverse kinematics (Wu 2012's validation, docs/theory.md §10).
+"""Joint motions for circles and lines of a frame, by inverse kinematics (validation of Wu 2012, docs/theory.md §10).
 
-The path is followed with a smooth start and stop. Positions come from damped least squares at every node, each started
-from the last one; velocity and acceleration are those of the fifth-order spline through them, so q, v and a belong
-together exactly.
+The path has a smooth start and stop. Joint positions come from damped least squares at every node, started from the
+previous one; velocity and acceleration are those of the fifth-degree spline through them, so q, v and a are exactly
+consistent.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class CartesianTrajectory(Trajectory):
 
     Attributes:
         joints: Joint names.
-        frame: Name of the frame that follows it.
+        frame: Name of the frame that follows the path.
         path: Time [s] → position of the frame in the base, shape (3,) [m].
         pieces: The joint motion.
         path_error: Largest distance from the path halfway between nodes [m].
@@ -53,7 +53,7 @@ class CartesianTrajectory(Trajectory):
         return self.pieces.evaluate(t)
 
     def bounds(self, order: int) -> Array:
-        """From the pieces' Bernstein coefficients; see :meth:`Trajectory.bounds`."""
+        """Bound from the Bernstein coefficients of the pieces; see :meth:`Trajectory.bounds`."""
         return self.pieces.bounds(order)
 
 
@@ -70,7 +70,7 @@ def circle(
     orientation: str = "keep",
     rate: float = 200.0,
 ) -> CartesianTrajectory:
-    """A circle of a frame that starts, and after whole turns ends, where the frame is.
+    """Returns a circular motion of a frame, starting at its current position (and ending there after whole turns).
 
     Args:
         frame: Name of the frame (a link) that moves on the circle.
@@ -78,16 +78,16 @@ def circle(
         radius: [m].
         speed: Cruising speed along the path [m/s].
         normal: Of the circle's plane in the base frame, shape (3,).
-        turns: How many turns.
+        turns: Number of turns.
         ramp: Time to speed up and to slow down [s].
-        orientation: ``"keep"`` holds the frame's orientation, ``"free"`` does not care (arms with fewer than six joints).
+        orientation: ``"keep"`` holds the frame's orientation, ``"free"`` leaves it free (arms with fewer than six joints).
         rate: Nodes per second [Hz].
 
     Returns:
         The joint trajectory.
 
     Raises:
-        LimitError: The circle cannot be reached; names the time, the place and how far off the arm stays.
+        LimitError: The circle cannot be reached; the message gives the time, the position and the remaining error.
     """
     axis = _vector("normal", normal)
     axis /= np.linalg.norm(axis)
@@ -115,7 +115,7 @@ def line(
     orientation: str = "keep",
     rate: float = 200.0,
 ) -> CartesianTrajectory:
-    """A straight line of a frame.
+    """Returns a straight-line motion of a frame.
 
     Args:
         frame: Name of the frame (a link) that moves along the line.
@@ -130,7 +130,7 @@ def line(
         The joint trajectory.
 
     Raises:
-        LimitError: The line cannot be reached; names the time, the place and how far off the arm stays.
+        LimitError: The line cannot be reached; the message gives the time, the position and the remaining error.
     """
     way = _vector("displacement", displacement)
     length = float(np.linalg.norm(way))
@@ -141,7 +141,7 @@ def line(
 def inverse_kinematics(
     robot: Robot, frame: str, position: ArrayLike, start: ArrayLike, *, rotation: ArrayLike | None = None
 ) -> Array:
-    """Joint positions that bring a frame to a place, by damped least squares.
+    """Finds joint positions at which a frame has a given pose, by damped least squares.
 
     Args:
         frame: Name of the frame (a link).
@@ -164,7 +164,7 @@ def inverse_kinematics(
 
 
 def translations(robot: Robot, frame: str, q: ArrayLike) -> Array:
-    """How a frame moves with the joints.
+    """Returns the translational Jacobian of a frame.
 
     Args:
         frame: Name of the frame (a link).
@@ -180,7 +180,7 @@ def translations(robot: Robot, frame: str, q: ArrayLike) -> Array:
 
 
 class _Solver:
-    """Damped least squares on one frame's position, and orientation if one is wanted."""
+    """Damped least squares on the position of a frame, and optionally its orientation."""
 
     def __init__(self, robot: Robot, frame: str, rotation: Array | None) -> None:
         names = [item.name for item in robot.model.frames]
@@ -194,12 +194,12 @@ class _Solver:
         return self.data.oMf[self.frame]
 
     def jacobian(self, q: Array) -> Array:
-        """Of what is to be reached, along the base's axes, shape (3 or 6, n)."""
+        """Jacobian of the task in base axes, shape (3 or 6, n)."""
         reference = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
         full = pin.computeFrameJacobian(
             self.robot.model, self.data, self.robot.configuration(q[None])[0], self.frame, reference
         )
-        return np.asarray(full).reshape(6, -1)[: 3 if self.rotation is None else 6]  # of one joint it comes as a vector
+        return np.asarray(full).reshape(6, -1)[: 3 if self.rotation is None else 6]  # Pinocchio returns a vector for one joint
 
     def _error(self, q: Array, goal: Array) -> Array:
         pose = self.pose(q)
@@ -208,7 +208,7 @@ class _Solver:
         return np.concatenate([goal - pose.translation, pin.log3(self.rotation @ pose.rotation.T)])
 
     def solve(self, q: Array, goal: Array) -> tuple[Array, float]:
-        """Levenberg-Marquardt: the damping shrinks with success, grows with failure."""
+        """Levenberg-Marquardt: the damping decreases after success and increases after failure."""
         q, damping = q.copy(), 1e-6
         error = self._error(q, goal)
         for _ in range(_ITERATIONS):
@@ -236,14 +236,14 @@ def _follow(
     orientation: str,
     rate: float,
 ) -> CartesianTrajectory:
-    """Inverse kinematics along a path with a smooth time law, and the spline through its nodes."""
+    """Solves inverse kinematics along a path with a smooth time law and fits a spline through the nodes."""
     if orientation not in ("keep", "free"):
         raise LimitError("unknown orientation", got=repr(orientation), expected="'keep' or 'free'")
     first = check_joint_array("start", start, robot.joints)
     origin = _Solver(robot, frame, None).pose(first)
     place, rotation = origin.translation.copy(), origin.rotation.copy()
     solver = _Solver(robot, frame, rotation if orientation == "keep" else None)
-    ramp = min(ramp, length / speed)  # a short way is all ramp: the peak speed is still the one asked for
+    ramp = min(ramp, length / speed)  # a short path has no cruise phase but still reaches the given speed
     duration = length / speed + ramp
 
     def path(t: float) -> Array:
@@ -267,7 +267,7 @@ def _follow(
 
 
 def _smooth_way(t: float, duration: float, ramp: float, speed: float) -> float:
-    """Way along the path: the speed rises and falls as a quintic step, so acceleration and jerk start at zero."""
+    """Path length at time t: the speed rises and falls as a quintic step, so acceleration and jerk start at zero."""
 
     def rise(x: float) -> float:
         """Integral of 10x³ − 15x⁴ + 6x⁵ from 0."""

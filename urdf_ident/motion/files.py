@@ -1,4 +1,4 @@
-"""Trajectories in files: the default CSV (docs/logs.md) and ROS 2 ``JointTrajectory`` YAML."""
+"""Trajectory files: the default CSV (docs/logs.md) and ROS 2 ``JointTrajectory`` YAML."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ..sizes import LONGEST_MOTION
 from .base import PiecewisePolynomial, Trajectory, quintic_pieces
 
 _PREFIXES = ("q", "v", "a")
-#: Rows that a spline of fifth order needs.
+#: Number of rows that a spline of degree 5 needs.
 LEAST_ROWS = 6
-#: Largest deviation of summed rates, relative to the signal's own: what coarse sampling leaves is far less.
+#: Largest deviation of integrated rates, relative to that of the signal; coarse sampling causes far less.
 MOST_APART = 0.5
-#: Share of the largest motion of all joints that counts as rest, where noise is all there is.
+#: Share of the largest motion of all joints that counts as rest (noise only).
 AT_REST = 0.02
-#: Share of accelerations that may be jumps from row to row, and rows from which on this is asked; ten rows for a period of a
-#: sine have a fifth, noise more than the whole.
+#: Largest ratio of row-to-row jumps to accelerations of a planned motion, and least number of rows for this test; a sine
+#: with ten rows per period has 0.2, noise more than 1.
 ROUGH, _MANY = 0.6, 100
 _EFFORTS = ("tau", "effort", "torque", "current")
 
@@ -43,12 +43,12 @@ def write_trajectory(trajectory: Trajectory, path: str | Path, rate: float = 100
 
 
 def read_trajectory(path: str | Path, robot: Robot) -> PiecewisePolynomial:
-    """Reads a trajectory in the default CSV; a recorded motion works too (other columns are ignored), noise and all.
+    """Reads a trajectory in the default CSV, or a recorded motion with its noise (other columns are ignored).
 
     Args:
-        path: The file. Needs ``t`` and ``q_<joint>`` of every joint; where ``v_`` or ``a_`` columns are missing, they come
-            from a fifth-order spline through the positions.
-        robot: Whose joints these are.
+        path: The file. Needs ``t`` and ``q_<joint>`` of every joint; missing ``v_`` or ``a_`` columns are computed from a
+            spline of degree 5 through the positions.
+        robot: The robot.
 
     Returns:
         A trajectory through all rows, with two continuous derivatives.
@@ -91,7 +91,7 @@ def read_trajectory(path: str | Path, robot: Robot) -> PiecewisePolynomial:
         if all(f"{prefix}_{joint}" in header for joint in robot.joints)
     }
     given = set(columns)
-    with np.errstate(all="ignore"):  # what overflows is refused here
+    with np.errstate(all="ignore"):  # overflow is checked below
         if len(columns) < 3:
             columns = {**_derivatives(time, columns["q"]), **columns}
         trajectory = sampled(robot.joints, time - time[0], columns["q"], columns["v"], columns["a"])
@@ -104,14 +104,14 @@ def read_trajectory(path: str | Path, robot: Robot) -> PiecewisePolynomial:
 
 
 def why_recorded(path: str | Path, trajectory: PiecewisePolynomial) -> str:
-    """Whether a motion was recorded, and not planned.
+    """Explains why a motion was recorded rather than planned.
 
     Args:
         path: Its file.
         trajectory: What :func:`read_trajectory` made of it.
 
     Returns:
-        What tells it, in words: efforts in the file, or accelerations that jump from row to row; "" for a planned motion.
+        The evidence in words: efforts in the file, or accelerations that jump from row to row; "" for a planned motion.
 
     Raises:
         MissingFileError: The file cannot be read.
@@ -131,7 +131,7 @@ def why_recorded(path: str | Path, trajectory: PiecewisePolynomial) -> str:
 
 
 def sampled(joints: tuple[str, ...], time: Array, q: Array, v: Array, a: Array) -> PiecewisePolynomial:
-    """A trajectory through samples of position, velocity and acceleration.
+    """Builds a trajectory through samples of position, velocity and acceleration.
 
     Args:
         joints: Joint names.
@@ -147,7 +147,7 @@ def sampled(joints: tuple[str, ...], time: Array, q: Array, v: Array, a: Array) 
 
 
 def ros2_yaml(trajectory: Trajectory, rate: float = 100.0) -> str:
-    """A ``trajectory_msgs/msg/JointTrajectory`` as ``ros2 topic pub`` and most tools read it.
+    """Formats a ``trajectory_msgs/msg/JointTrajectory`` for ``ros2 topic pub`` and most tools.
 
     Args:
         rate: Points per second [Hz].
@@ -191,7 +191,7 @@ def write_ros2(trajectory: Trajectory, path: str | Path, rate: float = 100.0) ->
 def _check_derivative(
     joints: tuple[str, ...], time: Array, x: Array, rate: Array, name: str, rate_name: str, where: str
 ) -> None:
-    """Refuses rates whose sum over time is not what they are the rates of; all zero they say that every point is a stop."""
+    """Raises an error if the integral of the rates does not match the signal; all-zero rates (stop points) pass."""
     total = np.vstack([np.zeros(x.shape[1]), np.cumsum(np.diff(time)[:, None] * (rate[1:] + rate[:-1]) / 2, axis=0)])
     size = np.maximum(x.std(axis=0), total.std(axis=0))
     wrong = (total - x).std(axis=0) > np.maximum(MOST_APART * size, AT_REST * size.max(initial=0.0))

@@ -1,4 +1,4 @@
-"""Point to point with trapezoidal acceleration, as robot controllers move (Gautier 2013), and sweeps at constant speed."""
+"""Point-to-point motion with trapezoidal acceleration (Gautier 2013), and sweeps at constant speed."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class TrapezoidalTrajectory(Trajectory):
-    """Straight joint-space moves through via points; all joints start and stop together, and rest at every point.
+    """Straight joint-space moves through via points; all joints start and stop together and rest at every point.
 
-    Each move is as fast as its slowest joint allows: acceleration rises, holds and falls linearly (constant jerk), the
-    velocity may cruise.
+    Each move is as fast as its slowest joint allows: the acceleration rises linearly (constant jerk), holds and falls;
+    a phase of constant velocity may follow.
 
     Attributes:
         joints: Joint names.
@@ -83,18 +83,18 @@ class TrapezoidalTrajectory(Trajectory):
         return self.pieces.evaluate(t)
 
     def bounds(self, order: int) -> Array:
-        """From the pieces' Bernstein coefficients; see :meth:`Trajectory.bounds`."""
+        """Bound from the Bernstein coefficients of the pieces; see :meth:`Trajectory.bounds`."""
         return self.pieces.bounds(order)
 
 
 def _unit_profile(v: float, a: float, j: float) -> list[tuple[float, Array]]:
-    """Fastest rest-to-rest move over a distance of 1 with limits v, a, j: seven phases of constant jerk."""
+    """Returns the fastest rest-to-rest move over distance 1 with limits v, a, j: seven phases of constant jerk."""
 
     def rise(speed: float) -> tuple[float, float]:
-        """Time of constant jerk and total time to reach a speed."""
+        """Returns the duration of constant jerk and the total time to reach a speed."""
         return (a / j, speed / a + a / j) if speed >= a * a / j else (np.sqrt(speed / j), 2 * np.sqrt(speed / j))
 
-    if v * rise(v)[1] > 1.0:  # no room to cruise: the peak speed at which rise and fall use up the distance
+    if v * rise(v)[1] > 1.0:  # no cruise phase: peak speed at which rise and fall cover the distance
         r = a / j
         v = 0.5 * a * (np.sqrt(r * r + 4.0 / a) - r)
         if v < a * a / j:
@@ -120,13 +120,13 @@ def _unit_profile(v: float, a: float, j: float) -> list[tuple[float, Array]]:
 
 
 def random_via_points(limits: Limits, count: int, seed: int = 0, *, fill: float = 0.9) -> Array:
-    """Via points drawn evenly from the position limits.
+    """Draws via points uniformly within the position limits.
 
     Args:
         limits: The joints' limits; positions must be known.
         count: Number of points.
-        seed: Of the random numbers.
-        fill: Part of the range around its middle that is used, 0 to 1.
+        seed: Of the random number generator.
+        fill: Fraction of the range, around its middle, that is used, 0 to 1.
 
     Returns:
         Shape (count, n) [rad or m].
@@ -149,7 +149,7 @@ def constant_speed_sweep(
     acceleration: float,
     dwell: float = 0.2,
 ) -> TrapezoidalTrajectory:
-    """One joint goes to and fro at a list of constant speeds, for friction curves; the others keep still.
+    """Moves one joint back and forth at a list of constant speeds, for friction curves; the others stay still.
 
     Args:
         joints: All joint names.

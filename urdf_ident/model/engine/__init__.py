@@ -1,1 +1,1 @@
-"""Engines: what turns motion into columns. Pinocchio is the reference; faster ones are tested against it."""
+"""Engines that compute regressor columns from motion. Pinocchio is the reference; faster ones are tested against it."""

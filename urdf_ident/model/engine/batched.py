@@ -1,13 +1,13 @@
-"""The inertial regressor of many samples at a time: Pinocchio's columns, chunk by chunk.
+"""Inertial regressor of many samples at a time, with the same columns as Pinocchio's.
 
-Angular velocity, angular acceleration and the acceleration of the origin go from the base to the tips, in the directions of
-each body (Luh, Walker, Paul 1980). The torque that a joint needs for one unit of a parameter of a body it carries is the
-power that force and moment of that unit have in the motion of that joint alone (Atkeson, An, Hollerbach 1986), so that a
-column costs a few products. Only the columns that are asked for are made, in the rows of the joints that carry the
-body. It is written down once a robot as a :class:`.Program`, with all that the robot's geometry makes zero left out.
+Angular velocity, angular acceleration and acceleration of the origin are propagated from the base to the tips, in body
+axes (Luh, Walker, Paul 1980). The joint torque per unit of a parameter of a carried body is the power of the resulting
+force and moment at unit rate of that joint alone (Atkeson, An, Hollerbach 1986), so that a column costs a few products.
+Only the requested columns are computed, in the rows of the joints that carry the body. The recursion is recorded once per
+robot as a :class:`.Program`, without the terms that vanish for the robot's geometry.
 
-Joints that turn or slide about one fixed axis are known here. For all others :func:`tree_of` returns None, and Pinocchio,
-which stays the reference, makes the columns.
+Revolute and prismatic joints with one fixed axis are supported. For all others :func:`tree_of` returns None, and
+Pinocchio, the reference, computes the columns.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ...linalg import Array
 from ..robot import Robot
 from .program import Argument, Program, Row, Tape, Value
 
-#: A matrix of rows and known numbers.
+#: A matrix of rows and constants.
 Matrix = list[list[Value]]
 #: Products of inertia in the order of Pinocchio's parameters: Ixx, Ixy, Iyy, Ixz, Iyz, Izz.
 _PAIRS = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
@@ -30,11 +30,11 @@ _PAIRS = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """Constants of a kinematic tree whose joints turn or slide about one axis each.
+    """Constants of a kinematic tree of revolute and prismatic joints.
 
     Attributes:
-        parent: Index of the joint before each joint, −1 for the base; parents come first.
-        prismatic: Which joints slide.
+        parent: Index of each joint's parent, −1 for the base; parents come first.
+        prismatic: Whether each joint is prismatic.
         rotation, translation: Placement of each joint in its parent, shapes (n, 3, 3) and (n, 3) [m].
         axis: Unit vector of each joint in its own frame, shape (n, 3).
         gravity: Shape (3,) [m/s²].
@@ -59,10 +59,10 @@ _ANY_AXIS = (
 
 
 def tree_of(robot: Robot) -> Tree | None:
-    """The constants of a robot's tree.
+    """Returns the constants of a robot's tree.
 
     Returns:
-        The tree, or None where a joint is of a kind that is not known here.
+        The tree, or None if a joint type is not supported.
     """
     model, prismatic, axes = robot.model, [], []
     for j in range(1, model.njoints):
@@ -89,10 +89,10 @@ def tree_of(robot: Robot) -> Tree | None:
 
 @dataclass(frozen=True, eq=False)
 class _Body:
-    """What is known of one body, in its own directions: rates, acceleration of its origin less gravity, its joints' axes.
+    """Kinematics of one body in its own axes: angular rates, acceleration of its origin minus gravity, joint axes.
 
     ``gain`` is the matrix G with acceleration ``a + G r`` at the point r; per joint that moves the body, ``axis`` is its
-    direction and ``arm`` the velocity that one unit of its rate gives the origin.
+    direction and ``arm`` the velocity of the origin per unit of its rate.
     """
 
     turn: list[Value]
@@ -104,12 +104,12 @@ class _Body:
 
 
 def regressor_program(tree: Tree, groups: Sequence[tuple[Array, Sequence[int]]]) -> Program:
-    """Writes the columns of some rows down.
+    """Builds the program that computes columns of some rows.
 
     Args:
         tree: The robot's constants.
-        groups: Per row group, how the joint rows combine to its row, shape (n,), and which inertial parameters are made:
-            indices, ten a body as in ``inertial_parameters``.
+        groups: Per row group, the weights of the joint rows, shape (n,), and the indices of the inertial parameters, ten
+            per body as in ``inertial_parameters``.
 
     Returns:
         A program whose inputs are :func:`program_inputs` and whose outputs are the groups' columns, one group after the
@@ -134,7 +134,7 @@ def regressor_program(tree: Tree, groups: Sequence[tuple[Array, Sequence[int]]])
 
 
 def torque_program(tree: Tree) -> Program:
-    """Writes the joints' torques down, with the inertial parameters left open.
+    """Builds the program that computes joint torques, with the inertial parameters as arguments.
 
     Args:
         tree: The robot's constants.
@@ -162,7 +162,7 @@ def torque_program(tree: Tree) -> Program:
 
 
 def _wrench(tape: Tape, body: _Body, first: int) -> tuple[list[Value], list[Value]]:
-    """Force and moment about its origin that move a body, from its ten parameters."""
+    """Returns force and moment about the origin of a body, from its ten parameters."""
     centre = [Argument(first + 1 + k) for k in range(3)]
     products = {pair: Argument(first + 4 + k) for k, pair in enumerate(_PAIRS)}
 
@@ -188,7 +188,7 @@ def _wrench(tape: Tape, body: _Body, first: int) -> tuple[list[Value], list[Valu
 
 
 def program_inputs(q: Array, v: Array, a: Array) -> Array:
-    """The rows that a program is given.
+    """Returns the input rows of a program.
 
     Args:
         q, v, a: Joint motion, shape (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²].
@@ -200,7 +200,7 @@ def program_inputs(q: Array, v: Array, a: Array) -> Array:
 
 
 def _offset(tape: Tape, tree: Tree, i: int, q: Row) -> list[Value]:
-    """From the origin of the body before body i to its own, in the directions of the body before."""
+    """Vector from the origin of the parent of body i to its own, in parent axes."""
     offset: list[Value] = [float(x) for x in tree.translation[i]]
     if tree.prismatic[i]:
         offset = tape.plus(offset, [tape.multiply(float(k), q) for k in tree.rotation[i] @ tree.axis[i]])
@@ -208,7 +208,7 @@ def _offset(tape: Tape, tree: Tree, i: int, q: Row) -> list[Value]:
 
 
 def _seen(tape: Tape, tree: Tree, i: int, cosine: Row, sine: Row, x: Sequence[Value]) -> list[Value]:
-    """A vector of the body before in the directions of body i."""
+    """Transforms a vector from parent axes to the axes of body i."""
     if tree.prismatic[i]:
         return tape.transform(tree.rotation[i].T, x)
     frame = _frame(tree.axis[i])
@@ -232,7 +232,7 @@ def _seen_before(tape: Tape, tree: Tree, i: int, cosine: Row, sine: Row, x: Sequ
 def _moved(
     tape: Tape, tree: Tree, bodies: Sequence[_Body], i: int, inputs: tuple[Row, Row, Row, Row, Row], *, arms: bool = True
 ) -> _Body:
-    """Body i from the body before it."""
+    """Computes body i from its parent."""
     cosine, sine, q, v, a = inputs
     slides, axis = tree.prismatic[i], tree.axis[i]
     along = [float(k) for k in axis]
@@ -264,7 +264,7 @@ def _moved(
 
 
 def _frame(axis: Array) -> Array:
-    """A rotation that takes z to an axis; for x, y and z one of zeros and ones."""
+    """Returns a rotation that maps z to an axis; for x, y and z its entries are zeros and ones."""
     main = int(np.argmax(np.abs(axis)))
     other = np.eye(3)[(main + 1) % 3]
     first = other - axis * (axis @ other)
@@ -273,7 +273,7 @@ def _frame(axis: Array) -> Array:
 
 
 def _gain(tape: Tape, w: Sequence[Value], rate: Sequence[Value]) -> Matrix:
-    """The matrix of ``x → rate × x + w × (w × x)``."""
+    """Returns the matrix of ``x → rate × x + w × (w × x)``."""
     square = [tape.multiply(x, x) for x in w]
     matrix: Matrix = [[0.0] * 3 for _ in range(3)]
     for k in range(3):
@@ -286,7 +286,7 @@ def _gain(tape: Tape, w: Sequence[Value], rate: Sequence[Value]) -> Matrix:
 
 
 def _column(tape: Tape, body: _Body, joint: int, slides: bool, k: int) -> Value:
-    """What a joint feels of one unit of parameter k of a body."""
+    """Returns the torque on a joint per unit of parameter k of a body."""
     axis, arm = body.axis[joint], body.arm[joint]
     if k == 0:
         return tape.dot(arm, body.acceleration)

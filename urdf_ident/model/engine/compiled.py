@@ -1,7 +1,7 @@
-"""Programs in numba: an interpreter of a few loops, so that one short compilation serves every robot.
+"""Interpreter of programs in numba; one short compilation serves every robot.
 
-numba is worth its start only where there is much to do: importing it and loading what it has kept takes most of a second,
-compiling anew another one, and a sample of a six-axis arm costs about 1 µs less than in NumPy. Both give the same bits.
+numba pays off only for large jobs: importing it and loading cached code takes most of a second, compiling another one, and
+a sample of a six-axis arm costs about 1 µs less than in NumPy. Both give bitwise equal results.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from ...errors import ModelError
 from ...linalg import Array
 from .program import Program
 
-#: Operations on single numbers from which on numba pays, where its code is kept from an earlier run, and where it is not:
+#: Scalar operations above which numba pays off, with cached code from an earlier run and without:
 #: 1e6 and 2e6 samples of a six-axis arm.
 WORTH_LOADING, WORTH_COMPILING = 6e8, 1.2e9
-#: Environment variable that names the engine: auto, numba, numpy or pinocchio.
+#: Environment variable that selects the engine: auto, numba, numpy or pinocchio.
 VARIABLE = "URDF_IDENT_ENGINE"
 
 
 def wanted_engine() -> str:
-    """The engine that the environment asks for.
+    """Returns the engine selected by the environment.
 
     Returns:
         "auto", "numba", "numpy" or "pinocchio".
 
     Raises:
-        ModelError: Another word.
+        ModelError: Unknown name.
     """
     name = os.environ.get(VARIABLE, "auto")
     if name not in ("auto", "numba", "numpy", "pinocchio"):
@@ -38,13 +38,13 @@ def wanted_engine() -> str:
 
 
 def runner(operations: float) -> tuple[Callable[[Program, Array], None], str]:
-    """Who runs programs.
+    """Chooses the function that runs programs.
 
     Args:
-        operations: On single numbers, that are to be done.
+        operations: Number of scalar operations to run.
 
     Returns:
-        Called with a program and its workspace; and what it is, with the reason where numba would have been used.
+        A function of a program and its workspace; and its name, with the reason if numba should have been used but was not.
     """
     wanted = wanted_engine()
     if wanted == "numpy" or (wanted == "auto" and operations < WORTH_LOADING and _compiled.cache_info().currsize == 0):
@@ -60,19 +60,19 @@ def runner(operations: float) -> tuple[Callable[[Program, Array], None], str]:
 
 @lru_cache(maxsize=1)
 def _compiled() -> tuple[Any, str]:
-    """The compiled interpreter, or None; and what is amiss, in words."""
+    """Returns the compiled interpreter or None, and a description of any problem."""
     try:
         from numba import njit
     except ImportError as error:
         return None, f"numba cannot be used: {error}"
     try:
         return njit(cache=True)(interpret), ""
-    except RuntimeError:  # no folder to keep the code in
+    except RuntimeError:  # no writable cache folder
         return njit(interpret), "its code cannot be kept for the next run: NUMBA_CACHE_DIR names a folder to write to"
 
 
 def _kept(compiled: Any) -> bool:
-    """Whether an earlier run has left its code."""
+    """Whether an earlier run has cached its code."""
     from pathlib import Path
 
     folder = compiled.stats.cache_path

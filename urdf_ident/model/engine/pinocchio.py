@@ -12,14 +12,14 @@ from ...linalg import Array, shaped
 from ..inertia import to_com
 from ..robot import Robot
 
-#: Samples whose regressor is held at a time; small enough to stay in the cache.
+#: Samples per chunk of the regressor; small enough to stay in the cache.
 CHUNK = 512
 
 
 def regressor(robot: Robot, q: Array, v: Array, a: Array) -> Array:
-    """Regressor of the inertial parameters (docs/theory.md §1): ``tau = Y theta``, gravity included.
+    """Returns the regressor of the inertial parameters (docs/theory.md §1): ``tau = Y theta``, including gravity.
 
-    It holds neither rotor inertia nor friction.
+    Rotor inertia and friction are not included.
 
     Args:
         q, v, a: Joint motion, shape (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²].
@@ -42,11 +42,11 @@ def regressor(robot: Robot, q: Array, v: Array, a: Array) -> Array:
 
 
 def regressor_chunks(robot: Robot, q: Array, v: Array, a: Array, chunk: int = CHUNK) -> Iterator[tuple[slice, Array]]:
-    """The regressor piece by piece, so that memory does not grow with the log.
+    """Yields the regressor in chunks, so that memory does not grow with the log.
 
     Args:
         q, v, a: Joint motion, shape (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²].
-        chunk: Samples a piece.
+        chunk: Samples per chunk.
 
     Yields:
         The slice of samples and its regressor, shape (≤ chunk, n, 10 n).
@@ -57,7 +57,7 @@ def regressor_chunks(robot: Robot, q: Array, v: Array, a: Array, chunk: int = CH
 
 
 def with_inertias(robot: Robot, theta: Array, rotor_inertia: Array | None = None) -> pin.Model:
-    """A Pinocchio model with other inertial parameters, for dynamics algorithms.
+    """Returns a Pinocchio model with other inertial parameters, for dynamics algorithms.
 
     Args:
         theta: Inertial parameters, shape (10 n,).

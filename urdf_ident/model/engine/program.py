@@ -1,10 +1,10 @@
-"""Straight-line programs over vectors: arithmetic written once, folded, and run on many samples at a time.
+"""Straight-line programs over vectors: arithmetic recorded once, folded, and run on many samples at a time.
 
-A :class:`Tape` records sums and products. What is zero, one or known is folded away, what was computed before is found
-again, and what no output needs is never run, so that a recursion over a robot costs what *this* robot asks for: an axis
-along z, a base at rest, a right angle between two joints. A :class:`Program` is the list of what is left, with the rows
-of its workspace given out anew as they become free. It runs in NumPy, a call an operation; :mod:`.compiled` runs it in
-numba. Both do the same operations in the same order and agree to the last bit.
+A :class:`Tape` records sums and products, with constant folding, common-subexpression elimination and dead-code
+elimination, so that a recursion over a robot exploits its geometry: an axis along z, a base at rest, a right angle between
+two joints. A :class:`Program` is the remaining list of operations, with workspace rows reused as they become free. It runs
+in NumPy with one call per operation; :mod:`.compiled` runs it in numba. Both do the same operations in the same order and
+agree bitwise.
 """
 
 from __future__ import annotations
@@ -22,40 +22,40 @@ from ...linalg import Array
 #: Operations: ``x + y``, ``x − y``, ``x y``, ``x k``, ``z + x y``, ``z − x y``, ``z + x k``, and ``k`` itself.
 ADD, SUBTRACT, MULTIPLY, SCALE, MULTIPLY_ADD, MULTIPLY_SUBTRACT, SCALE_ADD, FILL = range(8)
 _INPUT = -1
-#: Constants this close to 0, 1 or −1 are rounding of them.
+#: Constants this close to 0, 1 or −1 are rounded to them.
 _ROUNDING = 1e-15
 
-#: A number that is known, or a row that is not.
+#: A constant, or a row computed at run time.
 Value = Union[float, "Row"]
 
 
 @dataclass(frozen=True)
 class Row:
-    """One number a sample: its place on the tape that computes it."""
+    """One number per sample: the place of its operation on the tape."""
 
     place: int
 
 
 @dataclass(frozen=True)
 class Argument:
-    """A number that is the same for all samples and given when the program runs."""
+    """A number common to all samples that is given when the program runs."""
 
     index: int
 
 
-#: Operation, up to three places it reads (−1: none), and its constant.
+#: Operation, up to three operand places (−1: none), and its constant.
 _Node = tuple[int, int, int, int, float | Argument]
 
 
 class Tape:
-    """Records arithmetic on rows and known numbers."""
+    """Records arithmetic on rows and constants."""
 
     def __init__(self) -> None:
         self._nodes: list[_Node] = []
         self._known: dict[_Node, Row] = {}
 
     def input(self) -> Row:
-        """A new row that is given when the program runs; rows are given in the order in which they were asked for."""
+        """Returns a new input row; inputs are given at run time in the order of these calls."""
         self._nodes.append((_INPUT, -1, -1, -1, 0.0))
         return Row(len(self._nodes) - 1)
 
@@ -67,13 +67,13 @@ class Tape:
         return self._known[key]
 
     def multiply(self, x: Value, y: Value) -> Value:
-        """The product.
+        """Returns the product.
 
         Args:
             x, y: Factors.
 
         Returns:
-            A number where it is known.
+            A number if it is constant, else a row.
         """
         if isinstance(x, Row):
             if isinstance(y, Row):
@@ -87,7 +87,7 @@ class Tape:
         return self._put(SCALE, y.place, k=k)
 
     def weigh(self, x: Value, k: Argument) -> Row:
-        """The product with a number that is given when the program runs.
+        """Returns the product with a number that is given when the program runs.
 
         Args:
             x: The factor.
@@ -99,14 +99,14 @@ class Tape:
         return self._put(SCALE, (x if isinstance(x, Row) else self._put(FILL, -1, k=float(x))).place, k=k)
 
     def add(self, x: Value, y: Value, *, sign: float = 1.0) -> Value:
-        """The sum, or the difference for ``sign=-1``.
+        """Returns the sum, or the difference for ``sign=-1``.
 
         Args:
             x, y: The two.
             sign: Of y.
 
         Returns:
-            A number where it is known.
+            A number if it is constant, else a row.
         """
         if not isinstance(y, Row):
             if not isinstance(x, Row):
@@ -129,13 +129,13 @@ class Tape:
         return self._put(ADD if sign > 0 else SUBTRACT, x.place, y.place)
 
     def dot(self, x: Sequence[Value], y: Sequence[Value]) -> Value:
-        """The inner product.
+        """Returns the inner product.
 
         Args:
-            x, y: Vectors of one length.
+            x, y: Vectors of equal length.
 
         Returns:
-            A number where it is known.
+            A number if it is constant, else a row.
         """
         total: Value = 0.0
         for one, other in zip(x, y, strict=True):
@@ -143,7 +143,7 @@ class Tape:
         return total
 
     def cross(self, x: Sequence[Value], y: Sequence[Value]) -> list[Value]:
-        """The vector product.
+        """Returns the cross product.
 
         Args:
             x, y: Vectors of length 3.
@@ -155,10 +155,10 @@ class Tape:
         return [self.add(self.multiply(x[i], y[j]), self.multiply(x[j], y[i]), sign=-1.0) for i, j in pairs]
 
     def plus(self, x: Sequence[Value], y: Sequence[Value]) -> list[Value]:
-        """The sum of two vectors.
+        """Returns the sum of two vectors.
 
         Args:
-            x, y: Vectors of one length.
+            x, y: Vectors of equal length.
 
         Returns:
             The same length.
@@ -166,7 +166,7 @@ class Tape:
         return [self.add(one, other) for one, other in zip(x, y, strict=True)]
 
     def transform(self, matrix: Array, x: Sequence[Value]) -> list[Value]:
-        """A known matrix times a vector.
+        """Returns a constant matrix times a vector.
 
         Args:
             matrix: Shape (m, k).
@@ -178,10 +178,10 @@ class Tape:
         return [self.dot([float(k) for k in row], x) for row in matrix]
 
     def program(self, outputs: Sequence[Value]) -> Program:
-        """What has to be run for some results.
+        """Builds the program that computes the given results.
 
         Args:
-            outputs: The results; a number is one in all samples.
+            outputs: The results; a number is the same for all samples.
 
         Returns:
             The program.
@@ -204,7 +204,7 @@ def _rounded(k: float) -> float:
 
 
 def _scheduled(nodes: Sequence[_Node], needed: NDArray[np.bool_], last: dict[int, int], outputs: Sequence[int]) -> Program:
-    """Rows of the workspace: results first, then inputs, then what is free again after its last use."""
+    """Assigns workspace rows: results first, then inputs, then rows reused after their last use."""
     rows = len(outputs)
     given = []
     at: dict[int, int] = {}
@@ -215,7 +215,7 @@ def _scheduled(nodes: Sequence[_Node], needed: NDArray[np.bool_], last: dict[int
             rows += 1
     for row, place in enumerate(outputs):
         at.setdefault(place, row)
-    copies = [(row, at[place]) for row, place in enumerate(outputs) if at[place] != row]  # inputs, and what is asked for twice
+    copies = [(row, at[place]) for row, place in enumerate(outputs) if at[place] != row]  # inputs and repeated results
     code: list[tuple[int, ...]] = []
     numbers: list[float] = []
     given_numbers: list[tuple[int, int]] = []
@@ -245,15 +245,15 @@ def _scheduled(nodes: Sequence[_Node], needed: NDArray[np.bool_], last: dict[int
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """What is run on a chunk.
+    """Operations to run on a chunk of samples.
 
     Attributes:
         code: Operation, target and up to three sources (rows of the workspace), shape (m, 5).
         numbers: The constant of each operation, shape (m,).
-        parameters: Operations whose constant is a parameter, and which one, shape (k, 2).
-        inputs: Rows of the workspace that the inputs go to.
-        outputs: The first so many rows hold the results.
-        rows: Rows of the workspace.
+        parameters: Operations whose constant is a parameter, and its index, shape (k, 2).
+        inputs: Rows of the workspace that hold the inputs.
+        outputs: Number of results; they are in the first rows.
+        rows: Number of rows of the workspace.
     """
 
     code: NDArray[np.int32]
@@ -264,10 +264,10 @@ class Program:
     rows: int
 
     def with_parameters(self, values: Array) -> Program:
-        """The program for given parameters.
+        """Returns the program for given parameters.
 
         Args:
-            values: One number a parameter.
+            values: One number per parameter.
 
         Returns:
             The program.
@@ -280,7 +280,7 @@ class Program:
         """Runs the program in NumPy.
 
         Args:
-            work: Shape (rows, N), the inputs in their rows; the results are in the first rows afterwards.
+            work: Shape (rows, N), with the inputs in their rows; afterwards the results are in the first rows.
         """
         spare, rows = np.empty(work.shape[1]), list(work)
         for (kind, target, x, y, z), k in zip(self._steps, self.numbers.tolist(), strict=True):

@@ -1,7 +1,7 @@
-"""Rigid-body columns and torques of many samples, by the engine that suits the robot and the amount of work.
+"""Rigid-body columns and torques of many samples, computed by the engine that suits the robot and the job size.
 
-The programs of :mod:`.batched` make them for trees of revolute and prismatic joints, in numba or in NumPy (:mod:`.compiled`);
-Pinocchio makes them for all other robots, and for the few samples for which a program does not pay.
+The programs of :mod:`.batched` compute them for trees of revolute and prismatic joints, in numba or NumPy
+(:mod:`.compiled`); Pinocchio is used for all other robots, and for few samples, where a program does not pay off.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from .batched import Tree, program_inputs, regressor_program, torque_program, tr
 from .compiled import runner, wanted_engine
 from .program import Program
 
-#: Samples whose columns are made at a time.
+#: Samples per chunk of columns.
 CHUNK = 1024
-#: Samples that a program runs on at a time, in NumPy, where each operation is a call, and in numba.
+#: Samples per run of a program, in NumPy, where each operation is a call, and in numba.
 NUMPY_CHUNK, COMPILED_CHUNK = 4096, 256
-#: Numbers in the workspace of a program, at most, unless the chunk gets shorter than 64.
+#: Largest workspace of a program in numbers, unless the chunk would be shorter than 64.
 _WORKSPACE = 1_000_000
-#: For more models than this one regressor is cheaper than a torque for each.
+#: Number of models above which one regressor is cheaper than a torque for each.
 _MODELS = 8
-#: Fewer samples than this are left to Pinocchio, and motions that are shorter as a whole: to write a program down takes as long
-#: as Pinocchio takes for twenty of these.
+#: Chunks with fewer samples, and shorter motions, are left to Pinocchio: building a program takes as long as Pinocchio
+#: takes for twenty of these.
 FEW, SHORT = 96, 256
-#: In NumPy, so are robots whose joints carry more bodies than this, each counted for every joint below it (chains of more than
-#: twelve joints): the workspace no longer fits the cache, and 32 joints take 1.2 ms a sample where Pinocchio takes 0.2 ms.
+#: Without numba, so are robots whose joints together carry more bodies than this (chains of more than twelve joints):
+#: the workspace exceeds the cache, and 32 joints take 1.2 ms per sample where Pinocchio takes 0.2 ms.
 _CARRIED = 80
-#: A column is another's multiple, or zero, where random motion shows less of it than this share.
+#: A column is dependent, or zero, if its independent share on random motion is below this.
 _SAME, _ZERO = 1e-10, 1e-13
-#: What a reduction counts as one of the others again; those that it keeps come first, so that nothing is lost of them.
+#: Tolerance of the reduction to base parameters; columns that it keeps are chosen first, so that they are preserved.
 _COARSE = 1e-4
 
-#: How joint rows combine to a row, and the inertial columns that are made in it.
+#: Weights of the joint rows in a row, and the inertial columns to compute in it.
 Group = tuple[Array, NDArray[np.intp]]
 
 
@@ -59,22 +59,22 @@ class Rigid:
 
     @property
     def used(self) -> str:
-        """The engine that made columns or torques last."""
+        """The engine that computed columns or torques last."""
         return self._used if self.tree is not None else self.name(0)
 
     @cached_property
     def tree(self) -> Tree | None:
-        """Constants of the tree; None where Pinocchio does the work."""
+        """Constants of the tree; None if Pinocchio is used."""
         return None if wanted_engine() == "pinocchio" else tree_of(self.robot)
 
     def name(self, samples: int) -> str:
-        """Which engine makes the columns.
+        """Returns the name of the engine that computes the columns.
 
         Args:
-            samples: How many there are.
+            samples: Number of samples.
 
         Returns:
-            "numba", "numpy" or "pinocchio", with a reason where it is not the one that would be expected.
+            "numba", "numpy" or "pinocchio", with a reason if it is not the expected one.
         """
         if self.tree is None:
             asked = wanted_engine() == "pinocchio"
@@ -84,7 +84,7 @@ class Rigid:
         return "pinocchio" if large and wanted_engine() == "auto" and name.startswith("numpy") else name
 
     def _by_pinocchio(self, samples: int, total: int | None) -> bool:
-        """Whether Pinocchio makes so many samples of a total."""
+        """Whether Pinocchio computes this number of samples out of a total."""
         if self.tree is None or samples < FEW or (total or samples) < SHORT:
             return True
         if self.name(total or samples) != "pinocchio":
@@ -101,13 +101,13 @@ class Rigid:
         total: int | None = None,
         spare: Sequence[int] = (),
     ) -> list[Array]:
-        """Inertial columns of some rows.
+        """Computes inertial columns of some rows.
 
         Args:
             groups: The rows and their columns.
             q, v, a: Joint motion, shape (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²].
-            total: Samples of which these are a part, for the choice of the engine; N if None.
-            spare: How many columns more each group has, which are left to the caller to fill; none if empty.
+            total: Total number of samples of the job, for the choice of the engine; N if None.
+            spare: Number of additional columns per group, to be filled by the caller; none if empty.
 
         Returns:
             Per group, shape (columns and spare ones, N) [unit of torque per unit of parameter].
@@ -133,14 +133,14 @@ class Rigid:
         return parts
 
     def regressor(self, columns: NDArray[np.intp], q: Array, v: Array, a: Array, total: int | None = None) -> Array:
-        """Some inertial columns of the joints' torques.
+        """Computes inertial columns of the joint torques.
 
         Args:
-            columns: Which ones, shape (k,).
+            columns: Their indices, shape (k,).
             q, v, a, total: As for :meth:`columns`.
 
         Returns:
-            Shape (N, n, k) [unit of torque per unit of parameter], the samples one after the other in memory.
+            Shape (N, n, k) [unit of torque per unit of parameter], samples contiguous in memory.
 
         Raises:
             ShapeError: The arrays disagree.
@@ -148,7 +148,7 @@ class Rigid:
         return np.stack(self.columns([(row, columns) for row in np.eye(self.robot.n)], q, v, a, total)).transpose(2, 0, 1)
 
     def torque(self, theta: Array, q: Array, v: Array, a: Array) -> Array:
-        """Torque of the rigid bodies, gravity included.
+        """Computes the rigid-body torque, including gravity.
 
         Args:
             theta: Inertial parameters, shape (10·n,) or (10·n, k).
@@ -179,7 +179,7 @@ class Rigid:
         return out.T
 
     def _torques(self, theta: Array, q: Array, v: Array, a: Array) -> Array:
-        """Torques of many models from one regressor, shape (N, n, k)."""
+        """Computes the torques of many models from one regressor, shape (N, n, k)."""
         out, every = np.empty((*np.shape(q), theta.shape[1])), np.arange(len(theta))
         for begin in range(0, len(q), CHUNK):
             part = slice(begin, begin + CHUNK)
@@ -189,7 +189,7 @@ class Rigid:
     def _run(
         self, program: Program, q: Array, v: Array, a: Array, total: int | None, out: Array, places: NDArray[np.intp] | slice
     ) -> None:
-        """Puts what a program makes into some rows of an array, shape (rows, N)."""
+        """Writes the outputs of a program to some rows of an array, shape (rows, N)."""
         run, name = runner(float(len(program.code)) * (total or len(q)))
         self._used = name
         most = max(64, _WORKSPACE // max(program.rows, 1))
@@ -207,7 +207,7 @@ class Rigid:
 
     @cached_property
     def spanning(self) -> tuple[NDArray[np.intp], Array]:
-        """Inertial columns of which all others are combinations, whatever the motion, and the combinations.
+        """Inertial columns that span all others for every motion, and the combinations.
 
         Returns:
             Their indices, shape (b,), and E with ``Y = Y[:, indices] E``, shape (b, 10·n).
@@ -216,7 +216,7 @@ class Rigid:
 
     @cached_property
     def spanning_anywhere(self) -> tuple[NDArray[np.intp], Array]:
-        """:attr:`spanning` whatever the motion and the direction of gravity; columns of the last bodies are kept first."""
+        """:attr:`spanning` for every motion and direction of gravity; columns of the last bodies are preferred."""
         q, still = self._states[0], np.zeros_like(self._states[0])
         sides = [pinocchio.regressor(self.robot.with_gravity(list(side)), q, still, still) for side in np.eye(3)]
         tips_first = np.arange(10 * self.robot.n).reshape(-1, 10)[::-1].ravel()
@@ -224,7 +224,7 @@ class Rigid:
 
     @cached_property
     def _states(self) -> tuple[Array, Array, Array]:
-        """Random motion that knows no limits, shape (N, n) each."""
+        """Random motion without regard to limits, shape (N, n) each."""
         n, generator = self.robot.n, np.random.default_rng(0)
         count = 40 + 2 * n
         reach = np.where(self.robot.prismatic, 1.0, np.pi)
@@ -238,10 +238,10 @@ class Rigid:
         return pinocchio.regressor(self.robot, *self._states)
 
     def present(self, mix: Array, columns: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Which columns are not zero in a row, whatever the motion.
+        """Finds the columns that are not zero in a row for every motion.
 
         Args:
-            mix: How the joint rows combine to it, shape (n,).
+            mix: Weights of the joint rows in the row, shape (n,).
             columns: Inertial columns, shape (k,).
 
         Returns:
@@ -253,7 +253,7 @@ class Rigid:
 
 
 def _spanning(made: Array, order: NDArray[np.intp]) -> tuple[NDArray[np.intp], Array]:
-    """Columns of a regressor, shape (N, n, p), of which all others are combinations, first ones first; and the combinations."""
+    """Returns columns of a regressor (N, n, p) that span all others, in order of preference, and the combinations."""
     R = triangle(made.reshape(-1, made.shape[2]))
     norms = np.linalg.norm(R, axis=0)
     scaled = R / np.where(norms > 0, norms, 1.0)
@@ -271,7 +271,7 @@ def _spanning(made: Array, order: NDArray[np.intp]) -> tuple[NDArray[np.intp], A
 def _independent(
     scaled: Array, order: NDArray[np.intp], tolerance: float, given: Sequence[int] | NDArray[np.intp] = ()
 ) -> NDArray[np.intp]:
-    """Columns that are further than the tolerance from the span of the given ones and those taken before them."""
+    """Returns columns farther than the tolerance from the span of the given ones and those chosen before."""
     Q = np.zeros((len(scaled), min(scaled.shape)))
     count = 0
     if len(given):
@@ -292,7 +292,7 @@ def _independent(
 
 
 def _mixed(made: Array, mix: Array, columns: NDArray[np.intp]) -> Array:
-    """Columns of joint rows combined to one row, shape (columns, N), from a regressor of shape (N, n, p)."""
+    """Combines the joint rows of a regressor (N, n, p) to one row, shape (columns, N)."""
     joints = np.flatnonzero(mix)
     out = np.zeros((len(columns), len(made)))
     for joint in joints:
@@ -310,7 +310,7 @@ _ENGINES: WeakKeyDictionary[Robot, Rigid] = WeakKeyDictionary()
 
 
 def rigid_of(robot: Robot) -> Rigid:
-    """The engine of a robot, made once.
+    """Returns the cached engine of a robot.
 
     Returns:
         The engine.

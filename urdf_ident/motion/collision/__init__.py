@@ -1,1 +1,1 @@
-"""Distances between links and to the world around, certified between samples."""
+"""Distances between links and to their surroundings, certified between samples."""

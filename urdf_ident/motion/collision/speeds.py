@@ -1,4 +1,4 @@
-"""How fast distances can change at most, whatever the configuration: what turns a few measurements into a proof."""
+"""Bounds on the rate of change of distances in any configuration, which certify clearances between samples."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ MEASURED = 2e-6
 
 @dataclass(frozen=True, eq=False)
 class SpeedBounds(ReadOnly):
-    """How fast distances can change, whatever the configuration.
+    """Bounds on the rate of change of distances, valid in any configuration.
 
     Attributes:
-        arms: Of the speed, shape (P, n) [m/rad or 1].
-        linear: Of the acceleration, by joint acceleration, shape (P, n).
-        square: Of the acceleration, by products of joint speeds, shape (P, n, n).
+        arms: Speed per joint speed, shape (P, n) [m/rad or 1].
+        linear: Acceleration per joint acceleration, shape (P, n) [m/rad or 1].
+        square: Acceleration per product of joint speeds, shape (P, n, n).
     """
 
     arms: Array
@@ -30,7 +30,7 @@ class SpeedBounds(ReadOnly):
 
     @classmethod
     def of(cls, collisions: Collisions, stroke: Array) -> SpeedBounds:
-        """Bounds of a robot's pairs.
+        """Computes the bounds of a robot's pairs.
 
         Args:
             collisions: The pairs.
@@ -51,7 +51,7 @@ class SpeedBounds(ReadOnly):
             chain = kinematics.chain(a, b)
             on_a, on_b = (kinematics.lever_arms(body, size, stroke) for body, size in zip((a, b), reaches, strict=True))
             arms[p, chain] = np.minimum(on_a, on_b)[chain]
-            if on_a[chain].sum() < on_b[chain].sum():  # points of the first body, seen from the second
+            if on_a[chain].sum() < on_b[chain].sum():  # points of the first body, relative to the second
                 chain, lever = chain[::-1], on_a
             else:
                 lever = on_b
@@ -63,7 +63,7 @@ class SpeedBounds(ReadOnly):
         return cls(arms, linear, square)
 
     def rates(self, v: Array, a: Array) -> tuple[Array, Array]:
-        """Largest speed and acceleration of points.
+        """Returns the largest speed and acceleration of points.
 
         Args:
             v: Largest joint speeds, shape (N, n) [rad/s or m/s].

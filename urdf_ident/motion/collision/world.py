@@ -1,15 +1,15 @@
-"""What stands around a robot: a YAML file of boxes, planes and meshes, and a box that the tool must not leave.
+"""Surroundings of a robot: a YAML file of boxes, planes and meshes, and a box that the tool must not leave.
 
 ```yaml
-base: {xyz: [0, 0, 0.8], rpy: [0, 0, 0]}                  # where the robot's root is in the world; the origin if absent
+base: {xyz: [0, 0, 0.8], rpy: [0, 0, 0]}                  # pose of the robot's root in the world; the origin if absent
 clearance: 0.02                                          # smallest distance allowed [m]
 objects:
-  table: {box: [1.6, 1.0, 0.04], xyz: [0.4, 0, 0.76]}      # edges [m], its middle, and rpy if it is turned
+  table: {box: [1.6, 1.0, 0.04], xyz: [0.4, 0, 0.76]}      # edges [m], centre, and rpy if rotated
   floor: {plane: [0, 0, 1], offset: 0.0}                   # solid where normal·x < offset
   press: {mesh: press.stl, xyz: [0.9, 0, 0], scale: [1, 1, 1]}
   post:  {cylinder: [0.05, 1.2], xyz: [0, 0.9, 0.6]}       # radius and length; also capsule, and sphere: radius
 tool: {frame: tool0, box: [[0.2, -0.5, 0.9], [0.9, 0.5, 1.6]]}
-allow: [[base_link, table]]                              # may come as close as they like
+allow: [[base_link, table]]                              # pairs that may touch
 ```
 """
 
@@ -32,11 +32,11 @@ from ...model.urdf import rotation_from_rpy
 from ...samples import ReadOnly
 from ...sizes import LARGEST_NUMBER
 
-#: Smallest distance that is kept where the world file says nothing [m].
+#: Default clearance [m].
 CLEARANCE = 0.01
-#: What the faces of the tool's box are called beside the objects.
+#: Name of the faces of the tool's box among the objects.
 TOOL_BOX = "the tool's box"
-#: What a placement is turned by at most [rad]; more is most likely meant in degrees.
+#: Largest rpy angle of a placement [rad]; a larger one is probably in degrees.
 LARGEST_ANGLE = 6.3
 _KEYS = ("base", "clearance", "objects", "tool", "allow")
 _SIZES = {"box": 3, "sphere": 1, "cylinder": 2, "capsule": 2, "plane": 3, "mesh": 0}
@@ -60,7 +60,7 @@ class Plane(ReadOnly):
 
 @dataclass(frozen=True, eq=False)
 class ToolBox(ReadOnly):
-    """Where the origin of a frame must stay, in world coordinates.
+    """Box in which the origin of a frame must stay, in world coordinates.
 
     Attributes:
         frame: Name of the frame (a link).
@@ -75,14 +75,14 @@ class ToolBox(ReadOnly):
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """What stands around a robot.
+    """Surroundings of a robot.
 
     Attributes:
-        shapes: Solid things; ``link`` is their name, ``placement`` is in the world.
+        shapes: Solid objects; ``link`` is their name, ``placement`` is in the world.
         planes: Half-spaces.
         base: Placement of the robot's root in the world, shape (4, 4) [m].
-        clearance: Smallest distance allowed, of links to each other too [m].
-        tool: Where the tool must stay, or None.
+        clearance: Smallest distance allowed, also between links [m].
+        tool: Box in which the tool must stay, or None.
         allowed: Pairs of names (links or objects) that may touch.
     """
 
@@ -123,10 +123,10 @@ def read_world(path: str | Path) -> World:
 
 
 def parse_world(data: Any, where: str = "world file") -> World:
-    """The world that nested mappings describe.
+    """Builds a world from nested mappings.
 
     Args:
-        data: As YAML gives them.
+        data: Parsed YAML.
         where: File name, for messages and for relative mesh paths.
 
     Returns:
