@@ -29,8 +29,8 @@ def describe(logs: Sequence[str], project: Project, robot: Robot, urdf: Path) ->
 
     Args:
         logs: Files, folders, globs or stems, as on the command line.
-        project: What is known already.
-        robot: The robot that moved.
+        project: Known settings.
+        robot: The recorded robot.
 
     Returns:
         The project file.
@@ -48,8 +48,8 @@ def describe_log(source: LogSource, robot: Robot, project: Project) -> LogDescri
 
     Args:
         source: The log.
-        robot: The robot that moved.
-        project: What is known already.
+        robot: The recorded robot.
+        project: Known settings.
 
     Returns:
         The description; None for a log in several files, which the project already describes.

@@ -1,4 +1,4 @@
-"""From a result to the model that adapts: what the filter of friction rests on."""
+"""Builds the adaptive model of a result, and the settings of its friction filter."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from .record import Record
 
-#: The top speed where no quantiles of held-out residuals tell it, over the 95 % quantile of speed.
+#: Top speed over the 95 % quantile of speed, used if the quantiles of held-out residuals do not give it.
 _TOP = 1.2
-#: Speeds at which friction must dissipate: so many widths of the smooth sign, and parts of the top speed.
+#: Speeds at which friction must dissipate: in widths of the smooth sign, and as fractions of the top speed.
 _SLOW, _PARTS = 3.0, (0.5, 1.0)
 
 
 def filter_settings(ident: Record, memory: float = np.inf, caution: float = 1.0) -> FilterSettings:
-    """What the filter rests on: spreads and noise between the logs of a result.
+    """Returns the settings of the filter: spreads and noise between the logs of a result.
 
     Args:
-        ident: The result, of rigid joints.
-        memory: Time constant of motion with which deviations go back to the mean [s]; inf: never.
+        ident: The result, with rigid joints.
+        memory: Time constant of motion with which deviations return to the mean [s]; inf: never.
         caution: Factor on the residual's variance.
 
     Returns:
         The settings; joints with a coupled drive are not adapted.
 
     Raises:
-        EstimationError: The spread between logs is not known.
+        EstimationError: The spread between logs is unknown.
     """
     changes, model = ident.fit.changes, ident.model
     if changes is None or not changes.known:
@@ -50,7 +50,7 @@ def filter_settings(ident: Record, memory: float = np.inf, caution: float = 1.0)
     spread, power, width = np.zeros((n, 2)), np.ones(n), np.full(n, SIGN_WIDTH)
     for k, (j, kind) in enumerate(zip(changes.axes, changes.kinds, strict=True)):
         law = laws.get(changes.columns[k][0])
-        if law is None:  # on the motor's side of a coupled drive
+        if law is None:  # on the motor side of a coupled drive
             continue
         size = float(changes.spread[k]) * (float(load[j]) if kind == "load" else 1.0)
         column = 1 if kind == "viscous" else 0
@@ -74,20 +74,20 @@ def filter_settings(ident: Record, memory: float = np.inf, caution: float = 1.0)
 
 
 def adaptive_model(ident: Record, memory: float | str, rate: float | None, state: Mapping[str, Any] | None) -> AdaptiveModel:
-    """The model that adapts.
+    """Returns the adaptive model.
 
     Args:
-        ident: The result, of rigid joints.
-        memory: Time constant [s], or "auto": what held-out error chose, joints left out where adaptation lost.
+        ident: The result, with rigid joints.
+        memory: Time constant [s], or "auto": least held-out error, without joints for which adaptation does not help.
         rate: Updates per second [Hz]; that of the logs if None.
-        state: Of an earlier one, or None.
+        state: State of an earlier model, or None.
 
     Returns:
         The model.
 
     Raises:
-        EstimationError: The spread between logs is not known.
-        ModelError: Elastic joints, or no such memory.
+        EstimationError: The spread between logs is unknown.
+        ModelError: The joints are elastic, or the memory is invalid.
     """
     if ident.online is None:
         raise ModelError("a model with elastic joints does not adapt", remedy="identify with model.elastic: false")
@@ -101,13 +101,13 @@ def adaptive_model(ident: Record, memory: float | str, rate: float | None, state
 
 
 def chosen_settings(ident: Record) -> FilterSettings:
-    """The settings that held-out error chose.
+    """Returns the settings with the least held-out error.
 
     Returns:
-        The settings, with no spread for joints where adaptation lost.
+        The settings, with zero spread for joints for which adaptation does not help.
 
     Raises:
-        EstimationError: The spread between logs is not known.
+        EstimationError: The spread between logs is unknown.
     """
     chosen = ident.adaptation
     if not chosen:
@@ -123,7 +123,7 @@ def _joint_laws(model: DynamicModel) -> dict[int, Law]:
 
 
 def _least(ident: Record, width: Array, top: Array) -> Array:
-    """Friction that every joint has at least at some speeds, without load, in the weaker direction, shape (n, 3)."""
+    """Minimum friction of every joint at some speeds, without load, in the weaker direction, shape (n, 3)."""
     model = ident.model
     speeds = np.column_stack([_SLOW * width, *(part * top for part in _PARTS)])
     found = np.zeros((model.n, 2, speeds.shape[1]))

@@ -1,4 +1,4 @@
-"""The short summary of a result: the verdict in one sentence, and everything else in at most fourteen lines of 100 columns."""
+"""The short summary of a result: the verdict in one sentence, at most fourteen lines of 100 columns in total."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from .record import Record
 from .verdict import judge
 
 WIDTH, LINES = 100, 14
-#: Joints that are listed one by one; of more, the worst five.
+#: Up to seven joints are listed one by one; otherwise only the worst five.
 _JOINTS, _WORST = 7, 5
-#: Changes of bodies that are named, and the share of the data in them below which they are the prior's.
+#: Number of body changes listed, and the share of the data below which a change is due to the prior.
 _CHANGES, _SHARE = 3, 0.1
 
 
 @dataclass(frozen=True)
 class JointError:
-    """Error of one joint over its torque, as fractions; None where it is not known."""
+    """Errors of one joint relative to its torque, fractions; None if unknown."""
 
     joint: str
     identified: float
@@ -33,7 +33,7 @@ class JointError:
 
 
 def brief(ident: Record) -> str:
-    """Verdict, cause, remedy, error of each joint, what changed most and what is not identified.
+    """Returns verdict, cause, remedy, error of each joint, what changed most and what is not identified.
 
     Returns:
         At most 14 lines of at most 100 columns.
@@ -55,10 +55,10 @@ def brief(ident: Record) -> str:
 
 
 def joint_errors(ident: Record) -> tuple[str, list[JointError]]:
-    """Relative torque error of every joint: on held-out logs, or failing those from cross-validation.
+    """Relative torque error of every joint, on held-out logs or, without any, from cross-validation.
 
     Returns:
-        What kind of error it is (empty where there is none), and the joints in model order (RMS over logs).
+        The kind of error (empty if there is none), and the joints in model order (RMS over logs).
     """
     joints, found = ident.model.robot.joints, []
     if ident.validation:
@@ -115,7 +115,7 @@ def _millimetres(metres: float) -> str:
 
 
 def html(ident: Record) -> str:
-    """The same for a notebook.
+    """The short summary for a notebook.
 
     Returns:
         An HTML fragment.
@@ -156,7 +156,7 @@ def _table(kind: str, errors: list[JointError], count: int) -> list[str]:
 
 
 def _left_out(ident: Record) -> str:
-    """How many logs took no part; the first one with the reason."""
+    """Number of logs that were left out, and the reason for the first one."""
     count = len(ident.left_out)
     names = ", ".join(log["name"] for log in ident.left_out[1:3]) + (" …" if count > 3 else "")
     first = ident.left_out[0]
@@ -165,7 +165,7 @@ def _left_out(ident: Record) -> str:
 
 
 def _unknown(ident: Record) -> str:
-    """What the data do not determine; friction and rotor inertia first, because controllers need them."""
+    """Parameters that the data do not determine; friction and rotor inertia first, because controllers need them."""
     rows = parameters(ident)
     lost = [row for row in rows if row.verdict == LOST]
     sums = sum(row.verdict == COMBINATION for row in rows)
@@ -184,7 +184,7 @@ def _line(label: str, words: str) -> str:
 
 
 def _wrapped(text: str, indent: str, lines: int) -> list[str]:
-    """Wrapped to the width, at most so many lines, the last one cut."""
+    """Wraps text to the width, truncated to ``lines`` lines."""
     found = textwrap.wrap(text, WIDTH, subsequent_indent=indent, break_on_hyphens=False)
     count = max(lines, 1)
     return found if len(found) <= count else [*found[: count - 1], _cut(f"{found[count - 1]} …", force=True)]
@@ -209,12 +209,12 @@ def _rms(values: list[float]) -> float:
 
 @dataclass(frozen=True)
 class Headline:
-    """What a user must know first.
+    """The verdict in one sentence.
 
     Attributes:
         level: "good", "usable" or "poor".
-        cause: Why, in one sentence.
-        remedy: The one thing to do about it; empty where nothing has to be done.
+        cause: The reason, in one sentence.
+        remedy: The most important remedy; empty if none is needed.
     """
 
     level: str
@@ -223,9 +223,9 @@ class Headline:
 
 
 def headline(ident: Record) -> Headline:
-    """The verdict, its cause and one remedy.
+    """Returns the verdict, its cause and one remedy.
 
-    Another motion is only advised where no cause in the logs is known: more of the same data would not help.
+    Another motion is recommended only if no cause in the logs is known: otherwise more of the same data would not help.
 
     Returns:
         The headline.

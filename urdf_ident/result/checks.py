@@ -1,7 +1,7 @@
-"""What identification.json must be before anything is built from it: whole, of this version, and possible.
+"""Checks that identification.json is complete, of this version and plausible before it is used.
 
-A file that was cut, edited or made up must not become a model that moves a robot. What is stored twice must agree, numbers must
-be finite and of a size that mechanics has, and the seal tells whether a byte of the content changed since it was written.
+A truncated, edited or forged file must not become a model that moves a robot. Redundant entries must agree, values must be
+finite and of plausible size, and the seal shows whether the content has changed since it was written.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from ..errors import LogError
 from ..linalg import Array
 from ..provenance import sha256
 
-#: No parameter of a robot is larger, in SI units.
+#: Upper bound for all parameters of a robot, in SI units.
 LARGEST = 1e12
-#: How far a covariance may be from symmetric, and its least eigenvalue below zero, over the largest.
+#: Allowed asymmetry of a scaled covariance, and its allowed negative eigenvalue per dimension.
 _ROUNDING = 1e-8
-#: Of numbers whose squares overflow; and what is left of a column of the prior's root, over its size, if others span it.
+#: Bound above which squares overflow; and relative residual of a column of the prior's root if the others span it.
 _HUGE, _SPANNED = 1e150, 1e-14
 _SECTIONS = {
     "robot": dict,
@@ -37,16 +37,16 @@ _SECTIONS = {
     "model": dict,
     "state": dict,
 }
-#: Sections that older or smaller results lack.
+#: Sections that older or smaller results may lack.
 _OPTIONAL: dict[str, type | tuple[type, ...]] = {"prediction": dict, "adaptation": (dict, type(None))}
 _REMEDY = "restore the file as `urdf-ident identify` wrote it, or identify again"
 
 
 def seal(data: Mapping[str, Any]) -> str:
-    """Hash of a result's content, whatever the order of its keys.
+    """Returns the hash of a result's content, independent of the order of its keys.
 
     Args:
-        data: Plain data; an entry ``seal`` in it does not count.
+        data: Plain data; its entry ``seal`` is ignored.
 
     Returns:
         A sha256 in hexadecimal digits.
@@ -56,14 +56,14 @@ def seal(data: Mapping[str, Any]) -> str:
 
 
 def check_result(data: Any, schema: str) -> None:
-    """Refuses what is not a whole and possible result.
+    """Refuses incomplete and impossible results.
 
     Args:
-        data: As JSON gives it.
+        data: Parsed JSON.
         schema: The schema that this version writes.
 
     Raises:
-        LogError: In words, which entry is wrong; ``where`` names the entry.
+        LogError: An entry is wrong; ``where`` names it.
     """
     if not isinstance(data, Mapping):
         raise LogError("not a result", got=type(data).__name__, expected="a mapping", remedy=_REMEDY)
@@ -142,7 +142,7 @@ def _check_findings(found: Any, where: str) -> None:
 
 
 def _check_parameters(data: Mapping[str, Any]) -> Array:
-    """Values of base and standard parameters; returns the masses."""
+    """Checks the values of base and standard parameters; returns the masses."""
     parameters = data["parameters"]
     masses = []
     for kind in ("base", "standard"):
@@ -158,7 +158,7 @@ def _check_parameters(data: Mapping[str, Any]) -> Array:
 
 
 def _check_state(data: Mapping[str, Any]) -> None:
-    """The reduction, the covariance and the numbers behind them fit each other."""
+    """Checks that the base reduction, the covariance and the data behind them are consistent."""
     state = data["state"]
     base, fit, prior = (_mapping(state, key) for key in ("base", "fit", "prior"))
     p, b = len(data["parameters"]["standard"]), len(data["parameters"]["base"])
@@ -185,7 +185,7 @@ def _check_state(data: Mapping[str, Any]) -> None:
 
 
 def _check_root(root: Array) -> None:
-    """The prior bounds every parameter, by numbers whose squares are numbers."""
+    """Checks that the prior constrains every parameter and that the squares of its entries are finite."""
     size = np.abs(root).max(axis=0, initial=0.0)
     if not ((size > 1 / _HUGE) & (size < _HUGE)).all():
         raise _wrong("holds a column without size, or out of all proportion", "state.prior.root")
@@ -194,7 +194,7 @@ def _check_root(root: Array) -> None:
 
 
 def _check_combinations(data: Mapping[str, Any], independent: list[int], dependent: list[int], K: Array) -> None:
-    """The combinations are stored as numbers and, for people, by name: both must say the same."""
+    """Checks that the combinations stored as numbers and, for readers, by name agree."""
     names = [str(item.get("name")) for item in data["parameters"]["standard"]]
     for row, entry in enumerate(data["parameters"]["base"]):
         said = {str(item["parameter"]): float(item["coefficient"]) for item in entry.get("terms", ())}
@@ -240,7 +240,7 @@ def _sized(value: Any, shape: tuple[int | None, ...], where: str) -> Array:
 
 
 def _numbers(value: Any, where: str) -> Array:
-    """Finite numbers of a possible size, whatever their shape."""
+    """Returns the value as an array of finite numbers of plausible size, of any shape."""
     try:
         found = np.asarray(value, dtype=float)
     except (TypeError, ValueError, OverflowError) as error:

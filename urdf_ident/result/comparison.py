@@ -1,4 +1,4 @@
-"""What has changed between results, as records with words, tables and a plot."""
+"""Records of the changes between results, with text, tables and a plot."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from .file import plain
 
 @dataclass(frozen=True)
 class ParameterChange:
-    """One number in two results.
+    """One quantity in two results.
 
     Attributes:
         kind: "inertia", "friction" or "offset".
         where: The body or joint.
-        what: The number.
+        what: The quantity.
         unit: Its unit.
-        before: Its value in the first.
-        after: Its value in the second.
+        before: Its value in the first result.
+        after: Its value in the second result.
         difference: After minus before.
-        std_error: Of the difference.
-        chance: How often a robot without a change shows as much, 0 to 1.
-        changed: Whether it has changed beyond chance, all tests taken together.
-        note: What else the user should know.
+        std_error: Standard error of the difference.
+        chance: p-value: probability of such a difference without a change, 0 to 1.
+        changed: Whether the change is significant after correction for multiple testing.
+        note: Remark for the user.
     """
 
     kind: str
@@ -44,7 +44,7 @@ class ParameterChange:
     note: str = ""
 
     def sentence(self) -> str:
-        """What has changed, in words."""
+        """Describes the change in words."""
         if self.kind == "friction" and abs(self.before) > 0:
             share, error = 100 * self.difference / abs(self.before), 100 * self.std_error / abs(self.before)
             word = "more" if self.difference > 0 else "less"
@@ -56,15 +56,15 @@ class ParameterChange:
 
 @dataclass(frozen=True, eq=False)
 class AddedBody:
-    """A body on the last link that explains how the inertia has moved.
+    """A body on the last link that explains the change in inertia.
 
     Attributes:
         link: The link.
-        mass: More mass, negative for less [kg].
-        std_error: Of the mass [kg].
+        mass: Added mass, negative if removed [kg].
+        std_error: Standard error of the mass [kg].
         com: Its centre of mass in the link's frame, shape (3,) [m].
-        explained: How many moved combinations there were.
-        left: How many it leaves.
+        explained: Number of base parameters that have changed.
+        left: Number of them that it does not explain.
     """
 
     link: str
@@ -75,7 +75,7 @@ class AddedBody:
     left: int
 
     def sentence(self) -> str:
-        """The hypothesis, in words."""
+        """Describes the hypothesis in words."""
         word = "more" if self.mass > 0 else "less"
         place = ", ".join(f"{1e3 * x:.0f}" for x in self.com)
         return (
@@ -86,14 +86,14 @@ class AddedBody:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Two results, or a URDF and a result.
+    """Comparison of two results, or of a URDF with a result.
 
     Attributes:
         robot: Its name.
-        names: What the two are called.
-        tests: All numbers, the most certain change first.
-        level: Chance of a false alarm, over all tests together.
-        hypothesis: The body that explains the inertia's change, or None.
+        names: Names of the two.
+        tests: All quantities, smallest p-value first.
+        level: Family-wise false alarm rate.
+        hypothesis: The body that explains the change in inertia, or None.
     """
 
     robot: str
@@ -104,7 +104,7 @@ class Comparison:
 
     @property
     def changes(self) -> tuple[ParameterChange, ...]:
-        """What has changed beyond chance."""
+        """The significant changes."""
         return tuple(item for item in self.tests if item.changed)
 
     def as_dict(self) -> dict[str, Any]:
@@ -123,7 +123,7 @@ class Comparison:
         return dict(plain(out))
 
     def summary(self) -> str:
-        """What has changed, in words, friction apart from inertia."""
+        """Describes the changes in words, friction and inertia separately."""
         changed = self.changes
         share = f"{len(self.tests)} quantities tested together at {100 * self.level:g} %"
         if not changed:
@@ -150,11 +150,11 @@ class Trend(ReadOnly):
 
     Attributes:
         robot: Its name.
-        names: Of the results, in order.
+        names: Names of the results, in order.
         joints: Joint names.
-        speed: At which friction is read, shape (n,) [rad/s or m/s].
-        value: Shape (results, n) [N·m or N].
-        std_error: Same shape.
+        speed: Speed at which friction is evaluated, shape (n,) [rad/s or m/s].
+        value: Friction torque, shape (results, n) [N·m or N].
+        std_error: Its standard error, same shape.
     """
 
     robot: str
@@ -165,9 +165,9 @@ class Trend(ReadOnly):
     std_error: Array
 
     def slopes(self) -> tuple[Array, Array]:
-        """Weighted straight line per joint: change from result to result and its standard error, shape (n,) each.
+        """Slope of a weighted straight line per joint, from result to result, and its standard error, shape (n,) each.
 
-        The error is enlarged where the results scatter by more than their own (Birge 1932).
+        The error is enlarged if the results scatter more than their own errors explain (Birge 1932).
         """
         steps = np.arange(len(self.names), dtype=float)
         slope, error = np.zeros((2, len(self.joints)))
@@ -198,7 +198,7 @@ class Trend(ReadOnly):
         return dict(plain({"robot": self.robot, "results": list(self.names), "trend": rows}))
 
     def summary(self) -> str:
-        """A line a joint."""
+        """One line per joint."""
         slope, error = self.slopes()
         lines = [f"{self.robot}: friction over {len(self.names)} results ({', '.join(self.names)})"]
         for j, joint in enumerate(self.joints):
@@ -212,10 +212,10 @@ class Trend(ReadOnly):
         return "\n".join(lines)
 
     def plot(self, path: str | Path) -> Path:
-        """Draws friction over the results, one line a joint, with 95 % error bars.
+        """Plots friction over the results, one line per joint, with 95 % error bars.
 
         Args:
-            path: The picture to write; its ending says the format.
+            path: Output file; its extension gives the format.
 
         Returns:
             The path written.

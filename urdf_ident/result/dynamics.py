@@ -1,6 +1,6 @@
 """The terms of the identified equation of motion, and the identified robot as a Pinocchio model.
 
-``torque(q, v, a) = M(q) a + coriolis(q, v) + gravity(q) + friction(v)``. The mass matrix holds the reflected rotor inertias.
+``torque(q, v, a) = M(q) a + coriolis(q, v) + gravity(q) + friction(v)``. The mass matrix includes reflected rotor inertias.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from ..model.trained import without_inertia
 from .intervals import mass_matrix
 from .record import Record
 
-#: Relative error of the torque at which forward dynamics has converged, and its steps (load-dependent friction only).
+#: Relative torque error at which forward dynamics has converged, and its maximum steps (load-dependent friction only).
 _CONVERGED, _STEPS = 1e-12, 200
 
 
 def gravity(ident: Record, q: ArrayLike) -> Array:
-    """Torque that holds the links against gravity.
+    """Returns the torque that holds the links against gravity.
 
     Args:
         ident: The result, without elastic joints.
@@ -40,7 +40,7 @@ def gravity(ident: Record, q: ArrayLike) -> Array:
 
 
 def coriolis(ident: Record, q: ArrayLike, v: ArrayLike) -> Array:
-    """Coriolis and centrifugal torque ``C(q, v) v``.
+    """Returns the Coriolis and centrifugal torque ``C(q, v) v``.
 
     Args:
         ident: The result, without elastic joints.
@@ -58,19 +58,19 @@ def coriolis(ident: Record, q: ArrayLike, v: ArrayLike) -> Array:
 
 
 def friction(ident: Record, v: ArrayLike, q: ArrayLike | None = None, a: ArrayLike | None = None) -> Array:
-    """Torque that friction takes: of every law of the model, offsets included, rotor inertia not.
+    """Returns the friction torque of all laws of the model, including offsets but not rotor inertia.
 
     Args:
         ident: The result, without elastic joints.
         v: Joint velocities, shape (N, n) or (n,) [rad/s or m/s].
-        q: Joint positions, same shape [rad or m]; needed by laws that depend on the load or remember the way.
+        q: Joint positions, same shape [rad or m]; needed by laws that depend on the load or on the past motion.
         a: Joint accelerations, same shape [rad/s² or m/s²]; 0 if None. Only load-dependent laws use them.
 
     Returns:
         Shape as ``v`` [N·m or N].
 
     Raises:
-        ModelError: Elastic joints, or a law that needs positions without any.
+        ModelError: The joints are elastic, or a law needs positions and none are given.
         ShapeError: The arrays do not fit.
     """
     velocity = _array(ident, "v", v)
@@ -86,9 +86,9 @@ def friction(ident: Record, v: ArrayLike, q: ArrayLike | None = None, a: ArrayLi
 
 
 def forward(ident: Record, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> Array:
-    """Forward dynamics: the acceleration at which the identified inverse dynamics needs just this torque.
+    """Forward dynamics: the acceleration at which the identified inverse dynamics gives this torque.
 
-    Load-dependent friction makes the equation nonlinear in the acceleration; it is solved to rounding.
+    Load-dependent friction makes the equation nonlinear in the acceleration; it is solved to machine precision.
 
     Args:
         ident: The result, without elastic joints.
@@ -133,14 +133,14 @@ def _accelerated(ident: Record, q: Array, v: Array, tau: Array) -> Array:
 
 
 def to_pinocchio(ident: Record) -> pin.Model:
-    """The identified robot as a Pinocchio model: inertias, ``armature``, ``damping`` and ``friction`` set.
+    """Returns the identified robot as a Pinocchio model with inertias, ``armature``, ``damping`` and ``friction``.
 
     Inverse and forward dynamics of Pinocchio use inertias and armature; damping and Coulomb friction are for the caller (and
-    for simulators built on it). Where the joint has other laws, they are the closest pair over the speeds of the logs. The
-    armature is diagonal: where a motor turns several joints, its rotor's coupling between them is left out.
+    for simulators built on it). If the joint has other laws, they are the closest pair over the speeds of the logs. The
+    armature is diagonal: if a motor drives several joints, the coupling by its rotor is omitted.
 
     Args:
-        ident: The result, rigid joints.
+        ident: The result, with rigid joints.
 
     Returns:
         A new model, joints in the order of ``ident.model.robot.joints``.
@@ -157,7 +157,7 @@ def to_pinocchio(ident: Record) -> pin.Model:
     model.damping = np.array([found.damping[name] for name in robot.joints])
     level = np.array([found.friction[name] for name in robot.joints])
     model.friction = level
-    if hasattr(model, "lowerDryFrictionLimit"):  # Pinocchio 4 has one limit a direction
+    if hasattr(model, "lowerDryFrictionLimit"):  # Pinocchio 4 has one limit per direction
         model.lowerDryFrictionLimit = -level
     return model
 

@@ -1,4 +1,4 @@
-"""Viscous and Coulomb friction that stand for richer laws, because a URDF and MuJoCo hold nothing else."""
+"""Viscous and Coulomb friction equivalent to richer laws, because URDF and MuJoCo support nothing else."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from ..model.terms import RotorInertia
 from .friction_curves import friction_columns, share
 from .record import Record
 
-#: Laws that a URDF can hold exactly (an offset it cannot hold at all, and nothing can stand for it).
+#: Laws that need no equivalent (a URDF cannot represent an offset, and nothing can replace it).
 _EXACT = ("viscous", "coulomb", "offset")
-#: Slowest speed of the fit, a fraction of the fastest: slower, friction is a matter of presliding.
+#: Slowest speed of the fit, a fraction of the fastest; presliding dominates below it.
 _SLOWEST = 0.05
 
 
 @dataclass(frozen=True)
 class EquivalentFriction:
-    """Joint name → viscous [N·m·s/rad or N·s/m] and Coulomb friction [N·m or N], and how they were found."""
+    """Joint name → viscous [N·m·s/rad or N·s/m] and Coulomb friction [N·m or N], with notes on their origin."""
 
     damping: dict[str, float]
     friction: dict[str, float]
@@ -27,14 +27,14 @@ class EquivalentFriction:
 
 
 def equivalent_friction(ident: Record) -> EquivalentFriction:
-    """Viscous and Coulomb friction of every joint.
+    """Returns viscous and Coulomb friction of every joint.
 
-    Where a joint has other laws too, the line ``Fc + Fv |v|`` with neither negative that is closest, in the mean of
-    both directions, to the whole friction curve over the speeds of the logs (load-dependent friction at the RMS torque
-    of the logs). A motor that drives several joints counts as if each moved alone.
+    If a joint has other laws too, they are replaced by the nonnegative line ``Fc + Fv |v|`` closest to the friction curve,
+    averaged over both directions, over the speeds of the logs (load-dependent friction at the RMS torque of the logs). For
+    a motor that drives several joints, each joint is taken to move alone.
 
     Returns:
-        The friction; one note on the joints where it stands for richer laws.
+        The friction; one note on the joints where it replaces richer laws.
     """
     model = ident.model
     damping, friction, replaced = {}, {}, []
@@ -57,7 +57,7 @@ def equivalent_friction(ident: Record) -> EquivalentFriction:
 
 
 def armature(ident: Record) -> dict[str, float]:
-    """Rotor inertia that each joint feels when it moves alone; couplings between axes have no place in an MJCF.
+    """Reflected rotor inertia of each joint that moves alone; MJCF cannot represent couplings between axes.
 
     Returns:
         Joint name → rotor inertia [kg·m² or kg].
@@ -66,7 +66,7 @@ def armature(ident: Record) -> dict[str, float]:
 
 
 def _of_law(ident: Record, j: int, name: str, power: int) -> float:
-    """What all terms of a name add up to for a joint that moves alone, with their shares of its speed to a power."""
+    """Sum of all terms of one name for a joint that moves alone, weighted with their speed ratios to a power."""
     terms = [
         (float(ident.theta[own.start]), share(ident, item, j))
         for item, own in ident.model.placed_terms

@@ -1,8 +1,8 @@
-"""What speaks for a result and what against it: measured once, kept with it, and weighed in :mod:`.verdict`.
+"""Evidence for and against a result: measured once, stored with it, and assessed in :mod:`.verdict`.
 
 Small residuals on the training data are no evidence: a model that is wrong by a factor, or that has absorbed a fault of the
-log, fits its own data well. What counts is the error on other motions, the standard error of the torque where the robot may
-go, agreement with the gravity torque of the URDF, and residuals that are the same in all parts of all logs.
+log, fits its own data well. Evidence is the error on other motions, the standard error of the torque over the feasible
+states, agreement with the gravity torque of the URDF, and equal residuals in all parts of all logs.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from ..samples import moving
 from ..statistics.entries import Statistic
 from ..statistics.statistic import StatisticSet
 
-#: Random states at which torques are compared; the median over 20 seeds moves by less than 5 % from 100 on.
+#: Random states at which torques are compared; from 100 on the median over 20 seeds changes by less than 5 %.
 STATES = 150
-#: Where a joint has no position limits, states are drawn from this range around zero [rad or m].
+#: Range around zero from which states of joints without position limits are drawn [rad or m].
 ENDLESS = {"R": np.pi, "P": 0.5}
-#: How much wider than stated the prior is made, to see what the data alone tell of the torque elsewhere.
+#: Factor by which the prior is widened to measure how well the data alone determine the torque elsewhere.
 WIDER = 10.0
-#: Parts of a log whose residuals are compared.
+#: Number of parts of a log whose residuals are compared.
 PARTS = 3
 
 
@@ -59,24 +59,24 @@ class Evidence:
     """Measurements behind a verdict.
 
     Attributes:
-        uncertainty: Standard error of the torque over random feasible states, over the torque there, for every joint
-            (data and prior together); empty for elastic joints.
+        uncertainty: Relative standard error of the torque over random feasible states, for every joint (data and prior
+            together); empty for elastic joints.
         seen: Share of the base parameters that the data show.
-        gravity: By joint: gravity torque as identified, in multiples of the URDF's, at the same states (regression
-            coefficient); joints that carry no weight are left out.
+        gravity: By joint: ratio of the identified gravity torque to the URDF's at the same states (regression
+            coefficient); joints without gravity load are left out.
         peak: By joint: the largest torque over those states at the URDF's own velocity limits, over the effort limit;
             joints without an effort limit are left out.
         friction: By joint: friction at the trained speed, over the largest measured torque.
-        masses: Bodies whose mass left the URDF's by more than a factor of six, with that factor.
+        masses: Bodies whose mass differs from the URDF's by more than a factor of six, with that factor.
         departures: Parts of logs whose residual differs from the rest.
-        folds_repeat: Whether the folds of the cross-validation repeat one motion; None where it was not asked.
-        placeholders: Whether the URDF's inertial parameters look like placeholders, which prove no scale.
-        unaided: As ``uncertainty``, with the prior's standard deviations :data:`WIDER` times as wide: what the data leave open
-            and the URDF fills in.
-        reversals: How often the joints that move turn back, mean, repetitions of a motion counted once.
-        one_way: Joints that moved one way only.
-        scales: By joint: standard error of a factor on its efforts, as the other joints' efforts and its own shape tell it;
-            large where any factor explains the data as well. Residuals count as white noise.
+        folds_repeat: Whether the folds of the cross-validation repeat one motion; None if not checked.
+        placeholders: Whether the URDF's inertial parameters look like placeholders, which do not determine a scale.
+        unaided: As ``uncertainty``, with the prior's standard deviations :data:`WIDER` times as large: what the data leave
+            undetermined and the URDF fills in.
+        reversals: Mean number of reversals of the moving joints, repetitions of a motion counted once.
+        one_way: Joints that moved in one direction only.
+        scales: By joint: standard error of a factor on its efforts, determined from the other joints' efforts and its own
+            shape; large where any factor explains the data equally well. Residuals are taken as white noise.
     """
 
     uncertainty: Mapping[str, float]
@@ -113,14 +113,14 @@ class Evidence:
 
 @dataclass(frozen=True, eq=False)
 class Range:
-    """Where the robot was, of all the places where it may go.
+    """Range of motion and torque that the logs cover.
 
     Attributes:
         speed: 95 % quantile of |v| in the logs, shape (n,) [rad/s or m/s].
         acceleration: The same of |a|, shape (n,) [rad/s² or m/s²].
         torque: Largest measured |torque|, shape (n,) [N·m or N].
         load: RMS of the measured torque, shape (n,) [N·m or N].
-        one_way: Which joints moved one way only, shape (n,), bool.
+        one_way: Which joints moved in one direction only, shape (n,), bool.
     """
 
     speed: Array
@@ -145,18 +145,18 @@ def gather(
     folds_repeat: bool | None = None,
     reversals: float | None = None,
 ) -> Evidence:
-    """Measures what a verdict rests on.
+    """Measures the evidence for a verdict.
 
     Args:
         theta: Exported parameters, shape (p,).
         factor: Whitened data factor ``[R | rho]``, shape (k, p + 1).
-        weight: Of the prior against the data.
+        weight: Weight of the prior relative to the data.
         trained: Speeds, accelerations and torques of the logs.
         fitted: Parameters of the unconstrained fit, shape (p,).
         row_weights: Row group → weight on its rows [1/unit of torque].
         seen: Share of the base parameters that the data show.
         folds_repeat: Whether the cross-validation's folds repeat one motion.
-        reversals: How often the joints that move turn back, mean, repetitions of a motion counted once.
+        reversals: Mean number of reversals of the moving joints, repetitions of a motion counted once.
 
     Returns:
         The evidence.
@@ -199,10 +199,10 @@ def gather(
 
 
 def placeholders(robot: Robot) -> bool:
-    """Whether the inertial parameters of a URDF look like placeholders: all bodies weigh the same, or all but one.
+    """Whether the inertial parameters of a URDF look like placeholders: all masses are equal, or all but one.
 
     Returns:
-        True where nothing can be concluded from the URDF about the scale of the torques.
+        True if nothing can be concluded from the URDF about the scale of the torques.
     """
     masses = np.array([link.theta[0] for link in robot.description.links.values() if link.theta is not None])
     if len(masses) < 3:
@@ -220,16 +220,16 @@ def _states(robot: Robot, trained: Range) -> tuple[Array, Array, Array]:
 
 
 def _gravity(model: DynamicModel, theta: Array, theta0: Array, q: Array) -> dict[str, float]:
-    """Regression of the identified gravity torque on the URDF's, for joints that carry weight by the URDF."""
+    """Regression of the identified gravity torque on the URDF's, for joints with gravity load in the URDF."""
     n, still = model.n_inertial, np.zeros_like(q)
     both = np.column_stack([theta, theta0])
-    both[n:] = 0.0  # no friction, no offset
+    both[n:] = 0.0  # without friction and offset
     tau = model.torque(both, q, still, still)
     ours, theirs = tau[..., 0], tau[..., 1]
     size = np.sqrt(np.mean(theirs**2, axis=0))
     out: dict[str, float] = {}
     slides = Limits.from_robot(model.robot).prismatic
-    for group in (np.flatnonzero(slides), np.flatnonzero(slides == 0)):  # forces and torques apart
+    for group in (np.flatnonzero(slides), np.flatnonzero(slides == 0)):  # forces and torques separately
         carries = [j for j in group if size[j] > 0.02 * size[group].max() and size[j] > 0]
         out |= {model.robot.joints[j]: float(ours[:, j] @ theirs[:, j] / (theirs[:, j] @ theirs[:, j])) for j in carries}
     return out
@@ -238,7 +238,7 @@ def _gravity(model: DynamicModel, theta: Array, theta0: Array, q: Array) -> dict
 def _scales(
     statistics: StatisticSet, weights: Mapping[str, float], R: Array, theta: Array, joints: Sequence[str]
 ) -> dict[str, float]:
-    """By joint, the standard error of a factor on its efforts: one over the length of what no parameters make of them alone."""
+    """Standard error of a factor on each joint's efforts: one over the norm of the part that no parameters can explain."""
     found: dict[str, float] = {}
     for layout in statistics.layouts:
         first = len(layout.instruments)
@@ -253,7 +253,7 @@ def _scales(
 
 
 def _peak(model: DynamicModel, theta: Array, q: Array, v: Array, a: Array, trained: Range) -> dict[str, float]:
-    """Torque at the velocity limits of the URDF, in multiples of the effort limit."""
+    """Torque at the velocity limits of the URDF, relative to the effort limit."""
     limits = Limits.from_robot(model.robot)
     ratio = np.where(np.isfinite(limits.velocity), limits.velocity / np.maximum(trained.speed, 1e-9), 1.0)
     tau = np.abs(model.torque(theta, q, v * np.clip(ratio, 1.0, None), a)).max(axis=0)
@@ -262,7 +262,7 @@ def _peak(model: DynamicModel, theta: Array, q: Array, v: Array, a: Array, train
 
 
 def _friction(model: DynamicModel, theta: Array, trained: Range) -> dict[str, float]:
-    """Friction and offset at the trained speed, both ways, in multiples of the largest measured torque."""
+    """Friction and offset at the trained speed, both directions, relative to the largest measured torque."""
     own = theta.copy()
     own[: model.n_inertial] = 0.0
     zero = np.zeros((2, model.n))
@@ -280,7 +280,7 @@ def _masses(model: DynamicModel, theta: Array, prior: Prior, factor: float = 6.0
 
 
 def _departures(statistics: StatisticSet, theta: Array, times: float = 3.0, least: float = 0.1) -> tuple[Departure, ...]:
-    """Parts of logs with more than ``times`` the joint's usual residual, which also is ``least`` of its torque."""
+    """Parts of logs whose residual exceeds ``times`` the joint's usual residual and ``least`` of its torque."""
     found: list[Departure] = []
     of_group: dict[str, dict[str, list[Statistic]]] = {
         group: {log: [] for log in statistics.logs} for group in statistics.groups

@@ -1,4 +1,4 @@
-"""A result in the formats that other programs read."""
+"""Writes a result in the formats of other programs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .record import Record
 from .springs import springs
 from .traces import FILE, write_series
 
-#: Largest relative difference of an inertial parameter between what was wanted and what the written URDF says.
+#: Largest relative difference between an intended inertial parameter and that of the written URDF.
 _SAME = 1e-6
 
 
@@ -36,7 +36,7 @@ def write_urdf(ident: Record, path: str | Path) -> tuple[str, ...]:
         path: The file.
 
     Returns:
-        Notes on what was done beside writing numbers.
+        Notes on further changes.
 
     Raises:
         OutputError: The file cannot be written.
@@ -47,7 +47,7 @@ def write_urdf(ident: Record, path: str | Path) -> tuple[str, ...]:
 
 
 def _corrected(ident: Record, where: str | Path | None = None) -> tuple[str, tuple[str, ...]]:
-    """The text of the corrected URDF, and notes on what was done beside writing numbers."""
+    """The text of the corrected URDF, and notes on further changes."""
     robot, inertial = ident.model.robot, ident.theta[: ident.model.n_inertial]
     found = equivalent_friction(ident)
     options: dict[str, Any] = {"damping": found.damping, "friction": found.friction, "repair": True, "where": where}
@@ -63,7 +63,7 @@ def write_mjcf(ident: Record, path: str | Path) -> tuple[str, ...]:
         path: The file.
 
     Returns:
-        Notes on what was done beside writing numbers.
+        Notes on further changes.
 
     Raises:
         OutputError: The file cannot be written.
@@ -78,11 +78,11 @@ def write_sdf(ident: Record, path: str | Path) -> tuple[str, ...]:
     """Writes the robot as SDFormat (Gazebo, Drake), with viscous and Coulomb friction.
 
     Returns:
-        Notes on what was done beside writing numbers, and on what SDFormat lacks.
+        Notes on further changes, and on what SDFormat does not support.
 
     Raises:
         OutputError: The file cannot be written.
-        UrdfError: A joint type that SDFormat lacks.
+        UrdfError: A joint type is not supported by SDFormat.
     """
     text, notes = _corrected(ident)
     rotor = ("SDFormat cannot hold rotor inertia: see joints.yaml",) if any(armature(ident).values()) else ()
@@ -90,7 +90,7 @@ def write_sdf(ident: Record, path: str | Path) -> tuple[str, ...]:
 
 
 def write_sidecar(ident: Record, path: str | Path) -> Path:
-    """Writes what a URDF cannot hold as YAML.
+    """Writes what a URDF cannot represent as YAML.
 
     Args:
         ident: The result.
@@ -107,20 +107,20 @@ def write_sidecar(ident: Record, path: str | Path) -> Path:
 
 
 def _known(row: ParameterRow) -> dict[str, Any]:
-    """The uncertainty of one parameter as plain data; a standard error only where the data determine it."""
+    """The uncertainty of one parameter as plain data; with a standard error only if the data determine it."""
     error = {"std_error": float(row.std_error)} if np.isfinite(row.std_error) else {}
     ends = [float(row.low), float(row.high)]
     return {**error, **({"interval": ends} if np.isfinite(ends).all() else {}), "verdict": row.verdict}
 
 
 def write_all(ident: Record, folder: str | Path) -> list[str]:
-    """Writes the corrected URDF, joints.yaml, the series for pictures, and last identification.json.
+    """Writes the corrected URDF, joints.yaml, the series for plots and, last, identification.json.
 
     Args:
         folder: Output folder.
 
     Returns:
-        Lines that say what was written and done.
+        Lines that describe what was written.
 
     Raises:
         OutputError: A file cannot be written.
@@ -136,24 +136,24 @@ def write_all(ident: Record, folder: str | Path) -> list[str]:
 
 
 def result_names(robot: Robot) -> tuple[str, str, str, str]:
-    """What the files of a result are called.
+    """Returns the file names of a result.
 
     Returns:
-        The corrected URDF, the side-car, the series for pictures, and the JSON, which is written last.
+        The corrected URDF, the side-car, the series for plots, and the JSON, which is written last.
     """
     return f"{_stem(robot)}_identified.urdf", "joints.yaml", FILE, "identification.json"
 
 
 def _stem(robot: Robot) -> str:
-    """The robot's name as the begin of a file name."""
+    """The robot's name as the start of a file name."""
     return "".join(c if c.isalnum() or c in "-_." else "_" for c in robot.name)[:80]
 
 
 def check_source(ident: Record) -> None:
-    """Refuses when the source URDF was edited since: the numbers would belong to another robot.
+    """Raises if the source URDF has been edited since: the values would belong to another robot.
 
     Raises:
-        FingerprintError: The file is there and differs from the embedded one.
+        FingerprintError: The file exists and differs from the embedded one.
     """
     source = Path(ident.model.robot.path)
     if source.is_file() and ident.model.robot.sha256 not in (
@@ -173,14 +173,14 @@ def write_with_payload(ident: Record, body: PayloadResult, folder: str | Path) -
     Args:
         ident: The robot.
         body: Its payload.
-        folder: Where to.
+        folder: Output folder.
 
     Returns:
-        Lines that say what was written and done.
+        Lines that describe what was written.
 
     Raises:
         OutputError: A file cannot be written.
-        EstimationError: What was written is not the robot with the payload.
+        EstimationError: The written files do not match the robot with the payload.
     """
     robot, out, name = ident.model.robot, Path(folder), _stem(ident.model.robot)
     bare, notes = _corrected(ident)

@@ -1,4 +1,4 @@
-"""identification.json: the result with everything that ``export`` and ``validate`` need, moved anywhere."""
+"""Writes identification.json: the result with everything that ``export`` and ``validate`` need, in one portable file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCHEMA = "urdf-ident/1"
 
 
 def save(ident: Record, path: str | Path) -> Path:
-    """Writes a result as JSON (docs/reference.md), whole or not at all.
+    """Writes a result as JSON (docs/reference.md), atomically.
 
     Returns:
         The path written.
@@ -36,7 +36,7 @@ def save(ident: Record, path: str | Path) -> Path:
 
 
 def as_dict(ident: Record) -> dict[str, Any]:
-    """The content of identification.json.
+    """Returns the content of identification.json.
 
     Returns:
         Nested plain data (arrays are still arrays; :func:`plain` turns them into lists).
@@ -99,7 +99,7 @@ def as_dict(ident: Record) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Turns nested data into what JSON can hold: arrays become lists, inf and nan their names.
+    """Converts nested data for JSON: arrays become lists, inf and nan become strings.
 
     Args:
         value: Nested mappings, sequences, arrays, numbers.

@@ -1,4 +1,4 @@
-"""A fleet of one model of robot: what it has in common and who stands out, as a record with words and tables."""
+"""Record of a fleet of robots of one model: common values and outliers, with text and tables."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ class Pooled(ReadOnly):
         where: The joint or body.
         what: The quantity.
         unit: Its unit.
-        mean: Over the robots that do not stand out in it.
-        std_error: Of the mean.
+        mean: Mean over the robots that are not outliers in it.
+        std_error: Standard error of the mean.
         spread: Standard deviation between these robots.
         interval: 95 % interval of the mean.
-        value, error: Of each robot with its standard error, shape (m,).
-        difference: From the mean of the other robots, shape (m,).
-        deviation: Standard deviation of such a difference, shape (m,).
-        chance: How often a robot like the others differs by as much, shape (m,), 0 to 1.
-        stands_out: Whether a robot does beyond chance, all tests taken together, shape (m,).
+        value, error: Value of each robot and its standard error, shape (m,).
+        difference: Difference from the mean of the other robots, shape (m,).
+        deviation: Standard deviation of the difference, shape (m,).
+        chance: p-value of the difference, shape (m,), 0 to 1.
+        stands_out: Whether each robot is an outlier after correction for multiple testing, shape (m,).
     """
 
     kind: str
@@ -54,13 +54,13 @@ class Pooled(ReadOnly):
     stands_out: NDArray[np.bool_]
 
     def sentence(self, robot: int) -> str:
-        """How one robot differs, in words.
+        """Describes how one robot differs.
 
         Args:
             robot: Its index.
 
         Returns:
-            The words.
+            The description.
         """
         gap, usual = float(self.difference[robot]), abs(self.mean)
         if self.kind == "friction" and usual > 0:
@@ -76,13 +76,13 @@ class Fleet:
 
     Attributes:
         robot: The model's name.
-        names: Of the robots.
+        names: Names of the robots.
         pooled: All quantities.
-        level: Chance of a false alarm, over all tests together.
-        tests: How many tests there were.
-        needed: Standard deviations from the others that it takes to stand out; inf with fewer than three robots.
+        level: Family-wise false alarm rate.
+        tests: Number of tests.
+        needed: Standard deviations from the others at which a robot is an outlier; inf with fewer than three robots.
         failed: Folder → why its robot could not be identified.
-        verdicts: Of the robots, in their order; empty where not known.
+        verdicts: Verdicts of the robots, in their order; empty if unknown.
     """
 
     robot: str
@@ -95,7 +95,7 @@ class Fleet:
     verdicts: tuple[str, ...] = ()
 
     def departures(self, name: str) -> list[str]:
-        """In what a robot stands out, the most certain first.
+        """Describes the quantities in which a robot is an outlier, smallest p-value first.
 
         Args:
             name: The robot.
@@ -146,7 +146,7 @@ class Fleet:
 
     @property
     def headline(self) -> tuple[str, str]:
-        """The number of outliers, and the deviation beyond which a robot is one, in words."""
+        """Number of outliers, and the deviation from which a robot is one, in words."""
         odd = sum(bool(self.departures(name)) for name in self.names)
         count = f"{odd} outlier{'s' if odd > 1 else ''}" if odd else "no outliers"
         how = f"{self.tests} quantities tested together at {100 * self.level:g} %"
@@ -157,13 +157,13 @@ class Fleet:
 
     @property
     def shown(self) -> tuple[Pooled, ...]:
-        """What pictures show: friction of every joint, and everything else in which a robot stands out."""
+        """Quantities to plot: friction of every joint, and all others with an outlier."""
         found = [item for item in self.pooled if item.kind == "friction"]
         found += [item for item in self.pooled if item.kind != "friction" and item.stands_out.any()][:_SHOWN]
         return tuple(found or self.pooled[:_SHOWN])
 
     def summary(self) -> str:
-        """Who stands out in what, then friction of the fleet."""
+        """Outliers with their quantities, then friction of the fleet."""
         told = {name: self.departures(name) for name in self.names}
         headline, needed = self.headline
         lines = [f"{self.robot}: {headline}", f"  {needed}"]
@@ -185,10 +185,10 @@ class Fleet:
         return "\n".join(lines)
 
     def plot(self, path: str | Path) -> Path:
-        """Draws friction of every robot by joint with 95 % intervals, and everything in which one stands out.
+        """Plots friction of every robot by joint with 95 % intervals, and all other quantities with an outlier.
 
         Args:
-            path: The picture to write; its ending says the format.
+            path: Output file; its extension gives the format.
 
         Returns:
             The path written.

@@ -1,4 +1,4 @@
-"""Parameters as rows: for tables, pictures, and a pandas frame."""
+"""Parameters as rows, for tables, plots and a pandas frame."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ class ParameterRow:
 
     Attributes:
         name: Unique, e.g. ``"Ixx_forearm_link"``.
-        symbol: What it is, e.g. ``"Ixx"``.
+        symbol: Its symbol, e.g. ``"Ixx"``.
         owner: Its body or joint.
         unit: SI unit.
-        value: Estimate: data, physics and prior together.
-        prior: The prior.
-        prior_std: Its standard deviation.
-        std_error: From the data alone; inf where the parameter is not identifiable by itself.
-        low, high: 95 % interval, data and prior together.
-        from_data: Share of the value that the data brought, 0 to 1.
+        value: Estimate from data, physics and prior.
+        prior: Mean of the prior.
+        prior_std: Standard deviation of the prior.
+        std_error: From the data alone; inf if the parameter is not identifiable by itself.
+        low, high: 95 % interval from data and prior.
+        from_data: Share of the value that comes from the data, 0 to 1.
         verdict: "identifiable", "weak", "only in combination" or "not identifiable".
-        advice: What would make it visible; empty where nothing is missing.
+        advice: What would make it identifiable; empty if nothing is missing.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Parameters:
         return self._rows[key]
 
     def to_frame(self) -> Any:
-        """The parameters as a pandas frame, indexed by name.
+        """Returns the parameters as a pandas frame, indexed by name.
 
         Returns:
             Columns unit, value, prior, std_error, low, high, verdict [SI].
@@ -86,7 +86,7 @@ class Parameters:
         return pandas.DataFrame(self.to_dict()).set_index("name")
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """The parameters as columns.
+        """Returns the parameters as columns.
 
         Returns:
             Column → values, in the order of theta.
@@ -99,10 +99,10 @@ class Parameters:
 
 
 def parameters(ident: Record) -> Parameters:
-    """The standard parameters of a result.
+    """Returns the standard parameters of a result.
 
     Returns:
-        One row a parameter, in the order of theta.
+        One row per parameter, in the order of theta.
     """
     interval, errors, share = ident.interval(), ident.std_error, ident.from_data
     return Parameters(
@@ -128,5 +128,5 @@ def parameters(ident: Record) -> Parameters:
 
 
 def columns() -> tuple[str, ...]:
-    """Names of everything that a row holds."""
+    """Names of the fields of a row."""
     return tuple(item.name for item in fields(ParameterRow))

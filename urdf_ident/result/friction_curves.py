@@ -1,4 +1,4 @@
-"""Friction torque of a joint against its speed, with the interval that the fit's covariance gives it."""
+"""Friction torque of a joint against its speed, with the interval from the fit's covariance."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from ..samples import ReadOnly
 from .intervals import functional_interval
 from .record import Record
 
-#: Points of a curve.
+#: Number of points of a curve.
 _POINTS = 161
-#: A curve is drawn so far beyond the speeds of the logs, and up to the URDF's limit where that is not much farther.
+#: A curve extends to the first multiple of the logs' speeds, or to the URDF's limit if that is within the second.
 _BEYOND, _FAR = 1.25, 2.0
 
 
 @dataclass(frozen=True, eq=False)
 class SteadyFriction(ReadOnly):
-    """The friction laws of one joint, moving alone and steadily.
+    """Friction curve of one joint that moves alone at constant speed.
 
     Attributes:
         joint: Its name.
         speed: Shape (N,) [rad/s or m/s].
-        torque: Of the exported model, offset included, shape (N,) [N·m or N].
-        interval: 95 % interval of the fit, from the data alone, shape (N, 2) [N·m or N]; ±inf where they say nothing.
+        torque: Friction torque of the exported model, including the offset, shape (N,) [N·m or N].
+        interval: 95 % interval of the fit, from the data alone, shape (N, 2) [N·m or N]; ±inf if not determined.
         trained: Slowest and fastest speed of the logs [rad/s or m/s].
-        limit: The URDF's speed limit [rad/s or m/s]; inf where it has none.
-        load: Torque that load-dependent friction is drawn at [N·m or N]; 0 without such a law.
+        limit: The URDF's speed limit [rad/s or m/s]; inf if it has none.
+        load: Load torque of load-dependent friction [N·m or N]; 0 without such a law.
     """
 
     joint: str
@@ -43,13 +43,13 @@ class SteadyFriction(ReadOnly):
 
 
 def friction_curves(ident: Record, alpha: float = 0.05) -> tuple[SteadyFriction, ...]:
-    """The friction curve of every joint that has friction laws.
+    """Returns the friction curve of every joint that has friction laws.
 
     Args:
         alpha: One minus the level of confidence, a fraction.
 
     Returns:
-        One curve a joint, in model order.
+        One curve per joint, in model order.
     """
     model, found = ident.model, []
     limits = model.robot.limit("velocity")
@@ -69,15 +69,15 @@ def friction_curves(ident: Record, alpha: float = 0.05) -> tuple[SteadyFriction,
 
 
 def friction_columns(ident: Record, j: int, v: Array, load: float) -> Array:
-    """How the friction torque of a joint depends on every parameter.
+    """Regressor of the friction torque of a joint.
 
     Args:
-        j: Index of the joint, which moves alone and steadily.
+        j: Index of the joint, which moves alone at constant speed.
         v: Its speeds, shape (N,) [rad/s or m/s].
-        load: Torque that its gear passes on [N·m or N].
+        load: Torque transmitted by its gear [N·m or N].
 
     Returns:
-        Shape (N, p): times theta it is the friction torque of joint j [N·m or N].
+        Shape (N, p); multiplied by theta, it gives the friction torque of joint j [N·m or N].
     """
     rows = np.zeros((len(v), len(ident.theta)))
     for item, own in ident.model.placed_terms:
@@ -91,19 +91,19 @@ def friction_columns(ident: Record, j: int, v: Array, load: float) -> Array:
 
 
 def _slides(item: AppliedTerm) -> bool:
-    """Whether a term is friction: it depends on how the axis slides."""
+    """Whether a term is dissipative friction."""
     return isinstance(item.term, Law) and not item.term.conservative
 
 
 def share(ident: Record, item: object, j: int) -> float:
-    """How fast the axis of a term turns when one joint moves alone at unit speed.
+    """Speed of the axis of a term if one joint moves alone at unit speed.
 
     Args:
         item: The applied term.
         j: Index of the joint.
 
     Returns:
-        A ratio, 0 where the term has nothing to do with the joint.
+        A ratio, 0 if the term does not act on the joint.
     """
     return float(item.distribution(ident.model.drive.reduction)[j])  # type: ignore[attr-defined]
 
@@ -118,7 +118,7 @@ def _trained(ident: Record, j: int) -> tuple[float, float]:
 
 
 def _interval(ident: Record, columns: Array, alpha: float) -> Array:
-    """Interval of a function of theta that depends on friction parameters only; infinite where the data do not determine it."""
+    """Interval of a function of friction parameters only; infinite where the data do not determine it."""
     base = ident.fit.base
     rows = columns[:, base.independent]
     found = functional_interval(ident.fit, ident.factor, rows, alpha)

@@ -1,4 +1,4 @@
-"""The result as users meet it: what :class:`.record.Record` holds, with its dynamics, intervals, tables, pictures and text."""
+"""The result of an identification: :class:`.record.Record` with dynamics, intervals, tables, plots and text."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Identification(Record):
     def adaptive(
         self, memory: float | str = "auto", *, rate: float | None = None, state: Mapping[str, Any] | None = None
     ) -> AdaptiveModel:
-        """A model that follows friction while the robot runs: ``update``, ``torque`` (:func:`.adaptation.adaptive_model`).
+        """Returns a model that adapts its friction online: ``update``, ``torque`` (:func:`.adaptation.adaptive_model`).
 
         Args:
-            memory: Time constant of motion with which friction goes back to its mean [s]; "auto": as held-out error chose.
+            memory: Time constant of motion with which friction returns to its mean [s]; "auto": least held-out error.
             rate: Updates per second [Hz]; that of the logs if None.
-            state: ``as_dict()`` of an earlier one, to go on where it was.
+            state: ``as_dict()`` of an earlier model, to continue from its state.
 
         Returns:
             The model.
@@ -46,19 +46,19 @@ class Identification(Record):
         return adaptive_model(self, memory, rate, state)
 
     def torque_interval(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, alpha: float = 0.05) -> Array:
-        """Interval of the torque, from the data alone (:func:`.intervals.torque_interval`).
+        """Confidence interval of the torque, from the data alone (:func:`.intervals.torque_interval`).
 
         Args:
             q, v, a: Joint motion, shape (N, n) or (n,) [rad, rad/s, rad/s² or m, m/s, m/s²].
             alpha: One minus the level of confidence, a fraction.
 
         Returns:
-            Shape (N, n, 2) or (n, 2) [N·m or N]: lower and upper ends around the fit; ±inf where the data say nothing.
+            Lower and upper ends around the fit, shape (N, n, 2) or (n, 2) [N·m or N]; ±inf if not determined by the data.
         """
         return torque_interval(self, q, v, a, alpha)
 
     def torque_prediction_interval(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, alpha: float = 0.05) -> Array:
-        """Interval that holds *measured* torque, low-passed at :attr:`prediction_band`
+        """Prediction interval of *measured* torque, low-passed at :attr:`prediction_band`
         (:func:`.intervals.torque_prediction_interval`).
 
         Args:
@@ -72,25 +72,25 @@ class Identification(Record):
         return torque_prediction_interval(self, q, v, a, alpha)
 
     def mass_interval(self, alpha: float = 0.05) -> Array:
-        """Intervals of the bodies' masses, from the data alone; :meth:`interval` takes the prior in.
+        """Confidence intervals of the bodies' masses, from the data alone; :meth:`interval` includes the prior.
 
         Args:
             alpha: One minus the level of confidence, a fraction.
 
         Returns:
-            Shape (n, 2) [kg]: ±inf for every mass that is only seen in sums.
+            Shape (n, 2) [kg]; ±inf for every mass that is identifiable only in combinations.
         """
         return mass_interval(self, alpha)
 
     def mass_matrix_interval(self, q: ArrayLike, alpha: float = 0.05) -> Array:
-        """Intervals of the mass matrix, from the data alone (:func:`.intervals.mass_matrix_interval`).
+        """Confidence intervals of the mass matrix, from the data alone (:func:`.intervals.mass_matrix_interval`).
 
         Args:
             q: One configuration, shape (n,) [rad or m].
             alpha: One minus the level of confidence, a fraction.
 
         Returns:
-            Shape (n, n, 2): lower and upper ends around the fit; ±inf where the data say nothing.
+            Lower and upper ends around the fit, shape (n, n, 2); ±inf where the data do not determine them.
         """
         return mass_matrix_interval(self, q, alpha)
 
@@ -132,7 +132,7 @@ class Identification(Record):
 
         Args:
             v: Joint velocities, shape (N, n) or (n,) [rad/s or m/s].
-            q: Joint positions, same shape [rad or m]; only laws that depend on load or way need them.
+            q: Joint positions, same shape [rad or m]; needed only by laws that depend on load or on the past motion.
             a: Joint accelerations, same shape [rad/s² or m/s²]; 0 if None.
 
         Returns:
@@ -158,12 +158,12 @@ class Identification(Record):
 
     @cached_property
     def parameters(self) -> Parameters:
-        """The standard parameters with units, prior, intervals and verdicts: rows, or a pandas frame (:mod:`.frames`)."""
+        """The standard parameters with units, prior, intervals and verdicts, as rows or pandas frame (:mod:`.frames`)."""
         return parameters(self)
 
     @property
     def plot(self) -> Plots:
-        """Pictures as matplotlib axes: ``ident.plot.torque()``, ``.friction()``, ``.parameters()`` (:mod:`.plots.accessor`)."""
+        """Plots as matplotlib axes: ``ident.plot.torque()``, ``.friction()``, ``.parameters()`` (:mod:`.plots.accessor`)."""
         from .plots.accessor import Plots
 
         return Plots(self)
@@ -174,10 +174,10 @@ class Identification(Record):
         return judge(self)
 
     def summary(self, *, verbose: bool = False) -> str:
-        """The result in at most 14 lines (:mod:`.brief`), or in full.
+        """Returns the result as text, in at most 14 lines (:mod:`.brief`) or in full.
 
         Args:
-            verbose: Everything: choices, tables, advice (:mod:`.summary`).
+            verbose: Return everything: choices, tables, advice (:mod:`.summary`).
 
         Returns:
             Text.

@@ -1,8 +1,8 @@
-"""Intervals of what follows from the base parameters: torque, mass matrix, masses.
+"""Intervals of linear functions of the base parameters: torque, mass matrix, masses.
 
-All are linear in them, ``z = c β``, so their variance is ``c Σ cᵀ`` with the covariance that the fit chose. They say what the
-data alone know: the prior narrows none of them, and where ``c`` leaves the span of what the data show, the interval is
-infinite. What no model explains (friction that was left out) is in them only as far as the covariance felt it.
+For ``z = c β`` the variance is ``c Σ cᵀ`` with the covariance of the fit. The intervals come from the data alone: the prior
+does not narrow them, and if ``c`` is not in the span of the observed directions, the interval is infinite. Model errors
+(such as friction that was left out) are included only as far as the covariance reflects them.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from ..statistics.distributions import student_quantile
 from ..statistics.fit import Fit
 from .record import Record
 
-#: Standard deviations on each side of 95 %.
+#: Half-width of a 95 % interval in standard deviations.
 _SIGMAS = 1.96
-#: A functional whose part outside the data's span is larger than this share of it is not determined.
+#: A linear function is not determined if its part outside the observed span is larger than this share of it.
 _OUTSIDE = 1e-7
 
 
 def functional_interval(fit: Fit, factor: Array, rows: Array, alpha: float) -> Array:
     """Intervals of linear functions of the base parameters (Student's t).
 
-    Several parameters may have different degrees of freedom; each functional gets those of its parts, weighted by
-    their share in its variance.
+    The parameters may have different degrees of freedom; each function gets those of its parameters, weighted by their
+    share in its variance.
 
     Args:
-        factor: Data factor ``[R | rho]``, shape (≤ p + 1, p + 1): it tells what the data show.
+        factor: Data factor ``[R | rho]``, shape (≤ p + 1, p + 1), which determines the observed span.
         rows: Coefficients, shape (…, b).
         alpha: One minus the level of confidence, a fraction.
 
     Returns:
-        Shape (…, 2): lower and upper ends; ±inf where the data say nothing.
+        Lower and upper ends, shape (…, 2); ±inf where the data do not determine the function.
     """
     variance = np.maximum(np.einsum("...i,ij,...j->...", rows, fit.covariance, rows), 0.0)
     own = rows**2 * np.diag(fit.covariance)
@@ -52,7 +52,7 @@ def functional_interval(fit: Fit, factor: Array, rows: Array, alpha: float) -> A
 
 
 def torque_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: ArrayLike, alpha: float) -> Array:
-    """Intervals of the torque of links, rotors and friction, as the data alone know it.
+    """Confidence intervals of the torque of links, rotors and friction, from the data alone.
 
     Args:
         ident: The result, without elastic joints.
@@ -73,8 +73,8 @@ def torque_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: ArrayLike, alp
 
 
 def torque_prediction_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: ArrayLike, alpha: float) -> Array:
-    """Intervals of measured torque: what held-out data missed at such speeds, the parameters' posterior variance, and friction
-    at speeds and in directions that the data do not show.
+    """Prediction intervals of measured torque: held-out residuals at such speeds, the posterior variance of the parameters,
+    and friction at speeds and in directions that the data do not cover.
 
     Args:
         ident: The result, without elastic joints.
@@ -85,7 +85,7 @@ def torque_prediction_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: Arr
         Shape (N, n, 2) or (n, 2) [N·m or N]; ±inf where nothing could be held out.
 
     Raises:
-        ModelError: Elastic joints, or a level that is not between 0 and 1.
+        ModelError: The joints are elastic, or the level is not between 0 and 1.
         ShapeError: The arrays do not fit.
     """
     from statistics import NormalDist
@@ -113,10 +113,10 @@ def torque_prediction_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: Arr
 
 
 def _misjudged(ident: Record) -> tuple[float, float]:
-    """By how much the prior's variance is too small, and by how much the data's precision is too large.
+    """Factors by which the prior's variance is too small, and by which the data's precision is too large.
 
-    A weight of the prior below the usual one says that held-out data found the prior too narrow; and the nominal precision is
-    honest where the whitened held-out error is one, which short logs, fitted with many parameters, miss by far.
+    A weight of the prior below the usual one means that held-out data showed the prior to be too narrow. The nominal
+    precision is right if the whitened held-out error is one; short logs fitted with many parameters exceed that by far.
     """
     weight = ident.prior_weight
     narrow = max(USUAL_WEIGHT / weight, 1.0)
@@ -125,7 +125,7 @@ def _misjudged(ident: Record) -> tuple[float, float]:
 
 
 def mass_matrix(ident: Record, q: ArrayLike) -> Array:
-    """The mass matrix of the identified model, reflected rotor inertia included.
+    """Returns the mass matrix of the identified model, including reflected rotor inertia.
 
     Args:
         q: One configuration, shape (n,) [rad or m].
@@ -144,7 +144,7 @@ def mass_matrix(ident: Record, q: ArrayLike) -> Array:
 
 
 def mass_matrix_interval(ident: Record, q: ArrayLike, alpha: float) -> Array:
-    """Intervals of the entries of the mass matrix, as the data alone know them.
+    """Confidence intervals of the entries of the mass matrix, from the data alone.
 
     Args:
         ident: The result, without elastic joints.
@@ -165,7 +165,7 @@ def mass_matrix_interval(ident: Record, q: ArrayLike, alpha: float) -> Array:
 
 
 def mass_interval(ident: Record, alpha: float) -> Array:
-    """Intervals of the masses of the moving bodies from the data alone: mostly infinite, for masses are seen in sums.
+    """Intervals of the moving bodies' masses from the data alone; mostly infinite, as masses are identifiable only in sums.
 
     Args:
         alpha: One minus the level of confidence, a fraction.
@@ -205,7 +205,7 @@ def _need_rigid(ident: Record) -> None:
 
 
 def _determined(fit: Fit, factor: Array, rows: Array) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-    """Which functionals lie in the span of what the data show, shape (…)."""
+    """Which linear functions lie in the observed span, shape (…)."""
     if fit.seen.all():
         return np.ones(rows.shape[:-1], dtype=bool)
     data = triangle(factor[:, fit.base.independent])
@@ -213,7 +213,7 @@ def _determined(fit: Fit, factor: Array, rows: Array) -> np.ndarray[tuple[int, .
     scale = np.where(norms > np.finfo(float).eps * norms.max(initial=0.0), norms, np.inf)
     _, values, right = np.linalg.svd(data / scale)
     values = np.append(values, np.zeros(len(right) - len(values)))
-    tolerance = np.finfo(float).eps * max(fit.rows, 10 * len(right))  # the solver's
+    tolerance = np.finfo(float).eps * max(fit.rows, 10 * len(right))  # as in the solver
     null = right[values <= tolerance * values.max(initial=0.0)].T
     white = rows / np.where(np.isfinite(scale), scale, 1.0)
     outside = np.linalg.norm(white @ null, axis=-1)

@@ -1,4 +1,4 @@
-"""Text that several outputs share: aligned columns, a finding in one line."""
+"""Shared text formatting: aligned columns, a finding in one line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Aligned text columns, the first one left.
+    """Formats a table with aligned columns, the first one left-aligned.
 
     Args:
         header: Column titles.
@@ -26,7 +26,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def finding_words(finding: Mapping[str, Any]) -> str:
-    """One finding about a log: which joint and row, what, and its remedy.
+    """Formats one finding about a log: joint, rows, message and remedy.
 
     Args:
         finding: As in ``findings`` of identification.json.
@@ -40,14 +40,14 @@ def finding_words(finding: Mapping[str, Any]) -> str:
 
 
 def joint_message(finding: Mapping[str, Any], joints: Sequence[str] = ()) -> str:
-    """The message of a finding with the joint that it is about.
+    """Returns the message of a finding with its joint.
 
     Args:
         finding: As in ``findings`` of identification.json.
-        joints: Other joints of which the same was found.
+        joints: Other joints with the same finding.
 
     Returns:
-        Words; the joint stands first unless the message names it.
+        The message, preceded by the joint unless it names it.
     """
     joint, message = finding.get("joint"), str(finding["message"])
     named = joint is None or re.search(rf"(?<!\w){re.escape(joint)}(?!\w)", message)

@@ -1,4 +1,4 @@
-"""Results read back from identification.json, checked before anything uses them."""
+"""Reads results from identification.json and checks them before use."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .traces import FILE, read_series
 
 
 def load(path: str | Path) -> Identification:
-    """Reads a result; its torque equals the saved one's to the last bit.
+    """Reads a result; its torque is bitwise equal to that of the saved result.
 
     Args:
         path: An identification.json.
@@ -41,7 +41,7 @@ def load(path: str | Path) -> Identification:
 
     Raises:
         MissingFileError: No such file.
-        LogError: It is not an identification.json, of another version, damaged (:mod:`.checks`) or edited.
+        LogError: It is not an identification.json, has another version, is damaged (:mod:`.checks`) or was edited.
     """
     finish(Path(path).parent, Path(path).name)
     data = parse_json(read_text(path, "identification"), str(path), LogError, "result")
@@ -75,14 +75,14 @@ def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identifica
 
     Args:
         data: Nested plain data.
-        series: The file of its series for pictures; without them if None, or if there is no such file.
+        series: File of its series for plots; they are omitted if None or if the file does not exist.
 
     Returns:
         The result.
 
     Raises:
         KeyError: An entry is missing.
-        ShapeError: Entries do not fit each other.
+        ShapeError: The shapes of the entries are inconsistent.
     """
     kind = ElasticModel if data["model"].get("elastic") else DynamicModel
     model = kind.from_dict({**data["model"], "urdf": data["robot"]["urdf"]})
@@ -125,7 +125,7 @@ def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identifica
         traces=None if series is None else read_series(series, theta),
         left_out=tuple(data.get("left_out", ())),
     )
-    if all("motion" in entry for entry in data["parameters"]["standard"]):  # kept: finding them again takes seconds
+    if all("motion" in entry for entry in data["parameters"]["standard"]):  # stored, because computing them takes seconds
         ident.__dict__["verdicts"] = tuple(Verdict.from_dict(entry) for entry in data["parameters"]["standard"])
     return ident
 

@@ -1,4 +1,4 @@
-"""An unknown body as a result: mass, centre of mass, inertia, how sure each is, and what a controller wants to know."""
+"""Result of a payload identification: mass, centre of mass and inertia with uncertainty, and controller commands."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ SCHEMA = "urdf-ident-payload/1"
 #: Names of the ten numbers, in this order, and their units.
 QUANTITIES = ("mass", "com_x", "com_y", "com_z", "ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 UNITS = ("kg", "m", "m", "m", *("kg·m²",) * 6)
-#: Of the sphere that stands for an inertia that is not known [kg/m³], between plastics and aluminium.
+#: Density of the sphere that replaces an unknown inertia [kg/m³], between plastics and aluminium.
 DENSITY = 2000.0
-#: Decimals of metres that a controller is told: 1e-34 is rounding where the data say nothing.
+#: Decimals of metres in controller commands, to suppress rounding errors such as 1e-34.
 _DIGITS = 9
 #: The six numbers of an inertia in the order of :func:`.symmetric`.
 _SYMMETRIC = [0, 1, 3, 2, 4, 5]
@@ -32,24 +32,24 @@ _PARTS = {"mass": slice(0, 1), "com": slice(1, 4), "inertia": slice(4, 10)}
 
 @dataclass(frozen=True, eq=False)
 class PayloadResult(ReadOnly):
-    """An unknown body on a link.
+    """An identified payload on a link.
 
     Attributes:
         robot: Name of the robot.
-        link: The link whose frame all is quoted in.
+        link: The link whose frame all values refer to.
         value: Mass, centre of mass, inertia about it along the link's axes (ixx, ixy, ixz, iyy, iyz, izz), shape (10,)
             [kg, m, kg·m²]; of a physically consistent body.
-        std_error: Shape (10,); inf where the data say nothing.
+        std_error: Shape (10,); inf where the data do not determine the value.
         interval: 95 % intervals, shape (10, 2).
-        verdicts: Per number "identifiable", "weak" or "not identifiable".
-        advice: Per number the motion that would show it, or nothing.
-        sources: Standard error of the mass by source: noise, unloaded model, torque constants; contradiction, where the data
-            say a negative mass [kg].
+        verdicts: For each value "identifiable", "weak" or "not identifiable".
+        advice: For each value the motion that would determine it, or nothing.
+        sources: Standard error of the mass by source: noise, unloaded model, torque constants; contradiction, if the data
+            give a negative mass [kg].
         method: How it was estimated, in words.
         mode: "motion" or "static".
         logs: Names of the loaded logs.
-        notes: What else the user should know.
-        friction: What friction the loaded logs have more: parameter → value and standard error.
+        notes: Remarks for the user.
+        friction: Change of friction in the loaded logs: parameter → value and standard error.
         sigma: Row group → standard deviation of the residual [unit of torque].
         verdict: ``{"level": "good" | "usable" | "poor", "reasons": [...]}``.
     """
@@ -77,7 +77,7 @@ class PayloadResult(ReadOnly):
 
     @property
     def shown(self) -> bool:
-        """Whether the data show a body at all: 0 kg lies outside the interval."""
+        """Whether the data show a payload at all: 0 kg lies outside the interval."""
         return bool(self.interval[0, 0] > 0)
 
     @property
@@ -87,15 +87,15 @@ class PayloadResult(ReadOnly):
 
     @property
     def inertia(self) -> Array:
-        """About the centre of mass, along the link's axes, shape (3, 3) [kg·m²]."""
+        """Inertia about the centre of mass, along the link's axes, shape (3, 3) [kg·m²]."""
         return symmetric(self.value[4:][_SYMMETRIC])
 
     @property
     def exported_inertia(self) -> Array:
-        """About the centre of mass, shape (3, 3) [kg·m²]: what the data leave open is that of a solid sphere of the mass.
+        """Inertia about the centre of mass, shape (3, 3) [kg·m²]; undetermined parts are those of a solid sphere of the mass.
 
-        Each entry is the mean of estimate and sphere, weighted by one over the squared standard error; the sphere's is its own
-        moment of inertia. A simulator and a controller need a number where the data have none, and zero is the worst guess.
+        Each entry is the mean of estimate and sphere with inverse-variance weights; the sphere's standard error is its own
+        moment of inertia. Simulators and controllers need a value where the data give none, and zero is the worst guess.
         """
         if not self.mass > 0:
             return self.inertia
@@ -109,12 +109,12 @@ class PayloadResult(ReadOnly):
 
     @property
     def theta(self) -> Array:
-        """What is exported, about the origin of the link's frame, shape (10,) [kg, kg·m, kg·m²]."""
+        """Exported parameters, about the origin of the link's frame, shape (10,) [kg, kg·m, kg·m²]."""
         return from_com(self.mass, self.com, self.exported_inertia)
 
     @property
     def assumed(self) -> str:
-        """What exports contain without it being identified; empty if the data determine all of the body, or none."""
+        """Exported values that were not identified, in words; empty if the data determine all or none of the payload."""
         unknown = [name for name, verdict in zip(QUANTITIES, self.verdicts, strict=True) if verdict == "not identifiable"]
         if not (unknown and self.shown):
             return ""
@@ -166,7 +166,7 @@ class PayloadResult(ReadOnly):
         return write_text(path, json.dumps(self.as_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
     def summary(self) -> str:
-        """The body on one screen."""
+        """The payload on one screen."""
         head = f"payload on {self.link}, {self.mode} ({', '.join(self.logs)}): {self.verdict.get('level', '')}"
         lines = [head, f"  {self.method}"]
         lines += [f"  {reason}" for reason in self.verdict.get("reasons", ())]
@@ -186,13 +186,13 @@ class PayloadResult(ReadOnly):
 
 
 def controller_lines(body: PayloadResult) -> dict[str, str]:
-    """The payload command of common controllers; centre of mass in the frame of the link.
+    """Returns the payload commands of common controllers, with the centre of mass in the frame of the link.
 
     Args:
         body: The payload.
 
     Returns:
-        Controller → the line in its own language and units; nothing where the data show no body.
+        Controller → the command in its own language and units; empty if the data show no payload.
     """
     if not body.shown:
         return {}
@@ -205,7 +205,7 @@ def controller_lines(body: PayloadResult) -> dict[str, str]:
     axes[:, 2] *= np.linalg.det(axes)  # a rotation, not a reflection
     turn = Rotation.from_matrix(axes)
     i, j, k, w = turn.as_quat()
-    with warnings.catch_warnings():  # at b = ± 90° only a sum of a and c is known: any will do
+    with warnings.catch_warnings():  # gimbal lock: at b = ± 90° only a sum of a and c is defined
         warnings.simplefilter("ignore", UserWarning)
         a, b, c = turn.as_euler("ZYX", degrees=True)
     return {

@@ -1,4 +1,4 @@
-"""What a result holds: standard parameters (data, physics and prior) beside the fit that they rest on."""
+"""The data of a result: standard parameters (from data, physics and prior) and the fit that they are based on."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Record(ReadOnly):
-    """What a result holds, and what follows from it alone; users meet it as :class:`.identification.Identification`.
+    """The data of a result and quantities derived from it; the public class is :class:`.identification.Identification`.
 
     Attributes:
         model: The dynamic model.
-        fit: Base parameters: what the data say.
+        fit: Base parameters, from the data alone.
         theta: Standard parameters: data + physics + prior, shape (p,).
         prior: The prior.
         factor: Whitened data factor ``[R | rho]``, shape (≤ p + 1, p + 1): ``‖R theta − rho‖²`` is the data's
@@ -45,20 +45,20 @@ class Record(ReadOnly):
         solver: How theta was chosen: method, status, residuals, notes.
         signals: Resolved conditioning, and why.
         inputs: Path, hash, rows and findings of every log.
-        left_out: Name, path, hash, reason and findings of every log that took no part because it could not be used.
-        cross_validation: Held-out error of the fit over folds of its own logs; empty when they are too short.
-        project: The settings that it was made with.
-        selection: What ``friction: auto`` tried and what it gained; empty where the laws were listed.
-        estimation: Which estimator, why, and what it found on its way.
-        essential: Which base parameters the data need, by which rule; empty where that was not asked.
-        prediction: Quantiles of held-out residuals by joint and speed; empty where nothing could be held out.
-        adaptation: Which memory adaptation needs, for which joints it is any use, and its held-out error; empty where the
-            spread of friction is not known.
-        evidence: What was measured of the result's trustworthiness; None for results that were put together by hand.
-        validation: Scores on held-out logs, as ``Validation.as_dict`` gives them.
-        residual: Torque that is read from the deformation of the gears (:mod:`.compensated`), or None.
-        compensation: How residual and sweeps were judged, and the history of the loops; empty without them.
-        traces: Short series of torque for pictures, kept in ``series.json`` beside the result; None where they are not at hand.
+        left_out: Name, path, hash, reason and findings of every log that could not be used.
+        cross_validation: Held-out error of the fit over folds of its own logs; empty if they are too short.
+        project: The settings used.
+        selection: What ``friction: auto`` tried and what it gained; empty if the laws were given.
+        estimation: The estimator, the reason for it, and its intermediate results.
+        essential: The essential base parameters and the rule used; empty if not requested.
+        prediction: Quantiles of held-out residuals by joint and speed; empty if nothing could be held out.
+        adaptation: Memory of the adaptation, the joints that benefit, and its held-out error; empty if the spread of
+            friction is unknown.
+        evidence: Measurements of how far the result can be trusted; None for results assembled by hand.
+        validation: Scores on held-out logs, in the form of ``Validation.as_dict``.
+        residual: Torque as a function of the deformation of the gears (:mod:`.compensated`), or None.
+        compensation: Assessment of residual and sweeps, and the history of the loops; empty without them.
+        traces: Short series of torque for plots, stored in ``series.json`` beside the result; None if not available.
     """
 
     model: DynamicModel
@@ -95,20 +95,20 @@ class Record(ReadOnly):
     ) -> Array:
         """Identified inverse dynamics, friction and rotor inertia included; one sample takes microseconds.
 
-        Not to be called from several threads at once with single samples.
+        Not thread-safe for single samples.
 
         Args:
             q, v, a: Joint motion, shape (N, n) or (n,) [rad, rad/s, rad/s² or m, m/s, m/s²].
-            deformation: Motor minus link position after the gear, as the encoders show it, same shape [rad or m]. With it
-                the residual is added; without it the torque is that of links and friction.
+            deformation: Motor minus link position after the gear, as measured by the encoders, same shape [rad or m]. If
+                given, the residual is added; otherwise the torque is that of links and friction.
             deformation_rate: Its rate, same shape [rad/s or m/s].
 
         Returns:
             Shape as ``q`` [N·m or N].
 
         Raises:
-            ModelError: A deformation for a result without a residual, or without a rate that the residual reads.
-            ShapeError: The arrays do not fit.
+            ModelError: A deformation is given and the result has no residual, or the residual needs its rate.
+            ShapeError: The shapes of the arrays are wrong.
         """
         position, velocity, acceleration = (np.asarray(x, dtype=float) for x in (q, v, a))
         apart, rate = (None if x is None else np.asarray(x, dtype=float) for x in (deformation, deformation_rate))
@@ -129,28 +129,28 @@ class Record(ReadOnly):
 
     @property
     def prediction_band(self) -> float:
-        """Frequency up to which :meth:`torque_prediction_interval` holds measured torque [Hz]; 0 without one."""
+        """Frequency up to which :meth:`torque_prediction_interval` covers measured torque [Hz]; 0 without one."""
         return float(self.prediction.get("band", 0.0))
 
     @cached_property
     def held_out_errors(self) -> Array | None:
         """RMS of each joint's held-out residual over its RMS torque, shape (n,), a fraction.
 
-        By parameters with the prior, as they are exported: where the data leave much open, base parameters without the URDF
-        predict far worse (``cross_validation``). None where nothing could be held out.
+        Uses the parameters with the prior, as exported: if the data leave much undetermined, base parameters without the
+        prior predict far worse (``cross_validation``). None if nothing could be held out.
         """
         found = self.prediction.get("relative")
         return None if found is None else np.asarray(found, dtype=float)
 
     @property
     def cross_validated(self) -> float | None:
-        """Relative error over folds of the result's own logs: as exported where that is known; None without folds."""
+        """Relative error over folds of the result's own logs, of the exported parameters if known; None without folds."""
         alone = self.cross_validation.get("relative")
         return alone if self.held_out_errors is None else float(self.held_out_errors.mean())
 
     @cached_property
     def online(self) -> OnlineModel | None:
-        """The model for single samples; None with elastic joints, whose torque has no short cut."""
+        """The fast model for single samples; None with elastic joints, for which there is none."""
         from ..compensation.online import OnlineModel
 
         elastic = isinstance(self.model, ElasticModel)
@@ -158,7 +158,7 @@ class Record(ReadOnly):
 
     @cached_property
     def urdf_theta(self) -> Array:
-        """The URDF as it came, lumped (and repaired where it was impossible), without joint terms, shape (p,)."""
+        """Parameters of the original URDF, lumped (and repaired where impossible), without joint terms, shape (p,)."""
         theta = self.prior.theta0.copy()
         theta[self.model.n_inertial :] = 0.0
         return theta
@@ -175,17 +175,17 @@ class Record(ReadOnly):
 
     @property
     def friction_changes(self) -> FrictionChanges | None:
-        """How friction differs between the logs (mean, spread, each log's deviation); None where it was not looked at."""
+        """How friction differs between the logs (mean, spread, each log's deviation); None if not analysed."""
         return self.fit.changes
 
     @cached_property
     def from_data(self) -> Array:
-        """Share of every parameter's value that the data brought, shape (p,)."""
+        """Share of every parameter's value that comes from the data, shape (p,)."""
         return from_data(self.factor[:, :-1], self.prior, self.prior_weight)
 
     @property
     def prior_weight(self) -> float:
-        """Weight of the prior against the data, of which the nominal precision is overrated by as much."""
+        """Weight of the prior relative to the data, whose nominal precision is too high by this factor."""
         return float(self.solver.get("weight", 1.0))
 
     @cached_property
@@ -194,13 +194,13 @@ class Record(ReadOnly):
         return posterior_std(self.factor[:, :-1], self.prior, self.prior_weight)
 
     def interval(self, alpha: float = 0.05) -> Array:
-        """Intervals of the standard parameters, data and prior together; :attr:`std_error` is from data alone.
+        """Intervals of the standard parameters, from data and prior; :attr:`std_error` is from the data alone.
 
         Args:
             alpha: One minus the level, a fraction.
 
         Returns:
-            Shape (p, 2): lower and upper ends; friction and the like end at zero.
+            Lower and upper ends, shape (p, 2); parameters that cannot be negative, such as friction, are cut at zero.
         """
         from statistics import NormalDist
 

@@ -1,4 +1,4 @@
-"""Scores on logs that took no part in the fit (docs/theory.md §10), always beside what the user had before."""
+"""Scores on logs that were not used in the fit (docs/theory.md §10), always compared with the original URDF."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..model.dynamic_model import DynamicModel
 from ..scratch import room
 from .traces import LogTrace, log_trace
 
-#: A joint slower than this is at rest for the ``moving`` scores [rad/s or m/s].
+#: Below this speed a joint counts as at rest in the ``moving`` scores [rad/s or m/s].
 MOVING = 0.02
 
 
@@ -39,7 +39,7 @@ class LogScore:
     Attributes:
         log: Name of the log.
         per_joint: Scores in model order.
-        relative: ‖error‖/‖torque‖ over all joints, or None where forces and torques would mix.
+        relative: ‖error‖/‖torque‖ over all joints, or None if forces and torques would be mixed.
     """
 
     log: str
@@ -59,9 +59,9 @@ class LogScore:
 
 @dataclass(frozen=True, eq=False)
 class Validation:
-    """One log, four models: the exported one, the base-parameter fit, the URDF, the URDF with fitted friction.
+    """Scores of four models on one log: exported, base-parameter fit, URDF, and URDF with fitted friction.
 
-    ``trace`` holds short series of their torques for pictures; ``adapted`` is the exported one with friction that is learnt
+    ``trace`` contains short series of their torques for plots; ``adapted`` is the exported model with friction adapted
     along the log, or None.
     """
 
@@ -101,13 +101,13 @@ class Validation:
 
 
 def predict(model: DynamicModel, theta: Array, log: PreparedLog) -> Array:
-    """Model torque along a log.
+    """Returns the model torque along a log.
 
     Args:
         theta: Parameters, shape (p,), or (p, k) for k models at once.
 
     Returns:
-        Shape (N, n) or (N, n, k) [N·m or N], segments one after the other.
+        Shape (N, n) or (N, n, k) [N·m or N], segments concatenated.
     """
     parts = (model.torque_along(theta, segment) for segment in log.segments)
     found, begin = room((sum(map(len, log.segments)), model.n, *theta.shape[1:])), 0
@@ -118,7 +118,7 @@ def predict(model: DynamicModel, theta: Array, log: PreparedLog) -> Array:
 
 
 def filtered_errors(log: PreparedLog, predicted: Array, cutoff: float, *, measured_only: bool = False) -> tuple[Array, Array]:
-    """Measured torque and what the model misses of it, behind a low-pass, segments one after the other.
+    """Returns the low-passed measured torque and prediction error, segments concatenated.
 
     Args:
         predicted: Shape (N, n) [N·m or N].
@@ -129,7 +129,7 @@ def filtered_errors(log: PreparedLog, predicted: Array, cutoff: float, *, measur
         Measured torque and error, shape (N, n) each [N·m or N].
 
     Raises:
-        LogError: The log holds no torque.
+        LogError: The log has no torque.
     """
     from ..data.conditioning.signals import lowpass
 
@@ -144,10 +144,10 @@ def filtered_errors(log: PreparedLog, predicted: Array, cutoff: float, *, measur
 
 
 def score(log: PreparedLog, predicted: Array, joints: Sequence[str], cutoff: float, *, measured_only: bool = False) -> LogScore:
-    """Compares predicted with measured torque, both behind the same low-pass.
+    """Compares predicted with measured torque, both filtered with the same low-pass.
 
-    Coulomb friction makes steps in both. A low-pass of the measured torque alone would score a model that has the
-    steps worse than one that lacks them (on a slow motion of a PUMA by a factor of ten).
+    Coulomb friction causes steps in both. If only the measured torque were filtered, a model with the steps would score
+    worse than one without (on a slow motion of a PUMA by a factor of ten).
 
     Args:
         predicted: Shape (N, n) [N·m or N].
@@ -192,7 +192,7 @@ def validate_log(
     Args:
         thetas: ``exported``, ``fit``, ``urdf`` and ``urdf_friction``: parameters, shape (p,) each.
         cutoff: Low-pass of measured and predicted torque [Hz]; "auto" is :func:`score_band`.
-        adaptation: Of friction, to score the exported model with it too; None: static only.
+        adaptation: Settings of the friction adaptation, to score the exported model with it as well; None: static only.
 
     Returns:
         The validation.
@@ -219,12 +219,12 @@ def _rms(x: Array) -> float:
 
 
 def better_than_urdf(entries: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether the exported model beats the URDF as it came, on every log.
+    """Whether the exported model beats the original URDF on every log.
 
     Args:
         entries: Results of :meth:`Validation.as_dict`.
 
     Returns:
-        True if so (also without any log).
+        True if so, and without any log.
     """
     return all(entry["mean_rmse"] < entry["urdf_mean_rmse"] for entry in entries)

@@ -1,4 +1,4 @@
-"""What was found of elastic joints: stiffness, damping and rotor inertia with intervals, and what stayed unseen."""
+"""Results for elastic joints: stiffness, damping and rotor inertia with intervals, and what was not observed."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _WORDS = {"K": "stiffness", "D": "damping", "preload": "preload", "Ia": "rotor_i
 
 
 def springs(ident: Record, alpha: float = 0.05) -> dict[str, dict[str, Any]]:
-    """Elasticity of every joint, as identification.json and joints.yaml hold it.
+    """Returns the elasticity of every joint, as stored in identification.json and joints.yaml.
 
     Args:
         alpha: One minus the level of confidence of the intervals, a fraction.
 
     Returns:
         Joint name → ``stiffness``, ``damping``, ``preload``, ``rotor_inertia`` (all after the gear of its motor) and
-        ``rotor_inertia_at_motor`` (Υ), each with value, unit, standard error and interval; and what the log shows of
-        the spring. Empty without elastic joints.
+        ``rotor_inertia_at_motor`` (Υ), each with value, unit, standard error and interval; and how visible the spring is
+        in the logs. Empty without elastic joints.
     """
     model = ident.model
     if not isinstance(model, ElasticModel):

@@ -1,4 +1,4 @@
-"""The result in full, with units: what `-v` prints; :mod:`.brief` is what everybody reads first."""
+"""The full summary of a result, with units, as printed by `-v`; the default is the short summary in :mod:`.brief`."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from .record import Record
 from .springs import springs
 from .verdict import judge
 
-#: Warnings about the logs that a summary shows, at most.
+#: Maximum number of warnings about the logs in a summary.
 _DOUBTS = 6
-#: Adaptation loses where its error is larger than the static model's by this factor.
+#: Adaptation makes a log worse if its error exceeds the static model's by this factor.
 LOSS = 1.01
-#: Motions that a summary asks for, and parameters it names for each, at most.
+#: Maximum number of recommended motions, and of parameters named for each.
 _MOTIONS, _NAMED = 3, 4
 
 
 def details(ident: Record) -> str:
-    """Estimates, their quality, what the data could not determine, and how every setting was chosen.
+    """Returns estimates, their quality, what the data could not determine, and how every setting was chosen.
 
     Returns:
         Several lines of text, about 60 for a 6-axis arm.
@@ -62,7 +62,7 @@ def details(ident: Record) -> str:
 
 
 def validation_table(validations: Sequence[Mapping[str, Any]], joints: Sequence[str]) -> list[str]:
-    """Held-out errors, ours beside what the user had before.
+    """Formats the held-out errors, compared with those of the original URDF.
 
     Args:
         validations: Entries of ``validation``.
@@ -88,13 +88,13 @@ def validation_table(validations: Sequence[Mapping[str, Any]], joints: Sequence[
 
 
 def adaptation_remarks(validations: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Where tracking friction along the log increases the torque error.
+    """Describes logs on which adapting friction increases the torque error.
 
     Args:
         validations: Entries of ``validation``.
 
     Returns:
-        A sentence for each such log.
+        One sentence per log.
     """
     found = []
     for item in validations:
@@ -113,13 +113,13 @@ def adaptation_remarks(validations: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def selection_table(selection: Mapping[str, Any]) -> list[str]:
-    """What ``friction: auto`` tried and what it gained: a line a joint, a column a law.
+    """Formats the trials of ``friction: auto`` and their gain: one line per joint, one column per law.
 
     Args:
         selection: ``selection`` of identification.json.
 
     Returns:
-        Lines, the first one empty; none where nothing was tried.
+        Lines, the first one empty; none if nothing was tried.
     """
     if not selection:
         return []
@@ -148,7 +148,7 @@ def _tried(trial: Mapping[str, Any]) -> str:
 
 
 def compensation_table(ident: Record) -> list[str]:
-    """Held-out errors of each pair of friction laws (from the logs, from sweeps) and residual.
+    """Formats the held-out errors of each combination of friction laws (from the logs, from sweeps) and residual.
 
     Returns:
         Lines, the first one empty; none without a comparison.
@@ -177,7 +177,7 @@ def compensation_table(ident: Record) -> list[str]:
 
 
 def _sweep(found: Mapping[str, Any]) -> list[str]:
-    """What each cut-off costs on held-out logs."""
+    """Held-out error of each cut-off."""
     if not found:
         return []
     cells = [f"{cutoff:.3g}{' *' if cutoff == found['chosen'] else ''}" for cutoff in found["cutoffs"]]
@@ -186,7 +186,7 @@ def _sweep(found: Mapping[str, Any]) -> list[str]:
 
 
 def _verdicts(ident: Record) -> list[str]:
-    """How many parameters have which verdict, and the motions that would show most of the poorly known ones."""
+    """Number of parameters per verdict, and the motions that would determine most of the poorly known ones."""
     levels = [verdict.level for verdict in ident.verdicts]
     counted = ", ".join(f"{levels.count(level)} {level}" for level in (IDENTIFIABLE, WEAK, COMBINATION, LOST))
     wanting: dict[str, list[str]] = {}
@@ -205,7 +205,7 @@ def _verdicts(ident: Record) -> list[str]:
 
 
 def _essential(essential: Mapping[str, Any], count: int) -> str:
-    """How many combinations the data need, and what it costs to do without the others."""
+    """Number of essential base parameters, and the error from dropping the others."""
     needed = len(essential["names"])
     if needed == count:
         return f"all {count} base parameters are essential ({essential['rule']})"
@@ -217,13 +217,13 @@ def _essential(essential: Mapping[str, Any], count: int) -> str:
 
 
 def _left_out(ident: Record) -> list[str]:
-    """Logs that took no part, each with the reason."""
+    """Logs that were left out, each with the reason."""
     lines = [f"  left out: {log['name']}: {log['why']}" for log in ident.left_out]
     return [*lines[:_DOUBTS], f"  … and {len(lines) - _DOUBTS} more: see `left_out`"] if len(lines) > _DOUBTS else lines
 
 
 def _doubts(ident: Record) -> list[str]:
-    """Warnings about the logs, those of one kind and joint once, however many logs have them."""
+    """Warnings about the logs; each kind is listed once per joint, however many logs have it."""
     seen: dict[tuple[str, str | None], list[str]] = {}
     first: dict[tuple[str, str | None], str] = {}
     for log in ident.inputs:

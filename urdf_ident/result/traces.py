@@ -1,8 +1,8 @@
-"""What pictures need beyond the numbers of a result: short series of torque, the speeds' histogram, the residual's memory.
+"""Series for plots: short series of torque, the histogram of speeds, autocorrelation and spectrum of the residual.
 
-Each record is bounded, however long the logs are: at most :data:`POINTS` samples of one stretch of a log, :data:`BINS` speeds
-a joint, :data:`LAGS` lags and :data:`BANDS` frequencies. They are kept beside identification.json (``series.json``), so that
-a report can be made again without the logs.
+Each record is bounded, however long the logs are: at most :data:`POINTS` samples of one section of a log, :data:`BINS` speeds
+per joint, :data:`LAGS` lags and :data:`BANDS` frequencies. They are stored beside identification.json (``series.json``), so
+that a report can be made again without the logs.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from ..samples import ReadOnly, Segment
 
 SCHEMA = "urdf-ident-series/1"
 FILE = "series.json"
-#: Samples of a series, speeds of a histogram, lags and frequencies of a residual, and logs with series, at most.
+#: Maximum number of samples of a series, speeds of a histogram, lags and frequencies of a residual, and logs with series.
 POINTS, BINS, LAGS, BANDS, LOGS = 1200, 41, 60, 80, 4
-#: Samples of all logs together that a histogram of speeds is made of, at most.
+#: Maximum number of samples for a histogram of speeds, all logs together.
 _COUNTED = 40_000
-#: Samples of a piece whose errors are correlated and whose spectrum is taken, at most.
+#: Maximum number of samples of a segment for autocorrelation and spectrum.
 _FELT = 1 << 17
-#: Significant digits that are written.
+#: Number of significant digits in the file.
 _DIGITS = 5
 
 
 @dataclass(frozen=True, eq=False)
 class LogTrace(ReadOnly):
-    """Torque along one log, behind the low-pass of the scores, and the memory of its residual.
+    """Torque along one log, low-passed as in the scores, with autocorrelation and spectrum of its residual.
 
     Attributes:
         log: Name of the log.
-        held_out: Whether the log took no part in the fit.
+        held_out: Whether the log was not used in the fit.
         cutoff: Zero-phase low-pass of all torques [Hz].
-        time: Shape (M,) [s]; the stretch with the largest relative error where the log is longer.
+        time: Shape (M,) [s]; the section with the largest relative error if the log is longer.
         measured, identified, urdf, urdf_friction: Shape (M, n) [N·m or N].
         lag: Shape (L,) [s].
         memory: Autocorrelation of the error of the identified model, shape (L, n), 1 at lag zero.
@@ -70,7 +70,7 @@ class LogTrace(ReadOnly):
     spectrum: Array
 
     def pieces(self) -> list[slice]:
-        """Stretches without a gap in time.
+        """Returns the sections without a gap in time.
 
         Returns:
             Slices of the samples.
@@ -83,10 +83,10 @@ class LogTrace(ReadOnly):
 
 @dataclass(frozen=True, eq=False)
 class SpeedProfile(ReadOnly):
-    """How often the logs show which speed, and the friction they show there.
+    """Histogram of the speeds in the logs, and mean friction per bin.
 
     Attributes:
-        edges: Ends of the bins, shape (n, B + 1) [rad/s or m/s].
+        edges: Edges of the bins, shape (n, B + 1) [rad/s or m/s].
         count: Share of the samples in each bin, shape (n, B); rows sum to 1.
         friction: Mean of the measured torque without the identified rigid bodies and rotors, shape (n, B) [N·m or N]; nan where
             the bin is empty.
@@ -106,18 +106,18 @@ class Traces:
 
 
 def log_trace(log: PreparedLog, predicted: Mapping[str, Array], cutoff: float, *, held_out: bool = True) -> LogTrace:
-    """The series of one log.
+    """Builds the series of one log.
 
     Args:
         predicted: ``exported``, ``urdf`` and ``urdf_friction``: torque along its segments, shape (N, n) each [N·m or N].
         cutoff: Zero-phase low-pass [Hz].
-        held_out: Whether the log took no part in the fit.
+        held_out: Whether the log was not used in the fit.
 
     Returns:
         The series.
 
     Raises:
-        LogError: The log holds no torque.
+        LogError: The log has no torque.
     """
     keys = ("exported", "urdf", "urdf_friction")
     times, kept, errors, begin = [], [], [], 0
@@ -141,18 +141,18 @@ def log_trace(log: PreparedLog, predicted: Mapping[str, Array], cutoff: float, *
 
 
 def speed_profile(model: DynamicModel, theta: Array, logs: Sequence[PreparedLog], cutoff: float) -> Callable[[], SpeedProfile]:
-    """Speeds of the logs and the friction that they show; begun, where others work.
+    """Starts to compute the speeds of the logs and the friction that they show, in the background if workers exist.
 
     Args:
-        theta: Its parameters, shape (p,).
+        theta: Parameters of the model, shape (p,).
         logs: Prepared logs.
         cutoff: Zero-phase low-pass of the torque [Hz].
 
     Returns:
-        Waits for the histogram.
+        A function that waits for the histogram.
 
     Raises:
-        LogError: A log holds no torque.
+        LogError: A log has no torque.
     """
     bodies = theta - without_inertia(model, theta)
     stride = max(1, sum(len(part) for log in logs for part in log.segments) // _COUNTED)
@@ -174,7 +174,7 @@ def _profile(pending: Callable[[], Sequence[tuple[Array, Array]]]) -> SpeedProfi
 
 
 def _friction_of(model: DynamicModel, bodies: Array, cutoff: float, stride: int, part: Segment) -> tuple[Array, Array]:
-    """Velocities, and torque without that of the bodies, of every so manieth sample of a piece."""
+    """Velocity, and torque minus that of the bodies, of every ``stride``-th sample of a segment."""
     torque = lowpass(part.total, part.rate, cutoff)[::stride]
     thin = _thinned(part, stride)
     return thin.v, torque - model.torque_along(bodies, thin)
@@ -185,7 +185,7 @@ def write_series(traces: Traces, path: str | Path, theta: Array) -> Path:
 
     Args:
         traces: The series.
-        theta: Parameters of the result, shape (p,): they tell to which result the file belongs.
+        theta: Parameters of the result, shape (p,); they link the file to the result.
 
     Returns:
         The path written.
@@ -203,13 +203,13 @@ def write_series(traces: Traces, path: str | Path, theta: Array) -> Path:
 
 
 def read_series(path: str | Path, theta: Array) -> Traces | None:
-    """Reads the series of a result back.
+    """Reads the series of a result.
 
     Args:
         theta: Parameters of the result, shape (p,).
 
     Returns:
-        The series; None where there is no such file, or it is another result's or damaged.
+        The series; None if the file is missing, damaged or of another result.
     """
     if not Path(path).is_file():
         return None
@@ -228,7 +228,7 @@ def _trace(item: Mapping[str, Any]) -> LogTrace:
 
 
 def _thinned(part: Segment, stride: int) -> Segment:
-    """Every so many samples of a piece; rigid bodies have no memory."""
+    """Every ``stride``-th sample of a segment; rigid-body torque does not depend on the past."""
     values: dict[str, Any] = {item.name: getattr(part, item.name) for item in fields(part)}
     for name, value in values.items():
         if isinstance(value, np.ndarray):
@@ -237,7 +237,7 @@ def _thinned(part: Segment, stride: int) -> Segment:
 
 
 def _stretch(series: Array) -> slice:
-    """The samples that are kept: all, or those where the relative error is largest."""
+    """The samples to keep: all, or the section with the largest relative error."""
     count = series.shape[1]
     if count <= POINTS:
         return slice(0, count)
@@ -248,7 +248,7 @@ def _stretch(series: Array) -> slice:
 
 
 def _memory(errors: Sequence[tuple[float, Array]], cutoff: float) -> tuple[Array, Array]:
-    """Autocorrelation of the error behind the low-pass, all pieces together."""
+    """Autocorrelation of the low-passed error, over all segments."""
     rate = min(errors[0][0], 2.5 * cutoff)
     products, first = np.zeros((LAGS, errors[0][1].shape[1])), 0.0
     centre = np.mean(np.vstack([error for _, error in errors]), axis=0)
@@ -263,7 +263,7 @@ def _memory(errors: Sequence[tuple[float, Array]], cutoff: float) -> tuple[Array
 
 
 def _spectrum(errors: Sequence[tuple[float, Array]]) -> tuple[Array, Array]:
-    """Amplitude density of the error of the longest piece, in bands of equal ratio."""
+    """Amplitude density of the error of the longest segment, in logarithmic bands."""
     rate, error = max(errors, key=lambda item: len(item[1]))
     length = min(len(error), 4096)
     if length < 8:
@@ -285,7 +285,7 @@ def _plain(record: Any) -> dict[str, Any]:
 
 
 def _numbers(value: Any, digits: int) -> Any:
-    """Numbers with few digits, arrays as lists; nan as null."""
+    """Rounds numbers to ``digits`` significant digits; arrays become lists, nan becomes null."""
     if isinstance(value, (float, np.floating)):
         return _numbers(np.array(value), digits)
     if not isinstance(value, np.ndarray):
@@ -299,7 +299,7 @@ def _numbers(value: Any, digits: int) -> Any:
     return listed.tolist()
 
 
-#: Powers of ten that a float holds exactly: a whole number over one is the float nearest to the decimal number.
+#: Powers of ten that are exact floats: an integer divided by one is the float nearest to the decimal number.
 _TENS = 10.0 ** np.arange(23)
 
 

@@ -1,6 +1,6 @@
-"""The verdict on a result, computed from evidence in this one place; each reason has an id and a remedy.
+"""The verdict on a result, computed from its evidence; each reason has an id and a remedy.
 
-A result is GOOD if it predicts another motion well and there is no objection, POOR if it should not be used, and
+A result is GOOD if it predicts another motion well and nothing else counts against it, POOR if it should not be used, and
 USABLE in between. A small residual on the training data alone never makes a result GOOD.
 """
 
@@ -16,20 +16,20 @@ from .lines import joint_message
 from .record import Record
 
 LEVELS = ("good", "usable", "poor")
-#: Relative torque error on other motions, up to which a result is good, and up to which it is usable.
+#: Relative torque error on other motions below which a result is good, and below which it is usable.
 GOOD_ERROR, USABLE_ERROR = 0.1, 0.4
-#: Standard error of the torque over random feasible states, relative, mean over joints.
+#: The same for the relative standard error of the torque over random feasible states, mean over joints.
 GOOD_UNCERTAINTY, USABLE_UNCERTAINTY = 0.15, 0.6
-#: Range of the identified gravity torque, in multiples of the URDF's, that needs no explanation.
+#: Plausible range of the identified gravity torque over the URDF's.
 GRAVITY = (0.55, 1.8)
 #: Standard error of a factor on a joint's efforts (white noise) up to which the data exclude a factor of two. It is small
 #: because on simulated arms friction and coloured noise leave factors undetermined that are 50 and more such errors away.
 SCALE_TOLD = 0.01
-#: Friction at the trained speed, and torque at the velocity limits, beyond which a model is not to be used.
+#: Relative friction at the trained speed, and relative torque at the velocity limits, above which a model is unusable.
 FRICTION_LIMIT, PEAK_LIMIT = 1.5, 10.0
-#: How much worse than the unconstrained fit, or the URDF with fitted friction, an exported model may be on held-out logs.
+#: Largest ratio of the exported model's held-out error to that of the unconstrained fit or the URDF with fitted friction.
 LOSS = 1.05
-#: First parts of the ids of findings that concern sign, order, gravity, units or time.
+#: Prefixes of the ids of findings that concern sign, order, gravity, units or time.
 OUTSTANDING = (
     "effort",
     "position-held",
@@ -55,7 +55,7 @@ OUTSTANDING = (
 )
 
 
-#: Reasons that state the size of an error, and those that state that it is too large without naming its cause.
+#: Reasons that state the size of an error without naming its cause.
 _ERRORS = ("held-out-error", "cross-validation")
 _WORSE = ("worse-than-urdf", "joint-worse-than-urdf", "worse-than-friction")
 
@@ -65,7 +65,7 @@ class Reason:
     """One reason of a verdict.
 
     Attributes:
-        id: Short fixed word for programs.
+        id: Short fixed identifier for programs.
         level: The best level that it permits: "good" (it supports the result), "usable" or "poor".
         text: What was found.
         remedy: What to do about it, or None.
@@ -82,11 +82,11 @@ class Reason:
 
 @dataclass(frozen=True)
 class ResultVerdict:
-    """Level and reasons, the gravest first.
+    """Level and reasons, most severe first.
 
     Attributes:
         level: "good", "usable" or "poor".
-        reasons: What it rests on.
+        reasons: The reasons for it.
     """
 
     level: str
@@ -94,7 +94,7 @@ class ResultVerdict:
 
     @property
     def cause(self) -> Reason | None:
-        """The gravest reason against the result; None for a good result."""
+        """The most severe reason against the result; None for a good result."""
         return next((reason for reason in self.reasons if reason.level != "good"), None)
 
     def as_dict(self) -> dict[str, Any]:
@@ -107,10 +107,10 @@ class ResultVerdict:
 
 
 def judge(ident: Record) -> ResultVerdict:
-    """Weighs the evidence of a result.
+    """Assesses a result from its evidence.
 
     Returns:
-        The verdict; the gravest reasons first, and among equally grave ones causes before the errors that they explain.
+        The verdict; most severe reasons first, and at equal severity causes before the errors that they explain.
     """
     outside = list(_outside(ident))
     error = max((LEVELS.index(reason.level) for reason in outside), default=0)
@@ -125,14 +125,14 @@ def judge(ident: Record) -> ResultVerdict:
 
 
 def _outside(ident: Record) -> Iterator[Reason]:
-    """Errors on motions that took no part in the fit."""
+    """Errors on motions that were not used in the fit."""
     scores = [item for item in ident.validation if not item.get("trained_on")]
     other = [item for item in scores if item.get("repeats") is None]
     evidence = ident.evidence
     if other and all(item["relative"] is not None for item in other):
         worst = max(item["relative"] for item in other)
         yield _error("held-out-error", worst, "on held-out logs")
-    elif other:  # forces and torques mix: joint by joint
+    elif other:  # forces and torques are mixed: assess each joint
         worst = max(joint["relative"] for item in other for joint in item["per_joint"])
         yield _error("held-out-error", worst, "of the worst joint on held-out logs")
     elif ident.cross_validation:
@@ -209,7 +209,7 @@ def _worse_joints(scores: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _no_other_motion(evidence: Evidence) -> Reason | None:
-    """Why what cross-validation holds out is no other motion."""
+    """The reason why the folds of the cross-validation do not contain other motions, if so."""
     if evidence.folds_repeat:
         return Reason(
             "motion-repeated",
@@ -262,7 +262,7 @@ def _physics(ident: Record) -> Iterator[Reason]:
 
 
 def _findings(inputs: Sequence[Mapping[str, Any]], refused: str) -> Iterator[Reason]:
-    """Findings about sign, order, gravity, units or time that are not settled; those that refuse at level ``refused``."""
+    """Unresolved findings about sign, order, gravity, units or time; refusing findings get level ``refused``."""
     found: dict[str, tuple[list[str], list[Mapping[str, Any]]]] = {}
     for item in inputs:
         for finding in item.get("findings", ()):
@@ -281,12 +281,12 @@ def _findings(inputs: Sequence[Mapping[str, Any]], refused: str) -> Iterator[Rea
 
 
 def _explained(finding: Mapping[str, Any]) -> bool:
-    """Warnings that concern one channel and no physics."""
+    """Whether a warning concerns a single channel and not the physics."""
     return finding["id"] in ("effort-constant",)
 
 
 def _left_open(evidence: Evidence) -> Iterator[Reason]:
-    """What the data did not determine."""
+    """Reasons about what the data did not determine."""
     if evidence.uncertainty:
         joint = max(evidence.uncertainty, key=lambda name: evidence.uncertainty[name])
         mean = sum(evidence.uncertainty.values()) / len(evidence.uncertainty)
@@ -320,7 +320,7 @@ def _left_open(evidence: Evidence) -> Iterator[Reason]:
 
 
 def _odd_gravity(evidence: Evidence) -> dict[str, float]:
-    """Gravity torques that a wrong scale may explain: of most joints, or of one whose scale the data do not determine.
+    """Gravity torques that a wrong scale may explain: for most joints, or for one whose scale the data do not determine.
 
     Where the other joints' efforts determine a joint's scale, its gravity torque differs because the URDF's masses are wrong.
     """
@@ -331,7 +331,7 @@ def _odd_gravity(evidence: Evidence) -> dict[str, float]:
 
 
 def _implausible(evidence: Evidence) -> Iterator[Reason]:
-    """What contradicts the URDF, the torques that were measured, or the other parts of the logs."""
+    """Contradictions of the URDF, of the measured torques, or between parts of the logs."""
     odd = _odd_gravity(evidence)
     if evidence.placeholders:
         yield Reason(

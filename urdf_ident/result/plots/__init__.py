@@ -1,4 +1,4 @@
-"""Pictures of a result, each drawn into axes that are given: the same for a notebook, a file and the report.
+"""Plots of a result, drawn into given axes: the same for a notebook, a file and the report.
 
 Drawing functions take records and a :class:`.style.Palette`; the accessor ``ident.plot`` (:mod:`.accessor`) makes the axes.
 """

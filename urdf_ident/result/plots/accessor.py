@@ -1,4 +1,4 @@
-"""``ident.plot``: single pictures of a result, as matplotlib axes."""
+"""``ident.plot``: single plots of a result, as matplotlib axes."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from .parameters import draw_body, draw_friction, draw_parameters, draw_terms
 from .style import PALETTE, TEXT, Palette, figure_class, legend
 from .torque import draw_errors, draw_memory, draw_spectrum, draw_torque
 
-#: What can be drawn.
+#: Available plots.
 PICTURES = ("torque", "friction", "parameters", "bodies", "residual", "errors")
 
 
 class Plots:
-    """Pictures of a result; each method returns the matplotlib axes that it drew into (``axes.flat[0].figure`` is the figure).
+    """Plots of a result; each method returns the matplotlib axes that it drew into (figure: ``axes.flat[0].figure``).
 
     Args:
         ident: The result.
@@ -35,10 +35,10 @@ class Plots:
         self._ident = ident
 
     def torque(self, log: str | None = None) -> Array:
-        """Measured against predicted torque of every joint, the error under it.
+        """Plots measured and predicted torque of every joint, with the error below.
 
         Args:
-            log: Name of the log; the first one kept (held-out, where there are any) if None.
+            log: Name of the log; if None, the first stored one (held-out if there are any).
 
         Returns:
             Axes, shape (2, n).
@@ -63,7 +63,7 @@ class Plots:
         return axes
 
     def friction(self) -> Array:
-        """Friction against speed of every joint that has friction laws.
+        """Plots friction against speed of every joint that has friction laws.
 
         Returns:
             Axes, shape (joints,).
@@ -86,7 +86,7 @@ class Plots:
 
         Args:
             axis: Matplotlib axes.
-            curve: As :func:`.friction_curves.friction_curves` gives it.
+            curve: From :func:`.friction_curves.friction_curves`.
             palette: Colours.
         """
         robot, traces = self._ident.model.robot, self._ident.traces
@@ -105,7 +105,7 @@ class Plots:
         )
 
     def parameters(self) -> Array:
-        """Estimates with 95 % intervals: a picture a body, beside its prior, and one a kind of joint term.
+        """Plots estimates with 95 % intervals: one plot per body, with its prior, and one per kind of joint term.
 
         Returns:
             Axes, shape (bodies + kinds,).
@@ -122,10 +122,10 @@ class Plots:
         return axes
 
     def parameter_groups(self) -> tuple[dict[str, list[ParameterRow]], dict[str, list[ParameterRow]]]:
-        """Parameters by what is drawn together.
+        """Groups the parameters by plot.
 
         Returns:
-            Body → its ten, and symbol of a joint term → those of all joints.
+            Body → its ten parameters, and symbol of a joint term → its parameters of all joints.
         """
         bodies: dict[str, list[ParameterRow]] = {}
         terms: dict[str, list[ParameterRow]] = {}
@@ -137,7 +137,7 @@ class Plots:
         return bodies, terms
 
     def bodies(self) -> Array:
-        """Inertia ellipsoids of every body in the URDF and as identified.
+        """Plots the inertia ellipsoids of every body, from the URDF and as identified.
 
         Returns:
             Axes, shape (bodies, 2).
@@ -154,10 +154,10 @@ class Plots:
         return np.asarray(grid)
 
     def residual(self, log: str | None = None) -> Array:
-        """Memory and spectrum of the residual.
+        """Plots autocorrelation and spectrum of the residual.
 
         Args:
-            log: Name of the log; the first one kept if None.
+            log: Name of the log; the first stored one if None.
 
         Returns:
             Axes, shape (2,).
@@ -173,7 +173,7 @@ class Plots:
         return axes
 
     def errors(self) -> Array:
-        """Held-out errors per joint, beside the URDF and the URDF with fitted friction.
+        """Plots held-out errors per joint, compared with the URDF and the URDF with fitted friction.
 
         Returns:
             Axes, shape (1,).
@@ -191,17 +191,17 @@ class Plots:
         return axes
 
     def save(self, picture: str, path: str | Path) -> Path:
-        """Writes one picture to a file.
+        """Writes one plot to a file.
 
         Args:
             picture: ``"torque"``, ``"friction"``, ``"parameters"``, ``"bodies"``, ``"residual"`` or ``"errors"``.
-            path: The file; its ending says the format (png, svg, pdf).
+            path: The file; its extension gives the format (png, svg, pdf).
 
         Returns:
             The path written.
 
         Raises:
-            ModelError: No such picture, or nothing to draw.
+            ModelError: There is no such plot, or nothing to draw.
             MissingExtraError: matplotlib is not installed.
             OutputError: It cannot be written, or the format is unknown.
         """
@@ -215,10 +215,10 @@ class Plots:
         return Path(path)
 
     def trace(self, log: str | None = None) -> LogTrace:
-        """The series of one log.
+        """Returns the series of one log.
 
         Args:
-            log: Its name; the first one kept if None.
+            log: Its name; the first stored one if None.
 
         Returns:
             The series.
@@ -239,7 +239,7 @@ class Plots:
         return found
 
     def unit(self, j: int) -> str:
-        """Unit of a joint's torque.
+        """Returns the unit of a joint's torque.
 
         Args:
             j: Index of the joint.
@@ -258,7 +258,7 @@ class Plots:
 
 
 def _figure(width: float, height: float) -> Any:
-    """A figure that is shown: pyplot's where pyplot is in use and in notebooks, else a bare one, which needs no window."""
+    """A pyplot figure if pyplot is in use and in notebooks, otherwise a bare figure, which needs no window."""
     bare, pyplot = figure_class(), sys.modules.get("matplotlib.pyplot")
     session = getattr(sys.modules.get("IPython"), "get_ipython", None)
     if pyplot is None and session is not None and session() is not None:

@@ -1,4 +1,4 @@
-"""What was identified: parameters with prior and error, bodies, friction curves and how they change, a fleet."""
+"""Plots of identified parameters with prior and error, of bodies, friction curves and their changes, and of a fleet."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from ..friction_curves import SteadyFriction
 from ..traces import SpeedProfile
 from .style import PALETTE, TEXT, Palette, dress
 
-#: A dot farther out than so many prior standard deviations is drawn at the edge.
+#: A dot beyond this many prior standard deviations is drawn at the edge.
 _EDGE = 6.0
 _VIEWS = ((0, 2, "x", "z"), (1, 2, "y", "z"))
-#: Logs that are drawn, at most.
+#: Maximum number of logs drawn.
 _LOGS = 12
 
 
@@ -30,7 +30,7 @@ def draw_parameters(axis: Any, rows: Sequence[ParameterRow], title: str = "", pa
     Args:
         axis: Matplotlib axes.
         rows: The parameters.
-        title: Above the axes.
+        title: Title of the axes.
         palette: Colours.
     """
     axis.axvspan(-1.0, 1.0, color=palette.urdf, alpha=0.18, linewidth=0)
@@ -59,7 +59,7 @@ def draw_terms(axis: Any, rows: Sequence[ParameterRow], title: str = "", palette
     Args:
         axis: Matplotlib axes.
         rows: The parameters, of one symbol.
-        title: Above the axes.
+        title: Title of the axes.
         palette: Colours.
     """
     axis.axvline(0.0, color=palette.soft, linewidth=0.6)
@@ -74,13 +74,13 @@ def draw_terms(axis: Any, rows: Sequence[ParameterRow], title: str = "", palette
 
 
 def draw_body(axes: Any, before: Array, after: Array, title: str, palette: Palette = PALETTE) -> None:
-    """Draws the ellipsoid of even density with the same mass, centre of mass and inertia, seen along y and along x.
+    """Draws the ellipsoid of uniform density with the same mass, centre of mass and inertia, seen along y and along x.
 
     Args:
         axes: Two matplotlib axes.
         before: Parameters of the body in the URDF, shape (10,).
         after: Identified parameters, shape (10,).
-        title: Above the first axes.
+        title: Title of the first axes.
         palette: Colours.
     """
     for axis, (a, b, x, y) in zip(axes, _VIEWS, strict=True):
@@ -115,7 +115,7 @@ def _outline(theta: Array, a: int, b: int) -> tuple[Array, Array] | None:
 
 
 def draw_changes(axis: Any, changes: FrictionChanges, k: int, unit: str, palette: Palette = PALETTE) -> None:
-    """Draws one parameter's deviations: thirds of each log over time since its start; over temperature where that was logged.
+    """Draws one parameter's deviations: thirds of each log over time since its start, or over temperature if logged.
 
     Args:
         axis: Matplotlib axes.
@@ -159,7 +159,7 @@ def draw_friction(
 
     Args:
         axis: Matplotlib axes.
-        curve: The law with its interval.
+        curve: The friction curve with its interval.
         unit: Unit of the torque.
         rate: Unit of the speed.
         palette: Colours.
@@ -205,7 +205,7 @@ def draw_friction(
 
 
 def _density(axis: Any, speeds: SpeedProfile, j: int, palette: Palette) -> None:
-    """How often the logs show which speed, as a strip along the bottom."""
+    """Draws the histogram of the logs' speeds as a strip along the bottom."""
     low, high = axis.get_ylim()
     height = 0.14 * (high - low)
     tops = low - height + height * speeds.count[j] / max(float(speeds.count[j].max()), 1e-300)
@@ -227,11 +227,11 @@ def draw_quantity(
 
     Args:
         axis: Matplotlib axes.
-        value, error: Of each robot with its standard error, shape (m,).
-        band: Mean and spread between the robots that do not stand out.
-        odd: Which robots stand out, shape (m,).
-        names: Of the robots.
-        title: Above the axes, with the unit.
+        value, error: Value of each robot and its standard error, shape (m,).
+        band: Mean and spread of the robots that are not outliers.
+        odd: Which robots are outliers, shape (m,).
+        names: Names of the robots.
+        title: Title of the axes, with the unit.
         palette: Colours.
     """
     mean, spread = band

@@ -1,4 +1,4 @@
-"""Colours by meaning, and how every picture looks."""
+"""Colours by meaning, and the common style of all plots."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...errors import MissingExtraError
 
 @dataclass(frozen=True)
 class Palette:
-    """Colours by what they mean; any value that matplotlib knows.
+    """Colours by meaning; any value that matplotlib accepts.
 
     Attributes:
         ink: Text and measured torque.
@@ -18,7 +18,7 @@ class Palette:
         identified: The identified model.
         urdf: The URDF's own prediction, and the prior.
         friction: The URDF with fitted friction.
-        residual: What is left.
+        residual: The residual.
         good, bad: Verdicts.
     """
 
@@ -33,12 +33,12 @@ class Palette:
 
 
 PALETTE = Palette()
-#: Size of text in pictures [pt].
+#: Text size in plots [pt].
 TEXT = 8.0
 
 
 def figure_class() -> Any:
-    """Matplotlib's ``Figure``, which needs no window.
+    """Returns Matplotlib's ``Figure``, which needs no window.
 
     Returns:
         The class.
@@ -54,12 +54,12 @@ def figure_class() -> Any:
 
 
 def dress(axis: Any, palette: Palette, *, title: str = "", x: str = "", y: str = "") -> None:
-    """Gives axes the common look.
+    """Applies the common style to axes.
 
     Args:
         axis: Matplotlib axes.
         palette: Colours.
-        title: Above the axes, at the left.
+        title: Title of the axes, left-aligned.
         x, y: Labels with units.
     """
     axis.set_facecolor("none")
@@ -82,12 +82,12 @@ def dress(axis: Any, palette: Palette, *, title: str = "", x: str = "", y: str =
 
 
 def legend(axis: Any, palette: Palette, **options: Any) -> None:
-    """A legend without a frame.
+    """Adds a legend without a frame.
 
     Args:
         axis: Matplotlib axes.
         palette: Colours.
-        options: Passed on to matplotlib.
+        options: Passed to matplotlib.
     """
     settings = {"fontsize": TEXT - 0.5, "labelcolor": palette.ink, "frameon": False, "handlelength": 1.6, **options}
     axis.legend(**settings)

@@ -1,4 +1,4 @@
-"""Measured against predicted torque, and what is left: its memory, its spectrum, and errors side by side."""
+"""Plots of measured and predicted torque, autocorrelation and spectrum of the residual, and errors side by side."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .style import PALETTE, TEXT, Palette, dress, legend
 def draw_torque(
     axis: Any, trace: LogTrace, j: int, joint: str, unit: str, palette: Palette = PALETTE, *, residual: Any = None
 ) -> None:
-    """Draws one joint: measured, identified, and the URDF's own prediction in a pale colour; the error under it.
+    """Draws one joint: measured, identified, and the URDF's own prediction in a pale colour; the error below.
 
     Args:
         axis: Matplotlib axes of the torques.
@@ -57,7 +57,7 @@ def draw_torque(
 
 
 def _limits(axis: Any, trace: LogTrace, j: int) -> None:
-    """Room for what was measured and identified; a URDF that is far off may leave the picture."""
+    """Sets limits to fit measured and identified torque; a URDF prediction far off may exceed them."""
     both = np.concatenate([trace.measured[:, j], trace.identified[:, j]])
     low, high = float(both.min()), float(both.max())
     own = trace.urdf[:, j]
@@ -68,7 +68,7 @@ def _limits(axis: Any, trace: LogTrace, j: int) -> None:
 
 
 def draw_memory(axis: Any, trace: LogTrace, joints: Sequence[str], palette: Palette = PALETTE) -> None:
-    """Draws the autocorrelation of the residual, one line a joint.
+    """Draws the autocorrelation of the residual, one line per joint.
 
     Args:
         axis: Matplotlib axes.
@@ -84,7 +84,7 @@ def draw_memory(axis: Any, trace: LogTrace, joints: Sequence[str], palette: Pale
 
 
 def draw_spectrum(axis: Any, trace: LogTrace, joints: Sequence[str], unit: str, palette: Palette = PALETTE) -> None:
-    """Draws the amplitude density of the residual, one line a joint.
+    """Draws the amplitude density of the residual, one line per joint.
 
     Args:
         axis: Matplotlib axes.
@@ -101,7 +101,7 @@ def draw_spectrum(axis: Any, trace: LogTrace, joints: Sequence[str], unit: str, 
 
 
 def draw_errors(axis: Any, entries: Sequence[Mapping[str, Any]], unit: str, palette: Palette = PALETTE) -> None:
-    """Draws the errors per joint beside those of the URDF, RMS over logs.
+    """Draws the errors per joint next to those of the URDF, RMS over logs.
 
     Args:
         axis: Matplotlib axes.
