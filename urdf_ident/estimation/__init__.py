@@ -1,5 +1,5 @@
-"""What the data say: from statistics to base parameters with their uncertainty.
+"""Estimation of base parameters and their uncertainty from the statistics.
 
-:mod:`.friction_selection` finds the structure of the model, :mod:`.uncertainty` gives standard errors that cover,
-:mod:`.estimators` are the other ways to estimate.
+:mod:`.friction_selection` selects the structure of the friction model, :mod:`.uncertainty` computes standard errors that are
+valid for autocorrelated residuals, :mod:`.estimators` contains the estimators other than weighted least squares.
 """

@@ -1,4 +1,4 @@
-"""``estimation.method``: ways to estimate besides weighted least squares, and which of them the data ask for.
+"""``estimation.method``: estimators other than weighted least squares, and the automatic choice between them.
 
-All give the same types as least squares, so that whatever follows need not know which of them was at work.
+All return the same types as least squares, so that subsequent steps do not depend on the estimator.
 """

@@ -1,8 +1,7 @@
-"""The robot simulated along the logs: the motion it would have made without any noise.
+"""Closed-loop simulation of the robot along the logs, which gives the motion without noise.
 
-What is needed is the reference that the controller followed, in the log, and the controller, in the project file. The loop
-does most of the work: a motion under feedback hardly depends on the parameters of the robot in it, so that a rough first
-estimate makes good instruments, and those a better estimate.
+It needs the reference that the controller followed, in the log, and the controller, in the project file. A motion under
+feedback hardly depends on the parameters of the robot, so that a rough first estimate already gives good instruments.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ from ...simulation.plant import RigidPlant
 from ...simulation.settings import SimulationSection
 from ...simulation.simulate import simulate
 
-#: The simulated motion must follow the measured one: root mean square of the difference over the motion's spread.
+#: Largest difference between simulated and measured motion, root mean square over the motion's standard deviation.
 FAITHFUL = 0.2
-#: Longest step with springs [s]: Gauss collocation is exact enough for instruments with a step a sample.
+#: Longest step with springs [s]: Gauss collocation with one step per sample is accurate enough for instruments.
 LONGEST = 5e-3
 
 
@@ -41,10 +40,10 @@ class ClosedLoop:
     """Simulates the robot along the references of some logs.
 
     Attributes:
-        model: The dynamic model, its load-dependent terms frozen.
+        model: The dynamic model, its load-dependent terms fixed.
         logs: Prepared logs with ``position_target``.
         settings: Controller and integration step.
-        plausible: Parameters theta, shape (p,), of a physically consistent robot, for base parameters, shape (b,).
+        plausible: Returns the parameters theta, shape (p,), of a physically consistent robot for base parameters, shape (b,).
     """
 
     model: DynamicModel
@@ -78,10 +77,10 @@ class ClosedLoop:
             params: Base parameters of the robot, shape (b,).
 
         Returns:
-            A recording a log: the clean motion on an even clock.
+            One recording per log: the noise-free motion, evenly sampled.
 
         Raises:
-            EstimationError: The controller diverges, or the simulated motion is not that of the log.
+            EstimationError: The controller diverges, or the simulated motion differs from that of the log.
         """
         plant = self._plant(self.plausible(params))
         return [self._simulated(plant, log) for log in self.logs]
@@ -122,7 +121,7 @@ class ClosedLoop:
         return replace(seen, motor_position=clean.qm, motor_velocity=clean.vm)
 
     def _run(self, plant: RigidPlant | ElasticPlant, reference: Trajectory, start: Array, rate: float) -> Segment:
-        """The motion without noise; elastic joints start on the reference, for noise would make their springs swing."""
+        """The motion without noise; elastic joints start on the reference, as measured noise would excite their springs."""
         settings, limits = self.settings, _unlimited(reference.joints)
         if isinstance(plant, ElasticPlant):
             law = motor_law(settings.controller, plant, self.model.robot, reference)
@@ -142,7 +141,7 @@ class ClosedLoop:
 
 
 def _differences(log: PreparedLog, time: Array, q: Array) -> tuple[Array, Array]:
-    """Measured minus simulated positions in the pieces of motion, and the measured ones, shapes (N, n)."""
+    """Measured minus simulated positions in the segments of the log, and the measured ones, shape (N, n) each."""
     measured = np.vstack([segment.q for segment in log.segments])
     at = np.concatenate([segment.time for segment in log.segments])
     return measured - np.column_stack([np.interp(at, time, column) for column in q.T]), measured
@@ -164,7 +163,7 @@ def _check_faithful(log: PreparedLog, time: Array, q: Array) -> None:
 
 
 def _unlimited(joints: tuple[str, ...]) -> Limits:
-    """What has been done on the robot may be done again."""
+    """Limits that allow any motion, since the logged one was executed on the robot."""
     n = len(joints)
     inf, no = np.full(n, np.inf), np.zeros(n, dtype=bool)
     return Limits(joints, -inf, inf, inf, inf, inf, no, no)

@@ -1,9 +1,9 @@
 """Direct and inverse dynamic identification model: torque measured, motion simulated (Gautier, Janot, Vandanjon 2013).
 
-No position is differentiated: the closed loop is simulated with the present estimate, the columns are those of the
-simulated motion, and the measured torque is regressed on them. That is Gauss-Newton on the error between measured and
-simulated torque, because under feedback the simulated motion hardly depends on the parameters. Noise on the positions
-never enters a column, so that nothing is biased by it.
+No position is differentiated: the closed loop is simulated with the current estimate, and the measured torque is regressed on
+the columns of the simulated motion. This is a Gauss-Newton method for the error between measured and simulated torque, because
+under feedback the simulated motion hardly depends on the parameters. Noise on the positions does not enter the columns and
+causes no bias.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ...statistics.fit import Fit, fit_base
 from ...statistics.statistic import StatisticSet
 from .instrumental import Simulator, with_twin
 
-#: Simulations at most, and converged when no parameter moves by more than this share of its standard error.
+#: Maximum number of simulations; converged if no parameter changes by more than this share of its standard error.
 ROUNDS, CONVERGED = 12, 0.05
 
 
@@ -36,7 +36,7 @@ class DidimFit:
         fit: The estimate, ``method`` "didim".
         statistics: Rows of the simulated motions and the measured torque.
         logs: The logs with the simulated motion in place of the measured one.
-        rounds: Simulations used.
+        rounds: Number of simulations.
     """
 
     fit: Fit
@@ -54,13 +54,13 @@ def fit_didim(
     *,
     reference: Array | None = None,
 ) -> DidimFit:
-    """Simulates, regresses the measured torque on the simulated motion, until the estimate converges.
+    """Simulates and regresses the measured torque on the simulated motion in turn until the estimate converges.
 
     Args:
         logs: Prepared logs.
         simulator: Called with base parameters, shape (b,).
         start: Base parameters of the first simulation, shape (b,).
-        reference: Base values kept where the data say nothing, shape (b,); 0 if None.
+        reference: Base values kept where parameters are not identifiable, shape (b,); 0 if None.
 
     Returns:
         The estimate.
@@ -85,7 +85,7 @@ def fit_didim(
 
 
 def on_simulated_motion(log: PreparedLog, clean: Recording) -> PreparedLog:
-    """The log with a simulated motion in place of the measured one; its torque stays.
+    """Returns the log with a simulated motion in place of the measured one, and the same torque.
 
     Args:
         clean: The simulated motion, as for :func:`.instrumental.with_twin`.
@@ -94,7 +94,7 @@ def on_simulated_motion(log: PreparedLog, clean: Recording) -> PreparedLog:
         The log.
 
     Raises:
-        EstimationError: The simulation is of other joints, or does not cover the log.
+        EstimationError: The simulation has other joints, or does not cover the log.
     """
     segments = []
     for segment in with_twin(log, clean).segments:

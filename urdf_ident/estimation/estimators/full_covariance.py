@@ -1,11 +1,11 @@
 """Weighted least squares with the full covariance of one sample's rows, iterated (Liu 2023, §III.C; Aitken 1936).
 
-The joints' residuals are not independent: what the model lacks at one joint, its neighbours feel at the same instant.
+The joints' residuals are not independent: a model error at one joint affects its neighbours at the same instant.
 With Ω (n × n) the covariance of one sample's rows and Ω = L Lᵀ, the rows ``L⁻¹ [W | tau]`` have independent residuals of
-variance 1; Ω comes from the residuals, the estimate from the whitened rows, in turn until they agree.
+variance 1; Ω follows from the residuals and the estimate from the whitened rows, in turn until both converge.
 
-A row of the whitened problem mixes all joints, so that it needs a second pass over the rows; its factors then serve every
-estimator as those of plain rows do.
+A row of the whitened problem mixes all joints, which requires a second pass over the rows; its factors are then used like
+those of unweighted rows.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from ...statistics.rows import RowFilter
 from ...statistics.statistic import Layout, StatisticSet
 from ...statistics.stretches import blocks_of
 
-#: ConvergedFit when no parameter moves by more than this share of its standard error; rounds at most.
+#: Converged if no parameter changes by more than this share of its standard error; maximum number of iterations.
 CONVERGED, ROUNDS = 1e-3, 100
-#: Condition number of Ω's correlations above which two joints say the same.
+#: Condition number of Ω's correlations above which the residuals of joints count as identical.
 SINGULAR = 1e10
 
 
@@ -39,9 +39,9 @@ class FullCovarianceFit:
 
     Attributes:
         fit: The estimate, ``method`` "gls"; its standard errors are scaled by the whitened residual.
-        statistics: The whitened rows, times the marginal standard deviation of their group, so that units stay.
+        statistics: The whitened rows, times the marginal standard deviation of their group, so that units are unchanged.
         covariance: Ω, shape (groups, groups) [unit of torque squared].
-        rounds: Rounds that were needed.
+        rounds: Number of iterations.
     """
 
     fit: Fit
@@ -68,14 +68,14 @@ def fit_full_covariance(
 
     Args:
         logs: Prepared logs.
-        start: An estimate to take the first residuals from.
-        reference: Base values kept where the data say nothing, shape (b,); 0 if None.
+        start: An estimate for the first residuals.
+        reference: Base values kept where parameters are not identifiable, shape (b,); 0 if None.
 
     Returns:
         The estimate.
 
     Raises:
-        EstimationError: Fewer rows than parameters, residuals that are not independent at all, or it does not converge.
+        EstimationError: Fewer rows than parameters, a singular covariance of the residuals, or no convergence.
     """
     cross = cross_factor(model, logs)
     fit = start
@@ -93,11 +93,11 @@ def fit_full_covariance(
 
 @dataclass(frozen=True, eq=False)
 class CrossFactor:
-    """One triangular factor of the rows of all groups beside each other: all second moments within a sample.
+    """One triangular factor of the rows of all groups side by side, which contains all second moments within a sample.
 
     Attributes:
         model: The dynamic model.
-        R: Factor of ``[columns | tau]`` of every group, one after the other.
+        R: Factor of ``[columns | tau]`` of all groups, side by side.
         rows: Number of samples.
     """
 
@@ -106,18 +106,18 @@ class CrossFactor:
     rows: int
 
     def covariance(self, fit: Fit) -> Array:
-        """Covariance of the residuals of one sample's rows.
+        """Returns the covariance of the residuals of one sample's rows.
 
         Returns:
             Ω, shape (groups, groups) [unit of torque squared], divided by the degrees of freedom.
 
         Raises:
-            EstimationError: The residuals of two groups are the same, or one is zero.
+            EstimationError: The residuals of groups are linearly dependent, or one is zero.
         """
         theta = fit.base.embedded(fit.params)
         parts = zip(self.model.groups, self._parts(), strict=True)
         error = np.column_stack([part[:, -1] - part[:, :-1] @ theta[group.columns] for group, part in parts])
-        # every row group loses about its share of the parameters
+        # the parameters are counted in equal shares for all row groups
         covariance = np.asarray(error.T @ error / max(self.rows - fit.seen.sum() / len(self.model.groups), 1.0))
         spread = np.sqrt(np.diag(covariance))
         if not (spread > 0).all():
@@ -129,13 +129,13 @@ class CrossFactor:
         return covariance
 
     def whitened(self, covariance: Array) -> StatisticSet:
-        """All rows whitened, as one log of one block.
+        """Returns all whitened rows as one log with one block.
 
         Args:
             covariance: Ω, shape (groups, groups) [unit of torque squared].
 
         Returns:
-            As :func:`whitened_statistics`.
+            Statistics as from :func:`whitened_statistics`.
         """
         wide = _wide(self.model, self._parts())
         entries = tuple(
@@ -150,7 +150,7 @@ class CrossFactor:
 
 
 def cross_factor(model: DynamicModel, logs: Sequence[PreparedLog]) -> CrossFactor:
-    """Accumulates the rows of all groups beside each other.
+    """Accumulates the rows of all groups side by side.
 
     Args:
         logs: Prepared logs.
@@ -169,14 +169,14 @@ def cross_factor(model: DynamicModel, logs: Sequence[PreparedLog]) -> CrossFacto
 
 
 def whitened_statistics(model: DynamicModel, logs: Sequence[PreparedLog], covariance: Array) -> StatisticSet:
-    """Factors of the rows ``diag(Ω)^½ L⁻¹ [W | tau]``.
+    """Computes factors of the rows ``diag(Ω)^½ L⁻¹ [W | tau]``.
 
     Args:
         logs: Prepared logs.
         covariance: Ω, shape (groups, groups) [unit of torque squared].
 
     Returns:
-        Statistics with the groups and time blocks of plain rows; every group holds all columns.
+        Statistics with the groups and time blocks of the unweighted rows; every group has all columns.
 
     Raises:
         EstimationError: No log, or one without torque.
@@ -213,7 +213,7 @@ def _layouts(model: DynamicModel) -> tuple[Layout, ...]:
 
 
 def _wide(model: DynamicModel, parts: Sequence[Array]) -> Array:
-    """Rows of all groups with all columns, shape (groups, N, p + 1)."""
+    """Expands the rows of all groups to all columns, shape (groups, N, p + 1)."""
     wide = np.zeros((len(model.groups), len(parts[0]), len(model.names) + 1))
     for g, (group, rows) in enumerate(zip(model.groups, parts, strict=True)):
         wide[g][:, group.columns] = rows[:, :-1]

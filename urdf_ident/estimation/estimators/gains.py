@@ -1,4 +1,4 @@
-"""Torque constants before anything else is estimated: from a known payload, or from what the controller logs of its targets."""
+"""Torque constants, found before the estimation: from a known payload, or from the logged targets of the controller."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from .total_least_squares import drive_gains
 
 
 def without_constants(drive: Drive) -> Drive:
-    """A drive that leaves efforts in the unit in which they are logged.
+    """Returns a drive that leaves efforts in the unit in which they are logged.
 
     Args:
-        drive: As the project describes it.
+        drive: The drive of the project.
 
     Returns:
         The same with torque constants of one.
@@ -39,17 +39,17 @@ def resolve_drive(
     *,
     force: bool = False,
 ) -> Drive:
-    """The drive with its torque constants, found from a known payload or from what the controller logs of its targets.
+    """Returns the drive with its torque constants, found from a known payload or the logged targets of the controller.
 
     Args:
-        model: The model, its drive as the project describes it.
+        model: The model with the drive of the project.
         logs: The logs as read.
         payload: A known payload, or None.
         config: Conditioning.
         force: Use logs in spite of findings that refuse them.
 
     Returns:
-        The same drive, or one whose ``gain_origin`` says where each constant came from.
+        The same drive, or one whose ``gain_origin`` gives the source of each constant.
 
     Raises:
         LogError: No constants can be found in the logs' targets.

@@ -1,4 +1,4 @@
-"""The rows of a robot that carries an unknown body: more columns, and gears that carry more."""
+"""Rows of a robot that carries an unknown payload: additional columns, and additional load on the gears."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from ..friction_selection.load_slopes import LoadSlopes
 
 
 class LoadedModel:
-    """A model with more columns: the unknown body's ten, and copies of friction columns for the loaded logs alone.
+    """A model with additional columns: the ten of the unknown body, and copies of friction columns for the loaded logs.
 
-    It has what row producers and covariances ask of a model, and nothing else.
+    It implements only the part of the model interface that row producers and covariances use.
 
     Args:
-        model: The unloaded robot's model, its load-dependent terms frozen at the loaded torque.
-        theta: Parameters of the unloaded robot, shape (p,): how much friction grows with the load.
+        model: The unloaded robot's model, its load-dependent terms evaluated at the loaded torque.
+        theta: Parameters of the unloaded robot, shape (p,), for the increase of friction with the load.
         body: Index of the moving body that carries the unknown one.
         placement: ``theta_body = placement @ theta_link``, shape (10, 10).
-        copies: Indices into theta of the columns that are copied.
+        copies: Indices into theta of the copied columns.
     """
 
     def __init__(self, model: DynamicModel, theta: Array, body: int, placement: Array, copies: Sequence[int] = ()) -> None:
@@ -41,18 +41,18 @@ class LoadedModel:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Names of the unloaded robot's parameters, the body's, and the copies."""
+        """Names of the parameters of the unloaded robot, of the body, and of the copies."""
         body = tuple(f"payload_{name}" for name in BODY_PARAMETERS)
         return (*self.model.names, *body, *(f"loaded_{self.model.names[k]}" for k in self.copies))
 
     @cached_property
     def unknown(self) -> NDArray[np.intp]:
-        """Indices of what is estimated: the body's parameters and the copies."""
+        """Indices of the estimated parameters: the body's and the copies."""
         return np.arange(self.p, len(self.names), dtype=np.intp)
 
     @cached_property
     def groups(self) -> tuple[RowGroup, ...]:
-        """The model's row groups with the columns that they gain."""
+        """The model's row groups with the additional columns."""
         out = []
         for group in self.model.groups:
             more = list(range(self.p, self.p + 10)) if self._carries(group) else []
@@ -63,13 +63,13 @@ class LoadedModel:
 
     @cached_property
     def compact(self) -> tuple[Compact, ...]:
-        """All columns of every row group: none is left out."""
+        """The trivial compact form of every row group, with all columns."""
         widths = [len(group.columns) for group in self.groups]
         return tuple(Compact(np.arange(width, dtype=np.intp), np.eye(width)) for width in widths)
 
     @property
     def fingerprint(self) -> str:
-        """Hash of what decides the columns."""
+        """Hash of everything that determines the columns."""
         words = f"{self.model.fingerprint} {self.body} {self.placement.tobytes().hex()} {self.copies}"
         return hashlib.sha256(words.encode()).hexdigest()[:16]
 
@@ -95,9 +95,9 @@ class LoadedModel:
 
         Args:
             segment: A whole segment at full rate.
-            chunk: Samples a piece.
-            compact: Makes no difference here.
-            torque: Whether the measured torque is one column more, the last.
+            chunk: Samples per piece.
+            compact: Has no effect here.
+            torque: Whether the measured torque is appended as the last column.
 
         Yields:
             The slice of samples, and per row group its columns.
@@ -116,13 +116,13 @@ class LoadedModel:
             yield part, out
 
     def extended(self, base: BaseParameters) -> BaseParameters:
-        """The base parameters with what is added, which depends on nothing.
+        """Returns the base parameters extended by the additional ones, which are all independent.
 
         Args:
-            base: Of the unloaded robot.
+            base: Reduction of the unloaded robot.
 
         Returns:
-            The reduction; the unloaded robot's come first.
+            The reduction; the parameters of the unloaded robot come first.
         """
         nothing = np.zeros(0, dtype=np.intp)
         columns = np.concatenate([base.independent, self.unknown]).astype(np.intp)
@@ -130,12 +130,12 @@ class LoadedModel:
 
 
 def with_load(loaded: LoadedModel, log: PreparedLog, params: Array) -> PreparedLog:
-    """The log whose gears carry the body, and what its columns say too much of the growth of friction.
+    """Returns the log with the payload's load on its gears, and the friction torque linearized around the current estimate.
 
-    ``S(v)|τ|`` is not linear in the body; with its slope in the columns, the slope's part at the present body is taken off.
+    ``S(v)|τ|`` is not linear in the body; with its slope in the columns, the slope's value at the current body is subtracted.
 
     Args:
-        params: The present body, shape (10,).
+        params: Current estimate of the body, shape (10,).
 
     Returns:
         The log with the load of its gears.

@@ -1,11 +1,11 @@
-"""``estimation.method``: which estimator, and why.
+"""``estimation.method``: choice of the estimator, with its reason.
 
-Two steps. Before anything is estimated: may the samples be trusted (:func:`trust`)? Wild ones get small weights, so that
-neither the friction laws nor the last estimate listens to them. Once the model is converged (:func:`refine`): the estimator
-that was asked for, or that the data ask for, beginning from weighted least squares.
+There are two steps. Before the estimation, :func:`trust` decides whether outliers must be down-weighted, so that they affect
+neither the selection of friction laws nor the final estimate. Once the model has converged, :func:`refine` applies the
+configured estimator, or the one that the data require, starting from weighted least squares.
 
-Whatever the estimator, what follows (standard parameters, folds, standard errors) reads factors. So every estimator hands
-on statistics of which weighted least squares *is* its estimate.
+All subsequent steps (standard parameters, cross-validation, standard errors) read factors. Every estimator therefore returns
+statistics for which weighted least squares *is* its estimate.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ if TYPE_CHECKING:
     from .closed_loop import ClosedLoop
 
 METHODS = ("auto", "ols", "wls", "irls", "iv", "gls", "didim", "ml", "ridge", "tls")
-#: Estimators that elastic joints, whose link rows measure a deflection and not a torque, do not have.
+#: Estimators that are not available for elastic joints, whose link rows measure a deflection and not a torque.
 RIGID_ONLY = ("irls", "gls", "didim", "ml", "ridge", "tls")
 #: Estimators that simulate the closed loop.
 CLOSED_LOOP = ("iv", "didim")
-#: A bias that is certain but below this many standard errors is not worth the variance that instruments cost.
+#: A significant bias below this many standard errors does not justify the larger variance of instrumental variables.
 MATERIAL = 1.0
-#: The first robust estimate only has to find the outliers.
+#: Tolerance of the first robust estimate, which only has to find the outliers.
 _ROUGHLY = 0.1
 
 
 @dataclass(frozen=True, eq=False)
 class Trust:
-    """The estimator that was chosen before anything was estimated.
+    """The estimator chosen before the estimation, with the weights of the samples.
 
     Attributes:
-        name: "ols", "wls", … of :data:`METHODS`; "auto" where the data are still to choose.
-        why: The reason in words; empty where it was asked for.
-        weights: Log → weights of the samples of its segments, shape (N, groups) each, 0 to 1; None: all 1.
+        name: "ols", "wls", … of :data:`METHODS`; "auto" if the choice is still to be made from the data.
+        why: The reason in words; empty if the user chose it.
+        weights: Log → weights of the samples of its segments, shape (N, groups) each, 0 to 1; all 1 if None.
     """
 
     name: str
@@ -64,18 +64,18 @@ class Trust:
 
 @dataclass(frozen=True, eq=False)
 class Estimated:
-    """The estimate.
+    """Result of an estimator.
 
     Attributes:
         fit: The estimate; weighted least squares on ``statistics`` gives the same parameters.
-        statistics: What standard parameters are chosen from.
-        why: Why this estimator, in words.
-        own_errors: True where the standard errors are the estimator's own.
-        logs: What the rows behind the statistics can be made again from; None: the logs as they are; empty: they cannot.
-        details: What it found on its way, for identification.json.
-        refit: The same estimator on part of ``solved``, for folds; None: as the model was converged.
+        statistics: The statistics from which standard parameters are chosen.
+        why: The reason for this estimator, in words.
+        own_errors: Whether the standard errors are those of the estimator itself.
+        logs: Logs from which the rows of the statistics can be computed again; the prepared logs if None; empty if impossible.
+        details: Intermediate results for identification.json.
+        refit: The same estimator for part of ``solved``, for cross-validation; weighted least squares if None.
         solved: The statistics that the estimator reads.
-        spread: T, shape (b, b), where the covariance is ``T V Tᵀ`` with V that of least squares on the statistics; None: V.
+        spread: T, shape (b, b), if the covariance is ``T V Tᵀ`` with V that of least squares on the statistics; V if None.
     """
 
     fit: Fit
@@ -89,17 +89,17 @@ class Estimated:
     spread: Array | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """The entry ``estimation`` of identification.json."""
+        """Returns the entry ``estimation`` of identification.json."""
         return {"method": self.fit.method, "why": self.why, **self.details}
 
     def describe(self) -> str:
-        """One line."""
+        """Returns the estimator and its reason in one line."""
         blind = "; scores on the measured motion, whose noise is in them, do not show its gain"
         return f"estimator: {self.fit.method.upper()} ({self.why}){blind if self.fit.method in CLOSED_LOOP else ''}"
 
 
 def row_weighting(method: str) -> str:
-    """How row groups are weighted while the model is still sought.
+    """Returns how row groups are weighted during the selection of the model.
 
     Args:
         method: One of :data:`METHODS`.
@@ -118,20 +118,20 @@ def trust(
     *,
     kept: KeptRows | None = None,
 ) -> Trust:
-    """Decides whether samples get weights of their own.
+    """Decides whether samples are weighted individually.
 
     Args:
         model: The model to start from.
         logs: Prepared logs.
         method: One of :data:`METHODS`.
-        loss: Of IRLS, "tukey" or "huber".
-        kept: Where rows without weights are kept for models to come.
+        loss: Loss function of IRLS, "tukey" or "huber".
+        kept: Cache of unweighted rows, shared between models.
 
     Returns:
         The decision.
 
     Raises:
-        EstimationError: Unknown method, one that elastic joints do not have, or too few rows.
+        EstimationError: Unknown method, one that is not available for elastic joints, or too few rows.
     """
     check_known("estimation.method", method, METHODS, EstimationError)
     if isinstance(model, ElasticModel):
@@ -142,7 +142,7 @@ def trust(
         return Trust(method, "weighted least squares, deflections as measurements" if method == "auto" else "")
     if method not in ("auto", "irls"):
         return Trust(method)
-    model = model.unloaded()  # outliers stand out all the same
+    model = model.unloaded()  # outliers are found without load-dependent friction too
     base = model.base()
     first = fit_base(build_statistics(model, logs, kept=kept), base)
     found = find_outliers(model, first, logs)
@@ -168,17 +168,17 @@ def refine(
     loop: Callable[[], ClosedLoop] | None = None,
     loop_known: bool = False,
 ) -> Estimated:
-    """The estimate of a converged model by the estimator that was chosen.
+    """Estimates the parameters of a converged model with the chosen estimator.
 
     Args:
-        trusted: What :func:`trust` decided.
+        trusted: Decision of :func:`trust`.
         converged: The model with its estimate by (weighted) least squares.
         logs: Prepared logs.
-        loss: Of IRLS, "tukey" or "huber".
-        prior: Of the inertial parameters, for ridge.
-        reference: Base values kept where the data say nothing, shape (b,); 0 if None.
-        loop: Makes the simulation of the logs, for IV and DIDIM.
-        loop_known: True where the user has described the controller: only then does "auto" simulate.
+        loss: Loss function of IRLS, "tukey" or "huber".
+        prior: Prior of the inertial parameters, for ridge.
+        reference: Base values kept where parameters are not identifiable, shape (b,); 0 if None.
+        loop: Creates the simulation of the logs, for IV and DIDIM.
+        loop_known: Whether the user has described the controller; only then does "auto" simulate.
 
     Returns:
         The estimate.
@@ -191,7 +191,7 @@ def refine(
         try:
             return _robust(plain, converged, logs, loss, reference)
         except EstimationError as error:
-            if not trusted.why:  # it was asked for
+            if not trusted.why:  # the user chose IRLS
                 raise
             return replace(plain, why=f"{plain.why}; the first weights are kept: {error}", logs=())
     if trusted.name == "gls":
@@ -235,7 +235,7 @@ def _robust(
 
 
 def _instrumental(converged: ConvergedFit, logs: Sequence[PreparedLog], loop: ClosedLoop) -> Estimated:
-    from .instrumental import fit_instrumental, iterate_instrumental  # simulates, as few estimators do
+    from .instrumental import fit_instrumental, iterate_instrumental  # imported late, as it loads the simulation
 
     base = converged.fit.base
     found = iterate_instrumental(converged.model, logs, base, loop, converged.fit.params)
@@ -263,10 +263,10 @@ def _instrumental(converged: ConvergedFit, logs: Sequence[PreparedLog], loop: Cl
 def _judged_by_instruments(
     plain: Estimated, converged: ConvergedFit, logs: Sequence[PreparedLog], loop: Callable[[], ClosedLoop]
 ) -> Estimated:
-    """Instruments where they say that least squares is biased; least squares, whose variance is smaller, elsewhere."""
+    """Returns the IV estimate if its test shows a material bias of least squares; otherwise the latter, which varies less."""
     try:
         found = _instrumental(converged, logs, loop())
-    except UrdfIdentError as error:  # a friction law that no plant has, a payload, say
+    except UrdfIdentError as error:  # for instance a friction law that the simulation lacks, or a payload
         return replace(plain, why=f"{plain.why}; whether noise on the motion biases it is not known: {error}")
     test = found.details["hausman"]
     if test["rejected"] and test["largest"] > MATERIAL:
@@ -336,7 +336,7 @@ def _total_least_squares(converged: ConvergedFit, logs: Sequence[PreparedLog], r
 
 
 def _by_weights_of(fit: Fit, reference: Array | None) -> Callable[[StatisticSet], Fit]:
-    """Refits part of the rows with the weights that the whole has found."""
+    """Returns a function that refits part of the rows with the weights of all rows."""
     return partial(fit_base, base=fit.base, weights=fit.row_weights, reference=reference)
 
 
@@ -353,18 +353,18 @@ def _maximum_likelihood(
 
 
 def counted_alike(fit: Fit, least: Fit, stretches: Fit) -> Fit:
-    """Standard errors of instruments, enlarged by what those of least squares on the same rows grow when more is counted.
+    """Enlarges the standard errors of the IV estimate by the same factors as those of least squares on the same rows.
 
-    Leaving out stretches of time misses what all stretches share: disagreement between logs, friction that the model lacks
-    at reversals. Instruments suffer from it as least squares does.
+    The jackknife over stretches of time misses errors that all stretches share: disagreement between logs, unmodelled friction
+    at reversals. They affect instrumental variables as much as least squares.
 
     Args:
-        fit: By instruments, its errors from leaving out stretches of time.
-        least: By least squares, its errors from all that counts.
-        stretches: By least squares, its errors from leaving out stretches of time.
+        fit: The IV fit, its errors from the jackknife over stretches of time.
+        least: The least-squares fit, with all errors included.
+        stretches: The least-squares fit, its errors from the jackknife over stretches of time.
 
     Returns:
-        The first fit with larger errors; none get smaller.
+        The first fit with enlarged errors; none decreases.
     """
     ratio = np.where(fit.seen & (stretches.bse > 0), least.bse / np.maximum(stretches.bse, 1e-300), 1.0)
     scale = np.where(np.isfinite(ratio), np.maximum(ratio, 1.0), 1.0)
@@ -375,17 +375,17 @@ def counted_alike(fit: Fit, least: Fit, stretches: Fit) -> Fit:
 
 
 def held_out_errors(converged: ConvergedFit, estimated: Estimated) -> CrossValidation:
-    """Held-out error per fold, the model as it was converged on all data.
+    """Returns the held-out error per fold, with the structure of the model as selected on all data.
 
     Args:
-        converged: The model and its plain rows, on which errors are judged.
-        estimated: With ``refit`` and ``solved``, whose blocks in time are those of the plain rows.
+        converged: The model and its unweighted rows, on which errors are evaluated.
+        estimated: The estimate, with ``refit`` and ``solved``, whose time blocks are those of the unweighted rows.
 
     Returns:
         The held-out errors.
 
     Raises:
-        EstimationError: One log that is too short to be cut into folds.
+        EstimationError: A single log that is too short to be divided into folds.
     """
     judged, learnt = folds_of(converged.statistics), folds_of(estimated.solved or converged.statistics)
     refit = estimated.refit or (lambda part: fit_base(part, converged.fit.base))

@@ -1,12 +1,13 @@
-"""Total least squares with the noise that encoders leave in the regressor (Golub 1980; Van Huffel and Vandewalle 1991).
+"""Total least squares with the noise of encoders in the regressor (Golub 1980; Van Huffel and Vandewalle 1991).
 
-Least squares takes W for exact. Its columns are made of measured positions, whose noise pulls estimates towards zero. Total
-least squares looks for the smallest change of W *and* tau, each in units of its noise, that makes the equations hold. How
-noisy W is follows from the data: what the positions hold at frequencies where no robot moves is noise, and passing noise of
-that size through low-pass, derivatives and regressor gives the covariance of the columns, which is far from diagonal.
+Least squares assumes that W is exact. Its columns are computed from measured positions, whose noise biases estimates towards
+zero. Total least squares finds the smallest change of W *and* tau, each in units of its noise, that satisfies the equations.
+The noise of W follows from the data: the content of the positions at frequencies above those of robot motion is noise, and
+passing noise of that size through low-pass, derivatives and regressor gives the covariance of the columns, which is far from
+diagonal.
 
-The estimate is first-order unbiased where least squares is not, at the price of a larger variance: worth it for noisy
-encoders and motion without much acceleration; with 17 bits and more it changes nothing.
+The estimate is first-order unbiased, unlike that of least squares, at the price of a larger variance: it is useful for noisy
+encoders and motion with little acceleration; with 17 bits and more it changes nothing.
 """
 
 from __future__ import annotations
@@ -28,31 +29,31 @@ from ...statistics.fit import Fit
 from ...statistics.rows import RowFilter, filtered_rows
 from ...statistics.statistic import StatisticSet
 
-#: Rounds of weights from the estimate's own residual, and change in standard errors when converged.
+#: Maximum number of updates of the weights from the residual; convergence tolerance in standard errors.
 ROUNDS, CONVERGED = 30, 1e-3
-#: Part of a residual's variance that is the torque's noise at least.
+#: Smallest share of a residual's variance that is attributed to the noise of the torque.
 TORQUE_SHARE = 0.01
-#: Noise is read above this part of the sampling rate, or above twice the cut-off.
+#: Noise is measured above this fraction of the sampling rate, or above twice the cut-off.
 HIGH = 0.25
 
 
 def generalised_total_least_squares(factor: ArrayLike, noise: ArrayLike) -> Array:
-    """The b for which the smallest change of ``[X | y]``, in units of its noise, makes ``X b = y``.
+    """Returns the b for which the smallest change of ``[X | y]``, in units of its noise, satisfies ``X b = y``.
 
-    Minimises ``‖[X | y] x‖² / ‖N x‖²`` over x with last entry −1: the singular vector of the largest singular value of
+    Minimizes ``‖[X | y] x‖² / ‖N x‖²`` over x with last entry −1: the singular vector of the largest singular value of
     ``N R⁻¹``, R the triangular factor of ``[X | y]``.
 
     Args:
         factor: Any array with the Gram matrix of ``[X | y]``, shape (m, k + 1).
-        noise: Any N with ``NᵀN`` proportional to the covariance of one row of ``[X | y]``, shape (r, k + 1); it may be
-            singular, for columns without noise.
+        noise: Any N with ``NᵀN`` proportional to the covariance of one row of ``[X | y]``, shape (r, k + 1); may be
+            singular if some columns have no noise.
 
     Returns:
         Shape (k,).
 
     Raises:
-        EstimationError: The columns are linearly dependent, nothing is noisy, or no finite b exists.
-        ShapeError: The shapes do not fit.
+        EstimationError: The columns are linearly dependent, none has noise, or no finite b exists.
+        ShapeError: The shapes do not match.
     """
     data, N = np.asarray(factor, dtype=float), np.asarray(noise, dtype=float)
     check_shape("noise", N.shape, ("r", data.shape[1]))
@@ -78,7 +79,7 @@ def generalised_total_least_squares(factor: ArrayLike, noise: ArrayLike) -> Arra
 
 @dataclass(frozen=True, eq=False)
 class NoisyColumns:
-    """What the sensors' noise does to the rows.
+    """Effect of the sensors' noise on the rows.
 
     Attributes:
         position: Standard deviation of the positions' noise, mean over logs, shape (n,) [rad or m].
@@ -90,11 +91,11 @@ class NoisyColumns:
 
 
 def noisy_columns(model: DynamicModel, logs: Sequence[PreparedLog], base: BaseParameters, seed: int = 0) -> NoisyColumns:
-    """Measures the noise of the positions, and passes noise of that size through everything that makes columns.
+    """Measures the noise of the positions and propagates noise of that size to the columns.
 
     Args:
         logs: Prepared logs.
-        seed: Of the noise that is passed through.
+        seed: Seed of the propagated noise.
 
     Returns:
         The noise of the columns.
@@ -126,12 +127,12 @@ def noisy_columns(model: DynamicModel, logs: Sequence[PreparedLog], base: BasePa
 
 
 def white_noise(signal: Array, rate: float, cutoff: float) -> Array:
-    """Standard deviation of a signal's white noise, by what it holds above the frequencies of the motion.
+    """Returns the standard deviation of a signal's white noise, measured above the frequencies of the motion.
 
     Args:
         signal: Shape (N, n), any unit, as logged.
         rate: Samples per second [Hz].
-        cutoff: Where the motion has ended [Hz].
+        cutoff: Highest frequency of the motion [Hz].
 
     Returns:
         Shape (n,), the signal's unit.
@@ -141,12 +142,12 @@ def white_noise(signal: Array, rate: float, cutoff: float) -> Array:
     impulse[len(impulse) // 2] = 1.0
     share = float(np.sum((impulse - lowpass(impulse, rate, edge)) ** 2))
     high = signal - lowpass(signal, rate, edge)
-    inner = high[len(high) // 20 : len(high) - len(high) // 20]  # the filter's ends
+    inner = high[len(high) // 20 : len(high) - len(high) // 20]  # without the filter's transients
     return np.asarray(np.sqrt(np.mean(inner**2, axis=0) / share))
 
 
 def _shaken(segment: Segment, q: Array, v: Array | None, cutoff: float, rng: np.random.Generator) -> Segment:
-    """The segment with noise of the given size, conditioned as the signals were; a mean of M periods has less."""
+    """The segment with added noise of the given size, conditioned like the signals; √M smaller for a mean of M periods."""
     shape, rate, less = segment.q.shape, segment.rate, 1.0 / np.sqrt(segment.repeats)
     place = lowpass(less * q * rng.standard_normal(shape), rate, cutoff)
     speed = differentiate(place, rate) if v is None else lowpass(less * v * rng.standard_normal(shape), rate, cutoff)
@@ -155,12 +156,12 @@ def _shaken(segment: Segment, q: Array, v: Array | None, cutoff: float, rng: np.
 
 @dataclass(frozen=True, eq=False)
 class TotalFit:
-    """Total least squares.
+    """Result of total least squares.
 
     Attributes:
-        fit: The estimate; its covariance is least squares', to be spread by ``spread``.
-        spread: T with covariance ``T V Tᵀ``, V that of least squares on the same rows, shape (b, b).
-        rounds: Rounds until the weights agreed.
+        fit: The estimate; its covariance is that of least squares, to be transformed by ``spread``.
+        spread: T of the covariance ``T V Tᵀ``, V that of least squares on the same rows, shape (b, b).
+        rounds: Iterations until the weights converged.
     """
 
     fit: Fit
@@ -169,14 +170,14 @@ class TotalFit:
 
 
 def fit_total_least_squares(statistics: StatisticSet, fit: Fit, noise: NoisyColumns) -> TotalFit:
-    """Total least squares of base parameters from factors.
+    """Estimates base parameters by total least squares from factors.
 
-    Every row group has its own noise: that of its torque, and that of its columns. Both follow from the residual, whose
-    variance is ``σ_τ² + βᵀ C β``, and are found anew from each estimate.
+    Every row group has its own noise, of its torque and of its columns. Both follow from the residual, whose variance is
+    ``σ_τ² + βᵀ C β``, and are updated after each estimate.
 
     Args:
-        fit: Least squares on them, the start.
-        noise: Of the columns.
+        fit: The least-squares fit, from which the iteration starts.
+        noise: Noise of the columns.
 
     Returns:
         The estimate.

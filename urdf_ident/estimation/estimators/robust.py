@@ -1,9 +1,9 @@
-"""Estimates that a few outliers cannot pull: iteratively re-weighted least squares that refits in every round.
+"""Robust estimation by iteratively re-weighted least squares (IRLS), with a refit in every iteration.
 
-Outliers are born in single samples of the torque, and the row filter would smear each over a dozen rows. So residuals are
-judged, and weights are given, at the log's full rate; the weighted samples then go through the row filter together with
-their columns (:func:`..rows.filtered_rows`), and the weighted rows are solved anew. Without a row filter this is the
-M-estimate of the textbooks (Huber 1964; Beaton and Tukey 1974), with the median absolute residual as scale.
+Outliers occur in single samples of the torque, and the row filter would spread each over a dozen rows. Residuals are therefore
+evaluated, and weights assigned, at the log's full rate; the weighted samples then pass through the row filter together with
+their columns (:func:`..rows.filtered_rows`), and the weighted rows are solved again. Without a row filter this is the usual
+M-estimate (Huber 1964; Beaton and Tukey 1974), with the median absolute residual as scale.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ from ...statistics.accumulate import build_statistics
 from ...statistics.fit import Fit, fit_base
 from ...statistics.statistic import StatisticSet
 
-#: Tuning constants that lose 5 % of efficiency where the noise is Gaussian.
+#: Tuning constants for an efficiency of 95 % with Gaussian noise.
 HUBER, TUKEY = 1.345, 4.685
-#: Rounds at most; converged when no parameter moves by more than this share of its standard error. The scale is a median, which
-#: one sample moves: rounds may go round a little circle for ever, and one as small as the last number is no matter.
+#: Maximum number of iterations; converged if no parameter changes by more than this share of its standard error. The scale is a
+#: median, which a single sample can change: iterations may cycle, and a cycle up to the last number is accepted.
 ROUNDS, CONVERGED, CIRCLE = 50, 1e-4, 1e-2
 #: The median absolute residual of Gaussian noise over its standard deviation.
 MAD = NormalDist().inv_cdf(0.75)
-#: A sample is an outlier when it is this many robust standard deviations of the residual away from its neighbours.
+#: A sample is an outlier if it differs from its neighbours by this many robust standard deviations of the residual.
 FAR = 10.0
-#: Nothing below this share of the torque's root mean square, times :data:`FAR`, is an outlier: a model may be exact.
+#: Lower limit of that standard deviation, as a share of the torque's root mean square, since a model may be exact.
 LEAST = 1e-3
-#: Neighbours, the sample itself included, whose median it is compared with.
+#: Number of neighbours, the sample itself included, whose median it is compared with.
 NEIGHBOURS = 5
-#: Outliers matter when they hold more than this share of a row group's squared residual: standard errors then grow
-#: by more than a factor of √2 through them alone.
+#: Outliers matter if they cause more than this share of a row group's squared residual: they alone then increase standard
+#: errors by more than a factor of √2.
 POWER = 0.5
 
 
 def huber(u: Array) -> Array:
-    """Huber's weights: 1 up to :data:`HUBER`, then falling as 1/|u|.
+    """Returns Huber's weights: 1 up to :data:`HUBER`, then decreasing as 1/|u|.
 
     Args:
         u: Residuals over their scale, any shape.
@@ -60,7 +60,7 @@ def huber(u: Array) -> Array:
 
 
 def tukey(u: Array) -> Array:
-    """Tukey's biweight: smoothly falling, 0 beyond :data:`TUKEY`.
+    """Returns Tukey's biweight: smoothly decreasing, 0 beyond :data:`TUKEY`.
 
     Args:
         u: Residuals over their scale, any shape.
@@ -79,11 +79,11 @@ class RobustFit:
     """A robust estimate.
 
     Attributes:
-        fit: The estimate; its textbook covariance takes the weights for known.
-        statistics: The weighted rows that it solves, for cross-validation and standard errors by stretches.
+        fit: The estimate; its model-based covariance assumes known weights.
+        statistics: The weighted rows, for cross-validation and the jackknife.
         scale: Row group → robust standard deviation of the samples' residuals [unit of torque].
         down_weighted: Share of samples per row group with a weight below one half.
-        rounds: Rounds that were needed.
+        rounds: Number of iterations.
         weights: Log → weights of the samples of its segments, shape (N, groups) each, 0 to 1.
     """
 
@@ -107,12 +107,12 @@ def fit_robust(
 ) -> RobustFit:
     """Estimates the base parameters by IRLS on samples, row groups weighted by their robust scale.
 
-    Tukey's loss has several minima; it starts from Huber's estimate, which has one.
+    Tukey's loss has several minima; its iteration starts from Huber's estimate, which is unique.
 
     Args:
         logs: Prepared logs.
         loss: "huber" or "tukey".
-        reference: Base values kept where the data say nothing, shape (b,); 0 if None.
+        reference: Base values kept where parameters are not identifiable, shape (b,); 0 if None.
         converged: See :data:`CONVERGED`.
         start: An estimate of the same parameters to start from; least squares if None.
 
@@ -120,7 +120,7 @@ def fit_robust(
         The estimate.
 
     Raises:
-        EstimationError: Unknown loss, too few rows, or the rounds do not converge.
+        EstimationError: Unknown loss, too few rows, or no convergence.
     """
     check_known("robust loss", loss, LOSSES, EstimationError)
     fit = fit_base(build_statistics(model, logs), base, reference=reference) if start is None else start
@@ -152,13 +152,13 @@ def fit_robust(
 
 
 def sample_residuals(model: DynamicModel, fit: Fit, log: PreparedLog) -> list[Array]:
-    """Residuals at the log's full rate, before any row filter.
+    """Returns the residuals at the log's full rate, before any row filter.
 
     Returns:
-        Per segment, shape (N, groups) [unit of torque], in the size of a motion that was made once.
+        Per segment, shape (N, groups) [unit of torque], scaled to the noise of a single repetition.
 
     Raises:
-        EstimationError: The log holds no torque.
+        EstimationError: The log has no torque.
     """
     theta = fit.base.embedded(fit.params)
     out = []
@@ -171,7 +171,7 @@ def sample_residuals(model: DynamicModel, fit: Fit, log: PreparedLog) -> list[Ar
 
 
 def robust_scale(residuals: Array) -> Array:
-    """Standard deviation of residuals that some outliers do not change: median absolute residual over :data:`MAD`.
+    """Returns a robust standard deviation of residuals: median absolute residual over :data:`MAD`.
 
     Args:
         residuals: Shape (N,) or (N, groups).
@@ -195,9 +195,9 @@ class Outliers:
     """Outliers of some logs.
 
     Attributes:
-        group: The row group that is hit hardest.
-        share: Share of its samples away from reversals that are outliers.
-        power: Share of the squared residual there that they hold.
+        group: The most affected row group.
+        share: Share of outliers in its samples away from reversals.
+        power: Their share of the squared residual there.
     """
 
     group: str
@@ -206,11 +206,11 @@ class Outliers:
 
     @property
     def matter(self) -> bool:
-        """True where least squares would mostly listen to them."""
+        """Whether least squares would be dominated by them."""
         return self.power > POWER
 
     def describe(self) -> str:
-        """What was found, in a sentence."""
+        """Returns the outliers in one sentence."""
         joint = self.group.split(":", 1)[-1]
         return (
             f"{100 * self.share:.2g} % of the torque samples of {joint} are outliers, more than {FAR:g} times the usual error "
@@ -222,14 +222,14 @@ def find_outliers(model: DynamicModel, fit: Fit, logs: Sequence[PreparedLog]) ->
     """Counts outliers at the logs' full rate.
 
     Args:
-        fit: Any estimate; one by least squares is good enough, because outliers stand out from their neighbours.
+        fit: Any estimate; least squares is good enough, because outliers differ from their neighbours.
         logs: Prepared logs.
 
     Returns:
-        The row group that is hit hardest.
+        The most affected row group.
 
     Raises:
-        EstimationError: A log holds no torque.
+        EstimationError: A log has no torque.
     """
     made = [pair for own in each(partial(_residuals, model, fit), logs) for pair in own]
     parts, apart = ([pair[k] for pair in made] for k in (0, 1))
@@ -251,15 +251,15 @@ def _squares(model: DynamicModel, segment: Segment) -> Array:
 
 
 def _residuals(model: DynamicModel, fit: Fit, log: PreparedLog) -> list[tuple[Array, Array]]:
-    """Residuals of each piece of a log, and how far they are from their neighbours, shape (N, groups) each."""
+    """Residuals of each segment of a log, and their differences from the median of their neighbours, shape (N, groups) each."""
     return [(own, stored(own - running_median(own, NEIGHBOURS))) for own in sample_residuals(model, fit, log)]
 
 
 def _swift(model: DynamicModel, joint: int, segments: Sequence[Segment]) -> NDArray[np.bool_]:
-    """Samples at which neither a joint nor a motor that turns it is about to reverse, shape (N,)."""
+    """Samples at which neither a joint nor a motor that drives it is near a reversal, shape (N,)."""
     turns = np.vstack([np.eye(model.n)[joint], model.drive.reduction[model.drive.reduction[:, joint] != 0]])
     swift = np.array(True)
-    for turn in np.unique(turns, axis=0):  # one after the other: those of many logs are large
+    for turn in np.unique(turns, axis=0):  # one at a time, as arrays of many logs are large
         rate = np.concatenate([segment.v @ turn for segment in segments])
         np.abs(rate, out=rate)
         swift = swift & (rate >= KNEE * np.percentile(rate, 95))

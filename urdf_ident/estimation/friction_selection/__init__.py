@@ -1,5 +1,5 @@
-"""``friction: auto``: which friction laws each joint needs, the shapes of those laws, and the torque that loads them.
+"""``friction: auto``: selects the friction laws of each joint, their shape parameters, and the torque that loads them.
 
-On well-excited logs all estimators are within a few per cent of each other; the structure of friction is worth thirty. So the
-search spends its time here, on factors that are made once and then only re-combined.
+On well-excited logs all estimators agree within a few per cent; the structure of the friction model matters by thirty. Most of
+the computing time is therefore spent on its selection, with factors that are computed once and then recombined.
 """

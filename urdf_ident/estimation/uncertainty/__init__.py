@@ -1,5 +1,5 @@
-"""How far an estimate can be trusted: autocorrelated noise, standard errors that cover, what is essential, what is unseen.
+"""Uncertainty of an estimate: autocorrelated noise, valid standard errors, essential parameters, identifiability.
 
-The usual standard errors take neighbouring samples for independent. They are not, and on real logs those errors come out
-several times too small; everything here begins with what the residuals show of the noise.
+The usual standard errors assume that neighbouring samples are independent. They are not, and on real logs these errors are
+several times too small; the methods here estimate the noise from the residuals instead.
 """

@@ -1,10 +1,10 @@
-"""Rows by frequency: what the noise's colour can be judged from, small and mergeable as all statistics.
+"""Rows by frequency band, from which the spectrum of the noise is estimated; small and mergeable like all statistics.
 
-The discrete cosine transform of a piece of rows (DCT-II) turns noise of a first-order autoregression into nearly
-independent coefficients, whose variance is the noise's spectrum; for it this transform is close to the best there is
-(Ahmed, Natarajan, Rao 1974), long memory included. Coefficients of neighbouring frequencies share one variance, so that
-one triangular factor per row group and band holds all that generalised least squares needs. Factors of logs merge like those of
-any other statistic, so that all logs together take no more room than one.
+The discrete cosine transform of a piece of rows (DCT-II) turns first-order autoregressive noise into nearly independent
+coefficients whose variance is the noise spectrum; for such noise it is close to the optimal transform (Ahmed, Natarajan, Rao
+1974), also with long autocorrelation. Coefficients of neighbouring frequencies share one variance, so that one triangular
+factor per row group and band contains all that generalized least squares needs. The factors of logs are merged like those of
+any other statistic, so that all logs together take no more memory than one.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from ...statistics.pieces import row_pieces
 from ...statistics.rows import RowFilter
 from ...statistics.statistic import Layout, layouts_of
 
-#: Bands one coefficient of the longest piece wide, from zero frequency on.
+#: Number of bands, from zero frequency on, that are one coefficient of the longest piece wide.
 SINGLE = 16
-#: Width of a band over its frequency, above those.
+#: Relative width (width over frequency) of the bands above these.
 GROWTH = 0.15
-#: Batches of logs whose rows are merged at once, about.
+#: Approximate number of batches of logs, each processed as one job.
 _BATCHES = 16
 
 
 @dataclass(frozen=True)
 class Kind:
-    """Pieces that are alike: their log, length in rows, rate of the samples [Hz], and how rows were made from them."""
+    """Kind of a piece: its log, length in rows, sample rate [Hz], and row filter."""
 
     log: str
     length: int
@@ -48,10 +48,10 @@ class Spectrum:
     """Rows by row group and frequency band.
 
     Attributes:
-        layouts: What the columns of each row group's factors are.
-        factors: Of each row group those of its bands, all logs merged, shape (≤ width, width) each.
-        pieces: How many pieces of each kind there are.
-        edges: Frequencies of the bands, shape (bands + 1,) [Hz].
+        layouts: Layout of the columns of each row group's factors.
+        factors: Per row group, the factor of each band, all logs merged, shape (≤ width, width) each.
+        pieces: Number of pieces of each kind.
+        edges: Frequencies between the bands, shape (bands + 1,) [Hz].
     """
 
     layouts: tuple[Layout, ...]
@@ -71,17 +71,17 @@ class Spectrum:
 
     @cached_property
     def rows(self) -> Array:
-        """Coefficients in each band, shape (bands,), of one row group."""
+        """Number of coefficients of one row group in each band, shape (bands,)."""
         total = np.zeros(self.bands)
         for kind, number in self.pieces.items():
             total += number * np.bincount(self._band(kind), minlength=self.bands)
         return total
 
     def expected(self, memory: float) -> Array:
-        """Mean power of unit noise in each band.
+        """Returns the mean power of unit noise in each band.
 
         Args:
-            memory: Time constant of the noise [s]; 0: white from sample to sample.
+            memory: Time constant of the noise's autocorrelation [s]; 0 for white noise.
 
         Returns:
             Shape (bands,): expected square of a coefficient, for noise of variance 1 on the samples.
@@ -100,14 +100,14 @@ class Spectrum:
 
 
 def band_edges(length: int, row_rate: float) -> Array:
-    """Bands for pieces of at most a length.
+    """Returns frequency bands for pieces up to a given length.
 
     Args:
         length: Rows of the longest piece.
         row_rate: Rows per second [Hz].
 
     Returns:
-        Ascending frequencies [Hz], half a coefficient below zero first.
+        Ascending frequencies [Hz], starting half a coefficient below zero.
     """
     edges = [-0.5]
     while edges[-1] < length - 0.5:
@@ -116,7 +116,7 @@ def band_edges(length: int, row_rate: float) -> Array:
 
 
 def band_of(length: int, row_rate: float, edges: Array) -> NDArray[np.intp]:
-    """Bands of a piece's coefficients.
+    """Returns the band of each coefficient of a piece.
 
     Args:
         length: Rows of the piece.
@@ -124,20 +124,20 @@ def band_of(length: int, row_rate: float, edges: Array) -> NDArray[np.intp]:
         edges: Shape (bands + 1,) [Hz].
 
     Returns:
-        Shape (length,).
+        Indices, shape (length,).
     """
     frequency = np.arange(length) * row_rate / (2 * length)
     return np.clip(np.searchsorted(edges, frequency, side="right") - 1, 0, len(edges) - 2)
 
 
 def row_autocovariance(length: int, rate: float, row_filter: RowFilter, memory: float) -> Array:
-    """Autocovariance of rows whose samples carry unit noise with exponential autocorrelation.
+    """Returns the autocovariance of rows whose samples have unit noise with exponential autocorrelation.
 
     Args:
         length: Number of rows.
         rate: Samples per second [Hz].
-        row_filter: How rows are made from samples.
-        memory: Time constant [s]; 0: white.
+        row_filter: Filter and decimation from samples to rows.
+        memory: Time constant [s]; 0 for white noise.
 
     Returns:
         Shape (length,), by lag in rows.
@@ -154,10 +154,10 @@ def row_autocovariance(length: int, rate: float, row_filter: RowFilter, memory: 
 
 
 def cosine_power(autocovariance: Array) -> Array:
-    """Expected squares of the cosine coefficients (DCT-II, orthonormal) of stationary noise.
+    """Returns the expected squares of the cosine coefficients (DCT-II, orthonormal) of stationary noise.
 
     Args:
-        autocovariance: By lag, shape (N,).
+        autocovariance: Autocovariance by lag, shape (N,).
 
     Returns:
         Shape (N,).
@@ -173,26 +173,26 @@ def cosine_power(autocovariance: Array) -> Array:
 
 
 def build_spectrum(model: DynamicModel, logs: Sequence[PreparedLog], kept: KeptRows | None = None) -> Spectrum:
-    """Transforms the rows of logs, in one pass.
+    """Transforms the rows of logs in one pass.
 
     Args:
         logs: Prepared logs.
-        kept: Where rows of models before are kept.
+        kept: Cache of rows shared between models.
 
     Returns:
-        The rows by frequency.
+        The rows by frequency band.
     """
     return begun_spectrum(model, logs, kept)()
 
 
 def begun_spectrum(model: DynamicModel, logs: Sequence[PreparedLog], kept: KeptRows | None = None) -> Callable[[], Spectrum]:
-    """:func:`build_spectrum`, begun: where others work they do so while this process does something else.
+    """Starts :func:`build_spectrum`; workers, if there are any, compute in the background.
 
     Args:
         logs, kept: As for :func:`build_spectrum`.
 
     Returns:
-        Waits for the rows by frequency.
+        A function that waits for the rows by frequency band and returns them.
     """
     lengths = [RowFilter(log.conditioned.factor).output_rows(len(s)) for log in logs for s in log.segments]
     longest = max(lengths, default=1)
@@ -212,12 +212,12 @@ def _spectrum(model: DynamicModel, edges: Array, pending: Callable[[], Sequence[
 
 @dataclass(frozen=True, eq=False)
 class _Bands:
-    """Rows of a few logs by frequency.
+    """Rows of a few logs by frequency band.
 
     Attributes:
-        factors: Of each row group those of all bands, one below the other; the columns that others follow from.
-        ends: Where each band ends in them, after a zero, shape (groups, bands + 1).
-        pieces: How many pieces of each kind there are.
+        factors: Per row group, the stacked factors of all bands, independent columns only.
+        ends: Row where each band ends in them, after a zero, shape (groups, bands + 1).
+        pieces: Number of pieces of each kind.
     """
 
     factors: tuple[Array, ...]
@@ -225,12 +225,12 @@ class _Bands:
     pieces: dict[Kind, int]
 
     def of(self, group: int, band: int) -> Array:
-        """The factor of one band of a row group, by their numbers."""
+        """The factor of a band of a row group, by index."""
         return self.factors[group][self.ends[group, band] : self.ends[group, band + 1]]
 
 
 def _by_frequency(model: DynamicModel, edges: Array, kept: KeptRows | None, logs: Sequence[PreparedLog]) -> _Bands:
-    """The cosine coefficients of the logs' rows as factors by group and band."""
+    """Computes the cosine coefficients of the logs' rows as factors per group and band."""
     from scipy.fft import dct
 
     bands = len(edges) - 1

@@ -1,21 +1,20 @@
-"""Standard errors that a second log would confirm.
+"""Standard errors that remain valid for autocorrelated residuals and model errors.
 
-The textbook's covariance counts every row as news. Rows of one log are not: their noise has memory, and what the model
-lacks comes back in every stride. Several ways to count what is really there, all for the same weighted estimate:
+The model-based covariance assumes that all rows are independent. Rows of one log are not: their noise is autocorrelated, and
+model errors recur with the motion. There are several estimates of the covariance, all of the same weighted estimate:
 
-- ``model``: independent residuals, the textbook;
-- ``hac``: Newey and West, residuals with short memory;
-- ``ar``: a model of autocorrelated noise, by REML (:mod:`.noise`): right when the noise is stationary; a part of ``auto``,
-  not a setting of its own;
-- ``jackknife``: leaves out one stretch of time after the other and refits; ``bootstrap`` draws stretches instead. They
-  need no model of the noise, and feel friction that the model lacks;
+- ``model``: independent residuals;
+- ``hac``: Newey and West, residuals with short autocorrelation;
+- ``ar``: a model of autocorrelated noise, by REML (:mod:`.noise`), valid if the noise is stationary; used by ``auto``;
+- ``jackknife``: leaves out one stretch of time after the other and refits; ``bootstrap`` resamples stretches instead. They
+  need no model of the noise, and account for unmodelled friction;
 - ``period``: the scatter between repetitions of one motion, averaged (:mod:`.repetitions`) or not; ``log``:
   leaves out one log after the other.
 
-``auto`` chooses, and adds what the estimate moves without the samples near reversals (:mod:`.reversals`): an error that never
-scatters.
+``auto`` chooses one of them, and adds the shift of the estimate without the samples near reversals (:mod:`.reversals`), an
+error that causes no scatter.
 
-All but ``hac`` work on factors, in the coordinates of the solution's root, where the normal matrix is 1.
+All but ``hac`` work on factors, in the coordinates of the solution's root, where the normal matrix is the identity.
 """
 
 from __future__ import annotations
@@ -50,19 +49,19 @@ from .repetitions import all_averaged, lack_of_fit, repetition_count, scatter_co
 from .reversals import excess_shift, without_reversals
 
 KINDS = ("auto", "model", "hac", "ar", "jackknife", "bootstrap", "period", "log")
-#: The noise model and the jackknife agree when their standard errors differ by less than this factor (median).
+#: The noise model and the jackknife agree if their standard errors differ by less than this factor (median).
 AGREEMENT = 1.5
-#: The scatter between averaged periods explains the residual when that has at most this many times its variance.
+#: The scatter between averaged periods explains the residual if the variance of the residual is at most this many times larger.
 EXPLAINED = 1.5
-#: Repetitions, logs and stretches from which their scatter is worth using.
+#: Smallest numbers of repetitions, logs and stretches from which a scatter is estimated.
 FEWEST_PERIODS, FEWEST_LOGS, FEWEST_STRETCHES = 6, 3, 4
-#: A parameter on which logs disagree so much by chance is one in so many.
+#: Significance level at which logs disagree on a single parameter.
 CHANCE = 0.001
-#: A shift of so many standard errors is reported.
+#: Shifts by more than this many standard errors are reported.
 MOVED = 2.0
-#: A direction is told by part of the data that holds at least this share of its information.
+#: Part of the data determines a direction if it contains at least this share of the information on it.
 TOLD = 0.1
-#: Draws of the bootstrap.
+#: Number of bootstrap samples.
 DRAWS = 400
 
 
@@ -72,7 +71,7 @@ class Covariance(ReadOnly):
 
     Attributes:
         matrix: Shape (b, b).
-        kind: How it was found, in words.
+        kind: Description of the method.
         dof: Degrees of freedom of the standard errors, a number, or shape (b,).
     """
 
@@ -96,21 +95,21 @@ def with_covariance(
     seed: int = 0,
     kept: KeptRows | None = None,
 ) -> Fit:
-    """The same estimate with other standard errors.
+    """Returns the same estimate with standard errors of another kind.
 
     Args:
-        statistics: What it was made from, with its blocks in time.
-        kind: One of :data:`KINDS`; "auto" chooses by the residuals' memory, repetitions and number of logs.
-        model: The model of the rows; without it, only what needs no second pass over the data.
-        logs: The prepared logs behind the statistics.
-        seed: Of the bootstrap.
-        kept: Where rows of models before are kept.
+        statistics: The statistics of the fit, by time block.
+        kind: One of :data:`KINDS`; "auto" chooses by the autocorrelation of the residuals, repetitions and number of logs.
+        model: The model of the rows; without it, only kinds that need no second pass over the data.
+        logs: The prepared logs of the statistics.
+        seed: Seed of the bootstrap.
+        kept: Cache of rows shared between models.
 
     Returns:
         The fit.
 
     Raises:
-        EstimationError: Unknown kind, or one that needs logs, repetitions or stretches that are not there.
+        EstimationError: Unknown kind, or one that needs missing logs, repetitions or stretches.
     """
     return begun_covariance(fit, statistics, kind, model=model, logs=logs, seed=seed, kept=kept)()
 
@@ -118,16 +117,16 @@ def with_covariance(
 def begun_covariance(
     fit: Fit, statistics: StatisticSet, kind: str = "auto", *, seed: int = 0, **options: Any
 ) -> Callable[[], Fit]:
-    """:func:`with_covariance`, begun: where others work they do so while this process does something else.
+    """Starts :func:`with_covariance`; workers, if there are any, compute in the background.
 
     Args:
         statistics, kind, seed, options: As for :func:`with_covariance`.
 
     Returns:
-        Waits for the fit.
+        A function that waits for the fit and returns it.
 
     Raises:
-        EstimationError: Unknown kind; the others are raised by what is returned.
+        EstimationError: Unknown kind; other errors are raised by the returned function.
     """
     check_known("estimation.covariance", kind, KINDS, EstimationError)
     if kind == "model":
@@ -160,17 +159,17 @@ def _finished(work: _Work, kind: str, seed: int) -> Fit:
 def covariance_at(
     fit: Fit, statistics: StatisticSet, solution: Solution, *, model: DynamicModel, logs: Sequence[PreparedLog], complete: bool
 ) -> Covariance:
-    """Covariance, as "auto" chooses it, of an estimate that rests on more than these rows, or on less than all columns.
+    """Returns the "auto" covariance of an estimate that depends on more than these rows, or on only some columns.
 
     Args:
-        statistics: The rows whose noise counts.
-        solution: Its root says how the estimate follows the rows; rows of zeros are parameters that do not.
+        statistics: The rows whose noise is propagated.
+        solution: Its root is the sensitivity of the estimate to the rows; zero rows belong to parameters without any.
         model: The model of the rows.
-        logs: The prepared logs behind the statistics.
-        complete: Whether these rows alone tell what is estimated; if not, only stretches of them are left out.
+        logs: The prepared logs of the statistics.
+        complete: Whether these rows alone determine the estimate; if not, only the jackknife over stretches is used.
 
     Returns:
-        The part of the covariance that comes from these rows' noise.
+        The part of the covariance due to the noise of these rows.
     """
     work = _Work(fit, statistics, model, logs, solution)
     if complete:
@@ -179,8 +178,8 @@ def covariance_at(
 
 
 def _automatic(work: _Work) -> Covariance:
-    """Repetitions, else a noise model that the jackknife confirms, else the jackknife; enlarged where logs disagree, or
-    where friction at reversals is not the model's."""
+    """Scatter between repetitions, else a noise model that the jackknife confirms, else the jackknife; enlarged if logs
+    disagree, or if the friction model fails at reversals."""
     if not work.stretches:
         return Covariance(work.fit.covariance, work.fit.covariance_kind + ": too short for any other", work.fit.dof)
     found, period, lack = work.jackknife, None, np.inf
@@ -206,9 +205,9 @@ def _automatic(work: _Work) -> Covariance:
 
 
 def _with_reversals(found: Covariance, work: _Work) -> Covariance:
-    """Errors enlarged by what the estimate moves when samples near reversals are left out, where that is no chance."""
+    """Errors enlarged by the shift of the estimate without samples near reversals, as far as it exceeds chance."""
     if work.kept:
-        work.kept.clear()  # as large as what is made next
+        work.kept.clear()  # frees the memory for the next statistics
     rest = work.on(work.rest())
     try:
         within, without = work.jackknife.spread, rest.jackknife.spread
@@ -223,10 +222,10 @@ def _with_reversals(found: Covariance, work: _Work) -> Covariance:
 
 
 def _judged_by_logs(within: Covariance, between: Covariance, seen: NDArray[np.bool_]) -> Covariance:
-    """Errors from inside the logs, enlarged where the logs disagree by more than chance.
+    """Errors from within the logs, enlarged if the logs disagree by more than chance.
 
-    With few logs the disagreement on one parameter is a bad guess of its error, but the median over all parameters is
-    a good one of a common factor (Birge). A parameter that stands out beyond chance keeps what the logs say of it.
+    With few logs the disagreement on one parameter is a poor estimate of its error, but the median over all parameters is
+    a good one of a common factor (Birge). A parameter with a significantly larger disagreement keeps its error between logs.
     """
     logs = int(between.dof) + 1
     ratio = np.where(seen & (within.spread > 0), between.spread / np.maximum(within.spread, 1e-300), 1.0)
@@ -241,7 +240,7 @@ def _judged_by_logs(within: Covariance, between: Covariance, seen: NDArray[np.bo
 
 
 class _Work:
-    """One fit and all that its covariances share."""
+    """A fit and the intermediate results that its covariances share."""
 
     def __init__(
         self,
@@ -262,19 +261,19 @@ class _Work:
 
     @cached_property
     def spectrum(self) -> Callable[[], Spectrum]:
-        """Waits for the rows by frequency."""
+        """Starts the spectrum; the returned function waits for it."""
         return begun_spectrum(self.need_rows("ar"), self.logs, self.kept)
 
     @cached_property
     def rest(self) -> Callable[[], StatisticSet]:
-        """Waits for the data without the samples near reversals."""
+        """Starts the statistics without the samples near reversals; the returned function waits for them."""
         return without_reversals(self.need_rows("auto"), self.logs, begun_motions(self.statistics))
 
     def on(self, statistics: StatisticSet) -> _Work:
-        """The same estimate from part of the data, moved only along what that part tells nearly as well (:data:`TOLD`).
+        """The same estimate from part of the data, changed only in directions that it determines well (:data:`TOLD`).
 
-        Laws that differ at reversals alone (Coulomb friction and presliding) are not distinguishable without them: along such
-        a direction the estimate would move without bounds, and its move would say nothing of the model.
+        Laws that differ only at reversals (Coulomb friction and presliding) are not distinguishable without them: along such
+        a direction the change of the estimate would be unbounded and independent of the model's errors.
         """
         factor = statistics.stacked(self.weights, self.fit.base.independent)
         X, y, start = factor[:, :-1], factor[:, -1], self.solution.estimate
@@ -295,7 +294,7 @@ class _Work:
         return lack_of_fit(self.need_rows("period"), self.logs, self.fit)
 
     def by_scatter(self, lack: float = 1.0) -> Covariance:
-        """The noise's spectrum from the scatter between averaged periods, enlarged by what the residual has more."""
+        """Covariance from the spectrum of the scatter between averaged periods, enlarged by the lack of fit."""
         model = self.need_rows("period")
         spectrum = build_spectrum(model, self.logs)
         noise = scatter_noise(model, self.logs, spectrum)
@@ -304,7 +303,7 @@ class _Work:
         return Covariance(max(1.0, lack) * matrix, words, dof)
 
     def need_rows(self, kind: str) -> DynamicModel:
-        """The model, when rows can be made again."""
+        """The model, if the rows can be computed again; an error otherwise."""
         if self.model is None or not self.has_rows:
             got = "elastic joints" if self.logs else f"the factors of method {self.fit.method} alone"
             raise EstimationError(
@@ -337,20 +336,20 @@ class _Work:
         return np.asarray(self.solution.root @ middle @ self.solution.root.T)
 
     def _left_out(self, matrices: Array, scores: Array) -> Array:
-        """Covariance from leaving out one unit after the other."""
+        """Jackknife covariance, leaving out one unit after the other."""
         moves = moves_without(matrices, scores)
         return self._matrix((len(moves) - 1) / len(moves) * moves.T @ moves)
 
     @cached_property
     def jackknife(self) -> Covariance:
-        """Leaves out stretches of time."""
+        """Jackknife over stretches of time."""
         if not self.stretches:
             raise EstimationError("too few blocks of time for a jackknife", got=len(self.units), expected=">= 4")
         kind = f"jackknife over {len(self.units)} blocks of time"
         return Covariance(self._left_out(*self._scores), kind, len(self.units) - 1.0)
 
     def by_log(self) -> Covariance:
-        """Leaves out logs."""
+        """Jackknife over motions (logs with their repetitions)."""
         moves = motions(self.statistics)
         if len(moves) < 2:
             got = f"{len(self.statistics.logs)} of one motion"
@@ -366,7 +365,7 @@ class _Work:
         )
 
     def bootstrap(self, seed: int) -> Covariance:
-        """Draws stretches with replacement."""
+        """Bootstrap over stretches of time, drawn with replacement."""
         if not self.stretches:
             raise EstimationError("too few blocks of time for a bootstrap", got=len(self.units), expected=">= 4")
         matrices, scores = self._scores
@@ -380,7 +379,7 @@ class _Work:
         return Covariance(self._matrix(np.cov(np.array(moves).T)), kind, len(self.units) - 1.0)
 
     def autoregressive(self) -> Covariance:
-        """The model of autocorrelated noise."""
+        """Covariance by the model of autocorrelated noise."""
         spectrum = self.spectrum()
         rows = whitened_rows(spectrum, self.fit, self.solution)
         noise = fit_noise(spectrum, rows)
@@ -389,7 +388,7 @@ class _Work:
 
     @cached_property
     def any_period(self) -> Period | None:
-        """The common period of the logs, if they hold enough repetitions of one."""
+        """The common period of the logs, if it is repeated often enough."""
         found = find_period(self.logs)
         return found if found is not None and found.count >= FEWEST_PERIODS else None
 
@@ -405,12 +404,12 @@ class _Work:
         return found
 
     def by_period(self, period: Period) -> Covariance:
-        """Scatter of the scores between repetitions."""
+        """Covariance from the scatter of the scores between repetitions."""
         middle, count = between_repetitions(self.need_rows("period"), self.logs, self.fit, self.solution, period)
         return Covariance(self._matrix(middle), f"scatter between {count} repetitions of {period.seconds:.4g} s", count - 1.0)
 
     def newey_west(self) -> Covariance:
-        """Short memory, with Bartlett weights."""
+        """Newey-West covariance, with Bartlett weights."""
         lags = int(4 * (self.fit.rows / len(self.statistics.groups) / 100) ** (2 / 9))
         middle = with_short_memory(self.need_rows("hac"), self.logs, self.fit, self.solution, lags)
         return Covariance(self._matrix(middle), f"Newey-West, {lags} lags", self.fit.dof)

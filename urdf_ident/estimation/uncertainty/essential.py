@@ -1,14 +1,14 @@
-"""Essential parameters: the few that the data need (Pham and Gautier 1991; Gautier 2013, §III.B).
+"""Essential parameters: the smallest set that explains the data (Pham and Gautier 1991; Gautier 2013, §III.B).
 
-The parameter of the largest relative standard error is taken out, the rest is fitted again, and so on. The published
-stop, a ratio of largest to smallest relative error, was harmful on real data: it says nothing about the torque. Here an
-F-test says when the residual has grown by more than chance, and the data's own folds have the last word: the smallest
-model whose held-out error is not above the full model's by more than :data:`ALLOWED`. The plainest rule is there too:
-parameters go until the largest relative standard error is at most a limit. It keeps what is known well, whether or not
-the torque needs the rest: the choice for standard parameters that stay consistent (Gautier 2013, §IV.C).
+The parameter with the largest relative standard error is eliminated, the others are fitted again, and so on. The published
+stopping rule, a ratio of largest to smallest relative error, was harmful on real data, as it ignores the torque. Here an
+F-test detects a significant increase of the residual, and cross-validation then selects the smallest model whose held-out error
+exceeds that of the full model by at most :data:`ALLOWED`. A simpler rule is available too: parameters are eliminated until the
+largest relative standard error is at most a limit. It keeps what is known well, whether or not the torque needs the rest,
+which suits the choice of consistent standard parameters (Gautier 2013, §IV.C).
 
-Rows of one log are not independent. The F-statistic counts their effective number: the variance of the
-estimates over what independent rows would give says how many rows make one.
+Rows of one log are not independent. The F statistic uses their effective number: the number of rows divided by the ratio of
+the variance of the estimates to that for independent rows.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ from ...statistics.least_squares import Solution, solve
 from ...statistics.statistic import StatisticSet
 from .covariance import with_covariance
 
-#: Growth of the held-out error that a smaller model may cost.
+#: Relative increase of the held-out error that is accepted for a smaller model.
 ALLOWED = 0.005
-#: The residual has grown when so much growth by chance is this unlikely.
+#: Significance level of the F-test for an increase of the residual.
 LEVEL = 0.05
-#: Limits of the rules that have one: largest relative standard error [%], and largest over smallest (Pham 1991).
+#: Default limits of the published rules: largest relative standard error [%], and largest over smallest (Pham 1991).
 LIMITS = {"relative_std": 6.0, "ratio": 10.0}
 
 
 @dataclass(frozen=True, eq=False)
 class Removal:
-    """One parameter taken out.
+    """Elimination of one parameter.
 
     Attributes:
         removed: Its label.
-        relative_percent: Its relative standard error when it went [%].
-        ratio: Largest over smallest relative error before it went.
-        p_value: Of the F-test of all removed so far against the full model.
-        held_out: Held-out error of the rest over that of the full model.
+        relative_percent: Its relative standard error before the elimination [%].
+        ratio: Largest over smallest relative error before the elimination.
+        p_value: P value of the F-test of the reduced model against the full model.
+        held_out: Held-out error of the reduced model over that of the full model.
     """
 
     removed: str
@@ -64,10 +64,10 @@ class EssentialFit(ReadOnly):
     """The essential base parameters.
 
     Attributes:
-        kept: Indices of the base parameters that are kept, shape (e,), ascending.
-        fit: The estimate in full length; those that were taken out are zero with no error of their own.
-        steps: What was taken out, in order, those that were put back included.
-        rule: What stopped it, in words.
+        kept: Indices of the essential base parameters, shape (e,), ascending.
+        fit: The estimate of all b parameters; eliminated ones are zero and have zero standard error.
+        steps: The eliminations in order, including those that were reversed.
+        rule: Description of the stopping rule.
     """
 
     kept: NDArray[np.intp]
@@ -80,7 +80,7 @@ class EssentialFit(ReadOnly):
 
     @property
     def gone(self) -> tuple[Removal, ...]:
-        """What was taken out and stayed out."""
+        """The eliminations that were not reversed."""
         return self.steps[: int(self.fit.seen.sum()) - len(self)]
 
     def as_dict(self) -> dict[str, Any]:
@@ -93,7 +93,7 @@ class EssentialFit(ReadOnly):
         }
 
     def summary(self) -> str:
-        """One line, and one for each parameter that went."""
+        """Returns one line, and another for each eliminated parameter."""
         lines = [f"{len(self)} of {len(self.fit.base)} base parameters are essential ({self.rule})"]
         lines += [
             f"  without {step.removed:<28} {step.relative_percent:8.3g} %  held-out × {step.held_out:.4f}" for step in self.gone
@@ -113,18 +113,18 @@ def essential_parameters(
     """Finds the essential parameters.
 
     Args:
-        statistics: The data's factors, with at least two folds (logs or blocks).
+        statistics: Factors of the data, with at least two folds (logs or blocks).
         fit: The full estimate; its weights are kept.
-        rule: "f-test" (with held-out error as a guard), or one of the published rules, which have none: "relative_std",
-            by the fit's own standard errors, or "ratio".
+        rule: "f-test" (with cross-validation), or one of the published rules (without): "relative_std", by the fit's
+            standard errors, or "ratio".
         allowed: See :data:`ALLOWED`.
-        limit: Of the published rules; see :data:`LIMITS` if None.
+        limit: Limit of the published rules; see :data:`LIMITS` if None.
 
     Returns:
         The essential parameters and their estimate.
 
     Raises:
-        EstimationError: Unknown rule, or too few data to hold anything out.
+        EstimationError: Unknown rule, or too few data for cross-validation.
     """
     if rule not in ("f-test", *LIMITS):
         raise EstimationError("unknown rule for essential parameters", got=repr(rule), expected="f-test, relative_std or ratio")
@@ -135,7 +135,7 @@ def essential_parameters(
     every = np.flatnonzero(fit.seen)
     effective = _effective_rows(statistics, fit, rows)
     full = solve(_columns(factor, every), rows)
-    factors: dict[StatisticSet, Array] = {}  # of what is left without each fold; columns of sub-models are taken out of them
+    factors: dict[StatisticSet, Array] = {}  # factor of each training set, shared by the sub-models
     held_out_error = partial(_held_out, statistics, base, weights, factors)
     reference = held_out_error(every)
     enlarged = _enlarged(fit, solve(factor, rows)) if rule == "relative_std" else np.ones(len(base))
@@ -159,7 +159,7 @@ def essential_parameters(
     if rule == "relative_std":
         words = f"relative standard errors at most {bound:g} %"
     if rule == "f-test":
-        # models[k] is what is left after k steps; the smallest that predicts as well as the full one
+        # models[k] is the model after k steps; the smallest that predicts as well as the full one is selected
         good = [k for k in range(len(models)) if k == 0 or steps[k - 1].held_out <= 1 + allowed]
         kept = models[good[-1]]
         words = "F-test" if good[-1] == len(models) - 1 else f"held-out error may grow by {100 * allowed:.2g} %"
@@ -177,7 +177,7 @@ def _relative(solution: Solution) -> Array:
 
 
 def _effective_rows(statistics: StatisticSet, fit: Fit, rows: int) -> float:
-    """Rows that are worth one independent row each: by the jackknife's variances over the textbook's."""
+    """Effective number of independent rows, from the jackknife variances over the model-based ones."""
     textbook = np.sqrt(np.diag(with_covariance(fit, statistics, "model").covariance))
     if fit.covariance_kind.startswith("model-based"):
         try:
@@ -193,7 +193,7 @@ def _effective_rows(statistics: StatisticSet, fit: Fit, rows: int) -> float:
 
 
 def _f_test(full: Solution, fewer: Solution, effective: float) -> float:
-    """Probability of so much growth of the residual by chance, with as many rows as are worth one."""
+    """P value of the increase of the residual, with the effective number of rows."""
     removed = full.rank - fewer.rank
     free = max(effective - full.rank, 1.0)
     growth = (fewer.residual_squares - full.residual_squares) / max(full.residual_squares, 1e-300)
@@ -207,7 +207,7 @@ def _held_out(
     factors: dict[StatisticSet, Array],
     kept: NDArray[np.intp],
 ) -> float:
-    """Mean over row groups of the held-out error, each in units of its own noise."""
+    """Held-out error in units of the noise, mean over row groups."""
 
     def estimate(part: StatisticSet) -> Array:
         if part not in factors:
@@ -221,14 +221,14 @@ def _held_out(
 
 
 def _enlarged(fit: Fit, full: Solution) -> Array:
-    """How many times the fit's standard errors are those of independent rows, shape (b,)."""
+    """Ratio of the fit's standard errors to those for independent rows, shape (b,)."""
     textbook = full.std_error
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.where(fit.seen & (textbook > 0), fit.bse / textbook, 1.0))
 
 
 def _embedded(fit: Fit, solution: Solution, kept: NDArray[np.intp], factor: Array, rows: int) -> Fit:
-    """The reduced estimate in full length; errors enlarged as those of the full fit are over the textbook's."""
+    """The reduced estimate with all b parameters; errors are enlarged by the same ratio as those of the full fit."""
     params, covariance = np.zeros(len(fit.base)), np.zeros((len(fit.base), len(fit.base)))
     params[kept] = solution.estimate
     scale = _enlarged(fit, solve(factor, rows))[kept]

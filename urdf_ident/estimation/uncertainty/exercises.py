@@ -1,7 +1,7 @@
-"""Simple motions that a person can order: one joint slowly, one fast, two together, all; and what each would show.
+"""Simple motions that an operator can command (one joint slowly, one fast, two together, all) and their information.
 
-They answer "which motion would make this parameter visible?" by trying. Each is a smooth motion inside the robot's range and
-speeds; what it would teach follows from the regressor along it.
+They are candidates for a motion that identifies a parameter. Each is a smooth motion within the robot's range and speeds; its
+information follows from the regressor along it.
 """
 
 from __future__ import annotations
@@ -19,23 +19,24 @@ from ...model.dynamic_model import DynamicModel
 from ...model.robot import Robot
 from ...samples import Segment
 
-#: Length of an exercise [s], states that it is judged by, and fewest: each gives one row a joint, and fewer do for many joints.
+#: Length of an exercise [s]; number of its states and minimum; number of joints up to which all states are used. Each state
+#: gives one row per joint, so that fewer states suffice for many joints.
 SECONDS, STATES, _FEWEST, _ALL_STATES = 20.0, 400, 50, 8
-#: What an exercise shows of a parameter (or a combination) below this share of all that acts on it counts as not shown.
+#: Relative magnitude below which the information of an exercise on a parameter (or combination) counts as zero.
 _NEGLIGIBLE = 1e-6
-#: A fast motion turns back at least this often [s]: that is what makes it accelerate.
+#: Longest period of a fast motion [s], so that it accelerates.
 FAST_PERIOD = 4.0
-#: Sines of a motion: share of its size, multiple of its frequency; the speeds add up to about one.
+#: Sines of a motion: share of its amplitude, multiple of its frequency; the speeds add up to about one.
 _SINES = ((0.5, 1.0), (0.12, 2.3), (0.05, 4.1))
-#: Speed of joints without a limit [rad/s or m/s], and of slow motions over that of fast ones.
+#: Speed of joints without a limit [rad/s or m/s]; speed of slow motions relative to fast ones.
 SPEED, SLOW = 2.0, 0.05
-#: All pairs of joints are tried up to this many joints, neighbours only beyond.
+#: All pairs of joints are tried up to this number of joints, with more joints only neighbours.
 _ALL_PAIRS = 8
 
 
 @dataclass(frozen=True, eq=False)
 class Exercise:
-    """A motion in words, the joints that it moves, and states of it."""
+    """A motion: its description, the joints that move, and sampled states."""
 
     words: str
     moving: tuple[int, ...]
@@ -43,10 +44,10 @@ class Exercise:
 
 
 def exercises(robot: Robot, seed: int = 0) -> Iterator[Exercise]:
-    """Motions from the simplest to the hardest.
+    """Yields motions from the simplest to the most demanding.
 
     Args:
-        seed: Of the states.
+        seed: Seed of the states.
 
     Yields:
         One joint slowly (gravity, friction at low speed), one joint fast, two fast, all slowly, all fast.
@@ -68,9 +69,9 @@ def exercises(robot: Robot, seed: int = 0) -> Iterator[Exercise]:
 
 
 def _moving(robot: Robot, pace: float, seed: int) -> tuple[Segment, Array]:
-    """A smooth motion of all joints, sampled: sines that reach the speed, inside the range, with at least one turn back.
+    """Samples a smooth motion of all joints: sines that reach the speed within the range, with at least one reversal.
 
-    Beside it positions for joints that rest, shape (n,).
+    Also returns positions for joints at rest, shape (n,).
     """
     rng = np.random.default_rng(seed)
     reach = np.where(robot.prismatic, 0.5, np.pi)
@@ -97,7 +98,7 @@ def _moving(robot: Robot, pace: float, seed: int) -> tuple[Segment, Array]:
 
 
 def _only(motion: Segment, rest: Array, moving: tuple[int, ...]) -> Segment:
-    """Some joints of a motion move, with their motors, the others rest."""
+    """The motion of some joints and their motors, with the others at rest."""
     still = np.setdiff1d(np.arange(len(rest)), moving)
     changed: dict[str, Any] = {name: np.array(getattr(motion, name)) for name in ("q", "v", "a", "qm", "vm", "am")}
     for name, array in changed.items():
@@ -106,14 +107,14 @@ def _only(motion: Segment, rest: Array, moving: tuple[int, ...]) -> Segment:
 
 
 def shown(model: DynamicModel, base: BaseParameters, exercise: Exercise, weights: Mapping[str, float]) -> Array:
-    """What an exercise shows of the base parameters, for one row a state.
+    """Returns a factor of the information of an exercise on the base parameters, per state.
 
     Args:
         exercise: The motion.
-        weights: Row group → weight [1/unit of torque]; groups that are missing weigh one.
+        weights: Row group → weight [1/unit of torque]; 1 for missing groups.
 
     Returns:
-        Factor of full row rank, shape (≤ b, b), scaled to one state; what is smaller than :data:`_NEGLIGIBLE` is left out.
+        Factor of full row rank, shape (≤ b, b), scaled to one state; directions below :data:`_NEGLIGIBLE` are omitted.
     """
     place = base.place
     count = len(exercise.states.q)
@@ -127,10 +128,10 @@ def shown(model: DynamicModel, base: BaseParameters, exercise: Exercise, weights
 
 
 def _factor(gram: Array) -> Array:
-    """A factor of a sum of squares, without what rounding made of it: Cholesky with pivots (Higham 1990), shape (r, b).
+    """Factor of a Gram matrix without its rounding errors, by pivoted Cholesky decomposition (Higham 1990), shape (r, b).
 
-    Advice needs no more digits than a sum of squares keeps; a motion has far fewer directions than a model has parameters,
-    and this finds just them.
+    A Gram matrix is precise enough for advice; a motion excites far fewer directions than the model has parameters, and only
+    those are returned.
     """
     size = np.sqrt(np.diag(gram))
     size[size == 0] = 1.0

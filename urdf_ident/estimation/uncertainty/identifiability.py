@@ -1,12 +1,12 @@
-"""A verdict on every standard parameter, and in one sentence what motion would make it visible.
+"""Identifiability of every standard parameter, with one sentence of advice on a motion that would identify it.
 
-Before any data the structure decides: alone, only in combination, or never (Szabó 2021, Zollo 2015). With data, each
-combination is also judged by its standard error. An error is small or large beside the parameter's size, and that is not only
-its estimate: an offset of 0.00 ± 0.01 N·m is known well where offsets are 0.3. So the size is the largest of the estimate, the
-prior, and the prior's standard deviation; the estimate only counts where noise alone would hardly make it.
+Without data it follows from the structure: identifiable alone, only in combination, or never (Szabó 2021, Zollo 2015). With
+data, each combination is also judged by its standard error relative to the parameter's magnitude. This is not only the
+estimate: an offset of 0.00 ± 0.01 N·m is well known if typical offsets are 0.3. The magnitude is the largest of the estimate,
+the prior, and the prior's standard deviation; the estimate only counts if it is significant.
 
-The advice is found by trying simple motions (:mod:`.exercises`), simplest first, and taking the first that is nearly as
-good as the best; where there are data, by the standard error that follows when it is added to them.
+For the advice, simple motions (:mod:`.exercises`) are tried, and the simplest one that is nearly as good as the best is chosen;
+with data, by the standard error after the motion is added to them.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from ...statistics.least_squares import solve
 from .exercises import SECONDS, Exercise, exercises, shown
 
 IDENTIFIABLE, WEAK, COMBINATION, LOST = "identifiable", "weak", "only in combination", "not identifiable"
-#: An exercise, and the standard error that it leaves of every base parameter.
+#: An exercise, and the standard error of every base parameter after it.
 Trial = tuple[Exercise, Array]
-#: Standard error over size up to which a parameter is identified, and beyond which the data say less than a tenth of what
-#: was known before (an error of three prior standard deviations leaves the prior nine tenths of the weight).
+#: Standard error over magnitude up to which a parameter is identified, and above which the data contribute less than a tenth
+#: (with an error of three prior standard deviations the prior has nine tenths of the weight).
 KNOWN, NOTHING = 0.5, 3.0
-#: An exercise is good enough when it leaves no more than so many times the best one's error: alone, or beside data, where
-#: even the best one cannot do much more than half the error.
+#: An exercise is good enough if its error is at most this many times that of the best one: alone, or added to data, where
+#: even the best one hardly does more than halve the error.
 _NEARLY, _BESIDE = 3.0, 1.15
-#: A friction term is as large as this share of the joint's largest friction of its unit, at least.
+#: Smallest assumed magnitude of a friction term, as a share of the joint's largest friction of the same unit.
 _FRICTION_SHARE = 0.1
 
 
@@ -46,11 +46,11 @@ class Verdict:
     Attributes:
         parameter: Its name.
         level: "identifiable", "weak", "only in combination" or "not identifiable".
-        partners: With which parameters it is seen, the weightiest first; empty if alone or never seen.
-        error: Standard error of it, or of its best known combination, over its size, a fraction; inf if not seen, and None
-            without data.
-        motion: The simplest motion that shows it; empty where nothing is missing, or no motion helps.
-        note: What that motion would gain, or what would help instead of one.
+        partners: Parameters in combination with which it is identifiable, the largest coefficient first; may be empty.
+        error: Standard error of it, or of its best known combination, over its magnitude, a fraction; inf if not
+            identifiable, and None without data.
+        motion: The simplest motion that identifies it; empty if none is needed, or none helps.
+        note: What that motion would gain, or what would help instead of a motion.
     """
 
     parameter: str
@@ -62,17 +62,17 @@ class Verdict:
 
     @property
     def advice(self) -> str:
-        """What would make it visible, one sentence; empty where nothing is missing."""
+        """What would identify it, one sentence; empty if nothing is missing."""
         return ": ".join(part for part in (self.motion, self.note) if part)
 
     def as_dict(self) -> dict[str, object]:
-        """Entries of identification.json."""
+        """Returns the entries of identification.json."""
         parts = {"motion": self.motion, "note": self.note}
         return {"verdict": self.level, "with": list(self.partners), "error": self.error, "advice": self.advice, **parts}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Verdict:
-        """Inverse of :meth:`as_dict`.
+        """Creates the verdict from an entry of identification.json.
 
         Args:
             data: An entry of ``parameters.standard``.
@@ -81,8 +81,8 @@ class Verdict:
             The verdict.
 
         Raises:
-            KeyError: The entry is of an older version, which did not keep all of it.
-            TypeError: It is damaged: what should be words is something else.
+            KeyError: The entry is from an older version and incomplete.
+            TypeError: The entry is damaged: a value that must be a string is not.
         """
         words = (data["name"], data["verdict"], *data["with"], data["motion"], data["note"])
         if not all(isinstance(word, str) for word in words):
@@ -92,10 +92,10 @@ class Verdict:
 
 
 def structural_verdicts(model: DynamicModel, base: BaseParameters) -> tuple[Verdict, ...]:
-    """What perfect data could tell of every parameter.
+    """Returns the identifiability of every parameter with ideal data.
 
     Returns:
-        One verdict a parameter, none of them "weak"; the advice names the simplest motion that shows it.
+        One verdict per parameter, none of them "weak"; the advice names the simplest motion that identifies it.
     """
     trials = [(item, _errors(shown(model, base, item, {}))) for item in exercises(model.robot)]
     motions = [_simplest(row, _own(model, base, row, trials))[0] for row in range(len(base))]
@@ -113,22 +113,22 @@ def structural_verdicts(model: DynamicModel, base: BaseParameters) -> tuple[Verd
 
 
 def verdicts(model: DynamicModel, fit: Fit, factor: Array, prior: Array, unsure: Array, row_rate: float) -> tuple[Verdict, ...]:
-    """What these data tell of every parameter.
+    """Returns the identifiability of every parameter with the given data.
 
     Args:
         fit: The estimate with its standard errors.
         factor: Data factor ``[R | rho]`` whitened by the noise, shape (≤ p + 1, p + 1).
-        prior: The prior, shape (p,).
-        unsure: Its standard deviation, shape (p,); for terms that only the data know, see :func:`sizes`.
-        row_rate: Equations per second [Hz].
+        prior: Prior values, shape (p,).
+        unsure: Their standard deviations, shape (p,); for terms without a prior see :func:`sizes`.
+        row_rate: Rows per second [Hz].
 
     Returns:
-        One verdict a parameter.
+        One verdict per parameter.
     """
     base = fit.base
     usual = sizes(model, base, fit, prior, unsure)
     size = np.where(fit.bse <= KNOWN * np.abs(fit.params), np.maximum(usual, np.abs(fit.params)), usual)
-    error = fit.bse / size  # an estimate that noise alone could make says nothing of the size
+    error = fit.bse / size  # an insignificant estimate is no evidence of the magnitude
     known, nothing = error <= KNOWN, error > NOTHING
     advice = _advice(model, fit, factor, size, np.flatnonzero(~known), row_rate)
     found = []
@@ -146,12 +146,12 @@ def verdicts(model: DynamicModel, fit: Fit, factor: Array, prior: Array, unsure:
 
 
 def sizes(model: DynamicModel, base: BaseParameters, fit: Fit, prior: Array, unsure: Array) -> Array:
-    """How large base parameters usually are, whatever these data say of each.
+    """Returns the typical magnitudes of the base parameters, independent of their own estimates.
 
     Args:
-        fit: The estimate, for terms a URDF lacks: they are as large as their kind is on the joints that show it.
-        prior: Values before the data, shape (p,).
-        unsure: Standard deviations of those, shape (p,).
+        fit: The estimate, for terms that a URDF lacks: their magnitude is that of the same kind on joints that identify it.
+        prior: Prior values, shape (p,).
+        unsure: Their standard deviations, shape (p,).
 
     Returns:
         Shape (b,), positive.
@@ -172,7 +172,7 @@ def sizes(model: DynamicModel, base: BaseParameters, fit: Fit, prior: Array, uns
 
 
 def _by_kind(model: DynamicModel, base: BaseParameters) -> list[tuple[int, str, str, str]]:
-    """Index, name and kind of every parameter, and what but a motion could separate it."""
+    """Index, name and kind of every parameter, and what other than a motion could separate it."""
     tilted = model.tilted().base().kinds if not isinstance(model, ElasticModel) else base.kinds
     found = []
     for k, (name, kind) in enumerate(zip(base.names, base.kinds, strict=True)):
@@ -194,12 +194,12 @@ def _by_kind(model: DynamicModel, base: BaseParameters) -> list[tuple[int, str, 
 
 
 def _rows_of(base: BaseParameters, k: int) -> list[int]:
-    """Base parameters that hold a standard one."""
+    """Indices of the base parameters that contain a standard parameter."""
     return [int(row) for row in np.flatnonzero(base.projection[:, k])]
 
 
 def _errors(R: Array) -> Array:
-    """Standard errors from a whitened factor, shape (b,); inf where it shows nothing."""
+    """Standard errors from a whitened factor, shape (b,); inf where a parameter is not identifiable."""
     found = solve(np.column_stack([R, np.zeros(len(R))]), max(10 * R.shape[1], 1)) if R.any() else None
     if found is None:
         return np.full(R.shape[1], np.inf)
@@ -207,7 +207,7 @@ def _errors(R: Array) -> Array:
 
 
 def _own(model: DynamicModel, base: BaseParameters, row: int, trials: Sequence[Trial]) -> Sequence[Trial]:
-    """The exercises that may be advised for a base parameter: a joint's friction is not seen while the joint rests."""
+    """The exercises that may be advised for a base parameter: for friction only those in which the joint moves."""
     k = int(base.independent[row])
     if k < model.n_inertial:
         return trials
@@ -216,7 +216,7 @@ def _own(model: DynamicModel, base: BaseParameters, row: int, trials: Sequence[T
 
 
 def _simplest(row: int, trials: Sequence[Trial], nearly: float = _NEARLY, enough: float = 0.0) -> tuple[str, float]:
-    """The first exercise that is enough, or nearly as good as the best, for one base parameter; and the error it leaves."""
+    """The first exercise that is sufficient, or nearly as good as the best, for one base parameter, and the error after it."""
     best = min(float(errors[row]) for _, errors in trials)
     limit = max(nearly * best, enough)
     return next((item.words, float(errors[row])) for item, errors in trials if errors[row] <= limit)
@@ -225,14 +225,14 @@ def _simplest(row: int, trials: Sequence[Trial], nearly: float = _NEARLY, enough
 def _advice(
     model: DynamicModel, fit: Fit, factor: Array, size: Array, rows: NDArray[np.intp], row_rate: float
 ) -> Mapping[int, tuple[str, str]]:
-    """For some base parameters: which motion, and what it would gain."""
+    """Advice for some base parameters: a motion, and its gain."""
     if not len(rows):
         return {}
     base = fit.base
     data = triangle(factor[:, base.independent])
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = fit.bse / _errors(data)  # by how much the textbook's errors are too small
-    told = fit.seen & (ratio > 0) & np.isfinite(ratio)  # what only a prior tells has no textbook's error
+        ratio = fit.bse / _errors(data)  # factor by which model-based errors are too small
+    told = fit.seen & (ratio > 0) & np.isfinite(ratio)  # parameters known only by the prior have no model-based error
     inflation = np.where(told, ratio, float(np.median(ratio[told])) if told.any() else 1.0)
     elastic = isinstance(model, ElasticModel)  # their data are linear in compliances, the exercises in stiffness
     trials = []

@@ -1,4 +1,4 @@
-"""Scores of rows in order of time: the scatter between repetitions of a motion, and residuals with short memory."""
+"""Covariance of scores in order of time: scatter between repetitions of a motion, and residuals with short autocorrelation."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from .periods import Period
 def between_repetitions(
     model: DynamicModel, logs: Sequence[PreparedLog], fit: Fit, solution: Solution, period: Period
 ) -> tuple[Array, int]:
-    """Scatter of the scores between repetitions.
+    """Returns the covariance of the total score from the scatter between repetitions.
 
     Args:
-        logs: The prepared logs behind the fit.
-        solution: Its coordinates; r of them.
-        period: Of the motion.
+        logs: The prepared logs of the fit.
+        solution: The solution that defines the r coordinates.
+        period: Period of the motion.
 
     Returns:
-        Covariance of the score of all rows, shape (r, r), and how many repetitions it is from.
+        Covariance of the score of all rows, shape (r, r), and the number of repetitions.
     """
     totals: dict[tuple[str, int], Array] = {}
     inside = 0
@@ -37,18 +37,18 @@ def between_repetitions(
             totals[log, int(k)] = totals.get((log, int(k)), 0.0) + score[index == k].sum(axis=0)
     scores = np.array(list(totals.values()))
     count, centred = len(scores), scores - scores.mean(axis=0)
-    # Rows outside whole periods count in the estimate too: they scatter as those inside do.
+    # Rows outside whole periods contribute to the estimate too and are assumed to scatter in the same way.
     share = fit.rows / max(inside, 1)
     return share * count / (count - 1.0) * centred.T @ centred, count
 
 
 def with_short_memory(model: DynamicModel, logs: Sequence[PreparedLog], fit: Fit, solution: Solution, lags: int) -> Array:
-    """Newey and West: products of scores up to some lags, with Bartlett weights.
+    """Returns the Newey-West covariance of the total score: products of scores up to some lag, with Bartlett weights.
 
     Args:
-        logs: The prepared logs behind the fit.
-        solution: Its coordinates; r of them.
-        lags: Rows over which residuals remember.
+        logs: The prepared logs of the fit.
+        solution: The solution that defines the r coordinates.
+        lags: Largest lag, in rows.
 
     Returns:
         Covariance of the score of all rows, shape (r, r).
@@ -66,7 +66,7 @@ def with_short_memory(model: DynamicModel, logs: Sequence[PreparedLog], fit: Fit
 def _scores(
     model: DynamicModel, logs: Sequence[PreparedLog], fit: Fit, solution: Solution
 ) -> Iterator[tuple[str, Array, Array]]:
-    """Log, times [s] and weighted scores in the solution's coordinates of the rows of every group, piece by piece."""
+    """Yields log, times [s] and weighted scores in the solution's coordinates, per piece and row group."""
     weights = fit.row_weights or fit.weights
     for piece in row_pieces(model, logs):
         time = piece.time

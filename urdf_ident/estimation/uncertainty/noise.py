@@ -1,12 +1,11 @@
-"""What the noise of the rows is like: white noise and a first-order autoregression in each row group, by REML.
+"""Model of the noise of the rows: white noise plus a first-order autoregression in each row group, estimated by REML.
 
-Rows that follow each other share their noise: current loops, temperature, friction that the model lacks. Residuals show
-too little of it, because the fit has absorbed what looks like motion. Restricted maximum likelihood (Patterson, Thompson
-1971) counts that: in each frequency band the residual's power is divided by the degrees of freedom that the fit has left
-there (rows minus leverage), and the noise spectrum is fitted to that, band by band with the weight it deserves. At the
-frequencies of the motion hardly any are left; what the noise is there follows from the shape of its spectrum elsewhere,
-and from nothing else. How long its memory is can then be uncertain; the logarithms of the spectra of all memories are
-averaged by likelihood instead of believing the best.
+The noise of successive rows is correlated: current loops, temperature, unmodelled friction. Residuals underestimate it, because
+the fit absorbs the part that resembles motion. Restricted maximum likelihood (Patterson, Thompson 1971) accounts for this: in
+each frequency band the residual's power is divided by the remaining degrees of freedom (rows minus leverage), and the noise
+spectrum is fitted to the result, weighted by these. At the frequencies of the motion hardly any remain; the noise there
+follows from the shape of the spectrum at other frequencies alone. The time constant can then be uncertain; the log spectra of
+all time constants are averaged by likelihood instead of taking the best.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ from ...statistics.fit import Fit
 from ...statistics.least_squares import Solution
 from .bands import Spectrum
 
-#: Memories tried, from one row to this fraction of the longest piece: longer ones are not distinguishable from the motion.
+#: Time constants from one row to this fraction of the longest piece are tried: longer ones are indistinguishable from motion.
 LONGEST_MEMORY = 1 / 16
 MEMORIES = 12
-#: The spectra have converged when none changes by more than this fraction.
+#: The spectra have converged if none changes by more than this fraction; maximum number of iterations.
 TOLERANCE, ROUNDS = 1e-3, 40
 
 
@@ -37,10 +36,10 @@ class NoiseModel(ReadOnly):
     Attributes:
         groups: Row groups.
         power: Variance of the rows' cosine coefficients, shape (groups, bands) [unit of torque squared].
-        memory: Time constant per row group, shape (groups,) [s]: the most likely one.
+        memory: Most likely time constant per row group, shape (groups,) [s].
         correlated: Standard deviation of the correlated part of the samples, shape (groups,) [unit of torque].
         white: Standard deviation of the white part of the samples, shape (groups,) [unit of torque].
-        freedom: Degrees of freedom that the fit has left, shape (groups, bands).
+        freedom: Remaining degrees of freedom, shape (groups, bands).
     """
 
     groups: tuple[str, ...]
@@ -52,24 +51,24 @@ class NoiseModel(ReadOnly):
 
     @property
     def coloured(self) -> bool:
-        """Whether the noise of some row group is at low frequencies more than twice what it is on average."""
+        """Whether the noise power of some row group in the lowest band is more than twice its average."""
         average = np.sum(self.freedom * self.power, axis=1) / self.freedom.sum(axis=1)
         return bool((self.power[:, 0] > 2 * average).any())
 
     def describe(self) -> str:
-        """The memories in one line."""
+        """Returns the time constants in one line."""
         return ", ".join(f"{group.split(':', 1)[-1]} {m:.2g} s" for group, m in zip(self.groups, self.memory, strict=True))
 
 
 @dataclass(frozen=True, eq=False)
 class WhitenedRows:
-    """Rows by band in coordinates in which the weighted problem is orthonormal: nothing is lost by adding squares.
+    """Rows by band in coordinates in which the weighted problem is orthonormal, so that normal matrices lose no precision.
 
     Attributes:
         Z: Columns times the solution's root, shape (M, r).
-        residual: Of the fit, shape (M,) [unit of torque].
+        residual: Residual of the fit, shape (M,) [unit of torque].
         unit: Row group · bands + band of each row, shape (M,).
-        count: Rows of the data behind each unit, shape (groups, bands).
+        count: Number of data rows of each unit, shape (groups, bands).
     """
 
     Z: Array
@@ -79,11 +78,11 @@ class WhitenedRows:
 
 
 def whitened_rows(spectrum: Spectrum, fit: Fit, solution: Solution) -> WhitenedRows:
-    """Brings rows by band to the coordinates of a solution.
+    """Transforms rows by band to the coordinates of a solution.
 
     Args:
         spectrum: Rows by band.
-        solution: Of the same problem, with its root.
+        solution: Solution of the same problem, with its root.
 
     Returns:
         The rows.
@@ -104,7 +103,7 @@ def fit_noise(spectrum: Spectrum, rows: WhitenedRows) -> NoiseModel:
 
     Args:
         spectrum: Rows by band.
-        rows: The same in the coordinates of a fit.
+        rows: The same rows in the coordinates of a fit.
 
     Returns:
         The noise.
@@ -125,7 +124,7 @@ def fit_noise(spectrum: Spectrum, rows: WhitenedRows) -> NoiseModel:
             if start[g] > 0:
                 fresh[g], best[g] = _fit_shapes(squares[g] / freedom[g], freedom[g] * (rows.count[g] > 0), shapes, power[g])
         change = float(np.abs(np.log(fresh / power)).max())
-        power = fresh if turn < ROUNDS // 2 else np.sqrt(fresh * power)  # two estimates may alternate: meet half-way
+        power = fresh if turn < ROUNDS // 2 else np.sqrt(fresh * power)  # damping, as two estimates may alternate
         if change < TOLERANCE:
             break
     memory, white, correlated = memories[best[:, 0].astype(int)], np.sqrt(best[:, 1]), np.sqrt(best[:, 2])
@@ -133,7 +132,7 @@ def fit_noise(spectrum: Spectrum, rows: WhitenedRows) -> NoiseModel:
 
 
 def _residual_power(rows: WhitenedRows, power: Array) -> tuple[Array, Array]:
-    """Residual squares and leverage per row group and band, of generalised least squares with these variances."""
+    """Residual squares and leverage per row group and band, from generalized least squares with these variances."""
     variance = power.reshape(-1)[rows.unit]
     weighted = rows.Z / variance[:, None]
     factor = cholesky(weighted.T @ rows.Z)
@@ -145,16 +144,16 @@ def _residual_power(rows: WhitenedRows, power: Array) -> tuple[Array, Array]:
 
 
 def _fit_shapes(observed: Array, freedom: Array, shapes: Array, power: Array) -> tuple[Array, tuple[float, float, float]]:
-    """Spectrum of one row group from its power per band, whose scatter is that of a χ² with so many degrees of freedom.
+    """Fits the spectrum of one row group to its power per band, which is χ²-distributed with the given degrees of freedom.
 
     Args:
         observed: Unbiased power, shape (bands,).
         freedom: Degrees of freedom, shape (bands,).
         shapes: Spectra of unit noise, white first, shape (memories + 1, bands).
-        power: Present estimate, shape (bands,).
+        power: Current estimate, shape (bands,).
 
     Returns:
-        The spectrum, and of its most likely memory the index, the white and the correlated variance.
+        The spectrum, and for the most likely time constant its index, the white and the correlated variance.
     """
     floor = 1e-6 * float(np.average(observed, weights=np.maximum(freedom, 1e-12)))
     white, coloured = shapes[0], shapes[1:]
@@ -177,7 +176,7 @@ def _fit_shapes(observed: Array, freedom: Array, shapes: Array, power: Array) ->
 
 
 def _two_nonnegative(aa: Array, ab: Array, bb: Array, ay: Array, by: Array) -> Array:
-    """Least squares with two non-negative unknowns, for many problems at once, from their normal equations."""
+    """Solves many least-squares problems with two non-negative unknowns each, from their normal equations."""
     det = np.maximum(aa * bb - ab**2, 1e-300)
     both = np.column_stack([(bb * ay - ab * by) / det, (aa * by - ab * ay) / det])
     first = np.column_stack([np.maximum(ay / aa, 0.0), np.zeros(len(bb))])
@@ -187,12 +186,12 @@ def _two_nonnegative(aa: Array, ab: Array, bb: Array, ay: Array, by: Array) -> A
 
 
 def sandwich(rows: WhitenedRows, solution: Solution, weights: Mapping[str, float], noise: NoiseModel) -> Array:
-    """Covariance of the weighted estimate under this noise.
+    """Returns the sandwich covariance of the weighted estimate under this noise.
 
     Args:
-        rows: In the coordinates of the solution.
+        rows: Rows in the coordinates of the solution.
         solution: The weighted solution.
-        weights: Row group → weight that the rows were solved with.
+        weights: Row group → weight used for the solution.
 
     Returns:
         Shape (b, b).

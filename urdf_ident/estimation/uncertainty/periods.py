@@ -1,4 +1,4 @@
-"""The common period of logs whose repetitions were not averaged: what differs between them is noise (Wu 2012; Swevers)."""
+"""The common period of logs whose repetitions were not averaged: differences between them are noise (Wu 2012; Swevers)."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Period:
         return sum(number for _, number in self.starts.values())
 
     def index(self, log: str, time: Array) -> NDArray[np.intp]:
-        """Which period an instant is in.
+        """Returns the index of the period of each instant.
 
         Args:
             log: Name of the log.
-            time: Shape (N,) [s].
+            time: Times on the log's clock, shape (N,) [s].
 
         Returns:
             Shape (N,): 0, 1, …; −1 outside whole periods.
@@ -52,7 +52,7 @@ def find_period(logs: Sequence[PreparedLog]) -> Period | None:
         logs: Prepared logs.
 
     Returns:
-        The period, or None where a log does not repeat itself or the periods differ.
+        The period, or None if a log does not repeat itself or the periods differ.
     """
     found, starts = [], {}
     for log in logs:

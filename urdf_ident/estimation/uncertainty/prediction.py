@@ -1,20 +1,20 @@
-"""How far measured torque lies from the prediction on data that took no part: quantiles of held-out residuals.
+"""Prediction intervals of the torque, from quantiles of held-out residuals.
 
-The covariance of parameters says nothing of what the model lacks, nor of the sensor's noise; on real arms most measured samples
-lie outside the interval of the parameters alone. So the residual itself is looked at: every fold (:func:`.folds.folds_of`) is
+The covariance of the parameters includes neither model errors nor sensor noise; on real arms most measured samples are outside
+the interval due to the parameters alone. The residual itself is therefore used: every fold (:func:`.folds.folds_of`) is
 predicted by the parameters that data and prior give without it, and the low-passed measured torque is compared with the
-prediction of each sample, as a user will compare them: the step of friction at a reversal is smeared in the one and sharp in
-the other. The quantiles of the absolute error are kept apart: at reversals and near them (by speed, and by the time to the
-reversal against the low-pass), slow, usual, fast. With m blocks in time the quantile of level p is taken at ``p (1 + 1/m)``, as
-for one more block than there are (conformal prediction: Vovk, Gammerman, Shafer 2005).
+prediction of each sample, as a user will do: the step of friction at a reversal is smoothed in the former and sharp in the
+latter. The quantiles of the absolute error are computed separately at reversals and near them (by speed, and by the time since
+the reversal relative to the low-pass), and for slow, usual and fast motion. With m time blocks the quantile of level p is taken
+at ``p (1 + 1/m)``, as for one more block (conformal prediction: Vovk, Gammerman, Shafer 2005).
 
-At a reversal the model's dry friction steps while that of the low-passed torque turns over: the difference follows from the
-low-pass and the step (:func:`smeared_friction`), and is the larger the faster the joint turns back.
+At a reversal the model's dry friction is a step while that of the low-passed torque is smooth: the difference follows from the
+low-pass and the step (:func:`smeared_friction`), and increases with the acceleration at the reversal.
 
-Away from the data three things are added: what the posterior variance of the parameters is larger than along the logs, the
-residual's growth beyond the trained speed, taken as proportional to it, and what nothing is known of friction there
-(:func:`unseen_friction`): no held-out sample shows the friction of a direction, or of speeds, that the logs lack, and the
-parameters' variance holds for the chosen laws only.
+Outside the data three terms are added: the posterior variance of the parameters in excess of that along the logs, the increase
+of the residual beyond the trained speed, assumed proportional to it, and the uncertainty of friction there
+(:func:`unseen_friction`): no held-out sample contains the friction of a direction, or of speeds, that the logs lack, and the
+parameters' variance is valid for the selected laws only.
 """
 
 from __future__ import annotations
@@ -43,25 +43,25 @@ from ...statistics.entries import Statistic
 from ...statistics.folds import fold_labels, folds_of
 from ...statistics.statistic import StatisticSet
 
-#: Levels whose quantiles are kept; others lie between.
+#: Levels whose quantiles are stored; others are interpolated.
 LEVELS = (0.5, 0.68, 0.8, 0.9, 0.95, 0.98, 0.99)
-#: Speeds below these parts of the fast ones (95 % quantile) are at a reversal, and near one.
+#: Speeds below these fractions of the 95 % quantile are at a reversal, and near one.
 _REVERSAL = (0.03, 0.1)
 #: The same by time: |v|/|a| in periods of the low-pass.
 _TURNING = (0.2, 0.6)
-#: A direction that a joint moves in at less than this share of its speed in the other is not seen.
+#: A direction counts as missing if the joint's speed in it is below this share of its speed in the other direction.
 _SEEN = 0.1
-#: Half-width at 95 % for friction that was not seen, over the friction that the model says: of a direction or of slow speeds
-#: that the logs lack (anything from none to twice as much), and of what a faster motion adds.
+#: Half-width at 95 % for friction outside the data, relative to the model's friction: for a direction or slow speeds that the
+#: logs lack (from none to twice the friction), and for the increase at higher speeds.
 UNSEEN, BEYOND = 1.0, 0.5
-#: The same for every further multiple of the fastest speed seen, over the friction there (its value and slope are known there,
-#: so it starts as a square): a friction that no longer rises in slow logs says nothing of fast ones.
+#: The same per further multiple of the fastest logged speed, relative to the friction at that speed (quadratic at first, since
+#: value and slope are known there): friction that is flat in slow logs may still rise at high speeds.
 STEEPER = 0.2
-#: Samples that a class of speed must hold to have quantiles of its own.
+#: Smallest number of samples for which a class of speed has its own quantiles.
 _FEWEST = 8
-#: Samples of a segment at which the parameters' variance is looked at.
+#: Number of samples of a segment at which the parameters' variance is evaluated.
 _SAMPLES = 100
-#: The same of all pieces together, at most, and of each, at least.
+#: Maximum of the same for all segments together, and minimum per segment.
 MOST_SAMPLES, _FEWEST_SAMPLES = 2000, 5
 
 
@@ -73,13 +73,13 @@ class HeldOutResidual(ReadOnly):
         band: Low-pass of the measured torque [Hz].
         edges: Speeds between the classes, ascending, shape (n, classes − 1) [rad/s or m/s].
         top: Largest trained speed (99.5 % quantile), shape (n,) [rad/s or m/s].
-        quantiles: Of the absolute residual, shape (n, classes, levels) [N·m or N], levels as :data:`LEVELS`.
-        variance: Posterior variance of the predicted torque that such residuals contain already, mean along the logs,
+        quantiles: Quantiles of the absolute residual, shape (n, classes, levels) [N·m or N], levels as :data:`LEVELS`.
+        variance: Posterior variance of the predicted torque that these residuals already contain, mean along the logs,
             shape (n,) [N²·m² or N²].
-        blocks: Stretches of time behind them.
+        blocks: Number of time blocks.
         seen: Slowest and fastest speeds (0.5 and 99.5 % quantiles) backwards and forwards, shape (n, 2, 2)
-            [rad/s or m/s]; zeros for a direction without data. None: not known.
-        relative: RMS of the residual over that of the torque, both behind ``band``, shape (n,), a fraction. None: not known.
+            [rad/s or m/s]; zeros for a direction without data. None if unknown.
+        relative: RMS of the residual over that of the torque, both low-passed, shape (n,), a fraction. None if unknown.
     """
 
     band: float
@@ -92,15 +92,15 @@ class HeldOutResidual(ReadOnly):
     relative: Array | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """The entry ``prediction`` of identification.json."""
+        """Returns the entry ``prediction`` of identification.json."""
         return {**vars(self), "levels": list(LEVELS)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> HeldOutResidual:
-        """Reads the entry again.
+        """Creates the quantiles from an entry of identification.json.
 
         Args:
-            data: As :meth:`as_dict` made it.
+            data: As written by :meth:`as_dict`.
 
         Returns:
             The quantiles.
@@ -111,7 +111,7 @@ class HeldOutResidual(ReadOnly):
         return cls(float(data["band"]), edges, top, quantiles, variance, int(data["blocks"]), seen, relative)
 
     def reach(self, v: Array, a: Array, alpha: float) -> Array:
-        """Half the width of the interval for a residual.
+        """Returns half the width of the interval for a residual.
 
         Args:
             v: Joint velocities, shape (N, n) [rad/s or m/s].
@@ -119,7 +119,7 @@ class HeldOutResidual(ReadOnly):
             alpha: One minus the level, a fraction.
 
         Returns:
-            Shape (N, n) [N·m or N]; in proportion to the speed beyond the trained one.
+            Shape (N, n) [N·m or N]; proportional to the speed beyond the trained one.
 
         Raises:
             ModelError: The level is not between 0 and 1.
@@ -136,19 +136,19 @@ class HeldOutResidual(ReadOnly):
         return np.asarray(found * np.maximum(beyond, 1.0))
 
 
-#: Waits for the measured torque of each piece behind the band, and its torque at some samples as a function of the parameters.
+#: Waits for, and returns, per segment the low-passed measured torque and the torque regressor at some samples.
 LookedAt = Callable[[], Sequence[tuple[Array, Array]]]
 
 
 def looked_at(model: DynamicModel, logs: Sequence[PreparedLog]) -> LookedAt:
-    """What :func:`held_out_residual` needs of the logs whatever was estimated; begun, where others work.
+    """Starts the part of :func:`held_out_residual` that does not depend on estimates, on workers if there are any.
 
     Args:
-        model: The model, rigid.
+        model: The rigid model.
         logs: The prepared logs.
 
     Returns:
-        For :func:`held_out_residual`.
+        The argument ``looked`` of :func:`held_out_residual`.
     """
     shown = _with_torque(logs)
     count = max(_FEWEST_SAMPLES, min(_SAMPLES, MOST_SAMPLES // max(len(shown), 1)))
@@ -165,23 +165,23 @@ def held_out_residual(
     held: HeldOutTorque | None = None,
     looked: LookedAt | None = None,
 ) -> HeldOutResidual:
-    """Predicts every fold from the others, with the prior as in the result, and keeps what is missed.
+    """Predicts every fold from the others, with the prior of the result, and returns quantiles of the residuals.
 
     Args:
-        model: The model, rigid.
-        statistics: The data's factors with their blocks in time.
-        weights: Row group → weight on its rows [1/unit of torque].
-        prior: Of all parameters.
-        weight: Of the prior.
-        logs: The prepared logs behind the statistics.
-        held: The prediction, where it was made already (:func:`held_out_torque`).
-        looked: As :func:`looked_at` gives it, where that was begun already.
+        model: The rigid model.
+        statistics: Factors of the data, by time block.
+        weights: Row group → weight of its rows [1/unit of torque].
+        prior: Prior of all parameters.
+        weight: Weight of the prior.
+        logs: The prepared logs of the statistics.
+        held: The prediction, if it exists already (:func:`held_out_torque`).
+        looked: Result of :func:`looked_at`, if it was started already.
 
     Returns:
         The quantiles.
 
     Raises:
-        EstimationError: Too short to hold anything out.
+        EstimationError: The data are too short for cross-validation.
     """
     held = held or held_out_torque(model, statistics, weights, prior, weight, logs)
     looked = looked or looked_at(model, logs)
@@ -197,7 +197,7 @@ def held_out_residual(
 
 
 def seen_speeds(v: Sequence[Array]) -> Array:
-    """How slowly and how fast each joint moved in each direction.
+    """Returns the slowest and fastest speed of each joint in each direction.
 
     Args:
         v: Joint velocities, shape (N_k, n) each [rad/s or m/s].
@@ -217,18 +217,18 @@ def seen_speeds(v: Sequence[Array]) -> Array:
 
 
 def unseen_friction(model: DynamicModel, theta: Array, seen: Array, q: Array, v: Array, a: Array) -> Array:
-    """How much friction may differ from the model's where no data show it, half-width at 95 %.
+    """Returns the uncertainty of friction outside the data, half-width at 95 %.
 
     Args:
-        model: The model, rigid.
+        model: The rigid model.
         theta: Its parameters, shape (p,).
-        seen: As :func:`seen_speeds` gives it, shape (n, 2, 2) [rad/s or m/s].
+        seen: Result of :func:`seen_speeds`, shape (n, 2, 2) [rad/s or m/s].
         q, v, a: Joint motion, shape (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²].
 
     Returns:
-        Shape (N, n) [N·m or N]: of a direction that was not seen the whole friction, below the slowest speed a share of it that
-        grows to all of it at rest; beyond the fastest speed half of what the model adds, or in the long run a fifth of the
-        friction there for every further multiple of that speed, whichever is more.
+        Shape (N, n) [N·m or N]: the whole friction for a direction without data; below the slowest speed a share of it that
+        increases to all of it at rest; above the fastest speed half of the model's increase or, asymptotically, a fifth of the
+        friction at that speed per further multiple of it, whichever is larger.
     """
     friction = _friction_alone(model, theta)
 
@@ -254,11 +254,11 @@ def unseen_friction(model: DynamicModel, theta: Array, seen: Array, q: Array, v:
 
 @dataclass(frozen=True, eq=False)
 class HeldOutTorque:
-    """Torque predicted by parameters that know nothing of its fold.
+    """Torque predicted by parameters estimated without its fold.
 
     Attributes:
-        parts: Of each log, of each of its pieces with a measured torque, shape (N, n) [N·m or N].
-        blocks: Number of blocks in time behind them.
+        parts: Per log and segment with a measured torque, shape (N, n) [N·m or N].
+        blocks: Number of time blocks.
     """
 
     parts: tuple[tuple[Array, ...], ...]
@@ -273,21 +273,21 @@ def held_out_torque(
     weight: float,
     logs: Sequence[PreparedLog],
 ) -> HeldOutTorque:
-    """Predicts every fold from the others, with the prior as in the result.
+    """Predicts every fold from the others, with the prior of the result.
 
     Args:
-        model: The model, rigid.
-        statistics: The data's factors with their blocks in time.
-        weights: Row group → weight on its rows [1/unit of torque].
-        prior: Of all parameters.
-        weight: Of the prior.
-        logs: The prepared logs behind the statistics.
+        model: The rigid model.
+        statistics: Factors of the data, by time block.
+        weights: Row group → weight of its rows [1/unit of torque].
+        prior: Prior of all parameters.
+        weight: Weight of the prior.
+        logs: The prepared logs of the statistics.
 
     Returns:
         The prediction.
 
     Raises:
-        EstimationError: Too short to hold anything out.
+        EstimationError: The data are too short for cross-validation.
     """
     labels = fold_labels(statistics)
     folds = tuple(dict.fromkeys(labels.values()))
@@ -307,16 +307,16 @@ def held_out_torque(
 
 
 def smeared_friction(model: DynamicModel, theta: Array, q: Array, v: Array, a: Array, band: float) -> Array:
-    """What a low-pass leaves of the step of dry friction at a reversal, apart from the model's.
+    """Returns the difference between low-passed dry friction and the model's step at a reversal.
 
     Args:
-        model: The model, rigid.
+        model: The rigid model.
         theta: Its parameters, shape (p,).
         q, v, a: Joint motion, shape (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²].
         band: Zero-phase low-pass of the measured torque [Hz].
 
     Returns:
-        Shape (N, n) [N·m or N]: half the step times what the low-pass lacks of it ``|v|/|a|`` after the reversal.
+        Shape (N, n) [N·m or N]: half the step times the remaining error of the step response ``|v|/|a|`` after the reversal.
     """
     friction = _friction_alone(model, theta)
     forth, back = (np.asarray(model.torque(friction, q, sign * v, a), dtype=np.float64) for sign in (1.0, -1.0))
@@ -327,7 +327,7 @@ def smeared_friction(model: DynamicModel, theta: Array, q: Array, v: Array, a: A
 
 
 def _step_response(band: float) -> tuple[Array, Array]:
-    """Response of the zero-phase low-pass to a step from −1 to 1, after the step, and the times of it [s]."""
+    """Times after a step from −1 to 1 [s], and the response of the zero-phase low-pass to it."""
     rate = 50.0 * band
     time = np.arange(-200, 201) / rate
     risen = lowpass(np.sign(time), rate, band)
@@ -344,7 +344,7 @@ def _friction_alone(model: DynamicModel, theta: Array) -> Array:
 
 
 def _predicted(model: DynamicModel, predicted_by: Array, log: tuple[Sequence[Segment], NDArray[np.int32]]) -> tuple[Array, ...]:
-    """Torque of each piece of a log by the parameters that know nothing of it, of all folds' parameters, shape (p, folds)."""
+    """Predicts the torque of each segment of a log by the parameters of its fold, one column of shape (p, folds) each."""
     segments, owner = log
     begin, own = 0, []
     for part in segments:
@@ -364,7 +364,7 @@ def _with_torque(logs: Sequence[PreparedLog]) -> list[Segment]:
 
 
 def _looked_at(model: DynamicModel, band: float, count: int, part: Segment) -> tuple[Array, Array]:
-    """Measured torque behind the band, and the torque at so many samples by parameter, shape (some, n, p)."""
+    """Low-passed measured torque, and the torque per unit of each parameter at some samples, shape (some, n, p)."""
     some = slice(None, None, max(1, len(part) // count))
     rows: Array = model.torque(np.eye(len(model.parameters)), part.q[some], part.v[some], part.a[some])
     return lowpass(part.total, part.rate, band), rows
@@ -373,7 +373,7 @@ def _looked_at(model: DynamicModel, band: float, count: int, part: Segment) -> t
 def _owners(
     own: Sequence[Statistic], labels: Mapping[tuple[str, int], str], folds: Sequence[str], log: PreparedLog
 ) -> NDArray[np.int32]:
-    """Index of the fold of every sample: blocks, in order of time, hold equal parts of rows and of samples."""
+    """Index of the fold of every sample: each block, in order of time, has the same share of the samples as of the rows."""
     ends = np.cumsum([entry.rows for entry in own])
     count = sum(len(part) for part in log.segments)
     begins = np.ceil(ends * (count / ends[-1]) - 0.5).astype(np.intp)  # the first sample whose middle is beyond a block
@@ -382,20 +382,20 @@ def _owners(
 
 
 def _quantiles(errors: Array) -> Array:
-    """As for one more sample than there are, so that a class of few has wide intervals, shape (levels,)."""
+    """Quantiles as for one more sample, so that a class with few samples has wide intervals, shape (levels,)."""
     return np.asarray(np.quantile(errors, np.minimum(np.array(LEVELS) * (1 + 1 / len(errors)), 1.0)))
 
 
 def _classes(edges: Array, speed: Array, turn: Array, band: float) -> NDArray[np.int8]:
     """Class of every sample of a joint, 0 at a reversal, from the sizes of its velocity and acceleration, shape (N,)."""
-    kind = np.searchsorted(edges, speed, side="right").astype(np.int8)  # of many logs these are large
+    kind = np.searchsorted(edges, speed, side="right").astype(np.int8)  # small type, as these are large for many logs
     for k, periods in reversed(list(enumerate(_TURNING))):
         kind = np.where(speed * band < periods * turn, np.minimum(kind, k), kind)
     return kind
 
 
 def _classed(errors: Sequence[Array], motion: Sequence[Segment], variance: Array, band: float, blocks: int) -> HeldOutResidual:
-    """Quantiles by class of speed; a class with few samples has those of all."""
+    """Computes quantiles by class of speed; a class with few samples has those of all samples."""
     edges, tables, top = [], [], []
     moved = (columns([part.v for part in motion]), columns([part.a for part in motion]))
     for error, v, a in zip(columns(errors), *moved, strict=True):

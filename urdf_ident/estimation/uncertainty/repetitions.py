@@ -1,8 +1,8 @@
-"""Noise from the scatter between repetitions: its size for weights (Wu 2012), its autocorrelation for standard errors.
+"""Noise from the scatter between repetitions: its variance for weights (Wu 2012), its spectrum for standard errors.
 
-What a model lacks repeats with the motion and is in the mean, not in the scatter. So the scatter tells the noise alone,
-at the motion's own frequencies too, where the residual of a fit has none left; and a residual that is larger than the
-scatter allows tells how much the model lacks.
+Model errors repeat with the motion and are part of the mean, not of the scatter. The scatter is therefore noise alone, also at
+the frequencies of the motion, where the fit has absorbed the residual; and a residual larger than the scatter measures the
+lack of fit.
 """
 
 from __future__ import annotations
@@ -23,34 +23,34 @@ from .noise import NoiseModel, WhitenedRows, sandwich, whitened_rows
 
 
 def all_averaged(logs: Sequence[PreparedLog]) -> bool:
-    """Whether every log is the average of a motion's periods.
+    """Returns whether every log is an average over periods.
 
     Args:
         logs: Any number of prepared logs.
 
     Returns:
-        True if there is one, and all are.
+        True if there is at least one log and all are averaged.
     """
     return bool(logs) and all(log.conditioned.averaged is not None for log in logs)
 
 
 def repetition_count(logs: Sequence[PreparedLog]) -> int:
-    """Number of periods behind averaged logs.
+    """Returns the number of periods in averaged logs.
 
     Args:
         logs: Any prepared logs.
 
     Returns:
-        The number; 0 for logs that do not repeat.
+        Number of periods; logs that were not averaged count 0.
     """
     return sum(log.conditioned.averaged.count for log in logs if log.conditioned.averaged is not None)
 
 
 def scatter_sigma(model: DynamicModel, logs: Sequence[PreparedLog]) -> dict[str, float]:
-    """Noise of the rows of a single period, from the scatter between periods (Wu 2012; docs/theory.md §7).
+    """Returns the noise of the rows of a single period, from the scatter between periods (Wu 2012; docs/theory.md §7).
 
     Args:
-        logs: Averaged logs; others tell nothing.
+        logs: Averaged logs; others are ignored.
 
     Returns:
         Row group → σ [unit of torque].
@@ -73,21 +73,21 @@ def scatter_sigma(model: DynamicModel, logs: Sequence[PreparedLog]) -> dict[str,
 
 
 def lack_of_fit(model: DynamicModel, logs: Sequence[PreparedLog], fit: Fit) -> float:
-    """Variance of the fit's residual over that of the noise between repetitions, mean over the row groups.
+    """Returns the variance of the fit's residual over that of the noise between repetitions, mean over the row groups.
 
     Args:
         logs: Averaged logs.
-        fit: Of their rows.
+        fit: The fit to their rows.
 
     Returns:
-        About 1 where noise is all there is; more where the model lacks what repeats.
+        About 1 if the residual is noise only; more with model errors.
     """
     sigma = scatter_sigma(model, logs)
     return float(np.mean([(fit.sigma[group] / value) ** 2 if value > 0 else np.inf for group, value in sigma.items()]))
 
 
 def likelihood_weights(model: DynamicModel, logs: Sequence[PreparedLog]) -> dict[str, float]:
-    """Weights of the maximum-likelihood estimate: one over the noise between periods (Wu 2012, section 4; docs/theory.md §7).
+    """Returns the weights of the maximum-likelihood estimate, ``1/σ`` between periods (Wu 2012, section 4; docs/theory.md §7).
 
     Args:
         logs: Prepared logs, at least one of them averaged.
@@ -110,14 +110,14 @@ def likelihood_weights(model: DynamicModel, logs: Sequence[PreparedLog]) -> dict
 
 
 def scatter_noise(model: DynamicModel, logs: Sequence[PreparedLog], spectrum: Spectrum) -> NoiseModel:
-    """Power of the noise in each frequency band, from the scatter; no model of its colour.
+    """Returns the power of the noise in each frequency band, from the scatter, without a model of its spectrum.
 
     Args:
         logs: Averaged logs.
         spectrum: Their rows by band.
 
     Returns:
-        The noise, with the degrees of freedom behind each band.
+        The noise, with the degrees of freedom of each band.
     """
     from scipy.fft import dct
 
@@ -140,12 +140,12 @@ def scatter_noise(model: DynamicModel, logs: Sequence[PreparedLog], spectrum: Sp
 
 
 def scatter_covariance(spectrum: Spectrum, noise: NoiseModel, fit: Fit, solution: Solution) -> tuple[Array, Array]:
-    """Covariance of a fit under the noise between repetitions, and how sure it is.
+    """Returns the covariance of a fit under the noise between repetitions, and its degrees of freedom.
 
     Args:
         spectrum: Rows by band.
         noise: From :func:`scatter_noise`.
-        solution: Of the same problem, with its root.
+        solution: Solution of the same problem, with its root.
 
     Returns:
         Covariance, shape (b, b), and the degrees of freedom of each variance (Satterthwaite), shape (b,).
@@ -163,7 +163,8 @@ def scatter_covariance(spectrum: Spectrum, noise: NoiseModel, fit: Fit, solution
 
 
 def _scatter_rows(model: DynamicModel, logs: Sequence[PreparedLog]) -> Iterator[tuple[PreparedLog, Array, float]]:
-    """Rows of each period's torque less the mean, in order of time, shape (rows, groups), and their freedom per row."""
+    """Yields each log with the filtered deviations of its periods from the mean, shape (rows, groups), and the degrees of
+    freedom per row."""
     for log in logs:
         averaged = log.conditioned.averaged
         if averaged is not None:

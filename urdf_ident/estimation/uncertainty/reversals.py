@@ -1,9 +1,9 @@
-"""Does the friction model hold where joints reverse? The estimate with those samples, and without them.
+"""Tests the friction model at reversals of the joints by comparing estimates with and without these samples.
 
-Dry friction sticks, has presliding and a Stribeck peak: near zero speed every simple law is wrong, and wrong in the same way at
-every reversal. No standard error from one kind of motion can feel that, for it does not scatter: on a simulated arm with dry
-friction 95 % intervals of Coulomb friction held the truth in 20-50 % of runs. But leaving the slow samples out moves the
-estimates, by very nearly their bias. Where they move by more than chance, the move is counted as one more error.
+Dry friction shows stiction, presliding and a Stribeck peak: near zero speed every simple law is wrong, and in the same way at
+every reversal. This bias causes no scatter, so that standard errors from one kind of motion do not include it: on a simulated
+arm with dry friction, 95 % intervals of Coulomb friction contained the true value in 20-50 % of runs. Omitting the slow samples
+shifts the estimates by nearly their bias. A shift that exceeds chance is counted as an additional error.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ SLOW, AT_REST = 0.1, 0.02
 def without_reversals(
     model: DynamicModel, logs: Sequence[PreparedLog], alike: Callable[[], tuple[tuple[str, ...], ...]] | None = None
 ) -> Callable[[], StatisticSet]:
-    """The data without the rows whose joints are slow; begun, where others work.
+    """Starts the statistics of the data without rows of slow joints; workers, if any, compute in the background.
 
     Args:
         logs: Prepared logs.
-        alike: Waits for the names of the logs of each motion, where that is known or looked for already.
+        alike: Returns the names of the logs of each motion, waiting if necessary; None if no comparison has been started.
 
     Returns:
-        Waits for their statistics, one factor a stretch; as many rows as before, slow ones with no weight.
+        A function that waits for the statistics, one factor per stretch; as many rows as before, slow ones with zero weight.
     """
     speeds = columns([part.v for log in logs for part in log.segments])
     limit = np.maximum([SLOW * np.percentile(np.abs(v), 95) for v in speeds], AT_REST)
@@ -47,7 +47,7 @@ def without_reversals(
 
 
 def _without_slow(model: DynamicModel, limit: Array, logs: int, log: Source) -> StatisticSet:
-    """Statistic of one of so many logs without the rows of joints that are slower than a limit."""
+    """Computes the statistic of one of several logs without the rows of joints that are slower than a limit."""
     name, segments, conditioned, _ = log
     involved, blocks = [np.flatnonzero(group.mix) for group in model.groups], blocks_of(logs)
 
@@ -60,17 +60,17 @@ def _without_slow(model: DynamicModel, limit: Array, logs: int, log: Source) -> 
 
 
 def excess_shift(shift: Array, error: Array, error_without: Array) -> Array:
-    """What of a shift of estimates is more than chance.
+    """Returns the part of a shift of estimates that exceeds chance.
 
-    Leaving data out scatters the estimate by the difference of the two variances (Hausman).
+    The variance of a shift due to omitted data is the difference of the two variances (Hausman).
 
     Args:
         shift: Estimate without some of the data minus that with all, shape (b,).
         error: Standard errors with all data, shape (b,).
-        error_without: Standard errors without some, shape (b,).
+        error_without: Standard errors without these data, shape (b,).
 
     Returns:
-        Shape (b,), with the sign of the shift; zero where chance explains it.
+        Shape (b,), with the sign of the shift; zero if it is explained by chance.
     """
     chance = np.maximum(error_without**2 - error**2, 0.0)
     left = np.where(np.isfinite(shift) & np.isfinite(chance), shift**2 - chance, 0.0)
