@@ -98,9 +98,7 @@ class _Pickler(pickle.Pickler):
 
     def __init__(self, file: io.BytesIO, known: set[str]) -> None:
         self.apart: list[Any] = []
-        super().__init__(
-            file, 5, buffer_callback=partial(_apart, self.apart)
-        )  # a bound method would keep the pickler and its output alive
+        super().__init__(file, 5, buffer_callback=partial(_apart, self.apart))  # a method would keep the pickler alive
         self.here, self.known, self.named = _Here.get(), known, set[str]()
 
     def reducer_override(self, thing: Any) -> Any:

@@ -104,9 +104,7 @@ def examine_logs(
         for k, item in usable.items()
     ]
     found = contradictions(robot, motions, drive.reduction)
-    if not any(
-        item.severity == "refused" for doubts in found for item in doubts
-    ):  # a delay is not estimated from logs that contradict physics
+    if not any(item.severity == "refused" for doubts in found for item in doubts):  # delays need physically plausible logs
         late, apart = timing(robot, motions, drive.reduction)
         common = () if late is None else late.findings()
         found = [(*doubts, *common, *untold(own, doubts)) for doubts, own in zip(found, apart, strict=True)]

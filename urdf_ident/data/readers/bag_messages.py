@@ -1,4 +1,4 @@
-"""What the messages of a bag say of joints, whatever their type is called: told by the fields that they have."""
+"""Joint states in the messages of a bag, recognised by the fields of a message and not by its type name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-#: Interfaces of a DynamicJointState that are known.
+#: Known interfaces of a DynamicJointState → column prefix.
 _INTERFACES = {"position": "q", "velocity": "v", "acceleration": "a", "effort": "tau", "torque": "tau"}
 _FRANKA = {"q": "q", "dq": "v", "tau_J": "tau", "q_d": "position_target"}
 
@@ -16,9 +16,9 @@ class Sample:
     """One message.
 
     Attributes:
-        stamp: Its header's time [ns], 0 if it has none.
-        names: Joints it speaks of; numbers as text where it gives no names.
-        values: Column prefix (``q``, ``v``, ``tau`` …) → one number a joint.
+        stamp: Time of its header [ns], 0 if it has none.
+        names: Joint names; numbers as text if the message has no names.
+        values: Column prefix (``q``, ``v``, ``tau`` …) → one number per joint.
     """
 
     stamp: int
@@ -27,16 +27,16 @@ class Sample:
 
 
 def sample_of(message: Any) -> Sample | None:
-    """Reads the joints out of a message.
+    """Extracts the joint states of a message.
 
-    Understood are ``sensor_msgs/JointState``, controller states (``joint_names`` with ``actual`` or ``feedback``),
+    Supported are ``sensor_msgs/JointState``, controller states (``joint_names`` with ``actual`` or ``feedback``),
     ``control_msgs/DynamicJointState`` and Franka's robot state (``q``, ``dq``, ``tau_J``).
 
     Args:
-        message: As the library deserialised it.
+        message: The deserialised message.
 
     Returns:
-        The sample; None when the message tells no joint position.
+        The sample; None if the message contains no joint positions.
     """
     stamp = _stamp(message)
     for reader in (_joint_state, _controller_state, _dynamic_state, _franka_state):

@@ -1,6 +1,6 @@
 """ROS bags, read by `rosbags` (``pip install 'urdf-ident[ros]'``): ROS 2 in SQLite or MCAP, folders or files, and ROS 1.
 
-A topic is chosen by what it holds: positions of the robot's joints, and efforts if any topic has them.
+The topic is chosen by its content: positions of the robot's joints, and efforts if any topic has them.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from .headers import of_targets
 from .joint_names import match_joints
 from .tables import ArrayTable, decoding
 
-#: Messages of a topic that are looked at before one is chosen.
+#: Messages of each topic that are read to choose the topic.
 _LOOK = 200
 
 
 @dataclass
 class _Topic:
-    """A topic with joint states, and what its first messages hold."""
+    """A topic with joint states, and the content of its first messages."""
 
     name: str
     connections: list[Any]
@@ -42,17 +42,17 @@ def open_bag(path: str | Path, robot: Robot, topic: str | None = None, joints: d
     """Reads the joint states of a bag.
 
     Args:
-        path: A bag's folder, a .db3, .mcap or .bag file.
-        robot: Whose joints are wanted.
-        topic: The topic, or None to choose.
-        joints: Robot joint → its name in the bag, where they differ.
+        path: A bag folder, or a .db3, .mcap or .bag file.
+        robot: The robot whose joints are read.
+        topic: The topic, or None to choose one.
+        joints: Robot joint → its name in the bag, if they differ.
 
     Returns:
-        Columns ``t`` [s since the first message], ``q_<joint>``, ``v_<joint>``, ``tau_<joint>`` by the bag's joint names.
+        Columns ``t`` [s since the first message], ``q_<joint>``, ``v_<joint>``, ``tau_<joint>``, with the bag's joint names.
 
     Raises:
         MissingExtraError: rosbags is not installed.
-        LogError: The bag is broken, or no topic holds the robot's joints.
+        LogError: The bag is broken, or no topic contains the robot's joints.
     """
     with decoding(path, "bag", "ros", _mending(Path(path))), _reader(Path(path)) as reader:
         notes: list[str] = []
@@ -81,7 +81,7 @@ def open_bag(path: str | Path, robot: Robot, topic: str | None = None, joints: d
 
 
 def _mending(path: Path) -> str:
-    """What may mend a bag whose recording was cut short."""
+    """Remedy for a bag whose recording was interrupted."""
     if path.is_dir():
         return f"`ros2 bag reindex {path}` writes its metadata anew"
     known = {
@@ -99,7 +99,7 @@ def _files(path: Path) -> tuple[str, ...]:
 
 
 class _Reader:
-    """One way to read bags of either kind."""
+    """Common interface to ROS 1 and ROS 2 bags."""
 
     def __init__(self, storage: Any, ros1: bool) -> None:
         from rosbags.typesys import Stores, get_typestore
@@ -109,7 +109,7 @@ class _Reader:
         self.stores: dict[str, Any] = {}
 
     def store(self, connection: Any) -> Any:
-        """Where a type is known: the standard types, else the definition that the bag brings."""
+        """The type store for a connection: the standard types, else the definitions in the bag."""
         kind = connection.msgtype
         if kind in self.standard.fielddefs:
             return self.standard
@@ -129,7 +129,7 @@ class _Reader:
         return self.stores[kind]
 
     def sample(self, connection: Any, raw: bytes) -> Sample | None:
-        """The joints of one message; None for a message that cannot be taken apart or tells of none."""
+        """The joint states of one message; None if it contains none."""
         store = self.store(connection)
         message = (
             store.deserialize_ros1(raw, connection.msgtype) if self.ros1 else store.deserialize_cdr(raw, connection.msgtype)
@@ -163,7 +163,7 @@ def _reader(path: Path) -> Iterator[_Reader]:
 
 
 def _topics(reader: _Reader, path: str | Path, notes: list[str]) -> list[_Topic]:
-    """Topics whose messages tell joint positions."""
+    """Topics whose messages contain joint positions."""
     found: dict[str, _Topic] = {}
     unknown = []
     for connection in list(reader.storage.connections):
@@ -178,7 +178,7 @@ def _topics(reader: _Reader, path: str | Path, notes: list[str]) -> list[_Topic]
                     own.effort |= _has_effort(sample)
                 if k >= _LOOK:
                     break
-        except Exception as error:  # a type without a definition, or a broken message: other topics may do
+        except Exception as error:  # a type without definition, or a broken message: try other topics
             if isinstance(error, UrdfIdentError | MemoryError):
                 raise
             unknown.append(f"{connection.topic} ({connection.msgtype})")
@@ -219,7 +219,7 @@ def _choose(topics: Sequence[_Topic], robot: Robot, wanted: str | None, where: s
             )
         return match[0]
 
-    def worth(topic: _Topic) -> tuple[int, bool, bool, int]:  # positions that were asked for are no measurement
+    def worth(topic: _Topic) -> tuple[int, bool, bool, int]:  # target positions are not measurements
         fits = len(set(robot.joints) & topic.joints) or (len(topic.joints) >= robot.n) * 0.5
         return int(2 * fits), not of_targets(topic.name), topic.effort, topic.count
 
@@ -234,7 +234,7 @@ def _choose(topics: Sequence[_Topic], robot: Robot, wanted: str | None, where: s
 
 
 def _samples(reader: _Reader, connections: list[Any], notes: list[str]) -> tuple[list[Sample], Array]:
-    """All messages of a topic with their times [s since the first]; broken ones are left out and counted."""
+    """All messages of a topic with their times [s since the first]; unreadable ones are skipped and counted."""
     samples: list[Sample] = []
     received: list[int] = []
     broken = 0
@@ -242,7 +242,7 @@ def _samples(reader: _Reader, connections: list[Any], notes: list[str]) -> tuple
         for connection, when, raw in reader.storage.messages(connections):
             try:
                 sample = reader.sample(connection, bytes(raw))
-            except Exception as error:  # one message that cannot be taken apart
+            except Exception as error:  # a single unreadable message
                 if isinstance(error, MemoryError):
                     raise
                 sample = None
@@ -251,7 +251,7 @@ def _samples(reader: _Reader, connections: list[Any], notes: list[str]) -> tuple
                 continue
             samples.append(sample)
             received.append(when)
-    except Exception as error:  # the end of a recording that was cut short
+    except Exception as error:  # the end of an interrupted recording
         if len(samples) < 2 or isinstance(error, MemoryError):
             raise
         notes.append(f"the bag breaks off after {len(samples)} messages ({' '.join(str(error).split())[:80]})")
@@ -260,7 +260,7 @@ def _samples(reader: _Reader, connections: list[Any], notes: list[str]) -> tuple
     stamps = [sample.stamp for sample in samples]
     if not samples:
         raise LogError("the topic holds no readable message", remedy="choose another with log.topic")
-    if stamps.count(0) > 1:  # one may be the beginning of a simulated clock
+    if stamps.count(0) > 1:  # a single zero may be the start of a simulated clock
         notes.append("messages without a stamp: the time of recording is used")
         stamps = received
     elif _stand(samples):
@@ -271,7 +271,7 @@ def _samples(reader: _Reader, connections: list[Any], notes: list[str]) -> tuple
 
 
 def _stand(samples: list[Sample]) -> bool:
-    """Whether most messages that bring other positions of the same joints bear the stamp of the one before."""
+    """Whether most messages with changed positions of the same joints repeat the previous time stamp."""
     moved = [
         now.stamp == before.stamp
         for before, now in pairwise(samples)
@@ -284,10 +284,10 @@ Signals = dict[tuple[str, str], Array]
 
 
 def _joined(samples: list[Sample], time: Array, names: list[str], topic: str, notes: list[str]) -> tuple[Array, Signals]:
-    """Clock and signals from messages: those that hold every joint, else those of several publishers, on one clock."""
+    """Clock and signals: from the messages with all joints, else merged from several publishers on one clock."""
     whole = [k for k, sample in enumerate(samples) if set(names) <= set(sample.names)]
     told = Counter(name for sample in samples for name in set(sample.names))
-    if 2 * len(whole) >= min(told[name] for name in names):  # else some message of all among those of several publishers
+    if 2 * len(whole) >= min(told[name] for name in names):  # else complete messages are exceptions
         if len(whole) < len(samples):
             notes.append(_partial(samples, whole, topic))
         return time[whole], _signals([samples[k] for k in whole], names)
@@ -329,7 +329,7 @@ def _partial(samples: list[Sample], whole: list[int], topic: str) -> str:
 
 
 def _signals(samples: list[Sample], names: list[str]) -> Signals:
-    """Signals by quantity and joint; what some messages lack is NaN there, what most lack is left out."""
+    """Signals by quantity and joint; missing values are NaN, and quantities that most messages lack are left out."""
     found: Signals = {}
     places: dict[tuple[str, ...], list[int]] = {}
     keys = Counter(key for sample in samples for key in sample.values)

@@ -1,4 +1,4 @@
-"""Data frames (pandas, polars, pyarrow) and dictionaries of columns as tables, by the same header names as files."""
+"""Data frames (pandas, polars, pyarrow) and dictionaries of columns as tables, with the same header names as files."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from .tables import ArrayTable
 
 
 def table_of_frame(frame: Any, name: str) -> ArrayTable:
-    """A table from a data frame.
+    """Creates a table from a data frame.
 
     Args:
         frame: Anything with named columns: a pandas, polars or pyarrow table, or a mapping of names to arrays.
-        name: What messages call it.
+        name: Name for messages.
 
     Returns:
-        The table; a named index of a pandas frame is a column too, dates become seconds, columns of text are left out.
+        The table; a named index of a pandas frame becomes a column, dates become seconds, text columns are left out.
 
     Raises:
-        LogError: It has no columns of numbers, or they differ in length.
+        LogError: The frame has no numeric columns, or they differ in length.
     """
     columns = getattr(frame, "column_names", getattr(frame, "columns", None))
     names = list(frame if columns is None else columns)
@@ -47,7 +47,7 @@ def table_of_frame(frame: Any, name: str) -> ArrayTable:
 
 
 def array_hash(table: ArrayTable) -> str:
-    """SHA-256 of the numbers of a table that comes from no file.
+    """SHA-256 of the numbers of a table that was not read from a file.
 
     Args:
         table: The table, columns of shape (N,).

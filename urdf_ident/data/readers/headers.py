@@ -1,7 +1,7 @@
-"""Header names of other programs in the default spelling: ROS, LeRobot, UR's RTDE, Franka, and plain words.
+"""Conversion of header names of other programs (ROS, LeRobot, UR RTDE, Franka, plain words) to the default spelling.
 
 ``actual_q_0``, ``joint_1.pos``, ``/joint_states/elbow/position``, ``tau_J[3]``, ``q1 [deg]``, ``Joint 2 Position`` become
-``q0``, ``q_joint_1``, ``q_elbow``, ``tau3``, ``q1``, ``q2``. Names in the default spelling are left as they are.
+``q0``, ``q_joint_1``, ``q_elbow``, ``tau3``, ``q1``, ``q2``. Names in the default spelling are unchanged.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ...model.robot import Robot
 from ...units import parse_unit
 from .joint_names import match_joints
 
-#: Default prefix → what other programs call the quantity; the first that occurs in a header is taken.
+#: Default prefix → names of the quantity in other programs; the first that occurs in a header is used.
 WORDS = {
     "q": ("actual_q", "joint_pos(?:itions?)?", "qpos", "positions?", "pos", "q_actual", "q_meas", "q"),
     "v": ("actual_qd", "joint_vel(?:ocit(?:y|ies))?", "qvel", "velocit(?:y|ies)", "vel", "dq", "qd", "qdot", "q_dot", "v"),
@@ -42,7 +42,7 @@ WORDS = {
     "effort_target": ("target_current", "effort_target", "current_target"),
     "torque_target": ("target_moment", "torque_target"),
 }
-#: Times, and the unit that the name tells.
+#: Names of time columns → the unit indicated by the name.
 TIMES = {
     "t": "",
     "time": "",
@@ -69,7 +69,7 @@ _TARGETS = ("position_target", "effort_target", "torque_target")
 _OF_TARGETS = re.compile(
     r"(?:^|[^a-z])(?:command(?:s|ed)?|cmd|targets?|desired|references?|ref|setpoints?|goals?)(?:[^a-z]|$)", re.IGNORECASE
 )
-#: A unit as the end of a name, ``elbow_pos_deg``; single letters are as often names of joints.
+#: A unit as the suffix of a name, ``elbow_pos_deg``; single letters are excluded because they often name joints.
 _UNIT_AFTER = re.compile(r"[_ ](deg|degrees|rad|radians|mm|rad/s|deg/s|mm/s|rad_s|deg_s|mm_s|rpm|Nm|mNm|mA)$")
 #: ``Joint 2 Position``, ``torque_axis3``: number and word, or word and number.
 _OF_NUMBER = r"(?:joint|axis)[_ ]?"
@@ -81,8 +81,8 @@ class Header:
     """A header in the default spelling.
 
     Attributes:
-        names: Column names; columns that mean nothing keep theirs.
-        units: The unit that each name tells; "" where it tells none.
+        names: Column names; unrecognised columns keep theirs.
+        units: The unit given by each name; "" if there is none.
         notes: Choices that the user should know of.
     """
 
@@ -91,20 +91,20 @@ class Header:
     notes: tuple[str, ...] = ()
 
 
-#: A list of the joints' names, or a column of one: ``joint_names``, ``field.name0``.
+#: Name of a list of joint names, or of one of its columns: ``joint_names``, ``field.name0``.
 JOINT_COLUMN = re.compile(r"(.*[/.])?(?:(?:joint_?)?names?|joints)([_\[ ]?\d+\]?)?", re.IGNORECASE)
 _NUMBERED = re.compile(r"(.*?)[_\[ ]?(\d+)\]?")
 
 
 def with_joints(names: Sequence[str], lists: Mapping[str, Sequence[str]]) -> tuple[str, ...] | None:
-    """Names with joints in place of numbers.
+    """Replaces joint numbers in column names by joint names.
 
     Args:
         names: Column names: ``field.position0``, ``run/q_0``.
         lists: Group of the names (``"field."``, ``"run/"``, ``""``) → its joints in the order of the numbers.
 
     Returns:
-        The names (``field.position_elbow``); columns of another count keep theirs. None where nothing changes.
+        The names (``field.position_elbow``); series of another length are unchanged. None if no name changes.
     """
     series: dict[str, dict[int, int]] = {}
     for k, name in enumerate(names):
@@ -120,19 +120,19 @@ def with_joints(names: Sequence[str], lists: Mapping[str, Sequence[str]]) -> tup
 
 
 def of_targets(path: str) -> bool:
-    """Whether a topic or group is called after what a controller was asked for, not what was measured.
+    """Whether the name of a topic or group indicates controller targets instead of measurements.
 
     Args:
         path: Its name, such as ``/joint_commands``.
 
     Returns:
-        True for names that speak of commands, targets, references, set-points or goals.
+        True for names that contain command, target, desired, reference, set-point or goal.
     """
     return _OF_TARGETS.search(path) is not None
 
 
 def default_header(names: Sequence[str], robot: Robot, joints: Mapping[str, str], where: str) -> Header:
-    """Brings a header to the default spelling.
+    """Converts a header to the default spelling.
 
     Args:
         names: Column names of the file.
@@ -143,14 +143,14 @@ def default_header(names: Sequence[str], robot: Robot, joints: Mapping[str, str]
         The header.
 
     Raises:
-        LogError: Joint names fit the robot in several ways.
+        LogError: The joint names match the robot in several ways.
     """
     if not names:
         return Header((), ())
     bare, units = zip(*(_without_unit(name) for name in names), strict=True)
     pairs: Mapping[str, str]
     notes: tuple[str, ...] = ()
-    if default_spelling(bare, robot):  # nothing of it is guessed
+    if default_spelling(bare, robot):  # nothing is guessed
         pairs = {joint: joint for joint in (*robot.joints, *robot.locked)}
         meant = _parsed(bare, tuple(pairs.items()))
         parsed = [item if item is not None and name.startswith(f"{item[0]}_") else None for name, item in meant]
@@ -177,7 +177,7 @@ def default_header(names: Sequence[str], robot: Robot, joints: Mapping[str, str]
             known.add("t")
         elif item is not None and chosen.get(item[0]) == item[2:]:
             prefix, key, word, _ = item
-            if not key:  # a bare word speaks of the only joint
+            if not key:  # a bare word refers to the only joint
                 default = f"{prefix}_{robot.joints[0]}" if robot.n == 1 else name
             else:
                 default = f"{prefix}{key}" if key.isdigit() else f"{prefix}_{key}"
@@ -187,13 +187,13 @@ def default_header(names: Sequence[str], robot: Robot, joints: Mapping[str, str]
                 known.add(default)
                 told[k] = units[k] or ("A" if "current" in word else "")
         elif item is None and unmatched and name.startswith(("q_", "position_", "pos_")):
-            default = f"({name})"  # of a joint of another arm in the same log
+            default = f"({name})"  # a joint of another arm in the same log
         result.append(default)
     return Header(tuple(result), tuple(told), tuple(notes))
 
 
 def default_spelling(names: Sequence[str], robot: Robot) -> bool:
-    """Whether a header names positions in the default way, so that nothing of it is guessed.
+    """Whether a header uses the default names of positions, so that nothing has to be guessed.
 
     Args:
         names: Column names.
@@ -216,7 +216,7 @@ def _without_unit(name: str) -> tuple[str, str]:
 
 
 def _without_end(name: str, unit: str, joints: tuple[str, ...]) -> tuple[str, str]:
-    """``elbow_pos_deg`` without its unit, and the unit; the name of a joint [lower case] is no unit."""
+    """``elbow_pos_deg`` without its unit, and the unit; names that end with a joint name (lower case) are kept."""
     match = None if unit or name.lower().endswith(joints) else _UNIT_AFTER.search(name)
     return (name, unit) if match is None else (name[: match.start()], parse_unit(match[1].replace("_", "/")).name)
 
@@ -228,7 +228,7 @@ _AFTER_SCORE = re.compile(r"(?:.*/)?([^/]*[a-z][^/]*?)_(?:pos|position)", re.IGN
 
 
 def _logged_joints(names: Sequence[str]) -> list[str]:
-    """Names that the header gives to joints: what is left of the names of positions."""
+    """Joint names in a header: the remainder of the names of position columns."""
     found: dict[str, None] = {}
     for pattern in (_AFTER, _BEFORE, _AFTER_SCORE):
         for name in names:
@@ -245,24 +245,24 @@ _ANY_WORD = re.compile(rf"(?:{_ALL.pattern})[_\[./ ]*\d*\]?", re.IGNORECASE)
 
 
 def _is_word(name: str) -> bool:
-    """Whether a name is that of a quantity with at most a number: ``target_q_3``, ``q_d``."""
+    """Whether a name is a quantity with at most a number: ``target_q_3``, ``q_d``."""
     return _ANY_WORD.fullmatch(name) is not None or name.lower() in ("target", "desired", "actual", "target_0")
 
 
-#: Targets first: ``target_q`` ends like ``q``.
+#: Targets first, because ``target_q`` ends like ``q``.
 _ORDER = [(key, word) for key in (*_TARGETS, *(key for key in WORDS if key not in _TARGETS)) for word in WORDS[key]]
 Parsed = tuple[str, str, str, str]
 
 
-@lru_cache(maxsize=8)  # many logs have one header
+@lru_cache(maxsize=8)  # many logs have the same header
 def _parsed(names: tuple[str, ...], joints: tuple[tuple[str, str], ...]) -> tuple[tuple[str, Parsed | None], ...]:
     return tuple((name, _parse(name, dict(joints))) for name in names)
 
 
 def _parse(name: str, joints: Mapping[str, str]) -> Parsed | None:
-    """Prefix, joint or number, word and path of a column name; None for a name that means nothing."""
+    """Prefix, joint or number, word and path of a column name; None for an unrecognised name."""
     spelled = "|".join(re.escape(joint) for joint in sorted(joints, key=len, reverse=True)) or "(?!)"
-    order = [(prefix, word) for prefix, word in _ORDER if re.search(word, name, re.IGNORECASE)]  # few are worth a long pattern
+    order = [(prefix, word) for prefix, word in _ORDER if re.search(word, name, re.IGNORECASE)]  # skips most long patterns
     for prefix, word in order:
         match = re.fullmatch(rf"(.*[/.:])?({word})[_./\[]({spelled})\]?", name, re.IGNORECASE)
         if match and match[3] in joints:
@@ -281,7 +281,7 @@ def _parse(name: str, joints: Mapping[str, str]) -> Parsed | None:
 
 
 def _chosen(parsed: Sequence[Parsed | None], names: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Per quantity the word and the path: measured before asked for, the first word of the list, the path with most columns."""
+    """Word and path for each quantity: measurements before targets, then the first word, then the path with most columns."""
     found: dict[str, tuple[str, str]] = {}
     for prefix, words in WORDS.items():
         groups: dict[tuple[str, str], int] = {}

@@ -1,4 +1,4 @@
-"""Which joint of a log is which joint of the robot, where the two spell their names differently."""
+"""Matching of the joint names of a log to those of the robot."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def match_joints(
 ) -> tuple[dict[str, str], tuple[str, ...]]:
     """Finds the name that a log uses for each joint.
 
-    Equal names are taken as they are. Otherwise the log's names must be those of the robot with one other beginning and
-    end (``fer_joint1`` … for ``panda_joint1`` …, ``left_elbow`` … for ``elbow_joint`` …), in exactly one way.
+    Equal names match. Otherwise the log's names must equal those of the robot with another common prefix and suffix
+    (``fer_joint1`` … for ``panda_joint1`` …, ``left_elbow`` … for ``elbow_joint`` …), and the match must be unique.
 
     Args:
         logged: Names in the log.
@@ -26,7 +26,7 @@ def match_joints(
         Robot joint → name in the log, for the joints that were found, and notes on names that differ.
 
     Raises:
-        LogError: ``given`` names a joint that does not exist, or the names fit in several ways.
+        LogError: ``given`` contains a joint that does not exist, or the match is not unique.
     """
     known = (*robot.joints, *robot.locked)
     for joint, name in given.items():
@@ -86,7 +86,7 @@ def _has_more(
     spelled: Mapping[tuple[str, ...], str | None],
     robot: Robot,
 ) -> bool:
-    """Whether the log numbers further joints in the same way, which the robot does not have: another robot's log."""
+    """Whether the log numbers further joints that the robot does not have, so that it is the log of another robot."""
     if not all(len(core) == 1 and core[0].isdigit() for core in cores.values()):
         return False
     numbers = {

@@ -1,7 +1,7 @@
 """LeRobot data sets (versions 2 and 3): a folder with ``meta/info.json`` and Parquet files; every episode is a log.
 
-Features are lists of numbers with names: ``observation.state`` holds positions (or what its names say, such as
-``joint_1.pos``), ``observation.velocity`` and ``observation.effort`` the rest, ``action`` the targets.
+Features are named lists of numbers: ``observation.state`` contains positions (or what its names indicate, such as
+``joint_1.pos``), ``observation.velocity`` and ``observation.effort`` the other quantities, ``action`` the targets.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _MOST_EPISODES = 1_000_000
 
 @dataclass(frozen=True)
 class Episode:
-    """One episode: its number, its file, and its rows there (None: all of them)."""
+    """One episode: its number, its file, and its range of rows in the file (None: all)."""
 
     number: int
     file: str
@@ -59,19 +59,19 @@ def is_dataset(path: str | Path) -> bool:
         path: The folder.
 
     Returns:
-        True if it holds ``meta/info.json``.
+        True if it contains ``meta/info.json``.
     """
     return (Path(path) / "meta" / "info.json").is_file()
 
 
 def split_episode(path: str | Path) -> tuple[Path, int] | None:
-    """Takes ``DATASET/episode_000003`` apart.
+    """Splits ``DATASET/episode_000003`` into folder and number.
 
     Args:
-        path: What the user wrote.
+        path: The path given by the user.
 
     Returns:
-        The data set's folder and the number of the episode, or None when this is no episode.
+        The data set's folder and the number of the episode, or None if this is not an episode.
     """
     match = re.fullmatch(r"episode_(\d{1,9})", Path(path).name)
     return (Path(path).parent, int(match[1])) if match and is_dataset(Path(path).parent) else None
@@ -81,11 +81,11 @@ def episodes(folder: str | Path) -> list[Episode]:
     """The episodes of a data set.
 
     Returns:
-        Them all, by number.
+        All episodes, sorted by number.
 
     Raises:
         MissingExtraError: pyarrow is not installed.
-        LogError: The description is broken, or a file is missing or lies outside of the folder.
+        LogError: The description is broken, or a file is missing or outside of the folder.
     """
     root, info = Path(folder), _info(folder)
     template = str(info.get("data_path") or "data/chunk-{episode_chunk:03d}/episode_{episode_index:06d}.parquet")
@@ -102,7 +102,7 @@ def episodes(folder: str | Path) -> list[Episode]:
     found = []
     for number in range(total):
         file = _inside(root, template, {"episode_chunk": number // size, "episode_index": number})
-        if file.is_file():  # episodes that were taken out leave a gap
+        if file.is_file():  # deleted episodes leave a gap
             found.append(Episode(number, str(file), None))
     if not found:
         raise LogError(
@@ -123,11 +123,11 @@ def open_episode(folder: str | Path, number: int) -> ParquetTable:
         number: The episode.
 
     Returns:
-        The table: ``t`` and default column names where the features tell them.
+        The table, with ``t`` and default column names for known features.
 
     Raises:
         MissingExtraError: pyarrow is not installed.
-        LogError: No such episode, or a broken file.
+        LogError: The episode does not exist, or its file is broken.
     """
     found = {episode.number: episode for episode in episodes(folder)}
     if number not in found:
@@ -162,7 +162,7 @@ def _whole(info: Mapping[str, Any], key: str, folder: str | Path, default: int =
 
 
 def _inside(root: Path, template: str, numbers: Mapping[str, int]) -> Path:
-    """A file of the data set; a template that leads out of its folder is refused."""
+    """A file of the data set; a template that leads outside of the folder is refused."""
 
     def place(match: re.Match[str]) -> str:
         if match[1] not in numbers:
@@ -175,14 +175,14 @@ def _inside(root: Path, template: str, numbers: Mapping[str, int]) -> Path:
         return f"{numbers[match[1]]:0{min(int(match[2] or 0), 20)}d}"
 
     path = root / _PLACE.sub(place, template)
-    # judged by its words, not by where links lead: data sets of a cache are made of links
+    # checked by the text of the path, links are not followed: data sets in a cache consist of links
     if Path(template).is_absolute() or ".." in Path(template).parts:
         raise LogError("data_path leads out of the data set", where=str(root / "meta/info.json"), got=template)
     return path
 
 
 def _of_version_3(root: Path, template: str) -> list[Episode]:
-    """Version 3 keeps many episodes in a file, and in meta/episodes where each begins."""
+    """Episodes of version 3, which stores many per file, with their row ranges in meta/episodes."""
     index = sorted((root / "meta" / "episodes").rglob("*.parquet"))
     if not index:
         raise LogError(
@@ -230,7 +230,7 @@ def _of_version_3(root: Path, template: str) -> list[Episode]:
 
 
 def _names(info: Mapping[str, Any]) -> dict[str, Sequence[str]]:
-    """Field → column names of its elements, in the default spelling where the feature says what it is."""
+    """Field → column names of its elements in the default spelling, for features of a known quantity."""
     found: dict[str, Sequence[str]] = {}
     features = info.get("features")
     for feature, about in features.items() if isinstance(features, dict) else ():
@@ -257,7 +257,7 @@ def _kind(feature: str) -> str:
 
 
 def _spelled(name: str, kind: str) -> str:
-    """``joint_1.pos`` of a state is q_joint_1; of an action it is a target."""
+    """Default column name: ``joint_1.pos`` becomes q_joint_1 in a state, a target in an action."""
     joint, _, suffix = name.rpartition(".")
     if joint and suffix.lower() in _SUFFIXES:
         own = _SUFFIXES[suffix.lower()]

@@ -1,4 +1,4 @@
-"""One line of a text log: its letters, its cells, and what stands in them."""
+"""Parsing of a line of a text log: decoding, cells, numbers and dates."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _CLOCK = r"(?P<hours>\d\d?):(?P<minutes>\d\d)(?::(?P<seconds>\d\d(?:[.,]\d+)?))?
 _STAMP = re.compile(rf"(?:{_DATE}[T ]\s*)?{_CLOCK}\s*(?P<half>[AP]M)?\s*(?P<zone>Z|UTC|[-+]\d\d:?\d\d)?", re.IGNORECASE)
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _NO_NUMBER = ("nan", "na", "n/a", "null", "none", "-", "inf", "-inf", "")
-#: Bytes that no text holds, and characters that may stand between cells.
+#: Bytes that do not occur in text, and possible delimiters.
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x19\x1b-\x1f]")
 _MARKS = (";", "\t", ",", "|")
 
 
 def decode(data: bytes, path: str | Path) -> str:
-    """Letters of bytes: UTF-8, or Windows' Western letters where it is not that.
+    """Decodes bytes as UTF-8, or else as Windows-1252.
 
     Args:
         data: The bytes.
@@ -40,7 +40,7 @@ def decode(data: bytes, path: str | Path) -> str:
         The text.
 
     Raises:
-        LogError: There are bytes that no text holds.
+        LogError: The bytes are not text.
     """
     with suppress(UnicodeDecodeError):
         if b"\0" not in data:
@@ -58,13 +58,13 @@ def decode(data: bytes, path: str | Path) -> str:
 
 
 def text_lines(text: str) -> Iterator[str]:
-    """Lines of a text, whatever ends them.
+    """Lines of a text with any kind of line ends.
 
     Args:
         text: The text.
 
     Returns:
-        Its lines, without what ends them.
+        Its lines, without the line ends.
     """
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -73,7 +73,7 @@ def text_lines(text: str) -> Iterator[str]:
 
 
 def find_delimiter(lines: Sequence[str]) -> str | None:
-    """What stands between the cells of most lines.
+    """The delimiter of most lines.
 
     Args:
         lines: Some lines.
@@ -86,27 +86,27 @@ def find_delimiter(lines: Sequence[str]) -> str | None:
 
 
 def decimal_commas(lines: Sequence[str], delimiter: str | None) -> bool:
-    """Whether ``0,5`` is a half.
+    """Whether numbers are written with a decimal comma (``0,5``).
 
     Args:
         lines: Some lines.
         delimiter: Character between cells; None means white space.
 
     Returns:
-        True if any cell is written so.
+        True if any cell has a decimal comma.
     """
     return any(_DECIMAL_COMMA.fullmatch(cell) for line in lines for cell in cells_of(line, delimiter))
 
 
 def split_line(line: str, delimiter: str | None) -> list[str]:
-    """The cells of a line as they stand there, without the quotes around them.
+    """The cells of a line, without enclosing quotes.
 
     Args:
         line: The line.
         delimiter: Character between cells; None means white space.
 
     Returns:
-        One text a cell.
+        One string per cell.
     """
     if delimiter is None:
         return line.split()
@@ -119,7 +119,7 @@ def split_line(line: str, delimiter: str | None) -> list[str]:
 
 
 def width_of(line: str, delimiter: str | None) -> int:
-    """How many cells a line has.
+    """Number of cells of a line.
 
     Args:
         line: The line.
@@ -132,14 +132,14 @@ def width_of(line: str, delimiter: str | None) -> int:
 
 
 def cells_of(line: str, delimiter: str | None) -> list[str]:
-    """The cells of a line without blanks and quotes around them.
+    """The cells of a line, without enclosing blanks and quotes.
 
     Args:
         line: The line.
         delimiter: Character between cells; None means white space.
 
     Returns:
-        One text a cell.
+        One string per cell.
     """
     return [cell.strip().strip("\"'").strip() for cell in split_line(line, delimiter)]
 
@@ -149,7 +149,7 @@ def is_header(cells: Sequence[str], decimal_comma: bool) -> bool:
 
     Args:
         cells: Its cells.
-        decimal_comma: True where ``0,5`` is a half.
+        decimal_comma: Whether numbers have a decimal comma.
 
     Returns:
         True if most cells are words, or if some are and none is a number.
@@ -164,7 +164,7 @@ def number(cell: str, decimal_comma: bool = False) -> float:
 
     Args:
         cell: The cell.
-        decimal_comma: True where ``0,5`` is a half.
+        decimal_comma: Whether numbers have a decimal comma.
 
     Returns:
         The number; NaN for anything else.
@@ -177,10 +177,10 @@ def number(cell: str, decimal_comma: bool = False) -> float:
 
 
 def stamp_columns(rows: Sequence[Sequence[str]]) -> frozenset[int]:
-    """Columns that hold a time of day in every one of some rows, with or without a date.
+    """Columns that contain a time of day, with or without a date, in all given rows.
 
     Args:
-        rows: Cells of rows, all as many.
+        rows: Cells of rows of equal length.
 
     Returns:
         0-based column numbers.
@@ -189,17 +189,17 @@ def stamp_columns(rows: Sequence[Sequence[str]]) -> frozenset[int]:
 
 
 def stamp(cell: str) -> float:
-    """Reads a date and time of day.
+    """Parses a date and time of day.
 
-    Understood are ISO 8601, ``2024/05/01 12:00:00``, ``01.05.2024 12:00:00,5``, ``01-May-2024 12:00:00``, ``5/1/2024 12:00:00
-    PM`` and a time of day alone. Which number of ``5/1/2024`` is the day does not matter: one of them goes up at midnight, and
-    at the end of a month time runs backwards, which is refused elsewhere.
+    Supported are ISO 8601, ``2024/05/01 12:00:00``, ``01.05.2024 12:00:00,5``, ``01-May-2024 12:00:00``, ``5/1/2024 12:00:00
+    PM`` and a time of day alone. It does not matter which number of ``5/1/2024`` is the day: one of them increases at
+    midnight, and at the end of a month time runs backwards, which is refused elsewhere.
 
     Args:
         cell: The cell.
 
     Returns:
-        Seconds since some midnight, the same for all cells that are written alike [s]; NaN for anything else.
+        Seconds since a midnight that is the same for all cells of one notation [s]; NaN for anything else.
     """
     match = _STAMP.fullmatch(cell.strip().strip("\"'").strip())
     if not match:
@@ -219,7 +219,7 @@ def stamp(cell: str) -> float:
 
 
 def _days(match: re.Match[str]) -> int | None:
-    """Days of a stamp since 2020; None for a day that does not exist."""
+    """Days of a time stamp since 2020; None for an invalid date."""
     if match["one"]:
         return int(match["one"]) + int(match["other"])
     day, month, year = (match[name.capitalize()] or match[name] for name in ("day", "month", "year"))
@@ -232,13 +232,13 @@ def _days(match: re.Match[str]) -> int | None:
 
 
 def numbers_of(cells: Sequence[object]) -> Array:
-    """Numbers that are written as text, of one column.
+    """Numbers of a text column.
 
     Args:
-        cells: Its cells; None and everything that is no text stands for a missing one.
+        cells: Its cells; None and everything that is not a string counts as missing.
 
     Returns:
-        Shape (N,): numbers, or seconds where they are dates (see :func:`stamp`); NaN for anything else.
+        Shape (N,): numbers, or seconds for dates (see :func:`stamp`); NaN for anything else.
     """
     texts = [cell if isinstance(cell, str) else "" for cell in cells]
     known = [[text.strip()] for text in texts if text.strip()][:5]
@@ -249,13 +249,13 @@ def numbers_of(cells: Sequence[object]) -> Array:
 
 
 def holds_numbers(cells: Sequence[object]) -> bool:
-    """Whether a column of text holds numbers, or dates.
+    """Whether a text column contains numbers or dates.
 
     Args:
         cells: Some of its cells.
 
     Returns:
-        True if all of them do that are not empty, and there are any.
+        True if there are non-empty cells and all of them are numbers or dates.
     """
     texts = [cell for cell in cells if isinstance(cell, str) and cell.strip().lower() not in _NO_NUMBER]
     return bool(texts) and bool(np.isfinite(numbers_of(texts)).all())

@@ -1,7 +1,7 @@
-"""MATLAB's .mat files: version 5 (and 6, 7) taken apart here, version 4 by SciPy, version 7.3 is HDF5.
+"""MATLAB .mat files: versions 5 to 7 are parsed here, version 4 by SciPy; version 7.3 is HDF5.
 
-SciPy's reader of version 5 trusts the sizes that a file claims and can take the process down on a broken one. Only arrays
-of numbers and structs of them are wanted, so they are read here, every size checked (MathWorks, MAT-File Format, level 5).
+SciPy's reader of version 5 trusts the sizes given in a file and can crash the process on a broken one. Only numeric arrays
+and structs of them are needed, so they are parsed here with all sizes checked (MathWorks, MAT-File Format, level 5).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .variables import table_of_variables
 
 _TYPES = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
 _MATRIX, _COMPRESSED, _CELL, _STRUCT, _TEXT, _NUMBERS = 14, 15, 1, 2, 4, range(6, 16)
-#: Types of letters → their encoding in either order of bytes.
+#: Character types → their encoding for either byte order.
 _LETTERS = {
     2: {"<": "latin-1", ">": "latin-1"},
     4: {"<": "utf-16-le", ">": "utf-16-be"},
@@ -37,13 +37,13 @@ def open_matlab(path: str | Path, group: str | None = None) -> ArrayTable:
     """Opens a .mat file of version 4 to 7; structs become ``struct/field``.
 
     Args:
-        group: Only variables whose name begins so; see :func:`.variables.table_of_variables`.
+        group: Only variables in this group; see :func:`.variables.table_of_variables`.
 
     Returns:
         The table.
 
     Raises:
-        LogError: The file is broken, or unpacks to more than is allowed.
+        LogError: The file is broken, or unpacks to more than the limit.
     """
     data = read_bytes(path, "log")
     variables: dict[str, Any] = {}
@@ -62,7 +62,7 @@ def open_matlab(path: str | Path, group: str | None = None) -> ArrayTable:
 
 
 def _variables(data: memoryview, order: str, most: int) -> Iterator[tuple[str, Any]]:
-    """Names and values of the variables that are numbers, texts, lists of texts, or structs."""
+    """Names and values of the variables that are numbers, strings, lists of strings, or structs."""
     left = min(most, MOST_BYTES)
     for kind, payload in _elements(data, order):
         parts = [(kind, payload)]
@@ -81,7 +81,7 @@ def _elements(data: memoryview, order: str) -> Iterator[tuple[int, memoryview]]:
     at = 0
     while at + 8 <= len(data):
         (word, size) = struct.unpack_from(f"{order}II", data, at)
-        if word >> 16:  # a small element: size and type in one word, the content behind it
+        if word >> 16:  # a small element: size and type in one word, followed by the content
             kind, size, begin, at = word & 0xFFFF, word >> 16, at + 4, at + 8
             if size > 4:
                 raise ValueError(f"a small element of {size} bytes")
@@ -101,7 +101,7 @@ def _numbers(element: tuple[int, memoryview], order: str) -> NDArray[Any]:
 
 
 def _matrix(data: memoryview, order: str, depth: int) -> tuple[str, Any]:
-    """Name and value of a matrix: an array (of texts, too), a mapping for a struct, None for anything else."""
+    """Name and value of a matrix: an array of numbers or strings, a mapping for a struct, None for anything else."""
     parts = list(_elements(data, order))
     if len(parts) < 3:
         return "", None  # an empty field
@@ -135,7 +135,7 @@ def _matrix(data: memoryview, order: str, depth: int) -> tuple[str, Any]:
 
 
 def _text(element: tuple[int, memoryview], shape: tuple[int, int], order: str) -> NDArray[Any] | None:
-    """The rows of a matrix of letters, which MATLAB stores column by column; None where a letter takes more than one place."""
+    """The rows of a character matrix, stored by columns; None if a character takes more than one code unit."""
     kind, payload = element
     if kind not in _LETTERS:
         return None

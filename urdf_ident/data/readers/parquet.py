@@ -16,21 +16,21 @@ from .lines import holds_numbers, numbers_of
 from .tables import Cells, Table, decoding
 
 _BATCH = 1 << 16
-#: Rows that tell whether a column of text holds numbers.
+#: Rows used to decide whether a text column contains numbers.
 _FIRST = 20
-#: Elements of a list column beyond which it is a picture or a cloud of points, not one number a joint.
+#: Maximum number of elements of a list column; more are an image or a point cloud, not one number per joint.
 _LONGEST = 512
 
 
 @dataclass(frozen=True)
 class Column:
-    """Where a column of numbers is.
+    """Location of a numeric column.
 
     Attributes:
-        name: What it is called.
-        field: Its field; one of a struct is ``<struct>.<field>``.
-        element: Its element where the field holds lists, else None.
-        root: The field of the file: the struct, or the field itself.
+        name: Column name.
+        field: Its field; ``<struct>.<field>`` for a field of a struct.
+        element: Its element if the field contains lists, else None.
+        root: The top-level field: the struct, or the field itself.
     """
 
     name: str
@@ -45,9 +45,9 @@ class ParquetTable(Table):
 
     Attributes:
         kind: "parquet" or "arrow".
-        columns: Its columns of numbers.
-        joints: Fields that list the joints of each row, as in a JointState, and their joints in the first one.
-        rows: First row and one past the last row of the log, where the file holds several; else None.
+        columns: Its numeric columns.
+        joints: Fields that list the joint names of each row, as in a JointState, and their names in the first row.
+        rows: First row and one past the last row of the log if the file contains several logs; else None.
     """
 
     kind: str
@@ -81,7 +81,7 @@ class ParquetTable(Table):
                     remedy="check the data set's index",
                 )
             arrays = [np.empty((end - begin, len(group))) for group in groups]
-            for name, root in roots.items():  # one after the other: only one is unpacked at a time
+            for name, root in roots.items():  # one at a time, so that only one is unpacked
                 places = [
                     (array[:, k], self.columns[column].element or 0)
                     for array, group in zip(arrays, groups, strict=True)
@@ -99,7 +99,7 @@ class ParquetTable(Table):
         return Cells(tuple(arrays), np.arange(begin + 1, end + 1, dtype=np.int64))
 
     def _check_joints(self) -> None:
-        """Refuses a log whose rows list other joints, or the same in another order."""
+        """Refuses a log whose rows differ in the names or the order of the joints."""
         for column, joints in self.joints:
             for batch in map(_flat, _batches(self.files[0], self.kind, [column.root])):
                 lists = batch.column(batch.schema.get_field_index(column.field))
@@ -120,18 +120,18 @@ class ParquetTable(Table):
 
 
 def open_parquet(path: str | Path, kind: str, *, names: Mapping[str, Sequence[str]] | None = None) -> ParquetTable:
-    """Opens a file of Arrow columns; lists of numbers become one column an element.
+    """Opens a Parquet or Arrow file; lists of numbers become one column per element.
 
     Args:
-        kind: "parquet" or "arrow" (IPC file or stream; Feather is one).
-        names: Field → names of its elements; ``<field>_<k>`` where it says nothing.
+        kind: "parquet" or "arrow" (IPC file or stream, including Feather).
+        names: Field → names of its elements; ``<field>_<k>`` by default.
 
     Returns:
-        The table; fields that hold no numbers are left out.
+        The table; fields without numbers are left out.
 
     Raises:
         MissingExtraError: pyarrow is not installed.
-        LogError: The file is broken, or holds no numbers.
+        LogError: The file is broken, or contains no numbers.
     """
     with decoding(path, f"{kind} file", "parquet"):
         first = next(iter(_batches(str(path), kind, None, _FIRST)), None)
@@ -169,7 +169,7 @@ def open_parquet(path: str | Path, kind: str, *, names: Mapping[str, Sequence[st
 
 
 def _flat(batch: Any) -> Any:
-    """A batch with the fields of structs in place of these."""
+    """A batch with structs replaced by their fields."""
     import pyarrow as pa
     import pyarrow.types as types
 
@@ -182,7 +182,7 @@ def _flat(batch: Any) -> Any:
 
 
 def _texts(batch: Any, field: str) -> tuple[str, ...]:
-    """The texts that a field lists in the first row."""
+    """The strings in the list of a field in the first row."""
     first = batch.column(batch.schema.get_field_index(field))[0].as_py()
     return tuple(first) if isinstance(first, list) and all(isinstance(text, str) for text in first) else ()
 
@@ -242,7 +242,7 @@ def _count(path: str, kind: str) -> int:
 
 
 def _numbers(batch: Any, field: str, length: int | None, where: str) -> Array:
-    """One field of a batch as (rows, elements)."""
+    """One field of a batch, shape (rows, elements)."""
     import pyarrow as pa
     import pyarrow.types as types
 

@@ -1,4 +1,4 @@
-"""Logs at addresses (``s3://bucket/run.parquet``, ``https://…``): found, and copied while they are read, through fsspec."""
+"""Logs at addresses (``s3://bucket/run.parquet``, ``https://…``): found and temporarily copied through fsspec."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Files = tuple[tuple[str, str], ...]
 
 
 def is_address(path: str | Path) -> bool:
-    """Whether a log is given by an address, and not by a path."""
+    """Whether a log is given by an address instead of a path."""
     return "://" in str(path)
 
 
@@ -24,7 +24,7 @@ def file_name(address: str) -> str:
     """The name of the file at an address.
 
     Args:
-        address: Of a file; what a web address holds after its path is left out.
+        address: Address of a file; the query of a web address is ignored.
 
     Returns:
         The name with its suffix.
@@ -33,21 +33,21 @@ def file_name(address: str) -> str:
 
 
 def _of_web(address: str) -> bool:
-    """Whether a question mark begins a query, as in a signed link, and stands for no letter."""
+    """Whether a question mark begins a query, as in a signed link, and is not a wildcard."""
     return address.startswith(("http://", "https://"))
 
 
 def logs_at(address: str) -> list[str]:
-    """The logs that an address stands for.
+    """The logs that an address refers to.
 
     Args:
-        address: A file, a folder (every log in it, as in one on a disk), or a glob.
+        address: A file, a folder (every log in it, as for a local folder), or a glob.
 
     Returns:
         Their addresses, sorted.
 
     Raises:
-        MissingExtraError: fsspec, or what it needs for this kind of address, is not installed.
+        MissingExtraError: fsspec, or its driver for this kind of address, is not installed.
         MissingFileError: There is no log, or it cannot be reached.
     """
     with _reached(address) as (system, path):
@@ -64,23 +64,23 @@ def logs_at(address: str) -> list[str]:
 
 
 def _files(listed: Iterable[dict[str, Any]]) -> list[str]:
-    """The files of a listing, which says of each what it is: asking for each by itself is a request each."""
+    """The files of a listing, whose entries give the type; querying each file would take one request per file."""
     return [item["name"] for item in listed if item["type"] == "file"]
 
 
 @contextmanager
 def at_hand(files: Files) -> Iterator[Files]:
-    """A log's files on a disk of this machine, for as long as they are read.
+    """Makes the files of a log available on this machine while they are read.
 
     Args:
-        files: Where they are.
+        files: Paths or addresses of the files.
 
     Yields:
-        The same, or copies of what is at addresses.
+        The same files, or local copies of those at addresses.
 
     Raises:
         MissingExtraError, MissingFileError: As for :func:`logs_at`.
-        LogError: It changed while it was copied.
+        LogError: The log changed while it was copied.
     """
     if not any(is_address(path) for _, path in files):
         yield files
@@ -89,7 +89,7 @@ def at_hand(files: Files) -> Iterator[Files]:
         copies = {address: _copied(address, Path(folder)) for _, address in files}
         try:
             yield tuple((quantity, copies[address]) for quantity, address in files)
-        except UrdfIdentError as error:  # the copy is gone when its name is read
+        except UrdfIdentError as error:  # the copy no longer exists when the user reads its name
             for address, copy in copies.items():
                 error.args = tuple(str(text).replace(copy, address) for text in error.args)
                 error.where = error.where and error.where.replace(copy, address)
@@ -97,7 +97,7 @@ def at_hand(files: Files) -> Iterator[Files]:
 
 
 def _copied(address: str, folder: Path) -> str:
-    """The file of a copy, with the same name."""
+    """Copies the file at an address to a folder, under the same name."""
     with _reached(address) as (system, path):
         before = system.checksum(path)
         near = folder / file_name(address)
@@ -111,7 +111,7 @@ def _copied(address: str, folder: Path) -> str:
 
 @contextmanager
 def _reached(address: str) -> Iterator[tuple[Any, str]]:
-    """The file system of an address and the path in it; says in one line why it cannot be used."""
+    """The file system of an address and the path in it; failures become one-line errors."""
     try:
         import fsspec
     except ImportError as error:
@@ -126,7 +126,7 @@ def _reached(address: str) -> Iterator[tuple[Any, str]]:
         raise MissingExtraError(f"{address} cannot be read ({error})", remedy="install what the message names") from error
     except FileNotFoundError as error:
         raise MissingFileError("log not found", where=address, remedy="check the address") from error
-    except Exception as error:  # every kind of store has errors of its own
+    except Exception as error:  # each kind of storage has its own errors
         reason = " ".join(str(error).split()) or type(error).__name__
         remedy = "check the address and the rights to read it"
         raise MissingFileError(f"the log cannot be read ({reason})", where=address, remedy=remedy) from error

@@ -1,4 +1,4 @@
-"""Bytes of text logs, compressed or not, in blocks of whole lines and never more than a limit."""
+"""Reading of text logs, compressed or not, in blocks of whole lines and up to a size limit."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ...files import read_stream
 from .tables import MOST_BYTES, MOST_GROWTH, decoding
 
 _MAGIC = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\0": "xz", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd"}
-#: Bytes a block; a line may be as long as this many blocks.
+#: Block size [bytes], and the largest line length in blocks.
 _BLOCK, _LONGEST = 1 << 20, 64
-#: Bytes that any log may unpack to, however small it is.
+#: Unpacked size that is always accepted [bytes], however small the file.
 _FREE = 64 << 20
 
 
 def compression(head: bytes) -> str:
-    """How a file is compressed.
+    """Compression format of a file.
 
     Args:
         head: Its first bytes.
@@ -38,7 +38,7 @@ def read_head(path: str | Path, count: int) -> bytes:
     """The first bytes of a text log, unpacked.
 
     Args:
-        count: How many at most.
+        count: Maximum number of bytes.
 
     Returns:
         The bytes.
@@ -54,14 +54,14 @@ def read_head(path: str | Path, count: int) -> bytes:
 
 
 def line_blocks(path: str | Path) -> Iterator[bytes]:
-    """The bytes of a text log, unpacked, in pieces that end where a line ends.
+    """The bytes of a text log, unpacked, in blocks that end at line ends.
 
     Yields:
-        About a megabyte each, without a byte order mark.
+        Blocks of about a megabyte, without a byte order mark.
 
     Raises:
         MissingFileError, MissingExtraError: The file cannot be opened.
-        LogError: It is broken, holds a line without end, or grows beyond all measure.
+        LogError: It is broken, contains a line that is too long, or unpacks to more than the limit.
     """
     most = max(_FREE, MOST_GROWTH * Path(path).stat().st_size) if Path(path).exists() else 0
     rest, total = b"", 0

@@ -1,8 +1,7 @@
-"""Tables of numbers in text files: what the file's columns are, and as many rows as can be read.
+"""Tables of numbers in text files: their columns, and all rows that can be read.
 
-A block of clean lines goes through a parser in C (pyarrow's where it is installed, else NumPy's); only a block that
-fails is taken apart, smaller and smaller and at last row by row, so that one broken row costs little and the rest of
-the log survives it.
+A block of clean lines is parsed in C (by pyarrow if installed, else NumPy). Only a block that fails is split into smaller
+ones and finally into rows, so that a broken row costs little time and the rest of the log is kept.
 """
 
 from __future__ import annotations
@@ -47,10 +46,10 @@ class TextTable(Table):
 
     Attributes:
         delimiter: Character between cells; None means white space.
-        decimal_comma: True where ``0,5`` is a half.
-        before: How many lines stand before the first row, comments and blank ones not counted.
-        stamps: Columns that hold a date or time of day; they become seconds since the first one.
-        line: Mean length of its first lines [bytes].
+        decimal_comma: Whether numbers have a decimal comma.
+        before: Number of lines before the first row, without comments and blank lines.
+        stamps: Columns of dates or times of day; they are converted to seconds since the first one.
+        line: Mean length of the first lines [bytes].
     """
 
     delimiter: str | None
@@ -66,10 +65,10 @@ class TextTable(Table):
             groups: 0-based column numbers.
 
         Returns:
-            The arrays; rows with the wrong number of cells (cut short, or two rows run together) are NaN throughout.
+            The arrays; rows with a wrong number of cells (truncated, or two rows merged) are all NaN.
 
         Raises:
-            LogError: The file is no text, or holds no rows.
+            LogError: The file is not text, or contains no rows.
         """
         columns = sorted({column for group in groups for column in group})
         place = {column: k for k, column in enumerate(columns)}
@@ -95,12 +94,12 @@ class TextTable(Table):
         return Cells(tuple(arrays), rows[:count])
 
     def _guess(self) -> int:
-        """About how many rows the file has, from the length of the first ones."""
+        """Approximate number of rows, from the length of the first ones."""
         size = Path(self.path).stat().st_size
         return 16 + int(1.02 * size / self.line)
 
     def _block(self, block: bytes, columns: list[int], before: int) -> tuple[Array, NDArray[np.int64], int]:
-        """Values of a block, 0-based line numbers in it, and how many lines before the first row are still to come."""
+        """Values of a block, 0-based line numbers in it, and the number of header lines still to skip."""
         count = block.count(b"\n") + (not block.endswith(b"\n"))
         if not before and (fast := self._fast(block, columns)) is not None and len(fast) == count:
             return fast, np.arange(count, dtype=np.int64), 0
@@ -132,7 +131,7 @@ class TextTable(Table):
         return np.array([self._row(line, columns) for line in lines]).reshape(len(lines), len(columns))
 
     def _fast(self, block: bytes, columns: list[int]) -> Array | None:
-        """All rows at once, or None where some row or cell is not as the others."""
+        """All rows at once, or None if a row or cell is irregular."""
         if b"#" in block or b"\0" in block:
             return None
         found = _arrow(block, self, columns) if self.delimiter is not None and columns else None
@@ -154,17 +153,17 @@ class TextTable(Table):
 
 
 def _grown(array: NDArray[Any], count: int, rows: int) -> NDArray[Any]:
-    """The first rows of an array in a larger one."""
+    """A larger array with the first ``count`` rows copied."""
     larger = room((rows, *array.shape[1:]), array.dtype)
     larger[:count] = array[:count]
     return larger
 
 
 def open_text(path: str | Path) -> TextTable:
-    """Opens a text file of numbers: comma, semicolon, tab, bar or white space between cells, ``#`` before comments.
+    """Opens a text file of numbers, delimited by comma, semicolon, tab, bar or white space; ``#`` begins a comment.
 
-    The header is the line of words before the data; what stands before it is left out, and a line of units below it is
-    read. Without one it is the last comment before the data when it has as many cells as they have.
+    The header is the line of words before the data; lines before it are ignored, and a line of units below it is read.
+    Without such a line, the last comment before the data is the header if it has the same number of cells.
 
     Args:
         path: The file, which may be compressed (gzip, xz, bzip2, zstd).
@@ -173,8 +172,8 @@ def open_text(path: str | Path) -> TextTable:
         The table.
 
     Raises:
-        MissingFileError: It does not exist or may not be read.
-        LogError: It is empty, has a header only, or is not a table.
+        MissingFileError: The file does not exist or cannot be read.
+        LogError: It is empty, has only a header, or is not a table.
     """
     lines, comments = _first_lines(path)
     _refuse_other_texts(lines[0], path)
@@ -222,7 +221,7 @@ def open_text(path: str | Path) -> TextTable:
 
 
 def _header(lines: Sequence[str], delimiter: str | None, decimal_comma: bool, width: int) -> tuple[int, int]:
-    """First line of the header and first line of the data; equal where there is no header."""
+    """First line of the header and first line of the data; equal if there is no header."""
 
     def of_words(line: str) -> bool:
         return is_header(cells_of(line, delimiter), decimal_comma)
@@ -243,7 +242,7 @@ def _header(lines: Sequence[str], delimiter: str | None, decimal_comma: bool, wi
 def _spelled(
     names: tuple[str, ...], below: Sequence[Sequence[str]], rows: Sequence[Sequence[str]], where: str
 ) -> tuple[str, ...] | None:
-    """Names with the units of the line below them, and with joints in place of numbers where columns of text name them."""
+    """Names with the units from the line below them, and with joint numbers replaced by names from text columns."""
     for line in below:
         names = tuple(_with_unit(name, unit) for name, unit in zip(names, line, strict=True))
     lists: dict[str, list[str]] = {}
@@ -273,7 +272,7 @@ def _with_unit(name: str, cell: str) -> str:
 
 
 def _refuse_other_texts(line: str, path: str | Path) -> None:
-    """Names files that are text and no table."""
+    """Refuses text files that are not tables, naming their format."""
     kinds = (
         ("version https://git-lfs", "a pointer of Git LFS, not the log itself", "fetch it: `git lfs pull`"),
         ("<", "a web page or XML", "download the log itself, or export it as CSV"),
@@ -287,7 +286,7 @@ def _refuse_other_texts(line: str, path: str | Path) -> None:
 
 
 def _first_lines(path: str | Path) -> tuple[list[str], list[str]]:
-    """Data lines and comments of the beginning of the file; as much of it as it takes to meet two data lines."""
+    """Data lines and comments at the beginning of the file, at least two data lines if it has them."""
     size = _HEAD
     while True:
         data = read_head(path, size)
@@ -315,7 +314,7 @@ def _first_lines(path: str | Path) -> tuple[list[str], list[str]]:
 
 
 def _arrow(block: bytes, table: TextTable, columns: list[int]) -> Array | None:
-    """A block by pyarrow's parser; None without pyarrow, or where a row or cell is not as the others."""
+    """Parses a block with pyarrow; None without pyarrow, or if a row or cell is irregular."""
     try:
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
@@ -343,7 +342,7 @@ def _arrow(block: bytes, table: TextTable, columns: list[int]) -> Array | None:
 
 
 def _numbers(column: Any) -> Array:
-    """A column of pyarrow's as an array, NaN where a cell is empty; ``to_numpy`` would import pandas, for half a second."""
+    """A pyarrow column as an array, NaN for empty cells; ``to_numpy`` would import pandas, which takes half a second."""
     whole = column.combine_chunks()
     (mask, data), part = whole.buffers(), slice(whole.offset, whole.offset + len(whole))
     found = np.frombuffer(data, dtype=float)[part]

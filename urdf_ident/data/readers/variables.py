@@ -1,4 +1,4 @@
-"""Files of named arrays become tables: NumPy's .npy and .npz, and HDF5, which MATLAB's version 7.3 is."""
+"""Tables from files of named arrays: NumPy's .npy and .npz, and HDF5, including MATLAB version 7.3."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from .headers import JOINT_COLUMN, TIMES, of_targets, with_joints
 from .lines import holds_numbers, numbers_of
 from .tables import MOST_BYTES, ArrayTable, decoding
 
-#: Columns that one matrix may bring; more are a picture or a time axis that runs the other way.
+#: Maximum number of columns of one matrix; more indicate an image or a transposed time axis.
 _WIDEST = 512
 
 
 def table_of_variables(
     path: str | Path, variables: Mapping[str, Any], notes: tuple[str, ...] = (), group: str | None = None
 ) -> ArrayTable:
-    """A table from named arrays: those that are as long as most numbers are; each column of a matrix becomes a column.
+    """Creates a table from the named arrays of the most common length (weighted by size).
 
     Args:
         path: The file, for messages.
-        variables: Name → array; samples may lie along either axis. A list of texts that is called ``joint_names``,
-            ``names`` or ``joints`` names the columns of the matrices beside it that have as many.
-        notes: What was left out already.
-        group: Only variables whose name begins so (``run1`` of ``run1/q``), without that beginning.
+        variables: Name → array; samples may be along either axis. A list of strings named ``joint_names``, ``names`` or
+            ``joints`` gives the joints of the matrices in its group with the same number of columns.
+        notes: Notes on what was already left out.
+        group: Only variables in this group (``run1`` of ``run1/q``); the group is removed from their names.
 
     Returns:
-        The table; ``<name>`` for vectors, ``<name>_<k>`` for columns of matrices, no names for one matrix without a name.
-        Of several runs the first is taken, and a note names the others.
+        The table; ``<name>`` for vectors, ``<name>_<k>`` for columns of matrices, no names for a single unnamed matrix.
+        If there are several runs, the first is used and a note names the others.
 
     Raises:
         LogError: No array is long enough to be a log.
@@ -80,7 +80,7 @@ def table_of_variables(
 
 
 def _first_run(variables: Mapping[str, Any], notes: tuple[str, ...]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-    """The variables without those of further runs: groups with a clock of their own and no quantity that the first lacks."""
+    """The variables without those of further runs: groups with their own clock and no quantity that the first lacks."""
     groups: dict[str, set[str]] = {}
     for name in variables:
         group, _, own = name.rpartition("/")
@@ -99,7 +99,7 @@ def _first_run(variables: Mapping[str, Any], notes: tuple[str, ...]) -> tuple[Ma
 
 
 def _joint_lists(variables: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Group → the names that a list of texts in it gives to joints."""
+    """Group → joint names from a list of strings in it."""
     found: dict[str, list[str]] = {}
     for name, value in variables.items():
         match, texts = JOINT_COLUMN.fullmatch(name), np.asarray(value).ravel()
@@ -138,7 +138,7 @@ def open_numpy(path: str | Path, group: str | None = None) -> ArrayTable:
         The table.
 
     Raises:
-        LogError: The file is broken, holds objects, or unpacks to more than is allowed.
+        LogError: The file is broken, contains objects, or unpacks to more than the limit.
     """
     with decoding(path, "NumPy file"):
         if zipfile.is_zipfile(path):
@@ -166,7 +166,7 @@ def open_numpy(path: str | Path, group: str | None = None) -> ArrayTable:
 
 
 def _member(archive: zipfile.ZipFile, item: zipfile.ZipInfo, path: str | Path) -> NDArray[Any] | None:
-    """An array of an archive, whose header may not ask for more memory than the member has bytes; None for objects."""
+    """An array of an archive, whose header may not claim more bytes than the member has; None for objects."""
     with archive.open(item) as stream:
         version = np.lib.format.read_magic(stream)
         header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
@@ -185,7 +185,7 @@ def _member(archive: zipfile.ZipFile, item: zipfile.ZipInfo, path: str | Path) -
 
 
 def open_hdf5(path: str | Path, group: str | None = None) -> ArrayTable:
-    """Opens an HDF5 file (or a .mat of version 7.3); links and data that lie outside of it are not followed.
+    """Opens an HDF5 file (or a .mat of version 7.3); links to other files and external data are not followed.
 
     Args:
         group: See :func:`table_of_variables`.
@@ -195,7 +195,7 @@ def open_hdf5(path: str | Path, group: str | None = None) -> ArrayTable:
 
     Raises:
         MissingExtraError: h5py is not installed.
-        LogError: The file is broken, or claims more data than is allowed.
+        LogError: The file is broken, or contains more data than the limit.
     """
     variables: dict[str, Any] = {}
     outside: list[str] = []
@@ -223,7 +223,7 @@ def open_hdf5(path: str | Path, group: str | None = None) -> ArrayTable:
 
 
 def _texts(h5py: Any, name: str, item: Any) -> dict[str, NDArray[Any]]:
-    """Names of joints: a data set of texts, or an attribute of the data set or of its group."""
+    """Joint names: a data set of strings, or an attribute of the data set or of its group."""
     found: dict[str, NDArray[Any]] = {}
     beside = name.rpartition("/")[0]
     if 0 < item.size <= _WIDEST and (item.dtype.kind == "S" or h5py.check_string_dtype(item.dtype) is not None):
@@ -238,7 +238,7 @@ def _texts(h5py: Any, name: str, item: Any) -> dict[str, NDArray[Any]]:
 
 
 def _datasets(root: Any, outside: list[str]) -> list[tuple[str, Any]]:
-    """Every data set inside the file itself, each once; what MATLAB keeps for itself is not among them."""
+    """All data sets inside the file, each once, without MATLAB's internal ones."""
     import h5py
 
     found: list[tuple[str, Any]] = []
