@@ -1,4 +1,4 @@
-"""The command line: each command reads, calls the library, prints and writes; nothing is computed here.
+"""The command line: each command reads input, calls the library, prints and writes; nothing is computed here.
 
 One module per group of commands; :data:`.help.ORDER` is the order of ``urdf-ident --help``.
 """

@@ -1,4 +1,4 @@
-"""What all commands share: the application, its argument types, its exit codes, and how errors are printed."""
+"""Shared by all commands: the application, argument types, exit codes, and the printing of errors."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ app = typer.Typer(
     help="Identify the dynamic model of a real robot from its URDF and its logs.",
     no_args_is_help=True,
     add_completion=True,
-    rich_markup_mode=None,  # plain help: panels write a type after every flag
+    rich_markup_mode=None,  # plain help: panels print a type after every flag
     pretty_exceptions_enable=False,
 )
 JUDGED_BAD, WRONG_USE, UNFORESEEN = 1, 2, 70
-#: What typer raises for a command that does not exist, an option that is missing, a value of the wrong kind.
+#: Base class of typer's errors for an unknown command, a missing option, or a value of the wrong type.
 USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
@@ -66,9 +66,9 @@ Result = Annotated[Path, typer.Argument(metavar="OUT/identification.json", help=
 
 
 def main() -> None:
-    """Runs the command line; errors of the package become one line and an exit code."""
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices: threads would only wait for each other
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")  # else it looks through all installed packages for some
+    """Runs the command line; errors of the package are printed as one line and set the exit code."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # threads do not help with small matrices
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")  # avoids a search of all installed packages
     debug = "--debug" in sys.argv
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     sys.exit(run(arguments, debug=debug))
@@ -78,12 +78,12 @@ def run(arguments: list[str], *, debug: bool = False) -> int:
     """Runs one command in this process.
 
     Args:
-        arguments: Those of the command line, without ``--debug``.
-        debug: True to let an error through, with its traceback.
+        arguments: Command-line arguments, without ``--debug``.
+        debug: Whether to raise errors, with their traceback.
 
     Returns:
-        The exit code: 0 done; 1 judged bad (the files are written); 2 wrong use, an input that cannot be used, or an output
-        that cannot be written; 70 an internal error; 130 interrupted. Every error is one line on standard error.
+        The exit code: 0 success; 1 bad verdict (the files are written); 2 wrong usage, unusable input, or an output that
+        cannot be written; 70 internal error; 130 interrupted. Every error is one line on standard error.
     """
     from ..files import inputs_protected
 
@@ -108,7 +108,7 @@ def run(arguments: list[str], *, debug: bool = False) -> int:
 
 
 def _one_line(error: Exception, arguments: list[str]) -> tuple[str, int]:
-    """What an error says to a user, and the exit code."""
+    """The error message for the user, and the exit code."""
     if isinstance(error, UrdfIdentError):
         return str(error), JUDGED_BAD if isinstance(error, QualityError) else WRONG_USE
     if isinstance(error, USAGE_ERROR):
@@ -131,7 +131,7 @@ def _one_line(error: Exception, arguments: list[str]) -> tuple[str, int]:
 
 
 def _maintainers() -> str:
-    """Where a failure is reported: the address that the installed package names."""
+    """Address for bug reports, from the metadata of the installed package."""
     from importlib.metadata import PackageNotFoundError, metadata
 
     with suppress(PackageNotFoundError):
@@ -143,20 +143,20 @@ def _maintainers() -> str:
 
 
 def _say(line: str) -> None:
-    """One line on standard error, whatever can be printed there."""
+    """Prints one line on standard error, escaping what cannot be printed there."""
     with suppress(OSError, ValueError):
         typer.echo(line.encode("utf-8", "backslashreplace").decode("utf-8"), err=True)
 
 
 def _drop_stdout() -> None:
-    """What is still to be printed goes nowhere, so that the interpreter does not fail on it when it ends."""
+    """Discards buffered output, so that the interpreter does not fail to flush it at exit."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @lru_cache(maxsize=32)
 def _parser(first: str) -> Callable[..., Any]:
-    """The command that the first argument names, or all; read from their signatures, which takes longer than many a command."""
+    """Parser of the command named by the first argument, or of all; parsing all signatures takes longer than many commands."""
     asked, known = copy(app), _commands()
     asked.registered_commands = [known[first]] if first in known else app.registered_commands
     return typer.main.get_command(asked)
@@ -206,8 +206,8 @@ def read_logs(arguments: list[str], robot: Robot, project: Project, jobs: int = 
 
     Args:
         arguments: Files, folders, globs or stems.
-        project: How logs are laid out.
-        jobs: Processes that read.
+        project: Gives the layout of the logs.
+        jobs: Number of processes.
 
     Returns:
         The recordings; none without arguments.
@@ -221,12 +221,12 @@ def read_logs(arguments: list[str], robot: Robot, project: Project, jobs: int = 
 def read_readable_logs(
     arguments: list[str], robot: Robot, project: Project, *, skip: bool
 ) -> tuple[list[Recording], list[LeftOut]]:
-    """Reads those of the logs that can be read.
+    """Reads the readable logs.
 
     Args:
         arguments: Files, folders, globs or stems.
-        project: How logs are laid out.
-        skip: Whether logs that cannot be read are left out, and equal ones given twice; otherwise all must be readable.
+        project: Gives the layout of the logs.
+        skip: Whether to skip unreadable logs and duplicates; otherwise all must be readable.
 
     Returns:
         The recordings, and the logs that are left out.
@@ -248,7 +248,7 @@ def _find_logs(arguments: list[str], project: Project, *, copies: bool = False) 
 
 
 def coloured(text: str) -> str:
-    """A summary whose verdict has its colour on a terminal; plain in a pipe, and where NO_COLOR is set.
+    """Colours the verdict of a summary on a terminal; plain text in a pipe or if NO_COLOR is set.
 
     Args:
         text: Lines, the first one with the verdict.

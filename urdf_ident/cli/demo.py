@@ -1,4 +1,4 @@
-"""The whole tool on a bundled robot: demo."""
+"""The command that runs the whole workflow on a bundled robot: demo."""
 
 from __future__ import annotations
 

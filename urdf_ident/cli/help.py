@@ -1,4 +1,4 @@
-"""How `--help` looks: commands in the order of the work, arguments without Python types, each example on a line of its own."""
+"""Format of `--help`: commands in workflow order, arguments without Python types, one example per line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 
-#: Commands in the order in which they are needed; others follow in the order of the alphabet.
+#: Commands in workflow order; others follow alphabetically.
 ORDER = (
     *("demo", "check", "inspect", "identify", "validate", "report", "plot", "export"),
     *("design", "simulate", "play", "export-motion", "payload", "compare", "fleet"),
@@ -19,23 +19,23 @@ class Commands(TyperGroup):
     """The application; lists its commands in :data:`ORDER`."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Names of all commands.
+        """Returns the names of all commands.
 
         Args:
             ctx: The context of the call.
 
         Returns:
-            The names, in the order of the work.
+            The names, in workflow order.
         """
         names = super().list_commands(ctx)
         return sorted(names, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
 
 
 class Command(TyperCommand):
-    """One command; its arguments are listed by name, without the type that Python gives them."""
+    """One command; its arguments are listed by name, without their Python type."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Arguments and options.
+        """Returns arguments and options.
 
         Args:
             ctx: The context of the call.

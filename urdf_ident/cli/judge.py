@@ -1,4 +1,4 @@
-"""Commands that judge a URDF or a log before anything is estimated: check, inspect."""
+"""Commands that assess a URDF or a log before anything is estimated: check, inspect."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def inspect(
 
         try:
             drive = resolve_drive(project.build_model(built), recordings, payload, project.signal_config())
-        except (EstimationError, LogError) as error:  # logs of one kind, or one that cannot be used: it is told all the same
+        except (EstimationError, LogError) as error:  # too few kinds of logs, or an unusable one: still inspected
             drive, unknown = without_constants(drive), error
     found, good = [], True
     reports = examine_logs(recordings, built, drive, project.signal_config(), payload=payload, unknown=unknown)

@@ -155,7 +155,7 @@ def play(
 
 
 def _with_errors(shown: Motion, result: Path, log: str, robot: Robot) -> Motion:
-    """The motion with the torque errors of a result on the log that it is from."""
+    """Returns the motion with the torque errors of a result on the log of the motion."""
     from ..errors import LogError, ModelError
     from ..pipeline.torque_error import torque_error
     from ..result.load import load
@@ -211,13 +211,13 @@ def export_motion(
 def run_design(
     project: Project, folder: Path, model: DynamicModel, out: Path, after: Identification | None
 ) -> Design | BidirectionalExperiment | PosesExperiment | PathExperiment:
-    """Designs a motion, writes it, and says what it is worth.
+    """Designs a motion, writes it, and prints its quality.
 
     Args:
-        folder: What paths in the project file are relative to.
+        folder: Base folder of relative paths in the project file.
         model: The model to identify.
         out: The file to write.
-        after: An earlier result to look beyond.
+        after: An earlier result, to design for what it left unknown.
 
     Returns:
         The motion.

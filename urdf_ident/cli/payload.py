@@ -1,4 +1,4 @@
-"""Commands that use results to see what has changed: payload, compare."""
+"""Commands that use results to find changes: payload, compare."""
 
 from __future__ import annotations
 
@@ -71,17 +71,17 @@ def payload(
 def weigh_and_write(
     ident: Identification, logs: list[Recording], target: Path, link: str | None = None, force: bool = False
 ) -> tuple[PayloadResult, list[str]]:
-    """Weighs the body that some logs carry, by whatever of both estimates is more precise, and writes it beside the result.
+    """Identifies the payload of loaded logs, with the more precise of both methods, and writes it beside the result.
 
     Args:
         ident: The unloaded robot.
         logs: The loaded logs.
         target: The JSON to write.
-        link: Where the body sits; the usual link if None.
+        link: The link with the payload; the usual link if None.
         force: Use logs in spite of findings that refuse them.
 
     Returns:
-        The body, and lines that say what was written.
+        The payload, and lines that describe what was written.
     """
     from ..pipeline.payload import weigh
 
@@ -90,7 +90,7 @@ def weigh_and_write(
 
 
 def _written(ident: Identification, found: PayloadResult, target: Path) -> list[str]:
-    """Writes the JSON, and robot with body where there is one; lines that say so."""
+    """Writes the JSON and, if there is a payload, the robot with it; returns lines that describe them."""
     from ..result.exports import write_with_payload
 
     saved = f"wrote {found.save(target)}"

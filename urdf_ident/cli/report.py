@@ -69,11 +69,11 @@ def plot(
 
 
 def with_logs(ident: Identification, logs: list[str], force: bool) -> Identification:
-    """A result with the scores and series of other logs.
+    """Returns a result with the scores and series of other logs.
 
     Args:
-        logs: Files, folders, globs or stems; the result stays as it is without any.
-        force: Go on in spite of findings that refuse a log.
+        logs: Files, folders, globs or stems; without any, the result is unchanged.
+        force: Use logs in spite of findings that refuse them.
 
     Returns:
         The result.
@@ -87,14 +87,14 @@ def with_logs(ident: Identification, logs: list[str], force: bool) -> Identifica
 
 
 def report_lines(ident: Identification, path: Path, title: str = "") -> list[str]:
-    """Writes the report; without its libraries one line says so, and nothing is wrong.
+    """Writes the report; if its libraries are missing, returns one line that says so instead of raising.
 
     Args:
         path: The HTML file.
         title: Title of the page.
 
     Returns:
-        What to say about it.
+        Lines for the user.
     """
     from ..errors import MissingExtraError
     from ..report import write_report
@@ -106,7 +106,7 @@ def report_lines(ident: Identification, path: Path, title: str = "") -> list[str
 
 
 def say_replaced(out: Path) -> None:
-    """Says which earlier result is replaced; to be called when the new one is there to be written.
+    """Prints which earlier result is replaced; call it when the new one is ready to be written.
 
     Args:
         out: The output folder.
@@ -120,11 +120,11 @@ def say_replaced(out: Path) -> None:
 
 
 def written_line(out: Path, notes: list[str]) -> str:
-    """The files that were written in one line, and what else must be said.
+    """Returns the written files in one line, followed by the other notes.
 
     Args:
         out: The output folder.
-        notes: Lines; those on files begin with "wrote".
+        notes: Lines; those about files begin with "wrote".
 
     Returns:
         Lines.

@@ -1,4 +1,4 @@
-"""Commands that make and use a result: identify, validate, export."""
+"""Commands that create and use a result: identify, validate, export."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def identify(
 
 @contextmanager
 def _refusal_in_json(as_json: bool) -> Iterator[None]:
-    """Prints the findings of a refused log as JSON, before the error goes its usual way."""
+    """Prints the findings of a refused log as JSON before the error propagates."""
     from ..result.file import plain
 
     try:
@@ -156,7 +156,7 @@ def _refusal_in_json(as_json: bool) -> Iterator[None]:
 
 
 def _outcome(ident: Identification, notes: Sequence[str]) -> dict[str, Any]:
-    """What a program wants to know at once; everything else is in identification.json."""
+    """The most important results for programs; everything else is in identification.json."""
     return {
         "verdict": ident.verdict.as_dict(),
         "refused": None,
@@ -193,7 +193,7 @@ def validate(
     if not no_report:
         try:
             lines = report_lines(with_scores(ident, report), result.parent / "validation.html")
-        except OutputError as error:  # the scores are what was asked for
+        except OutputError as error:  # the report is optional: the scores are still printed
             lines = [f"no report: {error}"]
         typer.echo("\n".join(lines), err=as_json)
     if not report.better_than_urdf:
@@ -236,19 +236,19 @@ def export(
 
 
 def _nothing_against(ident: Identification) -> bool:
-    """Whether another motion is the thing to do next: not while a cause in the logs is known."""
+    """Whether another motion is the next step: not while a cause in the logs is known."""
     findings = [finding["severity"] for log in ident.inputs for finding in log["findings"]]
     return ident.verdict.level != "poor" and not {"warning", "refused"} & set(findings)
 
 
 def _offer(project: Project, ident: Identification) -> None:
-    """One line on what another motion would determine; nothing where none can be planned."""
+    """Prints one line on what another motion would determine; nothing if none can be planned."""
     from ..errors import LimitError, ModelError
     from ..excitation.sequential import offer
 
     settings = project.excitation
     try:
         found = offer(ident, settings.options(ident.model.robot)["limits"], settings.duration)
-    except (LimitError, ModelError):  # no limits in the URDF, or elastic joints: `design` says so when it is asked
+    except (LimitError, ModelError):  # no limits in the URDF, or elastic joints: `design` reports it
         return
     typer.echo(f"next: {found.sentence()}, even with a random motion; --next TRAJ.csv designs a better one")

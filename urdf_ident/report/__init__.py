@@ -1,7 +1,7 @@
 """``report.html``: one self-contained page that shows a result, each figure with an explanation; ``fleet.html`` for a fleet.
 
-Figures are SVG whose colours are CSS variables, so that one page serves light and dark screens and paper. Nothing is loaded
-from a network; a short script sorts the table of parameters, and the page is complete without it.
+Figures are SVG whose colours are CSS variables, so that one page works for light and dark themes and print. Nothing is
+loaded from the network; a short script sorts the table of parameters, and the page is complete without it.
 """
 
 from .fleet import fleet_html, write_fleet

@@ -1,4 +1,4 @@
-"""Tables and sentences of the report, taken from the result alone."""
+"""Tables and sentences of the report, from the result alone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _VERDICT_WORDS = {
 
 
 def content(ident: Identification) -> dict[str, Any]:
-    """Everything of the report but the pictures.
+    """Returns the content of the report without the figures.
 
     Returns:
         Plain data for the template.
@@ -48,7 +48,7 @@ def content(ident: Identification) -> dict[str, Any]:
 
 
 def number(value: float, digits: int = 4) -> str:
-    """A number formatted for readers.
+    """Formats a number for readers.
 
     Args:
         value: The number.
@@ -80,7 +80,7 @@ def _facts(ident: Identification) -> list[tuple[str, str]]:
 
 
 def _changes(ident: Identification) -> dict[str, Any] | None:
-    """Friction between the logs: a row a parameter."""
+    """Changes of friction between the logs, one row per parameter."""
     changes = ident.fit.changes
     if changes is None:
         return None
@@ -168,7 +168,7 @@ def _verdicts(ident: Identification) -> list[tuple[str, int, str]]:
 
 
 def _motions(ident: Identification) -> list[tuple[str, list[str]]]:
-    """Motions that would determine more, with the parameters that each would show; most first."""
+    """Motions that would determine more, with the parameters that each would determine; most first."""
     wanting: dict[str, list[str]] = {}
     for verdict in ident.verdicts:
         if verdict.motion:
@@ -177,7 +177,7 @@ def _motions(ident: Identification) -> list[tuple[str, list[str]]]:
 
 
 def _findings(ident: Identification) -> list[Mapping[str, str]]:
-    """Findings about the logs, the gravest first; one that several logs share is listed once."""
+    """Findings about the logs, most severe first; one that several logs share is listed once."""
     found: dict[tuple[str, str], list[str]] = {}
     for log in ident.left_out:
         found.setdefault(("left out", str(log["why"])), []).append(str(log["name"]))

@@ -18,10 +18,10 @@ FILE = "fleet.html"
 
 
 def fleet_html(fleet: Fleet) -> str:
-    """The report of a fleet as one self-contained HTML page.
+    """Returns the report of a fleet as one self-contained HTML page.
 
     Args:
-        fleet: What was pooled, with who stands out.
+        fleet: The pooled results, with outliers.
 
     Returns:
         The page.
@@ -47,10 +47,10 @@ def fleet_html(fleet: Fleet) -> str:
 
 
 def write_fleet(fleet: Fleet, path: str | Path) -> Path:
-    """Writes the page of a fleet, whole or not at all.
+    """Writes the page of a fleet atomically.
 
     Args:
-        fleet: What was pooled, with who stands out.
+        fleet: The pooled results, with outliers.
         path: The HTML file.
 
     Returns:

@@ -1,4 +1,4 @@
-"""The page: content and pictures put into the template."""
+"""The page: content and figures rendered with the template."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ FILE = "report.html"
 
 
 def report_html(ident: Identification, title: str = "") -> str:
-    """The report as one self-contained HTML page.
+    """Returns the report as one self-contained HTML page.
 
     Args:
-        ident: The result; without series of its logs the pictures that need them are left out, and the page says so.
+        ident: The result; without series of its logs, figures that need them are omitted with a note on the page.
         title: Title of the page; the robot's name if empty.
 
     Returns:
@@ -39,7 +39,7 @@ def report_html(ident: Identification, title: str = "") -> str:
 
 
 def write_report(ident: Identification, path: str | Path, title: str = "") -> Path:
-    """Writes the report, whole or not at all.
+    """Writes the report atomically.
 
     Args:
         path: The HTML file.
@@ -70,7 +70,7 @@ def _pictures(ident: Identification) -> dict[str, Any]:
 
 
 def _worst(ident: Identification) -> LogTrace | None:
-    """The log that is shown: of those kept, the one with the largest held-out error."""
+    """The log to show: the stored one with the largest held-out error."""
     logs = ident.traces.logs if ident.traces is not None else ()
     errors = {entry["log"]: float(entry["mean_rmse"]) for entry in ident.validation}
     return max(logs, key=lambda trace: errors.get(trace.log, 0.0), default=None)

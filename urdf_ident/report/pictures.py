@@ -1,4 +1,4 @@
-"""All figures of the report, each a small SVG that stays readable on a phone."""
+"""All figures of the report, as small SVGs that are readable on a phone."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ..result.plots.torque import draw_errors, draw_memory, draw_spectrum, draw_
 from ..result.traces import LogTrace
 from .svg import MARKED, svg
 
-#: Width and margins of every picture [in, fractions of the figure].
+#: Width and margins of every figure [in, fractions of the figure].
 _WIDTH, _LEFT, _RIGHT = 3.75, 0.15, 0.98
 
 
 def torque_pictures(ident: Identification, trace: LogTrace) -> list[str]:
-    """Measured against predicted torque, one picture a joint.
+    """Draws measured and predicted torque, one figure per joint.
 
     Args:
         trace: Series of one log.
@@ -29,7 +29,7 @@ def torque_pictures(ident: Identification, trace: LogTrace) -> list[str]:
 
 
 def friction_pictures(ident: Identification) -> list[str]:
-    """Friction curves, one picture a joint that has friction laws.
+    """Draws friction curves, one figure per joint with friction laws.
 
     Returns:
         SVG elements.
@@ -39,7 +39,7 @@ def friction_pictures(ident: Identification) -> list[str]:
 
 
 def change_pictures(ident: Identification) -> list[str]:
-    """Friction that changes: deviations of each log, one picture a parameter whose spread is not zero.
+    """Draws changes of friction: deviations of each log, one figure per parameter with non-zero spread.
 
     Returns:
         SVG elements.
@@ -56,7 +56,7 @@ def change_pictures(ident: Identification) -> list[str]:
 
 
 def parameter_pictures(ident: Identification) -> list[str]:
-    """Estimates with intervals, a picture a body and one a kind of joint term.
+    """Draws estimates with intervals, one figure per body and one per kind of joint term.
 
     Returns:
         SVG elements.
@@ -70,7 +70,7 @@ def parameter_pictures(ident: Identification) -> list[str]:
 
 
 def body_pictures(ident: Identification) -> list[str]:
-    """Inertia ellipsoids before and after, one picture a body.
+    """Draws inertia ellipsoids before and after, one figure per body.
 
     Returns:
         SVG elements.
@@ -85,7 +85,7 @@ def body_pictures(ident: Identification) -> list[str]:
 
 
 def residual_pictures(ident: Identification, trace: LogTrace) -> list[str]:
-    """Autocorrelation and spectrum of the residual.
+    """Draws autocorrelation and spectrum of the residual.
 
     Args:
         trace: Series of one log.
@@ -102,7 +102,7 @@ def residual_pictures(ident: Identification, trace: LogTrace) -> list[str]:
 
 
 def error_picture(ident: Identification) -> str:
-    """Held-out errors per joint beside those of the URDF.
+    """Draws held-out errors per joint next to those of the URDF.
 
     Args:
         ident: The result, with held-out scores.
@@ -115,7 +115,7 @@ def error_picture(ident: Identification) -> str:
 
 
 def _torque(ident: Identification, trace: LogTrace, j: int, joint: str) -> str:
-    """Torque over time with the residual under it."""
+    """Torque over time with the residual below."""
 
     def draw(figure: Any) -> None:
         top, under = figure.subplots(2, 1, height_ratios=[3, 1], gridspec_kw=_margins(2.5, 0.22, hspace=0.08))
@@ -134,5 +134,5 @@ def _picture(height: float, title: str, draw: Callable[..., Any], *what: Any, co
 
 
 def _margins(height: float, top: float = 0.26, **more: float) -> dict[str, float]:
-    """Margins of fixed size [in], so that labels keep their places."""
+    """Margins of fixed size [in], so that labels keep their position."""
     return {"left": _LEFT, "right": _RIGHT, "bottom": 0.42 / height, "top": 1.0 - top / height, **more}

@@ -11,7 +11,7 @@ from warnings import catch_warnings, filterwarnings
 
 from ..result.plots.style import Palette, figure_class
 
-#: A colour of its own for every meaning: after drawing it is replaced by the CSS variable of that name.
+#: Placeholder colour for every meaning, replaced by the CSS variable of that name after drawing.
 _MARKS = {item.name: f"#ab01{k:02x}" for k, item in enumerate(fields(Palette))}
 MARKED = Palette(**_MARKS)
 _TAG = re.compile(r"<[^>]*>")
@@ -27,12 +27,12 @@ _SETTINGS = {
     "svg.hashsalt": "urdf-ident",
     "font.family": "sans-serif",
     "path.simplify_threshold": 0.3,
-    "axes.formatter.limits": (-3, 5),  # longer numbers would reach the label
+    "axes.formatter.limits": (-3, 5),  # longer numbers would overlap the label
 }
 
 
 def _short(tag: re.Match[str]) -> str:
-    """Coordinates of a tag to a hundredth of a pixel; numbers that are read stand between tags."""
+    """Rounds coordinates within a tag to 0.01 pixels; visible numbers are between tags and stay unchanged."""
     return _DIGITS.sub(r"\1", tag[0])
 
 
@@ -42,7 +42,7 @@ def svg(draw: Callable[[Any], None], width: float, height: float, words: str) ->
     Args:
         draw: Called with an empty matplotlib figure; draws with :data:`MARKED`.
         width, height: Size [in]; the page scales it down, never up.
-        words: What the picture shows, for those who cannot see it.
+        words: Text alternative for the figure.
 
     Returns:
         ``<svg …>…</svg>``.
@@ -59,7 +59,7 @@ def svg(draw: Callable[[Any], None], width: float, height: float, words: str) ->
         _fix_labels(figure)
         figure.patch.set_visible(False)
         stream = io.StringIO()
-        with catch_warnings():  # names of joints are drawn in the page's own fonts
+        with catch_warnings():  # joint names are drawn in the page's own fonts: missing glyphs do not matter
             filterwarnings("ignore", message="Glyph .* missing from font")
             figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     text = stream.getvalue()
@@ -75,7 +75,7 @@ def svg(draw: Callable[[Any], None], width: float, height: float, words: str) ->
 
 
 def _fix_labels(figure: Any) -> None:
-    """Labels at fixed distances from their axes; matplotlib would measure the text of every tick to place them."""
+    """Places labels at fixed distances from their axes; otherwise matplotlib would measure the text of every tick."""
     width, height = figure.get_size_inches()
     for axis in figure.axes:
         box = axis.get_position()

@@ -13,11 +13,11 @@ from .svg import svg
 
 
 def rendered(name: str, **values: Any) -> str:
-    """A page from its template.
+    """Renders a page from its template.
 
     Args:
         name: File of the template, in this folder.
-        values: What the template asks for.
+        values: Variables of the template.
 
     Returns:
         The page.
@@ -29,7 +29,7 @@ def rendered(name: str, **values: Any) -> str:
         from jinja2 import Environment, FunctionLoader, StrictUndefined
     except ImportError as error:
         raise MissingExtraError("the report needs matplotlib and jinja2", remedy="pip install 'urdf-ident[report]'") from error
-    svg(lambda figure: None, 1.0, 1.0, "")  # says so at once where matplotlib is missing
+    svg(lambda figure: None, 1.0, 1.0, "")  # raises early if matplotlib is missing
     loader = FunctionLoader(lambda file: files(__package__).joinpath(file).read_text(encoding="utf-8"))
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(number=number, code=_code)
@@ -37,5 +37,5 @@ def rendered(name: str, **values: Any) -> str:
 
 
 def _code(text: str) -> str:
-    """Text as HTML (to be marked as safe), with parts in backquotes as code."""
+    """Converts text to HTML (to be marked as safe), with backquoted parts as code."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text)).replace(" -&gt; ", " → ")

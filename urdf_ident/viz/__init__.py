@@ -1,7 +1,7 @@
 """A robot and its motion in Meshcat, live or as one offline page.
 
-The scene is a list of Meshcat commands that the page itself carries, so that the file and the live view are the same
-thing: nothing to keep in step, and the browser plays at real speed however slow the connection is.
+The scene is a list of Meshcat commands embedded in the page, so that the file and the live view are identical and the
+browser plays in real time even over a slow connection.
 """
 
 from .motion import Motion, as_motion, motion_from

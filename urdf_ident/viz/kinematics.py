@@ -1,4 +1,4 @@
-"""Where everything is in every frame, and what that says about where to look from."""
+"""Forward kinematics over the frames of a motion, and the view direction derived from it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _VIEW_FRAMES = 80
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """The bodies of a robot in every frame, in a world whose z axis points up.
+    """Poses of a robot's bodies in every frame, in a world whose z axis points up.
 
     Attributes:
         base: Placement of the robot's root in the world, shape (4, 4).
-        poses: Shape (F, n, 7) [m]: of each joint's frame, position and quaternion (x, y, z, w).
+        poses: Position [m] and quaternion (x, y, z, w) of each joint's frame, shape (F, n, 7).
         tip: Path of the tip, shape (F, 3) [m].
         extent: Points around everything drawn, over the motion, shape (K, 3) [m].
-        foot: Middle of the lowest points of what stands still, shape (3,) [m].
+        foot: Centre of the lowest points of the fixed parts, shape (3,) [m].
     """
 
     base: Array
@@ -35,14 +35,14 @@ class Course:
 
 
 def course(robot: Robot, shapes: Sequence[Visual], position: Array) -> Course:
-    """Forward kinematics over a motion.
+    """Computes the forward kinematics over a motion.
 
     Args:
-        shapes: What is drawn of it.
-        position: Shape (F, n) [rad or m].
+        shapes: Visual shapes of the robot.
+        position: Joint positions, shape (F, n) [rad or m].
 
     Returns:
-        Its course.
+        The poses in every frame.
     """
     model, data = robot.model, robot.model.createData()
     base = upright(robot)
@@ -61,13 +61,13 @@ def course(robot: Robot, shapes: Sequence[Visual], position: Array) -> Course:
 
 
 def upright(robot: Robot) -> Array:
-    """Placement of the robot's root that lets gravity point down, shape (4, 4).
+    """Placement of the robot's root for which gravity points down, shape (4, 4).
 
     Args:
-        robot: The robot; its gravity says how it is mounted.
+        robot: The robot; its gravity gives the mounting.
 
     Returns:
-        A rotation; the identity where there is no gravity.
+        A rotation; the identity without gravity.
     """
     gravity = np.array(robot.model.gravity.linear)
     size = float(np.linalg.norm(gravity))
@@ -79,10 +79,10 @@ def upright(robot: Robot) -> Array:
 
 
 def link_placements(robot: Robot) -> dict[str, tuple[int, Array]]:
-    """Which joint carries each link, and where it sits in that joint's frame.
+    """Joint that carries each link, and the link's placement in that joint's frame.
 
     Returns:
-        Link → (index of the joint in :attr:`Robot.joints`, -1 for links that stand still; shape (4, 4) [m]).
+        Link → (index of the joint in :attr:`Robot.joints`, -1 for fixed links; placement, shape (4, 4) [m]).
     """
     placements = {}
     for frame in robot.model.frames:
@@ -92,7 +92,7 @@ def link_placements(robot: Robot) -> dict[str, tuple[int, Array]]:
 
 
 def transform_points(poses: Array, points: Array) -> Array:
-    """Points of a body as it moves.
+    """Transforms points of a body into the world in every frame.
 
     Args:
         poses: Shape (F, 7): position and quaternion (x, y, z, w).
@@ -113,10 +113,10 @@ def transform_points(poses: Array, points: Array) -> Array:
 
 
 def view_direction(extents: Array) -> Array:
-    """From where a motion is seen best: across its widest horizontal direction, a little from the side and above.
+    """Best view direction for a motion: across its widest horizontal direction, slightly from the side and above.
 
     Args:
-        extents: Points around what moves, shape (K, 3) [m].
+        extents: Points around the moving parts, shape (K, 3) [m].
 
     Returns:
         Unit vector from the scene to the camera, shape (3,).
@@ -132,7 +132,7 @@ def view_direction(extents: Array) -> Array:
 
 
 def _extent(robot: Robot, shapes: Sequence[Visual], base: Array, poses: Array, tip: Array) -> tuple[Array, Array]:
-    """Points around what stands still, and around what moves on a few frames; each of shape (K, 3) [m]."""
+    """Points around the fixed parts, and around the moving parts in a few frames; each of shape (K, 3) [m]."""
     some = np.unique(np.linspace(0, len(poses) - 1, _VIEW_FRAMES).astype(int))
     placements = link_placements(robot)
     still, moving = [base[None, :3, 3]], [tip[some], poses[some, :, :3].reshape(-1, 3)]
@@ -147,7 +147,7 @@ def _extent(robot: Robot, shapes: Sequence[Visual], base: Array, poses: Array, t
 
 
 def outermost(points: Array) -> Array:
-    """The few points of a cloud that lie farthest out.
+    """Selects the few outermost points of a cloud.
 
     Args:
         points: Shape (K, 3) [m].

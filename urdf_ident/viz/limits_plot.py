@@ -1,4 +1,4 @@
-"""A motion beside its limits: position, velocity, acceleration and torque of every joint on one page."""
+"""Plot of a motion and its limits: position, velocity, acceleration and torque of every joint on one page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..units import joint_units
 
 _QUANTITIES = ("position", "velocity", "acceleration", "torque")
 _LINE, _LIMIT, _FORBIDDEN = "#1f5f8b", "#b3261e", "#f6dedc"
-#: Points that are drawn; a screen shows no more.
+#: Number of points drawn; a screen cannot resolve more.
 _POINTS = 1500
 
 
@@ -28,7 +28,7 @@ def limits_figure(trajectory: Trajectory, limits: Limits, torque: Torque | None 
     Args:
         limits: The limits; unknown ones are not drawn.
         torque: ``(q, v, a)`` of shapes (N, n) → joint torque (N, n) [N·m or N]; None: three rows.
-        title: Above the page.
+        title: Title of the page.
 
     Returns:
         A matplotlib ``Figure``.
@@ -65,9 +65,9 @@ def plot_limits(
     """Writes :func:`limits_figure` to a file.
 
     Args:
-        path: The file; its ending says the format (png, svg, pdf).
+        path: The file; its extension gives the format (png, svg, pdf).
         torque: ``(q, v, a)`` of shapes (N, n) → joint torque (N, n) [N·m or N], or None.
-        title: Above the page.
+        title: Title of the page.
 
     Returns:
         The path written.

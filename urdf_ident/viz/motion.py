@@ -1,4 +1,4 @@
-"""What is played: joint positions over time, from a trajectory, a log, or arrays."""
+"""Joint positions over time for playback, from a trajectory, a log, or arrays."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from ..motion.base import Trajectory
 from ..samples import freeze_arrays
 
 FRAME_RATE = 30.0  # [Hz]; the page interpolates in between
-MAX_FRAMES = 18_000  # ten minutes at the full frame rate; what is longer gets fewer frames a second
-_SENSIBLE = 1e5  # [rad or m]; a position beyond is a broken row
+MAX_FRAMES = 18_000  # ten minutes at the full frame rate; longer motions get fewer frames per second
+_SENSIBLE = 1e5  # [rad or m]; rows with larger positions are invalid
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,12 +31,12 @@ class Motion:
     """Joint positions over time.
 
     Attributes:
-        name: What to call it.
+        name: Its name.
         time: Shape (N,) [s], strictly increasing.
         position: Shape (N, n) [rad or m], in model order.
-        notes: What was left out on the way.
-        measured: Whether the robot really made it: the log has efforts.
-        error: Torque error over the joint's usual torque, shape (N, n) [1], nan where it is unknown; None to draw none.
+        notes: Notes on rows that were left out.
+        measured: Whether the motion was executed by the robot: the log has efforts.
+        error: Torque error relative to the joint's typical torque, shape (N, n) [1], nan where unknown; None: not drawn.
     """
 
     name: str
@@ -64,22 +64,22 @@ def motion_from(
 ) -> Motion:
     """Reads a trajectory or a log.
 
-    A file that has the default columns of every joint and no torque is a trajectory; the layout of the logs does not
-    apply to it.
+    A file with the default columns of every joint and without torque is a trajectory, to which the layout of the logs does
+    not apply.
 
     Args:
-        path: A file in the default CSV, or any log that the layout describes.
+        path: A file in the default CSV format, or any log that the layout describes.
         robot: The robot that moves.
-        layout: How its logs are laid out.
+        layout: Layout of its logs.
         drive: The gears, for logs of motor positions; none if absent.
 
     Returns:
-        The motion of the joints, rows that cannot be drawn left out.
+        The motion of the joints, without rows that cannot be drawn.
 
     Raises:
-        MissingFileError: No such file.
+        MissingFileError: The file does not exist.
         LogError: The columns do not fit the robot, or fewer than two rows are usable.
-        UnitError: A unit is unknown or measures something else.
+        UnitError: A unit is unknown or of another quantity.
     """
     if layout is not None and not isinstance(path, LogSource) and _is_trajectory(Path(path), robot):
         layout = None
@@ -90,7 +90,7 @@ def motion_from(
 def as_motion(
     source: Motion | Trajectory | Recording | tuple[ArrayLike, ArrayLike], robot: Robot, *, drive: Drive | None = None
 ) -> Motion:
-    """Brings anything that holds a motion to joint positions over time.
+    """Converts a motion, trajectory, log or arrays to joint positions over time.
 
     Args:
         source: A motion, a trajectory, a log, or ``(time, position)`` of shapes (N,) [s] and (N, n) [rad or m].
@@ -113,7 +113,7 @@ def as_motion(
         return _clean("trajectory", time, source.evaluate(time)[0][:, columns])
     if isinstance(source, Recording):
         columns = _columns(source.joints, robot)
-        silent = replace(source, effort=None, effort_target=None, torque_target=None)  # a torque constant is not needed here
+        silent = replace(source, effort=None, effort_target=None, torque_target=None)  # so that no torque constant is needed
         if "motor" in (source.position_side, source.effort_side) or drive is not None:
             silent = joint_side(silent, drive or Drive.build(robot.n))
         found = _clean(source.name, silent.time, silent.position[:, columns], source.path)
@@ -125,10 +125,10 @@ def as_motion(
 
 
 def frames(motion: Motion, robot: Robot) -> tuple[float, Array]:
-    """The motion at a constant frame rate.
+    """Resamples the motion at a constant frame rate.
 
     Args:
-        robot: The robot; its continuous joints are followed through full turns.
+        robot: The robot; its continuous joints are unwrapped over full turns.
 
     Returns:
         Frames per second [Hz], and positions of shape (F, n) [rad or m] from the first to the last moment.
@@ -139,10 +139,10 @@ def frames(motion: Motion, robot: Robot) -> tuple[float, Array]:
 
 
 def frames_at(motion: Motion, robot: Robot, count: int, rate: float) -> Array:
-    """A motion at the frames of another one, both beginning at the same time; it stays where it ends.
+    """Samples a motion at the frames of another one that starts at the same time; it holds its last position.
 
     Args:
-        robot: The robot; its continuous joints are followed through full turns.
+        robot: The robot; its continuous joints are unwrapped over full turns.
         count: Number of frames F.
         rate: Frames per second [Hz].
 
@@ -154,14 +154,14 @@ def frames_at(motion: Motion, robot: Robot, count: int, rate: float) -> Array:
 
 
 def with_error(motion: Motion, time: Array, error: Array) -> Motion:
-    """The motion with the torque error of a result, to colour the links with.
+    """Returns the motion with the torque error of a result, for colouring the links.
 
     Args:
-        time: Instants of the errors on the clock of the motion, shape (M,) [s], increasing but for gaps.
-        error: Torque error over the usual torque, shape (M, n) [1].
+        time: Times of the errors on the clock of the motion, shape (M,) [s], increasing, with gaps.
+        error: Torque error relative to the typical torque, shape (M, n) [1].
 
     Returns:
-        The motion; its error is nan further than a frame from any instant, such as at rest.
+        The motion; its error is nan more than one frame away from any of these times, such as at rest.
     """
     place = np.clip(np.searchsorted(time, motion.time), 1, max(len(time) - 1, 1))
     near = np.minimum(np.abs(time[place] - motion.time), np.abs(motion.time - time[place - 1]))
@@ -171,14 +171,14 @@ def with_error(motion: Motion, time: Array, error: Array) -> Motion:
 
 
 def error_frames(motion: Motion, count: int, rate: float) -> Array | None:
-    """The torque error at the frames of a motion.
+    """Returns the torque error at the frames of a motion.
 
     Args:
         count: Number of frames F.
         rate: Frames per second [Hz].
 
     Returns:
-        Shape (F, n) [1], nan where it is unknown; None without an error.
+        Shape (F, n) [1], nan where unknown; None without an error.
     """
     if motion.error is None:
         return None
@@ -187,10 +187,10 @@ def error_frames(motion: Motion, count: int, rate: float) -> Array | None:
 
 
 def limit_notes(motion: Motion, robot: Robot) -> tuple[str, ...]:
-    """Says which joints leave their position limits.
+    """Describes which joints leave their position limits.
 
     Returns:
-        One sentence a joint.
+        One sentence per joint.
     """
     lower, upper = robot.limit("lower"), robot.limit("upper")
     tolerance = 1e-6 + 1e-3 * np.where(np.isfinite(upper - lower), upper - lower, 0.0)
@@ -206,7 +206,7 @@ def limit_notes(motion: Motion, robot: Robot) -> tuple[str, ...]:
 
 
 def _sampled(motion: Motion, robot: Robot, time: Array) -> Array:
-    """Positions at given instants, shape (F, n)."""
+    """Positions at given times, shape (F, n)."""
     position = motion.position
     if robot.continuous.any():
         position = np.where(robot.continuous, np.unwrap(position, axis=0), position)
@@ -234,7 +234,7 @@ def _columns(joints: tuple[str, ...], robot: Robot) -> list[int]:
 
 
 def _clean(name: str, time: Array, position: Array, where: str = "") -> Motion:
-    """Rows that cannot be drawn, or lie before an earlier one, are left out."""
+    """Drops rows that cannot be drawn or whose time does not increase."""
     good = np.isfinite(time) & (np.abs(np.nan_to_num(position, nan=np.inf)) < _SENSIBLE).all(axis=1)
     index = np.flatnonzero(good)
     latest = np.maximum.accumulate(time[index]) if len(index) else time[index]

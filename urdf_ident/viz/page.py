@@ -1,4 +1,4 @@
-"""One offline HTML page with everything in it: Meshcat's viewer, the scene, the motion and the controls."""
+"""One self-contained HTML page: Meshcat's viewer, the scene, the motion and the controls."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from .surroundings import Nearest, nearest_entry, surroundings
 from .three import Command
 from .trail import SIDES, SPEEDS, tip_speed, trail_commands
 
-#: Small to large torque error, sRGB; the largest is the 98 % quantile over the motion, at least 5 % of the usual torque.
+#: Small to large torque error, sRGB; the largest is the 98 % quantile over the motion, at least 5 % of the typical torque.
 ERRORS = np.array([(0.80, 0.84, 0.88), (0.98, 0.75, 0.18), (0.84, 0.15, 0.16)])
 _QUANTILE, _LEAST = 0.98, 0.05
 OTHER: Colour = (0.93, 0.49, 0.13, 0.42)
 _INERTIA: Colour = (0.16, 0.43, 0.72, 0.62)
-_TRAIL_INDICES = 6 * SIDES  # of one piece of a trail: two triangles a side
+_TRAIL_INDICES = 6 * SIDES  # per trail segment: two triangles per side
 
 
 def player_page(
@@ -42,13 +42,13 @@ def player_page(
     collisions: Collisions | None = None,
     beside: Motion | None = None,
 ) -> tuple[str, tuple[str, ...]]:
-    """The page that plays a motion, complete in itself.
+    """Returns the self-contained page that plays a motion.
 
     Args:
         other: A second robot with joints of the same names, drawn translucent over the first.
-        collisions: Its world is drawn, and a line with the distance between the two things that are nearest.
-        beside: Another motion, which the second robot (the same one if None) makes at the same time: a log beside what a model
-            does, or beside the reference.
+        collisions: Its world is drawn, and a line with the smallest distance between any two objects.
+        beside: Another motion, executed at the same time by the second robot (the same one if None), to compare a log with
+            a model or with the reference.
 
     Returns:
         The HTML, and notes on what was left out or replaced.
@@ -110,7 +110,7 @@ def player_page(
 
 
 class _Drawn:
-    """What the page shows so far: commands of the scene, what moves in it and how, trails, and how far all reaches."""
+    """Contents of the page so far: scene commands, moving nodes and their poses, trails, and the extent."""
 
     def __init__(self) -> None:
         self.commands: list[Command] = []
@@ -137,7 +137,7 @@ class _Drawn:
 
 
 def _other_course(robot: Robot, other: Robot, position: Array) -> tuple[Course, tuple[Visual, ...], tuple[str, ...]]:
-    """The second robot on the same motion, joints matched by name; joints that only it has stay at zero."""
+    """Poses of the second robot on the same motion, joints matched by name; joints that only it has stay at zero."""
     absent = [name for name in robot.joints if name not in other.joints]
     if absent:
         raise ModelError(
@@ -155,7 +155,7 @@ def _other_course(robot: Robot, other: Robot, position: Array) -> tuple[Course, 
 
 
 def _alike(first: Course, second: Course, tolerance: float) -> bool:
-    """Whether two robots move alike, so that only what they weigh can differ."""
+    """Whether two robots have the same kinematics, so that only their inertias can differ."""
     return first.poses.shape == second.poses.shape and bool(
         np.abs(first.poses - second.poses).max() < tolerance and np.abs(first.tip - second.tip).max() < tolerance
     )
@@ -173,7 +173,7 @@ def _speed(found: Course, rate: float) -> dict[str, Any]:
 
 
 def _errors(share: Array | None) -> dict[str, Any] | None:
-    """Torque error of each joint at each frame; what is unknown counts as none."""
+    """Torque error of each joint at each frame; unknown errors count as zero."""
     if share is None or not np.isfinite(share).any():
         return None
     largest = max(float(np.nanquantile(share, _QUANTILE)), _LEAST)
@@ -195,7 +195,7 @@ def _camera(points: Array) -> dict[str, Any]:
 def _layers(
     trails: bool, other: bool, collisions: Collisions | None, near: Nearest | None, *, masses: bool
 ) -> list[dict[str, Any]]:
-    """What can be shown and hidden, and what of it is there."""
+    """Layers that can be shown and hidden, and which of them exist."""
     world = collisions is not None and (bool(collisions.world.names) or collisions.world.tool is not None)
     listed = (
         (world, "world", "what the robot keeps away from", ["/world"]),
@@ -235,7 +235,7 @@ def _viewer_folder() -> Path:
 
 
 def _packed(command: Command) -> str:
-    import umsgpack  # type: ignore[import-untyped]  # what Meshcat itself packs with
+    import umsgpack  # type: ignore[import-untyped]  # as Meshcat does
 
     return base64.b64encode(umsgpack.packb(command)).decode("ascii")
 

@@ -1,4 +1,4 @@
-"""Plays a motion: into a file, or from a Meshcat server that a browser looks at."""
+"""Plays a motion: writes a file, or starts a Meshcat server for a browser."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ def play(
     Args:
         robot: The robot.
         motion: A trajectory, a log, or ``(time, position)`` of shapes (N,) [s] and (N, n) [rad or m].
-        other: A second robot with the same joint names, drawn translucent over the first; its inertias beside the
-            first's when both move alike.
-        beside: Another motion of the same joints, made at the same time by the second robot, or by the same one translucent.
+        other: A second robot with the same joint names, drawn translucent over the first; its inertias are shown with
+            the first's if both have the same kinematics.
+        beside: Another motion of the same joints, executed at the same time by the second robot, or by a translucent copy.
         drive: The gears, for a log of motor positions.
-        collisions: Its world is drawn, and a line with the distance between the two things that are nearest.
+        collisions: Its world is drawn, and a line with the smallest distance between any two objects.
         html: Write this file instead of starting a server.
-        open_browser: Open a browser window, where there is a screen.
-        port: Port of the server on this computer; the first free one from 7000 if None.
-        say: Receives each line meant for the user.
+        open_browser: Open a browser window if there is a display.
+        port: Port of the local server; the first free one from 7000 if None.
+        say: Called with each line for the user.
 
     Returns:
         The file written, or None after Ctrl-C.
@@ -92,8 +92,8 @@ class Server:
         port: Its port; the first free one from 7000 if None.
 
     Attributes:
-        url: Where a browser finds the page.
-        zmq_url: Where ``meshcat.Visualizer(zmq_url)`` can add to the scene.
+        url: Address of the page.
+        zmq_url: Address with which ``meshcat.Visualizer(zmq_url)`` can add to the scene.
 
     Raises:
         OutputError: The port is in use or not allowed.
@@ -117,14 +117,14 @@ class Server:
         """Waits until the server is closed.
 
         Args:
-            seconds: At most so long [s].
+            seconds: Maximum waiting time [s].
 
         Returns:
             Whether it is closed.
         """
         if seconds is not None:
             return self._stopped.wait(seconds)
-        while not self._stopped.wait(0.5):  # short waits, so that Ctrl-C is heard on every system
+        while not self._stopped.wait(0.5):  # short waits, so that Ctrl-C works on every system
             pass
         return True
 
@@ -163,7 +163,7 @@ class Server:
 
 
 def _bridge(page: str, port: int) -> tuple[Any, Any]:
-    """Meshcat's server, which serves the page too, and its listener."""
+    """Meshcat's server, which also serves the page, and its listener."""
     import tornado.web
     from meshcat.servers.zmqserver import ZMQWebSocketBridge
 
@@ -176,7 +176,7 @@ def _bridge(page: str, port: int) -> tuple[Any, Any]:
         listener: Any = None
 
         def listen(self, *arguments: Any, **options: Any) -> Any:
-            self.listener = super().listen(*arguments, **{**options, "address": "127.0.0.1"})  # this computer only
+            self.listener = super().listen(*arguments, **{**options, "address": "127.0.0.1"})  # local only
             return self.listener
 
     class Bridge(ZMQWebSocketBridge):  # type: ignore[misc]
@@ -188,7 +188,7 @@ def _bridge(page: str, port: int) -> tuple[Any, Any]:
 
 
 def _free_port(port: int | None) -> int:
-    """The port asked for if it is free, or the first free one."""
+    """The requested port if it is free, or the first free one if none is requested."""
     if port is not None:
         _try_port(port)
         return port
@@ -207,7 +207,7 @@ def _free_port(port: int | None) -> int:
 def _try_port(port: int) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         if os.name == "posix":
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does: lingering ones do not count
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as in the server: ignore lingering sockets
         try:
             probe.bind(("127.0.0.1", port))
             probe.listen(1)
@@ -222,7 +222,7 @@ def _port_error(port: int, error: BaseException) -> OutputError:
 
 
 def _open(url: str) -> bool:
-    """Opens a browser window; False where there is no screen or no browser."""
+    """Opens a browser window; returns False without a display or browser."""
     import webbrowser
 
     if sys.platform.startswith("linux") and not (

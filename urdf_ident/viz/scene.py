@@ -1,4 +1,4 @@
-"""A robot in the scene: its shapes, and the ellipsoids that stand for its inertia."""
+"""Scene commands for a robot: its shapes, and its inertia ellipsoids."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _LYING = np.array([[1.0, 0, 0, 0], [0, 0, -1, 0], [0, 1, 0, 0], [0, 0, 0, 1]])  
 
 
 def robot_commands(robot: Robot, shapes: Sequence[Visual], base: Array, root: str, *, ghost: bool = False) -> list[Command]:
-    """Puts a robot into the scene; the joints' paths are moved by the page.
+    """Adds a robot to the scene; the page moves the nodes of its joints.
 
     Args:
-        shapes: What is drawn of it.
+        shapes: Visual shapes of the robot.
         base: Placement of its root, shape (4, 4) [m].
         root: Path in the scene, such as ``/robot``.
         ghost: Drawn without a shadow.
@@ -50,7 +50,7 @@ def joint_path(robot: Robot, joint: int) -> str:
     """Name of a joint's node in the scene.
 
     Args:
-        joint: Its index in :attr:`Robot.joints`, or -1 for what stands still.
+        joint: Its index in :attr:`Robot.joints`, or -1 for the fixed parts.
 
     Returns:
         The last part of its path.
@@ -59,7 +59,7 @@ def joint_path(robot: Robot, joint: int) -> str:
 
 
 def plain(name: str) -> str:
-    """A name that may stand in a path.
+    """Makes a name valid in a path.
 
     Args:
         name: Any name.
@@ -106,7 +106,7 @@ def _ball(radius: float) -> Entry:
 
 
 def _add_file(item: SceneObject, shape: Visual, material: str, look: Entry) -> None:
-    """A mesh file, embedded; a Collada file without a colour from the URDF keeps its own materials."""
+    """Embeds a mesh file; a Collada file without a colour from the URDF keeps its own materials."""
     path = Path(str(shape.mesh))
     kind = path.suffix.lower().lstrip(".")
     content = read_bytes(path, "mesh")
@@ -128,14 +128,14 @@ def _text(content: bytes, path: Path) -> str:
 
 def _material(colour: Colour, ghost: bool = False) -> Entry:
     entry: Entry = {"type": "MeshStandardMaterial", "color": hexadecimal(colour[:3]), "roughness": 0.48, "metalness": 0.12}
-    entry["side"] = 2  # both: meshes with faces the wrong way round exist
+    entry["side"] = 2  # both sides: some meshes have inverted faces
     if colour[3] < 1:
         entry |= {"transparent": True, "opacity": colour[3], "depthWrite": not ghost}
     return entry
 
 
 def inertia_commands(robot: Robot, base: Array, root: str, colour: Colour) -> list[Command]:
-    """Solid ellipsoids of even density with the mass and inertia of each link: what the URDF says about dynamics.
+    """Adds the solid ellipsoid of uniform density with the mass and inertia of each link.
 
     Args:
         base: Placement of its root, shape (4, 4) [m].
@@ -158,7 +158,7 @@ def inertia_commands(robot: Robot, base: Array, root: str, colour: Colour) -> li
 
 
 def ellipsoid(theta: Array) -> Array:
-    """The map of the unit ball to the solid ellipsoid of even density with given mass and inertia.
+    """Map from the unit ball to the solid ellipsoid of uniform density with given mass and inertia.
 
     Its second moment along a semi-axis a is ``m a²/5``.
 
@@ -166,7 +166,7 @@ def ellipsoid(theta: Array) -> Array:
         theta: Ten inertial parameters, shape (10,): mass [kg], first moments [kg·m], inertia about the origin [kg·m²].
 
     Returns:
-        Shape (4, 4) [m]; semi-axes are at least 1 mm, also where the inertia is impossible.
+        Shape (4, 4) [m]; semi-axes are at least 1 mm, even if the inertia is impossible.
     """
     centre = theta[1:4] / theta[0]
     moments, axes = np.linalg.eigh(pseudo_inertia(theta)[:3, :3] / theta[0] - np.outer(centre, centre))

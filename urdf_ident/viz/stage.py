@@ -1,4 +1,4 @@
-"""What surrounds the robot: floor with grid, base axes, a column to stand on, lights."""
+"""The stage around the robot: floor with grid, base axes, supporting column, lights."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _SPOKES, _PIECES = 72, 48
 
 
 def stage_commands(points: Array, foot: Array, base: Array) -> list[Command]:
-    """Floor, axes and lights around what moves, instead of the viewer's own.
+    """Replaces the viewer's floor, axes and lights by ones that fit the motion.
 
     Args:
         points: Points around everything drawn, shape (K, 3) [m].
-        foot: Lowest point of what stands still, shape (3,) [m]; a column carries it where the motion reaches below.
+        foot: Lowest point of the fixed parts, shape (3,) [m]; a column supports it if the motion reaches below.
         base: Placement of the robot's root, shape (4, 4) [m].
 
     Returns:
@@ -33,7 +33,7 @@ def stage_commands(points: Array, foot: Array, base: Array) -> list[Command]:
     """
     low, high = points.min(axis=0), points.max(axis=0)
     centre, size = (low + high) / 2, float(np.linalg.norm(high - low)) / 2
-    standing = base[2, 2] > 0.9  # and not hanging or on a wall
+    standing = base[2, 2] > 0.9  # not hanging or on a wall
     level = float(min(foot[2] if standing else low[2], low[2] + 0.02 * size)) - 2e-3 * size
     spot = np.array([centre[0], centre[1], level])
     commands: list[Command] = [
@@ -50,7 +50,7 @@ def stage_commands(points: Array, foot: Array, base: Array) -> list[Command]:
 
 
 def _floor(spot: Array, radius: float, size: float) -> list[Command]:
-    """A disc that fades out, a grid on it in round steps, and what catches the shadows."""
+    """A disc that fades out, a grid with round steps, and a surface for the shadows."""
     angles = 2 * np.pi * np.arange(_SPOKES) / _SPOKES
     circle = np.column_stack([np.cos(angles), np.sin(angles), np.zeros(_SPOKES)])
     vertices = np.concatenate([share * circle for share, _ in _FADE]) * radius + spot
@@ -83,7 +83,7 @@ def _floor(spot: Array, radius: float, size: float) -> list[Command]:
 
 
 def _grid_lines(spot: Array, radius: float, size: float) -> tuple[Array, Array]:
-    """Short pieces of grid lines through round coordinates, shape (2 K, 3), and their fading colours, shape (2 K, 4)."""
+    """Short segments of grid lines at round coordinates, shape (2 K, 3), and their fading colours, shape (2 K, 4)."""
     step = 10.0 ** np.floor(np.log10(size / 2))
     step *= max(factor for factor in (1, 2, 5) if factor == 1 or factor * step <= size / 2)
     pieces = []
@@ -101,7 +101,7 @@ def _grid_lines(spot: Array, radius: float, size: float) -> tuple[Array, Array]:
 
 
 def _lights(centre: Array, size: float) -> list[Command]:
-    """A warm key light that throws shadows, a cool fill light, and the sky."""
+    """A warm key light that casts shadows, a cool fill light, and sky light."""
     box = 1.3 * size
     camera = {
         "uuid": "shadow camera",

@@ -1,4 +1,4 @@
-"""What stands around the robot, and a line between the two things that are nearest to each other at every moment."""
+"""Objects around the robot, and a line between the two closest objects at every time."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from .three import Command, SceneObject, buffers, hexadecimal
 
 OBJECT: Colour = (0.55, 0.47, 0.38, 0.45)
 _TOOL = (0.16, 0.55, 0.35)
-#: Most moments at which distances are measured; a longer motion gets fewer a second.
+#: Maximum number of times at which distances are computed; a longer motion gets fewer per second.
 MOMENTS = 1500
 _EDGES = [(a, a | bit) for a in range(8) for bit in (1, 2, 4) if not a & bit]
 
 
 @dataclass(frozen=True, eq=False)
 class Nearest(ReadOnly):
-    """The two nearest things at every moment.
+    """The two closest objects at every time.
 
     Attributes:
-        step: Frames from one moment to the next.
-        ends: Where they are nearest, shape (M, 2, 3) [m], in the robot's root frame.
+        step: Frames from one time to the next.
+        ends: Their closest points, shape (M, 2, 3) [m], in the robot's root frame.
         distance: Shape (M,) [m]; negative where they overlap.
         which: Index into ``names``, shape (M,).
         names: Pairs of names.
-        required: Smallest distance allowed of each pair in ``names``, shape (K,) [m]; -inf where touching proves nothing: the
-            motion was measured, and a shape of the pair only stands in for geometry that the URDF lacks.
+        required: Smallest allowed distance of each pair in ``names``, shape (K,) [m]; -inf if contact means nothing: the
+            motion was measured, and a shape of the pair only approximates geometry that the URDF lacks.
     """
 
     step: int
@@ -47,7 +47,7 @@ class Nearest(ReadOnly):
     required: Array
 
     def note(self, rate: float) -> str:
-        """The closest call in words.
+        """Describes the smallest distance.
 
         Args:
             rate: Frames per second [Hz].
@@ -74,18 +74,18 @@ class Nearest(ReadOnly):
 def surroundings(
     collisions: Collisions, position: Array, base: Array, extent: Array, radius: float, *, measured: bool = False
 ) -> tuple[Nearest | None, list[Command], Array]:
-    """The world in the scene, and a rod that the page puts between the nearest things.
+    """Adds the world to the scene, and a rod that the page places between the closest objects.
 
     Args:
-        collisions: What must keep its distance.
+        collisions: The monitored objects.
         position: Joint positions of all frames, shape (F, n) [rad or m].
         base: Placement of the robot's root in the scene, shape (4, 4) [m].
-        extent: Points around what moves, shape (K, 3) [m].
-        radius: Of the rod [m].
-        measured: Whether the robot really made the motion.
+        extent: Points around the moving parts, shape (K, 3) [m].
+        radius: Radius of the rod [m].
+        measured: Whether the motion was executed by the robot.
 
     Returns:
-        The nearest things, None where nothing is watched; commands; and points of the world near the robot, shape (L, 3) [m].
+        The closest objects, None without monitored pairs; commands; points of the world near the robot, shape (L, 3) [m].
     """
     nearest = nearest_things(collisions, position, measured=measured)
     rod = [] if nearest is None else [_rod(radius)]
@@ -93,17 +93,17 @@ def surroundings(
 
 
 def nearest_things(collisions: Collisions, position: Array, *, measured: bool = False) -> Nearest | None:
-    """Which two things are nearest to each other, and where.
+    """Finds the two closest objects at every time, and their closest points.
 
-    Pairs whose distance the motion does not change say nothing and are left out, where there are others.
+    Pairs whose distance does not change during the motion are left out if there are others.
 
     Args:
-        collisions: What must keep its distance.
+        collisions: The monitored objects.
         position: Joint positions of all frames, shape (F, n) [rad or m].
-        measured: Whether the robot really made the motion.
+        measured: Whether the motion was executed by the robot.
 
     Returns:
-        The nearest things, None where nothing is watched.
+        The closest objects, None without monitored pairs.
     """
     if not collisions.pairs:
         return None
@@ -126,12 +126,12 @@ def nearest_things(collisions: Collisions, position: Array, *, measured: bool = 
 
 
 def world_commands(collisions: Collisions, base: Array, extent: Array) -> list[Command]:
-    """Puts the world's objects into the scene.
+    """Adds the world's objects to the scene.
 
     Args:
-        collisions: What must keep its distance.
+        collisions: The monitored objects.
         base: Placement of the robot's root in the scene, shape (4, 4) [m].
-        extent: Points around what moves, shape (K, 3) [m]; half-spaces are drawn as squares near them.
+        extent: Points around the moving parts, shape (K, 3) [m]; half-spaces are drawn as squares near them.
 
     Returns:
         Commands.
@@ -150,12 +150,12 @@ def world_commands(collisions: Collisions, base: Array, extent: Array) -> list[C
 
 
 def world_extent(collisions: Collisions, base: Array, extent: Array) -> Array:
-    """Corners of the objects, as far as they are near what moves: a wall of a hall does not shrink the robot.
+    """Corners of the objects near the moving parts, so that distant walls do not shrink the robot in the view.
 
     Args:
-        collisions: What must keep its distance.
+        collisions: The monitored objects.
         base: Placement of the robot's root in the scene, shape (4, 4) [m].
-        extent: Points around what moves, shape (K, 3) [m].
+        extent: Points around the moving parts, shape (K, 3) [m].
 
     Returns:
         Shape (L, 3) [m].
@@ -168,12 +168,12 @@ def world_extent(collisions: Collisions, base: Array, extent: Array) -> Array:
 
 
 def nearest_entry(nearest: Nearest, base: Array, pack: Any) -> dict[str, Any]:
-    """What the page needs to place the rod and write the distance.
+    """Returns the data with which the page places the rod and shows the distance.
 
     Args:
-        nearest: The nearest things.
+        nearest: The closest objects.
         base: Placement of the robot's root in the scene, shape (4, 4) [m].
-        pack: Writes an array of 32-bit floats as text.
+        pack: Encodes an array of 32-bit floats as text.
 
     Returns:
         JSON.
@@ -189,7 +189,7 @@ def nearest_entry(nearest: Nearest, base: Array, pack: Any) -> dict[str, Any]:
 
 
 def _rod(radius: float) -> Command:
-    """A rod of unit length along y, seen through everything."""
+    """A rod of unit length along y, drawn on top of everything."""
     item = SceneObject("/nearest")
     rod = item.geometry(type="CylinderGeometry", radiusTop=radius, radiusBottom=radius, height=1.0, radialSegments=12)
     material = item.material(type="MeshBasicMaterial", color=0xFFFFFF, depthTest=False, transparent=True)
@@ -198,7 +198,7 @@ def _rod(radius: float) -> Command:
 
 
 def _square(plane: Plane, origin: Array, centre: Array, size: float) -> Command:
-    """The face of a half-space nearest to what moves; seen from the free side only, so that it never hides the robot."""
+    """The face of a half-space near the moving parts, visible from the free side only, so that it never hides the robot."""
     normal = origin[:3, :3] @ plane.normal
     above = float(normal @ (centre - origin[:3, 3])) - plane.offset
     item = SceneObject(f"/world/{plain(plane.name)}")

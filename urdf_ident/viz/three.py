@@ -1,7 +1,7 @@
-"""Objects of three.js as Meshcat's viewer reads them, and the commands that put them into the scene.
+"""Objects of three.js in the format of Meshcat's viewer, and the commands that add them to the scene.
 
-The viewer takes the JSON format of three.js, so that everything three.js can draw is described directly. Light is
-reckoned linearly (the page switches the renderer to sRGB output), hence the conversion of colours here.
+The viewer accepts the JSON format of three.js, so that everything three.js can draw is described directly. Light is
+computed in linear colour space (the page switches the renderer to sRGB output), hence the conversion of colours here.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _ARRAYS = {"uint8": ("Uint8Array", 0x12), "uint32": ("Uint32Array", 0x16), "floa
 
 
 class SceneObject:
-    """One object in the making at a path of the scene, always a group: the viewer lets every single object throw shadows.
+    """Builder for one object of the scene; always a group, because the viewer makes every single object cast shadows.
 
     Args:
-        path: Where it goes.
+        path: Path in the scene.
     """
 
     def __init__(self, path: str) -> None:
@@ -41,7 +41,7 @@ class SceneObject:
             entry: Its JSON.
 
         Returns:
-            Its identity.
+            Its identifier.
         """
         return self._store(self._geometries, "geometry", entry)
 
@@ -52,7 +52,7 @@ class SceneObject:
             entry: Its JSON.
 
         Returns:
-            Its identity.
+            Its identifier.
         """
         return self._store(self._materials, "material", entry)
 
@@ -61,14 +61,14 @@ class SceneObject:
 
         Args:
             kind: Its type: ``Mesh``, ``LineSegments``, ``DirectionalLight`` …
-            matrix: Where it is, shape (4, 4) [m]; in the origin if None.
+            matrix: Its placement, shape (4, 4) [m]; at the origin if None.
             entry: The rest of its JSON.
         """
         place = {} if matrix is None else {"matrix": flat(matrix)}
         self._store(self._children, "child", {"type": kind, **place, **entry})
 
     def command(self) -> Command:
-        """The command that puts it into the scene."""
+        """Returns the command that adds it to the scene."""
         group = {"uuid": self.path, "type": "Group", "children": self._children}
         whole = {
             "metadata": {"version": 4.5, "type": "Object"},
@@ -98,7 +98,7 @@ def set_transform(path: str, matrix: Array) -> Command:
 
 
 def at(point: ArrayLike) -> Array:
-    """A placement that only shifts.
+    """Returns a pure translation.
 
     Args:
         point: Shape (3,) [m].
@@ -112,7 +112,7 @@ def at(point: ArrayLike) -> Array:
 
 
 def flat(matrix: Array) -> list[float]:
-    """A matrix as three.js lists it, column by column.
+    """Returns a matrix in the column-major order of three.js.
 
     Args:
         matrix: Shape (4, 4).
@@ -124,7 +124,7 @@ def flat(matrix: Array) -> list[float]:
 
 
 def packed(array: Any) -> Any:
-    """A typed array as Meshcat's viewer decodes it.
+    """Encodes a typed array for Meshcat's viewer.
 
     Args:
         array: Any shape, of 8- or 32-bit unsigned integers or 32-bit floats.
@@ -132,17 +132,17 @@ def packed(array: Any) -> Any:
     Returns:
         A message-pack extension.
     """
-    import umsgpack  # type: ignore[import-untyped]  # what Meshcat itself packs with
+    import umsgpack  # type: ignore[import-untyped]  # as Meshcat does
 
     return umsgpack.Ext(_ARRAYS[array.dtype.name][1], np.ascontiguousarray(array).tobytes())
 
 
 def buffers(points: Array, *, colours: Array | None = None, faces: Indices | None = None, flat_up: bool = False) -> Entry:
-    """The data of a ``BufferGeometry``.
+    """Returns the data of a ``BufferGeometry``.
 
     Args:
         points: Vertices, shape (K, 3) [m].
-        colours: Linear red, green, blue and, if it fades, opacity of each: shape (K, 3) or (K, 4).
+        colours: Linear red, green, blue and, if it fades, opacity of each vertex, shape (K, 3) or (K, 4).
         faces: Triangles, shape (T, 3), counter-clockwise from outside.
         flat_up: All normals point up.
 
@@ -167,7 +167,7 @@ def buffers(points: Array, *, colours: Array | None = None, faces: Indices | Non
 
 
 def linear(colour: ArrayLike) -> Array:
-    """sRGB to linear light.
+    """Converts sRGB to linear light.
 
     Args:
         colour: Any shape, 0..1.
@@ -180,7 +180,7 @@ def linear(colour: ArrayLike) -> Array:
 
 
 def hexadecimal(colour: Sequence[float]) -> int:
-    """A colour as three.js writes it, in linear light.
+    """Returns a colour in the hexadecimal form of three.js, in linear light.
 
     Args:
         colour: Red, green, blue, sRGB 0..1.

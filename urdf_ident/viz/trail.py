@@ -8,7 +8,7 @@ from ..linalg import Array
 from ..model.geometry import Colour
 from .three import Command, Indices, SceneObject, buffers, linear
 
-SIDES = 6  # of the tube
+SIDES = 6  # sides of the tube
 #: Slow to fast, sRGB.
 SPEEDS = np.array([(0.17, 0.32, 0.75), (0.10, 0.62, 0.72), (0.98, 0.75, 0.18), (0.90, 0.24, 0.20)])
 _MOST_STEPS = 4000
@@ -17,17 +17,17 @@ _MOST_STEPS = 4000
 def trail_commands(
     path: str, tip: Array, rate: float, radius: float, colour: Colour | None = None
 ) -> tuple[list[Command], int]:
-    """The path of the tip as a tube.
+    """Draws the path of the tip as a tube.
 
     Args:
         path: Path in the scene.
-        tip: Shape (F, 3) [m].
+        tip: Path of the tip, shape (F, 3) [m].
         rate: Frames per second [Hz].
-        radius: Of the tube [m].
-        colour: One colour instead of the speed's.
+        radius: Radius of the tube [m].
+        colour: A single colour instead of colours by speed.
 
     Returns:
-        Commands, none where the tip rests; and how many frames one piece of the tube takes.
+        Commands, none if the tip does not move; and the number of frames per segment of the tube.
     """
     step = -(-(len(tip) - 1) // _MOST_STEPS)
     points = tip[np.unique(np.append(np.arange(0, len(tip), step), len(tip) - 1))]
@@ -49,10 +49,10 @@ def trail_commands(
 
 
 def tip_speed(tip: Array, rate: float) -> Array:
-    """Speed along a path.
+    """Returns the speed along a path.
 
     Args:
-        tip: Shape (F, 3) [m].
+        tip: Path, shape (F, 3) [m].
         rate: Frames per second [Hz].
 
     Returns:
@@ -62,7 +62,7 @@ def tip_speed(tip: Array, rate: float) -> Array:
 
 
 def speed_colours(share: Array) -> Array:
-    """Colours from slow to fast.
+    """Returns colours from slow to fast.
 
     Args:
         share: Shape (K,), speed as a share of the highest.
@@ -75,11 +75,11 @@ def speed_colours(share: Array) -> Array:
 
 
 def tube(points: Array, radius: float) -> tuple[Array, Indices]:
-    """A tube along a path, one ring of vertices a point, without twist.
+    """Builds a tube along a path, with one ring of vertices per point, without twist.
 
     Args:
-        points: Shape (K, 3) [m]; they may repeat.
-        radius: [m].
+        points: Path, shape (K, 3) [m]; points may repeat.
+        radius: Radius [m].
 
     Returns:
         Vertices, shape (K·sides, 3) [m], and triangles, shape ((K − 1)·sides·2, 3), in the order of the path.
@@ -90,7 +90,7 @@ def tube(points: Array, radius: float) -> tuple[Array, Indices]:
     if len(moving) == 0:
         tangents, moving, lengths = np.tile([1.0, 0.0, 0.0], (len(points), 1)), np.array([0]), np.ones((len(points), 1))
     latest = moving[np.maximum(np.searchsorted(moving, np.arange(len(points)), side="right") - 1, 0)]
-    tangents = tangents[latest] / lengths[latest]  # at rest, the direction it came from
+    tangents = tangents[latest] / lengths[latest]  # at rest, the last direction of motion
     angles = 2 * np.pi * np.arange(SIDES) / SIDES
     normal = np.array([0.0, 0.0, 1.0])
     rings = np.empty((len(points), SIDES, 3))
