@@ -1,13 +1,13 @@
-"""A plain interior-point method for the programme of :mod:`.lmi`: no modelling layer, and hard to upset.
+"""A robust interior-point method for the programme of :mod:`.lmi`, without a modelling layer.
 
 It has two uses. Choosing the prior's weight by held-out error takes dozens of solutions to three digits, for which
-compiling a conic programme each time would cost ten times the solving. And data that contradict physics (a wrong
-sign, a wrong gain) make the objective 1e10 times larger than the distances that the constraints are about; conic
-solvers then stall or claim infeasibility, a barrier method stays inside from its first step to its last.
+compiling a conic programme each time would take ten times as long as solving it. And data that contradict physics (a
+wrong sign, a wrong gain) make the objective 1e10 times larger than the distances in the constraints; conic solvers then
+stall or report infeasibility, while a barrier method stays feasible from its first step to its last.
 
-Bodies only meet in the data term, so Newton's matrix is block-diagonal plus the data's directions. Those enter
-through their compliance ``1/s²`` instead of being squared into it: a direction seen 1e7 times better than the
-prior costs no digits, and what is factored is no larger than what the data see.
+Bodies are coupled only by the data term, so the Newton matrix is block-diagonal plus a low-rank term. The data enter
+through their compliance ``1/s²`` instead of being squared: a direction that the data determine 1e7 times better than
+the prior causes no loss of digits, and the factored matrix is no larger than the rank of the data.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from ..linalg import Array, lapack, lstsq
 from .cones import Feasible
 from .programme import DataTerm, Point, prior_term, solve_conic
 
-#: Reduction of the barrier per round, relative gap at the end, Newton steps a round.
+#: Reduction of the barrier per outer iteration, final relative gap, most Newton steps per outer iteration.
 _SHRINK, _GAP, _STEPS = 0.1, 1e-8, 60
-#: Squared Newton decrement over ``mu`` that is near enough to follow on, and that of the end.
+#: Squared Newton decrement over ``mu`` at which centring stops along the path, and at its end.
 _LOOSE, _TIGHT = 3.0, 0.1
-#: Relative gap of the point on the way from which other problems start.
+#: Relative gap of the intermediate point used as a warm start.
 _NEAR = 0.03
 
 
 def minimise(feasible: Feasible, data: DataTerm, weight: float, distance: str) -> tuple[Point | None, str]:
-    """Follows the central path from a point inside to the optimum.
+    """Follows the central path from an interior point to the optimum.
 
     Args:
-        weight: Of the prior distance, > 0.
+        weight: Weight of the prior distance, > 0.
         distance: ``"entropic"`` or ``"euclid"``.
 
     Returns:
-        The point with its dual variables, and ``"optimal"``; no point and ``"nothing inside"`` if the constraints
-        have no interior, ``"too close to the boundary"`` if rounding cannot tell inside from outside on the way.
+        The point with its dual variables, and ``"optimal"``; None and ``"nothing inside"`` if the constraints have no
+        interior, ``"too close to the boundary"`` if rounding errors put an iterate outside.
     """
     begin = time.perf_counter()
     start = interior(feasible)
@@ -59,16 +59,16 @@ def minimise(feasible: Feasible, data: DataTerm, weight: float, distance: str) -
 
 
 def on_the_way(feasible: Feasible, data: DataTerm, weight: float, distance: str, start: Array, *, near: bool = False) -> Array:
-    """A point on the central path, from which problems that differ little are soon solved.
+    """A point on the central path, used as a warm start for similar problems.
 
     Args:
-        weight: Of the prior distance, > 0.
+        weight: Weight of the prior distance, > 0.
         distance: ``"entropic"`` or ``"euclid"``.
-        start: From :func:`interior`, or such a point of nearly the same problem, shape (p,).
-        near: Whether ``start`` is such a point.
+        start: From :func:`interior`, or such a warm start of a similar problem, shape (p,).
+        near: Whether ``start`` is a warm start.
 
     Returns:
-        Shape (p,), strictly inside.
+        Shape (p,), strictly feasible.
     """
     return _Path(feasible, data, weight, distance).follow(start, _NEAR, _NEAR if near else 1.0)[0]
 
@@ -79,22 +79,22 @@ def minimise_roughly(
     """The optimum to a few digits, without a certificate.
 
     Args:
-        weight: Of the prior distance, > 0.
+        weight: Weight of the prior distance, > 0.
         distance: ``"entropic"`` or ``"euclid"``.
-        start: From :func:`on_the_way` for nearly the same problem, shape (p,).
-        gap: How far the objective may stay above its optimum, relative to it.
+        start: From :func:`on_the_way` for a similar problem, shape (p,).
+        gap: Relative gap between the objective and its optimum at which iterations stop.
 
     Returns:
-        Shape (p,), strictly inside.
+        Shape (p,), strictly feasible.
     """
     return _Path(feasible, data, weight, distance).follow(start, gap, _NEAR)[0]
 
 
 def interior(feasible: Feasible) -> Array | None:
-    """A point strictly inside all constraints: the prior if it is, otherwise one with the largest least slack.
+    """A strictly feasible point: the prior if it is one, otherwise the point with the largest minimum slack.
 
     Returns:
-        Shape (p,), or None where there is no such point.
+        Shape (p,), or None if there is no such point.
     """
     origin = np.zeros(feasible.p)
     if not len(feasible.e) and _least_slack(feasible, origin) > 1e-6:
@@ -116,12 +116,12 @@ def _least_slack(feasible: Feasible, x: Array) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Blocks:
-    """A block-diagonal positive definite matrix ``RᵀR``: a 10×10 block a body, a block a group of joint terms.
+    """A block-diagonal positive definite matrix ``RᵀR``: one 10×10 block per body, one block per group of joint terms.
 
     Attributes:
-        bodies: Its upper-triangular factors, shape (n, 10, 10).
-        joints: Those of the groups, shape (m, K, K); a smaller group has rows that stand for nothing.
-        slots: Which row of which group each joint term is, shape (p − 10·n,), counted through all groups.
+        bodies: Upper-triangular factors of the bodies' blocks, shape (n, 10, 10).
+        joints: Those of the groups, shape (m, K, K); smaller groups are padded.
+        slots: Row of each joint term in the stacked groups, shape (p − 10·n,).
     """
 
     bodies: Array
@@ -156,7 +156,7 @@ class _Path:
         self.slots = group * self.groups[1] + _count(group)
         block = np.concatenate([np.repeat(np.arange(n), 10), n + group])
         first, last = (block[column] for column in _ends(feasible.G))
-        local = first == last  # half-spaces of one body or one group of joint terms; others couple them, like the data
+        local = first == last  # half-spaces of one body or one group of joint terms; the others couple blocks
         self.inertial, self.joint = local & (first < n), local & (first >= n)
         self.coupled = ~local
         self.home = first[self.inertial]
@@ -175,7 +175,7 @@ class _Path:
         return (self.data.value(x) - self.data.constant) / self.weight + _distance(self.feasible, x, self.distance)
 
     def value(self, x: Array, mu: float) -> float:
-        """Infinite outside."""
+        """Barrier objective at x; infinite outside the feasible set."""
         rows = self.feasible.G @ x + self.feasible.h
         eigenvalues = np.linalg.eigvalsh(self.feasible.cones.at(x))
         if eigenvalues.min(initial=1.0) <= 0 or rows.min(initial=1.0) <= 0:
@@ -183,7 +183,7 @@ class _Path:
         return self.cost(x) - mu * float(np.log(eigenvalues).sum() + np.log(rows).sum())
 
     def follow(self, x: Array, gap: float, first: float = 1.0) -> tuple[Array, float]:
-        """From a point inside along the central path, from one relative gap to another; returns the last ``mu`` too."""
+        """Follows the central path from an interior point, from one relative gap to another; returns x and the last ``mu``."""
         order = 4 * len(self.feasible.cones.body) + len(self.feasible.h)
         mu = first * max(1.0, self.cost(x)) / order
         for _ in range(200):
@@ -194,10 +194,10 @@ class _Path:
         return self.centre(x, mu, _TIGHT), mu
 
     def finish(self, x: Array, mu: float) -> tuple[Array, Array, Array]:
-        """One more step, and the dual variables of cones and half-spaces that belong to it.
+        """One more step, and the corresponding dual variables of cones and half-spaces.
 
-        They are linearised like the step itself. Close to a boundary ``mu / slack`` would repeat the slack's
-        rounding; these balance the gradient to rounding instead.
+        They are linearised like the step itself, so that they balance the gradient up to rounding. Close to a boundary
+        ``mu / slack`` would inherit the slack's rounding error.
         """
         feasible = self.feasible
         step, _ = self._step(x, mu)
@@ -211,14 +211,14 @@ class _Path:
         return x + step, cones, mu * self.weight * (1.0 - feasible.G @ step / slack) / slack
 
     def centre(self, x: Array, mu: float, near: float) -> Array:
-        """Damped Newton steps to the minimum for one ``mu``, until a step's squared decrement is below so many ``mu``."""
+        """Damped Newton steps for one ``mu``, until the squared decrement is below ``near * mu``."""
         value = self.value(x, mu)
         for _ in range(_STEPS):
             try:
                 step, decrement = self._step(x, mu)
             except np.linalg.LinAlgError:
                 return x  # rounding puts the point on the boundary
-            if decrement < 1e-14 * abs(value):  # all that rounding shows
+            if decrement < 1e-14 * abs(value):  # below rounding error
                 break
             size, moved = 1.0, np.inf
             while size > 1e-10:
@@ -234,7 +234,7 @@ class _Path:
         return x
 
     def polish(self, x: Array, mu: float) -> Array:
-        """Full Newton steps near the centre, as long as they still halve the decrement: exact dual variables."""
+        """Full Newton steps near the centre while they halve the decrement, for exact dual variables."""
         step, decrement = self._step(x, mu)
         for _ in range(8):
             if not np.isfinite(self.value(x + step, mu)):
@@ -246,7 +246,7 @@ class _Path:
         return x
 
     def _step(self, x: Array, mu: float) -> tuple[Array, float]:
-        """Newton's step and the squared decrement.
+        """Newton step and squared decrement.
 
         With D the blocks, U the rows that couple them, r their residuals and c their compliances, the step and the
         forces f along U solve ``D dx + Uᵀ f = −g`` and ``U dx − c f = −r``; an equality is a row with c = 0.
@@ -269,7 +269,7 @@ class _Path:
         return step, float(half @ half + np.sum(moved[inside] ** 2 / compliance[inside]))
 
     def _local(self, x: Array, mu: float, rows: Array) -> tuple[Array, _Blocks]:
-        """Gradient and Hessian of all that does not couple the blocks."""
+        """Gradient and Hessian of the terms that do not couple blocks."""
         feasible, n = self.feasible, self.feasible.n
         gradient, metric = 2.0 * x, np.tile(np.sqrt(2.0) * np.eye(10), (n, 1, 1))
         inertial = gradient[: 10 * n].reshape(n, 10)  # a view
@@ -289,7 +289,7 @@ class _Path:
         cones[self.cone_place] = np.sqrt(mu) * white
         walls = np.zeros((n, self.place[1].max(initial=0) + 1, 10))
         walls[self.place] = np.sqrt(mu) * self.normals / rows[self.inertial, None]
-        # roots, not their squares: near a boundary the barrier's curvature is 1e16 times the prior's
+        # roots instead of squares: near a boundary the barrier's curvature is 1e16 times the prior's
         root = np.asarray(np.linalg.qr(np.concatenate([metric, cones.reshape(n, -1, 10), walls], axis=1), mode="r"))
         walls = np.zeros((self.groups[0], self.joint_place[1].max(initial=0) + 1, self.groups[1]))
         walls[self.joint_place] = np.sqrt(mu) * self.joint_normals / rows[self.joint, None]
@@ -318,7 +318,7 @@ def _ends(G: Array) -> tuple[Array, Array]:
 
 
 def _count(owners: NDArray[np.intp]) -> NDArray[np.intp]:
-    """How many equal entries stand before each."""
+    """Number of equal entries before each entry."""
     order = np.argsort(owners, kind="stable")
     begins = np.searchsorted(owners[order], owners)
     found = np.empty(len(owners), dtype=np.intp)
@@ -327,7 +327,7 @@ def _count(owners: NDArray[np.intp]) -> NDArray[np.intp]:
 
 
 def _solve(matrix: Array, right: Array) -> Array:
-    """Positive definite up to rounding."""
+    """Solves a system with a matrix that is positive definite up to rounding."""
     if not len(matrix):
         return right
     _, found, info = lapack().dposv(matrix, right)

@@ -1,9 +1,9 @@
-"""Could these bodies exist? Gautier and Venture's Cholesky test with tolerance, and the full test beside it.
+"""Tests physical consistency: Gautier and Venture's Cholesky test with tolerance, and the full test.
 
-The published test (Gautier 2013, eq. 36, Table III) asks for a positive mass and an inertia about the centre of mass that
-passes a Cholesky factorisation once ``|ε|·1`` is added. That is weaker than what a real body, and every strict
-simulator, needs: the triangle inequality of the principal inertias as well, which together make the 4×4
-pseudo-inertia positive definite (docs/theory.md §6). Both are reported, in words.
+The published test (Gautier 2013, eq. 36, Table III) requires a positive mass and an inertia about the centre of mass that
+passes a Cholesky factorisation after ``|ε|·1`` is added. Real bodies and strict simulators also require the triangle
+inequality of the principal inertias; together these conditions make the 4×4 pseudo-inertia positive definite
+(docs/theory.md §6). Both results are reported.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ TABLE_TOLERANCES = (0.0, -0.01, -0.02, -0.04)
 
 @dataclass(frozen=True, eq=False)
 class BodyConsistency(ReadOnly):
-    """The consistency of one body.
+    """The physical consistency of one body.
 
     Attributes:
-        body: Its name.
-        margins: How far it is from impossible.
-        words: The verdict, which condition fails by how much, and the smallest change that repairs it.
+        body: Name of the body.
+        margins: Margins of the conditions.
+        words: The result, which condition fails by how much, and the smallest correction, as text.
         correction: That change of the ten parameters, shape (10,) [kg, kg·m, kg·m²]; zero for a physically consistent body.
     """
 
@@ -62,10 +62,10 @@ class BodyConsistency(ReadOnly):
 
 @dataclass(frozen=True)
 class ConsistencyReport:
-    """The consistency of all bodies.
+    """The physical consistency of all bodies.
 
     Attributes:
-        per_body: One entry a body, in the order given.
+        per_body: One entry per body, in the order given.
         passing: For each tolerance ε of Table III of Gautier 2013 [kg·m²], how many bodies pass its test.
     """
 
@@ -91,7 +91,7 @@ class ConsistencyReport:
         }
 
     def summary(self) -> str:
-        """A line a body, then how many pass at which tolerance.
+        """Summarises each body in one line, and the number of bodies that pass at each tolerance.
 
         Returns:
             Several lines of text.
@@ -107,11 +107,11 @@ class ConsistencyReport:
 
 
 def passes_cholesky(theta: ArrayLike, tolerance: float = 0.0) -> bool:
-    """Gautier 2013's test of one body: positive mass, and a CoM inertia that is positive definite up to a tolerance.
+    """Applies Gautier 2013's test to one body: positive mass, and a CoM inertia positive definite up to a tolerance.
 
     Args:
         theta: Ten parameters, shape (10,) [kg, kg·m, kg·m²].
-        tolerance: ε [kg·m²]; its sign does not matter (D writes it negative).
+        tolerance: ε [kg·m²]; its sign does not matter (Gautier 2013 writes it negative).
 
     Returns:
         True if ``m > 0`` and ``J + |ε|·1`` has a Cholesky factor (Gautier 2013, eq. 36).
@@ -129,19 +129,19 @@ def passes_cholesky(theta: ArrayLike, tolerance: float = 0.0) -> bool:
 def check_consistency(
     theta: ArrayLike, names: Sequence[str], *, floor: float = 1e-6, tolerances: Sequence[float] = TABLE_TOLERANCES
 ) -> ConsistencyReport:
-    """Tests every body, fully and Gautier 2013's way.
+    """Tests every body with the full test and with that of Gautier 2013.
 
     Args:
-        theta: Inertial parameters, shape (n, 10), or (p,) with p ≥ 10·n: what follows the bodies is ignored.
+        theta: Inertial parameters, shape (n, 10), or (p,) with p ≥ 10·n: entries after the bodies are ignored.
         names: The n body names.
         floor: Ratio of principal second moments that the smallest correction restores.
-        tolerances: The ε of Table III of Gautier 2013 to count for [kg·m²].
+        tolerances: Tolerances ε at which passing bodies are counted (Gautier 2013, Table III) [kg·m²].
 
     Returns:
         The report.
 
     Raises:
-        ShapeError: Fewer than 10 parameters a body.
+        ShapeError: Fewer than 10 parameters per body.
         EstimationError: A parameter is not finite.
     """
     values = np.asarray(theta, dtype=float).ravel()

@@ -1,8 +1,8 @@
 """The set of physically consistent robots, as explicit affine maps of whitened parameters.
 
-The unknown is ``x = root (theta − theta0)``: the distance to the prior in standard deviations. Whitened like this
-the solver sees numbers of the same size for a 50 kg base and a 10 g finger. All constraints are kept as plain
-arrays next to what is handed to CVXPY, so that a solution can be judged without relying on the solver.
+The unknown is ``x = root (theta − theta0)``: the deviation from the prior in standard deviations. This whitening gives
+numbers of the same scale for a 50 kg base and a 10 g finger. All constraints are kept as plain arrays, so that a solution
+can be checked independently of the solver.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Cones:
     """Stack of 4×4 matrices affine in one body's ten entries of x: ``S_i = constant_i + linear_i · x[body_i]``.
 
     Attributes:
-        body: Which body, shape (c,).
+        body: Index of the body, shape (c,).
         constant: Shape (c, 4, 4).
         linear: Shape (c, 4, 4, 10).
     """
@@ -39,7 +39,7 @@ class Cones:
     linear: Array
 
     def at(self, x: Array) -> Array:
-        """The matrices at a point.
+        """Returns the matrices at a point.
 
         Args:
             x: Shape (p,).
@@ -67,8 +67,8 @@ class Cones:
     def white(self, x: Array) -> tuple[Array, Array]:
         """Inverse Cholesky factors ``C`` of the matrices, and ``C linear Cᵀ``.
 
-        The latter, row by row, are roots of the Hessians of ``−log det S_i`` in the body's ten; their traces are
-        the gradients of ``log det S_i``.
+        The latter are roots of the Hessians of ``−log det S_i`` in the body's ten entries; their traces are the gradients
+        of ``log det S_i``.
 
         Args:
             x: Shape (p,), inside all cones.
@@ -81,7 +81,7 @@ class Cones:
         return inverse, np.einsum("cbj,cajk->cabk", inverse, left).reshape(-1, 16, 10)
 
     def log_det_root(self, x: Array, scale: Array) -> Array:
-        """A root of the Hessian of ``−Σ scale_i log det S_i``, without forming the Hessian.
+        """Returns a root of the Hessian of ``−Σ scale_i log det S_i``, without forming the Hessian.
 
         Args:
             x: Shape (p,), inside all cones.
@@ -102,19 +102,19 @@ class Feasible(SentOnce):
     """All constraints on x.
 
     Attributes:
-        names: Of the p parameters.
+        names: Names of the p parameters.
         theta0: Shape (p,).
         back: ``theta = theta0 + back x``, shape (p, p).
-        spread: Relative bodies of the divergence, ``Q = 1 + linear x``; n of them.
+        spread: Relative pseudo-inertias in the divergence, ``Q = 1 + linear x``; n of them.
         entropy_scale: ``1/(2 s²)`` of each body's divergence, shape (n,).
-        mass: Relative masses of the divergence, ``r = 1 + mass · x[body]``, shape (n, 10).
-        mass_scale: ``2/s²`` of each mass's divergence ``r − log r − 1``, shape (n,); 0 where nobody knows it.
-        cones: Must be positive semidefinite; the first n are the bodies.
-        cone_names: In words.
-        G, h: Must be ``G x + h ≥ 0``, shapes (m, p), (m,).
-        row_names: In words, length m.
-        E, e: Must be ``E x = e``, shapes (r, p), (r,).
-        epsilon: Of ``P ⪰ ε·P0``.
+        mass: Relative masses in the divergence, ``r = 1 + mass · x[body]``, shape (n, 10).
+        mass_scale: ``2/s²`` of each mass's divergence ``r − log r − 1``, shape (n,); 0 without a mass prior.
+        cones: Matrices constrained to be positive semidefinite; the first n are the bodies.
+        cone_names: Description of each cone when it is active.
+        G, h: Inequalities ``G x + h ≥ 0``, shapes (m, p), (m,).
+        row_names: Description of each inequality when it is active, length m.
+        E, e: Equalities ``E x = e``, shapes (r, p), (r,).
+        epsilon: The ε of ``P ⪰ ε·P0``.
     """
 
     names: tuple[str, ...]
@@ -150,7 +150,7 @@ class Feasible(SentOnce):
 
     @cached_property
     def joint_groups(self) -> NDArray[np.intp]:
-        """Which joint terms half-spaces have in common: the number of each term's group, shape (p − 10·n,)."""
+        """Group index of each joint term, shape (p − 10·n,): half-spaces couple only terms of the same group."""
         return _joined(self.G[~self.G[:, : 10 * self.n].any(axis=1), 10 * self.n :] != 0)
 
     def relative_mass(self, x: Array) -> Array:
@@ -165,7 +165,7 @@ class Feasible(SentOnce):
         return np.asarray(1.0 + np.sum(self.mass * x[: 10 * self.n].reshape(-1, 10), axis=1))
 
     def theta(self, x: Array) -> Array:
-        """Parameters of a whitened point.
+        """Returns the parameters theta of a whitened point x.
 
         Args:
             x: Shape (p,).
@@ -176,7 +176,7 @@ class Feasible(SentOnce):
         return np.asarray(self.theta0 + self.back @ x)
 
     def margins(self, theta: Array) -> Array:
-        """Smallest eigenvalue of ``P0^-½ P P0^-½`` of each body: at least ε where it is feasible.
+        """Smallest eigenvalue of ``P0^-½ P P0^-½`` of each body: at least ε if feasible.
 
         Args:
             theta: Parameters, shape (p,).
@@ -203,14 +203,14 @@ class Feasible(SentOnce):
         return max(worst)
 
     def active(self, x: Array, tolerance: float = 1e-5) -> tuple[str, ...]:
-        """The constraints that hold a point back.
+        """Describes the active constraints at a point.
 
         Args:
             x: Shape (p,).
-            tolerance: How close to its limit a constraint counts as active, in prior standard deviations.
+            tolerance: Distance from its limit below which a constraint is active, in prior standard deviations.
 
         Returns:
-            In words.
+            The descriptions of the active constraints.
         """
         least = np.linalg.eigvalsh(self.cones.at(x))[:, 0]
         held = [name for name, value in zip(self.cone_names, least, strict=True) if value < tolerance]
@@ -220,7 +220,7 @@ class Feasible(SentOnce):
 
 
 def _joined(used: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Groups of columns that rows have in common, shape (rows, k): the number of each column's group, shape (k,)."""
+    """Group index of each column, shape (k,): columns that share a used row, shape (rows, k), are in one group."""
     group = np.arange(used.shape[1])
     for row in np.unique(used, axis=0):
         group[np.isin(group, group[row])] = group[row].min(initial=used.shape[1])
@@ -233,7 +233,7 @@ def feasible_set(prior: Prior, parameters: Sequence[Parameter], options: LmiOpti
     Args:
         prior: Prior of the p parameters.
         parameters: The p entries of theta; the first 10·n are the bodies of the prior.
-        options: What is demanded.
+        options: Constraints and their settings.
 
     Returns:
         The feasible set.
@@ -284,7 +284,7 @@ def feasible_set(prior: Prior, parameters: Sequence[Parameter], options: LmiOpti
 
 
 def _cones(prior: Prior, bodies: tuple[str, ...], back: Array, options: LmiOptions) -> tuple[Cones, Cones, tuple[str, ...]]:
-    """Bodies, and what remains of them without their fixed children; congruent to the metric's scale."""
+    """Cones of the bodies and of the bodies without their fixed children; congruent to the metric's scale."""
     n = len(bodies)
     theta0 = prior.theta0[: 10 * n].reshape(n, 10)
     half = np.linalg.inv(np.linalg.cholesky(pseudo_inertia(prior.spread)))
@@ -313,7 +313,7 @@ def _cones(prior: Prior, bodies: tuple[str, ...], back: Array, options: LmiOptio
 
 
 class _Rows:
-    """Collects half-spaces ``a·theta + b ≥ 0`` and turns them to x, each scaled to a unit normal."""
+    """Collects half-spaces ``a·theta + b ≥ 0`` and transforms them to x, each scaled to a unit normal."""
 
     def __init__(self, theta0: Array, back: Array) -> None:
         self.theta0, self.back, self.names = theta0, back, list[str]()

@@ -1,8 +1,8 @@
-"""What is demanded of the bodies besides being possible: what the user knows, and what the URDF's geometry says.
+"""Constraints on the bodies besides physical consistency, from the user's settings and the URDF's geometry.
 
-A centre of mass lies inside whatever encloses the matter, and so do the second moments (Wensing, Kim, Slotine 2018).
-Both only hold where the URDF draws all of a body: a link that has mass and no shape, or a mesh that is not found,
-leaves its body without a box. Shapes that contradict the URDF's own inertials are not used either.
+A volume that encloses the mass bounds the centre of mass and the second moments (Wensing, Kim, Slotine 2018).
+Both bounds only hold where the URDF has geometry for the whole body: a link with mass but no shape, or a missing
+mesh, leaves its body without a box. Shapes that contradict the URDF's own inertials are not used either.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from ..model.robot import Body, Robot
 from ..samples import ReadOnly
 from .options import LmiOptions, ellipsoid
 
-#: A drawn link is at least this thick [m]: the flat parts of a mesh are sheet metal, not nothing.
+#: Least thickness of a link [m]: flat meshes represent sheet metal.
 _THINNEST = 1e-3
-#: Semi-axes of the smallest ellipsoid around a box, in halves of its edges.
+#: Semi-axes of the smallest ellipsoid around a box, in units of half its edges.
 _AROUND = np.sqrt(3.0)
 
 
@@ -30,7 +30,7 @@ class Boxes(ReadOnly):
     """The box around each body's geometry, along the axes of the body's frame.
 
     Attributes:
-        lower, upper: Shape (n, 3) [m]; NaN where the URDF does not draw all of a body.
+        lower, upper: Shape (n, 3) [m]; NaN where the URDF lacks geometry for part of a body.
     """
 
     lower: Array
@@ -45,7 +45,7 @@ class Boxes(ReadOnly):
 
 
 def body_boxes(robot: Robot) -> Boxes:
-    """Boxes around all that the URDF draws of each body, lumped links included.
+    """Returns the boxes around the URDF's geometry of each body, including lumped links.
 
     Returns:
         The boxes.
@@ -63,7 +63,7 @@ def body_boxes(robot: Robot) -> Boxes:
 
 
 def _corners(robot: Robot, body: Body, corners: dict[str, list[Array]], lost: frozenset[str]) -> Array | None:
-    """Corners of all that is drawn of a body, in its frame; None if some of its matter is not."""
+    """Corners of a body's geometry, in its frame; None if a link with mass has no geometry."""
     points: list[Array] = []
     for link in body.links:
         theta = robot.description.links[link.name].theta
@@ -84,20 +84,20 @@ def demands(
     ellipsoids: bool = False,
     keep_children: bool = False,
 ) -> tuple[LmiOptions, tuple[str, ...]]:
-    """Turns settings and geometry into demands.
+    """Builds the constraints from settings and geometry.
 
     Args:
-        prior: Of its parameters; a body whose prior is outside its own geometry is left free.
+        prior: Prior of its parameters; a body whose prior is outside its own geometry is not constrained by it.
         distance: ``"entropic"`` or ``"euclid"``.
-        total_mass: Of all moving bodies [kg], or (least, most), or None.
-        com_in_box: Whether centres of mass stay inside the boxes of :func:`body_boxes`.
-        mass_factor: No mass is more than this many times the prior's, or less than its inverse; None: no such limit.
-        ellipsoids: Whether all matter stays inside the ellipsoids around those boxes.
-        keep_children: Whether links behind fixed joints weigh what the URDF says, so that each body must be more
-            than they are.
+        total_mass: Total mass of all moving bodies [kg], or (least, most), or None.
+        com_in_box: Whether centres of mass are constrained to the boxes of :func:`body_boxes`.
+        mass_factor: Each mass is between 1/factor and factor times the prior's; None: no limit.
+        ellipsoids: Whether all mass is constrained to the ellipsoids around those boxes.
+        keep_children: Whether links behind fixed joints keep their inertials from the URDF, so that the remainder of
+            each body must be physically consistent.
 
     Returns:
-        The demands, and notes on geometry that was not used.
+        The options, and notes on geometry that was not used.
     """
     lower = upper = around = None
     notes: list[str] = []

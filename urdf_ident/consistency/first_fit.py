@@ -1,12 +1,12 @@
-"""A first value of friction and rotor inertia, which a URDF lacks: bounded, physical, and in proportion to the torque.
+"""Initial estimate of friction and rotor inertia, which a URDF lacks: bounded, physical, and in proportion to the torque.
 
-Least squares alone is no first value: columns of friction that the data hardly tell apart come out large and with opposite
-signs, and what cancels in the data does not cancel elsewhere. So each parameter is expected to contribute no more than what
-the bodies leave of the torque, ``x ~ N(0, (rms(left)/rms(column))²)``, in the logs and in ordinary motion, and friction
-may not drive. The URDF's bodies leave too much, for that holds what is wrong with them; bodies fitted near the URDF leave too
-little, for they make up for friction and rotors in a short motion: the geometric mean of the two is taken. A bias (offset of
-an amplifier) is expected to be a small part of the torque, and a smaller one where the data do not tell it from friction: a
-joint that never reverses shows only its sum with Coulomb friction, which is then the friction.
+Plain least squares is unsuitable: nearly collinear friction columns get large estimates of opposite sign, which cancel in
+the data but not elsewhere. Each parameter is therefore expected to contribute no more than the bodies' torque residual,
+``x ~ N(0, (rms(left)/rms(column))²)``, in the logs and in ordinary motion, and friction must dissipate. The residual of the
+URDF's bodies is too large, because it contains their errors; that of bodies fitted near the URDF is too small, because they
+absorb friction and rotor torque in a short motion: the geometric mean of the two is used. A bias (amplifier offset) is
+expected to be a small part of the torque, and a smaller one where the data cannot separate it from friction: a joint that
+never reverses shows only the sum of bias and Coulomb friction, which is then attributed to friction.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ from ..samples import ReadOnly
 from ..statistics.statistic import StatisticSet
 from .options import HalfSpaces
 
-#: Nominal variances of a fit are too small by about this much (residuals are no independent noise).
+#: Factor by which nominal variances of a fit are too small (residuals are not independent noise).
 _OVERRATED = 10.0
 Columns = NDArray[np.intp]
 
-#: A joint that moves by less than this part of the liveliest one's motion is taken to move by that part: what is left is noise,
-#: and noise divided by noise would make any value plausible.
+#: Least excitation of a joint's column relative to the most excited joint's: below it residual and column are both noise,
+#: and their ratio would make any value plausible.
 _STILL = 0.3
-#: How large a bias may be beside the torque, a fraction: where it looks like friction, and where it is told from it.
+#: Expected bias as a fraction of the torque: where it is collinear with friction, and where it is separable.
 BIAS, TOLD_BIAS = 0.03, 0.1
-#: Part of that where held-out data do not ask for one.
+#: Factor on that where held-out data do not support a bias.
 UNASKED = 0.3
-#: A bias is the same as a weight where bodies and rotors leave at most this part of its square.
+#: A bias is collinear with gravity where bodies and rotors leave at most this fraction of its column's square.
 _SAME = 1e-12
-#: Residual of a row group, a fraction of its torque, below which no model is taken to be true.
+#: Lower bound of a row group's residual, as a fraction of its torque: no model is more accurate.
 _BEST = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
 class FirstFit(ReadOnly):
-    """First values of some parameters.
+    """Initial estimates of some parameters.
 
     Attributes:
-        values: Shape (k,); NaN where the data do not see a parameter.
-        size: The value with which each alone would be as large as what the bodies leave of the torque (a bias: as 3 to 10 %
-            of the torque), shape (k,); inf where unseen, and for the springs of elastic joints, whose torque and preload may
-            exceed the measured one.
+        values: Shape (k,); NaN where a parameter is not excited.
+        size: The value with which each parameter alone would be as large as the bodies' torque residual (a bias: as 3 to
+            10 % of the torque), shape (k,); inf where not excited, and for the springs of elastic joints, whose torque and
+            preload may exceed the measured torque.
     """
 
     values: Array
@@ -71,19 +71,19 @@ def first_fit(
     unasked: Collection[str] = (),
     reversals: float = np.inf,
 ) -> FirstFit:
-    """Estimates joint terms while the bodies are held, or as free as their prior allows.
+    """Estimates joint terms with the bodies fixed, or estimated with their prior.
 
     Args:
         parameters: All of theta's entries.
-        columns: Indices into theta to estimate, length k; joint terms.
-        fixed: Values of all parameters, shape (p,); those of ``columns`` do not count.
+        columns: Indices into theta of the joint terms to estimate, length k.
+        fixed: Values of all parameters, shape (p,); those of ``columns`` are ignored.
         weights: Row group → weight [1/unit of torque].
-        physics: What the parameters must satisfy, beside their signs; half-spaces of other parameters are left out.
-        inertial: Prior of the first m parameters: they are estimated too, close to it. None: held.
+        physics: Constraints besides the signs of the parameters; those that involve other parameters are ignored.
+        inertial: Prior of the first m parameters, which are then estimated too. None: they are fixed.
         ordinary: RMS of all parameters' columns in ordinary motion, shape (p,) (:func:`.ordinary_columns`); None: as in the
             data.
-        unasked: Joints whose bias the data do not ask for: it is expected to be smaller.
-        reversals: How often the joints that move turn back, mean.
+        unasked: Joints for which held-out data do not support a bias: a smaller one is expected.
+        reversals: Mean number of velocity reversals of the moving joints.
 
     Returns:
         The estimate of ``columns``.
@@ -98,7 +98,7 @@ def first_fit(
     size = _sizes(parameters, chosen, blocks, left, efforts, own_units, counts, ordinary, unasked)
     seen = np.isfinite(size)
     usable = seen & (size > 0)
-    # springs of elastic joints are not bounded, for they balance each other
+    # springs of elastic joints are not bounded, because their torques balance each other
     springs = np.array([parameters[int(k)].symbol in SPRING_SYMBOLS for k in chosen], dtype=bool)
     values = np.full(len(chosen), np.nan)
     values[seen & ~usable] = 0.0
@@ -107,12 +107,12 @@ def first_fit(
         signs = _physical_rows(parameters, chosen, physics)[:, usable]
         own = np.hstack([np.zeros((len(signs), len(bodies))), signs])
         rotors = np.array([parameters[int(k)].rotor for k in chosen])
-        # gravity of a tool that the URDF lacks looks like acceleration where joints hardly turn back
+        # where joints hardly reverse, gravity of a tool missing in the URDF correlates with acceleration
         weight = np.where(rotors, max(_OVERRATED, least_weight(reversals)), _OVERRATED)
         ridge = np.diag(np.where(springs, 0.0, np.sqrt(weight) / size)[usable])
         prior_rows = ridge if inertial is None else block_diagonal(np.sqrt(_OVERRATED) * inertial.root, ridge)
         noise = np.ones(len(blocks))
-        for _ in range(2):  # the second time with the noise that is left
+        for _ in range(2):  # the second time with the residual noise of the first
             rows = [block[:, used] / s for block, s in zip(blocks, noise, strict=True)]
             right = [r / s for r, s in zip(rights, noise, strict=True)]
             A = np.vstack([*rows, prior_rows])
@@ -124,11 +124,11 @@ def first_fit(
 
 
 def _left(blocks: Sequence[Array], rights: Sequence[Array], efforts: Array, inertial: Prior | None) -> Array:
-    """Length of what bodies leave of each row group's torque, as it looks to each joint term, shape (g, k).
+    """Norm of the bodies' torque residual in each row group, for each joint term, shape (g, k).
 
-    The least is what bodies near the URDF's leave, over the part of the column that they do not make either.
+    The lower value is the residual of bodies near the URDF's, divided by the fraction of the column that they cannot explain.
     """
-    most = np.minimum([np.linalg.norm(right) for right in rights], efforts)[:, None]  # not the weight that an axis carries
+    most = np.minimum([np.linalg.norm(right) for right in rights], efforts)[:, None]  # excludes the weight an axis carries
     if inertial is None:
         return np.repeat(most, blocks[0].shape[1], axis=1)
     rows, m = np.vstack([np.column_stack(pair) for pair in zip(blocks, rights, strict=True)]), len(inertial.theta0)
@@ -151,7 +151,7 @@ def _sizes(
     ordinary: Array | None,
     unasked: Collection[str],
 ) -> Array:
-    """The value with which each parameter alone would be as large as what the bodies leave of the torque, shape (k,)."""
+    """The value with which each parameter alone would be as large as the bodies' torque residual, shape (k,)."""
     bodies, columns = np.split(np.vstack(blocks), [blocks[0].shape[1] - len(chosen)], axis=1)
     lengths = np.array([np.linalg.norm(block, axis=0)[bodies.shape[1] :] for block in blocks])
     length, acts = np.linalg.norm(lengths, axis=0), lengths > 0
@@ -174,10 +174,10 @@ def _shares(
     biased: NDArray[np.bool_],
     unasked: Collection[str],
 ) -> Array:
-    """Part of the torque that each parameter may make alone, shape (k,): of a bias by how far it differs from friction.
+    """Fraction of the torque that each parameter may explain alone, shape (k,); for a bias by its separability from friction.
 
-    A bias that bodies and rotor make exactly is the weight on a vertical slider, and is taken for the weight, which data
-    cannot tell it from.
+    A bias that bodies and rotor explain exactly is collinear with the weight on a vertical prismatic joint, and is
+    attributed to the weight.
     """
     found, owners = np.ones(len(chosen)), np.array([parameters[int(k)].owner for k in chosen])
     dissipates = np.array([parameters[int(k)].nonnegative for k in chosen], dtype=bool)
@@ -190,13 +190,13 @@ def _shares(
 
 
 def _apart(own: Array, others: Array) -> float:
-    """Share of a column's square that no combination of others makes."""
+    """Fraction of a column's square that is orthogonal to the others."""
     left = own - others @ lstsq(others, own, rcond=None)[0]
     return float(left @ left) / max(float(own @ own), 1e-300)
 
 
 def _liveliness(parameters: Sequence[Parameter], chosen: Columns, length: Array) -> Array:
-    """Length of each column over that of the longest of its kind (symbol and unit) among the joints, shape (k,)."""
+    """Norm of each column relative to the largest of its kind (symbol and unit) among the joints, shape (k,)."""
     kinds = [(parameters[int(k)].symbol, parameters[int(k)].unit) for k in chosen]
     longest: dict[tuple[str, str], float] = {}
     for kind, own in zip(kinds, length, strict=True):
@@ -205,7 +205,7 @@ def _liveliness(parameters: Sequence[Parameter], chosen: Columns, length: Array)
 
 
 def constrained_least_squares(A: Array, b: Array, G: Array) -> Array:
-    """``min ‖A x − b‖`` subject to ``G x ≥ 0``, as a least-distance problem (Lawson and Hanson, 1974, ch. 23).
+    """Solves ``min ‖A x − b‖`` subject to ``G x ≥ 0`` as a least-distance problem (Lawson and Hanson, 1974, ch. 23).
 
     Args:
         A: Shape (m, k), full column rank.
@@ -243,7 +243,7 @@ def constrained_least_squares(A: Array, b: Array, G: Array) -> Array:
 def _groups(
     statistics: StatisticSet, chosen: Columns, others: Array, weights: Mapping[str, float]
 ) -> tuple[list[Array], list[Array], Array, Array]:
-    """Weighted factor, right-hand side, length of the torque and number of rows of every row group."""
+    """Weighted factor, right-hand side, norm of the torque and number of rows of every row group."""
     place = np.full(statistics.p, -1)
     place[chosen] = np.arange(len(chosen))
     blocks, rights, efforts, counts = [], [], [], []
@@ -261,7 +261,7 @@ def _groups(
 
 
 def _physical_rows(parameters: Sequence[Parameter], chosen: Columns, physics: HalfSpaces | None) -> Array:
-    """Signs, and the half-spaces that hold chosen parameters only."""
+    """Sign constraints, and the half-spaces that involve only chosen parameters."""
     signs = np.eye(len(chosen))[[parameters[int(k)].nonnegative for k in chosen]]
     if physics is None or not len(physics.rows):
         return signs

@@ -1,4 +1,4 @@
-"""Friction that dissipates, as demands on the parameters."""
+"""Dissipative friction, as linear constraints on the parameters."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from .first_fit import first_fit
 from .options import HalfSpaces, LmiOptions
 from .standard import Standard, prior_with_first_fit
 
-#: The largest load is this many times its root mean square.
+#: Assumed ratio of the peak load to its root mean square.
 _PEAK = 3.0
-#: Rows of a solution that are violated by less than this, in units of their largest contribution, are kept.
+#: Violation that counts as rounding, relative to the sum of absolute contributions of the constraint.
 _ROUNDING = 1e-6
-#: Times that speeds between those of the grid are added to the demands.
+#: Number of refinements with speeds between those of the grid.
 _REFINED = 3
-#: RMS speed as a part of the URDF's limit; at most, and where the URDF states none [rad/s, m/s].
+#: RMS speed in ordinary motion: fraction of the URDF's limit, and upper bound, also without a limit [rad/s, m/s].
 _PART, _MOST = 0.25, (1.0, 0.25)
-#: Frequency of the motion [Hz]; RMS acceleration is about twice the RMS speed.
+#: Frequency of that motion [Hz]; RMS acceleration is about twice the RMS speed.
 _FREQUENCY = 0.3
-#: Part of the acceleration of gravity with which matter moves in ordinary motion.
+#: Acceleration of mass in ordinary motion, as a fraction of gravity.
 _OF_GRAVITY = 0.1
-#: Samples, and samples per second [Hz].
+#: Number of samples, and sampling rate [Hz].
 _SAMPLES, _RATE = 200, 60.0
 
 
 def loads(model: DynamicModel, statistics: StatisticSet) -> Array:
-    """About the largest torque of each joint in the data.
+    """Approximate peak torque of each joint in the data.
 
     Returns:
-        Shape (n,) [N·m or N]; of a coupled drive, of the actuator that belongs to the joint.
+        Shape (n,) [N·m or N]; with a coupled drive, of the joint's actuator.
     """
     peak = np.zeros(model.n)
     for layout in statistics.layouts:
@@ -52,15 +52,15 @@ def loads(model: DynamicModel, statistics: StatisticSet) -> Array:
 
 
 def friction_demands(model: DynamicModel, peak: Array, speeds: int = SPEEDS) -> HalfSpaces:
-    """Demands that the friction of every joint and motor dissipates at all speeds.
+    """Builds the constraints that friction of every joint and motor is dissipative at all speeds.
 
     Args:
-        model: The model; laws without trained speeds are not asked.
+        model: The model; laws without trained speeds are not constrained.
         peak: Largest torque of each joint, shape (n,) [N·m or N].
         speeds: Grid of speeds per direction.
 
     Returns:
-        The demands; none where the signs of the parameters are enough.
+        The constraints; empty where the signs of the parameters are sufficient.
     """
     rows, names = [np.zeros((0, len(model.parameters)))], list[str]()
     for (axis, side), laws in sliders(model).items():
@@ -80,13 +80,13 @@ def friction_demands(model: DynamicModel, peak: Array, speeds: int = SPEEDS) -> 
 
 
 def violated(demands: HalfSpaces, theta: Array) -> HalfSpaces:
-    """The demands that parameters do not satisfy.
+    """The constraints that parameters violate.
 
     Args:
         theta: Shape (p,).
 
     Returns:
-        Those that are broken beyond rounding.
+        The constraints violated by more than rounding.
     """
     margin = demands.rows @ theta + demands.limits
     size = np.maximum(np.abs(demands.rows) @ np.abs(theta), 1e-12)
@@ -95,14 +95,14 @@ def violated(demands: HalfSpaces, theta: Array) -> HalfSpaces:
 
 
 def joined(first: HalfSpaces, second: HalfSpaces) -> HalfSpaces:
-    """Both demands.
+    """Concatenates two sets of constraints.
 
     Args:
-        first: Some.
-        second: Others of the same parameters.
+        first: The first set.
+        second: The second set, on the same parameters.
 
     Returns:
-        All of them.
+        All constraints.
     """
     return HalfSpaces(
         np.vstack([first.rows, second.rows]),
@@ -119,13 +119,13 @@ def completed_prior(
     unasked: Collection[str] = (),
     reversals: float = np.inf,
 ) -> Prior:
-    """The inertial prior with friction and rotor inertia from a bounded first fit in which friction dissipates.
+    """The inertial prior with friction and rotor inertia from a bounded first fit with dissipative friction.
 
     Args:
-        prior: Of the inertial parameters.
+        prior: Prior of the inertial parameters.
         weights: Row group → weight on its rows [1/unit of torque].
-        unasked: Joints whose bias the data do not ask for.
-        reversals: How often the joints that move turn back, mean.
+        unasked: Joints for which held-out data do not support a bias.
+        reversals: Mean number of velocity reversals of the moving joints.
 
     Returns:
         The prior of all parameters.
@@ -141,18 +141,18 @@ def dissipating(
     model: DynamicModel,
     statistics: StatisticSet,
 ) -> Standard:
-    """Standard parameters whose friction dissipates at all speeds; checked on a grid ten times as fine as that of the demands.
+    """Standard parameters with dissipative friction at all speeds, checked on a grid ten times finer than the constraints'.
 
     Args:
-        choose: From demands and a weight of the prior (None: to be chosen) to parameters.
-        options: The other demands.
+        choose: Function of options and a weight of the prior (None: to be chosen) that returns the parameters.
+        options: The other constraints.
         weight: As for ``choose``.
 
     Returns:
         The parameters.
 
     Raises:
-        SolverError: Nothing satisfies the demands.
+        SolverError: Nothing satisfies the constraints.
     """
     peak = loads(model, statistics)
     physics, fine = friction_demands(model, peak), friction_demands(model, peak, 10 * SPEEDS)
@@ -169,10 +169,10 @@ def dissipating(
 
 
 def urdf_with_friction(model: DynamicModel, statistics: StatisticSet, fit: Fit, theta0: Array) -> Array:
-    """The best that a user could have had without new bodies: the URDF's, with bounded friction fitted to the data.
+    """Baseline parameters: the URDF's bodies with bounded friction fitted to the data.
 
     Args:
-        fit: For its weights.
+        fit: The fit, for its weights.
         theta0: Parameters of the URDF, shape (p,).
 
     Returns:
@@ -188,10 +188,10 @@ def urdf_with_friction(model: DynamicModel, statistics: StatisticSet, fit: Fit, 
 
 
 def ordinary_columns(model: DynamicModel) -> Array:
-    """RMS of the columns of joint terms while every joint swings about zero at an ordinary speed.
+    """RMS of the columns of joint terms in an ordinary sinusoidal motion of every joint about zero.
 
     Returns:
-        Shape (p,) [unit of the column]; 0 for inertial parameters, springs, terms that read the load, and with elastic joints.
+        Shape (p,) [unit of the column]; 0 for inertial parameters, springs, load-dependent terms, and with elastic joints.
     """
     found = np.zeros(len(model.parameters))
     if isinstance(model, ElasticModel):
@@ -211,10 +211,10 @@ def ordinary_columns(model: DynamicModel) -> Array:
 
 
 def matter_acceleration(robot: Robot) -> Array:
-    """Joint acceleration with which a robot's matter moves at a small part of g: a small arm turns faster than a large one.
+    """Joint acceleration at which a robot's mass accelerates by a small fraction of g, so that it scales with the arm's size.
 
     Returns:
-        Shape (n,) [rad/s² or m/s²]: :data:`_OF_GRAVITY` of g, for revolute joints at the arm's largest radius of gyration.
+        Shape (n,) [rad/s² or m/s²]: :data:`_OF_GRAVITY` times g, for revolute joints at the arm's largest radius of gyration.
     """
     model = robot.model
     mass = np.diag(pin.crba(model, model.createData(), pin.neutral(model)))

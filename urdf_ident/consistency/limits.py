@@ -1,4 +1,4 @@
-"""Which limits hold a result back, what they cost, and what to do about each: nothing may spoil an export silently."""
+"""Notes on active constraints: which limit the result, how much they increase the residual, and what to do about each."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from ..model.prior import Prior, metric_root
 from .lmi import LmiProblem, LmiSolution
 from .options import LmiOptions
 
-#: Increase of the residual over the unconstrained fit's, a fraction, from which on it is said.
+#: Relative increase of the residual over the unconstrained fit's that is reported.
 COSTLY = 0.05
-#: Scale of a body whose inertia in the URDF is no prior any more.
+#: Relative standard deviation of a body whose prior is made uninformative.
 _LOOSE = 3.0
-#: Smallest missing mass that is reported, a fraction of the body's.
+#: Smallest missing mass that is reported, as a fraction of the body's mass.
 _MISSING = 0.3
 
 
 def limit_notes(
     problem: LmiProblem, solution: LmiSolution, factor: tuple[Array, Array], weight: float, least: float
 ) -> list[str]:
-    """Words on the limits that hold a solution back.
+    """Describes the active constraints of a solution.
 
     Args:
-        problem: What was solved.
+        problem: The problem that was solved.
         factor: The data, shapes (k, p) and (k,), whitened.
-        weight: Of the prior.
+        weight: Weight of the prior.
         least: Squared residual of the unconstrained fit.
 
     Returns:
-        One sentence a kind of limit, and one on what they cost; empty where nothing is held.
+        One sentence per kind of limit, and one on the increase of the residual; empty if nothing is active.
     """
     bodies = list(dict.fromkeys(parameter.owner for parameter in problem.parameters[: 10 * len(problem.prior.relative_std)]))
     masses = [body for body in bodies if any(word.startswith(f"{body}: mass at ") for word in solution.active)]
@@ -77,10 +77,10 @@ def _missing(
     held: Sequence[str],
     bodies: Sequence[str],
 ) -> list[str]:
-    """Mass that the URDF does not know, from a second solution in which the held bodies are free."""
+    """Mass that the URDF lacks, from a second solution in which the last constrained body is free."""
     if not held:
         return []
-    which = [bodies.index(held[-1])]  # what is missing at the end of a chain weighs on all bodies before it
+    which = [bodies.index(held[-1])]  # mass missing at the end of a chain affects all bodies before it
     loose = LmiProblem(_freed(problem.prior, which), problem.parameters, _released(problem.options, which))
     try:
         found = loose.solve(*factor, weight)
@@ -95,7 +95,7 @@ def _missing(
 
 
 def _freed(prior: Prior, which: Sequence[int]) -> Prior:
-    """The prior, so wide for some bodies that the data alone decide."""
+    """The prior, made uninformative for some bodies."""
     root, relative = prior.root.copy(), prior.relative_std.copy()
     mass = np.full(len(relative), np.inf) if prior.mass_std is None else np.array(prior.mass_std, dtype=float)
     for i in which:
@@ -116,7 +116,7 @@ def _released(options: LmiOptions, which: Sequence[int]) -> LmiOptions:
 
 
 def fit_squares(factor: tuple[Array, Array], independent: NDArray[np.intp], params: Array) -> float:
-    """Squared residual of base parameters.
+    """Sum of squared residuals of base parameters.
 
     Args:
         factor: The data, shapes (k, p) and (k,), whitened.
@@ -124,6 +124,6 @@ def fit_squares(factor: tuple[Array, Array], independent: NDArray[np.intp], para
         params: Base parameters, shape (b,).
 
     Returns:
-        The sum.
+        The sum of squares.
     """
     return float(np.sum((factor[0][:, independent] @ params - factor[1]) ** 2))

@@ -1,23 +1,23 @@
-"""The most plausible physically consistent robot: a semidefinite programme on the data's triangular factor.
+"""Physically consistent parameters by a semidefinite programme on the data's triangular factor.
 
-    minimise  ‖R theta − rho‖²  +  weight · distance(theta, prior)      subject to theta being possible
+    minimise  ‖R theta − rho‖²  +  weight · distance(theta, prior)      subject to theta being physically consistent
 
-R is whitened by the noise, so the first term is −2 log-likelihood, the second −2 log-prior, and weight 1 is Bayes'
-answer if both are right. Without the second term the directions that the data cannot see are unbounded: the
-conditions alone happily return links of tonnes. That is why there is no way to leave it out here.
+R is whitened by the noise, so the first term is −2 log-likelihood, the second −2 log-prior, and weight 1 gives the
+maximum a posteriori estimate. Without the second term unidentifiable directions are unbounded, and the constraints alone
+allow links of tonnes; the prior is therefore mandatory.
 
-The solver's status is not relied upon: constraint violations and the duality gap are recomputed from the plain
-arrays of :class:`.Feasible`. When an attempt is not good enough the next one is made, in this order, and
-the solution says so:
+The solver's status is not trusted: constraint violations and the duality gap are recomputed from the plain arrays of
+:class:`.Feasible`. If an attempt is not accurate enough the next one is made, in this order, and the solution reports it:
 
-1. what is fastest: with the entropic distance the barrier method of :mod:`.barrier`, with the Euclidean one Clarabel in
-   its own form (:mod:`.native`),
-2. Clarabel through CVXPY, at looser tolerances with the Euclidean distance (boundary problems that stall the first),
+1. the fastest: with the entropic distance the barrier method of :mod:`.barrier`, with the Euclidean one Clarabel in
+   its native form (:mod:`.native`),
+2. Clarabel through CVXPY, at looser tolerances with the Euclidean distance (for problems at the boundary where the first
+   stalls),
 3. with the entropic distance Clarabel at looser tolerances, with the Euclidean one the barrier method, for data that
    contradict physics so much that conic solvers stall,
-4. all that with the Euclidean instead of the entropic distance,
-5. the best of the points found that is physically consistent, one of them the regularised least-squares solution pulled back
-   towards the prior: not proven optimal.
+4. the same with the Euclidean instead of the entropic distance,
+5. the best physically consistent point found, including the regularised least-squares solution moved towards the prior:
+   not proven optimal.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from .programme import DataTerm, Point, attempt, duality_gap, mass_range, prior_
 #: Largest violation, in prior standard deviations, and largest relative duality gap of an accepted solution.
 PRIMAL_TOLERANCE, GAP_TOLERANCE = 1e-6, 1e-5
 
-#: The unknowns are standard deviations already: the solver's own scaling only costs iterations. And taking 4×4 and 8×8
-#: blocks apart only costs time.
+#: The unknowns are already whitened, so the solver's own scaling only adds iterations; decomposing 4×4 and 8×8 blocks only
+#: takes time.
 _PLAIN: dict[str, Any] = {"chordal_decomposition_enable": False, "equilibrate_enable": False}
 _LOOSE = {**_PLAIN, "tol_gap_rel": 1e-6, "tol_gap_abs": 1e-6, "tol_feas": 1e-7, "max_iter": 500}
-#: Distance → solvers in the order in which they are asked, with their settings.
+#: Distance → solvers in the order in which they are tried, with their settings.
 _ATTEMPTS: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
     "entropic": (("barrier", {}), ("CVXPY", _PLAIN), ("CVXPY", _LOOSE)),
     "euclid": (("Clarabel", _PLAIN), ("CVXPY", _LOOSE), ("barrier", {})),
@@ -56,24 +56,23 @@ _ATTEMPTS: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
 
 @dataclass(frozen=True, eq=False)
 class LmiSolution(ReadOnly):
-    """Physically consistent parameters, and what they are worth.
+    """Physically consistent parameters with the checks of the solution.
 
     Attributes:
         theta: Shape (p,).
         status: ``"optimal"``: recomputed gap and violations are within tolerance; ``"fallback"``: a feasible
-            point that is not the optimum of the problem asked for, see ``notes``.
+            point that is not the proven optimum of the original problem, see ``notes``.
         distance: The prior distance that was used.
-        weight: Of the prior distance.
-        data_term: ``‖R theta − rho‖²`` plus the residual that R does not hold.
+        weight: Weight of the prior distance.
+        data_term: ``‖R theta − rho‖²`` plus the residual not contained in R.
         prior_term: The unweighted prior distance.
         violation: Largest constraint violation, recomputed, in prior standard deviations.
-        gap: Upper bound of how far the objective is above its optimum, recomputed from the dual variables;
-            ``inf`` for a fallback without any.
+        gap: Upper bound of objective − optimum, recomputed from the dual variables (zero ones for a projection).
         psd_margins: Smallest eigenvalue of every body's P relative to the prior's, shape (n,); ≥ ε.
-        solver: Its name.
+        solver: Name of the solver.
         seconds: Time in the solver [s].
-        active: The constraints that hold the solution back, in words.
-        notes: Attempts that failed, in words.
+        active: Descriptions of the active constraints.
+        notes: Descriptions of failed attempts.
     """
 
     theta: Array
@@ -114,12 +113,12 @@ class LmiSolution(ReadOnly):
 
 
 class LmiProblem:
-    """The constraints and the prior of one robot; solved for many data factors and weights.
+    """Constraints and prior of one robot, for solutions with different data factors and weights.
 
     Args:
         prior: Prior of all p parameters.
         parameters: The p entries of theta.
-        options: What is demanded of the bodies.
+        options: Constraints on the bodies.
 
     Raises:
         ShapeError: Prior, parameters and options do not fit together.
@@ -137,7 +136,7 @@ class LmiProblem:
         Args:
             R: Data factor, whitened by the noise, shape (k, p); triangular or not, of any rank.
             rho: Its right-hand side, shape (k,).
-            weight: Of the prior distance, > 0; 1 is Bayes' answer.
+            weight: Weight of the prior distance, > 0; 1 gives the maximum a posteriori estimate.
             residual: Squared residual that a reduction of the data left out of R, ≥ 0.
 
         Returns:
@@ -146,25 +145,25 @@ class LmiProblem:
         Raises:
             ShapeError: Shapes do not fit.
             EstimationError: The data are not finite, or the weight is not positive.
-            SolverError: Nothing satisfies the constraints (the message says which of them clash), or every
-                attempt failed.
+            SolverError: Nothing satisfies the constraints (the message names the conflicting ones), or every attempt
+                failed.
         """
         return self._solve(whiten_data(self.feasible, R, rho, residual), weight)
 
     def point_to_set(self, R: ArrayLike, rho: ArrayLike, slack: float = 0.01, *, residual: float = 0.0) -> LmiSolution:
-        """The possible robot closest to the prior among those that fit the data almost as well as the best.
+        """Physically consistent parameters closest to the prior among those that fit the data almost as well as the best.
 
-        Minimises the prior distance subject to ``residual² ≤ (1 + slack)·minimum``; by duality that is
-        :meth:`solve` at one particular weight, which is found by bracketing and returned in the solution.
+        Minimises the prior distance subject to ``residual² ≤ (1 + slack)·minimum``; by duality this equals
+        :meth:`solve` at one particular weight, which is found by root bracketing and returned in the solution.
 
         Args:
             R: Data factor, shape (k, p).
             rho: Shape (k,).
             slack: Allowed relative increase of the squared residual above the feasible minimum, > 0.
-            residual: Squared residual that a reduction left out of R, ≥ 0: it belongs to the minimum.
+            residual: Squared residual that a reduction left out of R, ≥ 0; part of the minimum.
 
         Returns:
-            The solution; its ``weight`` is ``inf`` where the prior itself fits well enough.
+            The solution; its ``weight`` is ``inf`` if the prior itself fits well enough.
 
         Raises:
             ShapeError: Shapes do not fit.
@@ -196,7 +195,7 @@ class LmiProblem:
         return found[max(weight for weight in found if excess(weight) <= 1e-9)]
 
     def rough_solver(self, factors: Sequence[tuple[ArrayLike, ArrayLike]]) -> Callable[[float], list[Array]]:
-        """Solves to a few digits and without a certificate, ten times faster: to compare weights on many folds.
+        """Returns a solver to a few digits without a certificate, ten times faster, to compare weights on many folds.
 
         Args:
             factors: ``(R, rho)`` of each fold, as for :meth:`solve`.
@@ -214,7 +213,7 @@ class LmiProblem:
         middles: dict[float, Array] = {}
 
         def solve(weight: float) -> list[Array]:
-            if start is None:  # demands that leave no room to move inside them
+            if start is None:  # the constraints have no interior
                 return [self._solve(term, weight).theta for term in terms]
             nearest = min(middles, key=lambda other: abs(np.log(other / weight)), default=None)
             middle = start if nearest is None else middles[nearest]
@@ -227,13 +226,13 @@ class LmiProblem:
         return solve
 
     def _closest(self, data: DataTerm) -> LmiSolution:
-        """The possible robot closest to the prior, whatever the data say."""
+        """The physically consistent parameters closest to the prior, regardless of the data."""
         inside = self._solve(prior_only(self.feasible), 1.0)
         x = np.asarray(np.linalg.solve(self.feasible.back, inside.theta - self.feasible.theta0), dtype=float)
         return replace(inside, weight=np.inf, data_term=data.value(x))
 
     def _least_residual(self, data: DataTerm, slack: float) -> tuple[LmiSolution, float]:
-        """The feasible minimum of the data term to a tenth of the slack: the weight is lowered until it stops helping."""
+        """Feasible minimum of the data term to a tenth of the slack, by decreasing the weight; returns its logarithm too."""
         weight = float(np.median(np.square(data.s))) if len(data.s) else 1.0
         solution = self._solve(data, weight)
         for _ in range(6):
@@ -278,7 +277,7 @@ class LmiProblem:
         return replace(best, status="fallback", notes=tuple(notes))
 
     def _possible(self) -> bool:
-        """Whether anything satisfies the constraints, asked without the data: their size can fool a certificate."""
+        """Whether the constraints are feasible, tested without the data, whose scale can cause false certificates."""
         if self.feasible.violation(np.zeros(self.feasible.p)) == 0:
             return True
         point, _ = attempt(self.feasible, prior_only(self.feasible), 1.0, "euclid", "CLARABEL", _PLAIN)
@@ -288,7 +287,7 @@ class LmiProblem:
         x, feasible = point.x, self.feasible
         active = feasible.active(x)
         at_zero = [f"{parameter.name} ≥ 0" in active for parameter in self.parameters]
-        theta = np.where(at_zero, 0.0, feasible.theta(x))  # a solver stops a little above or below
+        theta = np.where(at_zero, 0.0, feasible.theta(x))  # solvers stop slightly above or below zero
         return LmiSolution(
             theta=theta,
             status="",
@@ -305,7 +304,7 @@ class LmiProblem:
         )
 
     def _project(self, data: DataTerm, weight: float, notes: list[str]) -> LmiSolution:
-        """Last resort: from the regularised least squares back towards a point inside until it is physically consistent."""
+        """Last resort: moves the regularised least-squares solution towards an interior point until it is feasible."""
         feasible = self.feasible
         inside = interior(feasible)
         if inside is None:
@@ -328,7 +327,7 @@ class LmiProblem:
 
 
 def _infeasible(problem: LmiProblem) -> SolverError:
-    """Says which demands clash: the total mass against its possible range, otherwise each one that, dropped, helps."""
+    """Error that names the conflicting constraints: total mass with its feasible range, or those whose removal helps."""
     what, options = "no possible robot satisfies the constraints", problem.options
     if options.total_mass is not None:
         rest = feasible_set(problem.prior, problem.parameters, replace(options, total_mass=None))

@@ -1,8 +1,7 @@
-"""The programme of :mod:`.lmi` with the Euclidean distance in the solver's own form, without a modelling layer in between.
+"""The programme of :mod:`.lmi` with the Euclidean distance in Clarabel's native form, without a modelling layer.
 
-CVXPY (:mod:`.programme`) states the same problem and is asked when this fails; a test holds the two against each other. Its
-compilation takes three to six times as long as the solution of such small problems (``scripts/benchmarks/lmi.py``), and its
-import longer than either.
+CVXPY (:mod:`.programme`) solves the same problem when this fails; a test compares the two. Compilation by CVXPY takes three
+to six times as long as solving such small problems (``scripts/benchmarks/lmi.py``), and its import takes even longer.
 """
 
 from __future__ import annotations
@@ -17,23 +16,22 @@ from .programme import DataTerm, Point, least_squares_rows
 
 #: Upper triangle of a symmetric 4×4 matrix, column by column, as the solver orders it.
 _COLUMN, _ROW = np.tril_indices(4)
-#: Entries off the diagonal count twice in the inner product of two matrices.
+#: Off-diagonal entries count twice in the inner product of two symmetric matrices.
 _SCALE = np.where(_ROW == _COLUMN, 1.0, np.sqrt(2.0))
 
 
 def solve_euclidean(feasible: Feasible, data: DataTerm, weight: float, settings: dict[str, Any]) -> tuple[Point | None, str]:
-    """Lets Clarabel solve the programme with the Euclidean distance.
+    """Solves the programme with the Euclidean distance by Clarabel.
 
-    In its form, ``½ zᵀ P z`` subject to ``A z + s = b`` with s in a product of cones, z holds x and the residuals y of the
-    least-squares rows: the rows themselves are never squared.
+    In its form, ``½ zᵀ P z`` subject to ``A z + s = b`` with s in a product of cones, z contains x and the residuals y of
+    the least-squares rows, so the rows themselves are never squared.
 
     Args:
-        weight: Of the prior distance, > 0.
-        settings: Of the solver, by its own names.
+        weight: Weight of the prior distance, > 0.
+        settings: Settings of the solver, by its own names.
 
     Returns:
-        The point and the solver's status; no point if it has none, ``"infeasible"`` with a certificate that nothing
-        satisfies the constraints.
+        The point, or None if the solver has none, and its status; ``"infeasible"`` with a certificate of infeasibility.
     """
     import clarabel
     from scipy import sparse
@@ -71,7 +69,7 @@ def solve_euclidean(feasible: Feasible, data: DataTerm, weight: float, settings:
 
 
 def _matrices(stacked: Array) -> Array:
-    """Symmetric matrices of the solver's triangles, shape (c, 4, 4)."""
+    """Symmetric matrices from the solver's packed triangles, shape (c, 4, 4)."""
     triangles = stacked.reshape(-1, len(_ROW)) / _SCALE
     out = np.empty((len(triangles), 4, 4))
     out[:, _ROW, _COLUMN] = triangles

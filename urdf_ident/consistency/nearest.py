@@ -1,9 +1,9 @@
 """Standard parameters closest to a prior that explain the data exactly as the base parameters do (Gautier 2013, 27-33).
 
-The data fix ``B theta = beta``, ``B = [1 K]`` on the independent and dependent columns, and leave the rest open.
-Three ways to choose: the least change of everything (minimum norm: Gautier 2013's SVD solution), no change of the dependent
-parameters (frozen: what Table II of Gautier 2013 shows), or no change of anything but the essential ones. None of them asks
-whether the bodies are physically consistent: that is the test of :mod:`.cholesky` and the job of :mod:`.lmi`.
+The data determine ``B theta = beta``, ``B = [1 K]`` on the independent and dependent columns, and nothing else.
+There are three choices: the least change of all parameters (minimum norm: Gautier 2013's SVD solution), no change of the
+dependent parameters (frozen: Table II of Gautier 2013), or a change of the essential ones only. None of them ensures
+physical consistency: :mod:`.cholesky` tests it and :mod:`.lmi` imposes it.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ def base_matrix(p: int, independent: ArrayLike, dependent: ArrayLike, K: ArrayLi
     Args:
         p: Number of standard parameters.
         independent: Indices of the independent ones, shape (b,).
-        dependent: Indices of those that only appear in combinations, shape (d,).
+        dependent: Indices of the dependent ones, which only appear in combinations, shape (d,).
         K: Regrouping coefficients, shape (b, d).
 
     Returns:
         B of shape (b, p) with ``beta = B theta = theta[independent] + K theta[dependent]``; the columns of
-        parameters that the data cannot see at all are zero.
+        unidentifiable parameters are zero.
 
     Raises:
         ShapeError: The shapes do not fit, or an index is out of range or named twice.
@@ -58,8 +58,8 @@ def minimum_norm(
     """The parameters closest to the prior among all that have these base parameters (Gautier 2013, 27-31).
 
     Without a metric it equals ``theta_ref + V1 Σ1⁻¹ U1ᵀ (Y − W theta_ref)`` with the SVD of W cut at rank b, when
-    ``beta`` is the least-squares estimate: both are the smallest change that satisfies ``B theta = beta``. Here
-    it comes from a QR factorisation of Bᵀ, which does not need W.
+    ``beta`` is the least-squares estimate: both are the smallest change that satisfies ``B theta = beta``. It is
+    computed from a QR factorisation of Bᵀ, which does not need W.
 
     Args:
         theta_ref: Prior, shape (p,).
@@ -68,7 +68,7 @@ def minimum_norm(
         K: Shape (b, d).
         beta: Base parameters to meet, shape (b,).
         metric_root: Upper-triangular M of shape (p, p): the distance is ``‖M (theta − theta_ref)‖``. None: plain
-            Euclid, which adds kg to kg·m². Parameters that the data cannot see keep the prior either way.
+            Euclidean norm, which mixes units. Unidentifiable parameters stay at the prior either way.
 
     Returns:
         Shape (p,), with ``B theta = beta`` to rounding.
@@ -85,7 +85,7 @@ def minimum_norm(
     root = None
     if metric_root is not None:
         full = shaped("metric_root", metric_root, (len(reference), len(reference)))
-        # Holding the unseen ones leaves the metric's columns of the free ones; QR makes them triangular again.
+        # With unidentifiable parameters fixed only the metric's other columns remain; QR makes them triangular again.
         root = np.asarray(np.linalg.qr(full[:, free], mode="r"))
         if np.abs(np.diag(root)).min(initial=np.inf) <= np.finfo(float).eps * np.abs(root).max(initial=0.0):
             raise EstimationError("the metric is singular", remedy="give every parameter a finite prior standard deviation")
@@ -98,7 +98,7 @@ def minimum_norm(
 
 
 def frozen(theta_ref: ArrayLike, independent: ArrayLike, dependent: ArrayLike, K: ArrayLike, beta: ArrayLike) -> Array:
-    """The dependent parameters stay at the prior, the independent ones take what is left (Table II of Gautier 2013).
+    """Keeps the dependent parameters at the prior; the independent ones meet ``B theta = beta`` (Gautier 2013, Table II).
 
     Args:
         theta_ref: Prior, shape (p,).
@@ -128,9 +128,9 @@ def essential(
     rho: ArrayLike,
     keep: ArrayLike,
 ) -> Array:
-    """Only the essential parameters leave the prior (Gautier 2013, 32-33).
+    """Parameters of which only the essential ones differ from the prior (Gautier 2013, 32-33).
 
-    diag(theta_e) cancels in (32) of Gautier 2013: it is the least squares of ``Y − W theta_ref`` on the essential columns.
+    diag(theta_e) cancels in (32) of Gautier 2013, which is the least squares of ``Y − W theta_ref`` on the essential columns.
 
     Args:
         theta_ref: Prior, shape (p,).
@@ -139,10 +139,10 @@ def essential(
         K: Shape (b, d).
         R: Triangular (or any) factor of the weighted base problem ``min ‖R beta − rho‖``, shape (k, b).
         rho: Shape (k,).
-        keep: Which base parameters are essential: positions in 0..b−1, or a boolean mask of shape (b,).
+        keep: The essential base parameters: positions in 0..b−1, or a boolean mask of shape (b,).
 
     Returns:
-        Shape (p,): equal to the prior but for ``independent[keep]``.
+        Shape (p,): equal to the prior except for ``independent[keep]``.
 
     Raises:
         ShapeError: Shapes or indices do not fit.
@@ -169,6 +169,6 @@ def _indices(values: ArrayLike) -> Any:
 
 
 def _meet(theta: Array, B: Array, independent: Any, beta: Array) -> Array:
-    """Gives what is missing of ``B theta = beta`` to the independent parameters: exact, whatever the rounding before."""
+    """Corrects the independent parameters so that ``B theta = beta`` holds despite earlier rounding."""
     theta[independent] += beta - B @ theta
     return theta

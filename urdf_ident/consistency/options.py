@@ -1,4 +1,4 @@
-"""What is demanded of the bodies in the semidefinite programme."""
+"""Options and constraints of the semidefinite programme."""
 
 from __future__ import annotations
 
@@ -14,24 +14,23 @@ from ..samples import freeze_arrays
 
 @dataclass(frozen=True, eq=False)
 class LmiOptions:
-    """What is demanded of the bodies, besides being possible.
+    """Constraints on the bodies besides physical consistency, and the distance to the prior.
 
     Attributes:
-        distance: How far from the prior is measured: ``"entropic"`` (log-det divergence) or ``"euclid"`` (its
-            quadratic approximation).
+        distance: Distance to the prior: ``"entropic"`` (log-det divergence) or ``"euclid"`` (its quadratic
+            approximation).
         epsilon: Every pseudo-inertia stays above this fraction of the prior's: ``P ⪰ ε·P0``.
         nonnegative: Whether friction, rotor inertia and the like may not be negative.
-        mass_factor: No mass is more than this many times the prior's, or less than its inverse (squared for
-            masses that the prior had to guess): what the data cannot see must not become a link of tonnes. None:
-            no such bounds.
+        mass_factor: Each mass is between 1/factor and factor times the prior's (factor squared for masses that the
+            prior had to guess), so that unidentifiable masses cannot become absurdly large. None: no bounds.
         total_mass: Known mass of all moving bodies together [kg], or the range (least, most), or None.
         com_lower, com_upper: Box of each centre of mass in its body frame, shape (n, 3) [m]; ±inf or NaN where
             unknown; None: no boxes.
-        ellipsoids: Ellipsoids that hold all of each body's matter, shape (n, 4, 4), from :func:`ellipsoid`; NaN
-            where unknown; None: not asked.
-        children: What fixed children weigh in each body, shape (n, 10), from ``model.prior.fixed_children``: the
-            rest must be a possible body too. None: not asked.
-        half_spaces: More demands on theta (friction that dissipates), or None.
+        ellipsoids: Ellipsoids that contain all of each body's mass, shape (n, 4, 4), from :func:`ellipsoid`; NaN
+            where unknown; None: no constraint.
+        children: Inertial parameters of the fixed children in each body, shape (n, 10), from
+            ``model.prior.fixed_children``: the remainder must be physically consistent too. None: no constraint.
+        half_spaces: Additional linear constraints on theta (dissipative friction), or None.
     """
 
     distance: str = "entropic"
@@ -56,12 +55,12 @@ class LmiOptions:
 
 
 def ellipsoid(center: ArrayLike, semi_axes: ArrayLike, rotation: ArrayLike | None = None) -> Array:
-    """An ellipsoid for :attr:`LmiOptions.ellipsoids`: a density inside it exists only if ``tr(P Q) ≥ 0``.
+    """Matrix of an ellipsoid for :attr:`LmiOptions.ellipsoids`: a mass density inside it exists only if ``tr(P Q) ≥ 0``.
 
     Args:
-        center: In the body frame, shape (3,) [m].
-        semi_axes: Shape (3,) [m].
-        rotation: Of the axes in the body frame, shape (3, 3); None: along the frame's axes.
+        center: Center in the body frame, shape (3,) [m].
+        semi_axes: Semi-axes, shape (3,) [m].
+        rotation: Rotation of the axes in the body frame, shape (3, 3); None: aligned with the frame.
 
     Returns:
         Q of shape (4, 4) with ``[x; 1]ᵀ Q [x; 1] ≥ 0`` inside (Wensing, Kim, Slotine 2018).
@@ -73,12 +72,12 @@ def ellipsoid(center: ArrayLike, semi_axes: ArrayLike, rotation: ArrayLike | Non
 
 @dataclass(frozen=True, eq=False)
 class HalfSpaces:
-    """Demands ``rows · theta + limits ≥ 0``.
+    """Linear constraints ``rows · theta + limits ≥ 0``.
 
     Attributes:
         rows: Shape (m, p).
         limits: Shape (m,).
-        names: In words, length m: what stands at its limit.
+        names: Description of each constraint when it is active, length m.
     """
 
     rows: Array

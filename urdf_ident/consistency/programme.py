@@ -1,4 +1,4 @@
-"""The semidefinite programme of :mod:`.lmi`: its data term, how CVXPY is told, and how the answer is audited."""
+"""The semidefinite programme of :mod:`.lmi`: its data term, its CVXPY formulation, and checks of the solution."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class DataTerm(SentOnce):
     """The data term ``‖s·(V x − a)‖² + constant`` in whitened coordinates.
 
     Attributes:
-        s: Singular values of the data factor, shape (b,): how much better than the prior each direction is seen.
+        s: Singular values of the data factor, shape (b,): precision of each direction relative to the prior.
         V: Orthonormal rows, the directions, shape (b, p).
-        a: Where the data want them, shape (b,), in prior standard deviations.
+        a: Least-squares estimate along them, shape (b,), in prior standard deviations.
         constant: Squared residual that no x can explain.
     """
 
@@ -58,7 +58,7 @@ class DataTerm(SentOnce):
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """What a solver returned: x (p,), the dual variables of cones (c, 4, 4), rows (m,), equalities (r,), seconds [s]."""
+    """A solver's solution: x (p,), the dual variables of cones (c, 4, 4), rows (m,), equalities (r,), seconds [s]."""
 
     x: Array
     cones: Array
@@ -68,20 +68,20 @@ class Point:
 
 
 def whiten_data(feasible: Feasible, R: ArrayLike, rho: ArrayLike, residual: float) -> DataTerm:
-    """Compresses a data factor to what it says about x.
+    """Transforms a data factor to the whitened unknowns x and compresses it to its rank.
 
     Args:
-        feasible: The robot.
+        feasible: The feasible set.
         R: Shape (k, p), whitened by the noise.
         rho: Shape (k,).
-        residual: Squared residual that is not in R any more, ≥ 0.
+        residual: Squared residual that R no longer contains, ≥ 0.
 
     Returns:
         The data term, of the factor's numerical rank.
 
     Raises:
         ShapeError: Shapes do not fit.
-        EstimationError: Something is not finite.
+        EstimationError: A value is not finite.
     """
     from scipy.linalg import svd
 
@@ -90,7 +90,7 @@ def whiten_data(feasible: Feasible, R: ArrayLike, rho: ArrayLike, residual: floa
     check_shape("rho", target.shape, (len(factor),))
     if not (np.isfinite(factor).all() and np.isfinite(target).all() and np.isfinite(residual)):
         raise EstimationError("the data factor is not finite", where="LMI")
-    # Subtracting the prior's torque first keeps the digits of what has to be explained.
+    # Subtracting the prior's torque first avoids cancellation.
     right = target - factor @ feasible.theta0
     u, s, V = svd(factor @ feasible.back, full_matrices=False, lapack_driver="gesvd")
     keep = s > max(factor.shape) * np.finfo(float).eps * s.max(initial=0.0)
@@ -100,15 +100,15 @@ def whiten_data(feasible: Feasible, R: ArrayLike, rho: ArrayLike, residual: floa
 
 
 def least_squares_rows(feasible: Feasible, data: DataTerm, weight: float, distance: str) -> tuple[Array, Array]:
-    """Data term and quadratic prior, divided by the weight, as one sum of squares, compressed where that makes it smaller.
+    """Data term and quadratic prior, divided by the weight, as one sum of squares, compressed if that makes it smaller.
 
     Args:
-        feasible: The robot.
-        weight: Of the prior distance, > 0.
+        feasible: The feasible set.
+        weight: Weight of the prior distance, > 0.
         distance: ``"entropic"``: only the prior of the joint terms is quadratic; ``"euclid"``: all of it.
 
     Returns:
-        Rows of shape (k, p) and right-hand sides of shape (k,): the sum of squares of ``rows x − right``, but for a constant.
+        Rows of shape (k, p) and right-hand sides of shape (k,): the sum of squares of ``rows x − right``, up to a constant.
     """
     p = feasible.p
     quadratic = np.eye(p)[10 * feasible.n if distance == "entropic" else 0 :]
@@ -121,10 +121,10 @@ def least_squares_rows(feasible: Feasible, data: DataTerm, weight: float, distan
 
 
 def prior_only(feasible: Feasible) -> DataTerm:
-    """The data term of no data at all.
+    """The data term without data.
 
     Args:
-        feasible: The robot.
+        feasible: The feasible set.
 
     Returns:
         A data term of rank 0.
@@ -135,23 +135,23 @@ def prior_only(feasible: Feasible) -> DataTerm:
 def attempt(
     feasible: Feasible, data: DataTerm, weight: float, distance: str, solver: str, settings: dict[str, Any]
 ) -> tuple[Point | None, str]:
-    """Lets one solver try.
+    """Solves the programme with one solver through CVXPY.
 
     Args:
-        weight: Of the prior distance, > 0.
+        weight: Weight of the prior distance, > 0.
         distance: ``"entropic"`` or ``"euclid"``.
-        solver: CVXPY's name of it.
-        settings: Its options.
+        solver: CVXPY's name of the solver.
+        settings: Options of the solver.
 
     Returns:
-        The point and the solver's status; no point if the solver has none. The status is ``"infeasible"`` if it
-        found a certificate that nothing satisfies the constraints.
+        The point, or None if the solver has none, and the solver's status; ``"infeasible"`` if the solver found a
+        certificate of infeasibility.
     """
     import cvxpy as cp
 
     x = cp.Variable(feasible.p)
     cones, rows, equalities = _constraints(cp, feasible, x)
-    # Divided by the weight the objective is of the size of the prior distance, where absolute tolerances fit.
+    # Divided by the weight, the objective has the scale of the prior distance, for which absolute tolerances are set.
     problem = cp.Problem(cp.Minimize(_objective(cp, feasible, data, weight, distance, x)), [*cones, *rows, *equalities])
     begin = time.perf_counter()
     status = _run(cp, problem, solver, settings)
@@ -177,13 +177,13 @@ def attempt(
 
 
 def solve_conic(feasible: Feasible, objective: Callable[[Any, Any, Any], Any]) -> Array | None:
-    """Minimises something else over the constraints, all of them tightened by a common slack ≤ 1.
+    """Minimises another objective over the constraints, all of them tightened by a common slack ≤ 1.
 
     Args:
-        objective: Called with the cvxpy module, the variable x (p,) and the slack; returns what to minimise.
+        objective: Called with the cvxpy module, the variable x (p,) and the slack; returns the expression to minimise.
 
     Returns:
-        x of shape (p,), or None if the solver has no point.
+        x of shape (p,), or None if the solver found no point.
     """
     import cvxpy as cp
 
@@ -205,7 +205,7 @@ def mass_range(feasible: Feasible) -> tuple[float, float]:
         feasible: The constraints, without one on the total mass.
 
     Returns:
-        ``(least, most)`` [kg]; inf where unbounded, NaN where nothing is feasible.
+        ``(least, most)`` [kg]; inf if unbounded, NaN if infeasible.
     """
     import cvxpy as cp
 
@@ -228,14 +228,14 @@ def prior_term(feasible: Feasible, x: Array, distance: str) -> tuple[float, Arra
     """The prior distance; both kinds agree to second order at the prior.
 
     Args:
-        feasible: The robot.
+        feasible: The feasible set.
         x: Shape (p,).
-        distance: ``"entropic"``: ``(tr Q − log det Q − 4)/(2 s²)`` a body, ``2 (r − log r − 1)/s²`` a mass, squares
+        distance: ``"entropic"``: ``(tr Q − log det Q − 4)/(2 s²)`` per body, ``2 (r − log r − 1)/s²`` per mass, squares
             for the joint terms; ``"euclid"``: ``‖x‖²``.
 
     Returns:
-        Value, gradient (p,) and a root of the Hessian (its Gram matrix), shape (·, p); infinite and NaN outside the
-        entropic distance's domain.
+        Value, gradient (p,) and a root of the Hessian, shape (·, p), whose Gram matrix is the Hessian; infinite and NaN
+        outside the entropic distance's domain.
     """
     p, bodies = feasible.p, 10 * feasible.n
     if distance == "euclid":
@@ -259,16 +259,16 @@ def prior_term(feasible: Feasible, x: Array, distance: str) -> tuple[float, Arra
 
 
 def duality_gap(feasible: Feasible, data: DataTerm, weight: float, distance: str, point: Point) -> float:
-    """Bound of objective − optimum: complementarity plus what minimising the Lagrangian from here could still gain.
+    """Upper bound of objective − optimum: complementarity plus the possible decrease of the Lagrangian from this point.
 
     For the quadratic objective the second part, ``½ rᵀ H⁻¹ r`` with the Lagrangian's gradient r, is exact; for the
-    entropic one it is the Newton decrement. Duals are projected onto their cone first, so that they need not be
-    feasible either.
+    entropic one it is the Newton decrement. Dual variables are first projected onto their cone, so they need not be
+    feasible.
 
     Args:
-        weight: Of the prior distance.
+        weight: Weight of the prior distance.
         distance: ``"entropic"`` or ``"euclid"``.
-        point: The solver's answer.
+        point: The solver's solution.
 
     Returns:
         The bound, ≥ 0; inf outside the domain.
@@ -284,17 +284,17 @@ def duality_gap(feasible: Feasible, data: DataTerm, weight: float, distance: str
     stationarity -= feasible.cones.adjoint(dual, p) + feasible.G.T @ rows
     complementarity = float(np.einsum("cij,cij->", dual, feasible.cones.at(x)) + rows @ (feasible.G @ x + feasible.h))
     curvature = np.vstack([np.sqrt(2.0) * data.s[:, None] * data.V, np.sqrt(weight) * root])
-    # its square would lose the prior's digits next to well-seen directions
+    # squaring it would lose the prior's digits next to well-identified directions
     triangular = np.asarray(np.linalg.qr(curvature, mode="r"))
     gain = 0.5 * float(np.sum(np.square(solve_triangular(triangular, stationarity, transposed=True))))
     return abs(complementarity) + gain
 
 
 def _run(cp: Any, problem: Any, solver: str, settings: dict[str, Any]) -> str:
-    """The status; a solver that breaks down is a status too."""
+    """Solves the problem and returns the status, also if the solver raises an error."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # "may be inaccurate": judged from our own residuals
+            warnings.simplefilter("ignore")  # "may be inaccurate": accuracy is checked from recomputed residuals
             problem.solve(solver=solver, **settings)
     except (cp.error.SolverError, ArithmeticError, ValueError) as error:
         return f"failed ({str(error).splitlines()[0][:80]})"
@@ -314,7 +314,7 @@ def _constraints(cp: Any, feasible: Feasible, x: Any) -> tuple[list[Any], list[A
 
 
 def _objective(cp: Any, feasible: Feasible, data: DataTerm, weight: float, distance: str, x: Any) -> Any:
-    """Data and quadratic prior as one sum of squares, compressed where that makes it smaller, plus divergences."""
+    """Data term and quadratic prior as one sum of squares, plus the divergences."""
     rows, right = least_squares_rows(feasible, data, weight, distance)
     objective = cp.sum_squares(rows @ x - right) if len(rows) else 0
     if distance == "entropic":

@@ -1,8 +1,8 @@
-"""Which inertials of a URDF are not physically consistent, in words, and the nearest physically consistent ones.
+"""Finds physically inconsistent inertials in a URDF, describes them, and computes the nearest consistent ones.
 
-Engines differ in what they take: Pinocchio takes everything, MuJoCo refuses a relative excess of 1e-15 over the
-triangle inequality, Drake replaces what it does not like. What is repaired here keeps
-:data:`MARGIN` from the boundary, so that all of them take it, and still do after rounding.
+Engines differ in what they accept: Pinocchio accepts everything, MuJoCo rejects a relative excess of 1e-15 over the
+triangle inequality, Drake replaces invalid inertias. Repaired bodies keep :data:`MARGIN` from the boundary, so that all
+engines accept them, also after rounding.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ from ..samples import ReadOnly
 
 #: Least ratio of the smallest to the largest principal second moment of a body that every engine accepts.
 MARGIN = 1e-6
-#: Bodies closer to the boundary than this, on either side, are there by rounding.
+#: Bodies closer to the boundary than this, on either side, are at the boundary up to rounding.
 ROUNDING = 1e-9
-#: A wrong inertial that is lighter than this has no mass: a ball of steel's inertia would be below MuJoCo's 1e-15 [kg].
+#: Mass below which an invalid inertial counts as massless [kg]: a steel ball's inertia would be below MuJoCo's 1e-15.
 _LEAST_MASS = 1e-7
-#: Least principal inertia that is written: MuJoCo takes an inertia matrix with an eigenvalue below 1e-14 for none [kg·m²].
+#: Least principal inertia that is written [kg·m²]: MuJoCo rejects an inertia matrix with an eigenvalue below 1e-14.
 LEAST_INERTIA = 2e-14
-#: Density that gives a size to a body without one: nothing on a robot is denser, on the whole, than steel [kg/m³].
+#: Density for the size of a body without inertia [kg/m³]: steel, an upper bound for the average density of robot links.
 _DENSITY = 8000.0
 
 
 @dataclass(frozen=True, eq=False)
 class InertialFinding(ReadOnly):
-    """How one link, or one moving body with all that is lumped into it, stands with physics.
+    """Physical consistency of one link, or of one moving body including the links lumped into it.
 
     Attributes:
         kind: ``"link"`` or ``"body"``.
-        name: Of the link; a body is called after its first link.
+        name: Name of the link; a body has the name of its first link.
         joint: The joint that moves the body; None for links.
         theta: Ten parameters in the link's (body's) frame, shape (10,) [kg, kg·m, kg·m²].
-        repaired: The nearest physically consistent one, shape (10,); equal to ``theta`` where nothing is wrong.
-        eigenvalues: Of the inertia about the centre of mass, ascending, shape (3,) [kg·m²].
+        repaired: The nearest physically consistent parameters, shape (10,); equal to ``theta`` if nothing is wrong.
+        eigenvalues: Eigenvalues of the inertia about the centre of mass, ascending, shape (3,) [kg·m²].
         triangle_excess: ``λ3 − λ1 − λ2`` if positive, else 0 [kg·m²].
-        cholesky_tolerance: ``max(0, −λ1)``: Gautier 2013's test passes with it (eq. 36, Table III) [kg·m²].
+        cholesky_tolerance: ``max(0, −λ1)``, the ε with which Gautier 2013's test passes (eq. 36, Table III) [kg·m²].
         relative: Smallest over largest principal second moment; −inf without mass.
         level: ``"ok"``, ``"boundary"`` (a plate, a rod, a point: strict engines may refuse it) or ``"impossible"``.
-        problems: Which condition fails and by how much, in words.
-        correction: The smallest correction, in words; empty where nothing is wrong.
+        problems: The conditions that fail and by how much, as text.
+        correction: The smallest correction, as text; empty if nothing is wrong.
     """
 
     kind: str
@@ -67,15 +67,15 @@ class InertialFinding(ReadOnly):
 
     @property
     def mass(self) -> float:
-        """Mass as stated [kg]."""
+        """Stated mass [kg]."""
         return float(self.theta[0])
 
 
 def assess_urdf(robot: Robot) -> tuple[InertialFinding, ...]:
-    """Judges every link of a robot, and every moving body with what is lumped into it.
+    """Assesses every link of a robot, and every moving body including the links lumped into it.
 
     Returns:
-        Links that state an inertial, or move and should, in document order; then the bodies in joint order.
+        Links that state an inertial or lack a required one, in document order; then the bodies in joint order.
     """
     lumped = lumped_inertials(robot)
     small = _small_mass(robot.description)
@@ -86,13 +86,13 @@ def assess_urdf(robot: Robot) -> tuple[InertialFinding, ...]:
 
 
 def assess_links(description: Description) -> tuple[InertialFinding, ...]:
-    """Judges the links of any URDF, also one whose joints are not supported.
+    """Assesses the links of any URDF, also one with unsupported joints.
 
     Args:
         description: The links and joints.
 
     Returns:
-        Links that state an inertial, or move and should, in document order.
+        Links that state an inertial or lack a required one, in document order.
     """
     small = _small_mass(description)
     bare = massless_moving_links(description)
@@ -112,27 +112,27 @@ def repaired_theta(
     floor: float = 1e-2,
     small_mass: float = 1e-3,
 ) -> Array:
-    """The nearest body that every engine accepts.
+    """Returns the nearest body that every engine accepts.
 
-    Entropic (log-det) distances are infinite or undefined from an inconsistent body, so the least change is:
+    Entropic (log-det) distances from an inconsistent body are infinite or undefined. The nearest body is therefore:
 
-    - with a ``reference`` that is physically consistent, for an estimate: the nearest body in the reference's own metric
+    - with a physically consistent ``reference`` (for an estimate): the nearest body in the reference's own metric
       ``‖P_ref^-½ (P − P_ref') P_ref^-½‖`` with ``P ⪰ floor·P_ref`` (eigenvalues clipped), to second order the
       entropic distance; it repairs mass, centre of mass and inertia together;
-    - without one, for a number in a file: a reversed sign (of everything, or of the mass) is taken back, no mass
-      becomes ``small_mass``, and mass and centre of mass are kept while principal second moments about it are
+    - without a reference (for a number in a file): a reversed sign (of everything, or of the mass) is corrected, zero
+      mass becomes ``small_mass``, and mass and centre of mass are kept while principal second moments about it are
       raised to ``margin`` times the largest, the least change in the Frobenius norm. A point mass becomes a
-      ball of steel.
+      steel ball.
 
     Args:
         theta: Ten parameters, shape (10,) [kg, kg·m, kg·m²].
         margin: Least ratio of the smallest to the largest principal second moment.
         reference: A physically consistent body, shape (10,), or None.
         floor: Least fraction of the reference in every direction.
-        small_mass: For a body without mass [kg].
+        small_mass: Mass given to a massless body [kg].
 
     Returns:
-        Shape (10,); bit for bit ``theta`` where nothing has to change.
+        Shape (10,); bit for bit ``theta`` if nothing has to change.
 
     Raises:
         ShapeError: ``theta`` is not one body.
@@ -159,13 +159,13 @@ def repaired_theta(
 
 
 def acceptable(theta: Array) -> bool:
-    """Whether every engine takes a body as it is.
+    """Whether every engine accepts a body unchanged.
 
     Args:
         theta: Ten parameters, shape (10,) [kg, kg·m, kg·m²].
 
     Returns:
-        True inside the margin and with principal inertias that strict engines tell from zero.
+        True if the body is inside the margin and strict engines do not treat its principal inertias as zero.
     """
     return margins(theta).relative >= 0.99 * MARGIN and _least_inertia(theta) >= 0.9 * LEAST_INERTIA
 
@@ -175,7 +175,7 @@ def _least_inertia(theta: Array) -> float:
 
 
 def _large_enough(theta: Array) -> Array:
-    """The body with all principal inertias raised alike, where the smallest is one that engines take for zero."""
+    """The body with all principal inertias raised equally if strict engines would treat the smallest as zero."""
     least = _least_inertia(theta)
     if least >= 0.9 * LEAST_INERTIA:
         return theta
@@ -184,10 +184,10 @@ def _large_enough(theta: Array) -> Array:
 
 
 def small_body(mass: float) -> Array:
-    """A ball of steel at the origin, for a link that moves and has no mass.
+    """Parameters of a steel ball at the origin, for a moving link without mass.
 
     Args:
-        mass: [kg].
+        mass: Mass of the ball [kg].
 
     Returns:
         Ten parameters, shape (10,).
@@ -196,13 +196,13 @@ def small_body(mass: float) -> Array:
 
 
 def moving_groups(description: Description) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Sets of links that fixed joints hold together, for every joint that is not fixed.
+    """Sets of links connected by fixed joints, for every joint that is not fixed.
 
     Args:
         description: The links and joints.
 
     Returns:
-        (child link of the joint, all links of its set with the child first), in document order.
+        (child link of the joint, all links of its set, child first), in document order.
     """
     fixed: dict[str, list[str]] = {}
     for joint in description.joints.values():
@@ -219,7 +219,7 @@ def moving_groups(description: Description) -> tuple[tuple[str, tuple[str, ...]]
 
 
 def massless_moving_links(description: Description) -> frozenset[str]:
-    """Links that a joint moves and that have no mass, nor has anything fixed to them.
+    """Moving links without mass, to which no link with mass is fixed.
 
     Args:
         description: The links and joints.
@@ -232,14 +232,14 @@ def massless_moving_links(description: Description) -> frozenset[str]:
 
 
 def repaired_links(description: Description) -> tuple[dict[str, Array], tuple[str, ...]]:
-    """What has to change for every engine to accept a URDF.
+    """Inertials that have to change for every engine to accept a URDF.
 
     Args:
         description: The links and joints.
 
     Returns:
-        Link name → ten parameters in the link's frame, shape (10,), of the links that have to change; and a note
-        on each.
+        Link name → ten parameters in the link's frame, shape (10,), of the links that have to change; and one note
+        per link.
     """
     found = [item for item in assess_links(description) if item.level != "ok"]
     notes = tuple(f"link '{item.name}': {'; '.join(item.problems)}; {item.correction}" for item in found)
@@ -247,7 +247,7 @@ def repaired_links(description: Description) -> tuple[dict[str, Array], tuple[st
 
 
 def _finding(kind: str, name: str, joint: str | None, theta: Array, small_mass: float, must_weigh: bool) -> InertialFinding:
-    if not theta.any() and not must_weigh:  # a frame that somebody drew as a link: it weighs nothing and may
+    if not theta.any() and not must_weigh:  # a frame modelled as a link: it may be massless
         zeros = np.zeros(3)
         return InertialFinding(kind, name, joint, theta, theta.copy(), zeros, 0.0, 0.0, 0.0, "ok", (), "")
     found = margins(theta)
@@ -322,7 +322,7 @@ def _nearest_to(theta: Array, reference: Array, floor: float) -> Array:
 
 
 def _small_mass(description: Description) -> float:
-    """A thousandth of the typical link [kg]."""
+    """A thousandth of the median link mass [kg]."""
     masses = [float(link.theta[0]) for link in description.links.values() if link.theta is not None and link.theta[0] > 0]
     return 1e-3 * float(np.median(masses)) if masses else 1e-3
 

@@ -1,4 +1,4 @@
-"""One unknown body: the most likely physically consistent one."""
+"""Physically consistent estimate of one body."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from ..linalg import Array
 from ..model.inertia import from_com, from_pseudo_inertia, margins, nearest_physical, pseudo_inertia
 from .repair import repaired_theta
 
-#: Share of a compact body's size by which each number may differ from it where the data say nothing.
+#: Prior standard deviation of each parameter from the compact body's, as a fraction of its size.
 _LOOSE = 0.5
-#: Density of the compact body [kg/m³], its mass where the data leave none [kg], and the least radius of gyration [m].
+#: Density of the compact body [kg/m³], its least mass [kg], and its least radius [m].
 _DENSITY, _LEAST_MASS, _LEAST_GYRATION = 2000.0, 1e-3, 1e-3
-#: Distance of its centre of mass from the link's origin, at most [m].
+#: Largest distance of its centre of mass from the link's origin [m].
 _FARTHEST = 10.0
 _LOWER = np.tril_indices(4)
 
@@ -20,12 +20,12 @@ _LOWER = np.tril_indices(4)
 def most_likely_body(estimate: Array, information: Array) -> Array:
     """The physically consistent body that fits best, ``min ‖F (π − estimate)‖`` over positive semidefinite pseudo-inertias.
 
-    The pseudo-inertia is written as ``L Lᵀ`` (Burer and Monteiro 2003; with a square L there are no other minima). What the
-    data do not see stays near a compact body of the same mass and centre of mass.
+    The pseudo-inertia is written as ``L Lᵀ`` (Burer and Monteiro 2003; with a square L there are no other local minima).
+    Directions without information stay near a compact body of the same mass and centre of mass.
 
     Args:
-        estimate: What the data alone say, shape (10,) [kg, kg·m, kg·m²].
-        information: F, a factor of the inverse covariance, shape (k, 10); zero along what is not seen.
+        estimate: Unconstrained estimate, shape (10,) [kg, kg·m, kg·m²].
+        information: F, a factor of the inverse covariance, shape (k, 10); zero along unidentifiable directions.
 
     Returns:
         Shape (10,), with the margin that every engine accepts.
@@ -37,7 +37,7 @@ def most_likely_body(estimate: Array, information: Array) -> Array:
     scale = _LOOSE * np.concatenate([[mass], np.full(3, mass * reach), np.full(6, mass * reach**2)])
     unit = np.concatenate([[mass], np.full(3, mass * reach), np.full(6, mass * reach**2)])
     norms = np.linalg.norm(information * unit, axis=0)
-    weak = norms * 1e-3 < 1.0  # the data know it to less than a thousandth of the compact body's size
+    weak = norms * 1e-3 < 1.0  # standard error above a thousandth of the compact body's size
     if margins(estimate).relative >= 1e-6 and not (norms < 1e-3).any():
         return np.asarray(repaired_theta(estimate))
     rows = np.diag(np.where(weak, 1e-2, 0.0) / scale)
@@ -59,9 +59,9 @@ def most_likely_body(estimate: Array, information: Array) -> Array:
 
 
 def _compact(estimate: Array) -> Array:
-    """A ball of the estimate's mass and centre of mass; of the least mass at the origin where there is none."""
+    """A ball with the estimate's mass and centre of mass; with the least mass at the origin if the mass is not positive."""
     mass = max(float(estimate[0]), _LEAST_MASS)
     com = estimate[1:4] / mass if estimate[0] > _LEAST_MASS else np.zeros(3)
-    com *= min(1.0, _FARTHEST / max(float(np.linalg.norm(com)), 1e-300))  # a mass near zero says nothing of its centre
+    com *= min(1.0, _FARTHEST / max(float(np.linalg.norm(com)), 1e-300))  # near zero mass the centre is undetermined
     radius = max(float(np.cbrt(3.0 * mass / (4.0 * np.pi * _DENSITY))), _LEAST_GYRATION)
     return np.asarray(from_com(mass, com, 0.4 * mass * radius**2 * np.eye(3)))

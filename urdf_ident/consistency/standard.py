@@ -1,4 +1,4 @@
-"""From base to standard parameters: which of all parameter vectors that fit the data is the robot's."""
+"""From base to standard parameters: the choice among all parameter vectors that fit the data."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from .nearest import essential, frozen, minimum_norm
 from .options import HalfSpaces, LmiOptions
 
 METHODS = ("lmi", "minimum_norm", "frozen", "essential")
-#: Weights of the prior that may be chosen.
+#: Candidate weights of the prior.
 WEIGHTS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
-#: One standard deviation of a joint's parameter, in units of the value with which it would explain what the URDF leaves.
+#: Prior standard deviation of a joint parameter, in units of the value with which it alone would explain the bodies' residual.
 SPREAD = 0.3
-#: Standard errors by which a held-out error must be worse than the best before it counts.
+#: Standard errors by which a held-out error must exceed the best to be significantly worse.
 _SIGNIFICANT = 2.0
-#: Nominal standard errors below zero that nobody can explain by noise (they are about four times too small).
+#: Nominal standard errors below zero that noise cannot explain (nominal ones are about four times too small).
 _CERTAIN = 12.0
 
 
@@ -53,18 +53,18 @@ def prior_with_first_fit(
 ) -> Prior:
     """Completes the inertial prior with friction and rotor inertia, which a URDF lacks, from a first fit (Gautier 2013 §V.B).
 
-    The inertials are held at the prior meanwhile: a rotor inertia adds to a link's, and only so it is seen. The fit is
-    bounded (:mod:`.first_fit`), and one standard deviation of each parameter is :data:`SPREAD` of the value with which it
-    alone would be as large as what the bodies leave of the torque: in proportion to what the robot does, whatever came out.
+    The inertials stay close to their prior in this fit: a rotor inertia adds to a link's and cannot be separated otherwise.
+    The fit is bounded (:mod:`.first_fit`). The standard deviation of each parameter is :data:`SPREAD` times the value with
+    which it alone would be as large as the bodies' torque residual, whatever its estimate.
 
     Args:
-        prior: Of the inertial parameters.
+        prior: Prior of the inertial parameters.
         parameters: All of theta's entries.
         weights: Row group → weight on its rows [1/unit of torque].
-        physics: What friction must satisfy beside the signs of its parameters, or None.
+        physics: Constraints on friction besides the signs of its parameters, or None.
         ordinary: RMS of all parameters' columns in ordinary motion, shape (p,), or None.
-        unasked: Joints whose bias the data do not ask for.
-        reversals: How often the joints that move turn back, mean.
+        unasked: Joints for which held-out data do not support a bias.
+        reversals: Mean number of velocity reversals of the moving joints.
 
     Returns:
         The prior of all parameters.
@@ -76,18 +76,18 @@ def prior_with_first_fit(
 
 
 def nearest_to_prior(method: str, fit: Fit, prior: Prior, distance: str = "euclid") -> Standard:
-    """Standard parameters with exactly the fit's base parameters (Gautier 2013, eqs. 27-30); bodies may come out impossible.
+    """Standard parameters with exactly the fit's base parameters (Gautier 2013, eqs. 27-30); may be physically inconsistent.
 
     Args:
         method: "minimum_norm": the least change of the prior; "frozen": the dependent parameters stay at the prior, as in
             Gautier 2013, Table II.
         fit: The base parameters.
         prior: The prior of all parameters.
-        distance: What minimum_norm makes small: "euclid" in the prior's standard deviations, "plain" in SI units
+        distance: Norm for minimum_norm: "euclid" in the prior's standard deviations, "plain" in SI units
             (Gautier 2013, eq. 30).
 
     Returns:
-        The choice.
+        The parameters and how they were chosen.
 
     Raises:
         EstimationError: Unknown method or distance.
@@ -105,10 +105,10 @@ def nearest_to_prior(method: str, fit: Fit, prior: Prior, distance: str = "eucli
 
 
 def essential_to_prior(statistics: StatisticSet, fit: Fit, prior: Prior, kept: ArrayLike) -> Standard:
-    """Standard parameters of which only the essential ones leave the prior (Gautier 2013, eqs. 31-33).
+    """Standard parameters of which only the essential ones differ from the prior (Gautier 2013, eqs. 31-33).
 
-    The essential parameters are fitted anew to what the prior does not explain, so that the torque error is a little
-    larger than the base parameters'. What the data hardly show stays possible, because it stays at the prior.
+    The essential parameters are refitted to the residual of the prior, so the torque error is slightly larger than that
+    of the base parameters. Poorly identified parameters stay physically consistent, because they stay at the prior.
 
     Args:
         fit: The full estimate, for its weights and its reduction.
@@ -116,7 +116,7 @@ def essential_to_prior(statistics: StatisticSet, fit: Fit, prior: Prior, kept: A
         kept: Positions of the essential base parameters, shape (e,).
 
     Returns:
-        The choice.
+        The parameters and how they were chosen.
 
     Raises:
         EstimationError: The essential columns are linearly dependent.
@@ -140,26 +140,26 @@ def consistent_parameters(
     notes: tuple[str, ...] = (),
     reversals: float = np.inf,
 ) -> Standard:
-    """The most plausible physically consistent robot: LMI with the prior's weight chosen by held-out error.
+    """Physically consistent parameters by an LMI, with the prior's weight chosen by held-out error.
 
-    Logs are left out one by one, or parts in time when there is one log. A few folds compare weights only
-    roughly, so that the smallest held-out error alone is mostly chance: of all weights between the best one and
-    :data:`USUAL_WEIGHT` that are not significantly worse than the best, the nearest to the usual one is taken. It is at least
-    :func:`least_weight`: held-out parts of a motion that hardly turns back miss what the model lacks as little as the rest.
+    Cross-validation is over logs, or over parts in time of a single log. With few folds the smallest held-out error is
+    mostly chance: of all weights between the best one and :data:`USUAL_WEIGHT` that are not significantly worse than the
+    best, the nearest to the usual one is taken. The weight is at least :func:`least_weight`: where joints hardly reverse,
+    held-out parts share the model errors of the rest and do not reveal them.
 
     Args:
         fit: The fit, for the weights of the row groups.
         prior: The prior of all parameters.
         parameters: All of theta's entries.
-        options: What is demanded of the bodies.
-        weight: Of the prior; chosen from :data:`WEIGHTS` if None.
+        options: Constraints on the bodies.
+        weight: Weight of the prior; chosen from :data:`WEIGHTS` if None.
         slack: Point-to-set instead of a weight: the robot closest to the prior whose squared residual is at most
-            this fraction above the least possible one, or None.
-        notes: What to say beside the solver's own notes.
-        reversals: How often the joints that move turn back, mean.
+            this fraction above the feasible minimum, or None.
+        notes: Notes to add to the solver's own.
+        reversals: Mean number of velocity reversals of the moving joints.
 
     Returns:
-        The choice.
+        The parameters and how they were chosen.
 
     Raises:
         SolverError: No robot satisfies the constraints, or no solver finds it.
@@ -192,11 +192,11 @@ def _data(statistics: StatisticSet, fit: Fit) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, eq=False)
 class HeldOutWeights:
-    """Weights of the prior and what they make of data that took no part.
+    """Weights of the prior and their held-out errors.
 
     Attributes:
-        squares: Whitened held-out squares of a weight, shape (folds,): all joints count alike.
-        errors: The same of those that were tried.
+        squares: Function of a weight: mean whitened squared held-out error of each fold, shape (folds,).
+        errors: Its values at the weights that were tried.
     """
 
     squares: Callable[[float], Array]
@@ -209,13 +209,13 @@ class HeldOutWeights:
 
     @property
     def chosen(self) -> float:
-        """Of the weights between the best and the usual one that are not significantly worse, the nearest to the usual one."""
+        """The weight nearest to the usual one among those between it and the best that are not significantly worse."""
         between = [weight for weight in self.errors if min(self.best, USUAL_WEIGHT) <= weight <= max(self.best, USUAL_WEIGHT)]
         near = [weight for weight in between if not _worse(self.errors[weight] - self.errors[self.best])]
         return min(near, key=lambda weight: abs(np.log(weight / USUAL_WEIGHT)))
 
     def as_dict(self, floor: float = 0.0) -> dict[str, Any]:
-        """How a weight was chosen, for the result; ``floor``: the least one that the motion asks for."""
+        """How the weight was chosen, for the result; ``floor``: the least weight that the motion requires."""
         word = f"held-out error over {len(self.errors[self.best])} folds"
         doubtful = f": smallest at {self.best:g}, {self.chosen:g} is not significantly worse"
         word += " is smallest" if self.chosen == self.best else doubtful
@@ -226,14 +226,14 @@ class HeldOutWeights:
 
 
 def held_out_weights(problem: LmiProblem, statistics: StatisticSet, fit: Fit) -> HeldOutWeights | None:
-    """Cross-validation over logs, or parts in time.
+    """Cross-validates the prior's weight over logs, or parts in time of a single log.
 
     Args:
         problem: Constraints and prior.
-        fit: For the weights of the row groups.
+        fit: The fit, for the weights of the row groups.
 
     Returns:
-        The weights tried; None where the data are too short to hold anything out.
+        The weights tried; None if the data are too short for cross-validation.
 
     Raises:
         SolverError: No robot satisfies the constraints.
@@ -253,7 +253,7 @@ def held_out_weights(problem: LmiProblem, statistics: StatisticSet, fit: Fit) ->
 
 
 def _descend(squares: Callable[[float], Array]) -> dict[float, Array]:
-    """Held-out squares of the usual weight and, to both sides of it, as far as they get less."""
+    """Held-out errors of the usual weight and, on both sides of it, until they stop decreasing."""
     errors = {USUAL_WEIGHT: squares(USUAL_WEIGHT)}
     middle = WEIGHTS.index(USUAL_WEIGHT)
     for side in (WEIGHTS[:middle][::-1], WEIGHTS[middle + 1 :]):
@@ -267,13 +267,13 @@ def _descend(squares: Callable[[float], Array]) -> dict[float, Array]:
 
 
 def _worse(differences: Array) -> bool:
-    """Whether the mean over folds is positive beyond chance."""
+    """Whether the mean over folds is significantly positive."""
     error = float(differences.std(ddof=1)) / np.sqrt(len(differences))
     return bool(differences.mean() > _SIGNIFICANT * error)
 
 
 def _held_at_zero(fit: Fit, parameters: tuple[Parameter, ...], active: tuple[str, ...]) -> list[str]:
-    """Names what the data alone would make negative beyond doubt: mostly a sign that something else is missing."""
+    """Notes on parameters held at zero that the data alone make significantly negative: usually a model error."""
     base = fit.base
     words, rotors = list[str](), list[str]()
     for row, k in enumerate(base.independent):
