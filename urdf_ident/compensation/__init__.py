@@ -1,12 +1,12 @@
-"""What no rigid model explains (Liu 2023): friction from runs both ways, and a residual that is read from two encoders.
+"""Compensation beyond the rigid model (Liu 2023): friction from bidirectional runs, and a residual from two encoders.
 
-Friction by regression shares its data with the links, and what one gets wrong the other absorbs. Runs at constant speed,
-the same path there and back, separate them: the links' torque is the same both ways, friction is not
-(:mod:`.bidirectional`). What is left after friction and links (hysteresis and losses of a gear that winds up) is no
-function of the joint's motion, but shows in the deformation Δ = θ − q between motor and link, so it is learnt from Δ and
-Δ' alone (:mod:`.residual`): with positions or accelerations as inputs it would learn the links' errors on one motion, and
-be worse on the next. Each of the three is measured on what the other two leave over, so they are repeated until nothing
-changes (:mod:`.three_loop`).
+If friction and link parameters are estimated from the same data, each absorbs errors of the other. Runs at constant speed
+along the same path in both directions separate them: the links' torque is the same both ways, friction is not
+(:mod:`.bidirectional`). The remaining torque (hysteresis and losses of a gear under torsion) is not a function of the
+joint's motion, but depends on the deformation Δ = θ − q between motor and link. It is learnt from Δ and Δ' alone
+(:mod:`.residual`); with positions or accelerations as inputs the network would fit the links' errors on one motion and be
+worse on the next. Each of the three is estimated from the residual of the other two, repeatedly until convergence
+(:mod:`.three_loop`).
 
-A residual is data, not physics: it knows where it was taught, and outside of that it is silent.
+A residual network is purely data-driven: it returns zero outside its training domain.
 """

@@ -1,4 +1,4 @@
-"""An identified model that follows its robot's friction while it runs."""
+"""An identified model that adapts to the robot's friction online."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from .online import OnlineModel
 
 
 class AdaptiveModel:
-    """Inverse dynamics with friction that is learnt from what the drives really needed: ``update`` after a sample was
-    measured, ``torque`` whenever one is wanted.
+    """Inverse dynamics with friction adapted to measured torques: call ``update`` with each measured sample and ``torque``
+    whenever a torque is needed.
 
-    The samples of a row (:data:`.friction_filter.ROW`) are averaged and taken up together, so most updates are four additions.
-    Deterministic; not to be shared between threads.
+    The samples of a row (:data:`.friction_filter.ROW`) are averaged and processed together, so most updates are four
+    additions. Deterministic; not thread-safe.
 
     Args:
         online: The static model.
-        settings: Of the filter.
+        settings: Settings of the filter.
         rate: Updates per second [Hz].
-        state: From :meth:`as_dict` of an earlier one, to go on where it was; None: from the mean over logs.
+        state: State to continue from, from :meth:`as_dict`; None: the mean over logs.
 
     Raises:
         ModelError: A rate that is not positive, or a state of another robot.
@@ -58,12 +58,12 @@ class AdaptiveModel:
         return np.asarray(np.sqrt(np.maximum(np.diagonal(self._filter.P[0], axis1=1, axis2=2)[:, :2], 0.0)))
 
     def reset(self) -> None:
-        """Back to the mean over logs."""
+        """Resets friction to the mean over logs."""
         self._filter.reset()
         self._applied, self._count = self._filter.applied[0], 0
 
     def update(self, q: Array, v: Array, a: Array, tau: Array) -> None:
-        """Takes up a measured sample; one that is not finite spoils only its row, which is left out.
+        """Adds a measured sample; a sample that is not finite invalidates its row only, which is ignored.
 
         Args:
             q, v, a: Joint motion, shape (n,) [rad, rad/s, rad/s² or m, m/s, m/s²].
@@ -96,7 +96,7 @@ class AdaptiveModel:
         self._applied = self._filter.applied[0]
 
     def torque(self, q: Array, v: Array, a: Array) -> Array:
-        """Torque of one sample with friction as it is now.
+        """Torque of one sample with the current friction.
 
         Args:
             q, v, a: Joint motion, shape (n,) of floats [rad, rad/s, rad/s² or m, m/s, m/s²].
@@ -112,7 +112,7 @@ class AdaptiveModel:
         return np.asarray(self._online(q, v, a) + change)
 
     def as_dict(self) -> dict[str, Any]:
-        """The state as plain data for JSON; ``ident.adaptive(state=…)`` goes on from it."""
+        """The state as plain data for JSON; ``ident.adaptive(state=…)`` continues from it."""
         row = {name: getattr(self, f"_{name}").tolist() for name in ("q", "v", "a", "tau", "first")}
         inner = {name: getattr(self._filter, name).tolist() for name in ("x", "P", "surprise")}
         return {"rate": self.rate, "count": self._count, "row": row, "filter": inner}

@@ -1,10 +1,10 @@
 """Friction from runs at constant speed, the same path both ways (Liu 2023, §2; docs/theory.md §9).
 
-At constant speed the links' torque is a function of the position alone. Half the difference of the torque on the way there
-and back is therefore the *odd* part of friction; half the sum is gravity plus the *even* part, the asymmetry, and
-gravity on one joint, the others still, is ``A sin q + B cos q``: what is constant along the path is not gravity. The curve
-``friction(±v) = ±odd(v) + even(v)`` is then fitted by Liu 2023's law of eight parameters. They depend on each other strongly:
-judge the curve, not single coefficients.
+At constant speed the links' torque depends on position only. Half the difference of the torques in the two directions is
+therefore the *odd* part of friction; half the sum is gravity plus the *even* part, the asymmetry. Gravity on one joint with
+the others at rest is ``A sin q + B cos q``, so a constant along the path is not gravity. The curve
+``friction(±v) = ±odd(v) + even(v)`` is then fitted by Liu 2023's law of eight parameters. They are strongly correlated:
+assess the curve, not single coefficients.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from ..samples import Segment
 from ..statistics.least_squares import ols
 from .friction_curve import FrictionPoints
 
-#: A speed counts as constant within this part of it.
+#: Relative variation within which a speed counts as constant.
 _STEADY = 0.05
-#: While a speed is held, the acceleration is below this part of what it took to reach it.
+#: Largest RMS acceleration at constant speed, relative to the peak acceleration of the run.
 _HELD = 0.2
-#: Runs belong to the same speed within this part of it.
+#: Relative difference within which runs have the same speed.
 _SAME = 0.08
-#: Other joints are still below this part of the moving joint's speed [1], or below this speed [rad/s or m/s].
+#: Other joints are at rest below this fraction of the moving joint's speed [1], or below this speed [rad/s or m/s].
 _STILL, _REST = 0.05, 2e-3
-#: Bins of position in which the torque of both ways is compared.
+#: Position bins in which the torques of both directions are compared.
 _BINS = 24
-#: Way below which gravity is not distinguishable from a constant [rad].
+#: Path length below which gravity cannot be separated from a constant [rad].
 _SHORTEST_WAY = 0.3
 
 
@@ -46,7 +46,7 @@ class _Run:
 
 
 def friction_points(segments: Sequence[Segment], robot: Robot, joint: str) -> FrictionPoints:
-    """Odd and even part of one joint's friction.
+    """Computes the odd and even parts of one joint's friction.
 
     Args:
         segments: Conditioned pieces with measured torque.
@@ -56,7 +56,7 @@ def friction_points(segments: Sequence[Segment], robot: Robot, joint: str) -> Fr
         The points.
 
     Raises:
-        LogError: No runs at constant speed with the other joints still, no reversals, or no torque.
+        LogError: No runs at constant speed with the other joints at rest, no reversals, or no torque.
     """
     j = robot.index(joint)
     runs = [run for segment in segments for run in _constant_speed_runs(segment, j)]
@@ -104,7 +104,7 @@ def _constant_speed_runs(segment: Segment, j: int) -> list[_Run]:
         steady = np.abs(np.abs(v[begin:end]) - level) < _STEADY * level
         starts = np.flatnonzero(np.diff(np.concatenate([[False], steady, [False]]).astype(int)))
         first, last = max(zip(starts[::2], starts[1::2], strict=True), key=lambda pair: pair[1] - pair[0])
-        trim = (last - first) // 10  # friction that is still settling, and what the filter has rounded off
+        trim = (last - first) // 10  # friction transients and filter edges
         first, last = begin + first + trim, begin + last - trim
         part = slice(first, last)
         if (last - first) / segment.rate >= 0.1 and last - first >= 10 and _cruises(segment.a[:, j], part, begin, end):
@@ -113,12 +113,12 @@ def _constant_speed_runs(segment: Segment, j: int) -> list[_Run]:
 
 
 def _cruises(a: Array, part: slice, begin: int, end: int) -> bool:
-    """Whether the speed is held, and not only passed through at the top of a short move."""
+    """Whether the speed is held constant, and is not just the peak of a short move."""
     return float(np.sqrt(np.mean(a[part] ** 2))) < _HELD * float(np.abs(a[begin:end]).max())
 
 
 def _cruise(speed: Array) -> float:
-    """The speed that is held longest: the fullest of overlapping bins."""
+    """The speed held longest: the fullest of overlapping bins."""
     ordered = np.sort(speed)
     ends = np.searchsorted(ordered, ordered * (1 + _STEADY), side="right")
     k = int(np.argmax(ends - np.arange(len(ordered))))
@@ -138,7 +138,7 @@ def _levels(runs: Sequence[_Run]) -> list[tuple[float, list[_Run]]]:
 
 
 def _there_and_back(level: Sequence[_Run]) -> tuple[float, float, Array, Array] | None:
-    """Odd part and its scatter, and half the sum over the positions of the common path."""
+    """Odd part and its scatter, and positions and half the sum of torques along the common path."""
     ways = []
     for sign in (1, -1):
         mine = [run for run in level if np.sign(run.speed) == sign]
@@ -167,11 +167,11 @@ def _there_and_back(level: Sequence[_Run]) -> tuple[float, float, Array, Array] 
 def _even_part(
     places: Sequence[Array], halves: Sequence[Array], prismatic: bool
 ) -> tuple[Array, tuple[float, float], tuple[str, ...]]:
-    """What half the sum holds beside gravity, one constant a speed."""
+    """Part of half the sum that is not gravity, one constant per speed; gravity coefficients and notes."""
     q, half = np.concatenate(places), np.concatenate(halves)
     level = np.concatenate([np.full(len(place), k) for k, place in enumerate(places)])
     constants = (level[:, None] == np.arange(len(places))).astype(float)
-    if prismatic:  # gravity on a prismatic joint is a constant itself: only differences between speeds are friction
+    if prismatic:  # gravity on a prismatic joint is constant: only differences between speeds are friction
         means = np.array([half_k.mean() for half_k in halves])
         note = "gravity of a prismatic joint and a constant asymmetry look the same: taken as gravity"
         return means - means.mean(), (0.0, 0.0), (note,)

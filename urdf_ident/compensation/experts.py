@@ -1,9 +1,9 @@
-"""The machine behind both residual networks: local experts, blended by normalised Gaussian gates.
+"""Local experts blended by normalised Gaussian gates, the common form of both residual networks.
 
 A normalised radial basis network and the conditional mean of a Gaussian mixture are the same function,
 ``Σ_k h_k(x) (level_k + slope_k·(x − centre_k))`` with ``h = softmax(logweight − ½ (x − c)ᵀ P (x − c))``: the network has
-slopes of zero and one width for all. Gates, experts and the borders of the training domain are linear in the monomials
-``1, x_i, x_i x_j``, so that all joints are evaluated by one product of matrices, fast enough for a control loop.
+zero slopes and one common width. Gates, experts and the bounds of the training domain are linear in the monomials
+``1, x_i, x_i x_j``, so all joints are evaluated by one matrix product, fast enough for a control loop.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..errors import EstimationError, check_shape
 from ..linalg import Array
 from ..samples import ReadOnly, freeze_arrays
 
-#: Samples that are evaluated at a time; bounds memory.
+#: Samples evaluated at a time; limits memory.
 _CHUNK = 4096
 #: Gate logit of the padding experts: their weight is zero.
 _NEVER = -1e30
@@ -26,7 +26,7 @@ _NEVER = -1e30
 
 @dataclass(frozen=True, eq=False)
 class Domain:
-    """Where a network was taught: the convex hull of its inputs, in units of their spread.
+    """The training domain of a network: the convex hull of its inputs, in units of their standard deviation.
 
     Attributes:
         normals: Outward unit normals of the facets, shape (F, d).
@@ -42,16 +42,16 @@ class Domain:
 
     @classmethod
     def of(cls, points: Array) -> Domain:
-        """The hull of a cloud of points.
+        """Returns the convex hull of points.
 
         Args:
-            points: Shape (N, d), in units of their spread.
+            points: Shape (N, d), in units of their standard deviation.
 
         Returns:
-            Its facets.
+            The domain with the facets of the hull.
 
         Raises:
-            EstimationError: The points lie in a plane, or are fewer than a simplex needs.
+            EstimationError: The points lie in a hyperplane, or are too few for a simplex.
         """
         if points.shape[1] == 1:
             return cls(np.array([[1.0], [-1.0]]), np.array([-points.max(), points.min()]))
@@ -68,10 +68,10 @@ class Domain:
         return cls(equations[:, :-1].copy(), equations[:, -1].copy())
 
     def depth(self, x: Array) -> Array:
-        """How deep points lie inside.
+        """Depth of points inside the domain.
 
         Args:
-            x: Shape (N, d), in units of the training inputs' spread.
+            x: Shape (N, d), in units of the training inputs' standard deviation.
 
         Returns:
             Shape (N,): distance to the nearest facet, negative outside.
@@ -81,7 +81,7 @@ class Domain:
 
 @dataclass(frozen=True, eq=False)
 class Experts:
-    """Local experts of one joint, in units of the inputs' spread.
+    """Local experts of one joint, in units of the inputs' standard deviation.
 
     Attributes:
         centres: Shape (K, d).
@@ -90,7 +90,7 @@ class Experts:
         levels: Shape (K,) [N·m or N]: value of each expert at its centre.
         slopes: Shape (K, d) [N·m or N].
         variances: Shape (K,) [N²·m² or N²]: scatter of the data around each expert.
-        between: Whether experts that disagree count as scatter (a mixture) or as interpolation (a network).
+        between: Whether differences between experts add to the variance (mixture) or not (network).
     """
 
     centres: Array
@@ -117,10 +117,10 @@ class Experts:
         return len(self.centres)
 
     def gates(self, x: Array) -> Array:
-        """Share of every expert.
+        """Weight of every expert.
 
         Args:
-            x: Shape (N, d), in units of the inputs' spread.
+            x: Shape (N, d), in units of the inputs' standard deviation.
 
         Returns:
             Shape (N, K), rows summing to 1.
@@ -131,10 +131,10 @@ class Experts:
         return np.asarray(share / share.sum(axis=1, keepdims=True))
 
     def predict(self, x: Array) -> tuple[Array, Array]:
-        """Blended prediction, domain not looked at.
+        """Blended prediction, regardless of the training domain.
 
         Args:
-            x: Shape (N, d), in units of the inputs' spread.
+            x: Shape (N, d), in units of the inputs' standard deviation.
 
         Returns:
             Mean [N·m or N] and variance, shape (N,) each: ``Σ h_k (σ_k² + μ_k²) − μ²`` for a mixture.
@@ -171,13 +171,13 @@ class Experts:
 
 @dataclass(frozen=True, eq=False)
 class Taught(ReadOnly):
-    """One joint's network with the scale of its inputs and the domain it was taught on.
+    """One joint's trained network with the scale of its inputs and its training domain.
 
     Attributes:
         centre: Mean of the training inputs, shape (d,) [SI].
-        scale: Their spread, shape (d,) [SI].
+        scale: Their standard deviation, shape (d,) [SI].
         experts: The network.
-        domain: Where it was taught.
+        domain: The training domain.
     """
 
     centre: Array
@@ -211,14 +211,14 @@ class Taught(ReadOnly):
 
 
 class Bank:
-    """The networks of all joints as one table; joints without a network give zero.
+    """The networks of all joints in one table; joints without a network return zero.
 
-    Not to be shared between threads: :meth:`now` works in buffers that live here.
+    Not thread-safe: :meth:`now` uses buffers of the object.
 
     Args:
-        taught: One network a joint, or None.
+        taught: One network per joint, or None.
         width: Number of inputs d.
-        fade: Distance outside the hull over which the prediction fades to nothing, in units of the inputs' spread.
+        fade: Distance outside the hull over which the prediction fades to zero, in units of the inputs' standard deviation.
     """
 
     def __init__(self, taught: Sequence[Taught | None], width: int, fade: float) -> None:
@@ -229,7 +229,7 @@ class Bank:
         facets = max((len(item.domain.offsets) for item in present), default=1)
         self._table = np.zeros((self.n, 2 * self._gates + facets, 1 + width + len(self._pairs)))
         self._table[:, : self._gates, 0] = _NEVER
-        self._table[:, 2 * self._gates :, 0] = -_NEVER  # outside everything, until facets say otherwise
+        self._table[:, 2 * self._gates :, 0] = -_NEVER  # outside the domain unless facets are entered
         self._between = np.zeros(self.n)
         self._variances = np.zeros((self.n, self._gates))
         self._centre, self._inverse = np.zeros((self.n, width)), np.zeros((self.n, width))
@@ -242,7 +242,7 @@ class Bank:
         self._rows = np.empty((self.n, self._table.shape[1], 1))
 
     def _enter(self, j: int, item: Taught) -> None:
-        """Expands one joint's gates, experts and facets into monomials."""
+        """Enters one joint's gates, experts and facets, expanded into monomials."""
         experts, count, table = item.experts, len(item.experts), self._table[j]
         c, P = experts.centres, experts.precisions
         table[:count, 0] = experts.logweights - 0.5 * np.einsum("ki,kij,kj->k", c, P, c)
@@ -261,7 +261,7 @@ class Bank:
         self._centre[j], self._inverse[j] = item.centre, 1.0 / item.scale
 
     def now(self, x: Array) -> Array:
-        """Prediction for one sample, without any check.
+        """Prediction for one sample, without checks.
 
         Args:
             x: Inputs of every joint, shape (n, d) [SI].
@@ -315,6 +315,6 @@ class Bank:
         return mean * trust, variance, trust
 
     def _trust(self, outside: Array) -> Array:
-        """1 inside the hull, 0 further outside than the fade, smooth in between."""
+        """1 inside the hull, 0 beyond the fade distance outside, smooth in between."""
         part = np.minimum(np.maximum(1.0 - outside / self.fade, 0.0), 1.0)
         return np.asarray(part * part * (3.0 - 2.0 * part))

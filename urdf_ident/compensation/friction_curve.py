@@ -1,6 +1,6 @@
-"""The friction curve of one joint: points at some speeds, and Liu 2023's law of eight parameters through them.
+"""The friction curve of one joint: points at some speeds, and Liu 2023's law of eight parameters fitted to them.
 
-The parameters depend on each other strongly: judge the curve, not single coefficients.
+The parameters are strongly correlated: assess the curve, not single coefficients.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..samples import ReadOnly
 
 @dataclass(frozen=True, eq=False)
 class FrictionPoints(ReadOnly):
-    """Friction of one joint at some speeds, from runs both ways.
+    """Friction of one joint at some speeds, from runs in both directions.
 
     Attributes:
         joint: Joint name.
@@ -29,7 +29,7 @@ class FrictionPoints(ReadOnly):
         even: Even part, shape (K,) [N·m or N].
         scatter: Standard deviation of the mean of half the difference along the path, shape (K,) [N·m or N].
         gravity: A and B of ``A sin q + B cos q`` [N·m]; zero for prismatic joints.
-        notes: What could not be told, in words.
+        notes: Notes on parts that could not be separated.
     """
 
     joint: str
@@ -41,7 +41,7 @@ class FrictionPoints(ReadOnly):
     notes: tuple[str, ...] = ()
 
     def centred(self) -> FrictionPoints:
-        """The same points without the mean of their even part, for where a constant is found otherwise."""
+        """The same points without the mean of their even part, for use where a constant is estimated separately."""
         return replace(self, even=self.even - self.even.mean())
 
     @property
@@ -63,8 +63,8 @@ class FrictionCurve(ReadOnly):
         joint: Joint name.
         law: The law with its threshold λ.
         params: Shape (8,), in the order of ``law.symbols``.
-        points: What it was fitted to.
-        rmse: Distance of curve and points [N·m or N].
+        points: The fitted points.
+        rmse: Root mean square error of the fit [N·m or N].
     """
 
     joint: str
@@ -98,9 +98,9 @@ class FrictionCurve(ReadOnly):
 
 
 def fit_friction(points: FrictionPoints) -> FrictionCurve:
-    """Fits Liu 2023's asymmetric law, its threshold λ by a search between the measured speeds.
+    """Fits Liu 2023's asymmetric law, with its threshold λ found by a search between the measured speeds.
 
-    λ is chosen by predicting each speed from the others: more freedom always fits better, and must pay for itself.
+    λ is chosen by leave-one-speed-out cross-validation, because a larger model always fits the training points better.
 
     Args:
         points: The measured friction.
@@ -121,7 +121,7 @@ def fit_friction(points: FrictionPoints) -> FrictionCurve:
             remedy="drive more speeds",
         )
     thresholds = [0.0, *np.sqrt(speeds[:-1] * speeds[1:])[: max(0, len(speeds) - LEAST_SPEEDS)]]
-    # Where slow runs say so, friction reverses within a third of the slowest speed: the sign may not be any wider.
+    # The smooth sign is at most a third of the slowest speed wide, so that it does not alter the slow points.
     free = replace(Asymmetric(), width=min(SIGN_WIDTH, float(speeds[0]) / 3))
     errors = [_left_out(points, replace(free, threshold=float(threshold))) for threshold in thresholds]
     best = float(thresholds[int(np.argmin(errors))]) if min(errors) < 0.98 * errors[0] else 0.0
@@ -134,14 +134,14 @@ def fit_friction(points: FrictionPoints) -> FrictionCurve:
 def refine_friction(
     curve: FrictionCurve, points: FrictionPoints, columns: Array, torque: Array, weight: float
 ) -> FrictionCurve:
-    """Fits the curve again, to newly measured points and to what other motions leave over for friction.
+    """Refits the curve to updated points and to the friction torque in other motions.
 
     Args:
-        curve: The curve so far; its law is kept.
-        points: The points as they are now.
-        columns: Of the law along other motions, shape (R, 8).
-        torque: What is left for friction there, shape (R,) [N·m or N].
-        weight: Of a point, over that of a row.
+        curve: The current curve; its law is kept.
+        points: The updated points.
+        columns: Columns of the law along other motions, shape (R, 8).
+        torque: Friction torque in these motions, shape (R,) [N·m or N].
+        weight: Weight of a point relative to a row.
 
     Returns:
         The new curve.
@@ -153,7 +153,7 @@ def refine_friction(
 
 
 def friction_columns(law: Asymmetric, v: Array) -> Array:
-    """Columns of the law on a velocity.
+    """Columns of the law at given velocities.
 
     Args:
         v: Shape (N,) [rad/s or m/s].
@@ -170,13 +170,13 @@ def _solve(law: Asymmetric, v: Array, torque: Array) -> Array:
 
 
 def _least_squares(columns: Array, torque: Array) -> Array:
-    """In scaled columns; a direction that few speeds cannot tell is left at nothing."""
+    """Minimum-norm least squares in scaled columns; directions that few speeds cannot determine are zero."""
     scale = np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
     return np.asarray(lstsq(columns / scale, torque, rcond=1e-9)[0] / scale)
 
 
 def _left_out(points: FrictionPoints, law: Asymmetric) -> float:
-    """Mean square error at inner speeds that were left out one at a time."""
+    """Sum of squared errors at inner speeds that are left out one at a time."""
     total = 0.0
     for speed in points.speed[1:-1]:
         out = np.isclose(np.abs(points.velocity), speed)

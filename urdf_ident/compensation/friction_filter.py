@@ -1,11 +1,12 @@
-"""Friction's deviation from its mean, estimated while the robot moves: a Kalman filter a joint (Kalman 1960).
+"""Online estimation of friction's deviation from its mean: one Kalman filter per joint (Kalman 1960).
 
-What the model misses of one joint's torque is taken as ``dry · S(v) + viscous · u(v) + rest + noise``. The first two are
-deviations of friction: they turn with the direction of motion, and go back to zero, the mean over logs, with the time constant
-``memory`` of motion; their prior is the spread between logs. The rest does not turn with the direction: what the model lacks,
-a payload, contact. It is a first-order process too, as large as the residual and as slow as the residual's effective noise
-says, so that rows with memory are not counted as independent. Where the residual is suddenly larger than all this allows, the
-rest takes nearly all of it; while it stays large on some joint, the rest of all joints is allowed to be as large, and slow.
+The torque residual of a joint is modelled as ``dry · S(v) + viscous · u(v) + rest + noise``. The first two are deviations
+of friction: they change sign with the direction of motion and decay to zero, the mean over logs, with the time constant
+``memory`` of motion; their prior is the spread between logs. The rest does not depend on the direction: model errors, a
+payload, contact. It is a first-order process too, with the residual's standard deviation and a time constant from the
+residual's effective noise, so that correlated rows are not counted as independent. A sudden residual far above its
+predicted variance is attributed almost entirely to the rest; while it stays large on some joint, the variance and time
+constant of the rest are increased on all joints.
 """
 
 from __future__ import annotations
@@ -21,43 +22,43 @@ from ..errors import ModelError
 from ..linalg import Array
 from ..samples import ReadOnly, Segment
 
-#: Seconds of one row at least: samples within it are averaged.
+#: Approximate duration of a row [s]: the samples within it are averaged.
 ROW = 0.05
-#: Friction is learnt above so many widths of the smooth sign.
+#: Least speed at which friction is adapted, in widths of the smooth sign.
 _MOVING = 3.0
-#: Share of the residual's variance that has memory.
+#: Fraction of the residual's variance that is correlated in time.
 _SLOW = 0.9
-#: A residual beyond so many standard deviations is contact, or the like.
+#: A residual beyond this many standard deviations is attributed to contact or load.
 _CONTACT = 4.0
-#: Squares of the residual over its usual variance: beyond the first, mean over :data:`_SURPRISE`, there is a load or contact
-#: that lasts :data:`_LOAD` seconds at least; single ones are counted up to the second.
+#: Squared residual over its usual variance: an average over :data:`_SURPRISE` above the first indicates a load or contact
+#: with a time constant of at least :data:`_LOAD` seconds; single values are clipped to the second.
 _LOADED, _MOST, _LOAD = 9.0, 2500.0, 1.0
-#: Such a square is accepted at once.
+#: A single such ratio above this sets the average immediately.
 _JUMP = 64.0
-#: Variance that such a residual gives to the rest, over its square.
+#: Variance added to the rest by a residual attributed to contact, relative to its square.
 _LOOSE = 4.0
-#: Time constant of the surprise [s].
+#: Time constant of that average (the surprise) [s].
 _SURPRISE = 2.0
-#: Entries of the covariance of dry, viscous and the rest that are kept, those of them on the diagonal, and all nine of them.
+#: Stored entries of the covariance of dry, viscous and the rest; indices of its diagonal; indices of all nine entries.
 _PAIRS = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
 _VARIANCES, _FULL = [0, 2, 5], [0, 1, 3, 1, 2, 4, 3, 4, 5]
 
 
 @dataclass(frozen=True, eq=False)
 class FilterSettings(ReadOnly):
-    """What the filter of n joints rests on.
+    """Settings of the filter for n joints.
 
     Attributes:
         spread: Prior standard deviation of dry and viscous friction, shape (n, 2) [N·m, N·m·s/rad or N, N·s/m]; zeros where a
             joint is not adapted.
-        power: Exponent of the speed in the viscous column, shape (n,): 1, or ½ for friction like its root.
-        residual: Standard deviation of what the model misses in one row of the fit, shape (n,) [N·m or N].
-        slow: The same with its memory counted, shape (n,) [N·m or N]: it is the noise of so many independent rows.
+        power: Exponent of the speed in the viscous column, shape (n,): 1, or ½ for friction that grows with the square root.
+        residual: Standard deviation of the residual in one row of the fit, shape (n,) [N·m or N].
+        slow: The same including autocorrelation, shape (n,) [N·m or N]: the noise of equally many independent rows.
         row_rate: Rows of the fit per second [Hz].
-        top: Speed beyond which the viscous deviation grows no more, shape (n,) [rad/s or m/s].
+        top: Speed above which the viscous deviation is constant, shape (n,) [rad/s or m/s].
         least: Least friction of the model at a small speed, at half of ``top`` and at ``top``, shape (n, 3) [N·m or N].
         width: Half-width of the smooth sign, shape (n,) [rad/s or m/s].
-        memory: Time constant of motion with which deviations go back to the mean [s]; inf: never.
+        memory: Time constant, in time of motion, with which deviations decay to the mean [s]; inf: never.
         caution: Factor on the residual's variance.
     """
 
@@ -78,13 +79,13 @@ class FilterSettings(ReadOnly):
             raise ModelError("memory, caution and row rate of the adaptation are positive", got=(self.memory, self.caution))
 
     def repeated(self, robots: int) -> FilterSettings:
-        """The same for robots whose joints stand one after the other.
+        """Settings for several identical robots with concatenated joints.
 
         Args:
-            robots: How many.
+            robots: Number of robots.
 
         Returns:
-            Settings of so many times n joints, shapes (robots n, …).
+            Settings of all joints, shapes (robots n, …).
         """
         values: dict[str, Any] = {
             name: np.concatenate([value] * robots) if np.ndim(value) else value for name, value in vars(self).items()
@@ -92,7 +93,7 @@ class FilterSettings(ReadOnly):
         return FilterSettings(**values)
 
     def columns(self, v: Array) -> Array:
-        """What dry and viscous deviation multiply.
+        """Columns of the dry and viscous deviations.
 
         Args:
             v: Joint velocities, shape (…, n) [rad/s or m/s].
@@ -106,12 +107,12 @@ class FilterSettings(ReadOnly):
 
 
 class FrictionFilter:
-    """The filter's state; several settings that differ in memory and caution run side by side.
+    """The filter with its state; settings that differ in memory and caution run in parallel.
 
     Args:
         settings: At least one; all but ``memory`` and ``caution`` equal.
-        seconds: Duration of a row, of all joints or each, shape (n,) [s].
-        robots: Robots that do not know of each other, whose joints stand one after the other in the settings.
+        seconds: Duration of a row, for all joints or each, shape (n,) [s].
+        robots: Number of independent robots whose joints are concatenated in the settings.
     """
 
     def __init__(self, settings: Sequence[FilterSettings], seconds: float | Array, robots: int = 1) -> None:
@@ -134,7 +135,7 @@ class FrictionFilter:
         self.reset()
 
     def reset(self) -> None:
-        """Back to the prior."""
+        """Resets the state to the prior."""
         shape = self._slow.shape
         self._mean, self._cov = np.zeros((3, *shape)), np.zeros((6, *shape))
         self._cov[_VARIANCES] = *self._spread, self._slow
@@ -143,7 +144,7 @@ class FrictionFilter:
 
     @property
     def x(self) -> Array:
-        """Dry, viscous and the rest, shape (settings, n, 3)."""
+        """Estimates of dry, viscous and the rest, shape (settings, n, 3)."""
         return np.stack(list(self._mean), axis=-1)
 
     @property
@@ -152,10 +153,10 @@ class FrictionFilter:
         return np.stack(list(self._cov[_FULL]), axis=-1).reshape(*self.surprise.shape, 3, 3)
 
     def restore(self, x: Array, P: Array, surprise: Array) -> None:
-        """Goes on from a state.
+        """Restores a state.
 
         Args:
-            x, P: As of :attr:`x` and :attr:`P`.
+            x, P: State and covariance as in :attr:`x` and :attr:`P`.
             surprise: Shape (settings, n).
         """
         self._mean, self.surprise = np.stack([x[..., k] for k in range(3)]), surprise
@@ -163,23 +164,23 @@ class FrictionFilter:
         self.bound()
 
     def step(self, residual: Array, v: Array, begin: Array, end: Array) -> None:
-        """Takes up a row.
+        """Updates the state with a row.
 
         Args:
             residual: Measured torque minus the static model's, mean over the row, shape (n,) [N·m or N].
             v: Mean velocity, shape (n,) [rad/s or m/s].
-            begin, end: First and last velocity, same shape: the joint must not turn back within the row.
+            begin, end: First and last velocity, same shape: rows in which a joint reverses are ignored for it.
         """
         self._take_up(*self._seen(residual, v, begin, end))
         self.bound()
 
     def _seen(self, residual: Array, v: Array, begin: Array, end: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
-        """Residual and columns of rows, zero where a joint is not moving, and where it is; shapes (…, n), (…, n, 2), (…, n)."""
+        """Residual and columns of rows, zero where a joint rests, and the moving mask; shapes (…, n), (…, n, 2), (…, n)."""
         moving = (np.minimum(begin * np.sign(v), end * np.sign(v)) > self._gate) & np.isfinite(residual)
         return np.where(moving, residual, 0.0), self.settings.columns(np.where(moving, v, 0.0)), moving
 
     def _take_up(self, residual: Array, columns: Array, moving: NDArray[np.bool_]) -> None:
-        """One row of :meth:`_seen`; state and covariance entry by entry, each an array over settings and joints."""
+        """Updates with one row of :meth:`_seen`; entries of state and covariance are arrays over settings and joints."""
         if not moving.any():
             return
         x, P, (dry, viscous) = self._mean, self._cov, np.ascontiguousarray(columns.T)
@@ -187,9 +188,9 @@ class FrictionFilter:
         forget, rest = np.where(moving, self._forget, 1.0), self._rest
         joints = len(moving) // self.robots
         awake = moving.reshape(-1, joints).any(axis=1)
-        if not awake.all():  # nothing changes in robots that rest
+        if not awake.all():  # the state of robots at rest does not change
             rest = np.where(np.repeat(awake, joints), rest, 1.0)
-        if self.surprise.max() > _LOADED:  # what loads one joint loads the others
+        if self.surprise.max() > _LOADED:  # a load on one joint acts on the others too
             most = self.surprise.reshape(len(forget), -1, joints).max(axis=-1).repeat(joints, axis=-1)
             loaded = most > _LOADED
             scale = np.where(loaded, most, 1.0)
@@ -205,14 +206,14 @@ class FrictionFilter:
         P[2] += lost * self._spread[1]
         P[5] += (1.0 - rest * rest) * slow
         with_friction = np.stack([dry * P[0] + viscous * P[1], dry * P[1] + viscous * P[2], dry * P[3] + viscous * P[4]])
-        seen = with_friction + P[3:]  # covariance of the state and what is measured
+        seen = with_friction + P[3:]  # covariance of state and measurement
         s = dry * seen[0] + viscous * seen[1] + seen[2] + noise
         left = residual - (dry * x[0] + viscous * x[1])
         e = left - x[2]
         usual = self._usual + dry * with_friction[0] + viscous * with_friction[1]
         square = e * e
         wild = moving & (square > _CONTACT**2 * s)
-        if wild.any():  # the rest takes it, or nearly all of it
+        if wild.any():  # attributed almost entirely to the rest
             more = np.where(wild, _LOOSE * square, 0.0)
             P[5] += more
             seen[2] += more
@@ -228,11 +229,11 @@ class FrictionFilter:
         self.surprise = np.where(moving, heard, self.surprise)
 
     def bound(self) -> None:
-        """Sets the deviations that are applied, shape (settings, n, 2)."""
+        """Sets ``applied``, the bounded deviations, shape (settings, n, 2)."""
         self.applied = np.stack(list(self.bounded(self._mean[:2])), axis=-1)
 
     def bounded(self, deviations: Array) -> Array:
-        """So much of deviations that friction still dissipates.
+        """Scales deviations down so that the total friction stays dissipative.
 
         Args:
             deviations: Dry and viscous, shape (2, …, n).
@@ -251,14 +252,14 @@ class FrictionFilter:
 def replay(
     settings: Sequence[FilterSettings], logs: Sequence[tuple[Sequence[Segment], Sequence[Array]]]
 ) -> list[list[Iterator[Array]]]:
-    """What adaptation adds along logs, each sample from what was before its row; the logs run side by side.
+    """Torque added by adaptation along logs, causal from row to row; the logs are processed in parallel.
 
     Args:
         settings: As for :class:`FrictionFilter`.
-        logs: Of each log its pieces with torques, and the static model's torque on each, shape (N, n) [N·m or N].
+        logs: For each log its pieces with torques, and the static model's torque on each, shape (N, n) [N·m or N].
 
     Returns:
-        Of each piece of each log one array a setting, shape (N, n) [N·m or N], made when it is asked for.
+        For each piece of each log an iterator over one array per setting, shape (N, n) [N·m or N].
 
     Raises:
         LogError: A piece without torques.
@@ -271,7 +272,7 @@ def replay(
     ]
     count = max(own.shape[1] for own in rows)
     table = np.zeros((4, count, len(logs), n))
-    table[0] = np.nan  # a log that has ended rests
+    table[0] = np.nan  # the state does not change after the end of a log
     for k, own in enumerate(rows):
         table[:, : own.shape[1], k] = own
     seconds = np.repeat(np.array(factors) / rates, n)
@@ -292,7 +293,7 @@ def replay(
 
 
 def _added(applied: Array, row: NDArray[np.intp], columns: Array) -> Iterator[Array]:
-    """Torque of the deviations of each setting, shape (2, settings, rows, n), on samples of these rows, shape (N, n)."""
+    """Torque of each setting's deviations, shape (2, settings, rows, n), at the samples of these rows, shape (N, n)."""
     dry, viscous = np.ascontiguousarray(columns[..., 0]), np.ascontiguousarray(columns[..., 1])
     for of_dry, of_viscous in zip(*applied, strict=True):
         yield of_dry[row] * dry + of_viscous[row] * viscous
@@ -306,7 +307,7 @@ def _rows(part: Segment, torque: Array, factor: int) -> Array:
 
 
 def samples_per_row(rate: float) -> int:
-    """Samples that are averaged into one row.
+    """Number of samples that are averaged into one row.
 
     Args:
         rate: Samples per second [Hz].

@@ -1,10 +1,9 @@
-"""The kinematic error of a gear, as its two encoders show it, and how to take it off.
+"""The kinematic error of a gear, its identification from two encoders, and its compensation.
 
-The wave of a harmonic drive (like a run-out tooth or an eccentric encoder disc) makes motor and link differ by a few
-periods a motor turn. It is no deformation, yet small enough to look like one, and its rate is larger than that of the
-deformation itself at all but the slowest speeds. Its phase is the motor's own angle, so that it can be told from
-everything elastic, which has no reason to follow that angle, and be taken off before anything is filtered, in a
-control loop as well as in a log.
+A harmonic drive (like a tooth with run-out or an eccentric encoder disc) causes a position error between motor and link
+with a few periods per motor turn. It is not a deformation, but of similar size, and its rate exceeds that of the
+deformation at all but the slowest speeds. Its phase is the motor angle, to which elastic deformation is unrelated, so the
+error can be identified separately and subtracted before any filtering, in a control loop as well as in a log.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ from ..model.drive import Drive
 from ..samples import freeze_arrays
 from ..statistics.least_squares import ols
 
-#: Periods a motor turn that are looked for: eccentricity, the two lobes of a wave generator, and its overtone.
+#: Fitted periods per motor turn: eccentricity, the two lobes of a wave generator, and their second harmonic.
 HARMONICS = (1, 2, 4)
-#: What is slower is taken for deformation [Hz].
+#: Frequency below which the difference of the encoders counts as deformation [Hz].
 SLOW = 3.0
 #: An amplitude must be this many times its standard error.
 _CERTAIN = 6.0
@@ -42,8 +41,8 @@ class GearRipple:
     Attributes:
         joints: Joint names, in model order.
         ratio: Motor turns per joint turn, shape (n,).
-        harmonics: Periods a motor turn, shape (H,).
-        sine: Shape (H, n) [rad or m], after the gear; 0 where nothing certain was found.
+        harmonics: Periods per motor turn, shape (H,).
+        sine: Shape (H, n) [rad or m], after the gear; 0 where not significant.
         cosine: Shape (H, n) [rad or m].
     """
 
@@ -61,11 +60,11 @@ class GearRipple:
 
     @property
     def amplitude(self) -> Array:
-        """Of each harmonic, shape (H, n) [rad or m]."""
+        """Amplitude of each harmonic, shape (H, n) [rad or m]."""
         return np.hypot(self.sine, self.cosine)
 
     def position(self, motor: ArrayLike) -> Array:
-        """The kinematic error.
+        """Returns the kinematic error.
 
         Args:
             motor: Motor position after the gear, shape (N, n) or (n,) [rad or m].
@@ -77,7 +76,7 @@ class GearRipple:
         return np.asarray((self.sine * np.sin(phase) + self.cosine * np.cos(phase)).sum(axis=-2))
 
     def rate(self, motor: ArrayLike, speed: ArrayLike) -> Array:
-        """Its rate.
+        """Returns the rate of the kinematic error.
 
         Args:
             motor: Motor position after the gear, shape (N, n) or (n,) [rad or m].
@@ -91,13 +90,13 @@ class GearRipple:
         return np.asarray(slope.sum(axis=-2) * np.asarray(speed, dtype=float))
 
     def taken_off(self, q: Array, v: Array, deformation: Array, rate: Array | None) -> tuple[Array, Array | None]:
-        """Deformation without the kinematic error, for signals as the encoders give them.
+        """Deformation without the kinematic error, from raw encoder signals.
 
         Args:
             q: Link position, shape (N, n) or (n,) [rad or m].
             v: Link velocity, same shape [rad/s or m/s].
             deformation: Motor minus link position after the gear, same shape [rad or m].
-            rate: Its rate, same shape [rad/s or m/s], or None.
+            rate: Rate of the deformation, same shape [rad/s or m/s], or None.
 
         Returns:
             Deformation and rate.
@@ -110,13 +109,13 @@ class GearRipple:
         return clean, rate - (turns * (self.sine * cos - self.cosine * sin)).sum(axis=-2) * (v + rate)
 
     def cleaned(self, recording: Recording, drive: Drive) -> Recording:
-        """A log without the kinematic error in its motor positions.
+        """Returns a log without the kinematic error in its motor positions.
 
         Args:
-            recording: As read; one without motor positions is returned as it is.
+            recording: Log as read; one without motor positions is returned unchanged.
 
         Returns:
-            The log; logged motor velocities, which hold the error too, are left out.
+            The log; logged motor velocities, which contain the error too, are removed.
         """
         if recording.motor_position is None:
             return recording
@@ -126,7 +125,7 @@ class GearRipple:
 
     @cached_property
     def _turns(self) -> Array:
-        """Periods a joint turn, shape (H, n)."""
+        """Periods per joint turn, shape (H, n)."""
         return self.harmonics[:, None] * self.ratio
 
     def _phase(self, motor: Array) -> Array:
@@ -154,15 +153,15 @@ class GearRipple:
 
 
 def fit_gear_ripple(logs: Sequence[PreparedLog], drive: Drive, *, harmonics: Sequence[int] = HARMONICS) -> GearRipple | None:
-    """Finds the kinematic error in logs with two encoders.
+    """Fits the kinematic error to logs with two encoders.
 
     Args:
-        logs: Prepared logs with motor positions; what is used of them is not yet filtered.
-        drive: The drive train; joints that other motors move, and those without a gear, are left out.
-        harmonics: Periods a motor turn.
+        logs: Prepared logs with motor positions; their raw recordings are used.
+        drive: The drive train; joints with coupled drives or without a gear are ignored.
+        harmonics: Periods per motor turn.
 
     Returns:
-        The ripple; None where no joint shows any.
+        The ripple; None if no joint has a significant one.
 
     Raises:
         LogError: A log has no motor positions.
@@ -199,7 +198,7 @@ def fit_gear_ripple(logs: Sequence[PreparedLog], drive: Drive, *, harmonics: Seq
 
 
 def _certain(rows: Array, count: int) -> tuple[Array, Array]:
-    """Amplitudes of one joint, zero where they could be chance."""
+    """Amplitudes of one joint, zero where not significant."""
     moving = np.linalg.norm(rows[:, :-1], axis=0) > 1e-3 * np.sqrt(len(rows))
     if not moving.all():
         return np.zeros(count), np.zeros(count)

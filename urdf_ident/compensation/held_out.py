@@ -1,8 +1,8 @@
-"""Is a residual worth it? Its error on motions that took no part in learning it, beside that of friction and links alone.
+"""Cross-validation of a residual: its error on held-out motions, compared with that of friction and links alone.
 
-Every motion is left out in turn, with all logs that repeat it (motions are dealt out to at most :data:`FOLDS` parts), and all
-three loops run on the others. One motion alone is cut into parts in time, which is less of a test; of one that repeats itself a
-part is the same stretch of every period, for what comes again is not left out.
+Every motion is held out in turn with all logs that repeat it (motions are distributed to at most :data:`FOLDS` folds), and all
+three loops run on the others. A single motion is split into parts in time, which is a weaker test; if it is periodic, a part
+is the same stretch of every period, because other periods would repeat the held-out data.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from ..statistics.motions import motions
 from .residual import DEFAULT_INPUTS
 from .three_loop import three_loop
 
-#: Parts that motions are dealt out to, and parts in time that one motion is cut into.
+#: Largest number of folds of motions, and number of parts in time of a single motion.
 FOLDS, PARTS = 5, 3
-#: A residual must lower the held-out squared error by this part of it.
+#: Least relative reduction of the held-out squared error.
 LEAST_GAIN = 0.01
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOutComparison(ReadOnly):
-    """Held-out errors of what could be done about a result.
+    """Held-out errors of the candidate compensations.
 
     Attributes:
         joints: Joint names.
-        folds: What was held out in turn.
+        folds: Names of the held-out logs of each fold.
         plain: RMSE of plain WLS before any loop, shape (folds, n) [N·m or N].
-        errors: By :func:`candidate`, RMSE after the last loop, shape (folds, n) each [N·m or N].
-        laws: Whose friction laws to take: "logs" or "sweeps".
-        chosen: The kind of residual to take.
-        why: In words.
+        errors: Name from :func:`candidate` → RMSE after the last loop, shape (folds, n) each [N·m or N].
+        laws: Source of the friction laws to use: "logs" or "sweeps".
+        chosen: The kind of residual to use.
+        why: Explanation of the choice.
     """
 
     joints: tuple[str, ...]
@@ -81,11 +81,11 @@ class HeldOutComparison(ReadOnly):
 
 
 def candidate(laws: str, kind: str) -> str:
-    """Name of one way to explain a log.
+    """Name of a combination of friction laws and residual.
 
     Args:
-        laws: Whose friction laws: "logs" or "sweeps".
-        kind: Of the residual, or "none".
+        laws: Source of the friction laws: "logs" or "sweeps".
+        kind: Kind of the residual, or "none".
 
     Returns:
         "none", "rbf", "gmr" for the laws of the logs, "sweeps", "sweeps + rbf", "sweeps + gmr" for those of the sweeps.
@@ -105,27 +105,27 @@ def judge(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> HeldOutComparison:
-    """Runs the loops without each part of the data, with every pair of friction laws and residual, and scores them on it.
+    """Cross-validates the loops for every combination of friction laws and residual.
 
-    Friction measured in runs of one joint need not be the friction of fast motions of all joints. Where it predicts them
-    worse, the laws that the logs show stay, with a residual or without.
+    Friction measured in runs of one joint can differ from friction in fast motions of all joints. Where it predicts them
+    worse, the laws identified from the logs are kept, with or without a residual.
 
     Args:
         model: As for :func:`three_loop`.
-        logs: As for :func:`three_loop`; one motion is cut into parts in time.
-        sweeps: Runs at constant speed; they take part in every fold.
-        kinds: Residuals to try: "rbf", "gmr"; with one only, it is chosen whatever comes out.
-        beside: The same logs beside the sweeps, which tell more of the gears' kinematic error; as ``logs`` if empty.
-        use: What the residual reads.
-        rounds: At most.
-        seed: Of the residual's random numbers.
+        logs: As for :func:`three_loop`; a single motion is split into parts in time.
+        sweeps: Runs at constant speed; used for training in every fold.
+        kinds: Residuals to try: "rbf", "gmr"; a single kind is chosen regardless of the result.
+        beside: The same logs prepared together with the sweeps, which improve the gears' kinematic error; as ``logs`` if empty.
+        use: Inputs of the residual.
+        rounds: Largest number of rounds.
+        seed: Seed of the residual's random numbers.
         progress: Called with ``"compensation judged on held-out motions"`` and the number of runs.
 
     Returns:
-        The comparison; it has no residual where no kind gains more than its standard error over the folds, and the laws of
-        the sweeps only where they gain beyond chance (Student's t, 95 %) over the best that the logs give alone: runs of
-        one joint say less about motions of all joints than these motions do. Where no residual is asked for, nothing but
-        the laws of the sweeps is, and they are used unless they are worse.
+        The comparison. It chooses no residual unless a kind gains more than its standard error over the folds, and the
+        laws of the sweeps only if their gain over the best choice from the logs alone is significant (Student's t, 95 %),
+        because runs of one joint are less representative than motions of all joints. If no residual is requested, the
+        laws of the sweeps are used unless they are worse.
 
     Raises:
         LogError, ModelError, EstimationError: See :func:`three_loop`.
@@ -172,7 +172,7 @@ def judge(
 
 
 def _residual(errors: Mapping[str, Array], kinds: Sequence[str], what: str) -> tuple[str, str]:
-    """The kind with the least squared error beside the laws of the logs, and why."""
+    """The kind with the least squared error with the laws of the logs, and the reason."""
     if not kinds:
         return "none", f"friction and links judged on {what}"
     best, mean, spread = _best(errors, "none", kinds)
@@ -184,7 +184,7 @@ def _residual(errors: Mapping[str, Array], kinds: Sequence[str], what: str) -> t
 
 
 def _laws(errors: Mapping[str, Array], chosen: str, kinds: Sequence[str]) -> tuple[str, str, str]:
-    """Whose friction laws to take, with which residual, and why."""
+    """Source of the friction laws, kind of residual, and the reason."""
     offered = [candidate("sweeps", kind) for kind in (kinds if len(kinds) == 1 else dict.fromkeys(("none", *kinds)))]
     best, mean, spread = _best(errors, chosen, offered)
     before, after = (float(np.sqrt(np.mean(errors[name] ** 2, axis=0)).mean()) for name in (chosen, best))
@@ -198,12 +198,12 @@ def _laws(errors: Mapping[str, Array], chosen: str, kinds: Sequence[str]) -> tup
 
 
 def _beyond_chance(folds: int) -> float:
-    """Standard errors by which a gain must exceed zero to be significant at 95 % (Student's t); few folds ask for many."""
+    """Standard errors by which a gain must exceed zero to be significant at 95 % (Student's t); larger with few folds."""
     return float(student_quantile(0.95, folds - 1))
 
 
 def _best(errors: Mapping[str, Array], reference: str, names: Sequence[str]) -> tuple[str, float, float]:
-    """What lowers the squared error most, each joint in units of its own; the gain and its standard error over the folds."""
+    """The candidate with the largest mean relative reduction of the squared error, that gain and its standard error."""
     own = np.mean(errors[reference] ** 2, axis=0)
     gains = {name: ((errors[reference] ** 2 - errors[name] ** 2) / own).mean(axis=1) for name in names}
     best = max(names, key=lambda name: float(gains[name].mean()))
@@ -213,7 +213,7 @@ def _best(errors: Mapping[str, Array], reference: str, names: Sequence[str]) -> 
 def _folds(
     model: DynamicModel, logs: Sequence[PreparedLog], known: Sequence[tuple[str, ...]] | None = None
 ) -> tuple[list[PreparedLog], list[tuple[str, ...]]]:
-    """Logs or parts of them, and the names of those that are left out together; ``known``: folds of the same logs."""
+    """Logs or parts of them, and the names in each fold; ``known``: folds of the same logs."""
     if known is not None:
         whole = {log.name for log in logs} == {name for fold in known for name in fold}
         return (list(logs) if whole else [part for log in logs for part in _cut(log)]), list(known)
@@ -231,7 +231,7 @@ def _folds(
 
 
 def _cut(log: PreparedLog) -> list[PreparedLog]:
-    """Parts in time with about the same number of samples; where the motion repeats, stretches of its period."""
+    """Parts in time with about the same number of samples; for a periodic motion, stretches of its period."""
     total, at = sum(len(part) for part in log.segments), 0
     pieces: list[list[Segment]] = [[] for _ in range(PARTS)]
     for segment in log.segments:

@@ -1,4 +1,4 @@
-"""What the three loops need of each log, filtered and decimated once."""
+"""Rows of each log for the three loops, filtered and decimated once."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from .friction_curve import FrictionCurve, friction_columns
 
 @dataclass(frozen=True, eq=False)
 class LoopRows(ReadOnly):
-    """Rows of one log at the rate of its equations, low-passed as its positions were.
+    """Rows of one log at the rate of its equations, low-passed like its positions.
 
-    Friction that reverses is steeper than what the filter lets through of the measurement: both lose it alike.
+    Friction changes faster at reversals than the filter's cutoff: model and measurement are filtered equally.
 
     Attributes:
         log: Name of the log.
         rate: Rows per second [Hz].
         columns: Columns of each row group of the model without known friction, shape (R, k_g) each.
-        tau: Measured torque as the row groups see it, shape (R, n) [N·m or N].
+        tau: Measured torque of the row groups, shape (R, n) [N·m or N].
         friction: Joint index → columns of its friction curve, shape (R, 8).
-        inputs: What a residual may read: name → shape (R, n) [SI].
+        inputs: Possible inputs of a residual: name → shape (R, n) [SI].
     """
 
     log: str
@@ -46,18 +46,18 @@ class LoopRows(ReadOnly):
 
 
 def loop_rows(model: DynamicModel, log: PreparedLog, curves: Sequence[FrictionCurve]) -> LoopRows:
-    """Makes the rows of a log.
+    """Builds the rows of a log.
 
     Args:
         model: The model without the friction of the curves.
-        curves: Friction whose laws are known.
+        curves: Friction curves with known laws.
 
     Returns:
         The rows.
 
     Raises:
         LogError: The log has no torque.
-        EstimationError: It is shorter than the filter.
+        EstimationError: The log is shorter than the filter.
     """
     conditioned = log.conditioned
     row_filter, rate = RowFilter(conditioned.factor), conditioned.decimate_rate
@@ -69,7 +69,7 @@ def loop_rows(model: DynamicModel, log: PreparedLog, curves: Sequence[FrictionCu
             raise LogError("no torque or current in the log", where=log.name, remedy="name the effort columns")
         if row_filter.output_rows(len(segment)) < 2:
             continue
-        once = 1.0 / np.sqrt(segment.repeats)  # torques in their own size, however many periods they are the mean of
+        once = 1.0 / np.sqrt(segment.repeats)  # undoes the weight of averaged periods
         parts = [[once * x for x in group] for _, group in filtered_rows(model, segment, row_filter)]
         pieces.append([_smooth(np.vstack(stack), rate, conditioned.cutoff) for stack in zip(*parts, strict=True)])
         for curve in curves:
@@ -99,7 +99,7 @@ def _smooth(rows: Array, rate: float, cutoff: float) -> Array:
 
 
 def link_statistics(model: DynamicModel, logs: Sequence[LoopRows], known: Sequence[Array]) -> StatisticSet:
-    """The equations of the links once known torques are taken off.
+    """The equations of the links after subtraction of known torques.
 
     Args:
         model: The model that the rows were made with.
@@ -120,7 +120,7 @@ def link_statistics(model: DynamicModel, logs: Sequence[LoopRows], known: Sequen
 
 
 def joint_error(model: DynamicModel, theta: Array, rows: LoopRows, known: Array) -> Array:
-    """What links and known torques leave of the measurement.
+    """Measured torque minus that of links and known torques.
 
     Args:
         model: The model that the rows were made with.
@@ -135,13 +135,13 @@ def joint_error(model: DynamicModel, theta: Array, rows: LoopRows, known: Array)
 
 
 def residual_inputs(segment: Segment) -> dict[str, Array | None]:
-    """What a residual may read of a segment.
+    """Possible inputs of a residual from a segment.
 
     Args:
-        segment: Conditioned, with the motor side after the gear.
+        segment: Conditioned segment, with the motor side after the gear.
 
     Returns:
-        Name → shape (N, n) [SI], or None where the segment does not have it.
+        Name → shape (N, n) [SI], or None if the segment lacks it.
     """
     apart = None if segment.qm is None else segment.qm - segment.q
     rate = None if segment.vm is None else segment.vm - segment.v
@@ -155,7 +155,7 @@ def residual_inputs(segment: Segment) -> dict[str, Array | None]:
 
 
 def thinned(log: PreparedLog) -> list[Segment]:
-    """A log's segments at the rate of its equations, torque low-passed: enough for runs at constant speed.
+    """A log's segments at the rate of its equations with low-passed torque, sufficient for runs at constant speed.
 
     Returns:
         The segments.
@@ -173,11 +173,11 @@ def thinned(log: PreparedLog) -> list[Segment]:
 
 
 def less_torque(log: PreparedLog, torques: Sequence[Array]) -> PreparedLog:
-    """A log whose measured torque is rid of a known part, which is lost in the gears: no load of theirs.
+    """Subtracts a known torque from a log's measured torque; it is lost in the gears and does not load them.
 
     Args:
         log: The prepared log, with torque.
-        torques: One array a segment, shape (N, n) [N·m or N].
+        torques: One array per segment, shape (N, n) [N·m or N].
 
     Returns:
         The log.

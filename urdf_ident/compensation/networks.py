@@ -1,8 +1,8 @@
-"""Teaching the networks of a residual, and judging them on stretches that they have not seen.
+"""Training and cross-validation of the residual's networks.
 
-How much freedom a network gets is decided on parts of the record that took no part in fitting, *contiguous in time*:
-neighbouring samples are nearly copies of each other, and scattered folds would reward copying. So would a motion that repeats
-itself, as most excitations do: what comes back to a state that is held out is held out too.
+The complexity of a network is chosen on held-out stretches that are *contiguous in time*: neighbouring samples are strongly
+correlated, and random folds would favour overfitting. So would a periodic motion, like most excitations: samples that return
+to a held-out state are excluded from training too.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from ..linalg import Array, solve_triangular, triangle
 from ..parallel import one_thread
 from .experts import Domain, Experts, Taught
 
-#: Least part of the variance of unseen stretches that a network must explain in order to be kept.
+#: Least fraction of the variance of held-out stretches that a network must explain to be kept.
 LEAST_GAIN = 0.01
-_CENTRES = {1: (5, 9, 15, 25), 2: (4, 6, 9, 12)}  # per input; more inputs get few, or the grid explodes
+_CENTRES = {1: (5, 9, 15, 25), 2: (4, 6, 9, 12)}  # per input; few for more inputs, to limit the size of the grid
 _RIDGES = (1e-3, 1e-2, 1e-1, 1.0)
 _COMPONENTS = (1, 2, 3, 4, 6, 8, 11, 15)
 FOLDS = 5
-#: Rows that a network can be judged with.
+#: Least number of training rows for cross-validation.
 _LEAST_ROWS = 60
-#: What may be learnt from, and what is held out meanwhile, shape (N,) each.
+#: Masks of training and held-out samples, shape (N,) each.
 Split = tuple[NDArray[np.bool_], NDArray[np.bool_]]
-#: Components of a mixture are at least this wide, in units of the data's spread: along a smooth motion they would
-#: otherwise become needles, whose slopes across are guesses.
+#: Least width of a mixture's components, in units of the data's standard deviation: along a smooth motion they would
+#: otherwise degenerate to lines with undetermined transverse slopes.
 _LEAST_WIDTH = 0.1
-#: Width of a basis function over the distance of the centres.
+#: Width of a basis function relative to the distance of the centres.
 _OVERLAP = 0.8
 
 
 def splits_of(state: Array) -> list[Split]:
-    """Contiguous stretches to hold out, and what may be learnt from meanwhile: nothing that is in about the same state.
+    """Splits into contiguous held-out stretches and training samples that are not close to a held-out state.
 
-    "About" is two steps from one sample to the next.
+    "Close" means within two median distances of consecutive samples.
 
     Args:
-        state: What tells that a motion repeats itself, shape (N, k), in order of time [SI].
+        state: State by which repetitions of the motion are detected, shape (N, k), in order of time [SI].
 
     Returns:
-        One pair of masks a stretch.
+        One pair of masks per stretch.
     """
     from scipy.spatial import cKDTree
 
@@ -65,22 +65,22 @@ def splits_of(state: Array) -> list[Split]:
 def teach(
     x: Array, y: Array, kind: str, seed: int, splits: Sequence[Split], like: Taught | None, known: float | None
 ) -> tuple[Taught | None, float]:
-    """One joint's network, and the part of unseen stretches that it explains.
+    """Trains one joint's network and returns the fraction of held-out variance that it explains.
 
     Args:
         x: Inputs, shape (N, d), in order of time [SI].
-        y: What is to be explained, shape (N,) [N·m or N].
+        y: Torque to explain, shape (N,) [N·m or N].
         kind: "rbf" or "gmr".
-        seed: Of a mixture's initialisation.
+        seed: Seed of a mixture's initialisation.
         splits: From :func:`splits_of`.
-        like: An earlier network whose size is taken over, or None.
-        known: The part, where a mixture need not be judged again.
+        like: An earlier network whose size is reused, or None.
+        known: The fraction, if a mixture need not be cross-validated again.
 
     Returns:
-        The network, None where none helps, and the part.
+        The network, or None if it does not help, and the fraction.
 
     Raises:
-        EstimationError: Values that are not finite.
+        EstimationError: A value is not finite.
         MissingExtraError: A mixture without scikit-learn.
     """
     centre, scale = x.mean(axis=0), x.std(axis=0)
@@ -90,7 +90,7 @@ def teach(
     z = (x - centre) / scale
     try:
         domain = Domain.of(z)
-    except EstimationError:  # a joint that did not deform: there is nothing to learn from
+    except EstimationError:  # the joint did not deform
         return None, 0.0
     if kind == "rbf":
         experts, gain = _teach_network(z, y, splits, None if like is None else like.experts)
@@ -100,7 +100,7 @@ def teach(
 
 
 def _gain(fit: Callable[[Array, Array], Experts], z: Array, y: Array, splits: Sequence[Split]) -> float:
-    """Part of the power of stretches not learnt from that is explained."""
+    """Fraction of the power of held-out stretches that is explained."""
     left = 0.0
     for kept, out in splits:
         if kept.sum() < _LEAST_ROWS:
@@ -132,7 +132,7 @@ def _teach_network(z: Array, y: Array, splits: Sequence[Split], like: Experts | 
 
 
 def _grid(z: Array, count: int) -> Experts:
-    """Centres spread evenly between the inputs' extremes (Liu 2023, eq. 26), width from their distance; unused ones go."""
+    """Network with centres spaced evenly between the inputs' extremes (Liu 2023, eq. 26), without unused centres."""
     low, high = z.min(axis=0), z.max(axis=0)
     axes = [np.linspace(a, b, count) for a, b in zip(low, high, strict=True)]
     centres = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, z.shape[1])
@@ -148,7 +148,7 @@ def _grid(z: Array, count: int) -> Experts:
 
 
 def _weights(factor: Array, ridge: float) -> Array:
-    """Ridge regression from a factor of ``[gates | torque]``; the penalty is relative to what an average centre sees."""
+    """Ridge regression from a factor of ``[gates | torque]``; the penalty is relative to the mean square of the columns."""
     count = factor.shape[1] - 1
     penalty = np.sqrt(ridge * float(np.sum(factor[:, :-1] ** 2)) / count) * np.eye(count, count + 1)
     R = triangle(factor, penalty)
@@ -171,14 +171,14 @@ def _teach_mixture(
 
 
 def _best_mixture(z: Array, y: Array, seed: int) -> Experts:
-    """The number of components with the least BIC."""
+    """The mixture with the number of components of least BIC."""
     found: list[tuple[float, Experts]] = []
     for count in _COMPONENTS:
         if found and 20 * count > len(y):
             break
         experts, bic = _mixture(z, y, count, seed, None)
         found.append((bic, experts))
-        if len(found) > 2 and min(bic for bic, _ in found[-2:]) > min(bic for bic, _ in found):  # past the bottom twice
+        if len(found) > 2 and min(bic for bic, _ in found[-2:]) > min(bic for bic, _ in found):  # twice past the minimum
             break
     return min(found, key=lambda item: item[0])[1]
 
@@ -196,7 +196,7 @@ def _mixture(z: Array, y: Array, count: int, seed: int, start: Experts | None) -
     data = np.column_stack([z, y / spread])
     options = {} if start is None else _start(start, spread)
     with one_thread(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # not quite converged: still a density, judged like any other
+        warnings.simplefilter("ignore", ConvergenceWarning)  # still a valid density, cross-validated like any other
         found = GaussianMixture(count, reg_covar=_LEAST_WIDTH**2, random_state=seed, max_iter=200, **options).fit(data)
     d = z.shape[1]
     mean, covariance = found.means_, found.covariances_
@@ -211,7 +211,7 @@ def _mixture(z: Array, y: Array, count: int, seed: int, start: Experts | None) -
 
 
 def _start(experts: Experts, spread: float) -> dict[str, Array]:
-    """Where EM starts when a similar mixture is known: at its weights, means and precisions."""
+    """Initial weights, means and precisions for EM from a similar mixture."""
     inner = np.linalg.inv(experts.precisions)
     slopes, d = experts.slopes / spread, experts.centres.shape[1]
     covariance = np.empty((len(experts), d + 1, d + 1))

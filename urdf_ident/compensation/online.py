@@ -1,8 +1,8 @@
-"""The identified model for a control loop: everything that can be worked out beforehand is, one sample costs microseconds.
+"""The identified model for a control loop: with precomputed data one sample takes microseconds.
 
-:meth:`DynamicModel.torque` multiplies a regressor with the parameters, which is right for fits and many samples. For one
-sample it builds hundreds of columns to sum them up. Here the rigid part is one run of Pinocchio's RNEA on the identified
-inertias, and all laws of a kind are one vector operation over all joints, with zeros where a joint does not have it.
+:meth:`DynamicModel.torque` multiplies a regressor with the parameters, which suits fits and many samples, but builds
+hundreds of columns for one sample. Here the rigid part is one call of Pinocchio's RNEA with the identified inertias, and
+all laws of a kind are one vector operation over all joints, with zeros for joints without the law.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from .residual import Residual
 
 
 class OnlineModel:
-    """Inverse dynamics of an identified model, one sample a call.
+    """Inverse dynamics of an identified model, one sample per call.
 
-    Not to be shared between threads: Pinocchio's workspace lives in it.
+    Not thread-safe: it contains Pinocchio's workspace.
 
     Args:
-        model: The dynamic model; rigid joints.
+        model: The dynamic model, with rigid joints.
         theta: Its parameters, shape (p,).
-        residual: Torque that is read from the deformation, or None.
-        memory: Whether friction with memory (presliding) remembers from call to call; if not, each call takes it as
-            developed in the direction of the velocity, as :meth:`DynamicModel.torque` does of a single sample.
+        residual: Residual torque from the deformation, or None.
+        memory: Whether friction with memory (presliding) keeps its state between calls; if not, each call assumes it is
+            fully developed in the direction of the velocity, as :meth:`DynamicModel.torque` does for a single sample.
 
     Raises:
         ModelError: A model with elastic joints, or load-dependent friction without a frozen rigid torque.
-        ShapeError: Theta has another length.
+        ShapeError: Theta has the wrong length.
     """
 
     def __init__(self, model: DynamicModel, theta: Array, *, residual: Residual | None = None, memory: bool = False) -> None:
@@ -56,24 +56,24 @@ class OnlineModel:
         self._ranges: dict[int, tuple[Array, Array]] = {}
 
     def reset(self) -> None:
-        """Forgets the past of friction with memory."""
+        """Resets the state of friction with memory."""
         self._past.clear()
 
     def __call__(
         self, q: Array, v: Array, a: Array, deformation: Array | None = None, deformation_rate: Array | None = None
     ) -> Array:
-        """Joint torques of one sample.
+        """Returns the joint torques of one sample.
 
         Args:
             q, v, a: Joint motion, shape (n,) of floats [rad, rad/s, rad/s² or m, m/s, m/s²].
-            deformation: Motor minus link position after the gear, shape (n,) [rad or m]; without it there is no residual.
+            deformation: Motor minus link position after the gear, shape (n,) [rad or m]; None: no residual is added.
             deformation_rate: Its rate, shape (n,) [rad/s or m/s].
 
         Returns:
             Shape (n,) [N·m or N].
 
         Raises:
-            ModelError: A residual without what it reads.
+            ModelError: A deformation without a residual, or an input of the residual is missing.
         """
         configuration = q if self._configuration_of is None else self._configuration_of(q[None])[0]
         tau = self._rigid(configuration, v, a)
@@ -96,7 +96,7 @@ class OnlineModel:
         return np.asarray(out @ A)
 
     def _friction(self, laws: list[Friction], q: Array, v: Array, load: Array | None) -> Array:
-        """Of all axes of one side, shape (n,)."""
+        """Friction of all axes of one side, shape (n,)."""
         low, high = self._reach(laws)
         inside = bool((v >= low).all() and (v <= high).all())
         motion, total = Sliding(v, load, inside=inside, q=q), np.zeros(self.n)
@@ -105,7 +105,7 @@ class OnlineModel:
         return total
 
     def _reach(self, laws: list[Friction]) -> tuple[Array, Array]:
-        """Velocities that are inside the trained speeds of all laws of a side, shape (n,) each."""
+        """Limits of the velocities inside the trained range of all laws of a side, shape (n,) each."""
         if id(laws) not in self._ranges:
             low, high = np.full(self.n, -np.inf), np.full(self.n, np.inf)
             for each in laws:
@@ -115,7 +115,7 @@ class OnlineModel:
         return self._ranges[id(laws)]
 
     def _bent(self, friction: Friction, q: Array, v: Array) -> Array:
-        """State of a law with memory, shape (n,); without memory from call to call, as the velocity has developed it."""
+        """State of a law with memory, shape (n,); if no state is kept, fully developed in the direction of the velocity."""
         if not self.memory:
             return np.tanh(v / SIGN_WIDTH)
         before, place = self._past.get(id(friction), (np.tanh(v / SIGN_WIDTH), q))
@@ -134,7 +134,7 @@ class _Rigid:
 
     def __init__(self, model: DynamicModel, theta: Array) -> None:
         robot, bodies = model.robot, np.array(theta, dtype=float).reshape(-1, 10)
-        # Pinocchio divides by the mass: where there is none, RNEA is used as the linear function of theta that it is.
+        # Pinocchio divides by the mass: near zero mass a unit body is added and its torque subtracted (RNEA is linear in theta).
         self._shifted = bool((np.abs(bodies[:, 0]) < 1e-6 * np.maximum(np.abs(bodies).max(axis=1), 1e-12)).any())
         self._model = _with_bodies(robot.model, bodies + self._shifted * _UNIT)
         self._data = self._model.createData()
@@ -153,14 +153,14 @@ _UNIT = np.array([1.0, 0, 0, 0, 1.0, 0, 1.0, 0, 0, 1.0])
 
 def _with_bodies(source: pin.Model, bodies: Array) -> pin.Model:
     model = source.copy()
-    for j, ten in enumerate(bodies):  # a fit need not be physically consistent; this accepts any
+    for j, ten in enumerate(bodies):  # FromDynamicParameters also accepts physically inconsistent parameters
         model.inertias[j + 1] = pin.Inertia.FromDynamicParameters(ten)
     model.armature = np.zeros(len(bodies))
     return model
 
 
 def _side(model: DynamicModel, theta: Array, side: str) -> tuple[Array, list[Friction]]:
-    """Rotor inertias of one side, and its friction on all axes at once."""
+    """Rotor inertias of one side, and its friction laws gathered over all axes."""
     inertia = np.zeros(model.n)
     laws: list[tuple[int, Law, Array]] = []
     for item, own in model.placed_terms:

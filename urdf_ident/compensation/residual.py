@@ -1,8 +1,8 @@
-"""What friction and links leave over, learnt per joint from the deformation Δ = θ − q and its rate (Liu 2023, §5).
+"""Residual torque after friction and links, learnt per joint from the deformation Δ = θ − q and its rate (Liu 2023, §5).
 
-Two networks: normalised radial basis functions on a grid, weights by ridge regression; and a Gaussian mixture over
-(Δ, Δ', τ_u), whose conditional mean predicts (GMR). A joint whose network does not predict stretches that took no part in
-teaching it better than nothing gets none (:mod:`.networks`).
+There are two networks: normalised radial basis functions on a grid with weights by ridge regression, and the conditional
+mean of a Gaussian mixture over (Δ, Δ', τ_u) (Gaussian mixture regression, GMR). A joint whose network does not improve the
+prediction of held-out stretches gets none (:mod:`.networks`).
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from .experts import Bank, Taught
 from .gear_ripple import GearRipple
 from .networks import FOLDS, splits_of, teach
 
-#: What a residual may be read from: everything of the joint itself.
+#: Possible inputs of a residual: signals of the joint itself.
 INPUTS = ("deformation", "deformation_rate", "position", "velocity", "acceleration")
 KINDS = ("rbf", "gmr")
-#: Inputs that E takes.
+#: Inputs of Liu 2023.
 DEFAULT_INPUTS = ("deformation", "deformation_rate")
-#: Distance outside the hull of the training inputs over which the prediction fades to zero, in units of their spread.
-#: Inside of the hull a fade would cost: a smooth motion spends most of its time along its border.
+#: Distance outside the hull of the training inputs over which the prediction fades to zero, in standard deviations of the
+#: inputs. It does not fade inside, because a smooth motion spends most of its time near the hull's boundary.
 FADE = 0.15
 
 
 @dataclass(frozen=True, eq=False)
 class Residual:
-    """Residual torque of every joint; zero outside of what was seen in training.
+    """Residual torque of every joint; zero outside the training domain.
 
     Attributes:
         kind: "rbf", "gmr", or "none".
         joints: Joint names, in model order.
-        inputs: Names out of :data:`INPUTS`.
-        taught: One network a joint; None where none helped.
-        explained: Joint → part of the residual's variance explained on stretches not learnt from (0 without a network).
-        ripple: Kinematic error of the gears, which was taken off the deformation before it was learnt from, or None.
+        inputs: Names from :data:`INPUTS`.
+        taught: One network per joint; None where none helped.
+        explained: Joint → fraction of the residual's variance explained on held-out stretches (0 without a network).
+        ripple: Kinematic error of the gears, subtracted from the deformation before training, or None.
     """
 
     kind: str
@@ -56,14 +56,14 @@ class Residual:
         return Bank(self.taught, len(self.inputs), FADE)
 
     def torque(self, **signals: ArrayLike | None) -> Array:
-        """Residual torque.
+        """Returns the residual torque.
 
         Args:
             signals: ``deformation``, ``deformation_rate``, ``position``, ``velocity``, ``acceleration``: shape (N, n) or
                 (n,) each [rad, rad/s, rad/s² or m …]; those in :attr:`inputs` are needed, others ignored.
 
         Returns:
-            Same shape [N·m or N]; 0 outside the training domain, into which it fades over :data:`FADE`.
+            Same shape [N·m or N]; outside the training domain it fades to 0 over :data:`FADE`.
 
         Raises:
             ModelError: An input is missing.
@@ -88,14 +88,14 @@ class Residual:
         return (mean[0], variance[0], trust[0]) if single else (mean, variance, trust)
 
     def read(self, q: Array, v: Array, a: Array, deformation: Array, rate: Array | None) -> Array:
-        """Residual torque from signals as the encoders give them: the gears' kinematic error is taken off first.
+        """Residual torque from raw encoder signals: the gears' kinematic error is subtracted first.
 
         Args:
             q: Link position, shape (n,) or (N, n) [rad or m].
             v: Velocity, same shape [rad/s or m/s].
             a: Acceleration, same shape [rad/s² or m/s²].
             deformation: Motor minus link position after the gear, same shape [rad or m].
-            rate: Its rate, same shape [rad/s or m/s], or None where no network reads it.
+            rate: Its rate, same shape [rad/s or m/s], or None if no network uses it.
 
         Returns:
             Same shape [N·m or N].
@@ -109,7 +109,7 @@ class Residual:
         return self._bank.now(x) if x.ndim == 2 else self._bank(x)[0]
 
     def inputs_of(self, q: Array, v: Array, a: Array, deformation: Array | None, rate: Array | None) -> Array:
-        """Puts together what the networks read.
+        """Stacks the inputs of the networks.
 
         Args:
             q: Position, shape (n,) or (N, n) [rad or m].
@@ -183,7 +183,7 @@ class Residual:
         return cls(data["kind"], tuple(data["joints"]), tuple(data["inputs"]), taught, dict(data["explained"]), ripple)
 
     def summary(self) -> str:
-        """One line a joint."""
+        """One line per joint."""
         lines = [f"{self.kind.upper()} on {', '.join(self.inputs)}"]
         for joint, item in zip(self.joints, self.taught, strict=True):
             what = "none: it would not help" if item is None else f"{len(item.experts)} experts"
@@ -203,18 +203,18 @@ def fit_residual(
     judge: bool = True,
     motion: ArrayLike | None = None,
 ) -> Residual:
-    """Fits a residual to what friction and links left over.
+    """Fits a residual to the torque that friction and links do not explain.
 
     Args:
-        inputs: Name out of :data:`INPUTS` → shape (N, n), in order of time [rad, rad/s, …].
-        torque: What is to be explained, shape (N, n) [N·m or N].
+        inputs: Name from :data:`INPUTS` → shape (N, n), in order of time [rad, rad/s, …].
+        torque: Torque to explain, shape (N, n) [N·m or N].
         joints: Joint names.
         kind: "rbf" or "gmr".
-        use: Which inputs the network reads. Others than the deformation invite over-fitting (docs/theory.md §9).
-        seed: Of the mixture's initialisation.
-        like: An earlier residual on about the same data, whose number of experts is taken over where it has any.
-        judge: Whether networks that are like an earlier one are judged again; else its score is kept.
-        motion: State of the whole robot, shape (N, k) [SI], by which a motion that repeats itself is recognised; the
+        use: Inputs of the network. Inputs besides the deformation risk overfitting (docs/theory.md §9).
+        seed: Seed of the mixture's initialisation.
+        like: An earlier residual on similar data, whose number of experts is reused if it has any.
+        judge: Whether networks like an earlier one are cross-validated again; otherwise its score is kept.
+        motion: State of the whole robot, shape (N, k) [SI], by which repetitions of the motion are detected; the
             inputs of all joints if None.
 
     Returns:

@@ -1,18 +1,18 @@
-"""Three loops (Liu 2023, §5, Fig. 2): friction, links, and what is left over, each measured on what the others leave.
+"""Three loops (Liu 2023, §5, Fig. 2): friction, links and residual, each estimated from the residual of the other two.
 
-1. Friction from runs both ways, in which the links' torque cancels (:mod:`.bidirectional`).
-2. Links by iterated WLS on ``τ − τ_f − τ_u``, and an offset a joint, which runs of one joint cannot tell from gravity.
-3. The residual on ``τ − τ_f − τ_link``, read from the deformation (:mod:`.residual`).
+1. Friction from runs in both directions, in which the links' torque cancels (:mod:`.bidirectional`).
+2. Links by iterated WLS on ``τ − τ_f − τ_u``, with an offset per joint, which runs of one joint cannot separate from gravity.
+3. The residual on ``τ − τ_f − τ_link``, from the deformation (:mod:`.residual`).
 
-Repeated until the training error has converged. From the second round on loop 1 has a second witness, the torque that links
-and residual leave on the logs: a gear's hysteresis is friction to a joint that lifts its own weight up and down, and runs
-both ways of that joint alone would pin it to the speed for good.
+The loops repeat until the training error converges. From the second round on loop 1 also uses the torque residual of links
+and residual network on the logs: in runs of one joint that lifts and lowers its own weight, gear hysteresis looks like
+friction, and these runs alone would attribute it to the speed permanently.
 
-What is linear is filtered and decimated once; after that a loop costs milliseconds.
+Linear quantities are filtered and decimated once; after that a loop takes milliseconds.
 
 On a simulated arm with harmonic drives (``scripts/papers/e_three_loop.py``) the error on other motions falls by more than the
-18 % of Liu 2023 against plain WLS where the gears' kinematic error is taken off first (:mod:`.gear_ripple`), and by 11 to 12 %
-where it is left in, as there: a kinematic error looks like deformation and hides it.
+18 % of Liu 2023 against plain WLS if the gears' kinematic error is subtracted first (:mod:`.gear_ripple`), and by 11 to 12 %
+if it is not, as in Liu 2023: a kinematic error looks like deformation and masks it.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from .friction_curve import FrictionCurve, fit_friction, refine_friction
 from .loop_rows import LoopRows, joint_error, link_statistics, loop_rows, residual_inputs, thinned
 from .residual import DEFAULT_INPUTS, KINDS, Residual, fit_residual
 
-#: The loops have converged when a round changes the mean training error by less than this fraction. A deformation is nearly
-#: the links' torque over a stiffness: long after the error has come down, links and residual go on trading what both can
-#: explain, which fits the training motions a little better and others worse.
+#: The loops have converged when a round changes the mean training error by less than this fraction. Deformation is nearly the
+#: links' torque divided by a stiffness, so links and residual keep exchanging torque that both can explain; further rounds
+#: fit the training motions slightly better and others worse.
 TOLERANCE = 0.02
 
 
@@ -53,7 +53,7 @@ class LoopGain:
         loop: "wls", "friction", "links" or "residual".
         rmse: Training error, shape (n,) [N·m or N].
         held_out: Error on held-out logs, shape (n,) [N·m or N], or None without any.
-        gain: Part by which the loop lowered the mean training error; negative where it raised it.
+        gain: Relative reduction of the mean training error by the loop; negative if it increased.
     """
 
     round: int
@@ -75,11 +75,11 @@ class ThreeLoop(ReadOnly):
     Attributes:
         model: Rigid bodies, rotors, and the friction laws of the curves.
         theta: Parameters, shape (p,): base parameters in their independent columns, zero in the dependent ones.
-        friction: One curve for each joint that was driven both ways.
-        links: The last WLS fit of what is not friction from curves.
-        residual: What is read from the deformation.
+        friction: One curve for each joint that was driven in both directions.
+        links: The last WLS fit of all other parameters.
+        residual: Residual torque from the deformation.
         gains: The history, loop by loop.
-        converged: Whether the loops came to rest before the rounds ran out.
+        converged: Whether the loops converged within the allowed rounds.
     """
 
     model: DynamicModel
@@ -96,7 +96,7 @@ class ThreeLoop(ReadOnly):
         return self.gains[-1].round
 
     def torque(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, deformation: ArrayLike, deformation_rate: ArrayLike) -> Array:
-        """Links, friction and residual.
+        """Returns the torque of links, friction and residual.
 
         Args:
             q, v, a: Joint motion, shape (N, n) or (n,) [rad, rad/s, rad/s² or m, m/s, m/s²].
@@ -112,7 +112,7 @@ class ThreeLoop(ReadOnly):
         return self.model.torque(self.theta, np.asarray(q), np.asarray(v), np.asarray(a)) + left
 
     def summary(self) -> str:
-        """The history, one line a loop, and the residual."""
+        """The history, one line per loop, and the residual."""
         joints = self.model.robot.joints
         lines = ["round loop          mean error     gain   " + " ".join(f"{joint:>10.10}" for joint in joints)]
         for item in self.gains:
@@ -139,22 +139,22 @@ def three_loop(
     """Runs the three loops to convergence.
 
     Args:
-        model: Rigid bodies, rotors and the friction that the plain fit starts from. Joints that the sweeps do not drive
-            keep that friction, and it is estimated with the links.
-        logs: Excitation with torque and both encoders, conditioned alike.
-        sweeps: Logs of the bidirectional experiment; without motor positions friction is measured once, in round 1.
-            None at all: friction stays with the links.
-        kind: Of the residual: "rbf", "gmr", or "none" to see what friction and links do alone.
-        use: What the residual reads.
-        held_out: Logs that are only scored.
-        rounds: At most.
-        seed: Of the residual's random numbers.
+        model: Rigid bodies, rotors and the friction of the plain fit. Joints that the sweeps do not drive keep that
+            friction, which is estimated with the links.
+        logs: Excitation logs with torque and both encoders, conditioned equally.
+        sweeps: Logs of the bidirectional experiment; without motor positions their points are not corrected by the
+            residual. Empty: friction is estimated with the links.
+        kind: Kind of the residual: "rbf", "gmr", or "none" for friction and links only.
+        use: Inputs of the residual.
+        held_out: Logs used only to compute errors.
+        rounds: Largest number of rounds.
+        seed: Seed of the residual's random numbers.
 
     Returns:
         The result with its history.
 
     Raises:
-        LogError: A log has no torque or no motor positions, or the sweeps of a joint go one way only.
+        LogError: A log has no torque or no motor positions, or the sweeps of a joint have one direction only.
         ModelError: The model has elastic joints: their springs already explain the deformation.
         EstimationError: Too little data, or an unknown kind or input.
     """
@@ -181,13 +181,13 @@ def three_loop(
 
 
 def check_deformation(log: PreparedLog, use: Sequence[str] = DEFAULT_INPUTS) -> None:
-    """Refuses a log whose deformation is unknown where a residual reads it.
+    """Checks that a log has the deformation if the residual uses it.
 
     Args:
-        use: What the residual reads.
+        use: Inputs of the residual.
 
     Raises:
-        LogError: It has no motor positions.
+        LogError: The log has no motor positions.
     """
     if any(name.startswith("deformation") for name in use) and any(part.qm is None for part in log.segments):
         raise LogError(
@@ -208,15 +208,15 @@ def learn_residual(
     seed: int = 0,
     like: Residual | None = None,
 ) -> Residual:
-    """The third loop alone: a residual on what a model leaves on its logs.
+    """Runs the third loop alone: fits a residual network to the torque residual of a model on its logs.
 
     Args:
         theta: Its parameters, shape (p,).
         logs: Prepared logs with torque and both encoders.
         kind: "rbf" or "gmr".
-        use: What the residual reads.
-        seed: Of the residual's random numbers.
-        like: An earlier residual on about the same data, whose sizes are taken over.
+        use: Inputs of the residual.
+        seed: Seed of the residual's random numbers.
+        like: An earlier residual on similar data, whose network sizes are reused.
 
     Returns:
         The residual.
@@ -264,7 +264,7 @@ class _Loops:
         return float(self.gains[-1].rmse.mean())
 
     def run(self, turn: int) -> None:
-        """One round."""
+        """Runs one round."""
         if self.sweeps:
             if turn == 1:
                 self._measure_friction()
@@ -277,7 +277,7 @@ class _Loops:
         self._note(turn, "residual")
 
     def _learn(self, judge: bool) -> Residual:
-        """Loop 3: the residual on what friction and links leave."""
+        """Loop 3: fits the residual to the torque that friction and links do not explain."""
         joints = self.model.robot.joints
         if self.kind == "none":
             return Residual("none", joints, self.use, (None,) * len(joints), dict.fromkeys(joints, 0.0))
@@ -296,7 +296,7 @@ class _Loops:
         )
 
     def result(self, converged: bool) -> ThreeLoop:
-        """What was found, the residual judged as it is now."""
+        """The result, with the final residual cross-validated."""
         self.residual = self._learn(judge=True)
         self.gains.pop()
         self._note(self.gains[-1].round, "residual")
@@ -306,20 +306,20 @@ class _Loops:
         return ThreeLoop(self.model, theta, self.curves, self.fit, self.residual, tuple(self.gains), converged)
 
     def _prepare(self, free: DynamicModel) -> None:
-        """Rows of all logs for the parameters that the links' loop estimates."""
+        """Builds the rows of all logs for the parameters that the links' loop estimates."""
         self.free, self.base = free, free.base()
         self.rows = [loop_rows(free, log, self.curves) for log in self.logs]
         self.unseen = [loop_rows(free, log, self.curves) for log in self.held_out]
         self.theta = np.zeros(len(free.parameters))
 
     def _links(self) -> Fit:
-        """Loop 2: everything but known friction, by WLS on what friction and residual leave."""
+        """Loop 2: WLS fit of all other parameters to the torque that friction curves and residual do not explain."""
         fit = fit_base(link_statistics(self.free, self.rows, [self._known(rows) for rows in self.rows]), self.base)
         self.theta = self.base.embedded(fit.params)
         return fit
 
     def _measure_friction(self) -> None:
-        """Loop 1, first round: curves from runs both ways, and a model with their laws."""
+        """Loop 1, first round: fits curves to runs in both directions and builds a model with their laws."""
         robot = self.model.robot
         driven = [joint for joint, j in self.index.items() if any(_is_driven(part, j) for part in self.sweeps)]
         if not driven:
@@ -338,9 +338,9 @@ class _Loops:
         self.theta = np.array([before.get(name, 0.0) for name in self.free.names])
 
     def _refine_friction(self) -> None:
-        """Loop 1, later rounds: the points of the sweeps without the residual, and what is left on the logs.
+        """Loop 1, later rounds: refits curves to the sweeps' points without the residual, and to the logs' torque residual.
 
-        A point weighs as much as a second of a log.
+        A point has the weight of one second of a log.
         """
         sweeps = self.sweeps
         if self.residual is not None and self.kind != "none" and all(part.qm is not None for part in sweeps):
@@ -390,6 +390,6 @@ def _is_friction(item: AppliedTerm) -> bool:
 
 
 def _is_driven(segment: Segment, j: int) -> bool:
-    """Whether the joint moves at some time while the others are still."""
+    """Whether the joint moves at some time while the others are at rest."""
     others = np.abs(np.delete(segment.v, j, axis=1)).max(axis=1, initial=0.0)
     return bool(np.any((np.abs(segment.v[:, j]) > 0.02) & (others < 0.05 * np.abs(segment.v[:, j]))))
