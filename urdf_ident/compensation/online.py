@@ -134,7 +134,7 @@ class _Rigid:
 
     def __init__(self, model: DynamicModel, theta: Array) -> None:
         robot, bodies = model.robot, np.array(theta, dtype=float).reshape(-1, 10)
-        # Pinocchio divides by the mass: near zero mass a unit body is added and its torque subtracted (RNEA is linear in theta).
+        # Pinocchio divides by the mass: near zero mass a unit body is added and its torque subtracted (RNEA is linear).
         self._shifted = bool((np.abs(bodies[:, 0]) < 1e-6 * np.maximum(np.abs(bodies).max(axis=1), 1e-12)).any())
         self._model = _with_bodies(robot.model, bodies + self._shifted * _UNIT)
         self._data = self._model.createData()

@@ -1,6 +1,6 @@
-"""A robot to try things on whose truth is known, and that is harder than the model that is fitted to it.
+"""Simulation of robots with known parameters and with effects beyond the identified model.
 
-Friction is written a second time here, apart from the identification's columns: an estimator that is judged by its own
-formula learns nothing. It acts on *sliders* (joints or motors) with a direction of slip as part of the state, because a
-joint that sticks has no velocity whose sign could be taken.
+Friction is evaluated independently of the identification's regressor columns, so that an estimator is not tested against
+its own formula. It acts on *sliders* (joints or motors), and the direction of slip is part of the state, because the sign
+of the velocity is undefined for a joint that sticks.
 """

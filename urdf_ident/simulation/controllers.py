@@ -1,7 +1,7 @@
-"""Joint controllers, as robots have them: they make the motion, and the motion is not quite the reference.
+"""Joint controllers of simulated robots.
 
-A controller sees joint positions and velocities and the reference, never the truth's parameters: those that use a model
-get a *nominal* robot of their own.
+A controller uses joint positions, velocities and the reference, but never the true parameters: model-based controllers
+have their own *nominal* robot.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..model.robot import Robot
 
 
 class Reference(NamedTuple):
-    """Where the robot should be: position, velocity and acceleration, shapes (n,)."""
+    """Reference position, velocity and acceleration, shapes (n,)."""
 
     q: Array
     v: Array
@@ -28,28 +28,27 @@ class Reference(NamedTuple):
 
 
 class Controller(Protocol):
-    """A feedback law with ``states`` numbers of memory, which the integrator integrates along."""
+    """A feedback law with an internal state of size ``states``, which is integrated with the plant."""
 
     @property
     def states(self) -> int:
-        """Size k of its memory."""
+        """Size k of its internal state."""
 
     def torque(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
-        """Drive torque, shape (n,) [N·m or N], for positions q and velocities v, shapes (n,), and memory (k,)."""
+        """Drive torque, shape (n,) [N·m or N], for positions q and velocities v, shapes (n,), and state (k,)."""
 
     def rate(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
-        """Time derivative of the memory, shape (k,), for the same arguments."""
+        """Time derivative of the internal state, shape (k,), for the same arguments."""
 
 
 @dataclass(frozen=True, eq=False)
 class Feedback:
-    """A controller without memory as ``torque = complete(feed(reference) − gains · (q, v), q, v)``: the same torque, in a form
-    that an integrator works out faster.
+    """Fast form of a controller without memory: ``torque = complete(feed(reference) − gains · (q, v), q, v)``.
 
     Attributes:
-        feed: Of reference positions, velocities and accelerations, shapes (N, n) each; returns shape (N, n).
+        feed: Function of reference positions, velocities and accelerations, shapes (N, n) each; returns shape (N, n).
         gains: Shape (n, 2n).
-        complete: What turns the sum into the torque, shapes (n,) each, with a model of the robot; None: it is the torque.
+        complete: Model-based function of the sum, q and v, shapes (n,), that returns the torque; None: the sum is the torque.
     """
 
     feed: Callable[[Array, Array, Array], Array]
@@ -74,7 +73,7 @@ class PD:
 
     @classmethod
     def tuned(cls, robot: Robot, *, bandwidth: float = 10.0, damping: float = 1.0, rotor: ArrayLike = 0.0) -> PD:
-        """Gains from the nominal inertia of each axis; what else a controller needs comes from the same robot.
+        """Tunes the gains to the nominal inertia of each axis.
 
         Args:
             robot: The nominal robot.
@@ -97,7 +96,7 @@ class PD:
         return 0
 
     def feedback(self) -> Feedback | None:
-        """Its torque as an integrator likes it."""
+        """Its torque in the fast form, or None."""
         kp, kd = self.kp, self.kd
         return Feedback(lambda q, v, a: kp * q + kd * v, np.hstack([np.diag(kp), np.diag(kd)]))
 
@@ -127,7 +126,7 @@ class PID(PD):
     def tuned(
         cls, robot: Robot, *, bandwidth: float = 10.0, damping: float = 1.0, rotor: ArrayLike = 0.0, reset: float = 2.0
     ) -> PID:
-        """Gains as for :meth:`PD.tuned`, and an integral that acts within a reset time.
+        """Tunes the gains as :meth:`PD.tuned`, with an integral gain proportional to kp.
 
         Args:
             robot: The nominal robot.
@@ -148,11 +147,11 @@ class PID(PD):
         return len(self.kp)
 
     def feedback(self) -> Feedback | None:
-        """None: it has a memory."""
+        """None, because it has an internal state."""
         return None
 
     def torque(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
-        """PD and ``ki ∫(q_r − q)``, shape (n,) [N·m or N]."""
+        """PD plus ``ki ∫(q_r − q)``, shape (n,) [N·m or N]."""
         return np.asarray(self.kp * (reference.q - q) + self.kd * (reference.v - v) + self.ki * state)
 
     def rate(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
@@ -180,14 +179,14 @@ class PDGravity(PD):
         return cls(kp, kd, robot=robot)
 
     def feedback(self) -> Feedback | None:
-        """Its torque as an integrator likes it."""
+        """Its torque in the fast form, or None."""
         own, robot, data, gravity = super().feedback(), self.robot, self.data, pin.computeGeneralizedGravity
         if own is None or robot.model.nq != robot.n:
             return None
         return replace(own, complete=lambda total, q, v: total + gravity(robot.model, data, q))
 
     def torque(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
-        """PD and the gravity torque at q, shape (n,) [N·m or N]."""
+        """PD plus the gravity torque at q, shape (n,) [N·m or N]."""
         gravity = pin.computeGeneralizedGravity(self.robot.model, self.data, _configuration(self.robot, q))
         return np.asarray(super().torque(reference, q, v, state) + gravity)
 
@@ -198,7 +197,7 @@ class ComputedTorque:
 
     Attributes:
         robot: The nominal robot.
-        bandwidth: Of the error dynamics [Hz].
+        bandwidth: Bandwidth of the error dynamics [Hz].
         damping: Damping ratio [1].
         rotor: Nominal rotor inertia after the gear, shape (n,) or a number [kg·m² or kg].
     """
@@ -221,7 +220,7 @@ class ComputedTorque:
         return 0
 
     def feedback(self) -> Feedback | None:
-        """Its torque as an integrator likes it."""
+        """Its torque in the fast form, or None."""
         robot, data, rotor, omega = self.robot, self.data, np.asarray(self.rotor), 2 * np.pi * self.bandwidth
         if robot.model.nq != robot.n:
             return None
@@ -246,7 +245,7 @@ class ComputedTorque:
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """A controller that is told where to be but not how fast: its velocity feedback brakes the motion itself.
+    """A controller with zero reference velocity and acceleration, so that velocity feedback acts on the motion itself.
 
     Attributes:
         inner: The controller.
@@ -256,11 +255,11 @@ class Standing:
 
     @property
     def states(self) -> int:
-        """Those of the controller."""
+        """States of the inner controller."""
         return self.inner.states
 
     def feedback(self) -> Feedback | None:
-        """That of the controller, for a reference at rest."""
+        """Fast form of the inner controller, for a reference at rest."""
         inner = feedback_of(self.inner)
         if inner is None:
             return None
@@ -272,21 +271,21 @@ class Standing:
         return self.inner.torque(_at_rest(reference), q, v, state)
 
     def rate(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
-        """The controller's own, shape (k,)."""
+        """Rate of the inner controller's state for a reference at rest, shape (k,)."""
         return self.inner.rate(_at_rest(reference), q, v, state)
 
 
 def feedback_of(controller: Controller) -> Feedback | None:
-    """A controller's torque in the form that an integrator works out fast.
+    """Fast form of a controller's torque.
 
-    The form is compared with the torque in some states: a class of the user's own that derives from one of these changes the
-    torque and inherits the form.
+    The form is compared with the torque in random states, because a derived user class may override the torque and inherit
+    the form.
 
     Args:
-        controller: Any.
+        controller: Any controller.
 
     Returns:
-        The form, or None where it has none: with memory, or of the user's own.
+        The form, or None if there is none: with an internal state, or a user-defined controller.
     """
     form = getattr(controller, "feedback", None)
     found: Feedback | None = None if form is None or controller.states else form()
@@ -310,10 +309,10 @@ def _at_rest(reference: Reference) -> Reference:
 
 
 def tuned_gains(robot: Robot, *, bandwidth: float, damping: float, rotor: ArrayLike = 0.0) -> tuple[Array, Array]:
-    """Position and velocity gains that give every axis alone a natural frequency and a damping ratio.
+    """Position and velocity gains for a natural frequency and damping ratio of every axis, considered separately.
 
     Args:
-        robot: The nominal robot; the largest inertia of each axis over random poses counts.
+        robot: The nominal robot; the largest inertia of each axis over random poses is used.
         bandwidth: Natural frequency [Hz].
         damping: Damping ratio [1].
         rotor: Nominal rotor inertia after the gear, shape (n,) or a number [kg·m² or kg].

@@ -1,4 +1,4 @@
-"""All the friction of a simulated robot, on joints and on motors, and what it takes to stick."""
+"""Friction of a simulated robot on joints and motors, with stiction."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..friction import Conservative, Friction, Sliding
 from ..linalg import Array, shaped
 from ..model.robot import NDArrayBool
 
-#: Velocities at which friction is asked whether it is affine [rad/s or m/s].
+#: Velocities at which friction is tested for being affine [rad/s or m/s].
 _PROBES = (-3.7, -0.41, -0.013, 0.0021, 0.17, 1.3, 8.9)
 
 
@@ -19,21 +19,21 @@ _PROBES = (-3.7, -0.41, -0.013, 0.0021, 0.17, 1.3, 8.9)
 class FrictionTruth:
     """All friction of a robot, on joints and on motors.
 
-    Where friction acts is called a *slider*: the n joints first, then, with motor friction, the n motors, which turn with
-    ``reduction · v`` and load the joints with ``reductionᵀ · torque``. The laws are told the *direction of slip* instead of
-    a smooth sign of the velocity: the integrator knows whether a joint slips or sticks, and a joint that sticks takes
-    whatever friction between the two one-sided limits keeps it still.
+    Friction acts on *sliders*: first the n joints, then, with motor friction, the n motors, which turn with
+    ``reduction · v`` and load the joints with ``reductionᵀ · torque``. The laws get the *direction of slip* instead of a
+    smooth sign of the velocity: the integrator knows whether a joint slips or sticks, and the friction of a joint that
+    sticks is the value between the two one-sided limits that keeps it at rest.
 
-    Springs on the joints are kept here too, apart from what slips: see :meth:`springs`.
+    Springs on the joints are stored here too, but handled separately: see :meth:`springs`.
 
     Attributes:
         n: Number of joints.
         joint: Laws on the joints.
         motor: Laws on the motors.
         reduction: ``v_motor = reduction · v``, shape (n, n); needed for motor friction.
-        memory: Whether some law remembers the way since the last reversal.
-        affine: Constant, multiple of the velocity and multiple of the direction of slip, shapes (n,), where that is all the
-            friction there is, on the joints; None otherwise. Springs are apart.
+        memory: Whether a law depends on the displacement since the last reversal.
+        affine: Constant, factor of the velocity and factor of the direction of slip, shapes (n,), if friction acts on the
+            joints only and has this form; None otherwise. Springs are not included.
     """
 
     n: int
@@ -84,7 +84,7 @@ class FrictionTruth:
         slope, jump = self.torque(one, zero, zero) - constant, self.torque(zero, one, zero) - constant
         if (jump[~self.hard] != 0).any():
             return None
-        for w in _PROBES:  # asked of the laws themselves: users write their own
+        for w in _PROBES:  # tested numerically, because users can define their own laws
             for s in (-1.0, 1.0):
                 if not np.allclose(self.torque(w * one, s * one, zero), constant + slope * w + jump * s, rtol=1e-9, atol=1e-12):
                     return None
@@ -96,7 +96,7 @@ class FrictionTruth:
         return int(self._sliders)  # type: ignore[attr-defined]
 
     def velocity(self, v: Array) -> Array:
-        """Velocities of the sliders.
+        """Returns the velocities of the sliders.
 
         Args:
             v: Joint velocities (or any joint displacement), shape (…, n) [rad/s or m/s].
@@ -107,7 +107,7 @@ class FrictionTruth:
         return v if self.transmission is None else np.asarray(v @ self.transmission.T)
 
     def to_joints(self, torque: Array) -> Array:
-        """Joint torques that slider torques amount to.
+        """Returns the joint torques equivalent to slider torques.
 
         Args:
             torque: Shape (…, K) [N·m or N].
@@ -118,7 +118,7 @@ class FrictionTruth:
         return torque if self.transmission is None else np.asarray(torque @ self.transmission)
 
     def torque(self, w: Array, s: Array, z: Array) -> Array:
-        """Friction on the sliders, without the load-dependent part.
+        """Returns the friction on the sliders, without the load-dependent part.
 
         Args:
             w: Slider velocities, shape (…, K).
@@ -140,7 +140,7 @@ class FrictionTruth:
         return any(each.law.conservative for each in self.joint)
 
     def springs(self, q: Array) -> Array:
-        """Torque that the drive must add because of springs.
+        """Returns the drive torque required to balance the springs.
 
         Args:
             q: Joint positions, shape (n,) [rad or m].
@@ -152,7 +152,7 @@ class FrictionTruth:
         return sum((each.torque(motion) for each in self.joint if each.law.conservative), np.zeros(self.n))
 
     def stored(self, q: Array) -> float:
-        """Energy in the springs.
+        """Returns the energy stored in the springs.
 
         Args:
             q: Joint positions, shape (n,) [rad or m].
@@ -167,11 +167,11 @@ class FrictionTruth:
         return total
 
     def interval(self, z: Array, load: Array | None = None) -> tuple[Array, Array]:
-        """What a slider that sticks can hold, beyond the terms that do not depend on slip.
+        """Range of friction of a slider that sticks, relative to the terms that do not depend on slip.
 
         Args:
             z: States of laws with memory, shape (K,).
-            load: Torque passed on to the links, shape (n,) [N·m or N].
+            load: Torque transmitted to the links, shape (n,) [N·m or N].
 
         Returns:
             Lowest (≤ 0) and highest (≥ 0) friction, shapes (K,) [N·m or N].
@@ -186,14 +186,14 @@ class FrictionTruth:
         return low, high
 
     def advance(self, z: Array, way: Array) -> Array:
-        """States of laws with memory after the sliders have moved, exactly for motion in one direction.
+        """Updates the states of laws with memory after a displacement, exact for motion in one direction.
 
         Args:
-            z: Before, shape (K,).
-            way: How far each slider has moved, shape (K,) [rad or m].
+            z: States before, shape (K,).
+            way: Displacement of each slider, shape (K,) [rad or m].
 
         Returns:
-            After, shape (K,).
+            States after, shape (K,).
         """
         if not self.memory:
             return z

@@ -1,4 +1,4 @@
-"""From identified parameters to what a plant is made of: rotors and friction."""
+"""Rotors and friction of a plant from identified parameters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .friction_truth import FrictionTruth
 
 
 def rotors_and_friction(model: DynamicModel, theta: Array) -> tuple[Array, FrictionTruth]:
-    """Rotors and friction of a plant with a model's parameters; the springs of elastic joints are left to whoever has some.
+    """Rotors and friction of a plant with a model's parameters; springs of elastic joints are not included.
 
     Args:
         theta: All its parameters, shape (p,).

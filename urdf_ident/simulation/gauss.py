@@ -1,7 +1,7 @@
-"""Gauss collocation for stiff mechanics that must not lose energy: ``x'' = f(x, x')``, three stages, sixth order.
+"""Gauss collocation for stiff, energy-conserving mechanics: ``x'' = f(x, x')``, three stages, sixth order.
 
-Explicit methods need steps far below the period of the stiffest spring, and the usual implicit ones damp it away.
-Gauss collocation is stable at any frequency and keeps the energy of every linear oscillation exactly.
+Explicit methods need steps far below the period of the stiffest spring, and common implicit methods add numerical damping.
+Gauss collocation is stable at any frequency and conserves the energy of every linear oscillation exactly.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _A = np.array(
     ]
 )
 _B = np.array([5 / 18, 4 / 9, 5 / 18])
-#: The last step's stages carried on to the next one: where Newton starts.
+#: Extrapolation of the last step's stages to the next step, as initial guess for Newton's method.
 _AHEAD = np.vander(NODES + 1, 3, increasing=True) @ np.linalg.inv(np.vander(NODES, 3, increasing=True))
 _TOLERANCE, _ROUNDED = 1e-12, 1e-10
 _ROUNDS, _PATIENT_ROUNDS = 8, 40
-#: A step of Newton is not made shorter than this part of it.
+#: Smallest step length of the damped Newton method.
 _SHORTEST = 1e-3
 
 
 class Mechanics(Protocol):
-    """What is integrated; ``step`` and ``stage`` tell the time: ``(step + NODES[stage])·h``."""
+    """The integrated system; ``step`` and ``stage`` define the time ``(step + NODES[stage])·h``."""
 
     def acceleration(self, step: int, stage: int, x: Array, v: Array) -> Array:
-        """Acceleration.
+        """Returns the acceleration.
 
         Args:
             step: Number of the step.
@@ -49,7 +49,7 @@ class Mechanics(Protocol):
         """
 
     def slopes(self, step: int, stage: int, x: Array, v: Array) -> tuple[Array, Array]:
-        """Derivatives of the acceleration by coordinates and velocities.
+        """Returns the derivatives of the acceleration with respect to coordinates and velocities.
 
         Args:
             step: Number of the step.
@@ -63,12 +63,12 @@ class Mechanics(Protocol):
 
 
 class Collocation:
-    """Steps a mechanical system; the stages' accelerations are found by Newton with a Jacobian that is kept while it works.
+    """Integrates a mechanical system; the stages' accelerations are found by Newton's method with a reused Jacobian.
 
-    Where friction bends so much within a step that this fails, every stage gets a Jacobian of its own.
+    If this fails because friction is strongly nonlinear within a step, the Jacobian is evaluated at every stage.
 
     Args:
-        system: What moves.
+        system: The integrated system.
         step: Step h [s].
     """
 
@@ -78,10 +78,10 @@ class Collocation:
         self._inverse: Array | None = None
 
     def advance(self, k: int, x: Array, v: Array) -> tuple[Array, Array]:
-        """One step.
+        """Integrates one step.
 
         Args:
-            k: Its number.
+            k: Number of the step.
             x: Coordinates at its start, shape (d,).
             v: Velocities at its start, shape (d,).
 
@@ -89,7 +89,7 @@ class Collocation:
             Coordinates and velocities at its end, shape (d,) each.
 
         Raises:
-            SimulationError: The stages cannot be found.
+            SimulationError: Newton's method does not converge.
         """
         guess = np.zeros((3, len(x))) if self._stages is None else _AHEAD @ self._stages
         found = None if self._inverse is None else self._solve(self._inverse, k, x, v, guess, _ROUNDS)
@@ -119,20 +119,20 @@ class Collocation:
                 return None
             if size <= _TOLERANCE * scale:
                 return stages
-            if size > 0.7 * last and turn > 2:  # rounding is reached, or this Jacobian does not lead there
+            if size > 0.7 * last and turn > 2:  # rounding level reached, or no convergence with this Jacobian
                 return stages if size <= _ROUNDED * scale else None
             last = size
         return None
 
     def _left(self, k: int, x: Array, v: Array, stages: Array) -> tuple[Array, Array, Array]:
-        """Coordinates and velocities at the stages, and by how much their accelerations are off, shape (3, d) each."""
+        """Coordinates and velocities at the stages, and the residuals of their accelerations, shape (3, d) each."""
         h = self.step
         V = v + h * (_A @ stages)
         X = x + h * NODES[:, None] * v + h**2 * (_A @ (_A @ stages))
         return X, V, np.array([self.system.acceleration(k, i, X[i], V[i]) for i in range(3)]) - stages
 
     def _search(self, k: int, x: Array, v: Array, stages: Array) -> Array | None:
-        """Newton with the Jacobian of every stage and shortened steps: friction that bends within a step."""
+        """Damped Newton method with the Jacobian of every stage, for friction that is nonlinear within a step."""
         h, d = self.step, len(x)
         X, V, left = self._left(k, x, v, stages)
         for _ in range(_PATIENT_ROUNDS):

@@ -1,12 +1,10 @@
-"""Time integration: a fourth-order fixed-step method that knows sticking, and an adaptive one for smooth plants.
+"""Time integration by a fourth-order fixed-step method with stick-slip friction.
 
-**rk4** (classical Runge-Kutta, fixed step) integrates with the slip directions held constant. When a slider's velocity
-changes sign, the step is cut at the zero crossing (Hermite interpolation, fourth order), the velocity is set to exactly
-zero and a complementarity problem decides by projected Gauss-Seidel who sticks: friction as large as needed within its
-bounds, or at a bound and moving. What sticks has exactly zero acceleration until its friction is not enough any more;
-that is looked at when a step starts, so it may break away late by up to one step.
-
-**dop853** (scipy, eighth order, error control) is for plants without dry friction or bristles.
+**rk4** (classical Runge-Kutta, fixed step) integrates with constant slip directions. When a slider's velocity changes
+sign, the step is split at the zero crossing (Hermite interpolation, fourth order), the velocity is set to exactly zero and
+a complementarity problem, solved by projected Gauss-Seidel, determines which sliders stick: friction is either within its
+bounds, or at a bound with the slider moving. A slider that sticks has exactly zero acceleration until its friction limit is
+exceeded; this is checked at the start of a step, so it may break away late by up to one step.
 """
 
 from __future__ import annotations
@@ -27,12 +25,12 @@ from .stages import Stages
 Law = Callable[[float, Array, Array, Array], tuple[Array, Array]]
 
 _NOTHING = np.zeros(0)
-_EVENTS = 50  # zero crossings in one step before the rest of them is not resolved any more
+_EVENTS = 50  # most zero crossings resolved in one step
 
 
 @dataclass
 class Rates:
-    """Everything at one instant.
+    """Accelerations, torques and state rates at one instant.
 
     Attributes:
         a: Accelerations of the plant's coordinates, shape (d,).
@@ -48,17 +46,17 @@ class Rates:
 
 
 class StickSlip:
-    """Steps a plant with friction that really sticks.
+    """Integrates a plant with stick-slip friction.
 
     Args:
         plant: The plant.
-        law: The drive torque.
+        law: Drive torque and rate of the controller's state.
         x: Coordinates at the start, shape (d,) [rad or m].
         w: Velocities at the start, shape (d,) [rad/s or m/s].
         state: The controller's state at the start, shape (k,).
-        stages: The Runge-Kutta step while nothing sticks, where there is a fast one.
+        stages: Fast Runge-Kutta steps, or None.
 
-    ``sticking`` tells which sliders stick now, shape (K,).
+    ``sticking`` is the mask of sliders that currently stick, shape (K,).
     """
 
     def __init__(self, plant: Plant, law: Law, x: Array, w: Array, state: Array, stages: Stages | None = None) -> None:
@@ -70,20 +68,20 @@ class StickSlip:
         self._slips = bool(self.hard.any())
         speed = self.friction.velocity(w)
         self._set_slip(np.where(self.hard, np.sign(speed), 0.0))
-        self.still = self.hard & (speed == 0)  # at zero velocity: sticks, or about to slip
+        self.still = self.hard & (speed == 0)  # at zero velocity: sticking, or about to slip
         self.load = plant.bias(x, w)
         self._single = self._single_joint()
         self._known: Rates | None = None
 
     def _set_slip(self, slip: Array) -> None:
-        """Directions of slip, shape (K,); hard sliders without one stick."""
+        """Sets the directions of slip, shape (K,); hard sliders with direction 0 stick."""
         self.slip, self.sticking = slip, np.asarray(self.hard & (slip == 0))
         self._sticks, self._all_hard = bool(self.sticking.any()), bool(self.hard.all())
         if self._stages is not None:
             self._stages.slide(slip, self.sticking)
 
     def rates(self, t: float) -> Rates:
-        """Accelerations and torques now; who sticks is decided first.
+        """Determines which sliders stick and returns the current accelerations and torques.
 
         Args:
             t: Time [s].
@@ -93,7 +91,7 @@ class StickSlip:
         """
         if self._known is None:
             if self._slips and np.logical_or.reduce(self.still):
-                if self._stages is not None and self.still is self.sticking:  # nothing new at rest
+                if self._stages is not None and self.still is self.sticking:  # no slider has stopped since
                     self._known = Rates(*self._stages.now(t, self.x, self.w), _NOTHING)
                     if self._stages.held(self._known.friction):
                         return self._known
@@ -102,15 +100,15 @@ class StickSlip:
         return self._known
 
     def refresh(self) -> None:
-        """Forgets the rates, because the drive torque has changed at this instant."""
+        """Discards the cached rates after a change of the drive torque."""
         self._known = None
 
     def step(self, t: float, length: float) -> None:
-        """Goes on by one step.
+        """Integrates one step.
 
         Args:
-            t: Time now [s].
-            length: Of the step [s].
+            t: Current time [s].
+            length: Length of the step [s].
         """
         end = t + length
         for _ in range(_EVENTS):
@@ -122,7 +120,7 @@ class StickSlip:
             if not np.logical_or.reduce(wrong):
                 return self._accept(x, w, state)
             reluctant = wrong & self.still
-            if reluctant.any():  # released, but it would turn back at once: it sticks
+            if reluctant.any():  # released, but would reverse at once: it sticks
                 self._set_slip(np.where(reluctant, 0.0, self.slip))
                 self._known = self._evaluate(t, self.x, self.w, self.state, self.bristles)
                 continue
@@ -182,7 +180,7 @@ class StickSlip:
         return Rates(a, tau, friction.to_joints(torque + extra), rate)
 
     def _constrained(self, x: Array, w: Array, net: Array, slip: Array, stuck: NDArrayBool) -> tuple[Array, Array]:
-        """Accelerations with sliders that stick and friction that depends on the load; and that extra friction."""
+        """Accelerations with sticking sliders and load-dependent friction, and the additional friction of both."""
         mass, bias, coefficient = self.plant.mass(x), self.plant.bias(x, w), self.friction.load
         extra = np.zeros(self.friction.sliders)
         if coefficient is None:
@@ -190,7 +188,7 @@ class StickSlip:
             extra[stuck] = hold
             return a, extra
         n, link = len(coefficient), mass - self.plant.rotor
-        for _ in range(6):  # linear once the signs of the loads are known; they rarely change
+        for _ in range(6):  # linear for given signs of the loads, which rarely change
             factor = np.where(stuck[:n], 0.0, slip[:n] * coefficient * np.sign(self.load))
             a, hold = self._solve(mass + factor[:, None] * link, net - (1.0 + factor) * bias, stuck)
             load = link @ a + bias
@@ -203,7 +201,7 @@ class StickSlip:
         return a, extra
 
     def _solve(self, matrix: Array, rhs: Array, stuck: NDArrayBool) -> tuple[Array, Array]:
-        """``matrix·a + Gᵀ·hold = rhs`` with ``G·a = 0`` on the sliders that stick."""
+        """Solves ``matrix·a + Gᵀ·hold = rhs`` with ``G·a = 0`` on the sliders that stick."""
         if not stuck.any():
             return np.asarray(np.linalg.solve(matrix, rhs)), np.zeros(0)
         rows = np.flatnonzero(stuck)
@@ -214,7 +212,7 @@ class StickSlip:
             if free.any():
                 a[free] = np.linalg.solve(matrix[np.ix_(free, free)], rhs[free])
             left, hold, seen = rhs - matrix @ a, np.zeros(len(rows)), set()
-            for k, joint in enumerate(joints.tolist()):  # two sliders on one joint: the first one holds it
+            for k, joint in enumerate(joints.tolist()):  # with two sliders on one joint the first one holds it
                 if joint not in seen:
                     hold[k] = left[joint] / self._row(rows[k])[joint]
                     seen.add(joint)
@@ -224,14 +222,14 @@ class StickSlip:
         delassus, free_slip = g @ spread[:, :-1], g @ spread[:, -1]
         if len(rows) == 1:
             hold = free_slip / delassus[0, 0]
-        else:  # sliders may hold the same joint: the least hold that does it
+        else:  # several sliders may hold the same joint: minimum-norm solution
             hold = lstsq(delassus, free_slip, rcond=None)[0]
         a = spread[:, -1] - spread[:, :-1] @ hold
         a[joints[joints >= 0]] = 0.0
         return a, hold
 
     def _decide(self, t: float) -> None:
-        """Who of those at zero velocity sticks, and where the others go (linear complementarity problem)."""
+        """Determines which sliders at zero velocity stick, and the slip of the others (linear complementarity problem)."""
         friction, rows = self.friction, np.flatnonzero(self.still)
         tau, _ = self.law(t, self.plant.joints(self.x), self.plant.joints(self.w), self.state)
         speed = friction.velocity(self.w)
@@ -257,7 +255,7 @@ class StickSlip:
     def _first_crossing(
         self, t: float, h: float, start: Rates, end: tuple[Array, Array, Array], wrong: NDArrayBool
     ) -> tuple[float, NDArrayBool]:
-        """Part of the step until the first slider stops, and which ones stop then."""
+        """Fraction of the step until the first slider stops, and the sliders that stop then."""
         x, w, state = end
         last = self._evaluate(t + h, x, w, state, self._bent(x))
         before, after = self.friction.velocity(self.w), self.friction.velocity(w)
@@ -279,7 +277,7 @@ class StickSlip:
         return part, wrong & (parts <= part * (1 + 1e-9) + 1e-12)
 
     def _stop(self) -> None:
-        """Velocities of the sliders that have just stopped become exactly zero, at the least change of momentum."""
+        """Sets the velocities of stopped sliders to exactly zero, with the least change in the mass metric."""
         rows = np.flatnonzero(self.still)
         coupled = rows[self._single[rows] < 0]
         if len(coupled):
@@ -299,7 +297,7 @@ class StickSlip:
         return np.asarray(transmission[slider])
 
     def _single_joint(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """For each slider the only joint that moves it, −1 if there are several."""
+        """For each slider the only joint that moves it, or −1 if there are several."""
         out = np.arange(self.friction.sliders)
         if self.friction.transmission is not None:
             used = self.friction.transmission != 0
@@ -308,7 +306,7 @@ class StickSlip:
 
 
 def _projected_gauss_seidel(matrix: Array, free: Array, low: Array, high: Array) -> Array:
-    """``hold`` within its bounds such that ``free − matrix·hold`` is zero, or pushes against the bound that is reached."""
+    """``hold`` within bounds such that ``free − matrix·hold`` is zero or points beyond the active bound."""
     hold = np.zeros(len(free))
     scale = np.abs(free).max() + 1e-300
     for _ in range(500):

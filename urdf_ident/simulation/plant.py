@@ -1,7 +1,7 @@
-"""Plants: what moves when torques act. Rigid ones here; whatever follows the protocol can be simulated.
+"""Simulated plants: the protocol, and rigid plants.
 
-A plant has degrees of freedom of its own (an elastic robot has twice as many as joints); controllers and sensors see it
-through :meth:`Plant.joints` and drive it through :meth:`Plant.force`.
+A plant has its own degrees of freedom (an elastic robot has twice as many as joints); controllers and sensors access it
+through :meth:`Plant.joints` and :meth:`Plant.force`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .friction_truth import FrictionTruth
 
 
 class Plant(Protocol):
-    """What the integrators need of a mechanism with d degrees of freedom and n joints."""
+    """Interface of the integrators to a mechanism with d degrees of freedom and n joints."""
 
     @property
     def robot(self) -> Robot:
@@ -67,11 +67,11 @@ class Plant(Protocol):
 class RigidPlant:
     """A rigid robot with its own inertia (not necessarily the URDF's), rotors and friction.
 
-    Make it with :meth:`create`. Not to be shared between threads: Pinocchio's workspace lives in it.
+    Create it with :meth:`create`. Not thread-safe: it contains Pinocchio's workspace.
 
     Attributes:
         robot: Kinematics, joint names and limits.
-        model: Its own Pinocchio model; ``armature`` holds the rotors when they are not coupled.
+        model: Its own Pinocchio model; ``armature`` contains the rotors if they are not coupled.
         rotor: Rotor inertia seen from the joints, shape (n, n) [kg·m² or kg].
         friction: Its friction.
     """
@@ -103,10 +103,10 @@ class RigidPlant:
         """Builds a plant.
 
         Args:
-            robot: Kinematics, and inertia unless ``theta`` says otherwise.
+            robot: Kinematics, and inertia unless ``theta`` is given.
             theta: Ten inertial parameters of each body in the order of ``robot.bodies``, shape (10·n,)
                 [kg, kg·m, kg·m²], about the joint frames' origins.
-            rotor_inertia: After the gear: shape (n,), or (n, n) where drives are coupled [kg·m² or kg].
+            rotor_inertia: Rotor inertia after the gear: shape (n,), or (n, n) for coupled drives [kg·m² or kg].
             friction: Its friction; none by default.
             gravity: Acceleration of gravity in the base frame, shape (3,) [m/s²]; the robot's by default.
 
@@ -114,8 +114,8 @@ class RigidPlant:
             The plant.
 
         Raises:
-            ModelError: A body with first moments but no mass, or a rotor inertia that is negative.
-            SimulationError: The mass matrix is not positive definite: nothing could be integrated.
+            ModelError: A body with first moments but no mass, a negative rotor inertia, or friction for other joints.
+            SimulationError: The mass matrix is not positive definite.
             ShapeError: Wrong shapes.
         """
         n = robot.n
@@ -140,11 +140,11 @@ class RigidPlant:
 
     @property
     def dof(self) -> int:
-        """Degrees of freedom: the joints."""
+        """Degrees of freedom: the number of joints."""
         return self.robot.n
 
     def start(self, q: Array, v: Array) -> tuple[Array, Array]:
-        """The joints' own positions and velocities, shapes (n,)."""
+        """The joint positions and velocities, shapes (n,)."""
         return np.array(q, dtype=float), np.array(v, dtype=float)
 
     def joints(self, x: Array) -> Array:
@@ -174,7 +174,7 @@ class RigidPlant:
         return np.array(pin.aba(self.model, self.data, self._configuration(x), w, force))
 
     def acceleration(self) -> Callable[[Array, Array, Array], Array]:
-        """:meth:`accelerate` with what does not change decided beforehand; the next call overwrites the array."""
+        """Fast form of :meth:`accelerate` without repeated checks; the next call overwrites the array."""
         if self._coupled or self._sprung or self._turns:  # type: ignore[attr-defined]
             return self.accelerate
         return partial(pin.aba, self.model, self.data)
@@ -223,7 +223,7 @@ class RigidPlant:
 
 
 def _inertia(ten: Array, body: str) -> pin.Inertia:
-    """Pinocchio divides by the mass, so a massless body is built by hand."""
+    """Inertia from ten parameters; massless bodies are built directly, because Pinocchio divides by the mass."""
     if ten[0] != 0:
         return pin.Inertia.FromDynamicParameters(ten)
     if np.any(ten[1:4] != 0):

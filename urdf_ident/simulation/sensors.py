@@ -1,7 +1,7 @@
-"""What a log shows of the truth: counts, noise, ripple, delay, a clock that is not perfect.
+"""Sensor models: quantisation, noise, ripple, delay and clock jitter.
 
-Everything is applied to a finished simulation, so one simulation can be measured many times. Each signal has its own
-stream of random numbers: switching one imperfection on does not change another.
+They are applied to a finished simulation, so one simulation can be measured many times. Each signal has its own stream of
+random numbers, so enabling one imperfection does not change another.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class Noise:
 
     Attributes:
         sigma: Standard deviation, shape (n,) or a number, in the signal's unit.
-        snr: Instead: signal-to-noise ratio per joint [dB], σ = rms·10^(−snr/20) (docs/theory.md §4).
-        correlation: ρ of a first-order autoregression from sample to sample, 0 (white) to below 1; σ stays what it is.
+        snr: Alternatively: signal-to-noise ratio per joint [dB], σ = rms·10^(−snr/20) (docs/theory.md §4).
+        correlation: ρ of a first-order autoregression over samples, 0 (white) to below 1; σ is not affected.
     """
 
     sigma: ArrayLike | None = None
@@ -41,11 +41,11 @@ class Noise:
             raise ModelError("a standard deviation cannot be negative", got=np.min(np.asarray(self.sigma)))
 
     def draw(self, signal: Array, rng: np.random.Generator) -> Array:
-        """Noise for a signal.
+        """Draws noise for a signal.
 
         Args:
             signal: Shape (N, n).
-            rng: Source of the random numbers.
+            rng: Random number generator.
 
         Returns:
             Shape (N, n), same unit.
@@ -68,19 +68,19 @@ class Sensors:
 
     Attributes:
         counts: Encoder counts per revolution (per metre for a prismatic joint), shape (n,) or a number; None: exact.
-        motor_counts: Of a second encoder, per revolution of the motor, shape (n,) or a number; None: as ``counts``.
-        position_noise: On the position [rad or m]; on motors the same after the gear.
+        motor_counts: Counts of a second encoder per motor revolution, shape (n,) or a number; None: as ``counts``.
+        position_noise: Noise of the position [rad or m]; the same for motors, after the gear.
         velocity: ``"measured"``; ``"differentiated"`` (differences of the logged position); ``"none"``.
-        velocity_noise: On a measured velocity [rad/s or m/s].
-        torque_noise: On the torque [N·m or N].
+        velocity_noise: Noise of a measured velocity [rad/s or m/s].
+        torque_noise: Noise of the torque [N·m or N].
         ripple: Torque ripple amplitude, shape (n,) or a number [N·m or N].
         ripple_cycles: Ripple periods per revolution (per metre), shape (n,) or a number.
-        torque_step: Resolution of the torque, that is of the current times the drive gain, shape (n,) or a number
+        torque_step: Resolution of the torque (of the current times the drive gain), shape (n,) or a number
             [N·m or N].
         jitter: Standard deviation of the sampling instants [s].
-        clock: ``"true"``: the log's time column knows the jitter; ``"nominal"``: it does not.
-        delay: Position and velocity are those of this long ago [s].
-        torque_delay: The same for the torque [s].
+        clock: ``"true"``: the log's time column includes the jitter; ``"nominal"``: it does not.
+        delay: Delay of position and velocity [s].
+        torque_delay: Delay of the torque [s].
     """
 
     counts: ArrayLike | None = None
@@ -132,15 +132,15 @@ def measure(
     Args:
         truth: Clean motion with torque at a constant rate, shapes (N, n).
         sensors: The imperfections.
-        seed: Of all random numbers; the same seed gives the same bits.
+        seed: Seed of all random numbers; results are bitwise reproducible.
         prismatic: Shape (n,), True for prismatic joints (counts per metre); none by default.
-        ratio: Gear ratios, shape (n,) [motor rad per joint rad or m]; with them the truth's motor side is measured too.
+        ratio: Gear ratios, shape (n,) [motor rad per joint rad or m]; if given, the motor side is measured too.
 
     Returns:
-        What the log would show.
+        The measured signals.
 
     Raises:
-        ModelError: The truth holds no torque, or an array of the sensors does not fit the joints.
+        ModelError: The truth has no torque, or an array of the sensors does not fit the joints.
     """
     if truth.tau is None:
         raise ModelError("there is no torque to measure", where=truth.log)
@@ -178,7 +178,7 @@ def measure(
 
 
 def quantise(signal: Array, step: ArrayLike) -> Array:
-    """Rounds to whole steps.
+    """Rounds to multiples of a step.
 
     Args:
         signal: Shape (N, n).
@@ -191,7 +191,7 @@ def quantise(signal: Array, step: ArrayLike) -> Array:
 
 
 def _motors(truth: Segment, sensors: Sensors, time: Array, ratio: Array | None, rng: np.random.Generator) -> Array | None:
-    """The second encoders, before the gear, shape (N, n) [rad]; None where there are none."""
+    """Positions from the motor encoders, before the gear, shape (N, n) [rad]; None without motor encoders."""
     if ratio is None or truth.qm is None or truth.vm is None or truth.am is None:
         return None
     qm, _ = _at(truth, truth.qm, truth.vm, truth.am, time - sensors.delay)
@@ -203,7 +203,7 @@ def _motors(truth: Segment, sensors: Sensors, time: Array, ratio: Array | None, 
 
 
 def _at(truth: Segment, q: Array, v: Array, a: Array, time: Array) -> tuple[Array, Array]:
-    """Position and velocity between the samples; before the first one the robot was where it is at first."""
+    """Position and velocity interpolated at given times; times outside the motion are clipped to it."""
     if np.array_equal(time, truth.time):
         return np.array(q), np.array(v)
     names = tuple(f"joint {j}" for j in range(q.shape[1]))

@@ -1,4 +1,4 @@
-"""The `simulation:` section of a project file: which controller, which sensors, which clock."""
+"""The `simulation:` section of a project file: controller, sensors and clock."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class NoiseSection(Section):
     correlation: float = Field(0.0, ge=0, lt=1, description="correlation of neighbouring samples; 0: white noise")
 
     def build(self) -> Noise:
-        """The noise."""
+        """Builds the noise."""
         from .sensors import Noise
 
         return Noise(**self.model_dump())
@@ -56,7 +56,7 @@ class SensorSection(Section):
     torque_delay: float = Field(0.0, ge=0, description="delay of torques [s]")
 
     def build(self) -> Sensors:
-        """The sensors."""
+        """Builds the sensors."""
         from .sensors import Sensors
 
         values: dict[str, Any] = self.model_dump()
@@ -88,7 +88,7 @@ class ControllerSection(Section):
         return self
 
     def build(self, robot: Robot, rotor: np.ndarray) -> Controller:
-        """The controller.
+        """Builds the controller.
 
         Args:
             robot: The nominal robot.
@@ -111,10 +111,10 @@ class ControllerSection(Section):
         return controller if self.velocity_reference else Standing(controller)
 
     def gains(self, robot: Robot) -> tuple[Array, Array] | None:
-        """Position and velocity gains that are given, shape (n,) each [N·m/rad, N·m·s/rad or N/m, N·s/m]; None without any.
+        """Explicit position and velocity gains, shape (n,) each [N·m/rad, N·m·s/rad or N/m, N·s/m]; None if not set.
 
         Args:
-            robot: Whose joints these are.
+            robot: The robot, for the order of its joints.
         """
         if self.kp is None or self.kd is None:
             return None
@@ -122,7 +122,7 @@ class ControllerSection(Section):
 
 
 def _per_joint(name: str, gain: PerJoint, robot: Robot) -> Array:
-    """A gain of every joint, listed in the robot's order, in model order."""
+    """A gain of every joint in model order, from a list in the robot's order."""
     values = np.atleast_1d(np.asarray(gain, dtype=float))
     if len(values) not in (1, robot.n):
         raise ModelError(

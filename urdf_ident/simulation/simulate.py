@@ -1,9 +1,9 @@
-"""A robot follows a trajectory under feedback, and a log of it.
+"""Simulates a robot that follows a trajectory under feedback, and its log.
 
-Two ways of driving: *continuous* (the controller acts inside the integration, the torque is smooth) and *sampled*
-(``control_rate``: torque is held between control instants, and the controller sees quantised positions and their
-differences). Of a held torque, which jumps at the instant of a sample, the mean of before and after is logged, and the
-same of the acceleration, so that the log's rows satisfy the equations of motion.
+The controller is either *continuous* (evaluated within the integration, smooth torque) or *sampled* (``control_rate``:
+the torque is held between control instants, and the controller gets quantised positions and their differences). If a held
+torque jumps at a sample, the mean of the values before and after is logged, and likewise for the acceleration, so that the
+log's rows satisfy the equations of motion.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .plant import Plant, RigidPlant
 from .sensors import Sensors, measure
 from .stages import Stages, stages_of
 
-#: Samples after which a simulation is looked at, together.
+#: Number of samples between checks for divergence.
 _WATCHED = 16
 
 Progress = Callable[[float], None]
@@ -39,13 +39,13 @@ Progress = Callable[[float], None]
 
 @dataclass(frozen=True, eq=False)
 class SimulatedLog:
-    """A simulated log and the truth behind it.
+    """A simulated log and its ground truth.
 
     Attributes:
-        recording: What a user would have, columns in the order of the robot's joints.
-        truth: Clean motion and drive torque at the nominal instants.
-        friction: The part of the torque that is friction, shape (N, n) [N·m or N].
-        reference: Where the robot should have been, shape (N, n) [rad or m].
+        recording: The log as measured, columns in the order of the robot's joints.
+        truth: Exact motion and drive torque at the nominal instants.
+        friction: Friction in the torque, shape (N, n) [N·m or N].
+        reference: Reference positions, shape (N, n) [rad or m].
         integrator: Name of the method and its step.
     """
 
@@ -80,27 +80,27 @@ def simulate(
     """Simulates a closed loop with the integrator rk4 (see :mod:`.integrators`).
 
     Args:
-        plant: What moves.
-        controller: What drives it.
-        trajectory: What it should follow; must start where the robot can start.
+        plant: The simulated plant.
+        controller: The controller.
+        trajectory: The reference motion.
         sensors: Imperfections of the log; perfect by default.
         rate: Samples per second of the log [Hz].
-        seed: Of the sensors' random numbers.
-        substeps: Integration steps per sample, 1 at 1 kHz is a step of 1 ms; or of each interval between two samples, shape
-            (N − 1,), numbers that divide the largest one (a controller with control instants takes one number).
-        control_rate: Control instants per second [Hz], a whole fraction or multiple of ``rate·substeps``; None: continuous.
+        seed: Seed of the sensors' random numbers.
+        substeps: Integration steps per sample, 1 at 1 kHz is a step of 1 ms; or for each interval between two samples, shape
+            (N − 1,), numbers that divide the largest one (a sampled controller requires a single number).
+        control_rate: Control instants per second [Hz], ``rate·substeps`` divided by a whole number; None: continuous.
         start: Positions and velocities at the start, shapes (n,); on the trajectory by default.
-        limits: Checked before anything moves; the URDF's by default.
-        trip: Tracking error at which a controller counts as diverging [rad or m].
-        name: Of the log.
-        progress: Called with the part that is done, 0 to 1, about every percent.
+        limits: Limits checked before the simulation; the URDF's by default.
+        trip: Tracking error above which the controller counts as diverging [rad or m].
+        name: Name of the log.
+        progress: Called with the completed fraction, 0 to 1, about every percent.
 
     Returns:
         The log.
 
     Raises:
         LimitError: The trajectory is for other joints, or leaves the limits; names joint and time.
-        SimulationError: The controller diverges; names joint and time. Or a rate is impossible.
+        SimulationError: The controller diverges (names joint and time), or a rate is invalid.
     """
     robot = plant.robot
     require_drivable(trajectory, robot, limits)
@@ -130,7 +130,7 @@ def simulate(
         if k + 1 < len(time):
             try:
                 _advance(solver, drive, t, step * (finest // counts[k]), counts[k])
-            except SimulationError:  # the samples so far may tell why, and which joint
+            except SimulationError:  # the samples so far may show the cause and the joint
                 guard.watch(time, table[0], table[1], wanted, k + 1)
                 raise
         if progress is not None and (k + 1) % max(1, len(time) // 100) == 0:
@@ -144,14 +144,14 @@ def simulate(
 
 
 def require_drivable(trajectory: Trajectory, robot: Robot, limits: Limits | None) -> None:
-    """Refuses a motion that is not this robot's, before anything moves.
+    """Checks that a motion has the robot's joints and respects its limits.
 
     Args:
-        robot: Whose joints are to move.
-        limits: What the motion has to keep; the URDF's if None.
+        robot: The robot.
+        limits: Limits of the motion; the URDF's if None.
 
     Raises:
-        LimitError: It is for other joints, or leaves the limits; names joint and time.
+        LimitError: The motion is for other joints, or leaves the limits; names joint and time.
     """
     if trajectory.joints != robot.joints:
         raise LimitError("the trajectory is for other joints", got=trajectory.joints, expected=robot.joints)
@@ -159,17 +159,17 @@ def require_drivable(trajectory: Trajectory, robot: Robot, limits: Limits | None
 
 
 def logged(truth: Segment, robot: Robot, sensors: Sensors, seed: int, ratio: Array | None = None) -> Recording:
-    """The log of a motion.
+    """Builds the log of a simulated motion.
 
     Args:
-        truth: What happened.
-        robot: Whose joints moved.
-        sensors: What they make of it.
-        seed: Of their random numbers.
-        ratio: Gear ratios of encoders on the motors, shape (n,); None: there are none.
+        truth: The exact motion.
+        robot: The robot.
+        sensors: Imperfections of the sensors.
+        seed: Seed of their random numbers.
+        ratio: Gear ratios of encoders on the motors, shape (n,); None: no motor encoders.
 
     Returns:
-        What a user would have.
+        The measured log.
     """
     seen = measure(truth, sensors, seed, np.asarray(robot.prismatic), ratio)
     return Recording(
@@ -195,7 +195,7 @@ def write_log(log: Recording | SimulatedLog, path: str | Path) -> Path:
         The path written.
 
     Raises:
-        OutputError: It cannot be written.
+        OutputError: The file cannot be written.
     """
     recording = log.recording if isinstance(log, SimulatedLog) else log
     signals = {
@@ -211,7 +211,7 @@ def write_log(log: Recording | SimulatedLog, path: str | Path) -> Path:
 
 
 def _advance(solver: StickSlip, drive: _Drive, t: float, step: float, count: int) -> None:
-    """From one sample to the next, in steps of one length [s]."""
+    """Advances from one sample to the next, in steps of one length [s]."""
     for i in range(count):
         if i:
             drive.tick(t + i * step, solver)
@@ -219,7 +219,7 @@ def _advance(solver: StickSlip, drive: _Drive, t: float, step: float, count: int
 
 
 class _References:
-    """The trajectory at multiples of half a step, worked out in blocks; other instants one by one."""
+    """The trajectory at multiples of half a step, evaluated in blocks; other instants one by one."""
 
     def __init__(self, trajectory: Trajectory, grid: float, feedback: Feedback | None = None) -> None:
         self.trajectory, self.grid, self.feedback = trajectory, grid, feedback
@@ -235,7 +235,7 @@ class _References:
         return Reference(q[row], v[row], a[row])
 
     def feed(self, t: float) -> Array:
-        """What the reference contributes to the controller's affine form at an instant."""
+        """Contribution of the reference to the controller's affine form at a time."""
         row = self._row(t)
         feedback: Any = self.feedback
         found: Array
@@ -246,7 +246,7 @@ class _References:
         return found
 
     def _row(self, t: float) -> int | None:
-        """Where an instant is in the block that is made then; None between two rows."""
+        """Row of a time in its block, which is evaluated if needed; None between two rows."""
         place = t / self.grid
         index = round(place)
         if abs(place - index) > 1e-9 * (1 + index):
@@ -262,7 +262,7 @@ class _References:
 
 
 class _Drive:
-    """The controller as the integrator sees it: continuous, or held between control instants."""
+    """Controller interface for the integrator: continuous, or held between control instants."""
 
     def __init__(
         self, controller: Controller, reference: _References, sensors: Sensors, control_rate: float | None, step: float
@@ -286,7 +286,7 @@ class _Drive:
             self._step, self._period = step, 1.0 / control_rate
 
     def stages(self, plant: Plant) -> Stages | None:
-        """Fast Runge-Kutta steps where plant and controller have some."""
+        """Fast Runge-Kutta steps, or None if plant or controller do not support them."""
         if not isinstance(plant, RigidPlant):
             return None
         if self.sampled:
@@ -300,14 +300,14 @@ class _Drive:
         return len(self._held) > 0
 
     def law(self, t: float, q: Array, v: Array, state: Array) -> tuple[Array, Array]:
-        """The drive torque at an instant."""
+        """Drive torque and rate of the controller's state at a time."""
         if self.sampled:
             return self._held, np.zeros_like(state)
         now = self.reference(t)
         return self.controller.torque(now, q, v, state), self.controller.rate(now, q, v, state)
 
     def tick(self, t: float, solver: StickSlip) -> bool:
-        """Takes a control instant if one is due; True if the torque has changed."""
+        """Updates the held torque if a control instant is due; returns whether it did."""
         if not self.sampled or round(t / self._step) % self._every:
             return False
         q = solver.plant.joints(solver.x)
@@ -328,7 +328,7 @@ class _Drive:
 
 
 def _sample(solver: StickSlip, drive: _Drive, t: float, table: Array, k: int) -> None:
-    """Motion and torque at an instant, as columns k of the table; the mean of before and after where the torque jumps."""
+    """Writes motion and torque at a time to the table at k; where the torque jumps, the mean of before and after."""
     before = solver.rates(t) if drive.holding else None
     drive.tick(t, solver)
     now, plant = solver.rates(t), solver.plant
@@ -344,21 +344,21 @@ class Guard:
 
     Args:
         joints: Names of the joints.
-        trip: Tracking error at which a controller counts as diverging [rad or m].
+        trip: Tracking error above which a controller counts as diverging [rad or m].
     """
 
     def __init__(self, joints: tuple[str, ...], trip: float) -> None:
         self.joints, self.trip = joints, trip
 
     def watch(self, time: Array, q: Array, v: Array, reference: Array, end: int) -> None:
-        """Looks at the last samples, as :meth:`check`, one by one where something is wrong.
+        """Checks the last samples together, and one by one with :meth:`check` if one fails.
 
         Args:
             time: Shape (N,) [s].
             q: Positions, shape (N, n) [rad or m].
             v: Velocities, shape (N, n) [rad/s or m/s].
-            reference: Where the joints should be, shape (N, n) [rad or m].
-            end: How many samples there are so far.
+            reference: Reference positions, shape (N, n) [rad or m].
+            end: Number of samples so far.
 
         Raises:
             SimulationError: As :meth:`check`.
@@ -370,16 +370,16 @@ class Guard:
             self.check(float(time[k]), q[k], v[k], reference[k])
 
     def check(self, t: float, q: Array, v: Array, reference: Array) -> None:
-        """Looks at one sample.
+        """Checks one sample.
 
         Args:
             t: Time [s].
             q: Positions, shape (n,) [rad or m].
             v: Velocities, shape (n,) [rad/s or m/s].
-            reference: Where the joints should be, shape (n,) [rad or m].
+            reference: Reference positions, shape (n,) [rad or m].
 
         Raises:
-            SimulationError: Too far off, or not finite; names joint and time.
+            SimulationError: The error is too large or not finite; names joint and time.
         """
         error = np.abs(q - reference)
         error[~(np.isfinite(q) & np.isfinite(v))] = np.inf

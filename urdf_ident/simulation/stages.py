@@ -1,9 +1,9 @@
-"""The stages of a Runge-Kutta step of a rigid robot with simple friction: the part of a simulation where its time goes.
+"""Fast Runge-Kutta stages of a rigid robot with simple friction, which dominate the time of a simulation.
 
-A controller without memory is affine in the state but for a model of its own (:class:`.Feedback`), and simple friction is
-affine in the velocity as long as no direction of slip changes; joints that stick are held by what is missing to zero
-acceleration. All of that, and the state of a stage, is one small matrix product each; what is left are calls of Pinocchio.
-The general way in :mod:`.integrators` gives the same numbers up to rounding.
+A controller without memory is affine in the state except for its own robot model (:class:`.Feedback`), and simple friction
+is affine in the velocity while no direction of slip changes; joints that stick are held by the torque that makes their
+acceleration zero. Torques and stage states are one small matrix product each; the rest are calls of Pinocchio. The general
+method in :mod:`.integrators` gives the same numbers up to rounding.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class Stages:
     Args:
         plant: Its friction must be affine (:attr:`.FrictionTruth.affine`).
         feedback: The controller.
-        feed: What the reference contributes at an instant [s], shape (n,).
+        feed: Contribution of the reference at a time [s], shape (n,).
 
     Raises:
-        ValueError: The friction is of another kind.
+        ValueError: The friction is not affine.
     """
 
     def __init__(self, plant: RigidPlant, feedback: Feedback, feed: Callable[[float], Array]) -> None:
@@ -50,11 +50,11 @@ class Stages:
         self.slide(np.zeros(n), np.zeros(n, dtype=bool))
 
     def slide(self, slip: Array, sticking: NDArrayBool) -> None:
-        """Takes up who slips where, and who sticks.
+        """Sets the directions of slip and the sticking joints.
 
         Args:
             slip: −1, 0 or 1, shape (n,).
-            sticking: Shape (n,).
+            sticking: Mask, shape (n,).
         """
         self._stuck = np.flatnonzero(sticking)
         self._dry = self._constant + self._jump * slip
@@ -62,16 +62,16 @@ class Stages:
             self._gains[:, -1] = self._dry
 
     def held(self, friction: Array) -> bool:
-        """Whether what sticks is held by less than friction can, so that it goes on sticking.
+        """Whether the holding torques are within the friction limits, so that the sticking joints keep sticking.
 
         Args:
-            friction: Of :meth:`now`, shape (n,) [N·m or N].
+            friction: Friction from :meth:`now`, shape (n,) [N·m or N].
         """
         hold = (friction - self._constant)[self._stuck]
         return bool((np.abs(hold) < (1.0 - 1e-9) * self._jump[self._stuck]).all())
 
     def now(self, t: float, x: Array, w: Array) -> tuple[Array, Array, Array]:
-        """Accelerations, drive torques and friction at an instant.
+        """Computes accelerations, drive torques and friction at a time.
 
         Args:
             t: Time [s].
@@ -91,11 +91,11 @@ class Stages:
         return a, tau, friction
 
     def step(self, t: float, h: float, x: Array, w: Array, a: Array) -> tuple[Array, Array]:
-        """One step.
+        """Integrates one step.
 
         Args:
             t: Time at its start [s].
-            h: Its length [s].
+            h: Length of the step [s].
             x: Positions, shape (n,) [rad or m].
             w: Velocities, shape (n,) [rad/s or m/s].
             a: Accelerations, shape (n,) [rad/s² or m/s²].
@@ -118,7 +118,7 @@ class Stages:
         return x, w
 
     def _stage(self, t: float) -> tuple[Array, Array, Array | None]:
-        """Net torque, acceleration and hold of what sticks, in the state that is set; the next call overwrites all of it."""
+        """Net torque, acceleration and holding torques in the current stage state; the next call overwrites them."""
         net = self._net
         np.dot(self._gains, self._argument, out=net)
         np.subtract(self._feed(t), net, out=net)
@@ -139,7 +139,7 @@ class Stages:
 
 
 def _shares(h: float) -> tuple[Array, Array, Array, Array]:
-    """Of (x, w, a1, a2, a3, a4) in position and velocity of the second to fourth stage and at the end, shape (2, 6) each."""
+    """Weights of (x, w, a1, a2, a3, a4) in the states of the second to fourth stage and at the end, shape (2, 6) each."""
     return (
         np.array([[1, h / 2, 0, 0, 0, 0], [0, 1, h / 2, 0, 0, 0]]),
         np.array([[1, h / 2, h * h / 4, 0, 0, 0], [0, 1, 0, h / 2, 0, 0]]),
@@ -149,14 +149,14 @@ def _shares(h: float) -> tuple[Array, Array, Array, Array]:
 
 
 def stages_of(plant: Plant, feedback: Feedback | None, feed: Callable[[float], Array]) -> Stages | None:
-    """The fast steps of a plant under a controller.
+    """Fast steps of a plant with a controller.
 
     Args:
-        feedback: The controller's affine form; None where it has none.
-        feed: What the reference contributes at an instant [s], shape (n,).
+        feedback: The controller's affine form; None if it has none.
+        feed: Contribution of the reference at a time [s], shape (n,).
 
     Returns:
-        The steps, or None where the general way has to be gone.
+        The steps, or None if the general method is required.
     """
     simple = isinstance(plant, RigidPlant) and plant.friction.affine is not None
     return Stages(plant, feedback, feed) if simple and feedback is not None else None  # type: ignore[arg-type]

@@ -1,8 +1,8 @@
-"""How fine a closed loop must be integrated: its fastest pole decides, not the log's rate.
+"""Integration step of a closed loop, determined by its fastest pole instead of the log's rate.
 
-Gains are tuned for the largest inertia of each axis. In poses where an axis is light (parallel wrist axes share one small
-inertia) the same damping gain makes the loop as fast as ``lambda = max eig(M^-1 Kd)``; a Runge-Kutta step of order four is
-only stable up to ``2.78 / lambda``, however well the controller is damped.
+Gains are tuned for the largest inertia of each axis. In poses where an axis has a small inertia (parallel wrist axes share
+one) the same damping gain gives a pole at ``lambda = max eig(M^-1 Kd)``; a Runge-Kutta step of order four is only stable up
+to ``2.78 / lambda``, regardless of the damping ratio.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from .plant import Plant
 
 Counts = NDArray[np.intp]
 
-#: Step times fastest pole that is accurate and stable, and the finest step that is taken [s].
+#: Largest product of step and fastest pole for accuracy and stability, and the smallest allowed step [s].
 _REACH, FINEST = 1.0, 2e-5
-#: Poses looked at first, at least, and how far apart they are at most [s].
+#: Least number of initial poses, and their largest distance in time [s].
 _POSES, _APART = 300, 0.02
-#: Peaks of the fastest pole that are looked at more closely, instants around each, and how often.
+#: Number of refined peaks of the fastest pole, instants around each, and refinement rounds.
 _PEAKS, _AROUND, _ROUNDS = 6, 16, 3
 
 
 def needed_substeps(plant: Plant, controller: Controller, trajectory: Trajectory, rate: float, substeps: int) -> Counts:
-    """Integration steps that the loop needs along a motion, in each interval between two samples.
+    """Number of integration steps required in each interval between two samples of a motion.
 
-    An axis is often light in few poses only; elsewhere the steps are as long as the pole there allows.
+    An axis often has a small inertia in few poses only; elsewhere the steps are as long as the local pole allows.
 
     Args:
-        plant: What moves.
-        controller: Continuous; of one without damping gains nothing is known.
+        plant: The simulated plant.
+        controller: Continuous controller; without damping gains the requested number is returned.
         rate: Samples per second of the log [Hz].
-        substeps: Steps per sample that were asked for.
+        substeps: Requested steps per sample.
 
     Returns:
         Multiples of ``substeps`` that divide the largest of them, one for each interval of ``trajectory.times(rate)``.
 
     Raises:
-        SimulationError: The loop is faster than any step that can be afforded.
+        SimulationError: The loop requires a step below :data:`FINEST`.
     """
     samples = trajectory.times(rate)
     inner = controller.inner if isinstance(controller, Standing) else controller
@@ -60,7 +60,7 @@ def needed_substeps(plant: Plant, controller: Controller, trajectory: Trajectory
             expected=f"at most {_REACH / FINEST:.3g} 1/s",
             remedy="lower simulation.controller.bandwidth, or give rotor inertia with --truth",
         )
-    # between two instants as many as the next ones on either side need, too: a pole may rise between them
+    # include the neighbouring intervals on both sides, because the pole may rise between two instants
     wide = np.r_[times_needed[:1], times_needed, times_needed[-1:]]
     wide = np.maximum(np.maximum(wide[:-2], wide[2:]), wide[1:-1])
     place = np.clip(np.searchsorted(times, samples, side="right") - 1, 0, len(times) - 2)
@@ -69,19 +69,19 @@ def needed_substeps(plant: Plant, controller: Controller, trajectory: Trajectory
 
 
 def _dividing(wanted: Counts) -> Counts:
-    """The least numbers, not below the wanted ones, that all divide the largest: reference instants then lie on one grid."""
+    """Smallest counts, at least the wanted ones, that all divide the largest, so that reference times lie on one grid."""
     most = int(wanted.max())
     found = []
-    for whole in range(most, 2 * most):  # from 2 * most on its half would do
+    for whole in range(most, 2 * most):  # 2 * most cannot be better than its half
         divisors = np.array([d for d in range(1, whole + 1) if whole % d == 0])
         found.append(divisors[np.searchsorted(divisors, wanted)])
     return min(found, key=lambda counts: (int(counts.sum()), int(counts.max())))
 
 
 def _poles_along(plant: Plant, kd: Array, trajectory: Trajectory) -> tuple[Array, Array, Counts]:
-    """Instants of a motion [s], the fastest pole at each [1/s], and the joint that moves most in it.
+    """Instants of a motion [s], the fastest pole at each [1/s], and the joint with the largest share in its mode.
 
-    An axis through which the rest of the robot passes is light only for an instant: instants are refined around the peaks.
+    Instants are refined around peaks, because an axis may have a small inertia only briefly.
     """
     times = np.linspace(0.0, trajectory.duration, max(_POSES, math.ceil(trajectory.duration / _APART) + 1))
     poles, joints = _poles(plant, kd, trajectory, times)
@@ -101,7 +101,7 @@ def _poles_along(plant: Plant, kd: Array, trajectory: Trajectory) -> tuple[Array
 
 
 def _poles(plant: Plant, kd: Array, trajectory: Trajectory, times: Array) -> tuple[Array, Counts]:
-    """Fastest pole at some instants, and its joint: eigenvalues of ``M^-1 Kd`` are those of ``Kd^½ M^-1 Kd^½``."""
+    """Fastest pole at given instants, and its joint: ``M^-1 Kd`` has the eigenvalues of ``Kd^½ M^-1 Kd^½``."""
     poses, _, _ = trajectory.evaluate(times)
     zero, root = np.zeros(poses.shape[1]), np.sqrt(kd)
     masses = np.array([plant.mass(plant.start(q, zero)[0]) for q in poses]).reshape(len(poses), len(kd), len(kd))

@@ -1,4 +1,4 @@
-"""Truth files: what a URDF cannot hold (``robots/<name>_truth.yaml``), read for simulation."""
+"""Truth files (``robots/<name>_truth.yaml``): simulation parameters that a URDF cannot contain."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..linalg import Array
 from ..model.robot import Robot
 from .friction_truth import FrictionTruth
 
-#: Keys that matter to a rigid plant, and those that other readers use.
+#: Keys used for plants, and those used by other readers.
 KEYS = (
     "robot",
     "joints",
@@ -43,9 +43,9 @@ class JointTruth:
         rotor: Rotor inertia seen from the joints, shape (n, n) [kg·m² or kg].
         friction: Friction on joints and motors.
         reduction: ``q_motor = reduction · q``, shape (n, n), or None.
-        stiffness: Of the gears, shape (n,) [N·m/rad or N/m], or None.
-        spring_damping: Inside the gears, shape (n,) [N·m·s/rad or N·s/m].
-        notes: Former names that were found in the file, in words.
+        stiffness: Stiffness of the gears, shape (n,) [N·m/rad or N/m], or None.
+        spring_damping: Damping of the gears, shape (n,) [N·m·s/rad or N·s/m].
+        notes: Notes on former names in the file.
     """
 
     rotor: Array
@@ -63,7 +63,7 @@ def read_truth(path: str | Path, robot: Robot) -> JointTruth:
         path: YAML with ``joints`` and any of ``rotor_inertia`` [kg·m²] (after the gear), ``friction``, ``reduction``,
             ``gear`` (its diagonal), ``motor: {inertia [kg·m²], friction}`` (before the gear), ``stiffness`` [N·m/rad],
             ``spring_damping`` [N·m·s/rad]; see robots/README.md.
-        robot: Whose joints these are; locked ones are left out.
+        robot: The robot; locked joints are ignored.
 
     Returns:
         The truth.
@@ -115,7 +115,7 @@ def read_truth(path: str | Path, robot: Robot) -> JointTruth:
 
 
 def _picked(value: Any, pick: list[int], count: int) -> Any:
-    """The numbers of the joints at hand, in their order."""
+    """Values of the selected joints, in their order."""
     if isinstance(value, Mapping):
         return {key: _picked(item, pick, count) for key, item in value.items()}
     return [value[k] for k in pick] if isinstance(value, list) and len(value) == count else value
@@ -131,7 +131,7 @@ def _vector(settings: Mapping[str, Any], key: str, count: int, where: str) -> Ar
 
 
 def _numbers(values: Any) -> Array:
-    """An array, or an empty one where the values are no numbers."""
+    """An array, or an empty one if the values are not numbers."""
     try:
         return np.asarray(values, dtype=float)
     except (TypeError, ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""What acts at the motors of an elastic plant: friction and control."""
+"""Friction and control at the motors of an elastic plant."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from ..friction_truth import FrictionTruth
 
 
 class Compliant(Protocol):
-    """What a controller knows of an elastic robot."""
+    """The controller's model of an elastic robot."""
 
     @property
     def stiffness(self) -> Array:
         """Shape (n,) [N·m/rad or N/m]."""
 
     def gravity(self, q: Array) -> Array:
-        """Motor torque that holds the links, shape (N, n) [N·m or N]."""
+        """Motor torque that balances gravity at link positions, shape (N, n) [N·m or N]."""
 
     def at_motors(self, motion: Array) -> Array:
-        """How motors move when the springs are rigid, shape (N, n) [rad, m, rad/s or m/s]."""
+        """Motor positions or velocities for rigid springs, shape (N, n) [rad, m, rad/s or m/s]."""
 
 
 class MotorFriction:
-    """All laws of a friction truth at the motors of an elastic plant, with smooth signs: it creeps instead of sticking.
+    """Friction at the motors of an elastic plant with smooth signs, so that motors creep instead of sticking.
 
     Args:
-        truth: The friction; what it says of the joints acts at the motors, after the gear.
+        truth: The friction; its joint friction acts at the motors, after the gear.
         width: Half-width of the smooth sign, after the gear, number or shape (n,) [rad/s or m/s].
 
     Raises:
@@ -64,7 +64,7 @@ class MotorFriction:
         stribeck_speed: float = 0.05,
         width: float = 0.01,
     ) -> MotorFriction:
-        """Makes friction from numbers or lists.
+        """Builds friction from numbers or lists.
 
         Args:
             n: Number of joints.
@@ -72,11 +72,11 @@ class MotorFriction:
             coulomb: Number or shape (n,) [N·m or N].
             offset: Number or shape (n,) [N·m or N].
             stribeck: Excess of stiction over Coulomb friction, number or shape (n,) [N·m or N].
-            stribeck_speed: Where the excess has fallen to 1/e [rad/s or m/s].
+            stribeck_speed: Speed at which the excess has decayed to 1/e [rad/s or m/s].
             width: Half-width of the smooth sign [rad/s or m/s].
 
         Returns:
-            The friction; laws that are zero on all joints are left out.
+            The friction, without laws that are zero on all joints.
 
         Raises:
             SimulationError: Not one finite number per joint.
@@ -90,7 +90,7 @@ class MotorFriction:
         return cls(FrictionTruth(n, tuple(laws)), width)
 
     def torque(self, speed: Array) -> Array:
-        """Friction torque.
+        """Returns the friction torque.
 
         Args:
             speed: Motor velocity after the gear, shape (…, n) [rad/s or m/s].
@@ -103,7 +103,7 @@ class MotorFriction:
         return truth.to_joints(truth.torque(truth.velocity(speed), sign, self._still))
 
     def slope(self, speed: Array) -> Array:
-        """Derivative of the torque by speed; each motor's friction depends on its own speed alone.
+        """Derivative of the torque with respect to speed; each motor's friction depends only on its own speed.
 
         Args:
             speed: Motor velocity after the gear, shape (…, n) [rad/s or m/s].
@@ -127,7 +127,7 @@ class MotorLaw(Protocol):
         """Shape (n,) [N·m·s/rad or N·s/m]."""
 
     def feed(self, t: Array) -> Array:
-        """The part that depends on time.
+        """Returns the time-dependent part.
 
         Args:
             t: Times, shape (N,) [s].
@@ -139,7 +139,7 @@ class MotorLaw(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Torque:
-    """An open-loop torque; without a function, none at all."""
+    """An open-loop torque; zero without a function."""
 
     n: int
     of_time: Callable[[Array], Array] | None = None
@@ -162,7 +162,7 @@ class MotorPD:
     ``tau = kp (θ_d − θ) + kd (θ_d' − θ') + g(q_d)`` with ``θ_d = q_d + g(q_d)/K``, q_d and g seen from the motors.
 
     Attributes:
-        plant: For gravity and stiffness: the plant itself, or what the controller takes it for.
+        plant: Gravity and stiffness: the plant itself, or the controller's model of it.
         reference: Times (N,) [s] → link position and velocity, shape (N, n) each.
         kp: Shape (n,) [N·m/rad or N/m].
         kd: Shape (n,) [N·m·s/rad or N·s/m].
@@ -174,7 +174,7 @@ class MotorPD:
     kd: Array
 
     def feed(self, t: Array) -> Array:
-        """See :class:`MotorLaw`: the part of the torque that depends on time ``t``, shape (N,) [s]."""
+        """See :class:`MotorLaw`: the time-dependent part of the torque at times ``t``, shape (N,) [s]."""
         q, v = self.reference(t)
         gravity = self.plant.gravity(q)
         position, speed = self.plant.at_motors(q), self.plant.at_motors(v)

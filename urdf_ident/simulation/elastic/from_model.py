@@ -14,12 +14,12 @@ from ..from_model import rotors_and_friction
 from .drive import MotorFriction
 from .plant import ElasticPlant
 
-#: Natural frequency of a rotor on a spring that stands for none [Hz].
+#: Natural frequency of a rotor on the stiff spring of a rigid joint [Hz].
 _STIFF = 150.0
 
 
 def _widths(model: ElasticModel) -> Array:
-    """Half-width of each motor's smooth sign as its friction law has it, after the gear, shape (n,) [rad/s or m/s]."""
+    """Half-width of the smooth sign of each motor's friction law, after the gear, shape (n,) [rad/s or m/s]."""
     widths = np.full(model.n, SIGN_WIDTH)
     for item in model.terms:
         own = getattr(item.term, "width", None)
@@ -29,18 +29,18 @@ def _widths(model: ElasticModel) -> Array:
 
 
 def elastic_plant(model: ElasticModel, theta: Array, robot: Robot | None = None) -> ElasticPlant:
-    """The plant that a model with its parameters describes.
+    """Builds the plant of a model with given parameters.
 
     Args:
-        model: The model; springs of its rigid joints, which it does not know, are made stiff.
+        model: The model; its rigid joints get stiff springs.
         theta: All its parameters, shape (p,).
-        robot: Where it is simulated; the model's if None.
+        robot: The simulated robot; the model's if None.
 
     Returns:
         The plant.
 
     Raises:
-        SimulationError: A rotor without inertia, a spring without stiffness, or friction that no elastic plant has.
+        SimulationError: A rotor without inertia, a spring without stiffness, or friction that elastic plants do not support.
     """
     drive = model.drive
     rotor, friction = rotors_and_friction(model, theta)

@@ -1,4 +1,4 @@
-"""A robot with elastic joints follows a trajectory under control of its motors, and a log with both encoders of it."""
+"""Simulates a robot with elastic joints under motor control, and its log with both encoders."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def motor_control(
     """PD of the motors with gravity compensation, tuned to a nominal robot.
 
     Args:
-        plant: Whose springs and rotors the controller knows.
-        robot: The nominal robot: gravity, and the inertia behind the gains.
-        trajectory: What the links should follow.
-        bandwidth: Natural frequency of each axis, were it rigid [Hz].
+        plant: The plant, whose springs and rotors the controller knows.
+        robot: The nominal robot, for gravity and for the inertia used in the gains.
+        trajectory: Reference motion of the links.
+        bandwidth: Natural frequency of each axis with rigid joints [Hz].
         damping: Damping ratio [1].
         gains: Position and velocity gains of the motors after their gears, shape (n,) each [N·m/rad, N·m·s/rad or N/m, N·s/m],
             instead of those from bandwidth and damping.
-        velocity_reference: Whether the motors are told how fast to be; False: velocity feedback brakes the motion itself.
+        velocity_reference: Whether the controller has a velocity reference; False: the reference velocity is zero.
 
     Returns:
         The control law.
@@ -61,19 +61,19 @@ def motor_control(
 
 
 def motor_law(wanted: ControllerSection, plant: ElasticPlant, robot: Robot, trajectory: Trajectory) -> MotorPD:
-    """The controller of the motors.
+    """Builds the motor controller from its settings.
 
     Args:
-        wanted: What the project file says of it.
-        plant: What is driven.
-        robot: The nominal robot, which the controller knows.
-        trajectory: What the links should follow.
+        wanted: Controller settings of the project file.
+        plant: The controlled plant.
+        robot: The nominal robot of the controller.
+        trajectory: Reference motion of the links.
 
     Returns:
         The control law.
 
     Raises:
-        ProjectError: A controller that elastic joints do not have.
+        ProjectError: A controller that is not supported for elastic joints.
     """
     if wanted.type != "pd_gravity":
         raise ProjectError(
@@ -117,17 +117,17 @@ def simulate_elastic(
     """Simulates a closed loop around the motors by Gauss collocation.
 
     Args:
-        plant: What moves.
-        law: What drives its motors.
-        trajectory: What its links should follow.
+        plant: The simulated plant.
+        law: Control law of its motors.
+        trajectory: Reference motion of its links.
         sensors: Imperfections of the log, on both encoders; perfect by default.
         rate: Samples per second of the log [Hz].
-        seed: Of the sensors' random numbers.
+        seed: Seed of the sensors' random numbers.
         step: Longest integration step [s].
-        limits: Checked before anything moves; the URDF's by default.
-        trip: Tracking error at which the controller counts as diverging [rad or m].
-        name: Of the log.
-        progress: Called with the part that is done, 0 to 1, about every percent.
+        limits: Limits checked before the simulation; the URDF's by default.
+        trip: Tracking error above which the controller counts as diverging [rad or m].
+        name: Name of the log.
+        progress: Called with the completed fraction, 0 to 1, about every percent.
 
     Returns:
         The log: link positions, motor positions before the gear, motor torques seen from the joints.

@@ -1,13 +1,13 @@
-"""A robot with elastic joints, simulated without the regressor that identifies it (docs/theory.md §4).
+"""A robot with elastic joints, simulated independently of the regressor used for its identification (docs/theory.md §4).
 
-Every rotor is a body of its own in a Pinocchio model: a massless disc on the preceding body, turning by r·θ about
-the joint's axis. The articulated-body algorithm is then exact, gyroscopic torques of the rotors included. Springs
-make such a plant stiff without damping it (a wrist may swing at a kilohertz), so that it is integrated by Gauss
-collocation: sixth order, stable at any frequency, and neither making nor losing energy.
+Every rotor is a separate body in a Pinocchio model: a massless disc on the preceding body that turns by r·θ about the
+joint's axis. The articulated-body algorithm is then exact, including gyroscopic torques of the rotors. Springs make the
+plant stiff and lightly damped (a wrist may oscillate at a kilohertz), so it is integrated by Gauss collocation: sixth
+order, stable at any frequency, and energy-conserving.
 
-Where motors move several joints, motor k's spring pulls at what the joints would turn it, ``θ − G q`` after the gear (G is
-:attr:`.Drive.geared`), and loads them with ``Gᵀ`` of its torque. Such rotors stand on the base: which way they point in the
-arm is not known.
+Where motors move several joints, the deformation of motor k's spring is ``θ − G q`` after the gear (G is
+:attr:`.Drive.geared`), and its torque acts on the joints through ``Gᵀ``. Such rotors are placed on the base, because their
+orientation in the arm is unknown.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from .drive import MotorFriction, MotorLaw
 
 @dataclass(frozen=True, eq=False)
 class ElasticRun(ReadOnly):
-    """A simulated motion, exact at its samples: arrays of shape (N, n) in SI units, motors after the gear.
+    """A simulated motion: arrays of shape (N, n) in SI units, motors after the gear.
 
     Attributes:
         time: Shape (N,) [s].
-        q, v, a: Links.
-        qm, vm, am: Motors; where they move several joints, those of θ above.
+        q, v, a: Motion of the links.
+        qm, vm, am: Motion of the motors; for coupled joints θ as defined above.
         tau: Motor torque after the gear [N·m or N].
     """
 
@@ -59,13 +59,13 @@ class ElasticPlant:
         stiffness: K, number or shape (n,) [N·m/rad or N/m], positive.
         rotor_inertia: r²Υ, after the gear, number or shape (n,) [kg·m² or kg], positive.
         ratio: Gear ratio r, number or shape (n,) [motor rad per joint rad or m]; may be negative.
-        geared: G, how motors move with the joints, seen after their gears, shape (n, n); identity if None.
-        damping: D, number or shape (n,) [N·m·s/rad or N·s/m].
-        friction: At the motors; none if None.
+        geared: G, motor motion after the gears from joint motion, shape (n, n); identity if None.
+        damping: D, number or shape (n,) [N·m·s/rad or N·s/m], not negative.
+        friction: Friction at the motors; none if None.
         theta: Inertial parameters of the bodies, shape (10 n,), instead of the URDF's.
 
     Raises:
-        SimulationError: A stiffness or rotor inertia that is not positive, a gear ratio of zero.
+        SimulationError: A stiffness or rotor inertia that is not positive, a negative damping, or a gear ratio of zero.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class ElasticPlant:
         self._scale = np.concatenate([np.ones(n), self.ratio])
 
     def at_motors(self, motion: Array) -> Array:
-        """Where motors are, or how they move, when the springs are rigid.
+        """Returns motor positions or velocities for rigid springs.
 
         Args:
             motion: Link positions or velocities, shape (…, n) [rad, m, rad/s or m/s].
@@ -122,7 +122,7 @@ class ElasticPlant:
         return np.asarray(motion @ self.geared.T)
 
     def from_joints(self, torque: Array) -> Array:
-        """Motor torques that load the joints with given ones.
+        """Returns the motor torques equivalent to joint torques.
 
         Args:
             torque: Joint torques, shape (…, n) [N·m or N].
@@ -133,7 +133,7 @@ class ElasticPlant:
         return np.asarray(torque @ self._joints)
 
     def gravity(self, q: Array) -> Array:
-        """Motor torques that hold the arm.
+        """Returns the motor torques that balance gravity.
 
         Args:
             q: Link positions, shape (N, n) [rad or m].
@@ -148,7 +148,7 @@ class ElasticPlant:
         return self.from_joints(out)
 
     def rest(self, q: Array) -> Array:
-        """Motor positions at which the springs hold the arm still.
+        """Returns the motor positions at static equilibrium.
 
         Args:
             q: Link positions, shape (n,) [rad or m].
@@ -159,14 +159,14 @@ class ElasticPlant:
         return np.asarray(self.at_motors(q) + self.gravity(np.atleast_2d(q))[0] / self.stiffness)
 
     def energy(self, state: Array, speed: Array) -> tuple[float, float]:
-        """Kinetic and potential energy.
+        """Returns kinetic and potential energy.
 
         Args:
             state: Link and motor positions, shape (2 n,).
             speed: Link and motor velocities, shape (2 n,).
 
         Returns:
-            Both [J]; the potential one holds gravity and springs.
+            Both [J]; the potential energy includes gravity and springs.
         """
         q = self._full(state)
         kinetic = pin.computeKineticEnergy(self.model, self._data, q, self._full(speed))
@@ -174,7 +174,7 @@ class ElasticPlant:
         return float(kinetic), float(pin.computePotentialEnergy(self.model, self._data, q)) + spring
 
     def acceleration(self, state: Array, speed: Array, tau: Array, external: Array | None = None) -> Array:
-        """Forward dynamics.
+        """Computes the forward dynamics.
 
         Args:
             state: Link and motor positions, shape (2 n,).
@@ -192,7 +192,7 @@ class ElasticPlant:
         return np.asarray(acceleration[self._order] / self._scale)
 
     def slopes(self, state: Array, speed: Array, tau: Array, law: MotorLaw) -> tuple[Array, Array]:
-        """Derivatives of the acceleration by state and speed, under a control law.
+        """Derivatives of the acceleration with respect to state and speed, under a control law.
 
         Args:
             state: Shape (2 n,).
@@ -233,20 +233,20 @@ class ElasticPlant:
         """Simulates a motion.
 
         Args:
-            law: The motors' torque.
-            duration: [s].
+            law: Control law of the motors.
+            duration: Duration [s].
             start: Link positions, shape (n,) [rad or m].
             speed: Velocities of links and motors, shape (2 n,); at rest if None.
             motor: Motor positions after the gear, shape (n,); in equilibrium with gravity if None.
             rate: Samples per second [Hz].
-            step: Longest integration step [s]; a whole number of them makes a sample.
+            step: Longest integration step [s]; the sampling period is divided into equal steps.
             watch: Called at every sample with time, link positions and velocities; may stop the run by raising.
 
         Returns:
             The motion at 0, 1/rate, … up to ``duration``.
 
         Raises:
-            SimulationError: It diverges.
+            SimulationError: The plant cannot be integrated with this step.
         """
         start = shaped("start", start, (self.n,))
         substeps = max(1, int(np.ceil(1.0 / (rate * step) - 1e-9)))
@@ -289,7 +289,7 @@ class ElasticPlant:
 
 
 class _Driven:
-    """The plant under a control law, as the integrator sees it."""
+    """The plant with a control law, as :class:`.gauss.Mechanics`."""
 
     def __init__(self, plant: ElasticPlant, law: MotorLaw, step: float, steps: int) -> None:
         self.plant, self.law = plant, law
@@ -297,11 +297,11 @@ class _Driven:
         self.feed = law.feed(times.ravel()).reshape(steps, 3, plant.n)
 
     def acceleration(self, step: int, stage: int, x: Array, v: Array) -> Array:
-        """Shape (2 n,)."""
+        """Acceleration, shape (2 n,)."""
         return self.plant.acceleration(x, v, self._torque(step, stage, x, v))
 
     def slopes(self, step: int, stage: int, x: Array, v: Array) -> tuple[Array, Array]:
-        """Two matrices, shape (2 n, 2 n)."""
+        """Derivatives with respect to positions and velocities, two matrices of shape (2 n, 2 n)."""
         return self.plant.slopes(x, v, self._torque(step, stage, x, v), self.law)
 
     def _torque(self, step: int, stage: int, x: Array, v: Array) -> Array:
@@ -312,9 +312,9 @@ class _Driven:
 def _with_rotors(
     robot: Robot, ratio: Array, rotor_inertia: Array, theta: Array | None, apart: NDArray[np.bool_]
 ) -> tuple[pin.Model, list[int], list[int]]:
-    """The model with one more body a joint, and the places of links and rotors in its velocity.
+    """The model with one more body per joint, and the indices of links and rotors in its velocity.
 
-    A rotor rides before its joint where its motor moves that joint alone (``apart``), and stands on the base elsewhere.
+    A rotor is carried by its joint's parent if its motor moves only that joint (``apart``), and placed on the base otherwise.
     """
     source, axes = robot.model, joint_axes(robot)
     axes = axes / np.linalg.norm(axes, axis=1, keepdims=True)
@@ -335,7 +335,7 @@ def _with_rotors(
         model.appendBodyToJoint(rotor, disc, pin.SE3.Identity())
         rotors[j] = model.joints[rotor].idx_v
 
-    for k in np.flatnonzero(~apart):  # first: engines want branches one after the other
+    for k in np.flatnonzero(~apart):  # first, because Pinocchio requires branches in depth-first order
         add_rotor(int(k), 0)
     for j in range(robot.n):
         parent, placement, axis = place[source.parents[j + 1]], source.jointPlacements[j + 1], axes[j]
