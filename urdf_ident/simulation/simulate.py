@@ -147,7 +147,7 @@ def require_drivable(trajectory: Trajectory, robot: Robot, limits: Limits | None
     """Checks that a motion has the robot's joints and respects its limits.
 
     Args:
-        robot: The robot.
+        robot: The robot that is to move.
         limits: Limits of the motion; the URDF's if None.
 
     Raises:
@@ -163,7 +163,7 @@ def logged(truth: Segment, robot: Robot, sensors: Sensors, seed: int, ratio: Arr
 
     Args:
         truth: The exact motion.
-        robot: The robot.
+        robot: The robot that moved, for names and types of joints.
         sensors: Imperfections of the sensors.
         seed: Seed of their random numbers.
         ratio: Gear ratios of encoders on the motors, shape (n,); None: no motor encoders.
