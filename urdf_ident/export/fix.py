@@ -1,4 +1,4 @@
-"""The nearest URDF that every engine accepts: ``urdf-ident check ROBOT --fix FILE``."""
+"""Repairs a URDF so that every engine accepts it: ``urdf-ident check ROBOT --fix FILE``."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ from .urdf import corrected_urdf
 
 
 def fix_urdf(text: str, where: str = "URDF") -> tuple[str, tuple[str, ...]]:
-    """Repairs inconsistent inertials, takes out what strict readers refuse (:mod:`.strict`), and nothing else.
+    """Repairs inconsistent inertials, removes elements that strict readers reject (:mod:`.strict`), and nothing else.
 
     Args:
-        text: The URDF; negative masses are read, numbers that are not finite are not.
+        text: The URDF; negative masses are accepted, numbers that are not finite are not.
         where: File name for messages.
 
     Returns:
-        The text with repaired inertials, without what strict readers refuse (the very same if nothing was wrong), and a note
-        on each.
+        The repaired text, unchanged if nothing was wrong, and a note on each change.
 
     Raises:
-        UrdfError: The URDF is unreadable, or holds what cannot be repaired.
+        UrdfError: The URDF is unreadable, or contains something that cannot be repaired.
     """
     text, mends = mended(text, where)
     links, notes = repaired_links(parse_urdf(text, where, allow_negative_mass=True))

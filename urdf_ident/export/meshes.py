@@ -10,12 +10,12 @@ from .strict_mjcf import readable_mesh
 
 
 class MeshAssets:
-    """Collects the mesh files that a model uses, each with one scale once.
+    """Collects the mesh files that a model uses, once per file and scale.
 
     Args:
-        urdf: The URDF, which names of meshes are relative to.
-        folder: Where the model will lie, which paths are written relative to; None writes absolute ones.
-        wanted: False to leave all meshes out.
+        urdf: The URDF, to which names of meshes are relative.
+        folder: Folder of the model, to which written paths are relative; None: absolute paths.
+        wanted: False to omit all meshes.
     """
 
     def __init__(self, urdf: Path, folder: Path | None, wanted: bool = True) -> None:
@@ -26,14 +26,14 @@ class MeshAssets:
         self._found: dict[str, Path | None] = {}
 
     def name_of(self, filename: str, scale: str) -> str | None:
-        """The asset of a mesh.
+        """Returns the asset name of a mesh.
 
         Args:
-            filename: As the URDF names it.
-            scale: As the URDF states it, three numbers.
+            filename: File name in the URDF.
+            scale: Scale in the URDF, three numbers.
 
         Returns:
-            The asset's name; None where the file is absent, or MuJoCo does not read it.
+            The asset's name; None if the file is missing or MuJoCo cannot read it.
         """
         if not self._wanted:
             return None
@@ -54,11 +54,11 @@ class MeshAssets:
         return self._names[key]
 
     def entries(self) -> list[dict[str, str]]:
-        """Attributes of each asset, in the order of their use."""
+        """Attributes of each asset, in order of use."""
         return [{"name": name, "file": self._written(path), "scale": scale} for (path, scale), name in self._names.items()]
 
     def notes(self) -> tuple[str, ...]:
-        """What was left out."""
+        """Notes on meshes that were omitted."""
         notes = []
         for names, why in ((self._absent, "is not there"), (self._unreadable, "is no OBJ or binary STL with a volume")):
             if names:
@@ -72,5 +72,5 @@ class MeshAssets:
             return str(whole)
         try:
             return os.path.relpath(whole, self._folder.resolve())
-        except ValueError:  # another drive
+        except ValueError:  # on another drive (Windows)
             return str(whole)

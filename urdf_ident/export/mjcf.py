@@ -1,11 +1,11 @@
-"""The identified robot as MJCF, with what a URDF cannot hold: rotor inertia as ``armature``, beside damping and
+"""The identified robot as MJCF, including rotor inertia as ``armature``, which a URDF cannot contain, besides damping and
 Coulomb friction as ``frictionloss``.
 
-Written directly, so that MuJoCo is not needed. Bodies follow the URDF's document order, every link is a body;
-fixed and locked joints become bodies without a joint. Primitive geometry is kept (visual in group 2, collision
-in group 3, which meets other objects but not the robot itself). Meshes are carried where their
-files are there and MuJoCo reads them (OBJ, binary STL), by paths relative to the model; others are left out and
-said. What was written is checked by MuJoCo's own rules (:mod:`.strict_mjcf`), and compiled where MuJoCo is installed.
+MuJoCo is not required. Bodies follow the URDF's document order, every link is a body; fixed and locked joints become
+bodies without a joint. Primitive geometry is kept (visual in group 2, collision in group 3, which collides with other
+objects but not with the robot itself). Meshes are included by paths relative to the model if their files exist and MuJoCo
+reads them (OBJ, binary STL); others are omitted with a note. The result is checked by MuJoCo's rules
+(:mod:`.strict_mjcf`), and compiled if MuJoCo is installed.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ def write_mjcf(
 
     Args:
         path: The file.
-        robot: The robot; locked joints are welded where they are locked.
-        theta: Inertial parameters of its bodies, shape (10·n,) [kg, kg·m, kg·m²], each able to exist.
-        damping: Joint name → viscous friction [N·m·s/rad or N·s/m]; joints not named have the URDF's.
-        frictionloss: Joint name → Coulomb friction [N·m or N]; joints not named have the URDF's.
-        armature: Joint name → rotor inertia seen at the joint [kg·m² or kg]; joints not named have none.
-        repair: True to write the nearest physically consistent robot where ``theta`` is not one, and to say so.
+        robot: The robot; locked joints are welded at their locked position.
+        theta: Inertial parameters of its bodies, shape (10·n,) [kg, kg·m, kg·m²], physically consistent.
+        damping: Joint name → viscous friction [N·m·s/rad or N·s/m]; other joints have the URDF's.
+        frictionloss: Joint name → Coulomb friction [N·m or N]; other joints have the URDF's.
+        armature: Joint name → rotor inertia seen at the joint [kg·m² or kg]; other joints have none.
+        repair: True to write the nearest physically consistent robot, with a note, if ``theta`` is not consistent.
 
     Returns:
-        Notes: what was done beside writing numbers.
+        Notes on changes besides the requested values.
 
     Raises:
         ShapeError: ``theta`` has the wrong length.
@@ -88,16 +88,16 @@ def mjcf_text(
     meshes: bool = True,
     folder: Path | None = None,
 ) -> tuple[str, tuple[str, ...]]:
-    """The robot as MJCF (see :func:`write_mjcf`).
+    """Returns the robot as MJCF (see :func:`write_mjcf`).
 
     Args:
         theta: Inertial parameters of its bodies, shape (10·n,) [kg, kg·m, kg·m²].
         damping: Joint name → viscous friction [N·m·s/rad or N·s/m].
         frictionloss: Joint name → Coulomb friction [N·m or N].
         armature: Joint name → rotor inertia at the joint [kg·m² or kg].
-        repair: True to write the nearest physically consistent robot where ``theta`` is not one.
-        meshes: False to leave all meshes out.
-        folder: Where the model will lie: paths of meshes are relative to it; absolute if None.
+        repair: True to write the nearest physically consistent robot if ``theta`` is not consistent.
+        meshes: False to omit all meshes.
+        folder: Folder of the model, to which paths of meshes are relative; None: absolute paths.
 
     Returns:
         The text, and notes.
@@ -130,7 +130,7 @@ def mjcf_text(
 def _joint_attributes(
     robot: Robot, tables: Mapping[str, Mapping[str, float]]
 ) -> tuple[dict[str, dict[str, str]], tuple[str, ...]]:
-    """Attributes of each joint as text; what physics forbids is set to zero and said."""
+    """Attributes of each joint as text; negative values are set to zero, with a note."""
     attributes: dict[str, dict[str, str]] = {name: {} for name in robot.joints}
     notes = []
     for key, table in tables.items():
@@ -181,7 +181,7 @@ class _Writer:
         return mujoco
 
     def _body(self, parent: ElementTree.Element, name: str, joint: Node | None) -> None:
-        # MuJoCo's world is called "world" already: a root link of that name is the world.
+        # MuJoCo reserves the name "world": a root link of that name is the world.
         if joint is None and name == "world":
             body = parent
         else:
@@ -200,7 +200,7 @@ class _Writer:
             self._body(body, self.robot.description.joints[child.get("name")].child, child)
 
     def _place(self, body: ElementTree.Element, node: Node) -> None:
-        """Puts a body where its joint is, and gives it the joint unless that is fixed or locked."""
+        """Places a body at its joint, and adds the joint unless it is fixed or locked."""
         name, kind = node.get("name"), node.get("type")
         position, rotation = _origin(node)
         axis = _unit(_numbers(node, "axis", "xyz", "1 0 0"))

@@ -1,7 +1,7 @@
 """SDFormat (Gazebo, Drake) from a URDF: the same links, inertials, joints and friction, frames named as in the URDF.
 
 Poses follow the frame semantics of SDFormat 1.8: a joint's pose is relative to its parent link, a link's to the joint that
-moves it. A link without mass that is fixed and has nothing to show becomes a frame; SDFormat would give it 1 kg.
+moves it. A fixed link without mass and geometry becomes a frame, because SDFormat would give it a mass of 1 kg.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _TYPES = {
     "floating": "",
     "planar": "",
 }
-#: What stands for no mass in a link that must stay a link [kg, kg·m²]; SDFormat's default would be 1 kg.
+#: Mass and inertia of a massless link that cannot become a frame [kg, kg·m²]; SDFormat's default would be 1 kg.
 _LEAST = ("1e-6", "1e-9")
 _MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 
 
 def sdf_text(urdf: str, where: str = "URDF") -> tuple[str, tuple[str, ...]]:
-    """Translates a URDF.
+    """Translates a URDF to SDFormat.
 
     Args:
         urdf: The URDF's text.
@@ -71,7 +71,7 @@ def sdf_text(urdf: str, where: str = "URDF") -> tuple[str, tuple[str, ...]]:
 
 
 def write_sdf(path: str | Path, urdf: str, where: str = "URDF") -> tuple[str, ...]:
-    """Writes :func:`sdf_text`.
+    """Writes the text of :func:`sdf_text` to a file.
 
     Args:
         urdf: The URDF's text.
@@ -82,7 +82,7 @@ def write_sdf(path: str | Path, urdf: str, where: str = "URDF") -> tuple[str, ..
 
     Raises:
         UrdfError: Not a URDF, or a joint type that SDFormat lacks.
-        OutputError: It cannot be written.
+        OutputError: The file cannot be written.
     """
     text, notes = sdf_text(urdf, where)
     write_text(path, text)
@@ -152,7 +152,7 @@ def _geometry(part: ET.Element, geometry: ET.Element | None) -> None:
 
 
 def _joint_to_world(model: ET.Element, root: str) -> None:
-    """The identified robot stands on the ground; in SDFormat that is said by a joint."""
+    """Fixes the root link to the world, which SDFormat expresses by a joint."""
     fixed = ET.SubElement(model, "joint", name=f"{root}_to_world", type="fixed")
     _text(fixed, "parent", "world")
     _text(fixed, "child", root)

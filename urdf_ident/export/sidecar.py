@@ -1,4 +1,4 @@
-"""joints.yaml: what a URDF cannot hold, for people and programs, readable back."""
+"""joints.yaml: joint parameters that a URDF cannot contain, in a readable file that can be read back."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HEADER = """\
 # std_error and interval (95 %) say how far a value may be off; verdict: "not identifiable" values are not measured, but
 # what physics and the prior leave.
 """
-#: RNEA is linear in these numbers; they are those of the fit, whose bodies need not be physically consistent.
+#: Note on the frozen load: its parameters are those of the fit, whose bodies need not be physically consistent.
 _LOAD = (
     "load_coulomb multiplies |tau| of rigid bodies with these inertial parameters about the joints' origins [SI], as the "
     "torque was frozen for the fit; only their torque has a meaning"
@@ -32,7 +32,7 @@ _LOAD = (
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes names such as ``1e5``, which the readers of this package take for numbers."""
+    """Quotes names such as ``1e5``, which this package's readers would parse as numbers."""
 
 
 _Dumper.add_implicit_resolver(*FLOAT_WITHOUT_POINT)
@@ -46,20 +46,20 @@ def write_sidecar(
     known: Sequence[Mapping[str, Any]] = (),
     elasticity: Mapping[str, Any] | None = None,
 ) -> Path:
-    """Writes the joint terms of a model, whole or not at all.
+    """Writes the joint terms of a model atomically.
 
     Args:
         path: The YAML file.
         model: The dynamic model.
         theta: Its parameters, shape (p,).
-        known: How well each joint term is known: p - 10·n entries of plain data, written beside the values; none if empty.
-        elasticity: Springs and rotors of elastic joints, plain data by joint; left out if empty.
+        known: Uncertainty of each joint term: p - 10·n entries of plain data, written with the values; none if empty.
+        elasticity: Springs and rotors of elastic joints, plain data by joint; omitted if empty.
 
     Returns:
         The path written.
 
     Raises:
-        OutputError: It cannot be written.
+        OutputError: The file cannot be written.
     """
     joints: dict[str, dict[str, Any]] = {name: {} for name in model.robot.joints}
     for k in range(model.n_inertial, len(model.parameters)):
@@ -81,7 +81,7 @@ def write_sidecar(
 
 
 def read_sidecar(path: str | Path) -> Mapping[str, dict[str, float]]:
-    """Reads the values of a side-car back.
+    """Reads the values of a side-car file.
 
     Args:
         path: The YAML file.
@@ -90,8 +90,8 @@ def read_sidecar(path: str | Path) -> Mapping[str, dict[str, float]]:
         Joint name → symbol → value [SI].
 
     Raises:
-        MissingFileError: No such file.
-        ProjectError: It is not a side-car.
+        MissingFileError: The file does not exist.
+        ProjectError: The file is not a side-car.
     """
     text = read_text(path, "side-car")
     try:

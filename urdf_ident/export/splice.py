@@ -1,8 +1,8 @@
-"""Changes single numbers of an XML text and leaves every other byte as it is.
+"""Edits an XML text and leaves every other byte unchanged.
 
-An XML library that reads and writes loses comments, quotes, attribute order or line ends. Here the expat parser
-only says at which byte every element and attribute value lies; the changes are cut into the original text.
-Tags and attributes are compared as written: like URDF readers, this one knows no namespaces.
+Reading and writing with an XML library loses comments, quotes, attribute order or line ends. Here the expat parser only
+provides the byte positions of elements and attribute values; changes are inserted into the original text. Tags and
+attributes are compared as written: like URDF readers, this module ignores namespaces.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _INDENT = re.compile(rb"[ \t]*")
 
 @dataclass(frozen=True)
 class Attribute:
-    """An attribute's value and the bytes between its quotes."""
+    """An attribute's value and the byte range between its quotes."""
 
     value: str
     start: int
@@ -31,15 +31,15 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Node:
-    """An element and where it lies in the text.
+    """An element and its position in the text.
 
     Attributes:
-        tag: As written, with its prefix.
-        attributes: By name as written.
-        children: Elements directly inside, in document order.
+        tag: Tag as written, with its prefix.
+        attributes: Attributes by name as written.
+        children: Direct children, in document order.
         start: Byte of the opening tag's ``<``.
-        names_end: Byte after the last attribute (or the tag's name): where another attribute fits.
-        separator: The white space in front of the last attribute; one space if there is none.
+        names_end: Byte after the last attribute (or the tag's name), where an attribute can be added.
+        separator: White space before the last attribute; one space if there is none.
         head_end: Byte after the opening tag's ``>``.
         tail: Byte of the closing tag's ``<``; equal to ``head_end`` in ``<tag/>``.
         end: Byte after the element.
@@ -61,30 +61,30 @@ class Node:
         return self.end == self.head_end
 
     def get(self, name: str, default: str = "") -> str:
-        """Value of an attribute.
+        """Returns the value of an attribute.
 
         Args:
-            name: Of the attribute.
-            default: Where it is absent.
+            name: Name of the attribute.
+            default: Value if it is absent.
 
         Returns:
-            The value as the parser understands it.
+            The parsed value.
         """
         return self.attributes[name].value if name in self.attributes else default
 
     def all(self, tag: str) -> tuple[Node, ...]:
-        """Children of one kind.
+        """Returns all children with a tag.
 
         Args:
             tag: Their tag.
 
         Returns:
-            Them, in document order.
+            The children, in document order.
         """
         return tuple(child for child in self.children if child.tag == tag)
 
     def only(self, tag: str, where: str) -> Node | None:
-        """The one child of a kind.
+        """Returns the only child with a tag.
 
         Args:
             tag: Its tag.
@@ -94,7 +94,7 @@ class Node:
             The child, or None.
 
         Raises:
-            UrdfError: There are two.
+            UrdfError: There is more than one.
         """
         found = self.all(tag)
         if len(found) > 1:
@@ -139,7 +139,7 @@ def outline(text: str, where: str = "URDF") -> Node:
 
 
 def _locate(source: bytes, tag: str, values: dict[str, str], children: tuple[Node, ...], start: int, tail: int) -> Node:
-    """Scans an opening tag, which expat has found well-formed, for the places of its values."""
+    """Locates the attribute values of an opening tag that expat has found well-formed."""
     position = start + len(_OPENING.match(source, start)[0])  # type: ignore[index]
     attributes, separator = {}, b" "
     while found := _ATTRIBUTE.match(source, position):
@@ -174,12 +174,12 @@ class Splicer:
         self._unit = self._find_unit(self.root) if self._line_end else ""
 
     def set(self, node: Node, name: str, value: str) -> None:
-        """Gives an attribute a value; a missing one is added after the others, spaced like the last of them.
+        """Sets an attribute; a missing one is added after the others, with the same spacing as the last.
 
         Args:
             node: The element.
-            name: Of the attribute.
-            value: Without characters that XML would have to escape.
+            name: Name of the attribute.
+            value: Value without characters that need XML escapes.
         """
         if name in node.attributes:
             place = node.attributes[name]
@@ -192,12 +192,12 @@ class Splicer:
 
         Args:
             node: The element.
-            name: Of the attribute.
-            words: One per word in the text; None leaves the word as it is.
+            name: Name of the attribute.
+            words: One per word in the text; None leaves the word unchanged.
         """
         place = node.attributes[name]
         spans = list(re.finditer(rb"\S+", self._source[place.start : place.end]))
-        if len(spans) != len(words):  # a character reference hides some white space: write the value anew
+        if len(spans) != len(words):  # white space as a character reference: rewrite the whole value
             old = place.value.split()
             self._cut(place.start, place.end, " ".join(o if w is None else w for o, w in zip(old, words, strict=True)))
             return
@@ -206,11 +206,11 @@ class Splicer:
                 self._cut(place.start + span.start(), place.start + span.end(), word)
 
     def append(self, node: Node, lines: Iterable[tuple[int, str]]) -> None:
-        """Adds text as the last child of an element, in the file's own indentation and line ends.
+        """Adds text as the last child of an element, with the file's indentation and line ends.
 
         Args:
             node: The element; ``<tag/>`` is opened.
-            lines: (depth below the child's own indentation, text with ``"`` as quotes) of each line.
+            lines: (depth relative to the child's indentation, text with ``"`` as quotes) of each line.
         """
         own = self._indent(node)
         first = next((child for child in node.children if self._starts_line(child)), None)
@@ -239,7 +239,7 @@ class Splicer:
         self._cut(first.start, first.start, line.replace('"', self._quote) + gap)
 
     def remove(self, node: Node) -> None:
-        """Takes an element out, with its line where it stands alone on it.
+        """Removes an element, including its line if nothing else is on it.
 
         Args:
             node: The element.
@@ -255,7 +255,7 @@ class Splicer:
         """Applies the changes.
 
         Returns:
-            The new text; the very same if nothing was changed.
+            The new text, unchanged if there are no changes.
         """
         pieces, position = [], 0
         for start, end, new in sorted(self._cuts, key=lambda cut: cut[:2]):
@@ -279,7 +279,7 @@ class Splicer:
         return _INDENT.match(self._source, self._line_start(node))[0].decode()  # type: ignore[index]
 
     def _find_unit(self, node: Node) -> str:
-        """What one level adds to the indentation: seen at the first element whose child starts a line deeper."""
+        """Indentation of one level, from the first element with a more deeply indented child."""
         own = self._indent(node)
         for child in node.children:
             inner = self._indent(child)

@@ -1,10 +1,10 @@
-"""Takes identified bodies apart into the links of the URDF.
+"""Splits identified bodies into the links of the URDF.
 
-The data see bodies: all links that move together, summed. The sum has to be exact and every link has
-to be physically consistent. Rule: the body's carrier (:func:`urdf_ident.model.prior.carriers`) takes the whole
-change, all other links stay as the URDF states them. Where that would make the carrier impossible or change its
-mass out of proportion, all links that have a mass are changed alike, by the one map that turns the URDF's
-body into the identified one (:func:`transported`): no link can become impossible.
+Only bodies are identifiable, that is sums over links that move together. The sum must be exact and every link must be
+physically consistent. By default the body's carrier (:func:`urdf_ident.model.prior.carriers`) takes the whole change, and
+all other links keep the URDF's values. If that would make the carrier physically inconsistent or change its mass too much,
+all links with mass are changed by the same linear map, which transforms the URDF's body into the identified one
+(:func:`transported`) and preserves physical consistency.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from ..model.inertia import from_pseudo_inertia, margins, pseudo_inertia, transf
 from ..model.prior import lumped_inertials
 from ..model.robot import Body, LumpedLink, Robot
 
-#: The carrier's mass may change by this factor, or by the body's own, before the change is shared.
+#: Largest factor by which the carrier's mass may change before the change is shared (or the body's own, if larger).
 _MASS_FACTOR = 2.0
-#: A change of a body smaller than this is rounding.
+#: Relative change of a body that counts as rounding.
 _ROUNDING = 1e-13
-#: Mass of a link that must have one and has none, as a fraction of its body's.
+#: Mass of a link that lacks a required mass, as a fraction of its body's.
 _SMALL = 1e-3
 
 
 @dataclass(frozen=True)
 class _Piece:
-    """A lumped link with a mass: ``pseudo`` (4, 4) in the body's frame; ``written`` is the URDF's own, or None."""
+    """A lumped link with mass: ``pseudo`` (4, 4) in the body's frame; ``written``: the URDF's parameters, or None."""
 
     link: LumpedLink
     pseudo: Array
@@ -38,15 +38,14 @@ class _Piece:
 
 
 def split_bodies(robot: Robot, theta: Array) -> tuple[dict[str, Array], tuple[str, ...]]:
-    """Takes every moving body apart into its links.
+    """Splits every moving body into its links.
 
     Args:
-        theta: Inertial parameters of its bodies, shape (10·n,), each able to exist with a relative margin of 1e-6.
+        theta: Inertial parameters of its bodies, shape (10·n,), physically consistent with a relative margin of 1e-6.
 
     Returns:
-        Link name → ten parameters in the link's frame, shape (10,), for all links that carry mass; links of
-        which nothing has to change keep the URDF's numbers bit for bit. And notes: what was done out of the
-        ordinary.
+        Link name → ten parameters in the link's frame, shape (10,), for all links with mass; unchanged links keep the
+        URDF's numbers bit for bit. And notes on exceptions.
 
     Raises:
         ShapeError: ``theta`` has the wrong length.
@@ -70,15 +69,15 @@ def split_bodies(robot: Robot, theta: Array) -> tuple[dict[str, Array], tuple[st
 
 
 def physical_bodies(robot: Robot, theta: Array, repair: bool = False) -> tuple[Array, tuple[str, ...]]:
-    """Moves bodies inside what is physically consistent: always from the boundary, from outside only where that is allowed.
+    """Moves bodies at the boundary of physical consistency inside, and repairs inconsistent ones if allowed.
 
     Args:
         theta: Inertial parameters of its bodies, shape (10·n,) [kg, kg·m, kg·m²].
-        repair: True to replace an inconsistent body by the nearest physically consistent one, measured in the metric of the
+        repair: True to replace an inconsistent body by the nearest physically consistent one in the metric of the
             URDF's body.
 
     Returns:
-        theta, shape (10·n,), every body with a relative margin of 1e-6, and a note on each that was changed.
+        theta, shape (10·n,), every body with a relative margin of 1e-6, and a note on each change.
 
     Raises:
         ModelError: A number is not finite, or a body is not physically consistent and ``repair`` is off.
@@ -115,10 +114,10 @@ def physical_bodies(robot: Robot, theta: Array, repair: bool = False) -> tuple[A
 
 
 def unmoved_links(robot: Robot) -> tuple[dict[str, Array], tuple[str, ...]]:
-    """Repairs impossible links that no joint moves: they are not identified, but engines would refuse them.
+    """Repairs inconsistent links that no joint moves: they are not identified, but engines would reject them.
 
     Returns:
-        Link name → ten parameters in the link's frame, shape (10,), of those that have to change; and notes.
+        Link name → ten parameters in the link's frame, shape (10,), of links that have to change; and notes.
     """
     moving = {link.name for body in robot.bodies for link in body.links}
     repaired, notes = {}, []
@@ -131,7 +130,7 @@ def unmoved_links(robot: Robot) -> tuple[dict[str, Array], tuple[str, ...]]:
 
 
 def _pieces(robot: Robot, body: Body, theta: Array) -> tuple[list[_Piece], list[str]]:
-    """The links that carry the body's mass, carrier first, as the URDF states them (repaired where it must be)."""
+    """The body's links with mass, carrier first, with the URDF's parameters (repaired if necessary)."""
     pieces, notes = [], []
     stated = {link.name: robot.description.links[link.name].theta for link in body.links}
     heavy = {name for name, own in stated.items() if own is not None and own.any()}
@@ -161,12 +160,12 @@ def _pieces(robot: Robot, body: Body, theta: Array) -> tuple[list[_Piece], list[
 
 
 def _bare_links(robot: Robot, heavy: set[str]) -> set[str]:
-    """Links that the URDF moves by a joint of their own (also a locked one) with nothing heavy fixed to them."""
+    """Links with their own movable joint (also a locked one) and no heavy link fixed to them."""
     return {root for root, members in moving_groups(robot.description) if not heavy & set(members)}
 
 
 def _share(body: Body, theta: Array, pieces: list[_Piece]) -> tuple[dict[str, Array], list[str]]:
-    """The rule of the module's docstring."""
+    """Splits one body by the rule of the module's docstring."""
     total, carrier, others = pseudo_inertia(theta), pieces[0], pieces[1:]
     own = total - sum((piece.pseudo for piece in others), np.zeros((4, 4)))
     size = np.sqrt(np.diag(total))
@@ -187,7 +186,7 @@ def _share(body: Body, theta: Array, pieces: list[_Piece]) -> tuple[dict[str, Ar
 
 
 def _thick_enough(pieces: list[_Piece], total: Array, shares: Array) -> Array:
-    """Mixes in small copies of the whole body where a link came out thinner than engines accept."""
+    """Mixes scaled copies of the whole body into the links if one is thinner than engines accept."""
     weights = shares[:, 3, 3] / total[3, 3]
     copies: Array = weights[:, None, None] * total
     for part in (0.0, 1e-4, 1e-3, 1e-2, 1e-1):
@@ -198,7 +197,7 @@ def _thick_enough(pieces: list[_Piece], total: Array, shares: Array) -> Array:
 
 
 def _large_enough(pieces: list[_Piece], shares: Array) -> Array:
-    """Gives links whose inertia engines would take for zero some of the heaviest link's; the sum stays."""
+    """Transfers inertia from the heaviest link to links whose inertia engines would treat as zero; the sum is unchanged."""
     raised = shares.copy()
     heaviest = int(np.argmax(shares[:, 3, 3]))
     for k, piece in enumerate(pieces):
@@ -215,7 +214,7 @@ def _quoted(piece: _Piece, pseudo: Array) -> Array:
 
 
 def _in_link(piece: _Piece, pseudo: Array) -> Array:
-    """From the body's frame to the link's."""
+    """Parameters in the link's frame from a pseudo-inertia in the body's frame."""
     back = piece.link.rotation.T
     return transform(from_pseudo_inertia(pseudo), back, -back @ piece.link.translation)
 
@@ -223,9 +222,9 @@ def _in_link(piece: _Piece, pseudo: Array) -> Array:
 def transported(total: Array, priors: Array) -> Array:
     """Changes all parts of a body by one linear map such that they sum to a given body.
 
-    ``P_k = G P0_k Gᵀ`` with ``G = (P S0⁻¹)^½``, S0 the sum of the priors: of all maps that take S0 to P the one that
-    moves matter least (the optimal transport between Gaussians of these second moments). The answer does not
-    depend on frames or units, and a body that is twice as heavy has parts twice as heavy.
+    ``P_k = G P0_k Gᵀ`` with ``G = (P S0⁻¹)^½``, S0 the sum of the priors: the optimal transport map between Gaussians with
+    these second moments, that is the least displacement of mass. The result does not depend on frames or units, and scales
+    with the mass of the body.
 
     Args:
         total: Pseudo-inertia P of the body, shape (4, 4), positive definite.

@@ -1,14 +1,14 @@
-"""What strict readers refuse in a URDF beside inertials, found and mended in the text.
+"""Finds and removes elements of a URDF, besides inertials, that strict readers reject.
 
-Pinocchio takes nearly everything; MuJoCo (user_model, xml_urdf) and Drake (detail_urdf_parser) do not. These are their rules as
-far as they concern what this program writes, checked here without either of them:
+Pinocchio accepts nearly everything; MuJoCo (user_model, xml_urdf) and Drake (detail_urdf_parser) do not. Their rules, as far
+as they concern the files that this package writes, are checked here without either of them:
 
-- an element that belongs once (``<origin>``, ``<inertial>``, ``<limit>``, …) is not repeated: readers that
-  take repeated ones use the first;
-- a visual or collision holds one shape, and its sizes are positive;
+- a unique element (``<origin>``, ``<inertial>``, ``<limit>``, …) is not repeated: readers that accept repetitions use the
+  first;
+- a visual or collision contains one shape with positive sizes;
 - a transmission's joint exists.
 
-What is mended keeps its meaning: the later copies go, shapes without extent go, transmissions of no joint go.
+Repairs preserve the meaning: repeated elements, shapes without extent and transmissions without a joint are removed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from .splice import Node, Splicer, outline
 
-#: Children that belong once, by element; ``""`` stands for the robot's own links and joints.
+#: Unique child elements, by element.
 _ONCE = {
     "link": ("inertial",),
     "inertial": ("origin", "mass", "inertia"),
@@ -26,7 +26,7 @@ _ONCE = {
     "visual": ("origin", "geometry", "material"),
     "collision": ("origin", "geometry"),
 }
-#: Sizes of a shape, and how many words each has.
+#: Size attributes of a shape, and the number of values of each.
 _SIZES = {
     "box": {"size": 3},
     "sphere": {"radius": 1},
@@ -37,12 +37,12 @@ _SIZES = {
 
 @dataclass(frozen=True)
 class Offence:
-    """Something that a strict reader refuses.
+    """An element that a strict reader rejects.
 
     Attributes:
         where: Link, joint or transmission.
-        what: In words.
-        node: The element that has to go.
+        what: Description.
+        node: The element to remove.
     """
 
     where: str
@@ -54,14 +54,14 @@ class Offence:
 
 
 def offences(text: str, where: str = "URDF") -> tuple[Offence, ...]:
-    """What strict readers refuse in a URDF beside its inertials.
+    """Finds elements of a URDF, besides its inertials, that strict readers reject.
 
     Args:
         text: The URDF.
         where: File name for messages.
 
     Returns:
-        In document order; empty if nothing.
+        The elements in document order; empty if there are none.
 
     Raises:
         UrdfError: The XML does not parse.
@@ -90,20 +90,20 @@ def offences(text: str, where: str = "URDF") -> tuple[Offence, ...]:
 
 
 def mended(text: str, where: str = "URDF") -> tuple[str, tuple[str, ...]]:
-    """The URDF without what strict readers refuse beside inertials; every other byte stays.
+    """Removes elements, besides inertials, that strict readers reject; every other byte is unchanged.
 
     Args:
         text: The URDF.
         where: File name for messages.
 
     Returns:
-        The text, the very same if nothing was wrong, and a note on each thing that was taken out.
+        The text, unchanged if nothing was wrong, and a note on each removed element.
 
     Raises:
         UrdfError: The XML does not parse.
     """
     notes: list[str] = []
-    while found := offences(text, where):  # a shape that is taken out can leave nothing behind
+    while found := offences(text, where):  # removing a shape can leave an empty element
         splicer = Splicer(text, where)
         for item in found:
             splicer.remove(item.node)
@@ -120,7 +120,7 @@ def _repeated(node: Node, owner: str) -> Iterator[Offence]:
 
 
 def _shapeless(part: Node, owner: str) -> Iterator[Offence]:
-    """A visual or collision of no extent; a second shape inside one is taken out alone."""
+    """Visuals or collisions without extent, and additional shapes inside one."""
     geometries = part.all("geometry")
     shapes = geometries[0].children if geometries else ()
     if not shapes:

@@ -1,8 +1,8 @@
-"""What MuJoCo refuses in a model, checked without MuJoCo, and with it where it is installed.
+"""Checks that MuJoCo accepts a model, without MuJoCo, and with it where it is installed.
 
-The rules are those of its compiler (user_objects, user_mesh) for the elements that this program writes: names once, axes with a
-direction, sizes above zero, inertias with eigenvalues above 1e-14 and A + B ≥ C, moving bodies (with what is welded to
-them) that weigh something, numbers that are finite.
+The rules are those of its compiler (user_objects, user_mesh) for the elements that this package writes: unique names, non-zero
+axes, positive sizes, inertias with eigenvalues above 1e-14 and A + B ≥ C, moving bodies with mass (including welded bodies),
+and finite numbers.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ import numpy as np
 
 from ..linalg import Array
 
-#: MuJoCo's own bounds: of masses and inertias of moving bodies, of eigenvalues of an inertia matrix.
+#: MuJoCo's lower bounds: masses and inertias of moving bodies, and eigenvalues of an inertia matrix.
 _LEAST, _LEAST_EIGENVALUE = 1e-15, 1e-14
 _SIZES = {"box": 3, "sphere": 1, "cylinder": 2, "capsule": 2}
-#: Faces that a mesh may have, and its least volume [m³].
+#: Largest number of faces of a mesh, and its least volume [m³].
 _FACES, _LEAST_VOLUME = 200_000, 1e-13
 
 
 def mjcf_offences(text: str) -> tuple[str, ...]:
-    """What MuJoCo would refuse in a model that this program wrote.
+    """Violations of MuJoCo's rules in a model written by this package.
 
     Args:
         text: The MJCF.
 
     Returns:
-        One line each; empty if nothing.
+        One line per violation; empty if there are none.
     """
     root = ElementTree.fromstring(text)
     found = [f"{kind} '{name}' exists twice" for kind, name in _twice(root)]
@@ -59,13 +59,13 @@ def mjcf_offences(text: str) -> tuple[str, ...]:
 
 
 def mujoco_refusal(text: str) -> str | None:
-    """What MuJoCo says to a model or a URDF, where it is installed.
+    """MuJoCo's error message for a model or URDF, if MuJoCo is installed.
 
     Args:
-        text: MJCF or URDF, its meshes by absolute paths.
+        text: MJCF or URDF, with absolute paths of meshes.
 
     Returns:
-        Its first line of refusal; None where it takes the model, or is not installed.
+        The message in one line; None if MuJoCo accepts the model or is not installed.
     """
     if importlib.util.find_spec("mujoco") is None:
         return None
@@ -79,10 +79,10 @@ def mujoco_refusal(text: str) -> str | None:
 
 
 def readable_mesh(path: Path) -> bool:
-    """Whether MuJoCo reads a mesh file: OBJ, or binary STL, with faces that enclose a volume.
+    """Whether MuJoCo reads a mesh file: OBJ, or binary STL whose faces enclose a volume.
 
     Returns:
-        True if it does.
+        True if MuJoCo reads it.
     """
     if path.suffix.lower() == ".obj":
         return path.stat().st_size < 100 * 2**20
@@ -91,7 +91,7 @@ def readable_mesh(path: Path) -> bool:
     data = path.read_bytes()
     count = int.from_bytes(data[80:84], "little")
     if len(data) != 84 + 50 * count or not 1 <= count <= _FACES:
-        return False  # text, or cut
+        return False  # ASCII, or truncated
     faces = np.frombuffer(data, offset=84, dtype=np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("rest", "<u2")]))
     a, b, c = np.moveaxis(faces["corners"].astype(float), 1, 0)
     if not np.isfinite([a, b, c]).all():
@@ -116,7 +116,7 @@ def _body(body: ElementTree.Element) -> Iterator[str]:
 
 
 def _weighs(body: ElementTree.Element) -> bool:
-    """Whether a body, or one that is welded to it, has a mass."""
+    """Whether a body, or one welded to it, has mass."""
     inertial = body.find("inertial")
     if inertial is not None and float(inertial.get("mass", "0")) >= _LEAST:
         return True

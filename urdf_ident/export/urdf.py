@@ -1,8 +1,8 @@
-"""The corrected URDF: the source text with only the numbers that identification changed.
+"""The corrected URDF: the source text with only the identified numbers changed.
 
-Inertia is stored about the centre of mass along the axes of ``<origin rpy>``. The rpy that the file has is
-kept and the new inertia is turned into its axes: the smallest change, and always a consistent pair. Numbers
-are written as the shortest text that reads back to the same double, and are read back.
+Inertia is stored about the centre of mass along the axes of ``<origin rpy>``. The file's rpy is kept and the new inertia is
+rotated to its axes, which is the smallest change and always consistent. Numbers are written as the shortest text that
+reads back to the same double, and are verified by reading them back.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _INERTIA = (("ixx", 0, 0), ("ixy", 0, 1), ("ixz", 0, 2), ("iyy", 1, 1), ("iyz", 
 
 @dataclass(frozen=True)
 class JointDynamics:
-    """What ``<dynamics>`` can hold; None leaves the file's value.
+    """Values of ``<dynamics>``; None keeps the file's value.
 
     Attributes:
         damping: Viscous friction, ≥ 0 [N·m·s/rad or N·s/m].
@@ -51,11 +51,11 @@ def corrected_urdf(
     *,
     where: str = "URDF",
 ) -> str:
-    """Changes inertials and joint friction of a URDF and nothing else, not a byte.
+    """Changes inertials and joint friction of a URDF and leaves every other byte unchanged.
 
-    A number that already says the right thing is left as it is written. Missing ``<inertial>``, ``<origin>`` and
-    ``<dynamics>`` elements are added in the file's indentation, line ends and quotes. A body that lies on
-    the boundary of what is physically consistent is moved inside it by a relative 1e-6, because engines refuse it otherwise.
+    A number that already has the right value is not rewritten. Missing ``<inertial>``, ``<origin>`` and ``<dynamics>``
+    elements are added with the file's indentation, line ends and quotes. A body at the boundary of physical consistency is
+    moved inside by a relative 1e-6, because engines would reject it.
 
     Args:
         text: The URDF.
@@ -68,8 +68,8 @@ def corrected_urdf(
         The new text.
 
     Raises:
-        UrdfError: The URDF is unreadable (negative masses are allowed where they are replaced), a name is
-            unknown, an element that has to be changed exists twice, or a requested number cannot be read back.
+        UrdfError: The URDF is unreadable (negative masses are accepted), a name is unknown, an element that has to be
+            changed is repeated, or a requested number does not read back.
         ModelError: A requested inertial is not physically consistent, or friction is negative or not finite.
     """
     before = parse_urdf(text, where, allow_negative_mass=True)
@@ -102,21 +102,21 @@ def urdf_text(
     repair: bool = False,
     where: str | Path | None = None,
 ) -> tuple[str, tuple[str, ...]]:
-    """A robot's URDF with identified inertials and friction, once it has been proved right.
+    """Returns and verifies a robot's URDF with identified inertials and friction.
 
-    Bodies are taken apart into their links (:func:`split_bodies`). The new text is read again, every inertial is tested
-    strictly, and inverse dynamics are compared with ``theta``.
+    Bodies are split into their links (:func:`split_bodies`). The new text is read back, every inertial is tested strictly,
+    and inverse dynamics are compared with ``theta``.
 
     Args:
         robot: The robot as it was identified.
         theta: Inertial parameters of its bodies, shape (10·n,) [kg, kg·m, kg·m²].
-        damping: Joint name → viscous friction [N·m·s/rad or N·s/m]; joints not named keep the file's.
+        damping: Joint name → viscous friction [N·m·s/rad or N·s/m]; other joints keep the file's.
         friction: Joint name → Coulomb friction [N·m or N].
-        repair: True to write the nearest physically consistent robot where ``theta`` is not one, and to say so.
-        where: The file that it is for, for messages; the source's if None.
+        repair: True to write the nearest physically consistent robot, with a note, if ``theta`` is not consistent.
+        where: Target file, for messages; the source's if None.
 
     Returns:
-        The text, and notes: what was done beside writing numbers.
+        The text, and notes on changes besides the requested values.
 
     Raises:
         ShapeError: ``theta`` has the wrong length.
@@ -143,7 +143,7 @@ def urdf_text(
 
 
 def write_urdf(path: str | Path, robot: Robot, theta: Array, **options: Any) -> tuple[str, ...]:
-    """Writes what :func:`urdf_text` makes.
+    """Writes the text of :func:`urdf_text` to a file.
 
     Args:
         path: The file; may be the source itself.
@@ -152,7 +152,7 @@ def write_urdf(path: str | Path, robot: Robot, theta: Array, **options: Any) -> 
         options: Further arguments of :func:`urdf_text`.
 
     Returns:
-        Notes: what was done beside writing numbers.
+        Notes on changes besides the requested values.
 
     Raises:
         OutputError: The file cannot be written.
@@ -163,20 +163,20 @@ def write_urdf(path: str | Path, robot: Robot, theta: Array, **options: Any) -> 
 
 
 def mounted_urdf(text: str, link: str, theta: Array, name: str = "payload", *, where: str = "URDF") -> tuple[str, str]:
-    """Fixes a body to a link: one more link without geometry. Nothing else of the text changes, not a byte.
+    """Adds a link without geometry, fixed to an existing link; every other byte of the text is unchanged.
 
     Args:
         text: The URDF.
-        link: The link that carries it.
+        link: The link to which it is fixed.
         theta: Ten parameters in that link's frame, shape (10,) [kg, kg·m, kg·m²], of a physically consistent body.
-        name: Of the new link; a number is added where the URDF has one of that name.
+        name: Name of the new link; a number is appended if the URDF already has the name.
         where: File name for messages.
 
     Returns:
-        The new text, and the name that the link has.
+        The new text, and the name of the new link.
 
     Raises:
-        UrdfError: No such link.
+        UrdfError: The link does not exist.
     """
     known = parse_urdf(text, where)
     if link not in known.links:
@@ -202,11 +202,11 @@ def torque_difference(robot: Robot, theta: Array, model: pin.Model, samples: int
     """Largest relative difference between the torques of ``theta`` and those of a Pinocchio model.
 
     Args:
-        robot: The robot whose regressor ``theta`` belongs to.
+        robot: The robot to whose regressor ``theta`` belongs.
         theta: Inertial parameters, shape (10·n,).
-        model: A model with the same joints in the same order; its armature is left out.
+        model: A model with the same joints in the same order; its armature is ignored.
         samples: Number of random states.
-        seed: Of the random states.
+        seed: Seed of the random states.
 
     Returns:
         ``max |Δtau| / max |tau|`` over the states, the worst joint [1].
@@ -226,7 +226,7 @@ def torque_difference(robot: Robot, theta: Array, model: pin.Model, samples: int
 
 
 def _writable(name: str, theta: Array) -> Array:
-    """A requested inertial with the margin that engines need."""
+    """A requested inertial with the margin that engines require."""
     values = np.array(theta, dtype=float)
     check_shape(f"inertials['{name}']", values.shape, (10,))
     if not np.isfinite(values).all():
@@ -245,7 +245,7 @@ def _writable(name: str, theta: Array) -> Array:
 
 
 def _set_inertial(splicer: Splicer, link: Node, theta: Array, where: str) -> None:
-    """Cuts one link's inertial into the text."""
+    """Writes one link's inertial into the text."""
     mass, com, inertia = to_com(theta)
     noise = 64 * _EPS * abs(theta[[4, 6, 9]].sum())
     inertial = link.only("inertial", where)
@@ -254,7 +254,7 @@ def _set_inertial(splicer: Splicer, link: Node, theta: Array, where: str) -> Non
             splicer.append(link, _inertial_lines(mass, com, inertia))
         return
     origin, weight, matrix = (inertial.only(tag, where) for tag in ("origin", "mass", "inertia"))
-    if weight is None or matrix is None:  # parse_urdf has refused this
+    if weight is None or matrix is None:  # already rejected by parse_urdf
         raise UrdfError("<inertial> without <mass> or <inertia>", where=where)
     if origin is not None:
         rotation = rotation_from_rpy([float(word) for word in origin.get("rpy", "0 0 0").split() or "000"])
@@ -275,7 +275,7 @@ def _set_com(splicer: Splicer, inertial: Node, origin: Node | None, com: Array) 
 
 
 def _set_numbers(splicer: Splicer, node: Node, key: str, values: Array | list[float], noise: float) -> None:
-    """Replaces those numbers of an attribute that say something else than they should."""
+    """Replaces the numbers of an attribute that differ from the new values by more than rounding."""
     old = [float(word) for word in node.get(key).split()]
     words = [None if abs(new - was) <= noise else number(new) for new, was in zip(values, old, strict=True)]
     splicer.set_words(node, key, words)
@@ -323,7 +323,7 @@ def _set_dynamics(splicer: Splicer, joint: Node, wanted: JointDynamics, where: s
 def _verify(
     after: Description, before: Description, inertials: Mapping[str, Array], joints: Mapping[str, JointDynamics], where: str
 ) -> None:
-    """Every requested number came back, and no other one changed."""
+    """Checks that every requested number reads back, and that no other number changed."""
     for name, link in after.links.items():
         old, wanted = before.links[name].theta, inertials.get(name)
         if wanted is None or (old is None and not wanted.any()):
@@ -343,7 +343,7 @@ def _verify(
 
 
 def _scale(theta: Array) -> Array:
-    """Size of each of the ten numbers: what rounding is relative to."""
+    """Scale of each of the ten numbers for rounding errors."""
     trace = abs(theta[[4, 6, 9]].sum())
     return np.repeat([abs(theta[0]), math.sqrt(abs(theta[0]) * trace), trace], (1, 3, 6))
 
@@ -351,7 +351,7 @@ def _scale(theta: Array) -> Array:
 def _joint_dynamics(
     robot: Robot, damping: Mapping[str, float], friction: Mapping[str, float]
 ) -> tuple[dict[str, JointDynamics], tuple[str, ...]]:
-    """Friction by joint, negative values (which a URDF cannot hold) set to zero and said."""
+    """Friction by joint; negative values, which a URDF cannot contain, are set to zero, with a note."""
     dynamics: dict[str, JointDynamics] = {}
     notes = []
     for key, table in (("damping", damping), ("friction", friction)):

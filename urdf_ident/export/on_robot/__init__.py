@@ -1,7 +1,7 @@
-"""A motion as robots take it: slow approach, dry run at a fifth of the speed, and the recording that goes with it.
+"""Motion files for robot controllers: slow approach, dry run at a fifth of the speed, and the recording.
 
-Every script first drives slowly from wherever the robot stands to the first pose, waits, and follows the motion; each set of
-files comes with a page of what to check before pressing start. Nothing is written for a motion whose limits are not known.
+Every script first moves slowly from the current to the first pose, waits, and follows the motion; each set of files includes
+a checklist to read before the start. Nothing is written for a motion whose limits are unknown.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ __all__ = ["TARGETS", "Plan", "motion_texts", "write_motion"]
 def motion_texts(
     trajectory: Trajectory, robot: Robot, limits: Limits, target: str, collisions: Collisions | None = None
 ) -> dict[str, str]:
-    """The files that make a robot follow a motion and record it.
+    """Returns the files that make a robot follow a motion and record it.
 
     Args:
         trajectory: The motion; it must begin and end at rest.
-        limits: Position and velocity limits of every joint must be known.
+        limits: Limits; position and velocity limits of every joint must be known.
         target: ``"ros2_control"``, ``"urscript"`` or ``"franka"``.
-        collisions: What the motion must keep away from; None: not checked, and the page says so.
+        collisions: Collision geometry; None: not checked, which the checklist states.
 
     Returns:
         File name → text.
 
     Raises:
         ModelError: Unknown target, or one that does not fit the robot.
-        LimitError: A limit is unknown or broken, the motion does not begin and end at rest, or a clearance is not kept.
+        LimitError: A limit is unknown or violated, the motion does not begin and end at rest, or a clearance is too small.
     """
     if target not in TARGETS:
         raise ModelError(
@@ -71,12 +71,12 @@ def write_motion(
     folder: str | Path,
     collisions: Collisions | None = None,
 ) -> list[Path]:
-    """Writes :func:`motion_texts`.
+    """Writes the files of :func:`motion_texts`.
 
     Args:
         target: ``"ros2_control"``, ``"urscript"`` or ``"franka"``.
         folder: Output folder.
-        collisions: What the motion must keep away from.
+        collisions: Collision geometry; None: not checked.
 
     Returns:
         The paths written.
@@ -91,7 +91,7 @@ def write_motion(
 
 
 def _require_rest(trajectory: Trajectory, limits: Limits) -> None:
-    """A robot that stands cannot join a motion at speed."""
+    """Checks that the motion begins and ends at rest, as the robot does."""
     ends = np.array([0.0, trajectory.duration])
     _, v, _ = trajectory.evaluate(ends)
     share = np.abs(v) / limits.velocity

@@ -1,4 +1,4 @@
-"""Franka robots: a libfranka program that reads the motion from a CSV and writes a log in the default columns."""
+"""Franka robots: a libfranka program that reads the motion from a CSV file and writes a log in the default columns."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ exec ./follow "$1" motion.csv {DRY_RUN:g} dry_run_log.csv
 
 
 def texts(plan: Plan) -> dict[str, str]:
-    """The motion at 1 kHz, and a program that follows and records it at any part of its speed.
+    """Returns the motion at 1 kHz, and a program that follows and records it at any fraction of its speed.
 
     Args:
         plan: The motion.
@@ -111,7 +111,7 @@ def texts(plan: Plan) -> dict[str, str]:
         File name → text.
 
     Raises:
-        ModelError: Not seven joints.
+        ModelError: The robot does not have seven joints.
     """
     if len(plan.order) != _JOINTS:
         raise ModelError(

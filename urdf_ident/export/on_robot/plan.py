@@ -1,4 +1,4 @@
-"""What every target needs of a motion: samples in the robot's own joint order, speeds of the approach, the page beside it."""
+"""Motion data for all targets: samples in the URDF's joint order, approach speeds, and the checklist."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ...motion.base import Trajectory
 from ...motion.collision.clearance import ClearanceReport
 from ...motion.limits import Limits
 
-#: Share of the velocity limits at which the robot approaches the first pose, and speed of the dry run.
+#: Fraction of the velocity limits for the approach to the first pose, and relative speed of the dry run.
 APPROACH, DRY_RUN = 0.1, 0.2
-#: Pause at the first pose and after the last one [s]: standstill from which torque constants are read.
+#: Pause at the first pose and after the last one [s]: standstill for the estimation of torque constants.
 PAUSE = 2.0
 
 _CHECKS = """\
@@ -29,14 +29,14 @@ Before pressing start
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A motion that a robot may follow.
+    """A checked motion for a robot.
 
     Attributes:
-        robot: Its name.
+        robot: Name of the robot.
         trajectory: The motion, at rest at both ends.
         order: Joint names in the order of the URDF.
-        limits: The limits it was checked against.
-        clearance: Distances that it keeps; None where nothing was checked.
+        limits: The limits against which it was checked.
+        clearance: Clearances of the motion; None if not checked.
     """
 
     robot: str
@@ -47,15 +47,15 @@ class Plan:
 
     @property
     def place(self) -> list[int]:
-        """Where each joint of the order is in the trajectory."""
+        """Index of each joint of :attr:`order` in the trajectory."""
         return [self.trajectory.joints.index(name) for name in self.order]
 
     def samples(self, rate: float, speed: float = 1.0) -> tuple[Array, Array, Array, Array]:
-        """The motion sampled, slower if asked.
+        """Samples the motion, at reduced speed if requested.
 
         Args:
             rate: Samples per second [Hz].
-            speed: Share of the motion's own speed.
+            speed: Fraction of the motion's own speed.
 
         Returns:
             Time [s], shape (N,); position, velocity, acceleration, shape (N, n), joints in :attr:`order`.
@@ -67,11 +67,11 @@ class Plan:
 
     @property
     def approach(self) -> Array:
-        """Speed of each joint on the way to the first pose, shape (n,), joints in :attr:`order` [rad/s or m/s]."""
+        """Speed of each joint during the approach, shape (n,), joints in :attr:`order` [rad/s or m/s]."""
         return np.asarray(APPROACH * self.limits.velocity[self.place])
 
     def table(self) -> list[str]:
-        """First pose, range and largest speed of every joint in words."""
+        """First pose, range and largest speed of every joint as text."""
         _, q, v, _ = self.samples(200.0)
         lines = [f"  {'joint':24s} {'first pose':>12s} {'lowest':>10s} {'highest':>10s} {'fastest':>10s} {'limit':>10s}"]
         for j, name in enumerate(self.order):
@@ -84,7 +84,7 @@ class Plan:
         return lines
 
     def _distances(self) -> list[str]:
-        """What is known of collisions."""
+        """Results of the collision check as text."""
         if self.clearance is None:
             return ["The motion itself is NOT checked for collisions: no geometry and no world file."]
         closest = [f"  {pair}" for pair in self.clearance.closest]
@@ -93,13 +93,13 @@ class Plan:
         )
 
     def page(self, target: str) -> str:
-        """What to check before pressing start.
+        """Checklist to read before starting the motion.
 
         Args:
             target: Kind of robot.
 
         Returns:
-            Text.
+            The text.
         """
         total = self.trajectory.duration
         head = [

@@ -1,4 +1,4 @@
-"""ros2_control: a script that sends the motion to a joint trajectory controller, and the recording of the joint states."""
+"""ros2_control: a script that sends the motion to a joint trajectory controller, and a recording of the joint states."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ exec ros2 bag record --storage mcap -o "${1:-excitation}" /joint_states
 
 
 def texts(plan: Plan) -> dict[str, str]:
-    """The motion as ``trajectory_msgs/JointTrajectory`` in YAML, at full and at a fifth of the speed, and two scripts.
+    """Returns the motion as ``trajectory_msgs/JointTrajectory`` in YAML, at full and at a fifth of the speed, and two scripts.
 
     Args:
         plan: The motion.

@@ -1,4 +1,4 @@
-"""Universal Robots: a URScript program, its dry run, and what to record over RTDE."""
+"""Universal Robots: a URScript program, its dry run, and the RTDE recording recipe."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ log:
 
 
 def texts(plan: Plan) -> dict[str, str]:
-    """Two programs (motion, dry run), an RTDE recipe, and the project file that reads its log.
+    """Returns two programs (motion, dry run), an RTDE recipe, and the project file that reads its log.
 
     Args:
         plan: The motion.
@@ -52,7 +52,7 @@ def texts(plan: Plan) -> dict[str, str]:
         File name → text.
 
     Raises:
-        ModelError: Not six joints.
+        ModelError: The robot does not have six joints.
     """
     if len(plan.order) != _JOINTS:
         raise ModelError(
