@@ -1,4 +1,4 @@
-"""Shapes of a robot: what its URDF draws or says is solid, or capsules along its links where it says nothing."""
+"""Shapes of a robot: visual and collision geometry of its URDF, or capsules along links without geometry."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Colour = tuple[float, float, float, float]
 PLAIN: Colour = (0.76, 0.78, 0.80, 1.0)
 JOINT: Colour = (0.16, 0.43, 0.72, 1.0)
 DARK: Colour = (0.22, 0.24, 0.27, 1.0)
-#: Radius of the capsules that stand for links without collision geometry, as a part of the length of the chain of links.
+#: Radius of the capsules for links without collision geometry, as a fraction of the length of the kinematic chain.
 CAPSULE = 0.04
 
 
 @dataclass(frozen=True, eq=False)
 class Visual:
-    """One thing to draw.
+    """One shape of a link.
 
     Attributes:
         link: The link it belongs to.
@@ -34,9 +34,9 @@ class Visual:
         size: Edges (3); radius and length (2), of a capsule between the centres of its ends; radius (1) [m]; of a mesh
             its scale (3).
         placement: Shape (4, 4) [m], in the link's frame.
-        colour: Red, green, blue, opacity, each 0..1 as URDF writes them; None where a mesh file may bring its own.
+        colour: Red, green, blue, opacity, each 0..1 as in URDF; None if a mesh file may define its own.
         mesh: The mesh file.
-        assumed: Whether it stands in for geometry that the URDF lacks.
+        assumed: Whether it replaces geometry that the URDF lacks.
     """
 
     link: str
@@ -48,7 +48,7 @@ class Visual:
     assumed: bool = False
 
     def corners(self) -> Array:
-        """Corners of a box around the shape, in the link's frame.
+        """Returns the corners of a bounding box, in the link's frame.
 
         Returns:
             Shape (8, 3) [m].
@@ -71,10 +71,10 @@ class Visual:
 
 
 def robot_shapes(robot: Robot) -> tuple[tuple[Visual, ...], tuple[str, ...]]:
-    """The shapes of a robot: its ``<visual>``, else its ``<collision>``, else capsules between its joints.
+    """Returns the shapes of a robot: its ``<visual>``, else its ``<collision>``, else capsules between its joints.
 
     Returns:
-        Shapes, and notes on what could not be drawn as the URDF wants it.
+        Shapes, and notes on what could not be drawn as in the URDF.
     """
     root = _read_xml(robot.urdf, robot.path)
     materials = {item.get("name"): colour for item in root.iter("material") if (colour := _colour(item)) is not None}
@@ -96,12 +96,12 @@ def robot_shapes(robot: Robot) -> tuple[tuple[Visual, ...], tuple[str, ...]]:
 
 
 def collision_shapes(robot: Robot, radius: float | None = None) -> tuple[tuple[Visual, ...], tuple[str, ...]]:
-    """What of a robot is solid: its ``<collision>`` geometry, and capsules where that is missing.
+    """Returns the solid shapes of a robot: its ``<collision>`` geometry, and capsules where that is missing.
 
-    A link that has mass and no usable collision geometry gets capsules from its joint to the next ones, and that is said.
+    A link with mass and without usable collision geometry gets capsules from its joint to the next ones, with a note.
 
     Args:
-        radius: Of the capsules [m]; by default a fixed part of the chain of links, strokes not counted.
+        radius: Of the capsules [m]; by default a fixed fraction of the length of the chain, without strokes.
 
     Returns:
         Shapes, and notes on the capsules.
@@ -137,10 +137,10 @@ def collision_shapes(robot: Robot, radius: float | None = None) -> tuple[tuple[V
 
 
 def stated_shapes(robot: Robot) -> tuple[tuple[Visual, ...], frozenset[str]]:
-    """All that the URDF draws or calls solid, and nothing that stands in for it.
+    """Returns the visual and collision shapes of the URDF, without any replacements.
 
     Returns:
-        Shapes of ``<visual>`` and ``<collision>``, and the links of which something could not be read.
+        Shapes of ``<visual>`` and ``<collision>``, and the links whose geometry could not be read completely.
     """
     root = _read_xml(robot.urdf, robot.path)
     shapes: list[Visual] = []
@@ -164,7 +164,7 @@ def _bare_capsules(robot: Robot, places: dict[str, Array], radius: float, tiny: 
 def _drawn(
     root: ElementTree.Element, tag: str, materials: dict[str | None, Colour], urdf: Path
 ) -> tuple[list[Visual], list[tuple[str, str]], set[str]]:
-    """Shapes of one kind of element, (link, file) of meshes that are missing, and links with broken geometry."""
+    """Returns the shapes of one kind of element, (link, file) of missing meshes, and links with invalid geometry."""
     shapes: list[Visual] = []
     missing: list[tuple[str, str]] = []
     bad: set[str] = set()
@@ -185,7 +185,7 @@ def _drawn(
 
 
 def _shape(link: str, element: ElementTree.Element, materials: dict[str | None, Colour], urdf: Path) -> Visual | None:
-    """One element; None for a mesh whose file is missing. Raises ValueError where it makes no sense."""
+    """Reads one element; returns None for a missing mesh file and raises ValueError for invalid geometry."""
     geometry = element.find("geometry")
     item = next(iter(geometry), None) if geometry is not None else None
     if item is None:
@@ -228,10 +228,10 @@ def _colour(material: ElementTree.Element) -> Colour | None:
 
 
 def link_capsules(robot: Robot) -> list[Visual]:
-    """Capsules from each joint to the next, and a marker on every joint: a robot that has no geometry.
+    """Returns shapes for a robot without geometry: capsules between joints, and a marker on every joint.
 
     Returns:
-        Shapes; a last link without a tool frame reaches as far beyond its centre of mass as that is from its joint.
+        Shapes; the capsule of a last link without a tool frame ends at twice its centre of mass.
     """
     radius = 0.032 * reach(robot)
     places = _joint_placements(robot)
@@ -254,7 +254,7 @@ def link_capsules(robot: Robot) -> list[Visual]:
 
 
 def segment(link: str, start: Array, end: Array, radius: float, colour: Colour = PLAIN) -> Visual:
-    """A capsule between two points.
+    """Returns a capsule between two points.
 
     Args:
         link: The link it belongs to.
@@ -272,13 +272,13 @@ def segment(link: str, start: Array, end: Array, radius: float, colour: Colour =
 
 
 def reach(robot: Robot, *, drawn_out: bool = True) -> float:
-    """Length of the longest chain of links, joint to joint.
+    """Returns the length of the longest chain of links, joint to joint.
 
     Args:
         drawn_out: Whether the strokes of prismatic joints count.
 
     Returns:
-        [m]; 0.5 where everything sits in one point.
+        [m]; 0.5 if all joints coincide.
     """
     stroke = drawn_out * np.max(
         np.abs(np.nan_to_num([robot.limit("lower"), robot.limit("upper")], posinf=0.0, neginf=0.0)), axis=0
@@ -294,14 +294,14 @@ def reach(robot: Robot, *, drawn_out: bool = True) -> float:
 
 
 def tip_point(robot: Robot, shapes: Sequence[Visual]) -> tuple[int, Array]:
-    """The point whose path is worth seeing: the end of the longest chain of joints.
+    """Returns the tip, whose path is drawn: the end of the longest chain of joints.
 
     Args:
-        shapes: What is drawn of it.
+        shapes: Shapes of the robot.
 
     Returns:
-        Pinocchio's index of the joint that carries it, and shape (3,) [m] in that joint's frame: the last frame fixed to
-        the last link; where there is none, the far end of what is drawn of that link.
+        Pinocchio's index of the joint that moves it, and the point, shape (3,) [m], in that joint's frame: the farthest
+        frame fixed to the last link, or without one, the far end of that link's shapes.
     """
     model = robot.model
     joint = max(range(1, model.njoints), key=lambda index: (len(model.supports[index]), -index))
@@ -322,19 +322,19 @@ def tip_point(robot: Robot, shapes: Sequence[Visual]) -> tuple[int, Array]:
 
 
 def _link_ends(robot: Robot, places: dict[str, Array]) -> list[tuple[str, Array]]:
-    """(link, where each joint on it sits, in its frame); of a last link, twice its centre of mass."""
+    """Returns (link, position of each joint on it, in its frame); for a last link, twice its centre of mass."""
     joints = robot.description.joints.values()
     ends = [(joint.parent, places[joint.name][:3, 3]) for joint in joints]
     parents = {joint.parent for joint in joints}
     for joint in joints:
         theta = robot.description.links[joint.child].theta
-        if joint.child not in parents and theta is not None and theta[0] > 0:  # an empty last link is a frame, not a thing
+        if joint.child not in parents and theta is not None and theta[0] > 0:  # an empty last link is only a frame
             ends.append((joint.child, 2.0 * theta[1:4] / theta[0]))
     return ends
 
 
 def _joint_placements(robot: Robot) -> dict[str, Array]:
-    """Each joint's placement in its parent link, at zero, shape (4, 4) [m]."""
+    """Returns each joint's placement in its parent link at position zero, shape (4, 4) [m]."""
     root = _read_xml(robot.urdf, robot.path)
     return {joint.get("name") or "": _origin(joint) for joint in root.findall("joint")}
 
@@ -349,16 +349,16 @@ def _origin(element: ElementTree.Element) -> Array:
 
 
 def _joint_axis(robot: Robot, index: int) -> Array:
-    """Axis of a joint in its own frame, which is its child link's, shape (3,)."""
+    """Returns the axis of a joint in its own frame, which is that of its child link, shape (3,)."""
     data = robot.model.createData()
     pin.computeJointJacobians(robot.model, data, pin.neutral(robot.model))
     jacobian = pin.getJointJacobian(robot.model, data, index + 1, pin.ReferenceFrame.LOCAL)
-    column = jacobian.reshape(6, -1)[:, index]  # one joint: Pinocchio returns a vector
+    column = jacobian.reshape(6, -1)[:, index]  # Pinocchio returns a vector for one joint
     return np.asarray(column[:3] if robot.prismatic[index] else column[3:])
 
 
 def along(direction: Array, origin: Array) -> Array:
-    """A placement whose z axis points along a direction.
+    """Returns a placement whose z axis points along a direction.
 
     Args:
         direction: Unit vector, shape (3,).
@@ -377,7 +377,7 @@ def along(direction: Array, origin: Array) -> Array:
 
 
 def tinted(shapes: Sequence[Visual], colour: Colour) -> tuple[Visual, ...]:
-    """The same shapes in one colour.
+    """Returns the same shapes in one colour.
 
     Args:
         shapes: The shapes.

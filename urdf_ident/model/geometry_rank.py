@@ -1,13 +1,13 @@
-"""How many inertial parameters a tree of joints can show, from its geometry alone: no motion, no regressor.
+"""Number of inertial base parameters of a kinematic tree, from its geometry alone, without motion or regressor.
 
-A change of a body's ten parameters stays unseen in two ways only. Its own joint does not feel it (no momentum about the
-axis from any velocity that can be reached, no moment of gravity), and what of it changes with the joint's angle, seen
-from the parent, cannot be seen there either; the constant rest is then the parent's to carry. Counting these directions
-joint by joint gives the dimension of the null space (Wensing, Niemeyer and Slotine 2017, "observability in inertial
-parameter identification": the recursive parameter nullspace algorithm).
+A change of a body's ten parameters is unobservable if two conditions hold: its own joint does not feel it (no momentum
+about the axis for any reachable velocity, no moment of gravity), and the part that varies with the joint angle in parent
+axes is unobservable there too; the constant part is attributed to the parent. Counting these directions joint by joint
+gives the dimension of the null space (Wensing, Niemeyer and Slotine 2017, "observability in inertial parameter
+identification": the recursive parameter nullspace algorithm).
 
-It decides by spans of velocities and of gravity in the bodies' own frames. There an angle of :data:`ALIGNED` radians is
-an angle of zero, so that a URDF that rounds π/2 has the rank that its author meant.
+The decision uses spans of velocities and of gravity in the body frames, where angles below :data:`ALIGNED` count as zero,
+so that a URDF with rounded π/2 has the intended rank.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from ..linalg import Array, triangle
 from .inertia import skew, transform_matrix
 from .robot import Robot
 
-#: Angles [rad], and lengths over the robot's typical one, below this count as zero.
+#: Angles [rad], and lengths relative to the mean joint offset, below this count as zero.
 ALIGNED = 3e-5
-#: A one-joint rotation of ten parameters holds frequencies up to 2: derivatives beyond the fourth bring nothing new.
+#: The ten parameters vary with frequencies up to 2 in one joint angle: derivatives beyond the fourth are dependent.
 _DERIVATIVES = 4
 
 
 def geometric_rank(robot: Robot, rotor_inertia: bool = False) -> int:
-    """Number of inertial base parameters of a fixed-base tree of revolute and prismatic joints.
+    """Returns the number of inertial base parameters of a fixed-base tree of revolute and prismatic joints.
 
     Args:
-        rotor_inertia: Whether every axis also has a rotor inertia, on the joint's own side.
+        rotor_inertia: Whether every axis also has a rotor inertia, on the joint side.
 
     Returns:
         The rank of the regressor of inertial parameters and rotor inertias.
@@ -64,7 +64,7 @@ def geometric_rank(robot: Robot, rotor_inertia: bool = False) -> int:
 
 
 def _axis(robot: Robot, joint: int) -> Array:
-    """The joint's twist (linear, angular) in its own frame, of length one."""
+    """Returns the joint's unit twist (linear, angular) in its own frame."""
     data = robot.model.joints[joint]
     frame = data.createData()
     data.calc(frame, np.eye(1, data.nq).ravel(), np.ones(data.nv))
@@ -72,13 +72,13 @@ def _axis(robot: Robot, joint: int) -> Array:
 
 
 def _motion(rotation: Array, translation: Array) -> Array:
-    """Matrix that brings twists of the parent's frame to the child's, shape (6, 6)."""
+    """Returns the matrix that transforms twists from the parent frame to the child frame, shape (6, 6)."""
     back = rotation.T
     return np.block([[back, -back @ skew(translation)], [np.zeros((3, 3)), back]])
 
 
 def _bracket(axis: Array) -> Array:
-    """Rate at which twists change, seen from a frame that moves along the axis, up to sign; shape (6, 6)."""
+    """Returns the rate of change of twists in a frame that moves along the axis, up to sign; shape (6, 6)."""
     linear, angular = skew(axis[:3]), skew(axis[3:])
     return np.block([[angular, linear], [np.zeros((3, 3)), angular]])
 
@@ -94,24 +94,24 @@ _READ = np.linalg.pinv(_BASIS.reshape(10, 36).T)
 
 
 def _momentum(axis: Array, twist: Array) -> Array:
-    """Row of ``axisᵀ I twist`` over the ten parameters, shape (10,)."""
+    """Returns the coefficients of ``axisᵀ I twist`` in the ten parameters, shape (10,)."""
     return np.asarray(np.einsum("i,kij,j->k", axis, _BASIS, twist))
 
 
 def _drift(turn: Array) -> Array:
-    """How the ten parameters of a body change, seen from the parent, as the joint moves; shape (10, 10)."""
+    """Returns the rate of change of a body's ten parameters in parent axes as the joint moves; shape (10, 10)."""
     rates = np.einsum("ji,kjl->kil", turn, _BASIS) + np.einsum("kij,jl->kil", _BASIS, turn)
     return np.asarray(_READ @ rates.reshape(10, 36).T)
 
 
 def _span(columns: Array) -> Array:
-    """Orthonormal basis of a span, shape (6, r)."""
+    """Returns an orthonormal basis of the column space, shape (6, r)."""
     left, values, _ = np.linalg.svd(columns, full_matrices=False)
     return np.asarray(left[:, values > ALIGNED * max(values.max(initial=0.0), 1e-300)])
 
 
 def _closure(columns: Array, turn: Array) -> Array:
-    """Smallest span that holds the columns and is kept by the motion of the joint, shape (6, r)."""
+    """Returns the smallest subspace that contains the columns and is invariant under the joint's motion, shape (6, r)."""
     grown = [columns]
     for _ in range(_DERIVATIVES):
         grown.append(turn @ grown[-1])
@@ -124,6 +124,6 @@ def _rank(rows: Array) -> int:
 
 
 def _rows(rows: Array) -> Array:
-    """Orthonormal rows with the same null space, shape (≤ 10, 10)."""
+    """Returns orthonormal rows with the same null space, shape (≤ 10, 10)."""
     _, values, right = np.linalg.svd(triangle(rows), full_matrices=False)
     return np.asarray(right[values > ALIGNED * max(values.max(initial=0.0), 1e-300)])

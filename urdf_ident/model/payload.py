@@ -1,4 +1,4 @@
-"""A weighed body that some of the logs carry: its torque is known, whatever the robot's parameters are."""
+"""A known payload in some of the logs: its torque does not depend on the robot's parameters."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from .robot import LumpedLink, Robot
 
 
 def moving_link(robot: Robot, link: str, where: str | None = None) -> tuple[int, LumpedLink]:
-    """A link that a joint moves.
+    """Finds a link that is moved by a joint.
 
     Args:
         link: Its name.
-        where: What named it, for the message.
+        where: Source of the name, for the message.
 
     Returns:
-        Index of the moving body that it belongs to, and its place there.
+        Index of the moving body that it belongs to, and its placement in that body.
 
     Raises:
-        ModelError: No link is called so, or no joint moves it.
+        ModelError: There is no such link, or no joint moves it.
     """
     places = {item.name: (k, item) for k, body in enumerate(robot.bodies) for item in body.links}
     if link in places:
@@ -49,7 +49,7 @@ class Payload(ReadOnly):
     Attributes:
         body: Index of the moving body that carries it.
         theta: Ten inertial parameters about the origin of that body's joint frame, shape (10,) [kg, kg·m, kg·m²].
-        logs: Names of the logs that carry it, * and ? as in file names.
+        logs: Names of the logs with the payload; wildcards * and ? are allowed.
     """
 
     body: int
@@ -58,20 +58,20 @@ class Payload(ReadOnly):
 
     @classmethod
     def create(cls, robot: Robot, link: str, mass: float, com: ArrayLike, inertia: ArrayLike, logs: Sequence[str]) -> Payload:
-        """Fixes a body to a link.
+        """Attaches a body to a link.
 
         Args:
-            link: Name of the link, one that moves.
+            link: Name of a moving link.
             mass: [kg].
             com: Centre of mass in the link's frame, shape (3,) [m].
             inertia: ixx, ixy, ixz, iyy, iyz, izz about the centre of mass, along the link's axes, shape (6,) [kg·m²].
-            logs: Names of the logs that carry it.
+            logs: Names of the logs with the payload.
 
         Returns:
             The payload.
 
         Raises:
-            ModelError: The link does not move or does not exist, or the inertia is no body's.
+            ModelError: The link does not move or does not exist, or the inertia is not physically consistent.
         """
         xx, xy, xz, yy, yz, zz = (float(value) for value in np.asarray(inertia, dtype=float))
         own = from_com(mass, com, [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
@@ -86,7 +86,7 @@ class Payload(ReadOnly):
         return cls(body, transform(own, item.rotation, item.translation), tuple(logs))
 
     def on(self, log: str) -> bool:
-        """Whether a log carries it.
+        """Whether a log is with the payload.
 
         Args:
             log: Its name.
@@ -97,7 +97,7 @@ class Payload(ReadOnly):
         return any(fnmatchcase(log, pattern) for pattern in self.logs)
 
     def torque(self, robot: Robot, segment: Segment) -> Array:
-        """The joint torque that it takes to move it.
+        """Returns the joint torque that moves the payload.
 
         Args:
             segment: The motion.
@@ -113,14 +113,14 @@ class Payload(ReadOnly):
         return tau
 
     def taken_off(self, robot: Robot, log: str, segments: Sequence[Segment]) -> tuple[Segment, ...]:
-        """A log without it, its torque taken off like that of any other known wrench.
+        """Returns the segments of a log with the payload's torque as an external torque.
 
         Args:
-            log: Name of the log; one that does not carry it stays as it is.
-            segments: Its pieces of motion.
+            log: Name of the log; one without the payload is returned unchanged.
+            segments: Its segments.
 
         Returns:
-            The pieces, with what moves the payload as an external torque.
+            The segments; the external torque is minus the torque that moves the payload.
         """
         if not self.on(log):
             return tuple(segments)

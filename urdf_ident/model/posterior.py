@@ -1,4 +1,4 @@
-"""What is known after the data: how far every parameter is still the prior's, and how sure it is."""
+"""Posterior of the parameters: uncertainty, and the shares of data and prior."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from .prior import Prior
 
 
 def from_data(R: ArrayLike, prior: Prior, weight: float = 1.0) -> Array:
-    """Which share of every parameter's value the data brought, the rest being prior.
+    """Returns the share of every parameter's value that comes from the data; the rest is prior.
 
-    ``diag((RᵀR + w Λ)⁻¹ RᵀR)`` from the QR factorisation of ``[R/√w; Λ^½]`` in scaled columns; RᵀR is
-    never formed.
+    ``diag((RᵀR + w Λ)⁻¹ RᵀR)`` from the QR factorisation of ``[R/√w; Λ^½]`` in scaled columns; RᵀR is not formed.
 
     Args:
         R: Data factor, whitened by the noise, shape (k, p) in the order of theta [1/unit].
@@ -33,14 +32,14 @@ def from_data(R: ArrayLike, prior: Prior, weight: float = 1.0) -> Array:
 
 
 def posterior_std(R: ArrayLike, prior: Prior, weight: float = 1.0) -> Array:
-    """One standard deviation of every parameter once data and prior are taken together.
+    """Returns the posterior standard deviation of every parameter.
 
-    ``diag((RᵀR/w + Λ)⁻¹)^½``: never more than the prior's, and finite also for what the data cannot see. That bodies
-    have to be possible narrows it further, which is left out.
+    ``diag((RᵀR/w + Λ)⁻¹)^½``: at most the prior's, and finite also for parameters that the data do not identify. The
+    further reduction by physical consistency is neglected.
 
     Args:
         R: Data factor, whitened by the noise, shape (k, p) in the order of theta [1/unit].
-        weight: Of the prior against the data, > 0: by how much the data's nominal precision is overrated.
+        weight: Of the prior against the data, > 0: factor by which the data's nominal precision is overestimated.
 
     Returns:
         Shape (p,).
@@ -54,7 +53,7 @@ def posterior_std(R: ArrayLike, prior: Prior, weight: float = 1.0) -> Array:
 
 
 def posterior_covariance(R: ArrayLike, prior: Prior, weight: float = 1.0) -> Array:
-    """Covariance of all parameters once data and prior are taken together, ``(RᵀR/w + Λ)⁻¹``.
+    """Returns the posterior covariance of all parameters, ``(RᵀR/w + Λ)⁻¹``.
 
     Args:
         R: Data factor, whitened by the noise, shape (k, p) in the order of theta [1/unit].
@@ -73,11 +72,11 @@ def posterior_covariance(R: ArrayLike, prior: Prior, weight: float = 1.0) -> Arr
 
 
 def posterior_variance(R: ArrayLike, prior: Prior, weight: float, rows: ArrayLike) -> Array:
-    """Variance of linear functions of the parameters once data and prior are taken together.
+    """Returns the posterior variance of linear functions of the parameters.
 
     Args:
         R: Data factor, whitened by the noise, shape (k, p) in the order of theta [1/unit].
-        weight: Of the prior against the data, > 0: by how much the data's nominal precision is overrated.
+        weight: Of the prior against the data, > 0: factor by which the data's nominal precision is overestimated.
         rows: Coefficients of the functions, shape (…, p).
 
     Returns:
@@ -94,10 +93,10 @@ def posterior_variance(R: ArrayLike, prior: Prior, weight: float, rows: ArrayLik
 
 
 def _posterior(R: ArrayLike, prior: Prior, weight: float) -> tuple[Array, Array, Array, Array]:
-    """Weighted data, column scale, and the QR factors of data and prior together in scaled columns."""
+    """Returns weighted data, column scale, and the QR factors of the stacked data and prior in scaled columns."""
     data = shaped("R", R, ("k", len(prior.theta0)))
     data = data / np.sqrt(weight)
-    scale = 1.0 / np.linalg.norm(prior.root, axis=0)  # neither diagonal depends on a scaling of columns
+    scale = 1.0 / np.linalg.norm(prior.root, axis=0)  # the results do not depend on the column scaling
     stacked = np.vstack([data, prior.root]) * scale
     if not np.isfinite(stacked).all():
         raise EstimationError("the data factor is not finite", where="posterior")

@@ -1,15 +1,15 @@
-"""What is known before the data: a value for every parameter, how sure it is, and where it came from.
+"""Prior of the parameters: value, uncertainty and origin of each.
 
 The metric of the inertial parameters is the Hessian of the entropic divergence between bodies (Lee, Wensing,
-Park 2020): a change ``dP`` of a body's pseudo-inertia costs ``tr(P⁻¹ dP P⁻¹ dP) / (4 s²)``. It does not depend on
-frames or units, and is scaled such that making a whole body ``s`` heavier (``dP = s·P``) is one standard
-deviation. Its weak spot are thin or massless bodies, whose metric is infinitely stiff; so it is taken not at
-the body itself but at its :attr:`Prior.spread`, the same body with a least thickness.
+Park 2020): a change ``dP`` of a body's pseudo-inertia costs ``tr(P⁻¹ dP P⁻¹ dP) / (4 s²)``. It is invariant to frames and
+units, and scaled such that a uniform relative change ``dP = s·P`` is one standard deviation. It is infinitely stiff for
+thin or massless bodies; it is therefore evaluated not at the body itself but at its :attr:`Prior.spread`, the same body
+with a minimum thickness.
 
-It hardly holds a mass alone: matter added at the centre of mass, with the second moments kept, costs a quarter of a
-larger body. Torques see it no better (on a real UR10e and a real Panda masses between a third and three times the
-URDF's predicted alike), though of all numbers of a URDF the mass is the one that somebody weighed. So masses have a
-term of their own.
+It constrains a mass alone only weakly: mass added at the centre of mass, with constant second moments, costs a quarter of
+scaling the whole body. Torques are no more informative (on a real UR10e and a real Panda, masses between a third and three
+times the URDF's predicted equally well), although the mass is the most reliable number of a URDF, often weighed. Masses
+therefore have a term of their own.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from .inertia import PSEUDO_BASIS, from_com, margins, nearest_physical, pseudo_i
 from .parameters import Parameter
 from .robot import Body, Robot
 
-#: The weight that stays unless held-out data speak against it. 1 would be Bayes' answer if residuals were independent
-#: noise; on real arms the nominal standard errors are three to four times too small; this is their square.
+#: Default weight unless held-out data contradict it. 1 would be the Bayesian weight if residuals were independent noise; on
+#: real arms the nominal standard errors are three to four times too small, and this is the square of that factor.
 USUAL_WEIGHT = 10.0
-#: The least one where joints hardly turn back: what friction laws lack has one sign there, and looks like gravity, acceleration
-#: or rotor inertia.
+#: Least weight where joints hardly reverse: unmodelled friction then has one sign and is confounded with gravity,
+#: acceleration or rotor inertia.
 UNTURNED_WEIGHT = 30.0
-#: A body lighter than this fraction of the heaviest counts as massless: a frame that somebody drew as a link.
+#: A body lighter than this fraction of the heaviest counts as massless: a frame defined as a link.
 _MASSLESS = 1e-6
-#: Ratio of principal second moments below which a body is singular for every engine that re-reads it.
+#: Ratio of principal second moments below which engines that read the exported URDF treat a body as singular.
 _THINNEST = 1e-6
 
 
@@ -47,12 +47,12 @@ class Prior:
     Attributes:
         theta0: Prior values, shape (p,), in the order of theta; every body in it is physically consistent.
         root: Upper-triangular, block-diagonal square root of the precision, shape (p, p) [1/unit].
-        origin: Where each value came from, length p: ``"urdf"``, ``"repaired"``, ``"first fit"`` or ``"guess"``.
-        notes: What had to be repaired or guessed, in words.
-        spread: The body at which each metric is taken, shape (n_bodies, 10).
-        relative_std: One standard deviation of the scale of each body, shape (n_bodies,), a fraction.
-        mass_std: One standard deviation of each mass, beside what the metric says of it, shape (n_bodies,), a fraction;
-            inf where nobody knows it. None: inf for all.
+        origin: Source of each value, length p: ``"urdf"``, ``"repaired"``, ``"first fit"`` or ``"guess"``.
+        notes: Descriptions of what was repaired or guessed.
+        spread: The body at which each metric is evaluated, shape (n_bodies, 10).
+        relative_std: Standard deviation of the scale of each body, shape (n_bodies,), a fraction.
+        mass_std: Standard deviation of each mass, in addition to the metric, shape (n_bodies,), a fraction;
+            inf if unknown. None: inf for all.
     """
 
     theta0: Array
@@ -81,7 +81,7 @@ class Prior:
         return np.asarray(np.linalg.norm(np.linalg.inv(self.root), axis=1))
 
     def distance(self, theta: ArrayLike) -> float:
-        """How many standard deviations away a parameter vector is (Mahalanobis).
+        """Returns the Mahalanobis distance of a parameter vector from the prior.
 
         Args:
             theta: Shape (p,).
@@ -97,7 +97,7 @@ class Prior:
 
 
 def lumped_inertials(robot: Robot) -> Array:
-    """The inertial parameters of the moving bodies as the URDF states them, lumped links summed.
+    """Returns the inertial parameters of the moving bodies as stated in the URDF, lumped links summed.
 
     Returns:
         Shape (n_bodies, 10), about the joint frames' origins; not repaired.
@@ -106,10 +106,10 @@ def lumped_inertials(robot: Robot) -> Array:
 
 
 def carriers(robot: Robot) -> tuple[int, ...]:
-    """Which lumped link takes up the change of each body, so that all others keep their URDF inertials.
+    """Chooses the lumped link that absorbs the change of each body; all others keep their URDF inertials.
 
-    It is the body's own link when that has a mass, otherwise the heaviest of its fixed children: some URDFs
-    draw a bare frame first and hang the real link on it.
+    It is the body's own link if it has a mass, otherwise the heaviest of its fixed children: some URDFs attach the
+    actual link to a massless frame.
 
     Returns:
         For each body, an index into ``body.links``.
@@ -122,10 +122,10 @@ def carriers(robot: Robot) -> tuple[int, ...]:
 
 
 def fixed_children(robot: Robot) -> Array:
-    """What every body carries apart from its carrier: the part that identification does not change.
+    """Returns the inertials lumped into each body apart from its carrier, which identification does not change.
 
     Returns:
-        Shape (n_bodies, 10), about the joint frames' origins; zero where nothing else is lumped in.
+        Shape (n_bodies, 10), about the joint frames' origins; zero without further links.
     """
     total = lumped_inertials(robot)
     own = np.array([_link_theta(robot, body, k) for body, k in zip(robot.bodies, carriers(robot), strict=True)])
@@ -142,17 +142,17 @@ def inertial_prior(
     guess_std: float = 1.0,
     thickness: float = 0.1,
 ) -> Prior:
-    """The URDF's inertials as a prior, impossible and massless bodies repaired.
+    """Builds a prior from the URDF's inertials, with inconsistent and massless bodies repaired.
 
     Args:
-        relative_std: How sure the URDF is: one standard deviation of a body's scale, a fraction.
-        mass_std: The same of its masses; inf for no more than the scale says of them.
-        floor: Least ratio of principal second moments of a body that has to be repaired.
-        guess_std: ``relative_std`` of bodies that had no mass at all, a fraction.
-        thickness: Least radius of gyration of the metric's bodies, a fraction of the link's length.
+        relative_std: Standard deviation of a body's scale in the URDF, a fraction.
+        mass_std: The same for its mass; inf for no constraint beyond the scale.
+        floor: Least ratio of principal second moments of a repaired body.
+        guess_std: ``relative_std`` of massless bodies, a fraction.
+        thickness: Least radius of gyration of the bodies of the metric, a fraction of the link's length.
 
     Returns:
-        The prior of the 10·n inertial parameters; ``notes`` names every body that was touched, and why.
+        The prior of the 10·n inertial parameters; ``notes`` names every changed body, and the reason.
 
     Raises:
         ModelError: A standard deviation is not positive.
@@ -177,12 +177,12 @@ def inertial_prior(
 
 
 def metric_root(theta: ArrayLike, relative_std: float, mass_std: float = np.inf) -> Array:
-    """Square root of the entropic metric of one body (Lee, Wensing, Park 2020), and of its mass.
+    """Returns the square root of the entropic metric of one body (Lee, Wensing, Park 2020) plus its mass term.
 
     Args:
-        theta: The body at which the metric is taken, shape (10,), physical.
-        relative_std: One standard deviation of the body's scale, a fraction.
-        mass_std: One standard deviation of its mass beside that, a fraction.
+        theta: The body at which the metric is evaluated, shape (10,), physically consistent.
+        relative_std: Standard deviation of the body's scale, a fraction.
+        mass_std: Additional standard deviation of its mass, a fraction.
 
     Returns:
         Upper-triangular, shape (10, 10): ``‖root d‖² = tr(P⁻¹ dP P⁻¹ dP) / (4 relative_std²) + (dm/m)² / mass_std²``.
@@ -201,10 +201,10 @@ def metric_root(theta: ArrayLike, relative_std: float, mass_std: float = np.inf)
 
 
 def least_weight(reversals: float) -> float:
-    """The least weight of the prior that a motion asks for.
+    """Returns the least weight of the prior for a motion.
 
     Args:
-        reversals: How often the joints that move turn back, mean.
+        reversals: Mean number of reversals of the moving joints.
 
     Returns:
         :data:`UNTURNED_WEIGHT` or 0.
@@ -221,22 +221,22 @@ def with_joint_terms(
     relative_std: float = 1.0,
     std: ArrayLike | None = None,
 ) -> Prior:
-    """Adds the prior of friction, rotor inertia and the like, which a URDF lacks: the first fit (Gautier 2013 §V.B).
+    """Adds a prior of friction, rotor inertia etc., which a URDF lacks, from a first fit (Gautier 2013 §V.B).
 
-    Without it the distance to the prior would pull them to zero. Only those that the fit cannot see are left there: a joint
-    that never moved may have a small rotor or a large one, and nothing is what the URDF says. The precision is loose: one
-    standard deviation is ``relative_std`` times the value (at least a tenth of what is usual for terms of its kind, all of
-    it for a clipped or unseen one), or three standard errors if that is more.
+    Without it the prior would pull them to zero. Only those that the fit cannot identify stay at zero, as in the URDF: the
+    rotor inertia of a joint that never moved is unknown. The precision is loose: one standard deviation is
+    ``relative_std`` times the value (at least a tenth of the RMS of terms of its kind, or all of it for a clipped or
+    unidentified one), or three standard errors if that is more.
 
     Args:
         prior: Of the inertial parameters, 10·n of them.
         parameters: All of theta's entries; the first 10·n are the inertial ones.
-        first_fit: Value of the k others, shape (k,); negative ones that physics forbids are clipped to zero.
-            NaN says that the fit could not see it.
+        first_fit: Values of the k others, shape (k,); unphysical negative ones are clipped to zero. NaN: not
+            identifiable.
         std_error: Their standard errors, shape (k,), ``inf`` where not identifiable, or None.
         relative_std: A fraction.
-        std: One standard deviation of each, shape (k,), instead of what follows from the values; where it is not finite
-            and positive, or a value is NaN, that rule stays.
+        std: Standard deviation of each, shape (k,), instead of that rule; entries that are not finite and positive, or
+            whose value is NaN, keep the rule.
 
     Returns:
         The prior of all p parameters.
@@ -281,17 +281,17 @@ def _link_theta(robot: Robot, body: Body, k: int) -> Array:
 
 
 def _triangular(matrix: Array) -> Array:
-    """R factor with a positive diagonal."""
+    """Returns the R factor with a positive diagonal."""
     factor = np.asarray(np.linalg.qr(matrix, mode="r"))
     return factor * np.where(np.diag(factor) < 0, -1.0, 1.0)[:, None]
 
 
 def _length(robot: Robot, i: int) -> float:
-    """Size of a body [m]: the reach from its joint to the next ones, or to what is lumped into it."""
+    """Returns the size of a body [m]: the distance from its joint to the next ones, or to its lumped links."""
     model = robot.model
     reach = [np.linalg.norm(model.jointPlacements[j].translation) for j in range(1, model.njoints) if model.parents[j] == i + 1]
     reach += [np.linalg.norm(link.translation) for link in robot.bodies[i].links]
-    if max(reach) < 1e-3:  # a wrist whose axes meet, or a tip: as long as the step that leads to it
+    if max(reach) < 1e-3:  # a wrist with intersecting axes, or a tip: use the offset of its own joint
         reach.append(np.linalg.norm(model.jointPlacements[i + 1].translation))
     everywhere = [np.linalg.norm(placement.translation) for placement in list(model.jointPlacements)[1:]]
     typical = 0.5 * float(np.mean(everywhere)) if max(everywhere) > 1e-3 else 0.1
@@ -299,7 +299,7 @@ def _length(robot: Robot, i: int) -> float:
 
 
 def _repair(robot: Robot, lumped: Array, i: int, floor: float, length: float) -> tuple[Array, str, str]:
-    """One body made physical: its parameters, their origin, and what was done (empty if nothing)."""
+    """Makes one body physically consistent; returns parameters, origin, and a description of the change (or "")."""
     theta = lumped[i]
     heaviest = lumped[:, 0].max()
     if theta[0] <= _MASSLESS * heaviest or heaviest <= 0:
@@ -326,7 +326,7 @@ def _repair(robot: Robot, lumped: Array, i: int, floor: float, length: float) ->
 
 
 def _plausible_mass(robot: Robot, lumped: Array, i: int) -> float:
-    """Geometric mean of the neighbours' masses along the tree, of all bodies if they have none, or 1 kg."""
+    """Returns the geometric mean of the neighbours' masses along the tree, else of all masses, else 1 kg."""
     parents = [int(parent) - 1 for parent in robot.model.parents][1:]
     beside = [parents[i]] + [j for j, parent in enumerate(parents) if parent == i]
     for group in ([j for j in beside if j >= 0], range(len(lumped))):
@@ -337,7 +337,7 @@ def _plausible_mass(robot: Robot, lumped: Array, i: int) -> float:
 
 
 def _thicken(theta: Array, gyration: float) -> Array:
-    """The body with every principal second moment at least mass × gyration²."""
+    """Returns the body with every principal second moment at least mass × gyration²."""
     m, c, inertia = to_com(theta)
     moments, axes = np.linalg.eigh(0.5 * np.trace(inertia) * np.eye(3) - inertia)
     second = (axes * np.maximum(moments, m * gyration**2)) @ axes.T
@@ -345,7 +345,7 @@ def _thicken(theta: Array, gyration: float) -> Array:
 
 
 def _usual(term: Parameter, terms: Sequence[Parameter], values: Array, seen: np.ndarray) -> float:
-    """Typical size of terms with this symbol and unit: root mean square over the joints, 1 if all are zero."""
+    """Returns the RMS over the joints of terms with this symbol and unit, 1 if all are zero."""
     alike = [
         v
         for other, v, ok in zip(terms, values, seen, strict=True)

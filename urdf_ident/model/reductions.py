@@ -1,7 +1,7 @@
-"""The same base parameters by other arithmetic: Gauss-Jordan elimination (Szabó 2021), singular vectors (Gautier 2013).
+"""Alternative computations of base parameters: Gauss-Jordan elimination (Szabó 2021), singular vectors (Gautier 2013).
 
-QR (:func:`.base.split_by_distance`) is what the tool uses. These two decide the rank by pivots and by singular values
-instead of by distances; that all three agree in span and in the independent columns is a check of each.
+The default is QR (:func:`.base.split_by_distance`). These two decide the rank by pivots and by singular values instead of
+distances; the agreement of all three in span and independent columns validates each.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .base import Split, split_by_distance
 
 
 def split_of(method: str) -> Callable[[Array, float], Split]:
-    """One of the three ways to split columns, by name.
+    """Returns one of the three split functions by name.
 
     Args:
         method: Any of "qr", "rref" and "svd".
@@ -25,7 +25,7 @@ def split_of(method: str) -> Callable[[Array, float], Split]:
         The function, for :func:`.base.reduce_factor`.
 
     Raises:
-        ModelError: Another name.
+        ModelError: Unknown name.
     """
     known = {"qr": split_by_distance, "rref": split_by_elimination, "svd": split_by_svd}
     check_known("reduction", method, known, ModelError)
@@ -36,11 +36,11 @@ def split_by_elimination(columns: Array, tolerance: float) -> Split:
     """Splits by reduced row echelon form with row pivoting (Szabó 2021, §3).
 
     Args:
-        columns: Columns of about length one, shape (k, m).
-        tolerance: A pivot column whose rest is shorter than this is none.
+        columns: Columns of about unit norm, shape (k, m).
+        tolerance: A column whose remainder is at most this long is not a pivot column.
 
     Returns:
-        The split; its distances are what elimination leaves of a column.
+        The split; its distances are the norms of the remainders after elimination.
     """
     work = columns.copy()
     pivots: list[int] = []
@@ -63,13 +63,13 @@ def split_by_elimination(columns: Array, tolerance: float) -> Split:
 
 
 def split_by_svd(columns: Array, tolerance: float) -> Split:
-    """Splits by the null space ``V2``: dependent ones are chosen so that its rows are regular (Gautier 2013).
+    """Splits by the null space ``V2``: dependent columns are chosen such that its rows are regular (Gautier 2013).
 
-    A column depends on those before it exactly where a null vector ends there; so rows of ``V2`` are chosen from the end.
+    A column depends on those before it exactly if a null vector ends there; rows of ``V2`` are therefore chosen from the end.
 
     Args:
-        columns: Columns of about length one, shape (k, m).
-        tolerance: Singular values below this are zero.
+        columns: Columns of about unit norm, shape (k, m).
+        tolerance: Singular values below this count as zero.
 
     Returns:
         The split; its distances are singular values.

@@ -1,9 +1,9 @@
-"""Spinning rotors on moving links: what couples motors and links beyond the spring (docs/theory.md §4).
+"""Spinning rotors on moving links: inertial coupling of motors and links (docs/theory.md §4).
 
 Rotor i is carried by the body before joint i and spins about the unit axis z_i, fixed in that body. Its spin is
 ``s = z_i·ω + r θ'_i`` with ω of the carrying body. About its axis it has the inertia Υ; its mass and transverse
-inertia belong to the carrying body's ten parameters. Everything here is kinematics, vectorised over samples and
-written without an engine: the plant that simulates the same thing is Pinocchio's, so the two check each other.
+inertia belong to the carrying body's ten parameters. This module is pure kinematics, vectorised over samples and
+independent of Pinocchio, on which the simulated plant is based, so that the two validate each other.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class RotorCoupling:
 
     Attributes:
         link: Shape (N, n, n): torque on joint j by rotor k [1/s²], zero where joint j does not move the rotor.
-        motor: Shape (N, n): what the carrier's turning adds to θ'' in the motor's own balance [rad/s² or m/s²].
+        motor: Shape (N, n): contribution of the carrier's rotation to θ'' in the motor's balance [rad/s² or m/s²].
     """
 
     link: Array
@@ -33,7 +33,7 @@ class RotorCoupling:
 
 
 def joint_axes(robot: Robot) -> Array:
-    """Axis of every joint, in its own frame.
+    """Returns the axis of every joint in its own frame.
 
     Returns:
         Unit vectors, shape (n, 3).
@@ -44,13 +44,13 @@ def joint_axes(robot: Robot) -> Array:
     axes = np.empty((robot.n, 3))
     for j in range(robot.n):
         jacobian = np.asarray(pin.getJointJacobian(model, data, j + 1, pin.ReferenceFrame.LOCAL))
-        column = jacobian.reshape(6, -1)[:, model.joints[j + 1].idx_v]  # of one joint it comes flat
+        column = jacobian.reshape(6, -1)[:, model.joints[j + 1].idx_v]  # Pinocchio returns a vector for one joint
         axes[j] = column[:3] if robot.prismatic[j] else column[3:]
     return axes
 
 
 def carriers_of_rotors(robot: Robot) -> NDArray[np.intp]:
-    """The body on which each joint's motor sits.
+    """Returns the body on which each joint's motor is mounted.
 
     Returns:
         Shape (n,): body indices, −1 for the base.
@@ -59,7 +59,7 @@ def carriers_of_rotors(robot: Robot) -> NDArray[np.intp]:
 
 
 def rotor_coupling(robot: Robot, ratio: Array, q: Array, v: Array, a: Array, vm: Array, am: Array) -> RotorCoupling:
-    """Torques by which rotors and links turn each other, apart from the spring and Ia·θ'' itself.
+    """Computes the inertial coupling torques of rotors and links, without the spring and Ia·θ'' itself.
 
     Args:
         ratio: Gear ratios r, shape (n,); may be negative.
@@ -79,7 +79,7 @@ def rotor_coupling(robot: Robot, ratio: Array, q: Array, v: Array, a: Array, vm:
     omega, alpha, jacobian = _turning(robot, axes, placed, q, v, a)
     link, motor = np.zeros((count, n, n)), np.zeros((count, n))
     for k, body in enumerate(carriers_of_rotors(robot)):
-        if body < 0:  # on the base: nothing but the motor turns it
+        if body < 0:  # mounted on the base: no coupling
             continue
         z = placed[k] @ axes[k]
         spin = omega[body] @ z + ratio[k] * vm[:, k]
@@ -93,7 +93,7 @@ def rotor_coupling(robot: Robot, ratio: Array, q: Array, v: Array, a: Array, vm:
 def _turning(
     robot: Robot, axes: Array, placed: list[Array], q: Array, v: Array, a: Array
 ) -> tuple[list[Array], list[Array], list[Array]]:
-    """Angular velocity (N, 3), acceleration (N, 3) and angular Jacobian (N, 3, n) of each body, in its own frame."""
+    """Returns angular velocity (N, 3), acceleration (N, 3) and Jacobian (N, 3, n) of each body in its own frame."""
     count, n = q.shape
     omega: list[Array] = []
     alpha: list[Array] = []
@@ -120,7 +120,7 @@ def _turning(
 
 
 def _rotation(axis: Array, angle: Array) -> Array:
-    """Rodrigues: rotations by ``angle`` (N,) [rad] about one axis, shape (N, 3, 3)."""
+    """Returns rotations by ``angle`` (N,) [rad] about one axis (Rodrigues' formula), shape (N, 3, 3)."""
     x, y, z = axis
     K = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
     s, c = np.sin(angle)[:, None, None], np.cos(angle)[:, None, None]

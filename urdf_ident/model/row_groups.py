@@ -1,4 +1,4 @@
-"""Row groups: rows that share a noise level and a set of columns, and which of these columns the others follow from."""
+"""Row groups: rows that share a noise level and a set of columns, and spanning subsets of these columns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class RowGroup:
     Attributes:
         name: ``"joint:<name>"`` or ``"actuator:<name>"``.
         joint: Index of the joint it is named after.
-        mix: Shape (n,): how the joint rows combine to this row.
+        mix: Shape (n,): weights of the joint rows in this row.
         columns: Indices into theta of the columns that are not structurally zero here, shape (k,).
         scale: Shape (k,): factor of each term column in this row; 1 for inertial columns.
     """
@@ -35,11 +35,11 @@ class RowGroup:
 
 @dataclass(frozen=True, eq=False)
 class Compact:
-    """Columns of a row group without those that follow from the others, whatever the motion.
+    """Subset of a row group's columns that spans all of them for every motion.
 
     Attributes:
-        places: Which columns of the group are left, shape (c,).
-        expansion: E with ``all columns = left ones @ E``, shape (c, k).
+        places: Indices of the kept columns in the group, shape (c,).
+        expansion: E with ``all columns = kept columns @ E``, shape (c, k).
     """
 
     places: NDArray[np.intp]
@@ -47,11 +47,11 @@ class Compact:
 
 
 def row_groups(robot: Robot, drive: Drive, distribution: Array) -> tuple[RowGroup, ...]:
-    """One row a motor: its joint's torque, or what the motors of coupled joints do together.
+    """Returns one row group per motor: its joint's torque, or for coupled joints the torque at the actuator.
 
     Args:
         drive: The drive train.
-        distribution: How each term column spreads over the joint rows, shape (n, k).
+        distribution: Coefficients of each term column in the joint rows, shape (n, k).
 
     Returns:
         The row groups, in joint order.
@@ -72,13 +72,13 @@ def row_groups(robot: Robot, drive: Drive, distribution: Array) -> tuple[RowGrou
 
 
 def compact_groups(robot: Robot, groups: Sequence[RowGroup]) -> tuple[Compact, ...]:
-    """Which inertial columns of row groups the others follow from, whatever the motion.
+    """Finds the inertial columns of row groups that span the others for every motion.
 
     Args:
         groups: The row groups.
 
     Returns:
-        One a group; terms are all left.
+        One per group; all term columns are kept.
     """
     kept, expansion = rigid_of(robot).spanning
     found = []

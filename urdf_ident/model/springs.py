@@ -1,4 +1,4 @@
-"""What a spring between motor and link adds to their rows (docs/theory.md §4)."""
+"""Terms of a spring between motor and link (docs/theory.md §4)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Damping(Term):
 
 @dataclass(frozen=True)
 class Preload(Term):
-    """The spring's torque where both encoders read the same: K times the difference of their zeros."""
+    """Spring torque at equal encoder readings: K times the difference of their zeros."""
 
     name: ClassVar[str] = "preload"
     symbols: ClassVar[tuple[str, ...]] = ("preload",)
@@ -54,5 +54,5 @@ class Preload(Term):
 
 
 SPRING_TERMS = (Stiffness, Damping, Preload)
-#: Symbols of their parameters, after the gear and at the motor.
+#: Symbols of their parameters, after and before the gear.
 SPRING_SYMBOLS = frozenset(symbol + side for term in SPRING_TERMS for symbol in term.symbols for side in ("", "m"))

@@ -1,4 +1,4 @@
-"""Columns of terms and torques piece by piece, so that memory stays flat in the length of a log."""
+"""Term columns and torques in chunks, so that memory does not grow with the length of a log."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from .engine.rigid import rigid_of
 from .robot import Robot
 from .terms import AppliedTerm
 
-#: Samples whose torques are made at a time.
+#: Samples per chunk of torques.
 AT_ONCE = 1 << 15
 
 
 class TermModel(Protocol):
-    """What is asked of the model: its terms and their values."""
+    """Interface of a model with terms."""
 
     @property
     def terms(self) -> tuple[AppliedTerm, ...]:
         """The terms, in the order of their columns."""
 
     def term_values(self, segment: Segment, terms: Sequence[AppliedTerm]) -> Array:
-        """Values of the columns of some terms."""
+        """Returns the values of the columns of the given terms."""
 
     def with_reference_torque(self, segment: Segment) -> Segment:
-        """The segment with the torque that load-dependent terms read."""
+        """Returns the segment with the torque that load-dependent terms use."""
 
 
 def columns_of(terms: Sequence[AppliedTerm], samples: int, motion: Callable[[AppliedTerm], AxisMotion]) -> Array:
-    """Values of the columns of some terms.
+    """Returns the values of the columns of the given terms.
 
     Args:
         terms: The terms.
         samples: Length of the motion.
-        motion: What a term sees of it; friction laws of one axis see the same.
+        motion: Returns the axis motion of a term; friction laws of one axis share it.
 
     Returns:
         Shape (samples, k), columns in the order of the terms.
@@ -57,15 +57,15 @@ def columns_of(terms: Sequence[AppliedTerm], samples: int, motion: Callable[[App
 
 
 def term_chunks(model: TermModel, segment: Segment, chunk: int) -> Iterator[tuple[slice, Array]]:
-    """Values of all term columns, piece by piece: only terms with memory are made for the whole segment.
+    """Yields the values of all term columns in chunks; only terms with memory are evaluated on the whole segment.
 
     Args:
         model: The dynamic model.
         segment: A whole segment at full rate.
-        chunk: Samples a piece.
+        chunk: Samples per chunk.
 
     Yields:
-        The slice of samples and :meth:`.DynamicModel.term_columns` of it, shape (≤ chunk, k).
+        The slice of samples and its :meth:`.DynamicModel.term_columns`, shape (≤ chunk, k).
     """
     remembers = [bool(getattr(item.term, "memory", False)) for item in model.terms]
     lasting = [item for item, whole in zip(model.terms, remembers, strict=True) if whole]
@@ -85,7 +85,7 @@ def term_chunks(model: TermModel, segment: Segment, chunk: int) -> Iterator[tupl
 
 
 class TorqueModel(TermModel, Protocol):
-    """What torques need besides."""
+    """Interface of a model that computes torques."""
 
     robot: Robot
 
@@ -95,16 +95,16 @@ class TorqueModel(TermModel, Protocol):
 
     @property
     def distribution(self) -> Array:
-        """What each term column adds to each joint's torque, shape (n, k)."""
+        """Coefficients of each term column in the joint torques, shape (n, k)."""
 
 
 def torque_by_sample(model: TorqueModel, thetas: Array, which: NDArray[np.int32], segment: Segment) -> Array:
-    """Joint torques along a motion whose samples have parameters of their own.
+    """Returns joint torques along a motion with a choice of parameters per sample.
 
     Args:
         model: The dynamic model.
         thetas: Parameters, shape (p, k).
-        which: Of these each sample's, shape (N,).
+        which: Index of each sample's parameters, shape (N,).
         segment: The motion.
 
     Returns:
@@ -122,7 +122,7 @@ def torque_by_sample(model: TorqueModel, thetas: Array, which: NDArray[np.int32]
 
 
 def torque_chunks(model: TorqueModel, theta: Array, segment: Segment) -> Iterator[tuple[slice, Array]]:
-    """Joint torques along a motion, :data:`AT_ONCE` samples at a time.
+    """Yields joint torques along a motion, :data:`AT_ONCE` samples at a time.
 
     Args:
         model: The dynamic model.

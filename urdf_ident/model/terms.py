@@ -1,9 +1,9 @@
-"""Terms on their axes: named groups of columns that are appended to the rigid-body regressor.
+"""Terms applied to axes: named groups of columns that are appended to the rigid-body regressor.
 
-A term belongs to one *axis* and one *side*. On the joint side it sees the joint's own motion and acts on that
-joint alone. On the motor side it sees the motor's motion ``A q``, and acts on every joint that this motor
-drives, through the motor's row of A. Where an axis is uncoupled the two are the same column, so only the
-joint-side one is made.
+A term belongs to one *axis* and one *side*. On the joint side it depends on the joint's own motion and acts on that
+joint only. On the motor side it depends on the motor's motion ``A q`` and acts on every joint that this motor
+drives, through the motor's row of A. For an uncoupled axis both sides give the same column, so only the
+joint-side one is created.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class AppliedTerm:
             raise ModelError("unknown side of a term", got=repr(self.side), expected="joint | motor")
 
     def distribution(self, reduction: Array) -> Array:
-        """How the term's torque spreads over the joint rows.
+        """Returns the coefficients of the term's torque in the joint rows.
 
         Args:
             reduction: The drive's A, shape (n, n).
@@ -67,7 +67,7 @@ class AppliedTerm:
 
 
 def term_from_dict(data: Mapping[str, Any]) -> Term:
-    """A term from its JSON form.
+    """Builds a term from its JSON form.
 
     Args:
         data: From :meth:`Term.as_dict`.
@@ -83,13 +83,13 @@ def term_from_dict(data: Mapping[str, Any]) -> Term:
 
 
 def with_rotor_terms(spec: Any) -> Any:
-    """Lists of terms as a user writes them, in which the rotor inertia, which is no friction law, may be named.
+    """Replaces the name "rotor_inertia", which is not a friction law, in a user's lists of terms.
 
     Args:
-        spec: A list of names, mappings and terms, or joint name → list; anything else comes back as it is.
+        spec: A list of names, mappings and terms, or joint name → list; anything else is returned unchanged.
 
     Returns:
-        The same with a term in the place of the name "rotor_inertia".
+        The same with the term in place of its name.
     """
     if isinstance(spec, Mapping):
         return {joint: with_rotor_terms(listed) for joint, listed in spec.items()}

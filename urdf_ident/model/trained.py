@@ -1,8 +1,8 @@
-"""A model that knows at what speeds its friction was seen; beyond them its columns go on as tangents.
+"""Trained speeds of a model's friction, beyond which its columns are extrapolated along tangents.
 
-Laws that the data chose do so up to twice the speeds that were seen, and from there rise with the square root of the speed:
-their slope at the edge of slow data is the slope of what looks like viscous friction there, and is far too steep at many times
-the speed. Laws that were listed by hand are taken at their word.
+Laws chosen from the data follow their tangents up to twice the trained speeds, and grow with the square root of the speed
+beyond: for slow data the slope at the edge is that of apparent viscous friction and far too steep at much higher speeds.
+Laws listed by the user are not modified.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from .dynamic_model import DynamicModel
 from .elasticity import ElasticModel
 from .terms import AppliedTerm, RotorInertia
 
-#: Multiple of the trained speeds up to which laws that the data chose go on as their tangents. On seven simulated arms an end
-#: of 1 made twice the trained speed worse by 5 %; without an end ten times the speed is worse by 13 %.
+#: Multiple of the trained speeds up to which laws chosen from the data follow their tangents. On seven simulated arms a
+#: value of 1 increased the error at twice the trained speed by 5 %; without a limit it is 13 % larger at ten times the speed.
 STRAIGHT = 2.0
-#: Widest knee of dry friction that laws left to the data begin with, a share of the fast speeds (95 % quantile), of joints that
-#: turn and of slides: a wider one is hardly told from viscous friction, and the search may not come back from there. A knee of
-#: 0.02 m/s on a carriage of 0.15 m/s (EMPS) doubles the error on the rest of the log; a share of 0.02 for joints that turn
-#: makes what 8 s of the UR10e tell of its other logs worse by a tenth.
+#: Largest initial width of dry friction in automatic laws, as a share of the fast speeds (95 % quantile), for revolute and
+#: prismatic joints: a wider one is nearly collinear with viscous friction, and the search may not recover. A width of 0.02 m/s
+#: on an axis of 0.15 m/s (EMPS) doubles the error on the rest of the log; a share of 0.02 for revolute joints increases the
+#: error of a model from 8 s of the UR10e on its other logs by a tenth.
 KNEE, SLIDING_KNEE = 0.2, 0.02
-#: Axis and side of what slides: a joint or a motor.
+#: Axis and side of a sliding contact: of a joint or a motor.
 Slider = tuple[int, str]
 
 
 def sliders(model: DynamicModel) -> dict[Slider, list[tuple[int, Law]]]:
-    """The friction laws of every joint and motor.
+    """Returns the friction laws of every joint and motor.
 
     Returns:
         Axis and side → the first column (index into theta) and the law, in the order of theta.
@@ -46,10 +46,10 @@ def sliders(model: DynamicModel) -> dict[Slider, list[tuple[int, Law]]]:
 
 
 def without_inertia(model: DynamicModel, theta: Array) -> Array:
-    """Parameters with all inertia, of bodies and rotors, set to zero.
+    """Returns parameters with all inertias of bodies and rotors set to zero.
 
     Args:
-        model: Whose parameters they are.
+        model: The model.
         theta: Shape (p,), or several in columns, shape (p, k).
 
     Returns:
@@ -64,7 +64,7 @@ def without_inertia(model: DynamicModel, theta: Array) -> Array:
 
 
 def trained_ranges(model: DynamicModel, motion: Sequence[Segment]) -> dict[Slider, Trained]:
-    """What every joint and motor with friction did.
+    """Returns the trained range of every joint and motor with friction.
 
     Args:
         model: The model; rigid joints.
@@ -84,10 +84,10 @@ def trained_ranges(model: DynamicModel, motion: Sequence[Segment]) -> dict[Slide
 
 
 def with_knees(model: DynamicModel, motion: Sequence[Segment]) -> DynamicModel:
-    """The same model with dry friction that reverses within the speeds of its data, however slow they are.
+    """Limits the initial width of Coulomb friction to a share of the speeds in the data.
 
     Args:
-        model: The model; one whose laws were listed, or with elastic joints, is returned as it is.
+        model: The model; one with listed laws, or with elastic joints, is returned unchanged.
         motion: The segments of the data.
 
     Returns:
@@ -107,24 +107,24 @@ def with_knees(model: DynamicModel, motion: Sequence[Segment]) -> DynamicModel:
 
 
 def _rates(model: DynamicModel, slider: Slider, motion: Sequence[Segment]) -> Array:
-    """Rate of a joint or motor along the data, shape (N,) [rad/s or m/s]."""
+    """Returns the velocity of a joint or motor along the data, shape (N,) [rad/s or m/s]."""
     axis, side = slider
     row = np.eye(model.n)[axis] if side == "joint" else model.drive.reduction[axis]
     return np.concatenate([part.v @ row for part in motion] or [np.zeros(0)])
 
 
 def _given(model: DynamicModel, item: AppliedTerm) -> bool:
-    """Whether the term is among the laws of a motor that were listed by hand, which data do not change."""
+    """Whether the term belongs to the laws of a motor that the user listed, which the data do not change."""
     return item.side == "motor" and item.axis in model.motor_listed
 
 
 def with_trained(model: DynamicModel, motion: Sequence[Segment], *, chosen: bool = False) -> DynamicModel:
-    """The same model with its trained speeds.
+    """Returns the same model with its trained speeds.
 
     Args:
-        model: The model; with elastic joints it is returned as it is.
+        model: The model; with elastic joints it is returned unchanged.
         motion: The segments of the data.
-        chosen: Whether its laws were chosen by the data, those of motors that were given apart.
+        chosen: Whether its laws were chosen from the data, except those of motors listed by the user.
 
     Returns:
         The model; same parameters.
@@ -144,11 +144,11 @@ def with_trained(model: DynamicModel, motion: Sequence[Segment], *, chosen: bool
 
 
 def trained_speeds(model: DynamicModel) -> Array:
-    """Between which speeds each joint's friction was seen.
+    """Returns the trained speeds of each joint's friction.
 
     Returns:
-        Lowest and highest velocity, shape (n, 2) [rad/s or m/s]; NaN for a joint without friction laws of its own,
-        or where the model does not know.
+        Lowest and highest velocity, shape (n, 2) [rad/s or m/s]; NaN for a joint without friction laws of its own, or
+        if unknown.
     """
     found = np.full((model.n, 2), np.nan)
     for (axis, side), laws in sliders(model).items():
@@ -158,13 +158,13 @@ def trained_speeds(model: DynamicModel) -> Array:
 
 
 def outside(model: DynamicModel, v: Array) -> NDArray[np.bool_]:
-    """Where a motion is faster than the friction's data.
+    """Finds where a motion is outside the trained speeds of friction.
 
     Args:
         v: Joint velocities, shape (N, n) or (n,) [rad/s or m/s].
 
     Returns:
-        Booleans, shape of v: the joint, or a motor that drives it, is beyond its trained speeds.
+        Booleans, shape of v: True if the joint, or a motor that drives it, is outside its trained speeds.
     """
     out = np.zeros(np.shape(v), dtype=bool)
     reduction = model.drive.reduction

@@ -1,11 +1,11 @@
-"""Does a motion keep its distance from everything, also between the instants that are looked at?
+"""Certifies the clearance of a motion, also between sampled instants.
 
-The distance of two bodies is the smallest of the distances of their points. Seen from one body, a point of the other moves
-with a speed of at most ``L = Σ|v_j| r_j`` and an acceleration of at most ``A = Σ|a_j| r_j + ΣΣ|v_j||v_k| r_k``, where r are
-lever arms that no configuration exceeds. Over a time h it moves on a chord of length ``L h`` at most, and at most
-``A h²/8`` beside it. So between instants with distances d₀ and d₁, the smaller being d, the distance is at least
-``(d₀ + d₁ − L h)/2``, and at least ``√(d² − (L h/2)²) − A h²/8``: a certificate, not an estimate. Where that is not enough,
-the interval is cut.
+The distance of two bodies is the smallest distance of their points. Relative to one body, a point of the other moves with
+a speed of at most ``L = Σ|v_j| r_j`` and an acceleration of at most ``A = Σ|a_j| r_j + ΣΣ|v_j||v_k| r_k``, where r are upper
+bounds of the lever arms over all configurations. Over a time h it moves along a chord of length at most ``L h`` and deviates
+from it by at most ``A h²/8``. Between instants with distances d₀ and d₁, the smaller being d, the distance is therefore at
+least ``(d₀ + d₁ − L h)/2``, and at least ``√(d² − (L h/2)²) − A h²/8``: a certificate, not an estimate. If that is not
+sufficient, the interval is subdivided.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from .world import TOOL_BOX
 
 #: Instants between which distances are first bounded [s].
 STEP = 0.02
-#: Into how many parts an interval is cut, and how often.
+#: Number of parts into which an interval is subdivided, and of subdivisions.
 _PARTS, _CUTS = 5, 6
-#: From so many unsure intervals on a motion counts as too close.
+#: With more undecided intervals than this, a motion counts as too close.
 _MANY = 20_000
 
 
 @dataclass(frozen=True)
 class Clearance:
-    """The closest call of one pair.
+    """The smallest distance of one pair during a motion.
 
     Attributes:
-        first: Name of the first thing, a link.
+        first: Name of the first solid, a link.
         second: Name of the second.
-        time: When [s].
-        distance: Then [m]; negative when they overlap.
-        least: What it cannot fall below over the whole motion, between instants too [m].
+        time: Time of the smallest sampled distance [s].
+        distance: That distance [m]; negative if they overlap.
+        least: Lower bound over the whole motion, also between instants [m].
         required: Smallest distance allowed [m].
     """
 
@@ -51,7 +51,7 @@ class Clearance:
 
     @property
     def margin(self) -> float:
-        """Room left at the worst; negative when the distance is not kept [m]."""
+        """Lower bound minus required distance; negative if not certified [m]."""
         return self.least - self.required
 
     def __str__(self) -> str:
@@ -61,10 +61,10 @@ class Clearance:
         )
 
     def require(self) -> None:
-        """Does nothing if the distance is kept.
+        """Raises an error if the required distance is not certified.
 
         Raises:
-            LimitError: It is not; names the pair, the time and the distance.
+            LimitError: With the pair, the time and the distance.
         """
         if self.margin >= 0:
             return
@@ -79,40 +79,40 @@ class Clearance:
 
 @dataclass(frozen=True)
 class ClearanceReport:
-    """Closest calls of a motion, the worst pair first."""
+    """Smallest distances of a motion, the worst pair first."""
 
     pairs: tuple[Clearance, ...]
 
     @property
     def feasible(self) -> bool:
-        """True if every distance is kept."""
+        """True if every required distance is certified."""
         return all(pair.margin >= 0 for pair in self.pairs)
 
     @property
     def worst(self) -> Clearance | None:
-        """The pair with the least room, None if nothing can collide."""
+        """The pair with the smallest margin, None if nothing can collide."""
         return self.pairs[0] if self.pairs else None
 
     @property
     def closest(self) -> tuple[Clearance, ...]:
-        """The smallest distance of two things, and of the tool from its box, where there are such."""
+        """The smallest distance of two solids, and of the tool from its box, if there are any."""
         groups = [[pair for pair in self.pairs if (pair.second == TOOL_BOX) == tool] for tool in (False, True)]
         return tuple(min(group, key=lambda pair: pair.distance) for group in groups if group)
 
     def require(self) -> None:
-        """Does nothing if every distance is kept.
+        """Raises an error if a required distance is not certified.
 
         Raises:
-            LimitError: One is not; names the pair, the time and the distance.
+            LimitError: With the pair, the time and the distance.
         """
         if self.worst is not None:
             self.worst.require()
 
     def summary(self, limit: int = 3) -> str:
-        """The closest calls, one line a pair.
+        """Formats the worst pairs, one line each.
 
         Args:
-            limit: How many pairs.
+            limit: Number of pairs.
 
         Returns:
             Text.
@@ -121,15 +121,15 @@ class ClearanceReport:
 
 
 def check_clearance(trajectory: Trajectory, collisions: Collisions, step: float = STEP) -> ClearanceReport:
-    """Compares all distances along a motion with what is required, between instants too.
+    """Compares all distances along a motion with the required ones, also between instants.
 
     Args:
         trajectory: The motion, with its ramps.
-        collisions: What must keep its distance.
-        step: Instants between which distances are first bounded [s]; a question of time only.
+        collisions: The pairs to check.
+        step: Initial spacing of instants [s]; affects only the computing time.
 
     Returns:
-        The closest calls.
+        The smallest distances.
 
     Raises:
         LimitError: The joints differ, or the motion is not finite.
@@ -154,7 +154,7 @@ def check_clearance(trajectory: Trajectory, collisions: Collisions, step: float 
     least = np.full(len(required), np.inf)
     for _ in range(_CUTS + 1):
         floor = open_ones.floor(trajectory, bounds)
-        # What is too close at an instant is judged already; too many intervals are as good as no proof.
+        # Pairs too close at an instant are already decided; too many intervals count as not certified.
         unsure = (floor < required[open_ones.pair]) & (best >= required)[open_ones.pair]
         if unsure.sum() > _MANY:
             unsure[:] = False
@@ -188,7 +188,7 @@ class _Intervals:
     last: Array
 
     def floor(self, trajectory: Trajectory, bounds: SpeedBounds) -> Array:
-        """What distances cannot fall below inside, shape (M,) [m]."""
+        """Returns lower bounds of the distances inside the intervals, shape (M,) [m]."""
         starts, back = np.unique(self.start, return_inverse=True)
         ends = np.empty_like(starts)
         ends[back] = self.end
@@ -209,7 +209,7 @@ class _Intervals:
         return np.asarray(np.maximum((self.first + self.last) / 2 - travel, chord))
 
     def cut(self, which: Array, trajectory: Trajectory, collisions: Collisions) -> tuple[_Intervals, Array, Array]:
-        """Some of them in parts, with the new instants and distances, shapes (K, parts − 1)."""
+        """Subdivides some of them; returns the parts, new instants and distances, shapes (K, parts − 1)."""
         pair, start, end = self.pair[which], self.start[which], self.end[which]
         knots = start[:, None] + (end - start)[:, None] * np.arange(_PARTS + 1) / _PARTS
         instants, back = np.unique(knots[:, 1:-1], return_inverse=True)

@@ -1,7 +1,7 @@
-"""Distances between the links of a robot, and to the world around it.
+"""Distances between the links of a robot and to its surroundings.
 
-Coal measures them, on a Pinocchio geometry model: all pairs of a configuration at once, or single pairs with the points
-where they are nearest, which give the distance's gradient.
+Coal computes them on a Pinocchio geometry model: all pairs of a configuration at once, or single pairs with their nearest
+points, which give the gradient of the distance.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ Indices = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Pair:
-    """Two things that must not touch, or the tool and its box.
+    """Two solids that must not touch, or the tool and its box.
 
     Attributes:
-        first: Index of a solid; of the robot.
+        first: Index of a solid of the robot.
         second: Index of a solid; -1 for the tool's box.
-        names: What they are called.
+        names: Their names.
     """
 
     first: int
@@ -48,13 +48,13 @@ class Collisions:
 
     Attributes:
         robot: The robot.
-        world: What is around it.
-        solids: Everything solid.
-        pairs: Pairs that can touch, and must not; the tool and its box last.
+        world: Its surroundings.
+        solids: All solids.
+        pairs: Pairs that can touch but must not; the tool and its box last.
         required: Smallest distance allowed of each pair, shape (P,) [m].
-        geometry: The Pinocchio geometry model: an object for each solid, a collision pair for each pair but the tool's.
+        geometry: The Pinocchio geometry model: an object per solid, a collision pair per pair except the tool's.
         tool: Pinocchio's frame of the tool, body and point, or None.
-        notes: What the user should know: capsules that stand in, pairs that are left out.
+        notes: Notes for the user: replacement capsules, excluded pairs.
     """
 
     robot: Robot
@@ -72,13 +72,13 @@ class Collisions:
         freeze_arrays(self)
 
     def distances(self, q: ArrayLike) -> Array:
-        """Signed distances of all pairs, by Pinocchio and Coal.
+        """Computes signed distances of all pairs with Pinocchio and Coal.
 
         Args:
             q: Joint positions, shape (N, n) or (n,) [rad or m].
 
         Returns:
-            Shape (N, P) [m]; negative when they overlap. Of the tool: its distance from the nearest face of its box.
+            Shape (N, P) [m]; negative if they overlap. For the tool: its distance from the nearest face of its box.
         """
         positions = np.atleast_2d(np.asarray(q, dtype=float))
         out = np.empty((len(positions), len(self.pairs)))
@@ -93,14 +93,14 @@ class Collisions:
         return out
 
     def require_free(self, q: ArrayLike, what: str = "the start pose") -> None:
-        """Does nothing if a pose keeps all distances.
+        """Raises an error if a pose violates a required distance.
 
         Args:
             q: Shape (n,) [rad or m].
-            what: What the pose is, for the message.
+            what: Description of the pose, for the message.
 
         Raises:
-            LimitError: It does not; names the pair and its distance.
+            LimitError: With the pair and its distance.
         """
         pose = check_joint_array("q", q, self.robot.joints)
         if not self.pairs:
@@ -121,13 +121,13 @@ class Collisions:
         )
 
     def rough(self, poses: Poses, rows: Indices, pairs: Indices, near: Array) -> Array:
-        """Lower bounds of distances, quickly: from one ball around each link, and where that is close, from several.
+        """Computes fast lower bounds of distances: from one ball per link, and if close, from several.
 
         Args:
-            poses: The bodies on N configurations.
+            poses: The bodies in N configurations.
             rows: Indices of configurations, shape (M,).
             pairs: Indices of pairs, shape (M,).
-            near: What is close, of each, shape (M,) [m].
+            near: Distance below which several balls are used, shape (M,) [m].
 
         Returns:
             Shape (M,) [m].
@@ -146,7 +146,7 @@ class Collisions:
         return out
 
     def _bounds(self, middles: Array, rows: Indices, pairs: Indices, balls: _Balls) -> Array:
-        """Lower bounds of distances from the balls that stand for links, shape (M,) [m]; inf of the tool."""
+        """Computes lower bounds of distances from the balls that cover links, shape (M,) [m]; inf for the tool."""
         count = balls.count[pairs]
         begin = np.cumsum(count) - count
         of_entry = np.repeat(np.arange(len(pairs)), count)
@@ -163,7 +163,7 @@ class Collisions:
 
     @cached_property
     def _covers(self) -> _Covers:
-        """The balls that stand for the solids in rough bounds."""
+        """The balls that cover the solids in rough bounds."""
         links = [k for k, solid in enumerate(self.solids) if not solid.of_world]
         local: list[Array] = []
         body: list[int] = []
@@ -183,17 +183,17 @@ class Collisions:
         return _Covers(np.array(local).reshape(-1, 3), of_body, second, *made)
 
     def exact(self, poses: Poses, rows: Indices, pairs: Indices, within: float = np.inf) -> tuple[Array, Array, Array]:
-        """Distances by Coal, with the points where they are measured.
+        """Computes distances with Coal, and their nearest points.
 
         Args:
-            poses: The bodies on N configurations.
+            poses: The bodies in N configurations.
             rows: Indices of configurations, shape (M,).
             pairs: Indices of pairs, shape (M,).
-            within: Points are not wanted beyond this distance [m]; they are zero there.
+            within: Distance beyond which points are not computed but zero [m].
 
         Returns:
-            Distances, shape (M,) [m], and the nearest points on the first and on the second thing, each of shape (M, 3)
-            [m], in the root's frame.
+            Distances, shape (M,) [m], and the nearest points on the first and second solid, shape (M, 3) [m] each, in
+            the root's frame.
         """
         import coal  # type: ignore[import-untyped]
 
@@ -220,25 +220,25 @@ class Collisions:
 
     @cached_property
     def _of_pairs(self) -> Indices:
-        """Indices of the two solids of each pair, −1 of the tool's box, shape (P, 2)."""
+        """Indices of the two solids of each pair, −1 for the tool's box, shape (P, 2)."""
         return np.array([(pair.first, pair.second) for pair in self.pairs], dtype=np.intp).reshape(-1, 2)
 
     @cached_property
     def _placements(self) -> tuple[Indices, Array, Array]:
-        """Of all solids the body, shape (K,), and the rotation and the place in its frame, (K, 3, 3) and (K, 3) [m]."""
+        """Body of each solid, shape (K,), and rotation and position in its frame, (K, 3, 3) and (K, 3) [m]."""
         frames = np.array([solid.placement for solid in self.solids]).reshape(-1, 4, 4)
         bodies = np.array([solid.body for solid in self.solids], dtype=np.intp)
         return bodies, frames[:, :3, :3].copy(), frames[:, :3, 3].copy()
 
     def _placed(self, poses: Poses, rows: Indices, solids: Indices) -> tuple[Array, Array]:
-        """Rotations and places of solids on configurations, shapes (M, 3, 3) and (M, 3) [m]."""
+        """Returns rotations and positions of solids in configurations, shapes (M, 3, 3) and (M, 3) [m]."""
         bodies, turns, places = self._placements
         frame = poses.rotation[rows, bodies[solids]]
         moved = (frame @ places[solids][:, :, None])[:, :, 0] + poses.origin[rows, bodies[solids]]
         return frame @ turns[solids], moved
 
     def gradients(self, poses: Poses, rows: Indices, pairs: Indices, first: Array, second: Array, distance: Array) -> Array:
-        """How distances change with the joints.
+        """Returns the gradients of distances with respect to the joints.
 
         Args:
             poses: The bodies.
@@ -264,12 +264,12 @@ class Collisions:
 
     @cached_property
     def bodies(self) -> Indices:
-        """Bodies of the two things of each pair, shape (P, 2)."""
+        """Bodies of the two solids of each pair, shape (P, 2)."""
         out = [(self.solids[pair.first].body, self.solids[pair.second].body) for pair in self.pairs if pair.second >= 0]
         return np.array(out if self.tool is None else [*out, (self.tool[0], 0)], dtype=np.intp).reshape(-1, 2)
 
     def _tool_room(self, points: Array) -> tuple[Array, Indices]:
-        """Distance to the nearest face of the tool's box, and which one, of points of shape (N, 3) in the root's frame."""
+        """Returns the distance of points (N, 3) in the root's frame to the nearest face of the tool's box, and the face."""
         box, root = self.world.tool, self.world.root
         if box is None:
             return np.full(len(points), np.inf), np.zeros(len(points), dtype=np.intp)
@@ -288,13 +288,13 @@ class Collisions:
 
 @dataclass(frozen=True, eq=False)
 class _Balls:
-    """Balls that stand for the solids of each pair, in all combinations of a ball of the first and one of the second.
+    """Balls that cover the solids of each pair, in all combinations of a ball of the first and one of the second.
 
     Attributes:
-        first, second: Indices of balls, of all pairs' combinations one after the other, shape (C,); second is -1 for what
-            is not covered by balls.
-        start, count: Where the combinations of a pair begin, and how many there are, shape (P,).
-        radii: Of a ball of the first with one of the second, shape (P,) [m].
+        first, second: Indices of balls, combinations of all pairs one after the other, shape (C,); second is -1 for
+            solids that are not covered by balls.
+        start, count: Start and number of the combinations of each pair, shape (P,).
+        radii: Sum of the radii of a ball of the first and one of the second, shape (P,) [m].
     """
 
     first: Indices
@@ -305,7 +305,7 @@ class _Balls:
 
     @classmethod
     def of(cls, pairs: Sequence[Pair], balls: Mapping[int, Indices], radius: Mapping[int, float]) -> _Balls:
-        """From the balls of each solid, and their radius."""
+        """Builds the combinations from the balls of each solid and their radius."""
         none = np.array([-1])
         made = [(balls.get(pair.first, none[:0]), balls.get(pair.second, none)) for pair in pairs]
         made = [(a if pair.second >= 0 else none, b) for (a, b), pair in zip(made, pairs, strict=True)]
@@ -318,8 +318,8 @@ class _Balls:
 
 @dataclass(frozen=True, eq=False)
 class _Covers:
-    """All balls: middles in the frames of their bodies, shape (B, 3) [m], which are of which body, the second solid of each
-    pair, and the pairs' combinations with one ball a solid and with several."""
+    """All balls: centres in body frames, shape (B, 3) [m], indices by body, the second solid of each pair, and the pairs'
+    combinations with one ball per solid and with several."""
 
     local: Array
     of_body: Mapping[int, Indices]
@@ -329,7 +329,7 @@ class _Covers:
 
 
 def _to_object(points: Array, there: Solid) -> Array:
-    """Lower bounds of the distances of points, shape (M, 3), from an object; shape (M,) [m]."""
+    """Returns lower bounds of the distances of points, shape (M, 3), from an object; shape (M,) [m]."""
     if np.isinf(there.radius):
         return np.asarray(points @ there.geometry.n - there.geometry.d)
     beyond = np.abs((points - there.centre) @ there.placement[:3, :3]) - there.half

@@ -1,4 +1,4 @@
-"""What can collide: all pairs of links, objects and the tool's box that have to be watched."""
+"""Finds all pairs of links, objects and the tool's box that can collide."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ def find_collisions(
     prune: bool = True,
     seed: int = 0,
 ) -> Collisions:
-    """Finds what can collide.
+    """Finds the pairs that can collide.
 
-    Left out are: links of one body, links of neighbouring bodies, the pairs that are allowed to touch, pairs of links that
-    touch on nearly all configurations (their shapes overlap by design), a first link that stands on an object, pairs at a
-    distance that no motion changes, and pairs with two revolute joints between them that no angle of these brings too
-    close, which is proved. What touches does not depend on the clearance: one that nothing can keep is refused.
+    Excluded are: links of one body, links of neighbouring bodies, pairs that are allowed to touch, pairs of links that
+    touch in nearly all configurations (their shapes overlap by design), a first moving link mounted on an object, pairs at
+    constant distance, and pairs with two revolute joints between them that provably never come too close. Touching is
+    decided independently of the clearance: a clearance that cannot be kept is an error.
 
     Args:
         robot: The robot.
-        world: What is around it; nothing if None.
+        world: Its surroundings; none if None.
         clearance: Smallest distance allowed [m]; the world's if None.
         allow: More pairs of names that may touch.
-        prune: False keeps pairs that are always, or provably never, too close.
+        prune: If False, pairs that are always, or provably never, too close are kept.
         seed: Of the random configurations.
 
     Returns:
         The pairs that must keep their distance.
 
     Raises:
-        ModelError: A pair or a frame names what does not exist, or an object has the name of a link.
-        LimitError: The clearance is not positive, or so large that two things are closer on all configurations.
+        ModelError: A pair or a frame has an unknown name, or an object has the name of a link.
+        LimitError: The clearance is not positive, or so large that two solids are closer in all configurations.
     """
     world = world or World()
     distance = world.clearance if clearance is None else float(clearance)

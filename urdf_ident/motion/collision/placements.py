@@ -1,4 +1,4 @@
-"""Where all bodies of a robot are on many configurations at once, and how fast their points can move at most."""
+"""Vectorised forward kinematics of many configurations, and bounds on the speed of points."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...model.robot import Robot
 
 @dataclass(frozen=True, eq=False)
 class Poses:
-    """Bodies on N configurations; body 0 is the robot's root, body j + 1 is moved by joint j.
+    """Poses of bodies in N configurations; body 0 is the robot's root, body j + 1 is moved by joint j.
 
     Attributes:
         rotation: Shape (N, n + 1, 3, 3).
@@ -26,7 +26,7 @@ class Poses:
     axes: Array
 
     def points(self, body: int, local: Array) -> Array:
-        """Points fixed to a body.
+        """Returns the positions of points fixed to a body.
 
         Args:
             body: Its index.
@@ -35,7 +35,7 @@ class Poses:
         Returns:
             Shape (N, K, 3) [m], in the root's frame.
         """
-        turned = self.rotation[:, body].reshape(-1, 3) @ local.T  # one product: many small ones take ten times as long
+        turned = self.rotation[:, body].reshape(-1, 3) @ local.T  # one large product is ten times as fast as many small ones
         return np.asarray(turned.reshape(len(self.origin), 3, len(local)).swapaxes(1, 2) + self.origin[:, body, None])
 
 
@@ -54,7 +54,7 @@ class BodyKinematics:
         self._translation = np.array([model.jointPlacements[j + 1].translation for j in range(robot.n)])
         axes = [np.asarray(model.joints[j + 1].createData().S, dtype=float).reshape(6) for j in range(robot.n)]
         self._axes = np.array([axis[:3] if slides else axis[3:] for axis, slides in zip(axes, self.prismatic, strict=True)])
-        #: Of each joint R, RK and RK²: its placement and the cross product K of its axis, side by side, shape (3, 9).
+        #: Per joint [R, RK, RK²], with its rotation R and the cross-product matrix K of its axis, shape (3, 9).
         self._turns = [
             np.hstack([np.array(model.jointPlacements[j + 1].rotation) @ power for power in (np.eye(3), K, K @ K)])
             for j, K in enumerate(map(skew, self._axes))
@@ -66,7 +66,7 @@ class BodyKinematics:
             self.moves[j + 1, j] = True
 
     def evaluate(self, q: Array) -> Poses:
-        """Places the bodies.
+        """Computes the poses of the bodies.
 
         Args:
             q: Joint positions, shape (N, n) [rad or m].
@@ -92,7 +92,7 @@ class BodyKinematics:
         return Poses(rotation, origin, axes)
 
     def lever_arms(self, body: int, radius: float, stroke: Array) -> Array:
-        """How far points of a body can be from each joint, whatever the configuration.
+        """Bounds the distance of a body's points from each joint in any configuration.
 
         Args:
             body: Its index.
@@ -100,7 +100,7 @@ class BodyKinematics:
             stroke: Largest ``|q|`` of the prismatic joints, shape (n,) [m].
 
         Returns:
-            Shape (n,) [m]; 1 for prismatic joints: how far a point moves with a unit of the joint.
+            Shape (n,) [m]; 1 for prismatic joints: largest displacement of a point per unit of the joint.
         """
         step = np.linalg.norm(self._translation, axis=1) + np.where(self.prismatic, stroke, 0.0)
         difference = self.moves[body] ^ self.moves[1:]  # edges of the tree between the body and joint j's body
@@ -108,7 +108,7 @@ class BodyKinematics:
         return np.where(self.prismatic, 1.0, arms)
 
     def chain(self, first: int, second: int) -> list[int]:
-        """The joints between two bodies, in order from the first to the second.
+        """Returns the joints between two bodies, in order from the first to the second.
 
         Args:
             first: Index of a body.

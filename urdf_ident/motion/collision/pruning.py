@@ -1,4 +1,4 @@
-"""Which pairs are worth watching: not those that touch by design, nor those that provably never come close."""
+"""Excludes pairs that touch by design and pairs that provably never come close."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from ...linalg import Array
 from .collisions import Collisions
 from .speeds import MEASURED, SpeedBounds
 
-#: Random configurations that tell which pairs always touch.
+#: Number of random configurations for the decision which pairs always touch.
 SAMPLES = 200
-#: Links that are closer than TOUCHING on this part of them are modelled so, and do not collide.
+#: Links closer than TOUCHING in this share of them touch by design.
 ALWAYS, TOUCHING = 0.95, 0.01  # [-, m]
-#: A distance that changes less than this is one that no motion can change [m].
+#: A distance that varies less than this counts as constant [m].
 CONSTANT = 2e-3
-#: Cells of the first grid of two angles a side, and how often a cell is cut into four.
+#: Cells per side of the first grid of two angles, and number of subdivisions of a cell into four.
 _CELLS, _CUTS = 12, 5
-#: From so many unsure cells on the proof is given up.
+#: With more undecided cells than this, the proof is abandoned.
 _MANY = 400
 
 
 def worth_watching(collisions: Collisions, seed: int) -> tuple[list[int], tuple[str, ...]]:
-    """Leaves out pairs that always touch, and says so, and pairs that never can.
+    """Excludes pairs that always touch, with a note, and pairs that never can.
 
-    Links that touch by design do so whatever clearance is asked for; the first moving link may stand on an object. Any other
-    pair that no configuration keeps apart is an error in the world file, such as millimetres: left out, it would be unwatched.
+    Links that touch by design do so at any clearance; the first moving link may be mounted on an object. Any other pair that
+    is too close in all configurations indicates an error in the world file, such as millimetres, and must not be ignored.
 
     Args:
         collisions: All pairs.
         seed: Of the random configurations.
 
     Returns:
-        Indices of the pairs to watch, and notes on what touches.
+        Indices of the remaining pairs, and notes on those that touch.
 
     Raises:
-        LimitError: No configuration tried keeps the distance of a pair, or the tool in its box.
+        LimitError: No tested configuration keeps the distance of a pair, or the tool in its box.
     """
     robot, pairs, required = collisions.robot, collisions.pairs, collisions.required
     rng = np.random.default_rng(seed)
@@ -44,7 +44,7 @@ def worth_watching(collisions: Collisions, seed: int) -> tuple[list[int], tuple[
     solid = np.array([pair.second >= 0 for pair in pairs], dtype=bool)
     of_world = np.array([pair.second < 0 or collisions.solids[pair.second].of_world for pair in pairs], dtype=bool)
     touching = (distance < np.minimum(required, TOUCHING)).mean(axis=0) >= ALWAYS
-    beyond = (distance < required + 5 * MEASURED).all(axis=0)  # exactly as far as required cannot be proved
+    beyond = (distance < required + 5 * MEASURED).all(axis=0)  # a distance equal to the required one cannot be certified
     mounted = of_world & np.array([collisions.kinematics.moves[body].sum() == 1 for body, _ in collisions.bodies], dtype=bool)
     always = solid & np.where(of_world, beyond & mounted, touching) | solid & beyond & (np.ptp(distance, axis=0) < CONSTANT)
     _check_possible(collisions, distance, beyond & ~always)
@@ -74,17 +74,17 @@ def _check_possible(collisions: Collisions, distance: Array, beyond: Array) -> N
 
 
 def never_close(collisions: Collisions, pair: int) -> bool:
-    """Whether two revolute joints between two things can never bring them too close, whatever their angles.
+    """Whether two solids with two revolute joints between them provably never come too close.
 
-    A cell of angles is safe when the distance in its middle is larger than what the joints can change to its edge; a cell
-    that is not is cut into four.
+    A cell of angles is safe if the distance at its centre minus the largest change up to its edge suffices; other cells are
+    subdivided into four.
 
     Args:
         collisions: The pairs.
         pair: Index of one.
 
     Returns:
-        True if it is proved; False says nothing.
+        True if proved; False is inconclusive.
     """
     kinematics = collisions.kinematics
     joints = kinematics.chain(*collisions.bodies[pair])

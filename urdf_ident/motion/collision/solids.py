@@ -1,4 +1,4 @@
-"""Solid things of a robot and of its world as Coal geometry."""
+"""Solids of a robot and of its world as Coal geometry."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from ...model.geometry import Visual
 from ...samples import ReadOnly
 from .world import Plane
 
-#: A mesh that is thinner is made thicker by this much on either side [m].
+#: A thinner mesh is thickened by this much on either side [m].
 FLAT = 1e-4
-#: Most balls that stand for a long solid in rough bounds.
+#: Largest number of balls that cover a long solid in rough bounds.
 BALLS = 6
 
 
 @dataclass(frozen=True, eq=False)
 class Solid(ReadOnly):
-    """One solid thing, fixed to a body.
+    """One solid, fixed to a body.
 
     Attributes:
-        name: The link or the object that it belongs to.
+        name: Name of its link or object.
         body: Index of the body (0: the robot's root, and the world).
-        of_world: Whether it belongs to the world and not to the robot.
+        of_world: Whether it belongs to the world rather than the robot.
         geometry: The Coal geometry.
         placement: Shape (4, 4) [m], in the body's frame.
         reach: Largest distance of its points from the body's origin [m]; inf for a plane.
-        centre: Middle of a ball around it, shape (3,) [m], in the body's frame.
+        centre: Centre of a bounding ball, shape (3,) [m], in the body's frame.
         radius: Of that ball [m].
-        half: Half edges of a box around it, turned like ``placement`` and around ``centre``, shape (3,) [m].
-        balls: Middles of smaller balls that cover it together, shape (K, 3) [m], in the body's frame.
+        half: Half edges of a bounding box, oriented like ``placement`` and centred at ``centre``, shape (3,) [m].
+        balls: Centres of smaller balls that together cover it, shape (K, 3) [m], in the body's frame.
         ball_radius: Of the smaller balls [m].
-        assumed: Whether it stands in for geometry that the URDF lacks.
+        assumed: Whether it replaces geometry that the URDF lacks.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Solid(ReadOnly):
 
 
 def link_solid(shape: Visual, body: int, frame: Array) -> Solid:
-    """A shape of a link.
+    """Returns the solid of a link's shape.
 
     Args:
         shape: The shape, in the link's frame.
@@ -61,7 +61,7 @@ def link_solid(shape: Visual, body: int, frame: Array) -> Solid:
         frame: Placement of the link in that body, shape (4, 4) [m].
 
     Returns:
-        The solid; of a mesh, its convex hull.
+        The solid; for a mesh, its convex hull.
 
     Raises:
         ModelError: The mesh has no hull.
@@ -70,20 +70,20 @@ def link_solid(shape: Visual, body: int, frame: Array) -> Solid:
 
 
 def object_solid(shape: Visual, root: Array) -> Solid:
-    """A shape of the world.
+    """Returns the solid of a shape of the world.
 
     Args:
         shape: The shape, in world coordinates.
         root: Placement of the robot's root in the world, shape (4, 4) [m].
 
     Returns:
-        The solid; of a mesh, its surface as it is.
+        The solid; for a mesh, its exact surface.
     """
     return _solid(shape, 0, True, np.linalg.inv(root) @ shape.placement)
 
 
 def plane_solid(plane: Plane, root: Array) -> Solid:
-    """A half-space of the world.
+    """Returns the solid of a half-space of the world.
 
     Args:
         plane: In world coordinates.
@@ -113,7 +113,7 @@ def _solid(shape: Visual, body: int, of_world: bool, placement: Array) -> Solid:
     elif shape.kind == "box":
         geometry, half = coal.Box(*shape.size), np.array(shape.size) / 2
         points, round_off = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]) * half, 0.0
-    else:  # around an axis: as far as the axis's ends, and a radius
+    else:  # solid of revolution: the ends of its axis, and a radius
         length = 0.0 if shape.kind == "sphere" else shape.size[1] / 2
         points, round_off = np.array([[0.0, 0, -length], [0, 0, length]]), shape.size[0]
         half = np.array([round_off, round_off, length + (0.0 if shape.kind == "cylinder" else round_off)])
@@ -133,7 +133,7 @@ def _solid(shape: Visual, body: int, of_world: bool, placement: Array) -> Solid:
 
 
 def _cover(half: Array, *, round_section: bool) -> tuple[Array, float]:
-    """Balls along the longest axis of a box (or of a cylinder along z) of given half edges that cover it."""
+    """Returns balls along the longest axis of a box (or of a cylinder along z) with given half edges that cover it."""
     long = 2 if round_section else int(np.argmax(half))
     across = float(half[0] if round_section else np.hypot(*np.delete(half, long)))
     count = int(np.clip(np.ceil(half[long] / max(across, 1e-9)), 1, BALLS))
@@ -143,7 +143,7 @@ def _cover(half: Array, *, round_section: bool) -> tuple[Array, float]:
 
 
 def _hull(mesh: Any, shape: Visual) -> Any:
-    """The convex hull of a mesh; a flat one, which has none and makes Coal crash, is made a little thicker."""
+    """Returns the convex hull of a mesh; a flat mesh, on which Coal crashes, is thickened slightly."""
     import coal
 
     points = np.array(mesh.vertices())
