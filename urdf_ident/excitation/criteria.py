@@ -1,6 +1,6 @@
-"""What makes a motion good: functions of the singular values of the weighted regressor W of base parameters.
+"""Criteria of a motion: functions of the singular values of the weighted regressor W of base parameters.
 
-Every value is a logarithm, so that gradients have the same size whatever the units, and "smaller" is always better:
+Every value is a logarithm, so that gradients do not depend on units, and smaller is better:
 
 ========== ============================================ ===================================================
 name       value                                        in words
@@ -13,11 +13,11 @@ E          −log σ_min                                   worst standard error 
 block      log of the weighted sum of four conditions   W, and its parts of acceleration, velocity, gravity (Liu 2023, 15-16)
 ========== ============================================ ===================================================
 
-cond and E are not smooth where singular values cross. The optimiser takes p-norms of the singular values instead of
-their extremes (``sharpness`` p: an upper bound that is at most ``b^(2/p)`` too large) and sharpens them as it goes.
+cond and E are not smooth where singular values cross. The optimiser replaces the extremes of the singular values by
+p-norms (``sharpness`` p: an upper bound, too large by at most ``b^(2/p)``) with p increasing during the search.
 
-Only D does not depend on the columns' units. For the others the scaling decides what is asked for: unscaled columns (SI),
-as in the literature, or columns that are measured in standard values of their parameters.
+Only D is invariant to the columns' units. The others depend on the scaling: unscaled columns (SI), as in the literature, or
+columns normalised by their size on random motion.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from ..linalg import Array, triangle
 CRITERIA = ("D", "A", "E", "cond", "frobenius", "block")
 #: Criteria of a single matrix; "block" is made of several "cond".
 SPECTRAL = CRITERIA[:-1]
-#: Singular values below this part of the largest are rounding.
+#: Singular values below this fraction of the largest are rounding errors.
 _RANK = 1e-13
 
 
 def singular_criterion(name: str, sigma: Array, sharpness: float = np.inf) -> tuple[float, Array]:
-    """A criterion and its derivative by the singular values.
+    """Returns a criterion and its derivative with respect to the singular values.
 
     Args:
         name: One of :data:`SPECTRAL`.
         sigma: Singular values, shape (b,), descending, positive.
-        sharpness: Norm p that stands for the largest and smallest singular value; inf is exact.
+        sharpness: Order p of the norm that replaces the extreme singular values; inf is exact.
 
     Returns:
         The value and its gradient, shape (b,).
@@ -61,7 +61,7 @@ def singular_criterion(name: str, sigma: Array, sharpness: float = np.inf) -> tu
 
 
 def _extreme(x: Array, sharpness: float) -> tuple[float, Array]:
-    """log of the p-norm of x, and its derivative by log x."""
+    """Returns the log of the p-norm of x, and its derivative with respect to log x."""
     largest = float(x.max())
     if np.isinf(sharpness):
         return float(np.log(largest)), (np.arange(len(x)) == int(np.argmax(x))).astype(float)
@@ -70,7 +70,7 @@ def _extreme(x: Array, sharpness: float) -> tuple[float, Array]:
 
 
 def matrix_criterion(name: str, W: Array, sharpness: float = np.inf) -> tuple[float, Array]:
-    """A criterion of a regressor and its gradient by every entry.
+    """Returns a criterion of a regressor and its gradient with respect to every entry.
 
     Args:
         name: One of :data:`SPECTRAL`.
@@ -78,7 +78,7 @@ def matrix_criterion(name: str, W: Array, sharpness: float = np.inf) -> tuple[fl
         sharpness: See :func:`singular_criterion`.
 
     Returns:
-        The value (inf where W is rank deficient to rounding) and its gradient, shape (m, b).
+        The value (inf if W is numerically rank deficient) and its gradient, shape (m, b).
     """
     _, sigma, right = np.linalg.svd(triangle(W))
     if len(sigma) < W.shape[1] or not sigma[-1] > _RANK * sigma[0]:
@@ -88,20 +88,20 @@ def matrix_criterion(name: str, W: Array, sharpness: float = np.inf) -> tuple[fl
 
 
 def criterion_value(name: str, W: Array) -> float:
-    """The exact value of a criterion.
+    """Returns the exact value of a criterion.
 
     Args:
         name: One of :data:`SPECTRAL`.
         W: Weighted, scaled regressor of the base parameters, shape (m, b).
 
     Returns:
-        The value, a logarithm; inf for a motion that does not show every parameter.
+        The value, a logarithm; inf for a motion that does not excite every parameter.
     """
     return matrix_criterion(name, W)[0]
 
 
 def condition_number(W: Array) -> float:
-    """σ_max/σ_min.
+    """Returns the condition number σ_max/σ_min.
 
     Args:
         W: Shape (m, b).
@@ -113,13 +113,13 @@ def condition_number(W: Array) -> float:
 
 
 def standard_errors(W: Array) -> Array:
-    """Standard errors of the parameters of rows with unit noise: ``sqrt diag (WᵀW)⁻¹``, by R.
+    """Returns the standard errors of the parameters for rows with unit noise, ``sqrt diag (WᵀW)⁻¹``, from R.
 
     Args:
         W: Weighted regressor, shape (m, b).
 
     Returns:
-        Shape (b,); inf where the rows do not tell them.
+        Shape (b,); inf for parameters that the rows do not determine.
     """
     _, sigma, right = np.linalg.svd(triangle(W))
     sigma = np.concatenate([sigma, np.zeros(W.shape[1] - len(sigma))])

@@ -1,4 +1,4 @@
-"""Excitation motions: the front door."""
+"""Public interface of the design of exciting motions."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ from .planning import (
 from .rows import PlannedRows, designable, softened
 from .search import FoundMotion, Problem
 
-#: Part of the budget that is left for the certificate at the end.
+#: Fraction of the budget reserved for the final verification.
 CERTIFICATE = 0.06
-#: Time for the search, when its preparation has used up the budget [s].
+#: Time for the search if its preparation has used up the budget [s].
 LEAST_SEARCH = 0.1
 
 Progress = Callable[[float, str], None]
@@ -48,26 +48,26 @@ Progress = Callable[[float, str], None]
 
 @dataclass(frozen=True, eq=False)
 class Design(ReadOnly):
-    """A motion inside the limits of the robot, and what it is expected to tell.
+    """A motion inside the limits of the robot, and its expected information.
 
     Attributes:
         trajectory: The motion, ramps and repetitions included.
-        excitation: One period of it without ramps; what the criterion is about.
-        model: The model that it is for.
+        excitation: One period without ramps, to which the criterion refers.
+        model: The model to identify.
         base: Its base parameters.
-        limits: The limits that it keeps.
-        report: How much room it leaves.
+        limits: The limits of the motion.
+        report: Margins to the limits.
         criterion: Name of the criterion.
         value: Its exact value, a logarithm (see :mod:`.criteria`).
         condition: Condition number of the base regressor, columns unscaled (SI), rows unweighted.
-        noise: Torque noise that rows were weighted by, shape (n,) [N·m or N].
-        scaling: How columns were scaled for the criterion.
-        starts: Random starts that were tried.
-        elapsed: Time that the search took [s].
+        noise: Torque noise used as weights of the rows, shape (n,) [N·m or N].
+        scaling: Scaling of the columns for the criterion.
+        starts: Number of random starts.
+        elapsed: Computing time [s].
         history: ``(time [s], value)`` of every improvement.
-        clearance: Closest calls with links and world, or None where collisions were not asked for.
-        settings: What was asked for.
-        notes: What the user should know.
+        clearance: Smallest distances between links and to the world, or None if collisions are not checked.
+        settings: The settings of the design.
+        notes: Notes for the user.
     """
 
     trajectory: Trajectory
@@ -90,11 +90,11 @@ class Design(ReadOnly):
 
     @property
     def margins(self) -> tuple[Margin, ...]:
-        """Room left to each limit, per joint and quantity."""
+        """Margins to each limit, per joint and quantity."""
         return self.report.margins
 
     def regressor(self, rate: float = REPORT_RATE) -> Array:
-        """Rows of one period, each row group divided by its noise.
+        """Returns the rows of one period, each row group divided by its noise.
 
         Args:
             rate: Samples per second [Hz].
@@ -105,19 +105,19 @@ class Design(ReadOnly):
         return weighted_regressor(self.model, self.base, self.excitation, self.noise, rate)
 
     def std_errors(self, rate: float = REPORT_RATE) -> Array:
-        """Standard errors of the base parameters that white torque noise of :attr:`noise` would leave.
+        """Returns the standard errors of the base parameters for white torque noise of :attr:`noise`.
 
         Args:
             rate: Independent samples per second [Hz].
 
         Returns:
-            Shape (b,) [units of the base parameters], all periods counted.
+            Shape (b,) [units of the base parameters], for all periods.
         """
         periods = int(self.settings.get("periods", 1))
         return np.asarray(standard_errors(self.regressor(rate)) / np.sqrt(periods))
 
     def summary(self) -> str:
-        """What was found, and how close it comes to the limits.
+        """Describes the motion and its smallest margins.
 
         Returns:
             Several lines of text.
@@ -156,46 +156,46 @@ def design_excitation(
     global_start: str = "none",
     progress: Progress | None = None,
 ) -> Design:
-    """Designs a motion that shows the base parameters of a model well and stays inside the robot's limits.
+    """Designs an exciting motion for the base parameters of a model inside the robot's limits.
 
-    The same seed gives the same motion if the search ends after ``starts`` starts in one process; a time budget makes it
-    depend on the machine's speed. Ctrl-C ends the search with the best motion so far.
+    The same seed gives the same motion if the search ends after ``starts`` starts in one process; with a time budget the
+    result depends on the speed of the machine. Ctrl-C ends the search with the best motion so far.
 
     Args:
-        model: The model to identify, with its friction, rotor inertia and drive; of elastic joints the rigid part
-            is planned on.
+        model: The model to identify, with its friction, rotor inertia and drive; for elastic joints its rigid part
+            is used.
         duration: Of one period [s].
         criterion: ``"D"``, ``"A"``, ``"E"``, ``"cond"``, ``"frobenius"`` or ``"block"``; see :mod:`.criteria`. ``"auto"``: D;
-            after an earlier result A, which spends the time on what is still unknown, weighed by the torque that it costs.
+            after an earlier result A, which emphasises parameters that are still unknown, weighted by their torque.
         seed: Of the random starts.
-        family: ``"modified_fourier"`` and ``"spline"`` start and end at rest in one pose; ``"fourier"`` has more freedom,
-            and ramps from and to a pose; ``"tied_fourier"`` and ``"spline"`` may end in another pose.
+        family: ``"modified_fourier"`` and ``"spline"`` start and end at rest in one pose; ``"fourier"`` has more freedom
+            and needs ramps from and to a pose; ``"tied_fourier"`` and ``"spline"`` may end in another pose.
         harmonics: Of the Fourier series.
-        periods: How often the motion is repeated.
-        start: Pose where it starts and ends, shape (n,) [rad or m]; found by the optimiser by default.
-        end: Another pose to end in, shape (n,) [rad or m]; with a start pose, for families that can travel.
+        periods: Number of repetitions of the motion.
+        start: Pose where it starts and ends, shape (n,) [rad or m]; optimised by default.
+        end: Different final pose, shape (n,) [rad or m]; needs a start pose and a family that supports it.
         ramp: Length of each ramp of family ``"fourier"`` [s]; 0 for none.
         limits: Limits; by default the URDF's, with twice the velocity limit per second as the acceleration limit.
         noise: Expected torque noise of each row group, shape (n,) or a number [N·m or N]. By default, for D, A and E, a
-            fixed part of the torque limit, for the others (as in the literature) the same on all joints.
+            fixed fraction of the torque limit; for the others (as in the literature) the same on all joints.
         scaling: ``"none"``: columns in SI units; ``"columns"``: each divided by its norm on random motion. By default
-            ``"columns"`` for A and E, ``"none"`` for the others. Of no consequence for D.
-        budget: Time for the search, with its preparation and the certificate at the end [s].
-        starts: Random starts; by default as many as there is time for.
-        jobs: Processes; by default as many as there are cores if the budget is at least 4 s, else 1.
-        after: An earlier result for the same robot: what its logs have told is added to what the motion will tell; its
-            terms and drive replace the model's, and the noise of the row groups is taken from it.
-        collisions: Links and objects that must keep their distance, ramps included, as
-            ``find_collisions(robot, read_world(path))`` finds them; None: only limits are kept.
-        global_start: Each local search begins at the best of some random motions (``"none"``), or at what CMA-ES (``"cma"``)
-            or differential evolution (``"differential_evolution"``) find from there; all within the same budget.
-        progress: Called with the part that is done, 0 to 1, and the best value so far in words.
+            ``"columns"`` for A and E, ``"none"`` for the others. D is invariant to it.
+        budget: Time for preparation, search and final verification [s].
+        starts: Number of random starts; by default limited by the budget.
+        jobs: Number of processes; by default the number of cores if the budget is at least 4 s, else 1.
+        after: An earlier result for the same robot: the information of its logs is added to that of the motion; its
+            terms, drive and noise of the row groups are used.
+        collisions: Pairs of links and objects whose clearance is kept, ramps included, from
+            ``find_collisions(robot, read_world(path))``; None: collisions are not checked.
+        global_start: Each local search starts at the best of several random motions (``"none"``), or at the result of CMA-ES
+            (``"cma"``) or differential evolution (``"differential_evolution"``) from there, within the same budget.
+        progress: Called with the completed fraction, 0 to 1, and the best value so far as text.
 
     Returns:
         The design.
 
     Raises:
-        LimitError: A limit is unknown, the start pose is outside or collides, or no motion inside the limits was found.
+        LimitError: A limit is unknown, the start pose is outside the limits or collides, or no feasible motion was found.
         FingerprintError: ``after`` is for another robot.
         ModelError: Unknown criterion, or a model without rigid rows.
         MissingExtraError: CMA-ES without the package ``cma``.
@@ -238,14 +238,14 @@ def design_excitation(
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """What is searched, and what was assumed for it.
+    """The optimisation problem, and its assumptions.
 
     Attributes:
         model: The model to identify.
-        problem: The problem of the search.
+        problem: The optimisation problem.
         rows: Its rows with unsoftened signs.
-        words: How columns and rows are weighted.
-        notes: What the user should know.
+        words: Description of the weights of columns and rows.
+        notes: Notes for the user.
     """
 
     model: DynamicModel
@@ -266,7 +266,7 @@ def _planned(
     collisions: Collisions | None,
     global_start: str,
 ) -> _Plan:
-    """The problem, with what earlier logs have told."""
+    """Builds the problem, including the information of earlier logs."""
     notes: tuple[str, ...] = ()
     if after is not None:
         model, notes = continued(after, model)
@@ -287,7 +287,7 @@ def _planned(
 
 
 def _finished(plan: _Plan, outcome: Outcome, settings: Mapping[str, Any], notes: tuple[str, ...]) -> Design:
-    """The best motion that holds, and its exact worth."""
+    """Builds the design from the best motion that passes verification, with the exact value of the criterion."""
     problem, model = plan.problem, plan.model
     best, report, clearance, repaired = certified(problem, outcome.candidates)
     full, excitation = model.base(), problem.family.excitation(best.X)
@@ -315,16 +315,16 @@ def _finished(plan: _Plan, outcome: Outcome, settings: Mapping[str, Any], notes:
 def certified(
     problem: Problem, candidates: Sequence[FoundMotion]
 ) -> tuple[FoundMotion, LimitReport, ClearanceReport | None, tuple[str, ...]]:
-    """The best motion that holds on a 1 ms grid with its allowance between samples; drawn in if it does not quite.
+    """Returns the best motion that passes verification on a 1 ms grid with allowance, scaled down if necessary.
 
     Args:
         candidates: Motions, the best first.
 
     Returns:
-        The motion, how much room it leaves to limits and to other things, and notes.
+        The motion, its margins to limits, its clearance, and notes.
 
     Raises:
-        LimitError: None holds.
+        LimitError: No motion passes.
     """
     family = replace(problem.family, periods=1)
     torque = prior_torque(problem.criterion.rows.model.robot)
@@ -355,10 +355,10 @@ def _obstacles(collisions: Collisions | None, family: Family, limits: Limits) ->
 
 
 def exact_value(problem: Problem, rows: PlannedRows, X: Array) -> float:
-    """The criterion with unsoftened signs, on many instants.
+    """Evaluates the criterion with unsoftened signs on many instants.
 
     Args:
-        rows: Rows of the model as it is.
+        rows: Rows of the unsoftened model.
         X: Unknowns, shape (d, n).
 
     Returns:
@@ -370,7 +370,7 @@ def exact_value(problem: Problem, rows: PlannedRows, X: Array) -> float:
 
 
 def _idle(report: LimitReport) -> tuple[str, ...]:
-    """A hint when the motion is slower than every joint allows: its harmonics are too low."""
+    """Returns a hint if no joint gets close to its velocity or acceleration limit: the harmonics are too low."""
     used = [1.0 - m.relative for m in report.margins if m.quantity in ("velocity", "acceleration")]
     if not used or max(used) > 0.7:
         return ()
@@ -381,14 +381,14 @@ def _idle(report: LimitReport) -> tuple[str, ...]:
 
 
 def readable(criterion: str, value: float) -> str:
-    """A criterion's value in words.
+    """Formats the value of a criterion.
 
     Args:
         criterion: Its name.
         value: Its logarithm.
 
     Returns:
-        The number that people quote.
+        The criterion itself (the exponential) as text.
     """
     return f"{np.exp(value):.4g}" if np.isfinite(value) else "none yet"
 

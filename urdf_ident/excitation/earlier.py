@@ -1,4 +1,4 @@
-"""What earlier logs have told: information that a new motion adds to, so that it spends its time on what is still unknown."""
+"""Information of earlier logs, which a new motion complements by exciting parameters that are still unknown."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.robot import Robot
 
-#: Joints that sit further apart than this belong to different robots [m, or entries of a rotation].
+#: Joint placements that differ by more than this belong to different robots [m, or entries of a rotation].
 SAME_PLACE = 1e-6
 
 
 class FitLike(Protocol):
-    """What is read of a fit."""
+    """Interface of a fit."""
 
     @property
     def sigma(self) -> Mapping[str, float]:
@@ -27,7 +27,7 @@ class FitLike(Protocol):
 
 
 class IdentificationLike(Protocol):
-    """What is read of an identification."""
+    """Interface of an identification."""
 
     @property
     def model(self) -> DynamicModel:
@@ -43,25 +43,25 @@ class IdentificationLike(Protocol):
 
     @property
     def signals(self) -> Mapping[str, Any]:
-        """How its logs were conditioned; ``decimate`` is the rate of the rows [Hz]."""
+        """Signal processing of its logs; ``decimate`` is the rate of the rows [Hz]."""
 
 
 def continued(after: IdentificationLike, model: DynamicModel) -> tuple[DynamicModel, tuple[str, ...]]:
-    """The model that an earlier result speaks of, on the robot as it is described now.
+    """Returns the model of an earlier result on the present description of the robot.
 
-    What was learnt belongs to the earlier result's own terms and drive: where identification chose the friction, those are
-    not the project's. Masses and inertias do not enter the rows, so that the URDF may have been corrected since.
+    The earlier information refers to the terms and drive of that result, which differ from the project's if identification
+    chose the friction. Masses and inertias do not enter the rows, so the URDF may have been corrected since.
 
     Args:
         after: The earlier result.
-        model: The model of the project; its robot and limits count, its terms and drive are replaced.
+        model: The model of the project; its robot and limits are used, its terms and drive replaced.
 
     Returns:
-        The model to design for, and what changed, in words.
+        The model for the design, and a description of the changes.
 
     Raises:
-        FingerprintError: Another robot: other joints, links or gravity.
-        ModelError: The earlier result is of elastic joints.
+        FingerprintError: A different robot: other joints, links or gravity.
+        ModelError: The earlier result has elastic joints.
     """
     earlier = after.model
     difference = _difference(earlier.robot, model.robot)
@@ -84,7 +84,7 @@ def continued(after: IdentificationLike, model: DynamicModel) -> tuple[DynamicMo
 
 
 def _difference(one: Robot, other: Robot) -> str | None:
-    """What makes rows of two robots differ, in words; None where nothing does."""
+    """Describes what makes the rows of two robots differ; None if nothing does."""
     if one.joints != other.joints:
         apart = sorted(set(one.joints) ^ set(other.joints))
         return f"joint '{apart[0]}' is in one only" if apart else "its joints are in another order"
@@ -102,14 +102,14 @@ def _difference(one: Robot, other: Robot) -> str | None:
 
 
 def known_rows(after: IdentificationLike, planned: DynamicModel, base: BaseParameters) -> Array:
-    """The information of earlier logs about the base parameters of the model as it is planned.
+    """Returns the information of earlier logs about the base parameters of the planned model.
 
     Args:
         after: The earlier result.
-        planned: The model without the terms that the design leaves out.
+        planned: The model without the terms that the design ignores.
 
     Returns:
-        Rows with unit noise, shape (k, b); what was left out is free, not known.
+        Rows with unit noise, shape (k, b); the ignored parameters are treated as unknown.
     """
     names = after.model.names
     wanted = [names.index(planned.names[k]) for k in base.independent]
@@ -119,7 +119,7 @@ def known_rows(after: IdentificationLike, planned: DynamicModel, base: BaseParam
 
 
 def row_noise(after: IdentificationLike) -> Array:
-    """Noise of the row groups as the earlier fit found it.
+    """Returns the noise of the row groups from the earlier fit.
 
     Args:
         after: The earlier result.

@@ -1,7 +1,7 @@
-"""Families of motions that are linear in their unknowns, so that limits on q, v and a are linear too.
+"""Families of motions that are linear in their unknowns, so that limits on q, v and a are linear constraints.
 
-A family turns unknowns X, shape (d, n), into a :class:`..motion.base.Trajectory`, ramps included. Linearity also gives
-its time basis for free: the same trajectory with d imaginary joints, one unknown each.
+A family converts unknowns X, shape (d, n), to a :class:`..motion.base.Trajectory`, ramps included. Its time basis is the
+same trajectory for d virtual joints with one unknown each.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from ..motion.limits import Limits
 from ..motion.splines import DEGREE, BSplineTrajectory
 
 FAMILIES = ("fourier", "modified_fourier", "tied_fourier", "spline")
-#: From more harmonics on one step of a search takes longer than a whole budget.
+#: With more harmonics, one step of a search takes longer than a whole budget.
 MOST_HARMONICS = 200
-#: Part of the position limits around their middle from which random poses are drawn.
+#: Fraction of the position range, around its middle, from which random poses are drawn.
 REST = 0.6
-#: Families that can end in another pose than they start in.
+#: Families that can end in a pose other than the start.
 TRAVELLING = ("tied_fourier", "spline")
-#: Fundamental period of a tied Fourier series that travels, in lengths of the motion: over a whole period it would return.
+#: Fundamental period, in durations, of a tied Fourier series with another end pose: over a full period it would return.
 STRETCH = 1.5
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """A family on instants: ``q = position @ X + constant[0]`` and so on.
+    """A family on a time grid: ``q = position @ X + constant[0]``, and likewise v and a.
 
     Attributes:
         time: Shape (N,) [s].
@@ -47,7 +47,7 @@ class Grid:
     constant: Array
 
     def motion(self, X: Array) -> tuple[Array, Array, Array]:
-        """Position, velocity, acceleration.
+        """Returns position, velocity and acceleration.
 
         Args:
             X: Shape (d, n).
@@ -61,12 +61,12 @@ class Grid:
         return q, v, a
 
     def pull_back(self, by_q: Array, by_v: Array, by_a: Array) -> Array:
-        """Gradient by the unknowns.
+        """Returns the gradient with respect to the unknowns.
 
         Args:
-            by_q: Gradient by q, shape (N, n).
-            by_v: Gradient by v, shape (N, n).
-            by_a: Gradient by a, shape (N, n).
+            by_q: Gradient with respect to q, shape (N, n).
+            by_v: Gradient with respect to v, shape (N, n).
+            by_a: Gradient with respect to a, shape (N, n).
 
         Returns:
             Shape (d, n).
@@ -83,11 +83,11 @@ class Family:
             rest in the same pose; "tied_fourier" and "spline" may end, at rest, in another one (Szabó 2021, eq. 21).
         joints: Joint names.
         period: Of the excitation, without ramps [s].
-        harmonics: Of a Fourier series; of a spline, its number of free control points is four times that.
-        periods: How often the excitation is repeated.
-        ramp: Of the ramps from and to the start pose [s]; 0: none, the robot must already move.
-        start: The pose where the motion starts and ends, shape (n,) [rad or m]; None: an unknown of each joint.
-        end: Another pose to end in, shape (n,) [rad or m]; needs a start.
+        harmonics: Of a Fourier series; a spline has four times as many free control points.
+        periods: Number of repetitions of the excitation.
+        ramp: Duration of the ramps from and to the start pose [s]; 0: none, the robot must already move.
+        start: Pose where the motion starts and ends, shape (n,) [rad or m]; None: an unknown of each joint.
+        end: Different final pose, shape (n,) [rad or m]; needs a start.
     """
 
     name: str
@@ -129,32 +129,32 @@ class Family:
 
     @property
     def has_ramps(self) -> bool:
-        """Whether it moves from a pose at rest into the excitation and back."""
+        """Whether the motion has ramps between a pose at rest and the excitation."""
         return self.name == "fourier" and self.ramp > 0
 
     @property
     def lead(self) -> float:
-        """When the excitation begins [s]."""
+        """Start time of the excitation [s]."""
         return self.ramp if self.has_ramps else 0.0
 
     @property
     def posed(self) -> bool:
-        """Whether the start pose plays a part."""
+        """Whether the motion has a start pose."""
         return self.name != "fourier" or self.has_ramps
 
     @property
     def unknowns(self) -> int:
-        """Number of unknowns of each joint."""
+        """Number of unknowns per joint."""
         if self.name == "tied_fourier":
             return int(self._ties[1].shape[1])
         core = {"fourier": 2 * self.harmonics + 1, "modified_fourier": 2 * self.harmonics - 2, "spline": 4 * self.harmonics}
         return core[self.name] + int(self.posed and self.start is None)
 
     def trajectory(self, X: Array) -> Trajectory:
-        """The motion for some unknowns.
+        """Returns the motion for given unknowns.
 
         Args:
-            X: Shape (d, n): start pose if it is unknown, then the family's coefficients.
+            X: Shape (d, n): the start pose if it is unknown, then the family's coefficients.
 
         Returns:
             The trajectory, ramps included.
@@ -162,7 +162,7 @@ class Family:
         return self._build(np.asarray(X, dtype=float), self.joints, self._poses, self.periods)
 
     def excitation(self, X: Array) -> Trajectory:
-        """One period of the excitation, without ramps.
+        """Returns one period of the excitation, without ramps.
 
         Args:
             X: Shape (d, n).
@@ -174,7 +174,7 @@ class Family:
 
     @property
     def _poses(self) -> Array | None:
-        """Start and end pose, shape (2, n), or None where they are unknowns or play no part."""
+        """Start and end pose, shape (2, n), or None if they are unknowns or do not exist."""
         if self.start is None:
             return None
         return np.stack([self.start, self.start if self.end is None else self.end])
@@ -209,9 +209,9 @@ class Family:
 
     @cached_property
     def _ties(self) -> tuple[Array, Array]:
-        """Fourier coefficients that start and end at rest: ``fixed @ (start, end) + free @ Y`` for any Y.
+        """Fourier coefficients of motions that start and end at rest: ``fixed @ (start, end) + free @ Y`` for any Y.
 
-        The fixed part is the one of least acceleration; the free part spans the null space of the ties.
+        The fixed part has the least acceleration; the free part spans the null space of the constraints.
         """
         size = 2 * self.harmonics + 1
         unit, order = np.eye(size), np.arange(1, self.harmonics + 1)
@@ -225,10 +225,10 @@ class Family:
         return inverse[:, :2], ease[:, None] * right[rank:].T
 
     def rest(self, pose: Array) -> Array:
-        """Unknowns of standing still, or of going straight to the end pose.
+        """Returns the unknowns of standing still, or of a straight motion to the end pose.
 
         Args:
-            pose: Shape (n,) [rad or m]; the start pose if that is given.
+            pose: Shape (n,) [rad or m]; the start pose if given.
 
         Returns:
             Shape (d, n).
@@ -245,11 +245,11 @@ class Family:
         return X
 
     def drawn_in(self, X: Array, size: float) -> Array:
-        """The same motion, smaller around its own middle.
+        """Returns the same motion with reduced amplitude about its centre.
 
         Args:
             X: Shape (d, n).
-            size: Factor of every deflection, 0 to 1.
+            size: Amplitude factor, 0 to 1.
 
         Returns:
             Shape (d, n).
@@ -262,10 +262,10 @@ class Family:
         return np.asarray(rest + size * (X - rest))
 
     def random_pose(self, rng: np.random.Generator, limits: Limits) -> Array:
-        """A pose around which a motion may be made: the start pose if that is given, else the middle part of the limits.
+        """Returns a centre for a random motion: the start pose if given, else from the middle part of the limits.
 
         Args:
-            rng: Random numbers.
+            rng: Random number generator.
             limits: Finite position limits.
 
         Returns:
@@ -277,10 +277,10 @@ class Family:
         return np.asarray(middle + REST * half * rng.uniform(-1.0, 1.0, len(middle)))
 
     def random_swing(self, rng: np.random.Generator, n: int) -> Array:
-        """Random unknowns of a motion around zero, of unit size.
+        """Returns random unknowns of a motion about zero, of unit size.
 
         Args:
-            rng: Random numbers.
+            rng: Random number generator.
             n: Number of joints.
 
         Returns:
@@ -293,13 +293,13 @@ class Family:
         return X
 
     def swing_scale(self, n: int) -> Array:
-        """How large the unknowns of a random motion are.
+        """Returns the scale of the unknowns of a random motion.
 
         Args:
             n: Number of joints.
 
         Returns:
-            Standard deviations, shape (d, n); 0 for unknowns that only say where the motion is.
+            Standard deviations, shape (d, n); 0 for unknowns that only set the centre of the motion.
         """
         scale = np.zeros((self.unknowns, n))
         free = int(self.posed and self.start is None)
@@ -312,7 +312,7 @@ class Family:
         return scale
 
     def grid(self, time: Array) -> Grid:
-        """The family on given instants of its motion with one period and its ramps.
+        """Returns the family on given instants of one period with ramps.
 
         Args:
             time: Shape (N,) [s].
@@ -328,22 +328,22 @@ class Family:
         return Grid(time, *unit, constant)
 
     def criterion_grid(self, samples: int) -> Grid:
-        """Instants of one period that stand for the whole of it.
+        """Returns the grid of one period for the criterion.
 
         Args:
-            samples: How many.
+            samples: Number of instants.
 
         Returns:
-            The grid; evenly spaced, each in the middle of its interval.
+            The grid; evenly spaced, each instant in the middle of its interval.
         """
         middles = (np.arange(samples) + 0.5) * self.period / samples
         return self.grid(np.asarray(self.lead + middles, dtype=float))
 
     def limit_grid(self, samples: int) -> Grid:
-        """Instants where limits are kept: one period and the ramps.
+        """Returns the grid for the limits: one period and the ramps.
 
         Args:
-            samples: How many in the period.
+            samples: Number of instants per period.
 
         Returns:
             The grid.
@@ -356,16 +356,16 @@ class Family:
         return self.grid(np.concatenate([ramp, self.ramp + inside, 2 * self.ramp + self.period - ramp[::-1]]))
 
     def overshoot(self, samples: int) -> float:
-        """How far a signal can rise between the instants of :meth:`limit_grid`, as a part of its largest sample.
+        """Bounds the overshoot of a signal between instants of :meth:`limit_grid`, relative to its largest sample.
 
-        A trigonometric polynomial of degree M on K even samples of its period is at most ``1/cos(π M/K)`` times
-        its largest sample (Ehlich and Zeller 1964). Ramps and splines are smoother than that; all is checked again at the end.
+        A trigonometric polynomial of degree M on K equidistant samples of its period is at most ``1/cos(π M/K)`` times
+        its largest sample (Ehlich and Zeller 1964). Ramps and splines are smoother; all are verified again at the end.
 
         Args:
-            samples: How many in the period.
+            samples: Number of instants per period.
 
         Returns:
-            A small number.
+            The relative overshoot.
         """
         degree = self.harmonics if self.name != "spline" else 2 * self.harmonics + DEGREE
         return float(1.0 / np.cos(np.pi * min(degree / samples, 0.25)) - 1.0)

@@ -1,11 +1,11 @@
-"""A global search for where the local one begins: CMA-ES, or differential evolution instead of Wu 2012's genetic algorithm.
+"""Global search for the start of the local one: CMA-ES, or differential evolution in place of Wu 2012's genetic algorithm.
 
-A motion is written as a pose and a direction of swinging about it; how far it swings is what the limits on q, v and a allow,
-which is exact and costs next to nothing. So every individual is inside these limits, and only torques and collisions can
-make one unusable: it is then drawn in, and if that does not help, counts as worst. The criterion itself is not smoothed.
+A motion is encoded as a pose and a direction of motion about it; its amplitude is the largest that the limits on q, v and a
+allow, which is exact and cheap. Every individual is therefore inside these limits; only torques and collisions can make one
+infeasible: its amplitude is then reduced, and if that does not help, it gets the worst value. The criterion is not smoothed.
 
-Not the default, because in equal time many short local searches from random motions end lower: by 1-3 % on the UR10e and a
-three-axis arm, and by far beside a table and a wall, where an evaluation costs more (``scripts/benchmarks/excitation.py``).
+It is not the default, because in equal time many short local searches from random motions end lower: by 1-3 % on the UR10e
+and a three-axis arm, and by far next to a table and a wall, where evaluations are slow (``scripts/benchmarks/excitation.py``).
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from .family import REST, Family
 from .interior import LinearLimits
 
 GLOBAL_STARTS = ("none", "cma", "differential_evolution")
-#: What older project files call differential evolution, which is none.
+#: Former, incorrect name of differential evolution in older project files.
 FORMER = "genetic"
-#: Motions that are tried before a local search begins.
+#: Number of evaluations before a local search begins.
 EVALUATIONS = 400
-#: Individuals of a generation.
+#: Individuals per generation.
 POPULATION = 20
-#: First spread, in standard deviations of random motions.
+#: Initial spread, in standard deviations of random motions.
 SPREAD = 0.4
-#: Part of the way to the nearest limit that a motion swings.
+#: Amplitude of a motion as a fraction of the largest feasible one.
 FILL = 0.9
-#: Value of a motion that cannot be used.
+#: Value of an infeasible motion.
 UNUSABLE = 1e6
 
 
 def present_name(name: str) -> tuple[str, tuple[str, ...]]:
-    """The present name of a method, for files that have an older one.
+    """Returns the present name of a method, for files with a former one.
 
     Args:
         name: As written.
 
     Returns:
-        One of :data:`GLOBAL_STARTS`, or what was written, and a note where they differ.
+        One of :data:`GLOBAL_STARTS`, or the name as written, and a note if they differ.
     """
     if name != FORMER:
         return name, ()
@@ -53,13 +53,13 @@ def present_name(name: str) -> tuple[str, tuple[str, ...]]:
 
 
 def check_global_start(name: str) -> None:
-    """Checks a method's name, and that what it needs is installed.
+    """Checks a method's name and that its package is installed.
 
     Args:
         name: One of :data:`GLOBAL_STARTS`.
 
     Raises:
-        LimitError: Unknown; the nearest one is named.
+        LimitError: Unknown name; the message suggests the nearest one.
         MissingExtraError: CMA-ES without the package ``cma``.
     """
     check_known("global start", name, GLOBAL_STARTS, LimitError)
@@ -69,7 +69,7 @@ def check_global_start(name: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
-    """Motions as vectors of numbers that are normally distributed when a motion is random.
+    """Encoding of motions as vectors that are normally distributed for random motions.
 
     Attributes:
         family: The family of motions.
@@ -83,17 +83,17 @@ class Encoding:
 
     @property
     def _free(self) -> int:
-        """Numbers that say where the motion is."""
+        """Number of entries that encode the pose."""
         return len(self.limits.joints) if self.family.start is None else 0
 
     def encode(self, X: Array) -> Array:
-        """The vector of a motion.
+        """Encodes a motion as a vector.
 
         Args:
             X: Unknowns, shape (d, n).
 
         Returns:
-            Shape (g,); of a motion that fills the limits, :meth:`decode` gives the same direction back.
+            Shape (g,); for a motion that fills the limits, :meth:`decode` returns the same direction.
         """
         scale = self.family.swing_scale(len(self.limits.joints))
         where = np.zeros(0)
@@ -106,13 +106,13 @@ class Encoding:
         return np.concatenate([where, swing / size if size > 0 else swing])
 
     def decode(self, z: Array) -> tuple[Array, Array]:
-        """The motion of a vector.
+        """Decodes a vector to a motion.
 
         Args:
             z: Shape (g,).
 
         Returns:
-            Unknowns of standing still, and of the swing about it that limits on q, v and a allow, each of shape (d, n).
+            Unknowns of the pose at rest, and of the motion about it within limits on q, v and a, shape (d, n) each.
         """
         n = len(self.limits.joints)
         pose = np.asarray(self.family.start)
@@ -133,16 +133,16 @@ def evolve(
     late: Callable[[], bool],
     evaluations: int = EVALUATIONS,
 ) -> None:
-    """Lowers a function of a vector until evaluations or time are used up.
+    """Minimises a function of a vector until evaluations or time are used up.
 
     Args:
         method: ``"cma"``: covariance matrix adaptation (Hansen 2016); ``"differential_evolution"`` (Storn and
             Price 1997).
-        evaluate: Shape (g,) → the value, finite; the caller keeps the best.
-        start: Where to begin, shape (g,).
-        rng: Random numbers.
+        evaluate: Shape (g,) → the value, finite; the caller stores the best.
+        start: Start vector, shape (g,).
+        rng: Random number generator.
         late: Whether the time is up.
-        evaluations: At most so many, and never fewer than a generation unless the time is up.
+        evaluations: Largest number of evaluations; at least one generation unless the time is up.
 
     Raises:
         MissingExtraError: CMA-ES without the package ``cma``.
@@ -156,7 +156,7 @@ def evolve(
 
 @dataclass
 class _Counted:
-    """A function that costs nothing any more once the time is up."""
+    """A function that is no longer evaluated once the time is up."""
 
     evaluate: Callable[[Array], float]
     late: Callable[[], bool]

@@ -1,8 +1,8 @@
-"""A primal-dual interior-point method with a quasi-Newton Hessian: every iterate is inside the limits.
+"""Primal-dual interior-point method with a quasi-Newton Hessian: every iterate is feasible.
 
-Limits on q, v and a are linear in a family's unknowns, so their barrier has an exact, block-diagonal Hessian that costs next
-to nothing; only the criterion's curvature is learnt (damped BFGS). Because no iterate ever leaves the limits, the search can
-be stopped at any moment with a motion that is allowed (Nocedal and Wright 2006, ch. 19; bounded multipliers as in IPOPT).
+Limits on q, v and a are linear in a family's unknowns, so their barrier has a cheap, exact, block-diagonal Hessian; only the
+Hessian of the criterion is approximated (damped BFGS). Because all iterates are feasible, the search can be stopped at any
+time (Nocedal and Wright 2006, ch. 19; bounded multipliers as in IPOPT).
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from ..linalg import Array
 from ..motion.limits import Limits
 from .family import Grid
 
-#: Part of the way to the nearest limit that a step may go.
+#: Fraction to the boundary: largest step relative to the distance to the nearest limit.
 _TO_BOUNDARY = 0.99
-#: The same of the room to things near by, which is not linear: a motion that touches them early can hardly move any more.
+#: The same for clearances, which are not linear: a motion that gets close to an obstacle early can hardly move further.
 _TO_THINGS = 0.7
 _ARMIJO = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
 class LinearLimits:
-    """Limits on q, v and a on a grid, for the unknowns of each joint.
+    """Limits on q, v and a on a grid, as constraints on the unknowns of each joint.
 
     Attributes:
         bases: Time bases of q, v, a, shape (3, K, d).
         constant: q, v, a of X = 0, shape (3, K, n).
-        lower, upper: Shape (3, n); ±inf where there is no limit.
+        lower, upper: Shape (3, n); ±inf without a limit.
     """
 
     bases: Array
@@ -40,10 +40,10 @@ class LinearLimits:
 
     @classmethod
     def build(cls, grid: Grid, limits: Limits, shrink: float) -> LinearLimits:
-        """Limits on a grid, drawn in towards their middle.
+        """Builds limits on a grid, tightened towards their middle.
 
         Args:
-            shrink: Factor of each limit's half-width, at most 1: what may hide between instants, and a margin.
+            shrink: Factor of each limit's half-width, at most 1: allowance between instants plus a margin.
 
         Returns:
             The constraints.
@@ -56,19 +56,19 @@ class LinearLimits:
         return cls(bases, grid.constant, middle + shrink * (lower - middle), middle + shrink * (upper - middle))
 
     def room(self, X: Array) -> Array:
-        """Distance from every limit.
+        """Returns the slack of every limit.
 
         Args:
             X: Shape (d, n).
 
         Returns:
-            Shape (2, 3, K, n): below the upper and above the lower limits; inf where there is none.
+            Shape (2, 3, K, n): to the upper and lower limits; inf without a limit.
         """
         signal = self.bases @ X + self.constant
         return np.stack([self.upper[:, None] - signal, signal - self.lower[:, None]])
 
     def change(self, step: Array) -> Array:
-        """Change of :meth:`room` along a step.
+        """Returns the change of :meth:`room` along a step.
 
         Args:
             step: Shape (d, n).
@@ -80,14 +80,14 @@ class LinearLimits:
         return np.stack([-signal, signal])
 
     def reach(self, X: Array, step: Array) -> Array:
-        """How often a step can be made before a limit is reached, for each joint by itself.
+        """Returns the largest feasible multiple of a step, for each joint separately.
 
         Args:
             X: Inside the limits, shape (d, n).
             step: Shape (d, n).
 
         Returns:
-            Shape (n,); 1 where nothing limits it.
+            Shape (n,); 1 if unlimited.
         """
         change, room = self.change(step), self.room(X)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -95,7 +95,7 @@ class LinearLimits:
         return np.asarray(np.where(np.isfinite(most), most, 1.0))
 
     def gradient(self, weight: Array) -> Array:
-        """``−Σ weight · ∂room/∂X``: the multipliers' pull.
+        """Returns ``−Σ weight · ∂room/∂X``, the gradient contribution of the multipliers.
 
         Args:
             weight: Shape (2, 3, K, n).
@@ -106,7 +106,7 @@ class LinearLimits:
         return np.asarray(np.einsum("skd,skn->dn", self.bases, weight[0] - weight[1], optimize=True))
 
     def hessian(self, weight: Array) -> Array:
-        """``Σ weight · (∂room/∂X)²``, one block a joint.
+        """Returns ``Σ weight · (∂room/∂X)²``, one block per joint.
 
         Args:
             weight: Shape (2, 3, K, n).
@@ -121,13 +121,13 @@ class LinearLimits:
 
 @dataclass(frozen=True)
 class Options:
-    """Of the search.
+    """Options of the search.
 
     Attributes:
         barriers: Weights of the barrier, from first to last.
-        sharpness: p-norm that replaces extremes, one for each barrier weight.
-        steps: Most iterations at one barrier weight.
-        tolerance: Change of the value over an iteration at which a barrier weight is done, relative to the weight.
+        sharpness: Order of the p-norm that replaces extremes, one per barrier weight.
+        steps: Largest number of iterations per barrier weight.
+        tolerance: Decrease per iteration, relative to the barrier weight, below which the next weight follows.
     """
 
     barriers: tuple[float, ...] = (0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3)
@@ -141,13 +141,13 @@ Value = Callable[[Array, float, float], tuple[float, Array]]
 
 @dataclass(frozen=True, eq=False)
 class Push:
-    """The part of an objective that comes from barriers around M things near by, whose curvature is known.
+    """Contribution of the barriers of M contacts to an objective, with known curvature.
 
     Attributes:
         gradient: Shape (d, n).
-        approach: How the room to each of them changes with the unknowns, ordered joint by joint, shape (M, n·d).
-        curvature: Second derivative of its barrier by the room, shape (M,).
-        room: What is left to each, shape (M,).
+        approach: Gradient of each slack with respect to the unknowns, ordered joint by joint, shape (M, n·d).
+        curvature: Second derivative of its barrier with respect to the slack, shape (M,).
+        room: Slack of each, shape (M,).
     """
 
     gradient: Array
@@ -169,15 +169,15 @@ def minimise(
     on_iterate: Callable[[Array], bool] | None = None,
     push: Callable[[], Push | None] = lambda: None,
 ) -> Array:
-    """Minimises an objective inside limits.
+    """Minimises an objective subject to limits.
 
     Args:
         objective: (X, barrier, sharpness) → value and gradient, shape (d, n); inf outside its own domain.
-        X: Strictly inside, shape (d, n).
+        X: Strictly feasible start, shape (d, n).
         options: Of the search.
         on_iterate: Called with every iterate, shape (d, n); True stops.
-        push: What barriers contribute to the objective's last value, or None; their curvature is taken as it is, the rest's
-            is learnt.
+        push: Returns the barrier contribution to the objective's last value, or None; its curvature is used exactly, that
+            of the rest is approximated.
 
     Returns:
         The last iterate, shape (d, n).
@@ -195,7 +195,7 @@ def minimise(
         merit = value - mu * _log(room, finite)
         for _ in range(options.steps):
             smooth = gradient if near is None else gradient - near.gradient
-            if B is None:  # first: as curved as a step that uses a tenth of the limits' width asks for
+            if B is None:  # initial curvature such that the first step uses about a tenth of the limits' width
                 whole = _blocks(curvature)
                 slope = np.sqrt(smooth.T.reshape(-1) @ np.linalg.solve(whole, smooth.T.reshape(-1)))
                 B = whole * max(float(slope) / 0.3, 1e-3)
@@ -234,7 +234,7 @@ def _log(room: Array, finite: Array) -> float:
 
 
 def _blocks(blocks: Array) -> Array:
-    """Blocks (n, d, d) as one matrix for unknowns that are ordered joint by joint."""
+    """Returns blocks (n, d, d) as one matrix for unknowns ordered joint by joint."""
     n, d, _ = blocks.shape
     out = np.zeros((n * d, n * d))
     for j, block in enumerate(blocks):
@@ -270,7 +270,7 @@ def _search(
     sharpness: float,
     finite: Array,
 ) -> tuple[float, tuple[float, Array, float] | None]:
-    """Backtracking with the gradient at hand: cubic or bisection, down to where rounding hides the descent."""
+    """Backtracking line search with quadratic interpolation; returns step length and value, gradient and merit."""
     for _ in range(12):
         trial = X + length * step
         value, gradient = objective(trial, barrier, sharpness)
@@ -292,7 +292,7 @@ def _dual_step(multipliers: Array, room: Array, change: Array, mu: float, finite
 
 
 def _update(B: Array, step: Array, difference: Array) -> None:
-    """Damped BFGS (Powell), in place."""
+    """Applies a damped BFGS update (Powell) in place."""
     s, y = step.T.reshape(-1), difference.T.reshape(-1)
     Bs = B @ s
     sBs, sy = float(s @ Bs), float(s @ y)

@@ -1,4 +1,4 @@
-"""The function that is minimised: a criterion of the planned rows, and a barrier that keeps torques inside their limits."""
+"""Objective function: a criterion of the planned rows plus a barrier for the torque limits."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ Indices = NDArray[np.intp]
 
 
 class Criterion(Protocol):
-    """What :class:`Objective` needs of a criterion; it may look at more motions than the one that is planned."""
+    """Interface of a criterion; it may evaluate further motions derived from the planned one."""
 
     @property
     def rows(self) -> PlannedRows:
         """The planned rows."""
 
     def motions(self, q: Array, v: Array, a: Array) -> Motion:
-        """Stacks the motions whose rows it needs: shapes (N, n) → (k·N, n), the planned one first."""
+        """Stacks the motions whose rows are needed: shapes (N, n) → (k·N, n), the planned one first."""
 
     def value(self, W: Array, sharpness: float) -> tuple[float, Array]:
-        """The value and its gradient by the rows, both of shape (k·N, n, b), from the rows of :meth:`motions`."""
+        """Returns the value and its gradient, shape (k·N, n, b), from the rows of :meth:`motions`, same shape."""
 
     def fold(self, by_q: Array, by_v: Array, by_a: Array) -> Motion:
-        """Adds gradients of the stacked motions, shapes (k·N, n), to gradients of the planned one, shapes (N, n)."""
+        """Reduces gradients of the stacked motions, shapes (k·N, n), to those of the planned one, shapes (N, n)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class SpectralCriterion:
     Attributes:
         name: One of :data:`..criteria.SPECTRAL`.
         rows: The planned rows.
-        known: Rows of what earlier logs have told, shape (m, b), in the units of the planned rows' mean; may be empty.
+        known: Information rows of earlier logs, shape (m, b), in the units of the planned rows' mean; may be empty.
     """
 
     name: str
@@ -49,7 +49,7 @@ class SpectralCriterion:
     known: Array
 
     def motions(self, q: Array, v: Array, a: Array) -> Motion:
-        """The motion alone, shapes (N, n)."""
+        """Returns the motion unchanged, shapes (N, n)."""
         return q, v, a
 
     def value(self, W: Array, sharpness: float) -> tuple[float, Array]:
@@ -60,7 +60,7 @@ class SpectralCriterion:
         return value, gradient[: len(stack)].reshape(W.shape) / root
 
     def fold(self, by_q: Array, by_v: Array, by_a: Array) -> Motion:
-        """Nothing to add, shapes (N, n)."""
+        """Returns the gradients unchanged, shapes (N, n)."""
         return by_q, by_v, by_a
 
 
@@ -68,14 +68,14 @@ class SpectralCriterion:
 class BlockCriterion:
     """Liu 2023's criterion on the condition of W and of its parts (docs/theory.md §8), as a logarithm.
 
-    ``(ω_α + ω_β + ω_γ) cond(W) + ω_α cond(W_acc) + ω_β cond(W_vel) + ω_γ cond(W_grav)``, the columns of each that it can show.
+    ``(ω_α + ω_β + ω_γ) cond(W) + ω_α cond(W_acc) + ω_β cond(W_vel) + ω_γ cond(W_grav)``, each with its independent columns.
 
-    The weights are the variances of the parts' columns, as the text says how they are computed. On a six-axis arm that
-    gives 0.011, 0.004 and 0.985: gravity, whose condition number is the smallest, weighs most, against the text's "parts
-    with larger condition numbers are given heavier weights". Built like this it halves the condition numbers of the
-    acceleration and velocity parts and pays with the whole: identified parameters and torques are worse than with plain
-    ``cond`` in most of twenty seeds. A pattern search instead of gradients (the paper's optimiser) did not change that,
-    nor did three other readings of the weights. ``scripts/papers/e_block.py`` prints the comparison.
+    The weights are the variances of the parts' columns, as the paper describes. On a six-axis arm they are 0.011, 0.004 and
+    0.985: gravity, with the smallest condition number, has the largest weight, contrary to the paper's "parts with larger
+    condition numbers are given heavier weights". This criterion halves the condition numbers of the acceleration and
+    velocity parts at the expense of the whole: identified parameters and torques are worse than with plain ``cond`` in most
+    of twenty seeds. A pattern search instead of gradients (the paper's optimiser) did not change that, nor did three other
+    interpretations of the weights. ``scripts/papers/e_block.py`` prints the comparison.
 
     Attributes:
         rows: The planned rows.
@@ -88,7 +88,7 @@ class BlockCriterion:
     weights: Array
 
     def motions(self, q: Array, v: Array, a: Array) -> Motion:
-        """The motion, and with zero v, zero a, and both, shapes (4·N, n)."""
+        """Stacks the motion and its copies with zero v, zero a, and both, shapes (4·N, n)."""
         still = np.zeros_like(v)
         return np.concatenate([q] * 4), np.concatenate([v, still, v, still]), np.concatenate([a, a, still, still])
 
@@ -120,9 +120,9 @@ class Objective:
 
     Attributes:
         criterion: The criterion.
-        grid: Its instants, and after them ``extra`` more where only torque is watched.
-        extra: How many of the last instants take no part in the criterion.
-        torque: Torque limits, shape (n,) [N·m or N]; inf where there is none.
+        grid: Instants of the criterion, followed by ``extra`` ones where only torque is checked.
+        extra: Number of these last instants.
+        torque: Torque limits, shape (n,) [N·m or N]; inf without a limit.
     """
 
     criterion: Criterion
@@ -131,15 +131,15 @@ class Objective:
     torque: Array
 
     def __call__(self, X: Array, barrier: float, sharpness: float = np.inf) -> tuple[float, Array]:
-        """Value and gradient.
+        """Returns value and gradient.
 
         Args:
             X: The unknowns, shape (d, n).
-            barrier: Weight of ``−log`` of the room that torques have.
+            barrier: Weight of ``−log`` of the torque slack.
             sharpness: See :func:`..criteria.singular_criterion`.
 
         Returns:
-            The value, inf where a torque limit is broken, and its gradient, shape (d, n).
+            The value, inf if a torque limit is violated, and its gradient, shape (d, n).
         """
         rows, N = self.criterion.rows, len(self.grid.time)
         inside = N - self.extra

@@ -1,10 +1,10 @@
-"""Collisions in the search: a barrier that rises where a distance comes close to what is required, with its gradient.
+"""Collision avoidance in the search: a barrier on distances close to the required ones, with its gradient.
 
-Most distances are large most of the time. Each is remembered as a bound that every step of the search lowers by what the
-joints can have moved (their lever arms times their change), and is measured again only when the bound comes near. The
+Most distances are large most of the time. Each is stored as a lower bound that every step of the search reduces by the
+largest possible displacement (lever arms times joint changes), and is computed again only if the bound gets close. The
 barrier ``−(1 − s)² log s`` is smooth, zero from ``s = 1`` on and infinite at ``s = 0`` (Li et al. 2020, incremental potential
-contact), so that pairs come and go without a jump. It rises over a decimetre while steps are long, and over less as its weight
-falls; its curvature is handed to the search (:class:`.interior.Push`), which would take many steps to learn it.
+contact), so that pairs become active without a jump. Its range is 0.1 m while steps are long and shrinks with its weight;
+its curvature is passed to the search (:class:`.interior.Push`), which would need many steps to approximate it.
 """
 
 from __future__ import annotations
@@ -28,47 +28,47 @@ from .objective import Objective
 
 Indices = NDArray[np.intp]
 
-#: Part of the largest reach of a joint speed limit that a link may go between two instants [m].
+#: Largest displacement of a link between two instants at the velocity limit of one joint [m].
 TRAVEL = 0.5
 #: Fewest and most instants per motion.
 INSTANTS = (80, 1200)
-#: What is kept besides the required distance, for what happens between instants [m]; less of pairs that are always close.
+#: Allowance beyond the required distance for motion between instants [m], and its largest share of a pair's largest slack.
 PAD, PAD_SHARE = 0.004, 0.25
-#: Random poses that tell how far apart a pair can be.
+#: Number of random poses for the usual distance of a pair.
 POSES = 100
-#: Over which distance the barrier rises in the end and in the beginning [m], and the part of a pair's usual distance that this
-#: is at most, so that links that are always close are not measured all the time.
+#: Final and initial range of the barrier [m], and its largest share of a pair's usual slack, so that the distances of links
+#: that are always close need not be computed all the time.
 RANGE, FIRST_RANGE, RANGE_SHARE = 0.03, 0.1, 0.25
-#: Weights of the barrier between which its range grows from one to the other.
+#: Weights of the barrier at its final and at its initial range.
 WEIGHTS = (1e-3, 0.1)
-#: How much heavier the barrier is than that of torques and joint limits, which are near at all times: a distance is small at
-#: few instants, and a barrier that rises only just before it lets the search run into corners that it does not leave.
+#: Weight relative to the barrier of torque and joint limits, which are always active: a distance is small at few instants
+#: only, and a barrier that rises too late lets the search get stuck in corners.
 HEAVIER = 10.0
-#: Every how many instants the barrier is that wide in the beginning; at the others it has its last range.
+#: Stride of the instants with the initial range of the barrier; the others have the final range.
 EVERY = 3
-#: Instants between which distances of a motion that is found are first bounded [s]; the last motion is looked at more closely.
+#: Initial spacing of instants for certifying motions during the search [s]; the final motion is checked with a finer one.
 CHECKED = 0.06
-#: Instants that are added around one where a distance dips.
+#: Number of instants added around a violation between instants.
 _AROUND = 9
-#: Every eighth instant first, then the others: a motion that collides is found out before all is measured.
+#: Every eighth instant first, then the others, so that collisions are detected before all distances are computed.
 _COARSE_FIRST = ((0,), (4,), (1, 2, 3, 5, 6, 7))
-#: How many distances that were not kept are remembered: the next step often ends in the same place.
+#: Number of recent violations that are stored, in total and per motion: the next step often violates the same ones.
 _REMEMBERED, _EACH = 40, 4
 
 
 class Obstacles:
-    """Distances of a family's motions, as a barrier.
+    """Barrier on the distances of a family's motions.
 
     Args:
-        collisions: What must keep its distance.
+        collisions: The pairs to keep apart.
         family: The family of motions.
         limits: Finite limits on positions and velocities.
 
     Attributes:
         collisions: As given.
-        dipped: The pair that came too close in the last motion that :meth:`keeps` refused.
-        pad: What is kept besides the required distance, of each pair, shape (P,) [m].
-        push: What the last value with a weight consists of; None where nothing was within reach.
+        dipped: The pair that came too close in the last motion rejected by :meth:`keeps`.
+        pad: Allowance beyond the required distance of each pair, shape (P,) [m].
+        push: Barrier contribution of the last evaluation with a weight; None if no pair was within range.
     """
 
     def __init__(self, collisions: Collisions, family: Family, limits: Limits) -> None:
@@ -89,18 +89,18 @@ class Obstacles:
         self._least = collisions.required + self.pad
         self.push: Push | None = None
         self._kept: Array | None = None
-        self._broken: list[tuple[int, int]] = []  # instants and pairs of distances that were not kept lately
+        self._broken: list[tuple[int, int]] = []  # instants and pairs of recent violations
         self.dipped: Clearance | None = None
 
     def __call__(self, X: Array, weight: float) -> tuple[float, Array]:
-        """The barrier.
+        """Returns value and gradient of the barrier.
 
         Args:
             X: The unknowns, shape (d, n).
-            weight: Of the barrier; 0: only whether distances are kept.
+            weight: Of the barrier; 0: only check the distances.
 
         Returns:
-            The value, inf where a distance is not kept, and its gradient, shape (d, n).
+            The value, inf if a distance is violated, and its gradient, shape (d, n).
         """
         nothing = np.zeros_like(X)
         self.push = None
@@ -135,7 +135,7 @@ class Obstacles:
         return self._barrier(found, HEAVIER * weight / len(q))
 
     def _barrier(self, found: Sequence[_Contacts], share: float) -> tuple[float, Array]:
-        """Value and gradient of the barrier; what it consists of is kept in :attr:`push`."""
+        """Returns value and gradient of the barrier and stores its contributions in :attr:`push`."""
         rows = np.concatenate([each.rows for each in found])
         span, s, by_distance = (
             np.concatenate([getattr(each, name) for each in found]) for name in ("span", "s", "by_distance")
@@ -151,8 +151,8 @@ class Obstacles:
         return -share * float(((1 - s) ** 2 * np.log(s)).sum()), gradient
 
     def _reach(self, weight: float) -> tuple[Array, int]:
-        """Over which distance the barrier of each pair rises, shape (P,) [m], zero where only the sign is asked for; and at
-        every how many instants it does: where it is wide, neighbours say the same."""
+        """Returns the barrier range of each pair, shape (P,) [m], zero if distances are only checked, and the stride of its
+        instants: with a wide range, neighbouring instants are redundant."""
         if weight <= 0:
             return np.zeros(len(self._least)), 1
         part = float(np.clip(np.log(weight / WEIGHTS[0]) / np.log(WEIGHTS[1] / WEIGHTS[0]), 0.0, 1.0))
@@ -160,13 +160,13 @@ class Obstacles:
         return np.clip(RANGE_SHARE * self._usual, min(RANGE, wide), wide), 1 + round(part * (EVERY - 1))
 
     def keeps(self, X: Array) -> bool:
-        """Whether a motion keeps all distances between instants too; where it does not, more instants are watched.
+        """Certifies all distances of a motion, also between instants; adds instants to the grid near violations.
 
         Args:
             X: The unknowns, shape (d, n).
 
         Returns:
-            True if it does, certified.
+            True if certified.
         """
         if self._kept is not None and np.array_equal(X, self._kept):
             return True
@@ -185,13 +185,13 @@ class Obstacles:
         return False
 
     def touching(self, pose: Array) -> str:
-        """What is too close at a pose.
+        """Returns the pair that is too close at a pose.
 
         Args:
             pose: Shape (n,) [rad or m].
 
         Returns:
-            The names of the pair; empty if all keep their distance.
+            The names of the pair; empty if there is none.
         """
         if not self.collisions.pairs:
             return ""
@@ -199,7 +199,7 @@ class Obstacles:
         return "" if room.min() > 0 else " and ".join(self.collisions.pairs[int(np.argmin(room))].names)
 
     def _breaks_again(self, q: Array) -> bool:
-        """Whether a distance that was not kept lately is not kept now, which is quick to see."""
+        """Whether one of the recent violations occurs again, which is a quick test."""
         if not self._broken:
             return False
         rows, pairs = np.array(self._broken, dtype=np.intp).T
@@ -208,7 +208,7 @@ class Obstacles:
         return bool((distance <= self._least[pairs]).any())
 
     def _measure(self, poses: Poses, where: Indices, rows: Indices, pairs: Indices, span: Array) -> _Contacts | None:
-        """Those of some distances that are within the barrier's reach, shape (M,) [m]; None where one is not kept."""
+        """Computes distances; returns the contacts within the barrier range, or None if a distance is violated."""
         distance, first, second = self.collisions.exact(
             poses, where, pairs, float((self._least[pairs] + span).max(initial=0.0))
         )
@@ -227,8 +227,8 @@ class Obstacles:
 
 @dataclass(frozen=True, eq=False)
 class _Contacts:
-    """Distances within reach of the barrier: instants, over which distance it rises [m], room as a part of that, and how the
-    distance changes with the joints, shapes (M,) and (M, n)."""
+    """Distances within the barrier range: instants, range [m], slack as a fraction of the range, shapes (M,), and gradient of
+    the distance with respect to the joints, shape (M, n)."""
 
     rows: Indices
     span: Array
@@ -237,9 +237,9 @@ class _Contacts:
 
 
 def _pads(collisions: Collisions, limits: Limits) -> tuple[Array, NDArray[np.bool_], Array]:
-    """The pad of each pair, whether no motion changes its distance, which the search need not measure then, and its usual room.
+    """Returns the pad of each pair, whether its distance is constant and need not be computed, and its median slack.
 
-    A wrist that turns at a small distance from the forearm must neither block every motion nor be measured at every step.
+    A wrist that turns close to the forearm must neither block every motion nor be computed at every step.
     """
     if not collisions.pairs:
         return np.zeros(0), np.zeros(0, dtype=bool), np.zeros(0)
@@ -251,18 +251,18 @@ def _pads(collisions: Collisions, limits: Limits) -> tuple[Array, NDArray[np.boo
 
 @dataclass(frozen=True, eq=False)
 class Guarded:
-    """An objective with collisions.
+    """An objective with collision avoidance.
 
     Attributes:
-        objective: Without them.
-        obstacles: What must keep its distance.
+        objective: The objective without collisions.
+        obstacles: The barrier on distances.
     """
 
     objective: Objective
     obstacles: Obstacles
 
     def __call__(self, X: Array, barrier: float, sharpness: float = np.inf) -> tuple[float, Array]:
-        """Value and gradient.
+        """Returns value and gradient.
 
         Args:
             X: The unknowns, shape (d, n).
@@ -270,7 +270,7 @@ class Guarded:
             sharpness: See :func:`..criteria.singular_criterion`.
 
         Returns:
-            The value, inf where a limit or a distance is not kept, and its gradient, shape (d, n).
+            The value, inf if a limit or a distance is violated, and its gradient, shape (d, n).
         """
         kept, push = self.obstacles(X, barrier)
         if not np.isfinite(kept):

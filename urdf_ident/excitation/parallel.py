@@ -1,4 +1,4 @@
-"""The search in one process or in several, with a deadline, progress, and Ctrl-C that keeps the best."""
+"""Runs the search in one or several processes, with a deadline, progress, and Ctrl-C that keeps the best motion."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from ..errors import LimitError, UrdfIdentError
 from ..parallel import one_thread
 from .search import FoundMotion, Problem, Search
 
-#: From this budget on several processes are used [s].
+#: Budget from which several processes are used [s].
 LARGE_BUDGET = 4.0
-#: How many of the best motions are kept for the final check.
+#: Number of best motions kept for the final verification.
 KEPT = 6
 
 
 @dataclass
 class Outcome:
-    """What a search has found: the best motions first, improvements over time, and notes."""
+    """Result of a search: best motions first, improvements over time, and notes."""
 
     candidates: list[FoundMotion] = field(default_factory=list)
     starts: int = 0
@@ -35,7 +35,7 @@ class Outcome:
     notes: tuple[str, ...] = ()
 
     def add(self, candidate: FoundMotion) -> bool:
-        """Takes in a motion.
+        """Adds a motion.
 
         Args:
             candidate: The motion.
@@ -64,15 +64,15 @@ def search(
     Args:
         seed: Of the random starts; process k uses child k of it.
         budget: Time [s].
-        starts: Random starts in all; None: as many as there is time for.
-        jobs: Processes; None: the cores at hand if the budget is large, else 1.
+        starts: Total number of random starts; None: limited by the budget.
+        jobs: Number of processes; None: the available cores if the budget is large, else 1.
         progress: Called with the best value so far, at every improvement and a few times a second.
 
     Returns:
         The outcome, at least one motion.
 
     Raises:
-        LimitError: No motion was found; says what blocked it.
+        LimitError: No motion was found; the message gives the cause.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if jobs is None:
@@ -120,7 +120,7 @@ def _several(
     starts: int | None,
     progress: Callable[[float], None] | None,
 ) -> Outcome:
-    """Forked processes report over a queue; the parent watches the clock and answers Ctrl-C."""
+    """Runs forked processes that report over a queue; the parent handles the deadline and Ctrl-C."""
     context = multiprocessing.get_context("fork")
     reports: Any = context.Queue()
     shares = [None if starts is None else starts // len(seeds) + (k < starts % len(seeds)) for k in range(len(seeds))]
@@ -165,7 +165,7 @@ def _several(
 
 
 def _work(problem: Problem, seed: np.random.SeedSequence, deadline: float, starts: int | None, reports: Any, k: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent answers Ctrl-C
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     search = Search(problem, seed, deadline)
     done: object = 0
     try:

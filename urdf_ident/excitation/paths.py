@@ -1,8 +1,8 @@
-"""Motions of given shape: a circle of a frame (Wu 2012's validation), and point to point (Gautier 2013's identification).
+"""Motions of given shape: a circle of a frame (validation of Wu 2012), and point-to-point motion (Gautier 2013).
 
-They are not optimised like Fourier series: a circle is for judging a result on what the robot does at work, and via points
-are what a robot's own controller can drive. Poses that are not given are searched: the first that carries a circle inside
-all limits, the via points whose motion tells most.
+They are not optimised like Fourier series: a circle validates a result on a typical task, and via points suit a robot's own
+controller. Poses that are not given are searched: the first pose from which the circle is feasible, and the most informative
+via points.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from .rows import designable
 if TYPE_CHECKING:
     from ..model.robot import Robot
 
-#: Part of velocity and acceleration limits that via points use at first, and what is tried where torques are too large.
+#: Fraction of velocity and acceleration limits for via points, and reduction factors to try if torques are too large.
 FASTEST, SLOWER = 0.98, (1.0, 0.8, 0.6, 0.45, 0.3, 0.2)
 #: Jerk over acceleration [1/s].
 JERK = 10.0
-#: Part of the position range that searched points use; rate at which a motion is judged [Hz].
+#: Fraction of the position range for searched points; sampling rate for the evaluation of a motion [Hz].
 FILL, JUDGED = 0.9, 50.0
-#: Speeds that are tried for a circle [m/s]: Wu 2012's, and slower ones.
+#: Speeds to try for a circle [m/s]: that of Wu 2012, and slower ones.
 SPEEDS = (0.5, 0.25, 0.1, 0.05)
-#: Poses that are tried for a circle, and nodes a second of the trial [Hz].
+#: Number of poses to try for a circle, and nodes per second of the trial [Hz].
 TRIED, ROUGHLY = 200, 40.0
-#: Poses in which the directions are looked at that a frame can move in, and share of its motion below which there is none.
+#: Number of poses for the directions of motion of a frame, and relative size below which there is none.
 PLANES, FLAT = 10, 1e-6
-#: Sets of points that are drawn before the best one is improved point by point.
+#: Number of random sets of points before the best one is improved point by point.
 DRAWN = 12
-#: Instants of a way between two points at which distances are looked at before a motion is certified.
+#: Instants per move at which distances are checked before a motion is certified.
 INSTANTS = 16
 
 
@@ -57,13 +57,13 @@ class PathExperiment(PlannedMotion):
     """A motion of given shape inside the limits of the robot.
 
     Attributes:
-        words: What it is, in a line.
+        words: Description in one line.
     """
 
     words: str
 
     def describe(self) -> list[str]:
-        """What the motion is.
+        """Describes the motion.
 
         Returns:
             One line of text.
@@ -86,36 +86,36 @@ def design_circle(
     seed: int = 0,
     budget: float = 10.0,
 ) -> PathExperiment:
-    """A circle of a frame at constant speed, with a smooth start and stop; by default Wu 2012's of 100 mm at 0.5 m/s.
+    """Plans a circle of a frame at constant speed, with smooth start and stop; by default 100 mm at 0.5 m/s (Wu 2012).
 
     Args:
         model: The model, for its robot.
         radius: [m].
-        speed: Cruising speed along the circle [m/s]; the largest of :data:`SPEEDS` that limits allow if None.
+        speed: Cruising speed along the circle [m/s]; None: the largest feasible one of :data:`SPEEDS`.
         frame: Name of the frame (a link) that moves on it; the last link on the last joint if None.
-        normal: Of the circle's plane in the base frame, shape (3,); None: vertical, so that the circle is horizontal, and of an
-            arm whose frame stays in one plane that plane's.
-        turns: How many turns.
-        orientation: "keep" holds the frame's orientation, "free" does not care; None: keep with six joints and more.
-        start: Pose where it starts, shape (n,) [rad or m]; searched if None.
+        normal: Of the circle's plane in the base frame, shape (3,); None: vertical (a horizontal circle), or the normal of
+            the plane of a planar arm.
+        turns: Number of turns.
+        orientation: "keep" holds the frame's orientation, "free" leaves it free; None: keep with six or more joints.
+        start: Start pose, shape (n,) [rad or m]; searched if None.
         limits: Of the joints; the URDF's if None.
-        collisions: Links and objects that must keep their distance; None: only limits are kept.
-        seed: Of the poses that are tried.
+        collisions: Pairs whose clearance is kept; None: collisions are not checked.
+        seed: Of the random poses.
         budget: Time for the search [s].
 
     Returns:
-        The motion, inside its limits, distances certified.
+        The motion, with verified limits and certified distances.
 
     Raises:
-        LimitError: The circle cannot be driven from the start pose, or from any pose that was tried, the frame has no plane to
-            move in, or another than the one asked for.
+        LimitError: The circle is infeasible from the start pose, or from all tested poses, or the frame cannot move in a
+            plane, or not in the given one.
     """
     robot = model.robot
     given = limits or Limits.from_robot(robot)
     limits, notes = usable_limits(given, start)
     limits = replace(
         limits, acceleration=given.acceleration
-    )  # what is not known is not assumed: the circle asks for what it asks
+    )  # unknown acceleration limits are not replaced: the speed determines the acceleration
     frame = frame or last_link(robot)
     how = orientation or ("keep" if robot.n >= 6 else "free")
     poses = _poses(limits, seed) if start is None else [check_joint_array("start", start, limits.joints)]
@@ -152,7 +152,7 @@ def design_circle(
 
 
 def _normal(robot: Robot, frame: str, poses: Sequence[Array], given: ArrayLike | None) -> ArrayLike:
-    """Of a plane that the frame can move in; refuses frames that have none, and a planar arm's wrong one."""
+    """Returns the normal of a feasible plane; raises an error if there is none, or for a wrong one of a planar arm."""
     ways = np.array([translations(robot, frame, pose) for pose in poses])
     size = max(float(np.linalg.norm(ways, axis=(1, 2)).max()), 1e-300)
     if not (np.linalg.matrix_rank(ways, tol=FLAT * size) > 1).any():
@@ -192,14 +192,14 @@ def _certified(
 
 
 def _poses(limits: Limits, seed: int) -> Sequence[Array]:
-    """Bent poses first: a straight arm is at the edge of its reach."""
+    """Returns random poses from the middle 60 % of the position ranges."""
     middle, half = (limits.upper + limits.lower) / 2, np.minimum((limits.upper - limits.lower) / 2, np.pi)
     drawn = np.random.default_rng(seed).uniform(-0.6, 0.6, (TRIED, len(middle)))
     return [middle + half * x for x in drawn]
 
 
 def last_link(robot: Robot) -> str:
-    """The link farthest along the chain: the last one that hangs on the last joint, a tool's tip say.
+    """Returns the link at the end of the chain: the last one fixed to the last joint, e.g. a tool tip.
 
     Returns:
         Its name.
@@ -222,26 +222,26 @@ def design_points(
     seed: int = 0,
     budget: float = 10.0,
 ) -> PathExperiment:
-    """Point to point with trapezoidal acceleration, all joints together, at rest at every point.
+    """Plans point-to-point motion with trapezoidal acceleration, synchronised joints, at rest at every point.
 
     Args:
-        model: The model to identify; of elastic joints the rigid part is planned on.
-        points: Via points, shape (K, n) [rad or m]; or how many to search.
-        criterion: What searched points are chosen by, one of :data:`.criteria.SPECTRAL`; "auto": D.
-        start: Pose that searched points start and end in, shape (n,) [rad or m].
+        model: The model to identify; for elastic joints its rigid part is used.
+        points: Via points, shape (K, n) [rad or m]; or their number, to search them.
+        criterion: Criterion for searched points, one of :data:`.criteria.SPECTRAL`; "auto": D.
+        start: First and last of the searched points, shape (n,) [rad or m].
         limits: Of the joints; the URDF's if None.
         noise: Expected torque noise of each row group, shape (n,) or a number, as for :func:`.design.design_excitation`.
         dwell: Pause at every point [s].
-        collisions: Links and objects that must keep their distance; None: only limits are kept.
-        seed: Of the points that are tried.
+        collisions: Pairs whose clearance is kept; None: collisions are not checked.
+        seed: Of the random points.
         budget: Time for the search [s].
 
     Returns:
-        The motion, inside its limits, distances certified.
+        The motion, with verified limits and certified distances.
 
     Raises:
-        LimitError: A point is outside, fewer than two are asked for, or no motion inside the limits was found.
-        ModelError: A criterion that needs more than one motion.
+        LimitError: A point is outside the limits, there are fewer than two, or no feasible motion was found.
+        ModelError: The criterion is not in :data:`.criteria.SPECTRAL`.
     """
     model, planned_on = rigid_for_planning(model)
     limits, notes = usable_limits(limits or Limits.from_robot(model.robot), start)
@@ -287,7 +287,7 @@ def design_points(
 
 @dataclass(frozen=True, eq=False)
 class _Points:
-    """Makes motions through points, as fast as limits let them be."""
+    """Builds motions through points, as fast as the limits allow."""
 
     limits: Limits
     dwell: float
@@ -301,7 +301,7 @@ class _Points:
         return TrapezoidalTrajectory(limits.joints, points, speed, rate, JERK * rate, self.dwell)
 
     def certified(self, points: Array) -> tuple[TrapezoidalTrajectory, float, LimitReport, ClearanceReport | None]:
-        """The fastest motion that keeps the torque limits, and what it leaves."""
+        """Returns the fastest motion within the torque limits, its speed factor, margins and clearance."""
         torque = prior_torque(self.model.robot)
         for share in SLOWER:
             motion = self.motion(points, share)
@@ -315,12 +315,12 @@ class _Points:
         return motion, share, report, clearance
 
     def point(self, rng: np.random.Generator) -> Array:
-        """A random point; a joint that could turn several times stays within one turn."""
+        """Returns a random point; a joint with a range of several turns stays within one turn."""
         middle, half = (self.limits.upper + self.limits.lower) / 2, (self.limits.upper - self.limits.lower) / 2
         return np.asarray(middle + FILL * np.minimum(half, np.pi) * rng.uniform(-1.0, 1.0, len(middle)))
 
     def free(self, points: Array) -> bool:
-        """Whether the straight ways between points keep their distance, on a few instants."""
+        """Whether the straight moves between points keep the clearance, at a few instants."""
         if self.collisions is None or not self.collisions.pairs:
             return True
         along = np.linspace(0.0, 1.0, INSTANTS, endpoint=False)[:, None]
@@ -339,7 +339,7 @@ class _Points:
 def _searched(
     builder: _Points, worth: Callable[[Trajectory], float], count: int, start: ArrayLike | None, seed: int, budget: float
 ) -> tuple[Array, int]:
-    """The best of some random sets that can be driven, then improved one point at a time until the time is up."""
+    """Returns the best of several feasible random sets, improved one point at a time until the time is up."""
     if count < 2:
         raise LimitError("a motion through points needs two", got=count)
     began, rng, tried = time.monotonic(), np.random.default_rng(seed), 0
@@ -373,7 +373,7 @@ def _searched(
 
 
 def _drawn(builder: _Points, count: int, pose: Array | None, rng: np.random.Generator) -> Array | None:
-    """Random points whose straight ways keep their distance; None where one is not found."""
+    """Draws random points whose straight moves keep the clearance; returns None if one is not found."""
     points = [builder.point(rng) if pose is None else pose]
     while len(points) < count:
         last = pose is not None and len(points) == count - 1

@@ -1,4 +1,4 @@
-"""What every motion that was planned rather than optimised carries: the trajectory, and how much room it leaves."""
+"""Base class of motions that are planned rather than optimised: the trajectory and its margins."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class PlannedMotion:
 
     Attributes:
         trajectory: The whole motion.
-        limits: The limits that it keeps.
-        report: How much room it leaves.
-        clearance: Closest calls with links and world, or None where collisions were not asked for.
-        notes: What the user should know.
-        rate: Samples per second at which such a motion is written [Hz].
+        limits: The limits of the motion.
+        report: Margins to the limits.
+        clearance: Smallest distances between links and to the world, or None if collisions are not checked.
+        notes: Notes for the user.
+        rate: Default samples per second of the written motion [Hz].
     """
 
     rate: ClassVar[float] = 100.0
@@ -35,19 +35,19 @@ class PlannedMotion:
     notes: tuple[str, ...] = ()
 
     def write(self, path: str | Path, rate: float | None = None) -> Path:
-        """Writes the motion, see :meth:`.Trajectory.write`; at :attr:`rate` if no other is asked for [Hz]."""
+        """Writes the motion, see :meth:`.Trajectory.write`; by default at :attr:`rate` [Hz]."""
         return self.trajectory.write(path, self.rate if rate is None else rate)
 
     def describe(self) -> list[str]:
-        """What the motion is.
+        """Describes the motion.
 
         Returns:
-            Lines of text; each kind of motion says its own.
+            Lines of text, specific to the kind of motion.
         """
         return [f"motion: {self.trajectory.duration:.4g} s"]
 
     def summary(self) -> str:
-        """What the motion is, and how close it comes to the limits.
+        """Describes the motion and its smallest margins.
 
         Returns:
             Several lines of text.
@@ -57,23 +57,23 @@ class PlannedMotion:
 
 
 def percent(value: float) -> str:
-    """Two digits or whole numbers, without an exponent.
+    """Formats a percentage with two digits or as a whole number, without an exponent.
 
     Args:
         value: A share [%].
 
     Returns:
-        The number, without a sign for percent.
+        The number, without a percent sign.
     """
     return f"{value:.0f}" if value >= 10.0 else f"{value:.2g}"
 
 
 def closest_lines(report: LimitReport, clearance: ClearanceReport | None) -> list[str]:
-    """The closest call of each quantity.
+    """Formats the smallest margin of each quantity.
 
     Args:
-        report: Room left to the limits.
-        clearance: Room left to other things; None where collisions were not asked for.
+        report: Margins to the limits.
+        clearance: Smallest distances; None if collisions are not checked.
 
     Returns:
         Lines of text.

@@ -1,4 +1,4 @@
-"""What a design is told or assumes: limits, noise, scaling, and the criterion made of them."""
+"""Inputs and assumptions of a design: limits, noise, scaling, and the resulting criterion."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from ..samples import Segment
 from .objective import BlockCriterion, Criterion, SpectralCriterion
 from .rows import PlannedRows
 
-#: Rate at which a finished motion is judged [Hz].
+#: Sampling rate for the evaluation of a finished motion [Hz].
 REPORT_RATE = 100.0
-#: Expected torque noise where a torque limit is known: this part of it.
+#: Expected torque noise as a fraction of a known torque limit.
 NOISE = 0.01
-#: How far a start pose must be from the position limits [rad or m].
+#: Least distance of a start pose from the position limits [rad or m].
 LEAST_ROOM = 1e-3
 
 
 def rigid_for_planning(model: DynamicModel) -> tuple[DynamicModel, tuple[str, ...]]:
-    """What a motion is planned on: of elastic joints the rigid part, for springs deflect by the torques that it plans.
+    """Returns the model for planning: for elastic joints the rigid part, whose torques deflect the springs.
 
     Args:
         model: The model to identify.
 
     Returns:
-        The model to plan on, and a note where it is another one.
+        The model for planning, and a note if it is a different one.
     """
     if not isinstance(model, ElasticModel):
         return model, ()
@@ -46,18 +46,18 @@ def rigid_for_planning(model: DynamicModel) -> tuple[DynamicModel, tuple[str, ..
 
 
 def usable_limits(limits: Limits, start: ArrayLike | None, end: ArrayLike | None = None) -> tuple[Limits, tuple[str, ...]]:
-    """Limits as the search needs them: known, and bounded where a joint turns without end.
+    """Completes the limits for the search: all known, and continuous joints bounded.
 
-    A joint without position limits stays within half a turn of its start pose (of zero where none is given); an unknown
-    acceleration limit is taken as twice the velocity limit a second.
+    A joint without position limits stays within half a turn of its start pose (zero if none is given); an unknown
+    acceleration limit is replaced by twice the velocity limit per second.
 
     Args:
-        limits: What the robot may do; unknown torque limits stay unknown, and are said.
+        limits: Limits of the robot; unknown torque limits stay unknown, with a note.
         start: Start pose, shape (n,) [rad or m], or None.
         end: End pose, shape (n,) [rad or m], or None.
 
     Returns:
-        The limits, and notes on what was assumed.
+        The limits, and notes on assumptions.
 
     Raises:
         LimitError: A position or velocity limit is unknown, or a pose is outside the limits or within 1 mm or mrad of one.
@@ -101,13 +101,13 @@ def _check_pose(name: str, pose: Array, limits: Limits) -> None:
 def weighted_regressor(
     model: DynamicModel, base: BaseParameters, trajectory: Trajectory, noise: Array, rate: float = REPORT_RATE
 ) -> Array:
-    """Rows of a motion for the base parameters, by the model itself (the reference engine).
+    """Returns the rows of a motion for the base parameters, from the model itself (reference implementation).
 
-    Load-dependent friction is evaluated with the torque of the URDF's own rigid model, which is what is known beforehand.
+    Load-dependent friction is evaluated with the torque of the URDF's rigid model, which is known in advance.
 
     Args:
-        noise: Standard deviation of each row group's torque, shape (n,) [N·m or N]; ones leave rows as they are.
-        rate: Samples per second [Hz]; more where that would be fewer than two samples a parameter.
+        noise: Standard deviation of each row group's torque, shape (n,) [N·m or N]; ones: unweighted rows.
+        rate: Samples per second [Hz]; more if that gives fewer than two samples per parameter.
 
     Returns:
         Shape (N·n, b) [standard deviations per unit of each base parameter], all samples of one row group together.
@@ -127,7 +127,7 @@ def weighted_regressor(
 
 
 def row_weights(noise: ArrayLike | None, criterion: str, limits: Limits, model: DynamicModel) -> tuple[Array, str]:
-    """Expected noise of each row group; rows of coupled axes are torques of their motors.
+    """Returns the expected noise of each row group; rows of coupled axes are motor torques.
 
     Args:
         noise: Shape (n,) or a number [N·m or N], or None.
@@ -135,7 +135,7 @@ def row_weights(noise: ArrayLike | None, criterion: str, limits: Limits, model: 
         model: The model, for its drive.
 
     Returns:
-        Shape (n,) [N·m or N], and where it is from, in words.
+        Shape (n,) [N·m or N], and its source, in words.
 
     Raises:
         ModelError: Not positive.
@@ -153,15 +153,15 @@ def row_weights(noise: ArrayLike | None, criterion: str, limits: Limits, model: 
 
 
 def column_scale(scaling: str, rows: PlannedRows, limits: Limits) -> Array:
-    """Factors of the base columns.
+    """Returns the scale factors of the base columns.
 
     Args:
         scaling: ``"none"`` or ``"columns"``.
         rows: Unscaled rows.
-        limits: The limits, from which random motion is drawn.
+        limits: The limits of the random motion.
 
     Returns:
-        Shape (b,): one over the root mean square of each column on that motion, or ones.
+        Shape (b,): inverse RMS of each column on that motion, or ones.
 
     Raises:
         ModelError: Unknown scaling.
@@ -175,15 +175,15 @@ def column_scale(scaling: str, rows: PlannedRows, limits: Limits) -> Array:
 
 
 def make_criterion(name: str, rows: PlannedRows, limits: Limits, known: Array) -> Criterion:
-    """The criterion on the planned rows.
+    """Builds the criterion on the planned rows.
 
     Args:
         name: One of :data:`..criteria.CRITERIA`.
         known: Rows of earlier logs in the units of the mean planned row, shape (k, b); "block" does not use them.
 
     Returns:
-        The criterion. "block" is that of Liu 2023 (15-16): weights in proportion to the variance of the entries of W_acc, W_vel
-        and W_grav on random states inside the limits, and of each part the columns that are independent there.
+        The criterion. "block" is that of Liu 2023 (15-16): weights proportional to the variance of the entries of W_acc, W_vel
+        and W_grav on random states inside the limits, with the independent columns of each part.
     """
     if name != "block":
         return SpectralCriterion(name, rows, known)
@@ -200,14 +200,14 @@ def make_criterion(name: str, rows: PlannedRows, limits: Limits, known: Array) -
 
 
 def _parts(rows: PlannedRows, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
-    """W of acceleration, velocity and gravity alone (docs/theory.md §8)."""
+    """Returns the parts of W due to acceleration, velocity and gravity (docs/theory.md §8)."""
     still = np.zeros_like(v)
     rest = rows.evaluate(q, still, still)[0]
     return rows.evaluate(q, still, a)[0] - rest, rows.evaluate(q, v, still)[0] - rest, rest
 
 
 def _random_states(limits: Limits, samples: int = 2000) -> tuple[Array, Array, Array]:
-    """Unrelated states inside the limits, velocities and accelerations up to half of theirs."""
+    """Returns random states inside the limits, with velocities and accelerations up to half of theirs."""
     rng = np.random.default_rng(0)
     middle, half = (limits.upper + limits.lower) / 2, (limits.upper - limits.lower) / 2
     q, v, a = rng.uniform(-1.0, 1.0, (3, samples, len(middle)))

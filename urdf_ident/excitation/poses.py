@@ -1,8 +1,8 @@
-"""Poses at rest, each reached from both sides: the motion of an arm that may not move fast, to weigh what it carries.
+"""Static poses, each approached from both sides, to identify a payload without fast motion.
 
-At rest dry friction holds any torque up to its level, with the sign of the motion before; the mean of both approaches is free
-of it. Poses are chosen one after the other so that the weight of a body on the last link shows best (its mass and centre of
-mass, and a constant in every joint), from random poses that keep limits and distances.
+At rest, dry friction can take any value up to its level, with the sign of the preceding motion; the mean of both approaches
+cancels it. Poses are chosen one after the other from feasible random poses, to determine best the mass and centre of mass
+of a body on the last link together with a constant in every joint.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from .planned import PlannedMotion
 if TYPE_CHECKING:
     from ..model.robot import Robot
 
-#: Poses, the time that each is held [s], and poses that are drawn to choose from.
+#: Number of poses, holding time of each [s], and number of random candidates.
 COUNT, HOLD, DRAWN = 12, 1.5, 200
-#: Way of the approach from each side [rad], prismatic joints a fifth of it [m]; share of every range that is used.
+#: Length of the approach from each side [rad], for prismatic joints a fifth of it [m]; fraction of every range that is used.
 APPROACH, FILL = 0.1, 0.9
-#: Share of the velocity limit that is used, and the most [rad/s or m/s]; acceleration [1/s of that], jerk likewise.
+#: Fraction of the velocity limit, largest velocity [rad/s; prismatic: a fifth, m/s], and acceleration over velocity [1/s].
 _SLOW, _FASTEST, _RISE = 0.2, 0.5, 2.0
-#: Instants between which distances are first bounded [s], and how often poses that are too close are replaced.
+#: Initial spacing of instants for certifying distances [s], and number of attempts with other poses.
 _STEP, _ROUNDS = 0.05, 6
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PosesExperiment(PlannedMotion):
-    """Poses at rest, each reached from both sides.
+    """Static poses, each approached from both sides.
 
     Attributes:
         poses: Shape (P, n) [rad or m].
-        information: Per number of the body (mass, three of centre of mass times mass) the standard error for torque noise of
-            one at every joint and pose.
+        information: Parameter of the body (mass, three first moments) → standard error for unit torque noise at every
+            joint and pose.
     """
 
     trajectory: TrapezoidalTrajectory
@@ -51,7 +51,7 @@ class PosesExperiment(PlannedMotion):
     information: Mapping[str, float]
 
     def describe(self) -> list[str]:
-        """How many poses, how long, what they show.
+        """Describes number of poses, duration and expected standard errors.
 
         Returns:
             Lines of text.
@@ -76,21 +76,21 @@ def design_poses(
     collisions: Collisions | None = None,
     seed: int = 0,
 ) -> PosesExperiment:
-    """Plans poses at rest that show the weight of a body on the last link, each reached from both sides.
+    """Plans static poses that determine the mass and centre of mass of a body on the last link.
 
     Args:
         limits: Of the joints; the URDF's if None. Joints without a range use half a turn either way.
         count: Number of poses, at least 4.
-        hold: How long each is held [s].
-        torque: ``(q, v, a)`` → joint torque, checked against its limits too.
-        collisions: Links and objects that must keep their distance; None: only limits are kept.
+        hold: Holding time of each [s].
+        torque: ``(q, v, a)`` → joint torque, to check its limits too.
+        collisions: Pairs whose clearance is kept; None: collisions are not checked.
         seed: Of the random poses.
 
     Returns:
-        The experiment, inside its limits, distances certified.
+        The experiment, with verified limits and certified distances.
 
     Raises:
-        LimitError: Too few poses are free, gravity loads no joint, or a limit is unknown.
+        LimitError: Too few poses are collision-free, gravity loads no joint, or a limit is unknown.
     """
     robot = model.robot
     limits = limits or Limits.from_robot(robot)
@@ -135,7 +135,7 @@ def _drawn(robot: Robot, limits: Limits, way: Array, seed: int) -> Array:
 
 
 def _free(poses: Array, way: Array, collisions: Collisions | None) -> Array:
-    """Poses that keep their distance, their approaches from both sides too."""
+    """Returns the poses that keep the clearance, including the ends of their approaches."""
     if collisions is None or not collisions.pairs:
         return poses
     good = [bool((collisions.distances(np.array([q - way, q, q + way])) > collisions.required).all()) for q in poses]
@@ -143,7 +143,7 @@ def _free(poses: Array, way: Array, collisions: Collisions | None) -> Array:
 
 
 def _chosen(robot: Robot, poses: Array, count: int) -> tuple[list[int], Array]:
-    """Poses of largest determinant for the body's weight, one by one (Fedorov 1972), and the errors that they leave."""
+    """Selects D-optimal poses for the body's parameters one by one (Fedorov 1972); also returns the standard errors."""
     still = np.zeros_like(poses)
     body = int(np.argmax([sum(k in tree for tree in robot.subtrees) + 1e-6 * k for k in range(robot.n)]))
     columns = engine.regressor(robot, poses, still, still)[:, :, 10 * body : 10 * body + 4]
@@ -164,7 +164,7 @@ def _chosen(robot: Robot, poses: Array, count: int) -> tuple[list[int], Array]:
 
 
 def _short_way(poses: Array) -> Array:
-    """The poses in an order of short ways, from the first to the nearest that is left."""
+    """Orders the poses by nearest neighbour, starting with the first."""
     rest, out = [*poses[1:]], [poses[0]]
     while rest:
         k = int(np.argmin([np.abs(q - out[-1]).max() for q in rest]))
@@ -174,7 +174,7 @@ def _short_way(poses: Array) -> Array:
 
 def _motion(robot: Robot, limits: Limits, poses: Array, way: Array, hold: float) -> TrapezoidalTrajectory:
     points = [poses[0] - way]
-    for q in poses:  # from below, past it, and back from above
+    for q in poses:  # approach from below, pass, and approach from above
         points += [q - way, q, q + way, q]
     speed = np.minimum(_SLOW * limits.velocity, np.where(robot.prismatic, 0.2, 1.0) * _FASTEST)
     rise = np.minimum(_RISE * speed, np.where(np.isfinite(limits.acceleration), 0.5 * limits.acceleration, np.inf))

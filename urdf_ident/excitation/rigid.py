@@ -1,10 +1,10 @@
-"""The rigid-body regressor of many samples at once, and its exact gradient in reverse mode.
+"""Rigid-body regressor of many samples at once, and its exact gradient in reverse mode.
 
-One entry of the regressor pairs the axis of joint j with the motion of body i ≥ j, both seen from body i:
+One entry of the regressor pairs the axis of joint j with the motion of body i ≥ j, both in the frame of body i:
 ``Y[j, φ] = ⟨ŝ_ijᵀ Â_i, P(φ)⟩``, where ŝ_ij (3, 4) is the twist of the axis, ``Â_i = [[ω̇]× + [ω]×², a + ω×v]`` (3, 4) the
-acceleration field of the body less gravity, and P(φ) the pseudo-inertia (docs/theory.md §6), linear in the ten parameters.
-The recursion that carries twists, velocities and accelerations outwards is linear in each, so its reverse is short, and
-a gradient costs about twice an evaluation. Tested against Pinocchio and against finite differences.
+acceleration field of the body minus gravity, and P(φ) the pseudo-inertia (docs/theory.md §6), linear in the ten parameters.
+The forward recursion of twists, velocities and accelerations is linear in each, so its reverse is short, and a gradient
+costs about twice an evaluation. Tested against Pinocchio and finite differences.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from ..model.robot import Robot
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """What an evaluation leaves for its gradient.
+    """Intermediate results of an evaluation, for its gradient.
 
     Attributes:
-        transforms: Per body, motion vectors of its parent → its own, shape (N, 6, 6).
-        outer: Per body, twists of the axes before it, velocity and acceleration of its parent, moved to it, (N, 6, i + 2).
+        transforms: Per body, transforms of motion vectors from its parent, shape (N, 6, 6).
+        outer: Per body, twists of preceding axes, velocity and acceleration of its parent, in its frame, (N, 6, i + 2).
         velocity: Per body, shape (N, 6): linear, angular.
         twists: Per body, axes 0…i as ŝ (N, i + 1, 3, 4).
         fields: Per body, Â (N, 3, 4).
@@ -50,7 +50,7 @@ class RigidRegressor:
         self.n = robot.n
         model = robot.model
         self.parents = [int(model.parents[i + 1]) - 1 for i in range(robot.n)]
-        #: Bodies from which the base is reached through body i: the axes that move it, root first, itself last.
+        #: For each body, the axes that move it, root first, its own last.
         self.paths = [self._path(i) for i in range(robot.n)]
         self.axes: list[Array] = []
         self._crosses: list[Array] = []
@@ -61,7 +61,7 @@ class RigidRegressor:
             placement = np.asarray(model.jointPlacements[i + 1].toActionMatrixInverse())
             cross = _cross(axis)
             turns = bool(np.abs(axis[3:]).max() > 0)
-            #: exp(−q ad) = 1 − sin q·ad + (1 − cos q)·ad² for a turn about an axis through the origin, 1 − q·ad for a slide
+            #: exp(−q ad) = 1 − sin q·ad + (1 − cos q)·ad² for a revolute joint through the origin, 1 − q·ad for a prismatic one
             self._transform.append((turns, placement, cross @ placement, cross @ cross @ placement))
             self.axes.append(axis)
             self._crosses.append(cross)
@@ -72,7 +72,7 @@ class RigidRegressor:
         return [*(self._path(self.parents[i]) if self.parents[i] >= 0 else []), i]
 
     def evaluate(self, q: Array, v: Array, a: Array) -> tuple[Array, Sweep]:
-        """The regressor.
+        """Computes the regressor.
 
         Args:
             q: Joint positions, shape (N, n) [rad or m].
@@ -80,7 +80,7 @@ class RigidRegressor:
             a: Joint accelerations, shape (N, n) [rad/s² or m/s²].
 
         Returns:
-            Shape (N, n, 10 n) as ``model.engine.regressor``, and what :meth:`gradient` needs.
+            Shape (N, n, 10 n) as ``model.engine.pinocchio.regressor``, and the input of :meth:`gradient`.
         """
         samples = len(q)
         out = np.zeros((samples, self.n, 10 * self.n))
@@ -113,14 +113,14 @@ class RigidRegressor:
         return out, sweep
 
     def gradient(self, weight: Array, sweep: Sweep) -> tuple[Array, Array, Array]:
-        """Gradient of ``Σ weight · Y`` by the motion.
+        """Computes the gradient of ``Σ weight · Y`` with respect to the motion.
 
         Args:
             weight: Shape (N, n, 10 n).
             sweep: From :meth:`evaluate`.
 
         Returns:
-            Gradients by q, v and a, shapes (N, n).
+            Gradients with respect to q, v and a, shapes (N, n).
         """
         samples = len(weight)
         by_q, by_v, by_a = (np.zeros((samples, self.n)) for _ in range(3))
@@ -157,13 +157,13 @@ class RigidRegressor:
 
 
 def _cross(motion: Array) -> Array:
-    """ad of a motion vector (linear, angular): ``cross(x) @ y`` is x × y."""
+    """Returns the spatial cross-product matrix of a motion vector (linear, angular): ``cross(x) @ y`` is x × y."""
     linear, angular = skew(motion[:3]), skew(motion[3:])
     return np.block([[angular, linear], [np.zeros((3, 3)), angular]])
 
 
 def _product(x: Array, y: Array) -> Array:
-    """Cross products of rows, shapes (N, 3)."""
+    """Returns the cross products of rows, shapes (N, 3)."""
     out = np.empty_like(x)
     for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
         out[:, i] = x[:, j] * y[:, k] - x[:, k] * y[:, j]
@@ -171,7 +171,7 @@ def _product(x: Array, y: Array) -> Array:
 
 
 def _hats(twists: Array) -> Array:
-    """Twists (N, 6, k) as (N, k, 3, 4): ``[[ω]×, v]``."""
+    """Converts twists (N, 6, k) to matrices ``[[ω]×, v]``, shape (N, k, 3, 4)."""
     out = np.zeros((twists.shape[0], twists.shape[2], 3, 4))
     linear, angular = twists[:, :3], twists[:, 3:]
     out[..., 3] = linear.swapaxes(1, 2)
@@ -190,7 +190,7 @@ def _unhat(bar: Array) -> Array:
 
 
 def _field(velocity: Array, acceleration: Array) -> Array:
-    """``[[ω̇]× + [ω]×², a + ω×v]``, shape (N, 3, 4)."""
+    """Returns ``[[ω̇]× + [ω]×², a + ω×v]``, shape (N, 3, 4)."""
     v, w = velocity[:, :3], velocity[:, 3:]
     out = np.empty((len(v), 3, 4))
     out[:, :, :3] = w[:, :, None] * w[:, None, :]
@@ -209,7 +209,7 @@ def _field(velocity: Array, acceleration: Array) -> Array:
 
 
 def _field_gradient(bar: Array, velocity: Array) -> tuple[Array, Array]:
-    """Reverse of :func:`_field`: gradients by velocity and acceleration, shapes (N, 6)."""
+    """Reverse of :func:`_field`: gradients with respect to velocity and acceleration, shapes (N, 6)."""
     v, w = velocity[:, :3], velocity[:, 3:]
     square, line = bar[:, :, :3], bar[:, :, 3]
     trace = square[:, 0, 0] + square[:, 1, 1] + square[:, 2, 2]

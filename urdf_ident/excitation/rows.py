@@ -1,7 +1,7 @@
-"""The estimation rows of a planned motion, weighted and reduced to base parameters, with their exact gradient.
+"""Estimation rows of a planned motion, weighted and reduced to base parameters, with their gradient.
 
-These are the rows that :mod:`..estimation.rows` will make of the log: the columns of the chosen model (friction and
-rotor inertia included), mixed to actuator rows where the drive couples axes, each row group divided by its expected noise.
+They are the rows that identification will compute from the log: the columns of the model (including friction and rotor
+inertia), mixed to actuator rows where the drive couples axes, each row group divided by its expected noise.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from .rigid import RigidRegressor, Sweep
 
 #: Step of the numerical derivative of a friction law [rad/s, rad/s², N·m …]; laws are smooth over 1e-4.
 _STEP = 1e-7
-#: Part of the velocity limit over which a smooth sign changes from −1 to 1 during the optimisation.
+#: Least half-width of the smooth sign during the optimisation, as a fraction of the velocity limit.
 SOFTENING = 0.02
 
 
 @dataclass(frozen=True, eq=False)
 class RowState:
-    """What :meth:`PlannedRows.evaluate` leaves for the gradient.
+    """Intermediate results of :meth:`PlannedRows.evaluate`, for the gradient.
 
     Attributes:
         sweep: Of the rigid part.
@@ -45,16 +45,16 @@ class RowState:
 
 
 class PlannedRows:
-    """Rows of a motion: ``W`` with ``cov(beta) = (WᵀW)⁻¹`` for the noise that the weights stand for.
+    """Rows of a motion: ``W`` with ``cov(beta) = (WᵀW)⁻¹`` for the given noise.
 
     Args:
-        model: The dynamic model; terms with memory must not be in it (see :func:`designable`).
+        model: The dynamic model, without terms with memory (see :func:`designable`).
         base: Its base parameters.
         noise: Expected standard deviation of each row group's torque, shape (n,) [N·m or N].
-        scale: Factors of the base columns, shape (b,); 1 leaves them in SI units.
+        scale: Factors of the base columns, shape (b,); 1: SI units.
 
     Raises:
-        ModelError: A joint-elastic model, whose rows are not functions of the link motion alone.
+        ModelError: An elastic model, whose rows depend on more than the link motion.
     """
 
     def __init__(self, model: DynamicModel, base: BaseParameters, noise: Array, scale: Array | None = None) -> None:
@@ -81,7 +81,7 @@ class PlannedRows:
         return self.model.n
 
     def evaluate(self, q: Array, v: Array, a: Array) -> tuple[Array, RowState]:
-        """The weighted rows.
+        """Computes the weighted rows.
 
         Args:
             q: Shape (N, n) [rad or m].
@@ -89,7 +89,7 @@ class PlannedRows:
             a: Shape (N, n) [rad/s² or m/s²].
 
         Returns:
-            Shape (N, n, b), and what :meth:`gradient` needs.
+            Shape (N, n, b), and the input of :meth:`gradient`.
         """
         full, sweep = self.rigid.evaluate(q, v, a)
         reference = full @ self._reference_theta if self.model.loaded else None
@@ -102,7 +102,7 @@ class PlannedRows:
         return out * self.scale, RowState(sweep, axes, reference, full)
 
     def torque(self, state: RowState) -> Array:
-        """Torque of the URDF's rigid bodies on the evaluated motion.
+        """Returns the torque of the URDF's rigid bodies on the evaluated motion.
 
         Args:
             state: From :meth:`evaluate`.
@@ -113,7 +113,7 @@ class PlannedRows:
         return np.asarray(state.full @ self.theta0)
 
     def gradient(self, weight: Array, state: RowState, torque_weight: Array | None = None) -> tuple[Array, Array, Array]:
-        """Gradient of ``Σ weight · W + Σ torque_weight · torque`` by the motion.
+        """Computes the gradient of ``Σ weight · W + Σ torque_weight · torque`` with respect to the motion.
 
         Args:
             weight: Shape (N, n, b).
@@ -121,7 +121,7 @@ class PlannedRows:
             torque_weight: Shape (N, n), or None.
 
         Returns:
-            Gradients by q, v and a, shapes (N, n).
+            Gradients with respect to q, v and a, shapes (N, n).
         """
         weight = weight * self.scale
         rigid = np.zeros_like(state.full)
@@ -156,7 +156,7 @@ class PlannedRows:
         return AxisMotion((q - self.model.drive.offset) @ row, v @ row, a @ row, 0.0, load)
 
     def _term_gradient(self, item: AppliedTerm, axis: AxisMotion, bar: Array, sums: tuple[Array, Array, Array, Array]) -> None:
-        """Adds the gradient of one term; laws are functions of single samples, so one shifted evaluation serves all."""
+        """Adds the gradient of one term; laws depend on single samples, so one shifted evaluation covers all samples."""
         if not bar.any():
             return
         names = ("q", "v", "a", "reference_torque")
@@ -175,20 +175,20 @@ class PlannedRows:
 
 
 def _depends(item: AppliedTerm, name: str) -> bool:
-    """Which motions a law reads, so that the others are not tried: rotor inertia acceleration, friction velocity."""
+    """Whether a term depends on a signal: rotor inertia on the acceleration, friction on the velocity."""
     if item.term.name == "rotor_inertia":
         return name == "a"
     return name == "v" or (name == "reference_torque" and item.term.loaded)
 
 
 def designable(model: DynamicModel) -> tuple[DynamicModel, tuple[str, ...]]:
-    """The model without terms that only live in reversals: a hundred instants a period do not show those.
+    """Returns the model without terms that act only at reversals, which a hundred instants per period do not resolve.
 
     Args:
         model: The model to identify.
 
     Returns:
-        The model, and notes on what was left out.
+        The model, and notes on the removed terms.
     """
     kept: list[AppliedTerm] = []
     left: list[str] = []
@@ -202,7 +202,7 @@ def designable(model: DynamicModel) -> tuple[DynamicModel, tuple[str, ...]]:
 
 
 def softened(model: DynamicModel, velocity: Array) -> DynamicModel:
-    """The model as the optimiser sees it: smooth signs that take a while to turn round, so that gradients say where to go.
+    """Returns the model for the optimiser: wider smooth signs, so that gradients are informative.
 
     Args:
         velocity: Velocity limits, shape (n,) [rad/s or m/s].
@@ -217,7 +217,7 @@ def _softened(item: AppliedTerm, model: DynamicModel, velocity: Array) -> Applie
     speed = velocity[item.axis] if item.side == "joint" else np.abs(model.drive.reduction[item.axis]) @ velocity
     least, shapes = SOFTENING * float(speed), item.term.shapes
     wider = {name: max(getattr(item.term, name), least) for name in ("width", "eps") if name in shapes}
-    if "sharpness" in shapes and "stribeck" in shapes:  # far enough apart to stay two columns
+    if "sharpness" in shapes and "stribeck" in shapes:  # keep both columns independent
         law: Any = item.term
         wider["sharpness"] = min(law.sharpness, max(1.0 / least, 5.0 * law.stribeck))
     return replace(item, term=replace(item.term, **wider)) if wider else item

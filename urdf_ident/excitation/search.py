@@ -1,4 +1,4 @@
-"""Many starts, each improved locally, until the time or the starts are used up; never outside the limits."""
+"""Multi-start local search until the time or the starts are used up; all iterates are feasible."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from .interior import LinearLimits, Options, Push, minimise
 from .objective import Criterion, Objective
 from .obstacles import Guarded, Obstacles
 
-#: Random motions of which the best starts a local search.
+#: Number of random motions, the best of which starts a local search.
 CANDIDATES = 6
-#: Poses that are tried before a torque limit is said to leave no room.
+#: Number of poses tried before the torque limits are reported as infeasible.
 POSES = 400
-#: Random motions that are tried before the limits are said to leave no room.
+#: Number of random motions tried before the limits are reported as infeasible.
 TRIES = 40
-#: Sizes at which an individual of a global search is tried, until torques and distances allow it.
+#: Amplitude factors tried for an individual of a global search until torques and distances are feasible.
 SIZES = (1.0, 0.75, 0.5, 0.3)
-#: How often a local search goes on after its motion came too close between instants; when the time is up, how many of its
-#: motions are looked at, from the last one back.
+#: Largest number of restarts of a local search after a clearance violation between instants; when the time is up, number of
+#: its motions that are checked, from the last one back.
 ROUNDS, DIPS = 6, 3
-#: Every how many steps of a local search its motion is looked at between instants.
+#: Interval, in steps of a local search, of clearance checks between instants.
 LOOKED_AT = 20
-#: Part of the torque limits that is used: torque is checked on instants, its peaks lie in between.
+#: Fraction of the torque limits that is used: torque is checked at instants and may peak in between.
 TORQUE_FILL = 0.98
-#: What is kept from the other limits besides the exact allowance between instants.
+#: Fraction of the other limits that is used, in addition to the exact allowance between instants.
 FILL = 0.999
-#: How much the criterion may change when its instants are doubled.
+#: Largest change of the criterion when its instants are doubled.
 RESOLUTION = 0.02
 
-#: Fresh starts before the search also hops away from its best motion, and how often it does then.
+#: Number of random starts before the search also starts near its best motion, and the probability of the latter.
 FRESH, HOPS = 3, 0.75
 
 QUICK = Options((0.1, 0.03), (8.0, 16.0), 25, 0.05)
@@ -47,14 +47,14 @@ POLISH = Options((1e-3, 3e-4, 1e-4), (64.0, 128.0, 256.0), 40, 0.02)
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What is to be designed.
+    """The optimisation problem of a design.
 
     Attributes:
         criterion: The criterion, with the planned rows.
         family: The family of motions.
         limits: Limits of the joints, finite for positions and velocities.
-        obstacles: What must keep its distance, or None.
-        global_start: How each start is found, one of :data:`.global_start.GLOBAL_STARTS`.
+        obstacles: The barrier on distances, or None.
+        global_start: Method for the starts, one of :data:`.global_start.GLOBAL_STARTS`.
     """
 
     criterion: Criterion
@@ -64,10 +64,10 @@ class Problem:
     global_start: str = "none"
 
     def objective(self, samples: int) -> Objective | Guarded:
-        """The function to minimise on some instants per period.
+        """Returns the objective on a number of instants per period.
 
         Args:
-            samples: How many.
+            samples: Instants per period.
 
         Returns:
             The objective.
@@ -82,16 +82,16 @@ class Problem:
         return inside if self.obstacles is None else Guarded(inside, self.obstacles)
 
     def samples(self) -> int:
-        """Instants per period to begin with: the motion and its sines have few harmonics."""
+        """Returns the initial number of instants per period: the motion and its sines have few harmonics."""
         return max(60, 24 * self.family.harmonics)
 
     def linear_limits(self) -> LinearLimits:
-        """Limits on q, v and a, drawn in by what can hide between instants."""
+        """Returns limits on q, v and a, tightened by the allowance between instants."""
         count, start = 32 * self.family.harmonics, self.family.start
         out = LinearLimits.build(self.family.limit_grid(count), self.limits, FILL / (1.0 + self.family.overshoot(count)))
         if start is None:
             return out
-        # a start pose that is close to a limit stays strictly inside
+        # keep a start pose close to a limit strictly feasible
         for pose in (start, start if self.family.end is None else self.family.end):
             out.upper[0] = np.maximum(out.upper[0], 0.5 * (pose + self.limits.upper))
             out.lower[0] = np.minimum(out.lower[0], 0.5 * (pose + self.limits.lower))
@@ -100,7 +100,7 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class FoundMotion:
-    """A motion that was found: its value at the finest resolution in use, and its unknowns, shape (d, n)."""
+    """A motion found by the search: its value at the finest resolution in use, and its unknowns, shape (d, n)."""
 
     value: float
     X: Array = field(repr=False)
@@ -117,8 +117,8 @@ class Search:
     Args:
         problem: The problem.
         seed: Of the random starts.
-        deadline: When to stop, on the clock.
-        clock: Wall time; benchmarks on a busy machine take the time of the process.
+        deadline: Time to stop, on the clock.
+        clock: Wall time by default; benchmarks on a busy machine use process time.
     """
 
     def __init__(
@@ -146,14 +146,14 @@ class Search:
         return self.clock() >= self.deadline
 
     def run(self, starts: int | None, found: Found) -> None:
-        """Searches until the deadline, or until so many starts are done.
+        """Searches until the deadline, or until the starts are done.
 
         Args:
-            starts: How many; None: as many as there is time for. At least one motion is looked for in any case.
+            starts: Number of starts; None: limited by the deadline. At least one motion is sought in any case.
             found: Called with every improvement.
 
         Raises:
-            LimitError: No motion was found; says what blocked it.
+            LimitError: No motion was found; the message gives the cause.
         """
         while starts is None or self.starts < starts:
             hop = self.starts >= FRESH and self.rng.random() < HOPS
@@ -162,7 +162,7 @@ class Search:
             except LimitError:
                 if not self.best.X.size:
                     raise
-                X = self.best.X  # the best is what there is
+                X = self.best.X  # continue from the best motion
             self.starts += 1
             if self.late:
                 return
@@ -177,12 +177,12 @@ class Search:
                 return
 
     def _promising(self, level: float) -> bool:
-        """Whether a start is among the better third so far, and so deserves the fine search."""
+        """Whether a start is among the best third so far, which get the fine search."""
         self._levels.append(level)
         return bool(level <= np.sort(self._levels)[(len(self._levels) - 1) // 3])
 
     def _hop(self) -> Array:
-        """Part of the way from the best motion to a random one: inside the linear limits, because they are convex."""
+        """Returns a motion between the best and a random one; linear limits are convex, so it is inside them."""
         for part in (self.rng.uniform(0.1, 0.4), 0.1, 0.03):
             X = self.best.X + part * (self.random() - self.best.X)
             if np.isfinite(self._value(X)):
@@ -190,7 +190,7 @@ class Search:
         return self.best.X
 
     def _start(self, found: Found) -> Array:
-        """The best of some random motions, or what a global search makes of it."""
+        """Returns the best of several random motions, or the result of a global search from it."""
         picked: tuple[float, Array] | None = None
         for _ in range(CANDIDATES):
             X = self.random()
@@ -204,7 +204,7 @@ class Search:
         return X if self.problem.global_start == "none" else self._evolved(X, found)
 
     def _evolved(self, X: Array, found: Found) -> Array:
-        """The best motion of a global search that begins at one."""
+        """Returns the best motion of a global search from a given one."""
         encoding = Encoding(self.problem.family, self.problem.limits, self.limits)
         best = [(self._value(X), X)]
 
@@ -243,7 +243,7 @@ class Search:
                 if self._keeps(X):
                     self._offer(X, self._value(X), found)
                     return X
-                # A distance that dips between instants is watched from now on: again, from the last motion that keeps it.
+                # The grid now covers the violation between instants: restart from the last motion that satisfies it.
                 kept = next((earlier for earlier in reversed(passed) if np.isfinite(self._value(earlier))), None)
                 if kept is None:
                     return self.best.X if self.best.X.size else start
@@ -253,7 +253,7 @@ class Search:
         return self.best.X if self.best.X.size else start
 
     def _refine(self, X: Array, found: Found) -> None:
-        """Doubles the instants when the criterion still depends on them, here and for all that follows."""
+        """Doubles the instants, also for later searches, if the criterion still depends on their number."""
         for _ in range(3):
             finer = self.problem.objective(2 * self.samples)
             value = finer(X, 0.0)[0]
@@ -287,13 +287,13 @@ class Search:
             found(self.best)
 
     def random(self) -> Array:
-        """A random motion around a pose, as large as the limits of its joints and all torques allow.
+        """Returns a random motion about a pose, as large as joint and torque limits allow.
 
         Returns:
             Its unknowns, shape (d, n).
 
         Raises:
-            LimitError: There is none; says what blocks it.
+            LimitError: There is none; the message gives the cause.
         """
         for _ in range(TRIES):
             rest = self._rest()
@@ -301,7 +301,7 @@ class Search:
             swing = 0.85 * self.limits.reach(rest, swing) * swing
             for size in 0.7 ** np.arange(12):
                 X = np.asarray(rest + size * swing)
-                # The first of all must be one that can be used, however little time there is.
+                # The very first motion must be feasible, even if time is short.
                 if np.isfinite(self._value(X)) and (self.best.X.size or self._keeps(X)):
                     return X
             if self.late and self.problem.obstacles is not None and self.problem.obstacles.dipped is not None:
@@ -313,7 +313,7 @@ class Search:
         )
 
     def _rest(self) -> Array:
-        """Unknowns of standing still at a pose where gravity is within the torque limits."""
+        """Returns the unknowns of standing still at a pose where gravity is within the torque limits."""
         problem, rows = self.problem, self.problem.criterion.rows
         limits, blocked, collided = problem.limits, (np.inf, ""), ""
         for _ in range(POSES):

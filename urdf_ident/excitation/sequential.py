@@ -1,12 +1,12 @@
-"""What the next motion will tell: standard errors after it, before it is driven.
+"""Prediction of the standard errors after the next motion, before it is executed.
 
-Factors add up: the rows of a planned motion, made by the producer that will make those of its log, are stacked under the
-factor of the earlier logs. What the textbook says of both together is then enlarged as the earlier result's own standard
-errors were enlarged against the textbook, parameter by parameter: autocorrelated noise and a model that lacks something will
-not be gone in the next log. Standard parameters are told with the prior, as the result tells them.
+Information is additive: the rows of a planned motion, computed by the same code as those of its log, are stacked under the
+factor of the earlier logs. The nominal standard errors of both together are then inflated like those of the earlier result,
+because autocorrelated noise and model errors will also affect the next log. Standard parameters are reported with the
+prior, as in the result.
 
-An unknown is ranked by what it costs: its standard error times the size of its column over the states that the limits
-allow, in units of the torque noise. One that costs less than the noise of a single row is hardly worth another log.
+Parameters are ranked by cost: the standard error times the size of the column over the states within the limits, in units
+of the torque noise. A cost below the noise of a single row hardly justifies another log.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ from .planned import percent
 from .planning import column_scale, usable_limits
 from .rows import PlannedRows, designable
 
-#: Singular values of the scaled rows below this part of the largest are rounding, and entries of their directions, none.
+#: Singular values of the scaled rows below this fraction of the largest, and entries of null directions, count as zero.
 RANK, UNSEEN = 1e-12, 1e-7
-#: Weakest base parameters that are named even if none costs more than the noise.
+#: Least number of weakest base parameters to name, even if none costs more than the noise.
 FEWEST = 5
-#: Harmonics of the random motion of an offer.
+#: Harmonics of the random motion of :func:`offer`.
 HARMONICS = 10
-#: A mass that is not known better than this part of what it was is not worth a word.
+#: A mass is mentioned if its standard deviation falls below this fraction of the previous one.
 NOTICEABLE = 0.8
-#: A standard parameter is well known when its standard deviation is below this part of its value.
+#: A standard parameter is well known if its standard deviation is below this fraction of its value.
 WELL = 0.1
-#: A spread of friction between logs beyond this part of its mean is worth a warm-up.
+#: A spread of friction between logs above this fraction of its mean justifies a warm-up.
 NOTABLE = 0.05
 
 
 class EarlierResult(IdentificationLike, Protocol):
-    """What is read of an identification besides; of its ``signals`` the ``rate`` too [Hz]."""
+    """Interface of an identification for a forecast; its ``signals`` also hold the ``rate`` [Hz]."""
 
     @property
     def fit(self) -> Fit:
-        """Its base parameters with honest standard errors."""
+        """Its base parameters with robust standard errors."""
 
     @property
     def theta(self) -> Array:
@@ -77,16 +77,16 @@ class Forecast(ReadOnly):
         labels: Short names of the base parameters, length b.
         units: Their units, length b.
         values: Their estimates, shape (b,).
-        before: Their standard errors now, shape (b,); inf where nothing is known.
-        after: Their standard errors once the motion has been driven and identified together with the earlier logs, (b,).
-        size: Torque that one unit of each parameter makes on the states that the limits allow, shape (b,) [noise/unit].
+        before: Their present standard errors, shape (b,); inf if unknown.
+        after: Their standard errors after identification of the motion together with the earlier logs, shape (b,).
+        size: Torque per unit of each parameter on states within the limits, shape (b,) [noise/unit].
         bodies: Names of the bodies, length n.
-        names: Names of the standard parameters, ten a body first, length p.
+        names: Names of the standard parameters, ten per body first, length p.
         standard: Their values, shape (p,).
-        standard_before: Standard deviations now, data and prior together, shape (p,).
-        standard_after: Standard deviations then, shape (p,).
-        kind: How the standard errors before were found, in words.
-        warming: What to do about friction that differs from log to log; empty where it hardly does.
+        standard_before: Their present standard deviations from data and prior, shape (p,).
+        standard_after: Their standard deviations after the motion, shape (p,).
+        kind: Method of the present standard errors, in words.
+        warming: Advice on friction that differs from log to log; empty if it hardly does.
     """
 
     duration: float
@@ -106,17 +106,17 @@ class Forecast(ReadOnly):
 
     @property
     def cost(self) -> Array:
-        """What not knowing each base parameter costs in torque, shape (b,) [standard deviations of the noise of a row]."""
+        """Torque uncertainty due to each base parameter, shape (b,) [standard deviations of the noise of a row]."""
         return np.asarray(self.before * self.size)
 
     @property
     def weakest(self) -> NDArray[np.intp]:
-        """Base parameters that are unknown, those that cost most first; at least :data:`FEWEST`, shape (k,)."""
+        """Indices of unknown base parameters, largest cost first; at least :data:`FEWEST`, shape (k,)."""
         order = np.argsort(-self.cost, kind="stable")
         return order[: min(len(order), max(FEWEST, int((self.cost > 1.0).sum())))]
 
     def sentence(self) -> str:
-        """What is unknown, and what the motion changes, in one line."""
+        """Summarises in one line what is unknown and what the motion improves."""
         weak, unknown = self.weakest, int((self.cost > 1.0).sum())
         named = weak[: min(FEWEST, unknown or FEWEST)]
         listed = ", ".join(self.labels[k] for k in named) + (", …" if unknown > len(named) else "")
@@ -125,7 +125,7 @@ class Forecast(ReadOnly):
             head = f"{unknown} of {len(self.labels)} base parameters {verb} hidden by the noise: {listed}"
         else:
             head = f"no base parameter is hidden by the noise, the least certain are {listed}"
-        gains = np.ones_like(self.before)  # what stays unknown gains nothing
+        gains = np.ones_like(self.before)  # 1 for parameters that stay unknown
         np.divide(self.before, self.after, out=gains, where=np.isfinite(self.after))
         gain = float(np.median(gains[weak]))
         words = f"{head}; after {self.duration:.3g} s the standard errors of the {len(weak)} least certain are {_times(gain)}"
@@ -133,7 +133,7 @@ class Forecast(ReadOnly):
         return words + (f", the others {_times(float(np.median(gains[rest])))}" if len(rest) else "")
 
     def mass_words(self) -> str:
-        """What happens to the masses, in one line."""
+        """Summarises the improvement of the masses in one line."""
         place = slice(0, 10 * len(self.bodies), 10)
         masses = np.maximum(np.abs(self.standard[place]), np.finfo(float).tiny)
         now, then = self.standard_before[place] / masses, self.standard_after[place] / masses
@@ -144,7 +144,7 @@ class Forecast(ReadOnly):
         return f"masses of {which}: from {_range(now[better])} to {_range(then[better])}"
 
     def standard_words(self) -> str:
-        """How many standard parameters are well known, in one line."""
+        """Summarises in one line how many standard parameters are well known."""
         size = np.abs(self.standard)
         now, then = (int((std < WELL * size).sum()) for std in (self.standard_before, self.standard_after))
         share = np.median(self.standard_before / np.maximum(self.standard_after, np.finfo(float).tiny))
@@ -154,10 +154,10 @@ class Forecast(ReadOnly):
         )
 
     def summary(self, limit: int = 8) -> str:
-        """The weakest base parameters and the masses, now and then.
+        """Tabulates the weakest base parameters and the masses, before and after.
 
         Args:
-            limit: Lines of the table.
+            limit: Largest number of table rows.
 
         Returns:
             Several lines of text.
@@ -201,14 +201,14 @@ def _range(share: Array) -> str:
 
 
 def planned_factor(after: EarlierResult, model: DynamicModel, trajectory: Trajectory) -> Array:
-    """Whitened factor of the rows that a motion will give, by the producer that will make them.
+    """Returns the whitened factor of the rows of a motion, computed like those of its log.
 
     Args:
-        after: The earlier result: rates and noise of the rows.
+        after: The earlier result, for rates and noise of the rows.
         trajectory: The motion, all repetitions included.
 
     Returns:
-        Shape (≤ p, p): ``RᵀR`` is the information it will bring, for independent rows.
+        Shape (≤ p, p): ``RᵀR`` is its information, for independent rows.
     """
     rate, factor = after.signals["rate"], max(1, round(after.signals["rate"] / after.signals["decimate"]))
     q, v, a = trajectory.evaluate(trajectory.times(rate))
@@ -218,18 +218,18 @@ def planned_factor(after: EarlierResult, model: DynamicModel, trajectory: Trajec
 
 
 def forecast(after: EarlierResult, trajectory: Trajectory, limits: Limits | None = None) -> Forecast:
-    """Predicts what will be known once a motion has been driven and identified together with the earlier logs.
+    """Predicts the standard errors after identification of a motion together with the earlier logs.
 
     Args:
         after: The earlier result.
         trajectory: The motion.
-        limits: Limits of the joints, for the states whose torque the unknowns are weighed by; the URDF's if None.
+        limits: Limits of the states for the torque weights of the unknowns; the URDF's if None.
 
     Returns:
         The prediction.
 
     Raises:
-        ModelError: The earlier result is of elastic joints.
+        ModelError: The earlier result has elastic joints.
         LimitError: A position or velocity limit is unknown.
     """
     model, _ = continued(after, after.model)
@@ -237,7 +237,7 @@ def forecast(after: EarlierResult, trajectory: Trajectory, limits: Limits | None
     limits, _ = usable_limits(limits or Limits.from_robot(model.robot), None)
     old, new = after.factor[:, :-1], planned_factor(after, model, trajectory)
     told = joint_errors(fit.of_mean, old[:, columns], new[:, columns])
-    told = np.sqrt(told**2 + np.diag(fit.spread_covariance))  # no motion makes friction differ less from log to log
+    told = np.sqrt(told**2 + np.diag(fit.spread_covariance))  # no motion reduces the spread of friction between logs
     return Forecast(
         duration=trajectory.duration,
         labels=fit.base.labels,
@@ -246,7 +246,7 @@ def forecast(after: EarlierResult, trajectory: Trajectory, limits: Limits | None
         before=fit.bse,
         after=np.minimum(
             told, fit.bse
-        ),  # weights are not optimal for autocorrelated noise: a new log never makes an error larger
+        ),  # weights are not optimal for autocorrelated noise, but a new log must not increase an error
         size=column_sizes(after, model, limits),
         bodies=tuple(body.name for body in model.robot.bodies),
         names=model.names,
@@ -259,10 +259,10 @@ def forecast(after: EarlierResult, trajectory: Trajectory, limits: Limits | None
 
 
 def warming_words(after: EarlierResult) -> str:
-    """What no motion cures: friction that differs from log to log.
+    """Returns advice on friction that differs from log to log, which no motion improves.
 
     Returns:
-        A sentence where the spread is worth it, or is not known; else nothing.
+        A sentence if the spread is notable or unknown; else "".
     """
     changes, n = after.fit.changes, after.model.n
     if changes is None:
@@ -290,11 +290,11 @@ def warming_words(after: EarlierResult) -> str:
 
 
 def joint_errors(fit: Fit, old: Array, new: Array) -> Array:
-    """Standard errors of base parameters from the logs of a fit and new rows together.
+    """Returns the standard errors of base parameters from the logs of a fit together with new rows.
 
-    The weighted estimate moves by ``P [e_old; e_new]`` with the pseudo-inverse P of the stacked rows. The old rows' part
-    scatters as the fit's covariance says; the new rows' part as independent rows do, times the median factor by which that
-    covariance exceeds the textbook's.
+    The error of the weighted estimate is ``P [e_old; e_new]`` with the pseudo-inverse P of the stacked rows. The part of the
+    old rows has the fit's covariance; that of the new rows has the covariance of independent rows times the median factor by
+    which the fit's covariance exceeds the nominal one.
 
     Args:
         fit: The fit of the earlier logs.
@@ -302,7 +302,7 @@ def joint_errors(fit: Fit, old: Array, new: Array) -> Array:
         new: Whitened factor of the new rows, shape (k, b).
 
     Returns:
-        Shape (b,); inf where neither shows a parameter.
+        Shape (b,); inf for parameters that neither determines.
     """
     stack = np.vstack([old, new])
     scale = np.linalg.norm(stack, axis=0)
@@ -318,13 +318,13 @@ def joint_errors(fit: Fit, old: Array, new: Array) -> Array:
 
 
 def overrated(fit: Fit, old: Array) -> float:
-    """How much less a row is worth than an independent one would be: the fit's variances over the textbook's, median.
+    """Returns the median variance inflation: the fit's variances over the nominal ones for independent rows.
 
     Args:
         old: Whitened factor of its rows, shape (m, b).
 
     Returns:
-        At least 1 for most logs; 1 where nothing is known.
+        At least 1 for most logs; 1 if unknown.
     """
     textbook = standard_errors(old)
     usual = fit.seen & np.isfinite(textbook) & (textbook > 0)
@@ -332,14 +332,14 @@ def overrated(fit: Fit, old: Array) -> float:
 
 
 def column_sizes(after: EarlierResult, model: DynamicModel, limits: Limits) -> Array:
-    """Torque of one unit of each base parameter on random states inside the limits, in units of the noise.
+    """Returns the torque per unit of each base parameter on random states inside the limits, in units of the noise.
 
     Args:
         after: The earlier result, for the noise of the row groups.
         limits: The limits, finite for positions and velocities.
 
     Returns:
-        Shape (b,) [1/unit]; of terms that only live in reversals, where they are saturated.
+        Shape (b,) [1/unit]; for terms that act only at reversals, the saturated value.
     """
     planned, _ = designable(model)
     noise, base, full = row_noise(after), planned.base(), model.base()
@@ -350,7 +350,7 @@ def column_sizes(after: EarlierResult, model: DynamicModel, limits: Limits) -> A
 
 
 def offer(after: EarlierResult, limits: Limits, duration: float, seed: int = 0) -> Forecast:
-    """What even a random motion inside the limits would tell: cheap, and a lower bound of what a designed one does.
+    """Predicts the effect of a random motion inside the limits: cheap, and a lower bound for a designed one.
 
     Args:
         limits: Limits of the joints.
@@ -362,7 +362,7 @@ def offer(after: EarlierResult, limits: Limits, duration: float, seed: int = 0) 
 
     Raises:
         LimitError: Limits are unknown or leave no room.
-        ModelError: The earlier result is of elastic joints.
+        ModelError: The earlier result has elastic joints.
     """
     usable, _ = usable_limits(limits, None)
     return forecast(after, random_fourier(usable, duration, HARMONICS, seed), usable)

@@ -1,4 +1,4 @@
-"""The `excitation:` section of a project file: which motion, how long, and limits that beat the URDF's."""
+"""The `excitation:` section of a project file: kind and duration of the motion, and limits that override the URDF's."""
 
 from __future__ import annotations
 
@@ -106,10 +106,10 @@ class ExcitationSection(Section):
     )
 
     def options(self, robot: Robot) -> dict[str, Any]:
-        """What :func:`urdf_ident.design_excitation` is called with.
+        """Returns the arguments for :func:`urdf_ident.design_excitation`.
 
         Args:
-            robot: The robot; lists follow its `order` and are brought to model order here.
+            robot: The robot; lists follow its `order` and are converted to model order here.
 
         Returns:
             Keyword arguments.
@@ -139,12 +139,12 @@ class ExcitationSection(Section):
         after: IdentificationLike | None = None,
         progress: Progress | None = None,
     ) -> Design | BidirectionalExperiment | PosesExperiment | PathExperiment:
-        """Designs the motion that the section asks for.
+        """Designs the motion of this section.
 
         Args:
             model: The model to identify.
-            folder: What the path of the world file is relative to.
-            after: An earlier result, see :func:`.design.design_excitation`; sweeps are the same with and without.
+            folder: Base folder of a relative path of the world file.
+            after: An earlier result, see :func:`.design.design_excitation`; has no effect on sweeps.
             progress: See :func:`.design.design_excitation`.
 
         Returns:
@@ -155,7 +155,7 @@ class ExcitationSection(Section):
             MissingFileError, ModelError: See :meth:`build_collisions`.
         """
         from ..motion.limits import prior_torque
-        from .design import design_excitation  # the project file is read for many things; these are only for one
+        from .design import design_excitation  # slow imports, needed only for a design
         from .paths import design_circle, design_points
         from .poses import design_poses
         from .sweeps import bidirectional_experiment
@@ -185,7 +185,7 @@ class ExcitationSection(Section):
         )
 
     def _listed(self, robot: Robot, points: list[list[float]]) -> Array:
-        """Via points in model order, shape (K, n)."""
+        """Returns via points in model order, shape (K, n)."""
         for k, point in enumerate(points):
             if len(point) != robot.n:
                 raise ProjectError(
@@ -197,7 +197,7 @@ class ExcitationSection(Section):
         return np.array([_per_joint(robot, point, "points", np.zeros(robot.n)) for point in points])
 
     def _limits(self, robot: Robot) -> Limits:
-        """The URDF's limits, and what beats them."""
+        """Returns the URDF's limits with the overrides of this section."""
         from ..motion.limits import Limits
 
         stated = Limits.from_robot(robot)
@@ -210,13 +210,13 @@ class ExcitationSection(Section):
         return Limits.from_robot(robot, lower=position[:, 0], upper=position[:, 1], **rest)
 
     def build_collisions(self, robot: Robot, folder: Path | None = None) -> Collisions | None:
-        """What the motion must keep away from.
+        """Finds the pairs whose clearance the motion must keep.
 
         Args:
-            folder: What the path of the world file is relative to.
+            folder: Base folder of a relative path of the world file.
 
         Returns:
-            The pairs to watch; None where nothing is to be watched.
+            The pairs; None if collisions are not checked.
 
         Raises:
             MissingFileError, ProjectError: See :func:`..motion.world.read_world`.
@@ -233,7 +233,7 @@ class ExcitationSection(Section):
 
 
 def _per_joint(robot: Robot, value: Any, key: str, default: Array) -> Array:
-    """Shape of ``default``, in model order, from a number, a range, a list or a mapping."""
+    """Converts a number, a range, a list or a mapping to the shape of ``default``, in model order."""
     out = np.array(default, dtype=float)
     if value is None:
         return out

@@ -1,9 +1,9 @@
-"""Runs at constant speed, each joint alone, the same path both ways: the motion that shows friction (Liu 2023, §2).
+"""Constant-speed runs of one joint at a time, in both directions over the same path, for friction (Liu 2023, §2).
 
-At constant speed the links' torque depends on the position alone, so that half the difference of both ways is friction
-(:mod:`..compensation.bidirectional` takes it from there). Speeds are spaced by a constant factor, each path is just long enough
-to cruise for a while. Where things stand in the way, the home pose is the one of several that leaves all joints most room, and
-every path ends before the first thing that is too close.
+At constant speed the link torque depends only on the position, so that half the difference of both directions is friction
+(evaluated by :mod:`..compensation.bidirectional`). Speeds are spaced geometrically; each path is just long enough for the
+cruise time. With obstacles, the home pose is the one of several that leaves all joints the most room, and every path ends
+before the first obstacle that is too close.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from .planned import PlannedMotion
 
 #: Speed of the slowest run over the fastest.
 SLOWEST = 0.03
-#: Acceleration limit that stands in for an unknown one, in velocity limits per second.
+#: Acceleration limit if unknown, in velocity limits per second.
 _STAND_IN = 2.0
 #: Pause at the turning points [s].
 _DWELL = 0.3
-#: Poses that are tried for home, besides the middle of all ranges.
+#: Number of candidates for the home pose, besides the middle of all ranges.
 _HOMES = 40
-#: Instants a side at which a joint's way is tried, and what is kept besides the required distance there [m].
+#: Number of positions per side at which a joint's range is checked, and the margin beyond the required distance there [m].
 _TRIED, _PAD = 12, 0.005
-#: How much shorter ways become, and how often, while something between these instants is too close.
+#: Reduction factor of the ranges, and number of attempts, while a distance in between is too small.
 _SHORTER, _ROUNDS = 0.85, 8
-#: Instants between which distances along the runs are first bounded [s]; most runs are slow.
+#: Initial spacing of instants for certifying distances [s]; most runs are slow.
 _STEP = 0.05
 
 
@@ -46,7 +46,7 @@ class BidirectionalExperiment(PlannedMotion):
     """Constant-speed runs of all joints, one after the other; the motion starts and ends at rest at the home pose.
 
     Attributes:
-        speeds: Joint → speeds driven in both directions [rad/s or m/s].
+        speeds: Joint → speeds, each in both directions [rad/s or m/s].
     """
 
     rate: ClassVar[float] = 500.0
@@ -55,7 +55,7 @@ class BidirectionalExperiment(PlannedMotion):
     speeds: Mapping[str, tuple[float, ...]]
 
     def describe(self) -> list[str]:
-        """Which speeds are driven.
+        """Describes the speeds.
 
         Returns:
             Lines of text.
@@ -79,23 +79,23 @@ def bidirectional_experiment(
     collisions: Collisions | None = None,
     seed: int = 0,
 ) -> BidirectionalExperiment:
-    """Plans runs at constant speed, each joint alone, each speed both ways over the same path.
+    """Plans constant-speed runs of one joint at a time, each speed in both directions over the same path.
 
     Args:
-        limits: Of the joints; velocities must be known. An unknown acceleration limit is taken as the velocity limit per
+        limits: Of the joints; velocities must be known. An unknown acceleration limit is replaced by the velocity limit per
             half second.
-        joints: Which joints move; all by default.
+        joints: The joints to move; all by default.
         count: Number of speeds, at least 4.
-        cruise: Time at constant speed each way [s], less where the way is too short.
-        fill: Part of each limit that is used, 0 to 1.
+        cruise: Time at constant speed in each direction [s], less if the range is too short.
+        fill: Fraction of each limit that is used, 0 to 1.
         home: Pose around which the joints move, shape (n,) [rad or m]; the middle of each range by default, or with
-            collisions the pose of several that leaves most room.
-        torque: ``(q, v, a)`` → joint torque, checked against its limits too; see :func:`..motion.limits.prior_torque`.
-        collisions: Links and objects that must keep their distance; None: only limits are kept.
-        seed: Of the poses that are tried for home.
+            collisions the pose of several that leaves the most room.
+        torque: ``(q, v, a)`` → joint torque, to check its limits too; see :func:`..motion.limits.prior_torque`.
+        collisions: Pairs whose clearance is kept; None: collisions are not checked.
+        seed: Of the candidates for the home pose.
 
     Returns:
-        The experiment, inside its limits, distances certified.
+        The experiment, with verified limits and certified distances.
 
     Raises:
         LimitError: A limit is unknown, the home pose is outside or collides, a joint has no room, or too few speeds.
@@ -131,7 +131,7 @@ def bidirectional_experiment(
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """What was asked for, and the ways that follow from it."""
+    """Settings of the sweeps, and the resulting ranges."""
 
     limits: Limits
     moving: list[int]
@@ -142,28 +142,28 @@ class _Plan:
     collisions: Collisions | None
 
     def ends(self, around: Array | float = 0.0) -> tuple[Array, Array]:
-        """Position limits, half a turn around a pose (of zero before one is known) where there are none, each of shape (n,)."""
+        """Returns position limits, or half a turn either way of a pose (default zero) without limits, shape (n,) each."""
         low, high = self.limits.lower, self.limits.upper
         return np.where(np.isfinite(low), low, around - np.pi), np.where(np.isfinite(high), high, around + np.pi)
 
     @property
     def acceleration(self) -> Array:
-        """That is used, shape (n,) [rad/s² or m/s²]."""
+        """Acceleration of the runs, shape (n,) [rad/s² or m/s²]."""
         known = np.isfinite(self.limits.acceleration)
         return np.asarray(self.fill * np.where(known, self.limits.acceleration, _STAND_IN * self.limits.velocity))
 
     def wanted(self) -> Array:
-        """Half the way on which each joint cruises at its fastest, shape (n,) [rad or m]."""
+        """Returns half the path length that each joint needs at its fastest, shape (n,) [rad or m]."""
         v = self.fill * self.limits.velocity
         return np.asarray(0.5 * (v * (v / self.acceleration + 0.1) + v * self.cruise))
 
     def room(self, rest: Array) -> Array:
-        """How far each joint may go from home either way within its limits, shape (n,) [rad or m]."""
+        """Returns the range of each joint either way from home within its limits, shape (n,) [rad or m]."""
         low, high = self.ends(rest)
         return np.asarray(self.fill * np.minimum(high - rest, rest - low))
 
     def find_home(self, home: ArrayLike | None, seed: int) -> Array:
-        """The pose in the middle of all runs, shape (n,) [rad or m]."""
+        """Returns the pose in the middle of all runs, shape (n,) [rad or m]."""
         low, high = self.ends()
         middle = (low + high) / 2
         if home is not None:
@@ -194,7 +194,7 @@ class _Plan:
         return np.asarray(poses[int(np.argmax(scores))])
 
     def _score(self, pose: Array) -> float:
-        """Least part of the way that it wants of any joint; 0 where the pose collides or is too heavy."""
+        """Returns the smallest available fraction of the wanted range of any joint; 0 for an infeasible pose."""
         still = np.zeros((1, len(pose)))
         if self.torque is not None and (np.abs(self.torque(pose[None], still, still)[0]) > 0.9 * self.limits.torque).any():
             return 0.0
@@ -205,7 +205,7 @@ class _Plan:
         return float((self.free(pose, room) / self.wanted())[self.moving].min())
 
     def free(self, rest: Array, room: Array) -> Array:
-        """How far each joint may go either way before something is too close, as tried on instants; shape (n,)."""
+        """Returns the collision-free range of each joint either way, from a few positions; shape (n,) [rad or m]."""
         out = room.copy()
         if self.collisions is None or not self.collisions.pairs:
             return out
@@ -220,7 +220,7 @@ class _Plan:
         return out
 
     def runs(self, rest: Array, room: Array) -> tuple[SequenceTrajectory, dict[str, tuple[float, ...]]]:
-        """The runs, and the speeds of each joint."""
+        """Returns the runs, and the speeds of each joint."""
         parts, speeds = [], {}
         for j in self.moving:
             joint, a = self.limits.joints[j], float(self.acceleration[j])
@@ -242,11 +242,11 @@ class _Plan:
 
 
 def _kept(collisions: Collisions, rest: Array) -> Array:
-    """What is kept besides the required distances: less of a pair that is close at home already, shape (P,) [m]."""
+    """Returns the margin beyond the required distances, smaller for pairs that are close at home, shape (P,) [m]."""
     return np.asarray(np.clip(0.5 * (collisions.distances(rest)[0] - collisions.required), 0.0, _PAD))
 
 
 def _reachable(way: float, acceleration: float, cruise: float) -> float:
-    """Fastest speed with some cruising left on a way: v (v/a + 0.1 + cruise) = way."""
+    """Returns the largest speed with the given cruise time on a path: v (v/a + 0.1 + cruise) = way."""
     ramp = 0.1 + cruise
     return 0.5 * acceleration * float(np.sqrt(ramp**2 + 4 * way / acceleration) - ramp)
