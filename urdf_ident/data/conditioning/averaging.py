@@ -1,11 +1,10 @@
-"""Averages over the periods of a motion that repeats (Wu 2012, section 4; Swevers): less noise, its size, exact derivatives.
+"""Averages over the periods of a repeated motion (Wu 2012, section 4; Swevers): noise reduction, noise estimate, derivatives.
 
-Torques are averaged as they are; what differs between periods is noise, whatever the model. Positions are averaged and then
-held by the motion's own Fourier series, with as many harmonics as the closed loop needs: more than the planned motion has,
-for a robot that is driven does not do exactly what it was told. A harmonic that is left out is missing from the
-acceleration, one that is taken in brings its noise along, both with the fourth power of its frequency; the number of
-harmonics makes the sum of both least (Mallows' C_p, on accelerations). Velocity and acceleration are then exact
-derivatives of what is left.
+Torques are averaged directly; differences between periods are noise, independently of the model. Positions are averaged and
+represented by a Fourier series, with more harmonics than the planned motion has, because the closed loop does not track it
+exactly. An omitted harmonic is missing from the acceleration, an included one adds its noise, both weighted by the fourth
+power of frequency; the number of harmonics minimises the sum (Mallows' C_p of the accelerations). Velocity and acceleration
+are the exact derivatives of the series.
 """
 
 from __future__ import annotations
@@ -21,27 +20,27 @@ from .filters import HIGHEST
 from .periods import Repetition, deviations, periods_of
 from .resample import Stretch
 
-#: A sample is an outlier when it is this many robust standard deviations of the noise away from the median of its phase.
+#: A sample is an outlier if it is this many robust standard deviations of the noise from the median at its phase.
 FAR, _QUARTILE = 10.0, 0.6745
-#: Differences between periods below this part of the largest torque are rounding.
+#: Differences between periods below this fraction of the largest torque are rounding.
 ROUNDING = 1e-12
-#: Median over mean of a squared complex normal coefficient.
+#: Ratio of median to mean of a squared complex normal coefficient.
 _MEDIAN = float(np.log(2.0))
 
 
 @dataclass(frozen=True, eq=False)
 class Averaged(ReadOnly):
-    """One period, averaged, and what differed.
+    """Statistics of the averaged periods.
 
     Attributes:
         seconds: Length of a period [s].
-        count: Number of periods behind it.
-        start: When the first began, on the log's clock [s].
-        harmonics: Of the positions.
-        missing: Share of the acceleration's power that is noise or left out, mean over the joints that move.
-        deviation: Torque of each period less the mean, shape (count, K, n) [N·m or N].
-        noise: Standard deviation of a sample of the torque, from that, shape (n,) [N·m or N].
-        outliers: Samples of the torque that were left out, far from what all periods do at their phase.
+        count: Number of periods averaged.
+        start: Start of the first period, on the log's clock [s].
+        harmonics: Number of harmonics of the positions.
+        missing: Fraction of the acceleration power that is noise or omitted, mean over the moving joints.
+        deviation: Torque of each period minus the mean, shape (count, K, n) [N·m or N].
+        noise: Standard deviation of a torque sample, from ``deviation``, shape (n,) [N·m or N].
+        outliers: Number of torque samples left out as outliers.
     """
 
     seconds: float
@@ -65,7 +64,7 @@ class Averaged(ReadOnly):
         }
 
     def describe(self) -> str:
-        """What was done, in one line."""
+        """A one-line description of the averaging."""
         return (
             f"{self.count} periods of {self.seconds:.4g} s; {self.harmonics} harmonics of their mean "
             f"({self.harmonics / self.seconds:.3g} Hz) represent the motion, {100 * self.missing:.2g} % of its acceleration is "
@@ -80,16 +79,17 @@ def average(
     """Averages the periods of a piece of a log.
 
     Args:
-        piece: On an even grid, without motor positions.
+        piece: On a uniform grid, without motor positions.
         rate: Its samples per second [Hz].
         repetition: Its periods.
         log: Name of the log.
-        cutoff: No harmonic is higher [Hz]; their number is chosen by the residual all the same. None: a fifth of the rate.
-        around: Periods that are put before and after the one that counts, so that filters and terms with memory find what
-            was there.
+        cutoff: Upper limit for the harmonics [Hz], whose number is still chosen by the residual. None: a fifth of the rate.
+        around: Number of copies of the period before and after the one that is used, as history for filters and terms with
+            memory.
 
     Returns:
-        ``2·around + 1`` equal periods in a row, the middle one at the time of the second; and what is known of the repetitions.
+        ``2·around + 1`` equal periods in a row, the middle one at the time of the second period of the log; and the
+        statistics of the periods.
     """
     q = periods_of(piece.q, repetition).mean(axis=0)
     samples, seconds = len(q), repetition.length / rate
@@ -113,16 +113,16 @@ def average(
 
 
 def mean_of_periods(x: Array) -> tuple[Array, Array, int]:
-    """Mean over periods without outliers: one that is far from what all periods do at its phase is left out.
+    """Mean over periods without outliers (samples far from the median over periods at their phase).
 
     Args:
         x: Shape (count, K, n), any unit.
 
     Returns:
-        The mean, shape (K, n), what each period differs by, shape (count, K, n), 0 where left out; and how many were left out.
+        The mean, shape (K, n); the deviation of each period, shape (count, K, n), 0 for outliers; the number of outliers.
     """
     apart = x - np.median(x, axis=0)
-    off = [np.abs(apart[..., j][apart[..., j] != 0.0]) for j in range(x.shape[2])]  # of an odd count one is the median itself
+    off = [np.abs(apart[..., j][apart[..., j] != 0.0]) for j in range(x.shape[2])]  # for an odd count one is the median itself
     level = np.array([np.median(part) if len(part) else 0.0 for part in off])
     kept = np.abs(apart) <= FAR * level / _QUARTILE
     kept |= ~kept.any(axis=0)
@@ -133,40 +133,40 @@ def mean_of_periods(x: Array) -> tuple[Array, Array, int]:
 
 
 def choose_harmonics(q: Array, scatter: Array, reach: int) -> tuple[int, float]:
-    """How many harmonics the positions need.
+    """Chooses the number of harmonics of the positions by Mallows' C_p of the accelerations.
 
     Args:
         q: Mean positions of one period, shape (K, n) [rad or m].
-        scatter: Positions of each period less the mean, shape (count, K, n).
-        reach: Most harmonics to take.
+        scatter: Positions of each period minus the mean, shape (count, K, n).
+        reach: Maximum number of harmonics.
 
     Returns:
-        The number, and the share of the acceleration's power that is noise or left out with it.
+        The number, and the resulting fraction of the acceleration power that is noise or omitted.
     """
     count, samples = scatter.shape[:2]
     power = np.abs(np.fft.rfft(q, axis=0)[1:] / samples) ** 2
     apart = np.abs(np.fft.rfft(scatter, axis=1)[:, 1:] / samples) ** 2
     dof = count - 1
-    noise = np.median(apart.sum(axis=0), axis=0) / (dof * count * (1.0 - 1.0 / (3.0 * dof)))  # median of a χ² to its mean
-    if reach < len(power) - 2:  # what the mean holds beyond all motion: encoder steps repeat, and do not scatter
+    noise = np.median(apart.sum(axis=0), axis=0) / (dof * count * (1.0 - 1.0 / (3.0 * dof)))  # median to mean of a χ²
+    if reach < len(power) - 2:  # floor of the mean beyond the motion: quantisation repeats in every period
         noise = np.maximum(noise, np.median(power[reach:], axis=0) / _MEDIAN)
     order = np.arange(1.0, reach + 1.0)[:, None] ** 4
-    price, news = order * noise, order * (power[:reach] - noise)  # what a harmonic costs, and what it holds
+    price, news = order * noise, order * (power[:reach] - noise)  # noise added and signal gained by a harmonic
     loss = np.cumsum(price - news, axis=0)
     signal = np.array([news[: int(np.argmin(column)) + 1, j].sum() for j, column in enumerate(loss.T)])
     moving = signal > 1e-12 * signal.max(initial=0.0)
     best = int(np.argmin((loss[:, moving] / signal[moving]).mean(axis=1))) + 1
-    kept, lost = price[:best].sum(axis=0), np.maximum(news[best : 2 * best].sum(axis=0), 0.0)  # far out only noise is left
+    kept, lost = price[:best].sum(axis=0), np.maximum(news[best : 2 * best].sum(axis=0), 0.0)  # beyond is only noise
     return best, float(np.mean((kept + lost)[moving] / signal[moving]))
 
 
 def fourier_derivatives(q: Array, seconds: float, harmonics: int) -> tuple[Array, Array, Array]:
-    """A period as a Fourier series of so many harmonics, by least squares, with its derivatives.
+    """Least-squares Fourier series of a period, with its derivatives.
 
     Args:
-        q: Shape (K, n), uniformly over one period [rad or m].
+        q: Shape (K, n), uniformly sampled over one period [rad or m].
         seconds: Length of the period [s].
-        harmonics: Their number.
+        harmonics: Number of harmonics.
 
     Returns:
         Position, velocity, acceleration, shapes (K, n).

@@ -1,8 +1,8 @@
-"""Clocks of logs: their rate, their gaps, and the device's own clock behind the stamps of a slow writer.
+"""Clocks of logs: sampling rate, gaps, and reconstruction of the device's clock from jittering time stamps.
 
-A log written by a computer beside the robot carries that computer's time: it jitters, although the device took
-its samples evenly. The motion itself shows how much time passed between two samples (distance over speed). Where those
-intervals are whole multiples of one period, they are the better clock (:func:`device_clock`).
+A log written by a separate computer has that computer's time stamps, which jitter although the device sampled uniformly.
+The motion shows how much time passed between two samples (distance over speed). If those intervals are integer multiples
+of one period, they give the better clock (:func:`device_clock`).
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from .filters import differentiate, lowpass
 #: A pause longer than this many periods, and longer than GAP_SECONDS, is not bridged by interpolation.
 GAP_PERIODS = 5.0
 GAP_SECONDS = 0.02
-#: Stamps that stay this close to an even grid (in periods) are taken as even.
+#: Largest deviation of time stamps from a uniform grid that counts as uniform, in periods.
 EVEN = 0.02
 
 
 @dataclass(frozen=True)
 class Clock:
-    """What a column of time stamps says.
+    """Properties of a column of time stamps.
 
     Attributes:
-        rate: Samples per second while sampling goes on [Hz]; gaps do not count.
+        rate: Sampling rate without gaps [Hz].
         period: Its inverse [s].
-        jitter: Standard deviation of the intervals, in periods; gaps do not count.
+        jitter: Standard deviation of the intervals without gaps, in periods.
         shortest, longest: Extreme intervals [s].
         gaps: Indices k of the pauses between samples k and k + 1, shape (G,).
-        even: True where every stamp between gaps lies on an even grid.
+        even: Whether all stamps between gaps lie on a uniform grid.
     """
 
     rate: float
@@ -79,7 +79,7 @@ def bounds(count: int, gaps: NDArray[np.int64]) -> list[tuple[int, int]]:
 
 
 def _even_period(usual: Array, typical: float) -> float:
-    """The mean interval; where all intervals are multiples of the typical one (samples were lost), that one."""
+    """Sampling period: the mean interval, or the common divisor if the intervals are multiples of it (lost samples)."""
     multiples = np.maximum(np.round(usual / typical), 1)
     on_grid = np.abs(usual - multiples * typical) < EVEN * typical
     if on_grid.mean() > 0.9:
@@ -96,14 +96,14 @@ def _is_even(time: Array, period: float) -> bool:
 
 @dataclass(frozen=True)
 class DeviceClock:
-    """The even clock found behind jittering stamps.
+    """The uniform device clock reconstructed from jittering stamps.
 
     Attributes:
-        time: Shape (N,) [s], repaired; equal stamps mark a sample that repeats the one before.
-        period: Period of the device [s].
-        spread_before, spread_after: Standard deviation [periods] between the intervals that the motion shows
-            and those of the stamps, or of the repaired clock.
-        lost: Number of samples that the device took and the log does not hold.
+        time: Shape (N,) [s], repaired; equal stamps mark a sample that repeats the previous one.
+        period: Sampling period of the device [s].
+        spread_before, spread_after: Standard deviation between the intervals estimated from the motion and those of the
+            stamps, or of the repaired clock [periods].
+        lost: Number of device samples that are missing from the log.
     """
 
     time: Array
@@ -114,17 +114,17 @@ class DeviceClock:
 
 
 def device_clock(time: Array, position: Array) -> DeviceClock | None:
-    """Looks for the even clock of the device that took the samples.
+    """Reconstructs the uniform clock of the device that took the samples.
 
-    The interval before sample k is estimated as ``Δq·v / v·v`` over the joints, v from the smoothed positions.
+    The interval before sample k is estimated as ``Δq·v / v·v`` over the joints, with v from the smoothed positions.
 
     Args:
         time: Shape (N,) [s], not decreasing.
         position: Shape (N, n) [rad or m], finite.
 
     Returns:
-        The clock, or None when stamps are good enough, or when the motion does not prove an even clock: the
-        intervals must sit within 0.1 period of whole multiples, and closer than half as far as the stamps do.
+        The clock, or None if the stamps are good enough or the motion gives no evidence of a uniform clock: the
+        intervals must lie within 0.1 period (standard deviation) of integer multiples, and within half that of the stamps.
     """
     if len(time) < 100:
         return None
@@ -159,7 +159,7 @@ def device_clock(time: Array, position: Array) -> DeviceClock | None:
 
 
 def _smooth_velocity(time: Array, position: Array) -> Array:
-    """Velocity between neighbouring samples, shape (N - 1, n), smooth enough not to follow the jitter."""
+    """Velocity between neighbouring samples, shape (N - 1, n), smoothed so that it does not follow the jitter."""
     stamps = time
     if np.diff(time).min() < 0.1 * (time[-1] - time[0]) / len(time):  # samples arrived in bursts
         from scipy.ndimage import uniform_filter1d

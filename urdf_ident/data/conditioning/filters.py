@@ -1,4 +1,4 @@
-"""Filters without delay, derivatives, and the cut-off that a motion asks for."""
+"""Zero-phase filters, derivatives, and the choice of the cut-off frequency."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from ...linalg import Array
 from ...scratch import room
 from .recursive import both_ways, butterworth, chebyshev, welch
 
-#: Order of the Butterworth filter; applied forwards and backwards it acts with twice that order.
+#: Order of the Butterworth filter; forward-backward filtering doubles it.
 ORDER = 4
-#: Noise let through, as a share of the motion's acceleration power. It is also about the share by which least
-#: squares pulls inertias towards zero (errors in variables), which is why it is kept this small.
+#: Largest noise power passed by the filter, as a fraction of the motion's acceleration power. It is also about the relative
+#: bias of inertias towards zero in least squares (errors in variables), and therefore small.
 NOISE_SHARE = 0.01
-#: Cut-off over the frequency where the motion ends: the two passes have gain 0.96 there. Twice as high lets in noise
-#: that held-out errors of real logs feel (UR10e 1.43 instead of 1.41 N·m), equal to it bends the motion.
+#: Ratio of the cut-off to the frequency where the motion ends, at which both passes together have gain 0.96. Twice as high
+#: passes noise that raises held-out errors of real logs (UR10e 1.43 instead of 1.41 N·m); a ratio of 1 distorts the motion.
 HEADROOM = 1.5
-#: A cut-off above this share of the sampling rate smooths nothing that differentiation has not spoilt already.
+#: Largest ratio of cut-off to sampling rate; above it differentiation amplifies the noise faster than the filter removes it.
 HIGHEST = 0.2
-#: Samples that are filtered at a time, and e-folds after which a filter has forgotten what was before them.
+#: Samples filtered at a time, and number of time constants after which a filter's transient is negligible.
 LONG, FORGOTTEN = 1 << 17, 30.0
-#: Half length of the filter that makes equations, in decimated samples.
+#: Half length of the decimation filter of the rows, in decimated samples.
 HALF_WIDTH = 6
 
 _STENCILS = {2: (1 / 2,), 4: (2 / 3, -1 / 12), 6: (3 / 4, -3 / 20, 1 / 60)}
-#: Torques are compared up to this frequency unless another one is asked for [Hz]: what controllers of arms track. It must not
-#: depend on the fit, or a fit gains by smoothing what it is judged by.
+#: Default bandwidth for comparing torques [Hz]: the tracking bandwidth of arm controllers. It must not depend on the fit, or
+#: a fit could improve its score by smoothing the measurement.
 SCORE_BAND = 10.0
-#: Part of a log's rate up to which it can be compared at all.
+#: Largest ratio of that bandwidth to the rate of the log.
 _HIGHEST = 0.4
 
 
 def score_band(rate: float) -> float:
-    """Low-pass behind which torques are compared where none is given.
+    """Default low-pass for comparing torques.
 
     Args:
         rate: Samples per second of the log [Hz].
 
     Returns:
-        :data:`SCORE_BAND`, less for slow logs [Hz].
+        :data:`SCORE_BAND`, or less for logs with a low rate [Hz].
     """
     return min(SCORE_BAND, _HIGHEST * rate)
 
@@ -55,16 +55,16 @@ def lowpass(x: Array, rate: float, cutoff: float, order: int = ORDER, padlen: in
     Args:
         x: Signal, shape (N,) or (N, …).
         rate: Samples per second [Hz].
-        cutoff: Frequency [Hz] where one pass has −3 dB, both passes −6 dB. At or above ``rate / 2`` nothing is done.
+        cutoff: Frequency [Hz] of −3 dB for one pass, −6 dB for both. At or above ``rate / 2`` the signal is unchanged.
         order: Order of one pass.
-        padlen: Samples of odd extension at each end; MATLAB's ``filtfilt`` takes ``3 * order``. By default the
-            filter's own memory, ``3 * rate / cutoff``; never more than ``N - 1``.
+        padlen: Samples of odd extension at each end; MATLAB's ``filtfilt`` uses ``3 * order``. By default the length
+            of the filter's transient, ``3 * rate / cutoff``; at most ``N - 1``.
 
     Returns:
         Same shape as ``x``.
 
     Raises:
-        LogError: Rate or cut-off is not positive, or the cut-off so low that rounding leaves no filter.
+        LogError: Rate or cut-off is not positive, or the cut-off is too low for double precision.
     """
     x = np.asarray(x, dtype=float)
     if not (rate > 0 and cutoff > 0):
@@ -83,7 +83,7 @@ def lowpass(x: Array, rate: float, cutoff: float, order: int = ORDER, padlen: in
 
 
 def _in_pieces(function: Callable[[Array], Array], x: Array, memory: int) -> Array:
-    """What a function that sees ``memory`` samples each way makes of a signal; a long one piece by piece."""
+    """Applies a function with a support of ``memory`` samples each way to a signal, in overlapping pieces if it is long."""
     step = max(LONG, 4 * memory)
     if len(x) <= 2 * step:
         return np.asarray(function(x))
@@ -95,15 +95,15 @@ def _in_pieces(function: Callable[[Array], Array], x: Array, memory: int) -> Arr
 
 
 def delayed(x: Array, samples: float, rows: slice = slice(None)) -> Array:
-    """Rows of a signal so many samples later, between them linearly; beyond the ends the last row.
+    """Rows of a signal a given number of samples later, by linear interpolation; constant beyond the ends.
 
     Args:
-        x: Signal, shape (N,) or (N, m), N of 2 or more.
-        samples: How much later [samples]; negative: earlier.
-        rows: Which rows are returned.
+        x: Signal, shape (N, m), N ≥ 2.
+        samples: Shift [samples]; positive: later values, negative: earlier ones.
+        rows: The rows to return.
 
     Returns:
-        Those rows.
+        The shifted rows.
     """
     at = np.clip(np.arange(len(x))[rows] + samples, 0, len(x) - 1)
     low = np.minimum(at.astype(int), len(x) - 2)
@@ -115,11 +115,11 @@ def decimate(x: Array, factor: int) -> Array:
 
     Args:
         x: Signal, shape (N,) or (N, …).
-        factor: Whole number; 1 changes nothing.
+        factor: Integer; 1 leaves the signal unchanged.
 
     Returns:
-        Shape (ceil(N / factor), …). The filter is of order 8, ripple 0.05 dB, cut-off 0.8 / factor of Nyquist; the
-        last sample is kept, the others count back from it.
+        Shape (ceil(N / factor), …). The filter has order 8, ripple 0.05 dB and cut-off 0.8 / factor of Nyquist; the
+        last sample is always kept.
     """
     x = np.asarray(x, dtype=float)
     if factor == 1:
@@ -136,14 +136,14 @@ def differentiate(x: Array, rate: float, accuracy: int = 6) -> Array:
     Args:
         x: Signal, shape (N,) or (N, …).
         rate: Samples per second [Hz].
-        accuracy: Order of the error in the step: 2 (the textbook difference), 4 or 6. Near the ends the stencil
-            shrinks to what fits; the end samples themselves are one-sided (a two-point difference for 2).
+        accuracy: Order of accuracy: 2 (the textbook difference), 4 or 6. Near the ends shorter stencils are used;
+            the end samples are one-sided (a two-point difference for 2).
 
     Returns:
         Same shape as ``x``, per second.
 
     Raises:
-        LogError: Fewer than two samples, or another accuracy.
+        LogError: There are fewer than two samples, or another accuracy is given.
     """
     x = np.asarray(x, dtype=float)
     if len(x) < 2 or accuracy not in _STENCILS:
@@ -169,9 +169,9 @@ class CutoffChoice:
 
     Attributes:
         cutoff: The choice [Hz].
-        motion_end: Frequency [Hz] where the motion's acceleration disappears in noise.
-        noise_limit: Frequency [Hz] up to which noise stays below :data:`NOISE_SHARE` of the motion's power.
-        why: The reason in words.
+        motion_end: Frequency [Hz] at which the motion's acceleration falls below the noise.
+        noise_limit: Frequency [Hz] up to which the noise is below :data:`NOISE_SHARE` of the motion's power.
+        why: The reason, as text.
     """
 
     cutoff: float
@@ -181,15 +181,15 @@ class CutoffChoice:
 
 
 def estimate_cutoff(pieces: list[Array], rate: float) -> CutoffChoice:
-    """Chooses the low-pass for positions from where the motion's acceleration falls into noise.
+    """Chooses the low-pass for positions from the frequency at which the motion's acceleration falls below the noise.
 
-    The spectrum of the measured acceleration falls with the motion and rises with the noise (position noise
-    times frequency to the fourth). Its valley is where the motion ends. The cut-off is :data:`HEADROOM` times
-    that, unless noise up to there exceeds :data:`NOISE_SHARE` of the motion's acceleration power; but never
-    below the valley, and never above :data:`HIGHEST` of the rate.
+    The spectrum of the measured acceleration first falls with the motion and then rises with the noise (position noise
+    times frequency to the fourth power); the motion ends at its minimum. The cut-off is :data:`HEADROOM` times that
+    frequency, or less if the noise up to there exceeds :data:`NOISE_SHARE` of the motion's acceleration power; but never
+    below the minimum, and never above :data:`HIGHEST` times the rate.
 
     Args:
-        pieces: Positions of the joints that move, each shape (N_k, n) [rad or m], uniformly sampled, rest removed.
+        pieces: Positions of the moving joints, each shape (N_k, n) [rad or m], uniformly sampled, without standstill.
         rate: Samples per second [Hz].
 
     Returns:
@@ -218,7 +218,7 @@ def estimate_cutoff(pieces: list[Array], rate: float) -> CutoffChoice:
 
 
 def _acceleration_spectrum(pieces: list[Array], rate: float) -> tuple[Array, Array, Array]:
-    """Frequencies [Hz], mean log power density of the joints' accelerations, share of position power above."""
+    """Frequencies [Hz], geometric mean of the joints' acceleration spectra, fraction of position power above."""
     window = int(min(max(len(piece) for piece in pieces) - 2, max(64, 4 * rate)))
     step = max(LONG, 4 * window)
     parts = [piece[begin : begin + step] for piece in pieces for begin in range(0, len(piece), step)]
@@ -226,7 +226,7 @@ def _acceleration_spectrum(pieces: list[Array], rate: float) -> tuple[Array, Arr
     spectra = [welch(np.diff(part, 2, axis=0) * rate**2, rate, window) for part in long]
     frequency = spectra[0][0][1:]
     power = np.average([spectrum[1][1:] for spectrum in spectra], axis=0, weights=[len(part) - 2 for part in long])
-    # geometric mean: every joint counts alike, whatever its size; scaled so that powers add up as a mean of joints
+    # geometric mean of normalised spectra: every joint has the same weight
     normal = power / np.maximum(power.sum(axis=0), np.finfo(float).tiny)
     density = np.exp(np.log(np.maximum(normal, 1e-300)).mean(axis=1))
     position = (normal.T / frequency**4).sum(axis=0)
@@ -235,7 +235,7 @@ def _acceleration_spectrum(pieces: list[Array], rate: float) -> tuple[Array, Arr
 
 
 def _valley(frequency: Array, density: Array, share_above: Array) -> float:
-    """First valley of a spectrum that is followed by a clear rise and has no motion behind it; else the lowest point."""
+    """First minimum that is followed by a clear rise and has no motion above it; else the global minimum."""
     smooth = _third_octaves(frequency, density)
     lowest = 0
     for k in range(1, len(smooth)):
@@ -251,7 +251,7 @@ _MOTION_LEFT = 1e-5
 
 
 def _third_octaves(frequency: Array, density: Array) -> Array:
-    """Running mean of the logarithm over a third of an octave around each frequency."""
+    """Geometric running mean over a third of an octave around each frequency."""
     total = np.concatenate([[0.0], np.cumsum(np.log(density))])
     begin = np.searchsorted(frequency, frequency * 2 ** (-1 / 6))
     end = np.searchsorted(frequency, frequency * 2 ** (1 / 6), side="right")

@@ -1,4 +1,4 @@
-"""Motions that repeat: found from the positions alone, in the part of a log that does repeat."""
+"""Detection of repeated motion from the positions alone."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from numpy.typing import NDArray
 
 from ...linalg import Array
 
-#: A motion repeats where it differs from itself one period later by less than this share of its variance; and where the
-#: user says that it repeats.
+#: A motion repeats if its difference to itself one period later is below this fraction of its variance; the second value
+#: applies if the user states that it repeats.
 LIKENESS, SAID = 1e-4, 1e-3
-#: A lag is worth a closer look when the whole log is that much like itself, start-up and ramps included.
+#: Dissimilarity of the whole log (with start-up and ramps) to itself below which a lag is examined further.
 PROMISING = 0.5
-#: Lags looked at closely, and the part of a period over which likeness is averaged.
+#: Maximum number of lags examined, and the fraction of a period over which the difference is averaged.
 LOOKS, WINDOW = 64, 0.05
-#: Samples whose lags are looked at, at most: of a longer log only every so manieth is.
+#: Maximum number of samples in the search for lags; longer logs are subsampled.
 MOST_LAGS = 1 << 18
-#: A joint that moves less than this part of the liveliest one's standard deviation does not count.
+#: A joint whose standard deviation is below this fraction of the largest one is ignored.
 MOVING = 1e-3
-#: Part of a lag around it in which the true one may lie, and instants that are compared to find out.
+#: Search range around a lag, as a fraction of it, and number of instants compared.
 NEARBY, INSTANTS = 0.02, 2000
-#: Median squared difference, in variances, from which a lag is no period.
+#: Median squared difference, in variances, above which a lag is not a period.
 HOPELESS = 0.05
-#: Samples that a period may be off a whole number without interpolation.
+#: Deviation of sample positions from integers up to which no interpolation is needed [samples].
 EXACT = 0.02
-#: Rounds of refining a period, and samples by which ends of a period may miss the ends of the log.
+#: Iterations of the refinement of a period, and tolerance at the ends of the log [samples].
 ROUNDS, SLACK = 3, 2.0
 
 
 @dataclass(frozen=True)
 class Repetition:
-    """Whole periods of a motion on an even grid.
+    """Whole periods of a motion on a uniform grid.
 
     Attributes:
         first: Sample at which the first whole period starts.
-        length: Samples of one period, not a whole number in general.
+        length: Length of one period in samples, in general not an integer.
         count: Number of whole periods.
     """
 
@@ -47,18 +47,18 @@ class Repetition:
 
 
 def find_repetition(q: Array, fewest: int = 2, likeness: float = LIKENESS) -> Repetition | None:
-    """Finds the shortest period that a motion repeats, and the stretch in which it does.
+    """Finds the shortest period of a motion, and the interval in which it repeats.
 
-    What comes before and after (ramps, a start-up transient) does not count; of a stretch that is longer than its whole
-    periods both ends are left out alike.
+    Ramps and transients before and after are ignored; if the interval is longer than its whole periods, equal parts are cut
+    at both ends.
 
     Args:
         q: Positions, shape (N, n) [rad or m], uniformly sampled.
-        fewest: Whole periods that must be there.
+        fewest: Minimum number of whole periods.
         likeness: See :data:`LIKENESS`, a fraction.
 
     Returns:
-        The repetition, or None where there is none.
+        The repetition, or None if the motion does not repeat.
     """
     q = np.asarray(q, dtype=float)
     if len(q) < 32:
@@ -79,7 +79,7 @@ def find_repetition(q: Array, fewest: int = 2, likeness: float = LIKENESS) -> Re
 
 
 def _promising(x: Array, longest: int) -> list[int]:
-    """Lags at which the whole log is rather like itself, shortest first."""
+    """Lags at which the whole log is similar to itself, shortest first."""
     n = len(x)
     size = 1 << (2 * n - 1).bit_length()
     product = np.fft.irfft(np.abs(np.fft.rfft(x, size, axis=0)) ** 2, size, axis=0)[:n]
@@ -98,7 +98,7 @@ def _promising(x: Array, longest: int) -> list[int]:
 
 
 def _examined(x: Array, lag: float, fewest: int, likeness: float) -> Repetition | None:
-    """The repetition with about this lag, if there is one."""
+    """The repetition with approximately this lag, if there is one."""
     stretch = (0, len(x))
     found = _nearby(x, int(lag))
     if found is None:
@@ -110,25 +110,25 @@ def _examined(x: Array, lag: float, fewest: int, likeness: float) -> Repetition 
         if longest is None or longest[1] - longest[0] < (fewest - 1) * lag - SLACK:
             return None
         stretch = longest
-    end = min(stretch[1] + lag + SLACK, len(x))  # the last sample that is alike has its partner a period later
+    end = min(stretch[1] + lag + SLACK, len(x))  # the last matching sample has its counterpart a period later
     count = int((end - stretch[0] + SLACK) / lag)
     if count < fewest:
         return None
     repetition = Repetition(max(0, int(stretch[0] + (end - stretch[0] - count * lag) / 2)), lag, count)
     return (
         repetition if (deviations(x, repetition).var(axis=(0, 1)) < likeness).all() else None
-    )  # neighbours alike, and all the rest
+    )  # all periods must agree, not only neighbours
 
 
 def periods_of(x: Array, repetition: Repetition) -> Array:
-    """A signal cut into its periods, on phases that are the same in each.
+    """Cuts a signal into periods sampled at equal phases.
 
     Args:
         x: Shape (N, n), uniformly sampled.
         repetition: Its periods.
 
     Returns:
-        Shape (count, K, n) with K the whole number of samples nearest to a period; between samples cubic.
+        Shape (count, K, n) with K the period rounded to samples; cubic interpolation between samples.
     """
     x = np.asarray(x, dtype=float)
     samples = round(repetition.length)
@@ -141,7 +141,7 @@ def periods_of(x: Array, repetition: Repetition) -> Array:
 
 
 def deviations(x: Array, repetition: Repetition) -> Array:
-    """How each period differs from the mean of all.
+    """Deviation of each period from the mean over periods.
 
     Args:
         x: Shape (N, n), uniformly sampled.
@@ -155,9 +155,9 @@ def deviations(x: Array, repetition: Repetition) -> Array:
 
 
 def _nearby(x: Array, lag: int) -> float | None:
-    """The whole lag around a promising one at which half of the log is most alike: ramps at its ends mislead the mean.
+    """The integer lag near a candidate with the smallest median difference (ramps at the ends would affect the mean).
 
-    None where not even half a sample's error could explain how unlike that half is.
+    None if the difference is larger than half a sample of lag error can explain.
     """
     reach = max(3, round(NEARBY * lag))
     index = np.arange(0, len(x) - min(lag + reach, len(x) - 2), max(1, len(x) // INSTANTS))
@@ -166,14 +166,14 @@ def _nearby(x: Array, lag: int) -> float | None:
         lags = np.arange(max(1, begin), min(end, len(x) - 2) + 1, step)
         return min((float(np.median(((x[index + k] - x[index]) ** 2).max(axis=1))), int(k)) for k in lags)
 
-    step = max(1, int(np.sqrt(reach)))  # first coarsely: differences grow evenly away from the period
+    step = max(1, int(np.sqrt(reach)))  # coarse search first: differences grow steadily away from the period
     rough = best(lag - reach, lag + reach, step)[1]
     unlike, found = best(rough - step, min(rough + step, lag + reach), 1)
     return float(found) if unlike < HOPELESS else None
 
 
 def _alike(x: Array, lag: float, likeness: float) -> tuple[int, int] | None:
-    """Longest run of samples that are where they will be a lag later."""
+    """Longest run of samples that equal those one lag later."""
     whole = int(lag)
     later = _between(x, np.arange(len(x) - whole - 1) + lag)
     squares = ((x[: len(later)] - later) ** 2).max(axis=1) / 2.0
@@ -190,7 +190,7 @@ def _alike(x: Array, lag: float, likeness: float) -> tuple[int, int] | None:
 
 
 def _refined(x: Array, lag: float, stretch: tuple[int, int]) -> float:
-    """The lag that explains the differences best, to a part of a sample, by one Gauss-Newton step."""
+    """Refines the lag to a fraction of a sample by one Gauss-Newton step."""
     whole = int(lag)
     index = np.arange(stretch[0], min(stretch[1], len(x) - whole - 2))
     if len(index) < 8:
@@ -198,13 +198,13 @@ def _refined(x: Array, lag: float, stretch: tuple[int, int]) -> float:
     later = _between(x, index + lag)
     apart, slope = x[index] - later, np.gradient(later, axis=0)
     squares = (apart**2).max(axis=1)
-    kept = squares <= 4.0 * np.median(squares)  # not the ramps
+    kept = squares <= 4.0 * np.median(squares)  # without ramps
     step = float(np.sum(apart[kept] * slope[kept])) / max(float(np.sum(slope[kept] ** 2)), 1e-300)
     return lag + float(np.clip(step, -1.0, 1.0))
 
 
 def _between(x: Array, where: NDArray[np.floating[Any]]) -> Array:
-    """Values between samples, cubic (Catmull and Rom), shape (len(where), n)."""
+    """Cubic (Catmull-Rom) interpolation between samples, shape (len(where), n)."""
     base = np.floor(where).astype(np.intp)
     t = (where - base)[:, None]
     last = len(x) - 1

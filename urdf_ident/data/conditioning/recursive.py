@@ -1,7 +1,7 @@
-"""Recursive filters, and spectra, equal to ``scipy.signal``'s: importing that takes 0.6 s of CPU, ``scipy.stats`` with it.
+"""Recursive filters and spectra equal to those of ``scipy.signal``, whose import (with ``scipy.stats``) takes 0.6 s of CPU.
 
-A filter is a cascade of second-order sections, shape (k, 2, 3): numerator and denominator of each in powers of the delay.
-A section runs as the solution of a banded triangular system (Golub and Van Loan, Matrix Computations, §4.3) by LAPACK.
+A filter is a cascade of second-order sections, shape (k, 2, 3): numerator and denominator in powers of the delay. A
+section is applied by solving a banded triangular system (Golub and Van Loan, Matrix Computations, §4.3) with LAPACK.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ def butterworth(order: int, cutoff: float) -> Array:
 
     Args:
         order: Number of poles.
-        cutoff: Frequency of −3 dB, as a share of half the sampling rate.
+        cutoff: Frequency of −3 dB, as a fraction of half the sampling rate.
 
     Returns:
         Sections, shape (k, 2, 3).
 
     Raises:
-        numpy.linalg.LinAlgError: The cut-off is so low that rounding leaves no filter.
+        numpy.linalg.LinAlgError: The cut-off is too low for double precision.
     """
     return _digital(np.exp(0.5j * np.pi * (1 + (2 * np.arange(order) + 1) / order)), cutoff, 1.0)
 
@@ -36,14 +36,14 @@ def chebyshev(order: int, ripple: float, cutoff: float) -> Array:
 
     Args:
         order: Number of poles.
-        ripple: Of the pass band [dB].
-        cutoff: Frequency where the pass band ends, as a share of half the sampling rate.
+        ripple: Pass-band ripple [dB].
+        cutoff: End of the pass band, as a fraction of half the sampling rate.
 
     Returns:
         Sections, shape (k, 2, 3).
 
     Raises:
-        numpy.linalg.LinAlgError: The cut-off is so low that rounding leaves no filter.
+        numpy.linalg.LinAlgError: The cut-off is too low for double precision.
     """
     bend = np.arcsinh(1 / np.sqrt(10 ** (ripple / 10) - 1)) / order
     poles = -np.sinh(bend + 0.5j * np.pi * np.arange(1 - order, order, 2) / order)
@@ -70,12 +70,12 @@ def _digital(poles: Array, cutoff: float, gain: float) -> Array:
 
 
 def run(section: Array, x: Array, steady: bool = False) -> Array:
-    """One pass of one section along axis 0.
+    """Applies one section once along axis 0.
 
     Args:
         section: Shape (2, 3).
         x: Signal, shape (N, n).
-        steady: Start as if the signal had always been what it is first, instead of zero.
+        steady: Start in the steady state of the first sample instead of at zero.
 
     Returns:
         Shape (N, n).
@@ -93,12 +93,12 @@ def run(section: Array, x: Array, steady: bool = False) -> Array:
 
 
 def both_ways(sections: Array, x: Array, pad: int) -> Array:
-    """Filter without delay along axis 0: forwards, then backwards.
+    """Zero-phase filter along axis 0: forwards, then backwards.
 
     Args:
         sections: Shape (k, 2, 3).
         x: Signal, shape (N,) or (N, …).
-        pad: Samples of odd extension at each end, less than N.
+        pad: Samples of odd extension at each end, below N.
 
     Returns:
         Same shape as ``x``.
@@ -113,13 +113,13 @@ def both_ways(sections: Array, x: Array, pad: int) -> Array:
 
 
 def welch(x: Array, rate: float, length: int, centred: bool = False) -> tuple[Array, Array]:
-    """Power density by Welch's method: Hann windows that overlap by half.
+    """Power spectral density by Welch's method, with Hann windows and 50 % overlap.
 
     Args:
         x: Signal, shape (N, n).
         rate: Samples per second [Hz].
-        length: Samples of a window, N at most.
-        centred: Take the mean off each window.
+        length: Window length in samples, at most N.
+        centred: Subtract the mean of each window.
 
     Returns:
         Frequencies [Hz], shape (length // 2 + 1,), and density [unit²/Hz], shape (length // 2 + 1, n).
@@ -128,5 +128,5 @@ def welch(x: Array, rate: float, length: int, centred: bool = False) -> tuple[Ar
     parts = [x[begin : begin + length] for begin in range(0, len(x) - length + 1, length - length // 2)]
     spectra = [np.fft.rfft((part - centred * part.mean(axis=0)) * window[:, None], axis=0) for part in parts]
     density: Array = np.mean([np.abs(spectrum) ** 2 for spectrum in spectra], axis=0) / (rate * window @ window)
-    density[1 : (length + 1) // 2] *= 2  # the negative frequencies, which zero and half the rate have not
+    density[1 : (length + 1) // 2] *= 2  # one-sided density, except at zero and Nyquist
     return np.asarray(np.fft.rfftfreq(length, 1 / rate), dtype=float), density

@@ -1,4 +1,4 @@
-"""From an uneven clock to an even grid."""
+"""Resampling from a non-uniform clock to a uniform grid."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ..recording import Recording
 from .clock import Clock, bounds, read_clock
 from .filters import LONG, delayed
 
-#: Knots around a piece of a spline: what is beyond them is felt by a part of 1e-17.
+#: Knots kept around a piece of a spline; the influence of those beyond is a factor of 1e-17.
 KNOTS = 30
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """A stretch between gaps on an even grid, starting at ``start`` [s]; arrays of shape (N, n) in SI units."""
+    """A piece of a log between gaps on a uniform grid, starting at ``start`` [s]; arrays of shape (N, n) in SI units."""
 
     start: float
     q: Array
@@ -32,18 +32,18 @@ class Stretch:
     external: Array | None = None
 
 
-@lru_cache(maxsize=1)  # the checks of a log ask one after the other
+@lru_cache(maxsize=1)  # several checks of a log use it in turn
 def even_pieces(recording: Recording) -> tuple[list[Stretch], Clock]:
-    """Brings a log to an even grid, split at its gaps.
+    """Resamples a log to a uniform grid, split at its gaps.
 
     Args:
-        recording: Rows all finite, time strictly increasing.
+        recording: All rows finite, time strictly increasing.
 
     Returns:
-        The pieces of ten samples or more, and the clock whose rate they have.
+        The pieces of ten samples or more, and the clock that gives their rate.
 
     Raises:
-        LogError: Fewer than ten samples, missing values, or time that does not increase.
+        LogError: There are fewer than ten samples or missing values, or time does not increase.
     """
     time = recording.time
     if len(time) < 10 or not (np.diff(time) > 0).all():
@@ -61,7 +61,7 @@ def even_pieces(recording: Recording) -> tuple[list[Stretch], Clock]:
     pieces = []
     for begin, end in bounds(len(time), clock.gaps):
         apart = np.count_nonzero(np.diff(time[begin:end]) > 0.2 / clock.rate)
-        if end - begin >= 10 and apart >= 3:  # ten stamps may be next to equal
+        if end - begin >= 10 and apart >= 3:  # the stamps may be nearly equal
             pieces.append(_resample(recording.take(slice(begin, end)), clock.rate, clock.even))
     if not pieces:
         raise LogError("the log is all gaps", where=recording.name, got=f"{len(clock.gaps)} pauses", remedy="record it again")
@@ -69,13 +69,13 @@ def even_pieces(recording: Recording) -> tuple[list[Stretch], Clock]:
 
 
 def _resample(part: Recording, rate: float, even: bool) -> Stretch:
-    """Cubic for positions and velocities, linear for efforts: those are noisy and must not overshoot."""
+    """Interpolates positions and velocities cubically, efforts linearly: they are noisy and must not overshoot."""
     if even:
         return Stretch(
             float(part.time[0]), part.position, part.velocity, part.effort, part.motor_position, part.external_torque
         )
     time = part.time
-    apart = np.concatenate([[True], np.diff(time) > 0.2 / rate])  # a spline through near-equal stamps would swing
+    apart = np.concatenate([[True], np.diff(time) > 0.2 / rate])  # a spline through nearly equal stamps would oscillate
     if not (time[-1] - time[0]) * rate < min(MOST_SAMPLES, 100.0 * len(time) + 1e6):  # one stamp far from all others
         worst = int(np.argmax(np.diff(time)))
         raise LogError(
@@ -91,7 +91,7 @@ def _resample(part: Recording, rate: float, even: bool) -> Stretch:
         if x is None:
             return None
         out = room((len(grid), x.shape[1]))
-        for begin in range(0, len(grid), LONG):  # a knot so far away is not felt
+        for begin in range(0, len(grid), LONG):  # distant knots have no influence
             some = grid[begin : begin + LONG]
             first, last = np.searchsorted(time[knots], (some[0], some[-1])) + (-KNOTS, KNOTS)
             near = knots[max(0, first) : last]
@@ -114,18 +114,18 @@ def _resample(part: Recording, rate: float, even: bool) -> Stretch:
 
 
 def advanced(piece: Stretch, rate: float, delay: float, name: str) -> Stretch:
-    """A piece whose efforts are those of ``delay`` later, without the rows that have none then.
+    """Advances the efforts of a piece by ``delay`` and removes the rows without efforts.
 
     Args:
         rate: Samples per second [Hz].
-        delay: What the efforts lag the positions by [s]; negative where they are ahead.
+        delay: Lag of the efforts behind the positions [s]; negative if they lead.
         name: Name of the log.
 
     Returns:
         The piece, shorter by the delay.
 
     Raises:
-        LogError: It is shorter than the delay.
+        LogError: The piece is shorter than the delay.
     """
     if piece.tau is None:
         return piece
@@ -144,8 +144,8 @@ def spline(knots: Array, x: Array, at: Array) -> Array:
 
     Args:
         knots: Ascending, shape (N,), four or more.
-        x: Values there, shape (N, n).
-        at: Where it is wanted, shape (M,).
+        x: Values at the knots, shape (N, n).
+        at: Points of evaluation, shape (M,).
 
     Returns:
         Shape (M, n).

@@ -1,8 +1,8 @@
-"""Conditioning: from a repaired log to continuous pieces of clean motion at a constant rate.
+"""Conditioning of a repaired log: continuous pieces of filtered motion at a constant rate.
 
-In this order: bring an uneven clock to an even grid, low-pass the positions without delay, differentiate,
-and cut out standstill. Efforts are brought to the same grid but not filtered: the producer of the equations
-filters them together with the regressor, so that both lose the same.
+The steps are: resampling to a uniform grid, zero-phase low-pass of the positions, differentiation, and removal of
+standstill. Efforts are resampled to the same grid but not filtered here; they are filtered later together with the
+regressor, so that both sides of the equations are filtered alike.
 """
 
 from __future__ import annotations
@@ -29,38 +29,39 @@ from .velocity import VelocityMatch, match_velocity
 
 __all__ = ["Conditioned", "SignalConfig", "condition", "decimate", "differentiate", "estimate_cutoff", "lowpass", "resolve"]
 
-#: Equations per second over the cut-off. 2.5 would hold the filtered motion; the torque of friction that reverses is
-#: steeper than that, and what is decimated away teaches nothing.
+#: Ratio of the row rate to the cut-off. 2.5 would suffice for the filtered motion, but the friction torque at reversals has
+#: more bandwidth, and information removed by decimation is lost.
 ROWS_PER_CUTOFF = 5.0
-#: Equations per second at least: friction that reverses is no slower where the motion is.
+#: Minimum row rate [Hz]: friction changes sign just as fast at reversals of a slow motion.
 FEWEST_ROWS = 40.0
-#: A joint stands still when it is slower than this part of the rest speed and goes no further than that [rad]; a prismatic
-#: one by a fifth of both.
+#: A joint is at rest if it is slower than this fraction of the rest speed and its travel is below this [rad]; for a prismatic
+#: joint a fifth of both values applies.
 STILL_SPEED, STILL_TRAVEL = 0.25, 2e-3
-#: Whole periods from which averaging is worth more than a log twice as long to hold parts of out.
+#: Minimum number of whole periods for automatic averaging; with fewer, separate periods are more useful as held-out data.
 FEWEST_PERIODS = 3
-#: Longest delay of the efforts that can be taken out [s].
+#: Longest delay of the efforts that can be compensated [s].
 LONGEST_DELAY = 1.0
-#: Share of the acceleration that may be noise or left out of the harmonics; more, and the motion is no Fourier series.
+#: Largest fraction of the acceleration power that may be noise or missing from the harmonics; above it the motion is not
+#: represented well by a Fourier series and the periods are not averaged.
 WASTE = 0.1
 
 
 @dataclass(frozen=True)
 class SignalConfig:
-    """How signals are conditioned; ``auto`` is chosen from the log and explained in :attr:`Conditioned.why`.
+    """Settings of the conditioning; ``auto`` is chosen from the log and explained in :attr:`Conditioned.why`.
 
     Attributes:
         cutoff: Zero-phase low-pass of positions and velocities [Hz].
-        decimate: Rate of the equations made from the log [Hz], at most the log's own.
-        velocity: ``"logged"``, ``"differentiated"``, or ``"auto"`` (the logged one only where it is as fast and quieter).
-        periodic: ``"on"``: averages the periods of a motion that repeats; ``"auto"``: where there are
-            :data:`FEWEST_PERIODS` or more; ``"off"``.
-        delay: What the efforts lag the positions by, taken out [s]; ``"auto"`` is 0 until it is found from the logs.
+        decimate: Rate of the rows (equations) [Hz], at most that of the log.
+        velocity: ``"logged"``, ``"differentiated"``, or ``"auto"`` (logged only if it has no lag and less noise).
+        periodic: ``"on"``: average the periods of a repeated motion; ``"auto"``: if there are :data:`FEWEST_PERIODS` or
+            more; ``"off"``.
+        delay: Lag of the efforts behind the positions to compensate [s]; ``"auto"`` is 0 until estimated from the logs.
         order: Order of one pass of the Butterworth filter.
-        rest_speed: A joint slower than this is at rest [rad/s or m/s]; lowered for joints that never go fast.
-        rest_time: Standstill of all joints that lasts longer is cut out [s]: static friction is not determined there.
-        shortest: Shorter pieces of motion are left out [s], unless the log holds no longer ones.
-        reason: Why ``cutoff`` is what it is, for :attr:`Conditioned.why`.
+        rest_speed: A joint slower than this is at rest [rad/s or m/s]; lowered for joints that are always slow.
+        rest_time: Longer standstill of all joints is cut out [s], because static friction is indeterminate there.
+        shortest: Shorter pieces of motion are left out [s], unless the log has no longer ones.
+        reason: Reason for ``cutoff``, for :attr:`Conditioned.why`.
         velocity_reason: The same for ``velocity``.
         chosen: Which of the settings :func:`resolve` chose from the logs.
     """
@@ -110,13 +111,13 @@ class Conditioned:
         segments: Pieces of motion, each continuous and at ``rate``.
         rate: Samples per second [Hz].
         cutoff: Low-pass of positions [Hz].
-        decimate_rate: Rate of the equations to make [Hz].
-        factor: Samples per equation: ``decimate_rate = rate / factor``.
-        row_cutoff: Low-pass that the equations need before that decimation [Hz].
+        decimate_rate: Rate of the rows [Hz].
+        factor: Samples per row: ``decimate_rate = rate / factor``.
+        row_cutoff: Low-pass of the rows before the decimation [Hz].
         velocity_source: ``"logged"`` or ``"differentiated"``.
-        why: One sentence per choice: ``rate``, ``cutoff``, ``decimate``, ``velocity``, ``rest``; ``periodic`` where
-            periods were averaged.
-        averaged: What is known of the periods whose average the segments are; None for a motion that does not repeat.
+        why: One sentence per choice: ``rate``, ``cutoff``, ``decimate``, ``velocity``, ``rest``; ``periodic`` if the
+            motion repeats.
+        averaged: Statistics of the averaged periods; None if no periods were averaged.
     """
 
     segments: tuple[Segment, ...]
@@ -136,13 +137,13 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
     Args:
         recording: A repaired log (see :mod:`quality`) on the joint side: positions [rad or m], efforts in joint
             torque [N·m or N], motor positions after the gear.
-        config: Choices; all automatic by default.
+        config: Settings; all automatic by default.
 
     Returns:
         The pieces of motion, and every choice with its reason.
 
     Raises:
-        LogError: The robot does not move, or only for too short a time.
+        LogError: The robot does not move, or not long enough.
     """
     config = config or SignalConfig()
     pieces, clock = even_pieces(recording)
@@ -189,7 +190,7 @@ def _repetition(pieces: list[Stretch], config: SignalConfig, name: str) -> Repet
     if config.periodic == "off":
         return None
     asked = config.periodic == "on"
-    if pieces[0].qm is not None:  # a spring's deflection is small against the motion, and lives beyond the motion's harmonics
+    if pieces[0].qm is not None:  # spring deflections are small and have higher harmonics than the motion
         if asked:
             raise LogError(
                 "a log with motor positions is not averaged: its deflections are too small for that",
@@ -212,11 +213,11 @@ def _repetition(pieces: list[Stretch], config: SignalConfig, name: str) -> Repet
 
 
 def _one_period(tiled: Segment, around: int, factor: int, config: SignalConfig) -> tuple[list[Segment], str]:
-    """The middle one of equal periods without its standstills, with what filters need before and after it."""
+    """The middle one of equal periods without standstill, with the margins that the filters need."""
     samples = len(tiled) // (2 * around + 1)
     ranges = _motions(tiled.v, _rest_speeds([tiled.v], config), config, tiled.rate)
     mine = [(begin, end) for begin, end in ranges if around * samples <= begin < (around + 1) * samples]
-    if not mine:  # never at rest for long: all of it, and rows for exactly one period
+    if not mine:  # no long standstill: rows for exactly one period
         half = HALF_WIDTH * factor if factor > 1 else 0
         begin = around * samples - half
         return [tiled.slice(begin, begin + (round(samples / factor) - 1) * factor + 2 * half + 1)], "none in a whole period"
@@ -230,18 +231,18 @@ def _one_period(tiled: Segment, around: int, factor: int, config: SignalConfig) 
 
 
 def resolve(recordings: Sequence[Recording], robot: Robot, config: SignalConfig | None = None) -> SignalConfig:
-    """Makes one choice for several logs, so that their equations may be merged: the median of what each asks for.
+    """Resolves ``auto`` settings to common values for several logs (medians over logs), so that their rows can be merged.
 
     Args:
         recordings: Repaired logs on the joint side.
-        robot: Their robot.
-        config: Choices; what is not ``auto`` stays.
+        robot: The robot.
+        config: Settings; those that are not ``auto`` are kept.
 
     Returns:
         A configuration with numbers for ``cutoff`` and ``decimate`` and a definite ``velocity``.
 
     Raises:
-        LogError: No logs, or a log does not move.
+        LogError: No log is given, or the robot does not move in one.
     """
     config = config or SignalConfig()
     if not recordings:
@@ -265,14 +266,14 @@ def resolve(recordings: Sequence[Recording], robot: Robot, config: SignalConfig 
 
 
 def _choices(recording: Recording, config: SignalConfig) -> tuple[tuple[CutoffChoice, str], tuple[str, str]]:
-    """The cut-off and the source of velocities that one log asks for, each with its reason."""
+    """Cut-off and source of velocities chosen for one log, each with its reason."""
     pieces, clock = even_pieces(recording)
     cutoff = _cutoff(pieces, clock.rate, config, recording.name)
     return cutoff, _velocity_source(recording, pieces, clock.rate, cutoff[0], config)
 
 
 def _row_rate(cutoff: float) -> float:
-    """Equations per second that a cut-off of the positions asks for [Hz]."""
+    """Row rate for a cut-off of the positions [Hz]."""
     return max(ROWS_PER_CUTOFF * cutoff, FEWEST_ROWS)
 
 
@@ -348,10 +349,10 @@ def _derivatives(piece: Stretch, rate: float, cutoff: float, order: int, source:
 
 
 def _held(segments: list[Segment], robot: Robot, config: SignalConfig) -> list[Segment]:
-    """Joints that stand still through the whole log do so exactly.
+    """Sets the motion of joints that are at rest throughout the log to exactly zero.
 
-    What encoder noise and rounding leave of their speed would be columns of friction and rotor inertia, with estimates of
-    1e6 N·m and more. Small deflections of a spring are kept.
+    Otherwise encoder noise and rounding would form their friction and rotor-inertia columns, with estimates of 1e6 N·m and
+    more. Logs with motor positions are unchanged, to keep small spring deflections.
     """
     speed = np.array([quantiles(np.abs(v), 0.95)[0] for v in columns([segment.v for segment in segments])])
     travel = np.max([[np.ptp(quantiles(q, 0.005, 0.995)) for q in segment.q.T] for segment in segments], axis=0)
@@ -370,9 +371,9 @@ def _held(segments: list[Segment], robot: Robot, config: SignalConfig) -> list[S
 def _cut_rest(
     whole: list[Segment], pieces: list[Stretch], rate: float, cutoff: float, config: SignalConfig, name: str
 ) -> tuple[list[Segment], str]:
-    """Motions between standstills; edges that are no rest lose what the filter's start-up spoils."""
+    """Motions between standstills; samples affected by the filter's transient are removed at the ends of each piece."""
     thresholds = _rest_speeds([segment.v for segment in whole], config)
-    edge = math.ceil(2 * rate / cutoff)  # there the acceleration is off by 0.2 % of its largest value
+    edge = math.ceil(2 * rate / cutoff)  # beyond it the acceleration error is below 0.2 % of the maximum
     found: list[Segment] = []
     for segment in whole:
         for begin, end in _motions(segment.v, thresholds, config, rate):
@@ -398,14 +399,14 @@ def _cut_rest(
 
 
 def _rest_speeds(speeds: list[Array], config: SignalConfig) -> Array:
-    """Per joint the speed [rad/s or m/s] below which it counts as resting."""
+    """Speed of each joint below which it counts as being at rest [rad/s or m/s]."""
     typical = np.array([quantiles(np.abs(speed), 0.95)[0] for speed in columns(speeds)])
     slow = np.maximum(0.02 * typical, 0.1 * config.rest_speed)
     return np.asarray(np.minimum(config.rest_speed, slow))
 
 
 def _motions(v: Array, thresholds: Array, config: SignalConfig, rate: float) -> list[tuple[int, int]]:
-    """Sample ranges where some joint is faster than its threshold, joined over short standstills."""
+    """Sample ranges in which a joint is faster than its threshold, merged across short standstills."""
     where = np.flatnonzero(np.any([np.abs(speed) > least for speed, least in zip(v.T, thresholds, strict=True)], axis=0))
     if not len(where):
         return []

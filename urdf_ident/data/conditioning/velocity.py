@@ -1,4 +1,4 @@
-"""Logged velocities against the derivative of the positions: sign, scale, lag, noise, and whose they are."""
+"""Comparison of logged velocities with the derivative of the positions: sign, scale, lag, noise, and order of joints."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 from ...linalg import Array
 from .filters import differentiate, lowpass
 
-#: Longest lag looked for [s].
+#: Longest lag searched [s].
 LONGEST_LAG = 0.3
-#: Samples that are compared, at most: those in the middle.
+#: Maximum number of samples compared, from the middle of the log.
 MOST = 1 << 18
 
 
@@ -22,12 +22,12 @@ class VelocityMatch:
     Attributes:
         scale: Shape (n,): least-squares factor, ``dq/dt ≈ scale · v`` after the lag is removed; NaN for joints at rest.
         correlation: Shape (n,): correlation of v with dq/dt after the lag is removed; NaN for joints at rest.
-        lag: Time by which v comes after dq/dt [s], the median over the moving joints.
-        frequency: Of the motion, rms(a) / rms(v), the median over the moving joints [rad/s].
-        noise_ratio: Power of the acceleration around the cut-off, from v over from q; below 1 v is the quieter source.
+        lag: Lag of v behind dq/dt [s], median over the moving joints.
+        frequency: Frequency of the motion, rms(a) / rms(v), median over the moving joints [rad/s].
+        noise_ratio: Power of v over that of dq/dt just above the cut-off; below 1, v has less noise.
         cross: Shape (n, n): correlation of dq/dt of joint i with v of joint j, lag removed (for joints that do
             not match their own velocity, the lag of each pair).
-        words: One sentence.
+        words: The result in one sentence.
     """
 
     scale: Array
@@ -40,24 +40,24 @@ class VelocityMatch:
 
     @property
     def lag_error(self) -> float:
-        """What the lag does to v, as a share of its size."""
+        """Error of v caused by the lag, relative to v."""
         return abs(self.lag) * self.frequency
 
     @property
     def agrees(self) -> bool:
-        """True when v is dq/dt of its joint within 5 % on every joint that moves."""
+        """Whether v equals dq/dt within 5 % on every moving joint."""
         known = np.isfinite(self.scale)
         return bool(known.any() and (np.abs(self.scale[known] - 1) < 0.05).all() and (self.correlation[known] > 0.95).all())
 
 
 def match_velocity(q: Array, v: Array, rate: float, cutoff: float) -> VelocityMatch:
-    """Compares logged velocities with differentiated positions on an even grid.
+    """Compares logged velocities with differentiated positions on a uniform grid.
 
     Args:
         q: Positions, shape (N, n) [rad or m].
         v: Logged velocities, shape (N, n).
         rate: Samples per second [Hz].
-        cutoff: Low-pass [Hz] under which both are compared.
+        cutoff: Low-pass [Hz] applied to both.
 
     Returns:
         The comparison.
@@ -76,7 +76,7 @@ def match_velocity(q: Array, v: Array, rate: float, cutoff: float) -> VelocityMa
     shifted = _advance(smooth, lag_samples)
     cross = _correlation(derivative, shifted)
     unmatched = np.flatnonzero(moving & (np.abs(np.diag(cross)) < 0.8))
-    for i in unmatched:  # whose velocities are they? With the wrong owner, the lag above means nothing
+    for i in unmatched:  # velocities of another joint? The lag above is then meaningless
         for j in unmatched[unmatched != i]:
             other = _advance(smooth[:, [j]], _lag(derivative[:, i], smooth[:, j], reach))
             cross[i, j] = _correlation(derivative[:, [i]], other)[0, 0]
@@ -96,10 +96,10 @@ def match_velocity(q: Array, v: Array, rate: float, cutoff: float) -> VelocityMa
 
 
 def _lag(reference: Array, delayed: Array, reach: int) -> float:
-    """Samples by which ``delayed`` comes later, to a fraction: the peak of their correlation.
+    """Lag of ``delayed`` in samples, with sub-sample resolution, from the peak of the normalised cross-correlation.
 
-    The inner part of the reference slides over the other signal, and each overlap is scaled by its own size:
-    with ends cut off instead, slow motions would pull the lag towards zero.
+    The inner part of the reference is correlated with equally long windows of the other signal, each normalised by its
+    own norm; truncating the overlap instead would bias the lag of slow motions towards zero.
     """
     inner = reference[reach : len(reference) - reach]
     size = 1 << int(np.ceil(np.log2(len(delayed) + len(inner))))
@@ -129,7 +129,7 @@ def _correlation(a: Array, b: Array) -> Array:
 
 
 def _noise_ratio(q: Array, v: Array, below: Array, rate: float, cutoff: float) -> float:
-    """Power of v over that of dq/dt between the cut-off and twice it, geometric mean over joints; given v under the cut-off."""
+    """Power of v over that of dq/dt between the cut-off and twice the cut-off, geometric mean over joints."""
     upper = min(2 * cutoff, 0.45 * rate)
     if upper <= 1.05 * cutoff or not len(q):
         return 1.0

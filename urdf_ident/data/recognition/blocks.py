@@ -1,4 +1,4 @@
-"""Groups of columns, one a joint: runs of columns at equal distances, and which of them are rates of which."""
+"""Groups of one column per joint: runs of equally spaced columns, and which runs are the rates of others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from ...linalg import Array
 from .series import Series
 
-#: Correlation of a difference quotient and a mean from which the one is the rate of the other.
+#: Minimum correlation of the difference quotient of a column with the mean of its rate.
 LINKED = 0.9
 
 Block = tuple[int, ...]
@@ -18,13 +18,13 @@ Block = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """Which columns are rates of which.
+    """Relations between columns and their rates.
 
     Attributes:
-        correlation: Shape (W, W): of the slope of column i and column j.
+        correlation: Shape (W, W): correlation of the slope of column i with column j.
         scale: Shape (W, W): slope of i per unit of j.
         like: Shape (W, W): correlation of the columns themselves.
-        moves: Shape (W,): True for columns that change at all.
+        moves: Shape (W,): True for columns that are not constant.
     """
 
     correlation: Array
@@ -34,13 +34,13 @@ class Links:
 
 
 def links_of(series: Series) -> Links:
-    """Compares every slope with every column.
+    """Correlates the slope of every column with every column.
 
     Args:
         series: The columns.
 
     Returns:
-        The links.
+        The relations.
     """
     mean = series.mean - series.mean.mean(axis=0)
     slope = series.slope - series.slope.mean(axis=0)
@@ -53,12 +53,12 @@ def links_of(series: Series) -> Links:
 
 
 def blocks(width: int, n: int, taken: Sequence[int]) -> list[Block]:
-    """Runs of n columns at equal distances: side by side, or one of every few.
+    """Runs of n equally spaced columns, adjacent or interleaved.
 
     Args:
         width: Number of columns.
-        n: Joints.
-        taken: Columns that mean something else already.
+        n: Number of joints.
+        taken: Columns that are already assigned.
 
     Returns:
         The runs.
@@ -75,15 +75,15 @@ def blocks(width: int, n: int, taken: Sequence[int]) -> list[Block]:
 
 
 def rates(series: Series, links: Links, among: Sequence[Block]) -> dict[Block, tuple[Block, float, float]]:
-    """For each run of columns the run that holds its rates.
+    """Finds for each run of columns the run of its rates.
 
     Args:
         series: The columns.
-        links: Which columns are rates of which.
+        links: Relations between the columns.
         among: The runs.
 
     Returns:
-        Run → (run of its rates, lowest correlation over the joints that move, median scale).
+        Run → (run of its rates, lowest correlation over the moving joints, median scale).
     """
     stride = {block: block[1] - block[0] if len(block) > 1 else 0 for block in among}
     found: dict[Block, tuple[Block, float, float]] = {}
@@ -102,15 +102,15 @@ def rates(series: Series, links: Links, among: Sequence[Block]) -> dict[Block, t
 
 
 def alike(links: Links, one: Block, other: Block) -> bool:
-    """Whether two runs hold the same but for scale and noise, such as a measured value and its target.
+    """Whether two runs are equal up to scale, offset and noise, such as a measured value and its target.
 
     Args:
-        links: Which columns are like which.
+        links: Relations between the columns.
         one: A run.
         other: Another run.
 
     Returns:
-        True if every joint that moves correlates above 0.98.
+        True if the correlation is above 0.98 for every moving joint.
     """
     pairs = [(i, j) for i, j in zip(one, other, strict=True) if links.moves[i] and links.moves[j]]
     return bool(pairs) and all(abs(links.like[i, j]) > 0.98 for i, j in pairs)

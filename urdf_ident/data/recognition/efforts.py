@@ -1,4 +1,4 @@
-"""Which columns are the efforts of a motion, in what unit, and which of several is the measured one."""
+"""Recognition of the efforts of a motion: their columns, their unit, and which of several are the measured ones."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from ...model.robot import Robot
 from .blocks import Block
 from .gravity import CandidateMotion, direction, match
 
-#: Unexplained share of the variance below which a smaller one says nothing more.
+#: Unexplained fraction of the variance below which a smaller one is no further evidence.
 _ENOUGH = 0.05
-#: Efforts per expected torque between which they are torques; below and above it lie currents and thousandths.
+#: Effort per expected torque: range of torques, and value above which efforts are in thousandths; others are currents.
 _TORQUE, _THOUSANDTHS = (0.4, 2.5), 30.0
 
 
 @dataclass(frozen=True, eq=False)
 class EffortColumns:
-    """One run of columns as efforts.
+    """One run of columns interpreted as efforts.
 
     Attributes:
         block: The columns, in the robot's order.
-        score: Mean share of the variance that gravity explains, over the joints that it loads.
-        whole: Mean share that gravity, inertia and friction explain.
-        clear: How little they leave: mean logarithm of the unexplained share, from 0 (all) to 1 (5 % or less). A part of
-            anything smooth is explained by chance; nearly all of it is not.
+        score: Mean fraction of the variance explained by gravity, over the joints loaded by gravity.
+        whole: Mean fraction explained by gravity, inertia and friction.
+        clear: Mean logarithm of the unexplained fraction, scaled from 0 (all unexplained) to 1 (5 % or less). Part of any
+            smooth signal is explained by chance, but not nearly all of it.
         axis: Direction of gravity, shape (3,).
-        slopes: Effort per N·m, shape (n,) in model order; 0 where gravity does not show.
-        seen: Where gravity shows clearly, shape (n,) of True and False.
-        upright: Sum of the inertial coefficients' signs, weighted: negative where efforts count backwards.
-        rough: Noise of the columns as a share of their spread.
+        slopes: Effort per N·m, shape (n,) in model order; 0 for joints without visible gravity torque.
+        seen: Whether the gravity torque is clearly visible, shape (n,), bool.
+        upright: Weighted sum of the inertial coefficients: negative if efforts count backwards.
+        rough: Noise of the columns as a fraction of their standard deviation.
     """
 
     block: Block
@@ -48,7 +48,7 @@ class EffortColumns:
 
     @property
     def worth(self) -> float:
-        """How well it follows the torques of the URDF: how little is left, and how much of it gravity explains."""
+        """Agreement with the torques of the URDF, 0 to 1: mean of ``score`` and ``clear``."""
         return (self.score + self.clear) / 2
 
     @property
@@ -69,24 +69,24 @@ class Efforts:
     """All runs of columns that may be efforts, best first.
 
     Attributes:
-        rows: Them all; none where the log has no efforts.
+        rows: The runs; empty if the log has no efforts.
     """
 
     rows: tuple[EffortColumns, ...]
 
     @property
     def score(self) -> float:
-        """How well the best one follows the torques, 0 to 1."""
+        """Agreement of the best run with the torques, 0 to 1."""
         return self.rows[0].worth if self.rows else 0.0
 
     def roles(self) -> dict[str, EffortColumns]:
-        """Measured effort, and the controller's targets of current and torque where both were logged."""
+        """Measured effort, and the controller's target current and target torque if both were logged."""
         if not self.rows:
             return {}
         good: list[EffortColumns] = []
         for row in self.rows:
             enough = row.worth > 0.4 * self.rows[0].worth
-            if enough and not any(set(other.block) & set(row.block) for other in good):  # else that one, shifted
+            if enough and not any(set(other.block) & set(row.block) for other in good):  # a shifted copy
                 good.append(row)
         currents = sorted((row for row in good if row.kind == "current"), key=lambda row: -row.rough)
         torques = [row for row in good if row.kind == "torque"]
@@ -100,7 +100,7 @@ class Efforts:
 
 
 def find_efforts(robot: Robot, motion: CandidateMotion, means: Array, rough: Array, runs: Sequence[Block]) -> Efforts:
-    """Tries runs of columns as efforts of a motion.
+    """Evaluates runs of columns as efforts of a motion.
 
     Args:
         motion: The motion and its torques.
@@ -109,7 +109,7 @@ def find_efforts(robot: Robot, motion: CandidateMotion, means: Array, rough: Arr
         runs: Runs of columns in the order of ``robot.order``.
 
     Returns:
-        Those that follow gravity at all, best first.
+        The runs of which the model explains at least 30 % of the variance, best first.
     """
     columns = sorted({k for run in runs for k in run})
     if not columns:

@@ -1,4 +1,4 @@
-"""How well an unknown column follows the torque of a joint: gravity in any direction, inertia, friction."""
+"""Regression of unknown columns on the torques of a joint: gravity in any direction, inertia, friction."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...model.robot import Robot
 
 @dataclass(frozen=True, eq=False)
 class CandidateMotion:
-    """A motion that some columns would mean, and the torques that the URDF then expects.
+    """The motion given by candidate columns, and the torques that the URDF predicts for it.
 
     Attributes:
         velocity, acceleration: Shape (M, n) [rad/s or m/s; rad/s² or m/s²].
@@ -28,10 +28,10 @@ class CandidateMotion:
 
     @classmethod
     def of(cls, robot: Robot, q: Array, v: Array, a: Array) -> CandidateMotion:
-        """Works out the torques.
+        """Computes the torques.
 
         Args:
-            robot: The robot; its own gravity does not matter.
+            robot: The robot; its gravity vector is not used.
             q: Shape (M, n) [rad or m].
             v: Shape (M, n) [rad/s or m/s].
             a: Shape (M, n) [rad/s² or m/s²].
@@ -56,16 +56,16 @@ class CandidateMotion:
 
 @dataclass(frozen=True, eq=False)
 class Match:
-    """How efforts follow a motion.
+    """Results of the regression of efforts on a motion.
 
     Attributes:
-        share: Shape (n, k): share of the variance of effort column c that gravity at joint j explains beyond inertia and
+        share: Shape (n, k): fraction of the variance of effort column k explained by gravity at joint j, beyond inertia and
             friction, 0 to 1.
-        partial: Shape (n, k): the same as a share of what inertia and friction leave.
+        partial: Shape (n, k): the same relative to the variance not explained by inertia and friction.
         pull: Shape (n, k, 3): effort per torque, times gravity along x, y, z [effort per N·m · m/s²].
-        inertia: Shape (n, k): effort per N·m of inertial torque, its sign counts.
-        whole: Shape (n, k): share of the variance that all of it explains, 0 to 1.
-        alone: Shape (n, k): effort per N·m of inertial torque where no rotor inertia is allowed beside it.
+        inertia: Shape (n, k): effort per N·m of inertial torque, with its sign.
+        whole: Shape (n, k): fraction of the variance explained by all terms, 0 to 1.
+        alone: Shape (n, k): effort per N·m of inertial torque in a regression without rotor inertia.
     """
 
     share: Array
@@ -83,7 +83,7 @@ def match(motion: CandidateMotion, efforts: Array) -> Match:
         efforts: Shape (M, k).
 
     Returns:
-        The match.
+        The results.
     """
     n, k = motion.velocity.shape[1], efforts.shape[1]
     share, partial, whole, inertia, alone = (np.zeros((n, k)) for _ in range(5))
@@ -122,14 +122,14 @@ def _left(columns: Array, values: Array) -> Array:
 
 
 def direction(found: Match, columns: Array) -> tuple[Array, Array]:
-    """Direction of gravity and effort per torque of every joint, from efforts that follow gravity.
+    """Direction of gravity and effort per torque of every joint.
 
     Args:
-        columns: Effort column of each joint, shape (n,), whole numbers.
+        columns: Effort column of each joint, shape (n,), integers.
 
     Returns:
-        The direction (3,), of unit length and signed so that most joints are positive, and effort per N·m, shape (n,),
-        0 where gravity does not show.
+        The direction, shape (3,), of unit length and signed so that most joints are positive; and effort per N·m,
+        shape (n,), 0 for joints without visible gravity torque.
     """
     own = np.arange(len(columns)), np.asarray(columns, dtype=int)
     pull, share = found.pull[own], found.share[own]

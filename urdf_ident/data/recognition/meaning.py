@@ -1,4 +1,4 @@
-"""What the efforts of an unknown log mean: roles, unit, torque constants, and the direction of gravity."""
+"""Interpretation of the efforts of an unknown log: roles, unit, torque constants, and the direction of gravity."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .efforts import EffortColumns
 
 @dataclass(frozen=True)
 class Said:
-    """One thing that was recognised: its value as the project file has it, how sure it is and why."""
+    """One recognised setting: its value as in the project file, and the reason with its degree of certainty."""
 
     value: object
     why: str
 
 
 def follows(row: EffortColumns) -> str:
-    """How much of an effort the URDF's torques explain, in words.
+    """Fraction of an effort's variance explained by the URDF's torques, as text.
 
     Args:
         row: The effort.
@@ -35,10 +35,10 @@ def follows(row: EffortColumns) -> str:
 
 
 def sure(condition: bool) -> str:
-    """How sure something is, in one word.
+    """Degree of certainty, as a word.
 
     Args:
-        condition: Whether two independent signs agree.
+        condition: Whether two independent indications agree.
 
     Returns:
         "certain" or "likely".
@@ -55,18 +55,18 @@ def effort_columns(
     named: Mapping[str, Block],
     alone: bool,
 ) -> tuple[Said | None, Said | None]:
-    """Efforts, their unit and gain, and the direction of gravity that they show.
+    """Describes the efforts, their unit and gain, and the direction of gravity that they indicate.
 
     Args:
-        roles: Which columns are the measured effort and the targets.
+        roles: The columns of the measured effort and the targets.
         columns: Quantity → columns; the efforts are added.
         units: Quantity → unit; that of the effort is added.
-        notes: What else a reader should know; added to.
-        named: Quantities that the header names by itself.
-        alone: Whether no other columns would do nearly as well.
+        notes: Further notes for the user; extended.
+        named: Quantities that the header itself names.
+        alone: Whether no other columns fit nearly as well.
 
     Returns:
-        Gravity where it is not the robot's own, and the gain where the effort is no torque.
+        Gravity if it differs from the robot's, and the gain if the effort is not a torque or counts backwards.
     """
     row = roles.get("effort")
     if row is None:
@@ -112,7 +112,7 @@ def _gain(
     units: dict[str, Said],
     notes: list[str],
 ) -> Said | None:
-    """Torque per effort: automatic with both targets, else by the URDF's own gravity; signs of single joints are in it."""
+    """Torque per effort, including signs: ``auto`` if a target torque was logged, else from the URDF's gravity torques."""
     per = {"torque": 1.0, "current": 1.0, "thousandths": 1e3}[row.kind]
     seen = row.seen
     reversed_joints = [robot.joints[k] for k in range(robot.n) if slopes[k] < 0 and seen[k]]

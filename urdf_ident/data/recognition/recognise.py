@@ -1,4 +1,4 @@
-"""From an unknown log to a description of it: columns, units, order of joints, gravity, currents or torques."""
+"""Description of an unknown log: columns, units, order of joints, gravity, currents or torques."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from .gravity import CandidateMotion
 from .meaning import Said, effort_columns, follows, sure
 from .series import Series, TimeColumn, find_clock, smoothed
 
-#: Units that positions of revolute joints come in, and what each is worth where the numbers cannot tell: small motions.
+#: Possible units of revolute positions, with prior weights that decide if the data do not (small motions).
 _UNITS = {"rad": 1.0, "deg": 0.9, "rev": 0.8}
-#: Part of the best reading's worth from which another one is a rival.
+#: Fraction of the best interpretation's score above which another one is a competitor.
 _RIVAL = 0.75
-#: The same for another unit of the same columns: motions that tell it leave 0.82 at most, small ones 0.9 and more.
+#: The same for another unit of the same columns: sufficiently large motions give at most 0.82, small ones 0.9 and more.
 _RIVAL_UNIT = 0.86
-#: The same of what efforts are, and of gravity that comes from another side than the project says.
+#: Prior weights of the kinds of effort, and of a gravity direction that differs from the project's.
 _KINDS, _TURNED = {"torque": 1.0, "current": 0.95, "thousandths": 0.9}, 0.85
-#: Rows that are looked at, and columns at most.
+#: Maximum numbers of rows and columns considered.
 _ROWS, _COLUMNS = 400_000, 400
 
 
 @dataclass(frozen=True, eq=False)
 class LogDescription:
-    """What a log holds.
+    """Description of the content of a log.
 
     Attributes:
         columns: ``time`` or a quantity → its columns, in the order of the robot's joints.
-        units: Quantity → unit, where it is not SI.
-        rate: Rows per second where there is no clock [Hz], or None.
-        gravity: Direction times 9.81 in the base frame [m/s²], where it is not the robot's own; else None.
-        gain: Torque per effort, ``auto``, or None where the effort is a torque.
-        offsets: Joint positions at encoder zero [rad or m], where they differ from the URDF; else None.
-        notes: What else a reader should know.
-        named: Quantities that the header names by itself.
+        units: Quantity → unit, if it is not SI.
+        rate: Rows per second if there is no time column [Hz], or None.
+        gravity: Direction times 9.81 in the base frame [m/s²], if it differs from the robot's; else None.
+        gain: Torque per effort, ``auto``, or None if the effort is a torque.
+        offsets: Joint positions at encoder zero [rad or m], if they differ from the URDF; else None.
+        notes: Further notes for the user.
+        named: Quantities that the header itself names.
     """
 
     columns: Mapping[str, Said]
@@ -59,8 +59,8 @@ class LogDescription:
 
 @dataclass(frozen=True, eq=False)
 class _Candidate:
-    """One reading of a log: positions, their unit, their rates, and the efforts that go best with them; whether no other
-    columns would do nearly as well, and which other units of the same; which way gravity pulls by the project."""
+    """One interpretation of a log: positions, their unit, their rates, and the best matching efforts; whether no other columns
+    fit nearly as well, and which other units of the same columns do; the direction of gravity in the project."""
 
     position: Block
     unit: str
@@ -85,7 +85,7 @@ class _Candidate:
 
     @property
     def _usual(self) -> float:
-        """How usual the efforts are: torques of a robot that stands as the project says."""
+        """Prior weight of the efforts, 1 for torques of a robot mounted as described in the project."""
         if not self.efforts.rows:
             return 1.0
         row = self.efforts.rows[0]
@@ -94,18 +94,18 @@ class _Candidate:
 
 
 def recognise(table: Table, robot: Robot, layout: LogLayout) -> LogDescription:
-    """Tells what the columns of a log are.
+    """Recognises the columns of a log.
 
     Args:
         table: The log.
-        robot: The robot that moved, with the URDF's inertials.
-        layout: What is known already; it is not questioned.
+        robot: The robot that moved, with the URDF's inertial parameters.
+        layout: Known settings, which are taken as given.
 
     Returns:
         The description.
 
     Raises:
-        LogError: The log is too short, or no columns move as the joints of the robot would.
+        LogError: The log is too short, has too many or too few columns, or none that move like the joints of the robot.
     """
     if table.width > _COLUMNS:
         raise LogError("the log has too many columns to try", where=table.path, got=table.width, expected=f"at most {_COLUMNS}")
@@ -128,7 +128,7 @@ def recognise(table: Table, robot: Robot, layout: LogLayout) -> LogDescription:
 
 
 def _named(table: Table, robot: Robot, layout: LogLayout) -> tuple[dict[str, Block], int | None, str | None]:
-    """What header and project file say: quantity → columns in the robot's order; the time column and its unit."""
+    """Information of header and project file: quantity → columns in the robot's order; the time column and its unit."""
     if table.names is None and not layout.columns:
         return {}, None, None
     try:
@@ -152,7 +152,7 @@ def _named(table: Table, robot: Robot, layout: LogLayout) -> tuple[dict[str, Blo
         named = {key: tuple(columns[k] for k in place) for key, columns in found.joints.items()}
         unit = layout.units.get("time") or found.units.get("time")
         return named, found.time, unit if isinstance(unit, str) else None
-    except LogError:  # a header that means nothing to us: the numbers will tell
+    except LogError:  # unrecognised header: decide by the numbers
         if table.names is None:
             return {}, None, None
         header = default_header(table.names, robot, {}, table.path)
@@ -176,7 +176,7 @@ def _best(
     else:
         derived = {rate for rate, _, _ in linked.values()}
         starts = [run for run in linked if run not in derived] or list(linked)
-        if not starts:  # no rates were logged: whatever is smooth may be a position
+        if not starts:  # no rates were logged: any smooth column may be a position
             spread = series.mean.std(axis=0)
             starts = [
                 run
@@ -239,7 +239,7 @@ def _candidate(
 
 
 def _inside(robot: Robot, q: Array) -> float:
-    """Share of the samples that respect the limits of the URDF, and for joints without limits a few turns."""
+    """Fraction of the samples within the limits of the URDF, or within two turns for joints without limits."""
     lower, upper = robot.limit("lower"), robot.limit("upper")
     room = 0.05 * np.where(np.isfinite(upper - lower), upper - lower, 1.0)
     lower = np.where(np.isfinite(lower), lower - room, -4 * np.pi)
@@ -291,7 +291,7 @@ def _described(
     if not roles:
         notes.append("no columns follow the torques that the URDF predicts: the log seems to contain no efforts")
     names = table.names
-    if names is not None and len(set(names)) == len(names):  # names outlive a column that is added
+    if names is not None and len(set(names)) == len(names):  # names stay valid if a column is added
         columns = {key: Said(_by_name(said.value, names), said.why) for key, said in columns.items()}
     return LogDescription(columns, units, rate, gravity, gain, None, tuple(notes), (*named, *(["time"] if timed else [])))
 
@@ -307,7 +307,7 @@ def _by_name(columns: object, names: Sequence[str]) -> object:
 
 
 def _rate(clock: TimeColumn, found: _Candidate) -> Said:
-    """Without a clock, velocities tell the rate: what is per sample in one is per second in the other."""
+    """Sampling rate without a time column, from the ratio of logged velocities to position differences."""
     if clock.why.startswith("certain"):
         return Said(1.0 / clock.interval, clock.why)
     if found.rate is not None and found.scale > 0:
@@ -327,7 +327,7 @@ def _positions(
     named: Mapping[str, Block],
     runs: Sequence[Block],
 ) -> dict[str, Said]:
-    """Positions, and the controller's reference beside them: of two alike the measured one has the noise."""
+    """Positions, and the controller's reference if logged: of two similar signals the measured one has more noise."""
     if "position" in named:
         return {"position": Said(found.position, "certain: called so")}
     spread = np.maximum(series.mean.std(axis=0), 1e-300)
@@ -345,7 +345,7 @@ def _positions(
 
 
 def _rate_unit(robot: Robot, found: _Candidate, units: dict[str, Said], notes: list[str], clock: TimeColumn) -> None:
-    """Unit of the velocities, from the ratio of d/dt of the positions to them."""
+    """Unit of the velocities, from the ratio of the derivative of the positions to them."""
     if clock.column is None and not clock.why.startswith("certain"):
         return
     factor = parse_unit(found.unit).factor

@@ -1,4 +1,4 @@
-"""The columns of an unknown log as series over time: the clock, smoothed values, and difference quotients."""
+"""The columns of an unknown log as time series: clock, smoothed values, and difference quotients."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from ...errors import LogError
 from ...linalg import Array
 from ...units import parse_unit
 
-#: Seconds over which values are averaged and differences taken.
+#: Window over which values are averaged and differences taken [s].
 _WINDOW = 0.04
-#: Sampling intervals that logs of robots have [s].
+#: Range of plausible sampling intervals [s].
 _SHORTEST, _LONGEST = 5e-5, 0.5
 
 
 @dataclass(frozen=True)
 class TimeColumn:
-    """How time runs in a log: its column (None without one), the unit, the interval [s], and how that is known."""
+    """Time of a log: its column (or None), its unit, the sampling interval [s], and the reason."""
 
     column: int | None
     unit: str
@@ -29,17 +29,17 @@ class TimeColumn:
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """All columns, smoothed alike.
+    """All columns, smoothed in the same way.
 
-    The mean of a rate over a window is exactly the difference quotient of what it is the rate of, so that ``slope`` of one
-    column and ``mean`` of another are compared without a filter between them.
+    The mean of a rate over a window equals the difference quotient of its integral, so that the ``slope`` of one column and
+    the ``mean`` of another can be compared without a filter.
 
     Attributes:
         mean: Window means, shape (M, W).
         slope: Difference quotients over the same windows, shape (M, W) [per s].
         bend: Second difference quotients, shape (M, W) [per s²].
-        rough: Shape (W,): size of the sample-to-sample noise, in the column's unit.
-        step: Seconds between the M windows.
+        rough: Shape (W,): standard deviation of the sample-to-sample noise, in the column's unit.
+        step: Time between the M windows [s].
     """
 
     mean: Array
@@ -52,17 +52,17 @@ class Series:
 def find_clock(
     values: Array, names: Sequence[str] | None, rate: float | None, named: int | None, unit: str | None
 ) -> TimeColumn:
-    """Finds the column that is the time.
+    """Finds the time column.
 
     Args:
         values: Shape (N, W).
         names: Column names, or None.
-        rate: Rows per second that the project file gives [Hz], or None.
-        named: The column that the header or the project file calls time, or None.
-        unit: The unit that these give, or None.
+        rate: Rows per second from the project file [Hz], or None.
+        named: The time column according to the header or the project file, or None.
+        unit: Its unit according to these, or None.
 
     Returns:
-        The clock; without any sign of it a guess of 100 Hz.
+        The clock; a guess of 100 Hz if there is no time column.
     """
     if named is None and rate is not None:
         return TimeColumn(None, "s", 1.0 / rate, f"certain: log.rate {rate:g} Hz is given")
@@ -103,14 +103,14 @@ def smoothed(values: Array, clock: TimeColumn, most: int = 3000) -> Series:
     """Window means and difference quotients of all columns.
 
     Args:
-        values: Shape (N, W); NaN where unknown.
-        most: Windows at most; long logs are looked at here and there.
+        values: Shape (N, W); NaN if unknown.
+        most: Maximum number of windows; long logs are subsampled.
 
     Returns:
         The series.
 
     Raises:
-        LogError: Too few rows.
+        LogError: There are too few rows.
     """
     half = max(1, round(0.5 * _WINDOW / clock.interval))
     count = len(values)

@@ -1,10 +1,10 @@
-"""``gain: auto``: torque constants from what a controller logged as its target torque and target current.
+"""``gain: auto``: torque constants from the target torque and target current logged by a controller.
 
-At rest a controller adds no friction compensation to its feed-forward, so that ``target torque / target current`` is
-the torque constant to four digits. On moving samples the plain ratio is nonsense, because the target
-current also holds the controller's own friction model: there the constant is found beside a free function of
-speed, one per direction. That serves joints that carry no torque at rest; where such an estimate agrees with a joint
-that is known at rest, the two have the same motor (twins), and the better number serves both.
+At rest the controller's feed-forward contains no friction compensation, so ``target torque / target current`` is the
+torque constant to four digits. In motion the target current also contains the controller's friction model, and the ratio
+is meaningless: the constant is then estimated together with a free function of speed for each direction. This is used for
+joints that carry no torque at rest. If such an estimate agrees with a joint that is known at rest, the two are assumed to
+have the same motor (twins), and the more precise value is used for both.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..recording import Recording
 from ..refusals import each_usable
 from .targets import TWINS, Estimate, Targets, at_rest, check_targets, in_motion, standing
 
-#: Estimates of one joint, at rest and in motion or in two logs, that differ by more are no constant.
+#: Largest relative difference between estimates of one joint (at rest, in motion, in several logs).
 CONSTANT = 0.1
 
 
@@ -34,8 +34,8 @@ class TorqueConstants(ReadOnly):
     Attributes:
         joints: Joint names.
         gain: Shape (n,) [N·m or N per unit of effort].
-        relative_error: Shape (n,): what each is worth, a fraction.
-        origin: Per joint where it came from, in words.
+        relative_error: Relative standard error of each, shape (n,), a fraction.
+        origin: How each was estimated, as text.
     """
 
     joints: tuple[str, ...]
@@ -57,14 +57,14 @@ class TorqueConstants(ReadOnly):
 
 
 def wants_constants(drive: Drive, recordings: Sequence[Recording]) -> bool:
-    """Whether torque constants have to be found: asked for, or the effort is a current and both targets are logged.
+    """Whether torque constants must be estimated: requested, or the effort is not a torque and both targets are logged.
 
     Args:
-        drive: The drive as the project describes it.
+        drive: The drive as described in the project.
         recordings: The logs.
 
     Returns:
-        True if so.
+        True if they must be estimated.
     """
     if all(log.effort_is_torque for log in recordings) or drive.gain_origin not in ("auto", "effort is a torque"):
         return False
@@ -74,14 +74,14 @@ def wants_constants(drive: Drive, recordings: Sequence[Recording]) -> bool:
 
 
 def resolve_gain(drive: Drive, recordings: Sequence[Recording]) -> Drive:
-    """The drive with its torque constants, found in the logs where they are not given.
+    """The drive with its torque constants, estimated from the logs if they are not given.
 
     Args:
-        drive: The drive as the project describes it.
+        drive: The drive as described in the project.
         recordings: The logs, as read.
 
     Returns:
-        The same drive, or one whose ``gain_origin`` says where each constant came from.
+        The same drive, or one with gains whose ``gain_origin`` tells how each constant was estimated.
 
     Raises:
         LogError: See :func:`torque_constants`.
@@ -93,17 +93,17 @@ def resolve_gain(drive: Drive, recordings: Sequence[Recording]) -> Drive:
 
 
 def torque_constants(recordings: Sequence[Recording], drive: Drive) -> TorqueConstants:
-    """Finds the torque constant of every joint from target torque and target current.
+    """Estimates the torque constant of every joint from target torque and target current.
 
     Args:
-        recordings: Logs of one robot, as read; all samples, standstill included.
-        drive: For gears and couplings, where efforts are logged on the motor side.
+        recordings: Logs of one robot, as read; all samples, including standstill.
+        drive: Gears and couplings, for efforts logged on the motor side.
 
     Returns:
         The constants.
 
     Raises:
-        LogError: A target is missing or constant, the two currents differ in unit, or the ratio is no constant.
+        LogError: A target is missing or constant, the two currents differ in unit, or the ratio is not constant.
     """
     if not recordings:
         raise LogError("no log to find torque constants in", remedy="give at least one log, or drive.gain")
@@ -119,7 +119,7 @@ def torque_constants(recordings: Sequence[Recording], drive: Drive) -> TorqueCon
 
 
 def _check_constant(signals: Sequence[Targets], j: int, joint: str, moving: Estimate) -> None:
-    """Refuses a ratio that is none: different at rest and in motion, or from log to log."""
+    """Refuses a ratio that is not constant: different at rest and in motion, or between logs."""
     estimates = [(standing(log, j), f"at rest in {log.name}") for log in signals] + [(moving, "in motion")]
     known = [(item.value, where) for item, where in estimates if item.error < 0.2 * CONSTANT]
     for value, where in known:
@@ -133,7 +133,7 @@ def _check_constant(signals: Sequence[Targets], j: int, joint: str, moving: Esti
 
 
 def _combined(rest: Estimate, moving: Estimate) -> tuple[Estimate, str]:
-    """What both say about one joint, each with its weight, and where it came from in words."""
+    """Inverse-variance weighted mean of both estimates of one joint, and its origin as text."""
     if rest.known or not np.isfinite(moving.error):
         return rest, "at rest"
     weights = np.array([rest.error, moving.error]) ** -2.0
@@ -144,7 +144,7 @@ def _combined(rest: Estimate, moving: Estimate) -> tuple[Estimate, str]:
 
 
 def _with_twins(joints: tuple[str, ...], rest: Sequence[Estimate], moving: Sequence[Estimate]) -> TorqueConstants:
-    """Joints that are known at rest as they are; the others take a twin's constant if there is one, else their own."""
+    """Keeps joints known at rest; the others use the constant of a twin if there is one, else their own."""
     pairs = [_combined(one, other) for one, other in zip(rest, moving, strict=True)]
     best, words = [item for item, _ in pairs], [text for _, text in pairs]
     for joint, item in zip(joints, best, strict=True):

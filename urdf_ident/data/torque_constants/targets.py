@@ -1,4 +1,4 @@
-"""Target torque and target current of a controller, and what they say of the torque constants where the robot stands."""
+"""Target torque and target current of a controller, and estimates of torque constants from them, at rest and in motion."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from ...linalg import Array, lstsq
 from ...model.drive import Drive
 from ..recording import Recording
 
-#: A constant whose relative error is below this is known: four digits.
+#: Relative error below which a constant counts as known (four digits).
 KNOWN = 1e-3
-#: Fewer samples say nothing.
+#: Minimum number of samples for an estimate.
 FEWEST = 30
 #: A joint is at rest while it moves by less than this [rad or m] within the window [s].
 _REST_TRAVEL, _REST_WINDOW = 5e-4, 0.3
-#: Constants of twins agree within this fraction: motors of one series differ by less, those of a size apart by more.
+#: Constants of twins agree within this fraction: motors of one type differ by less, those of neighbouring sizes by more.
 TWINS = 0.03
-#: In motion: slower samples are left out [rad/s or m/s], and so many of the others are used in all.
+#: In motion: speed below which samples are left out [rad/s or m/s], and maximum number of samples used.
 _SLOW, _SAMPLES = 0.03, 6000
-#: The target velocity that the controller looked at leads or lags the measured one by about so much [s].
+#: Possible leads of the controller's target velocity over the measured velocity [s].
 _LEADS = np.linspace(-0.008, 0.008, 9)
-#: How well that is known at best, where joints agree, and at worst, from the scatter alone [s].
+#: Standard error of the lead at best, from the agreement of joints, and at worst, from the scatter alone [s].
 _LEAD_ERROR, _LEAD_GUESSED = 5e-4, 3e-3
-#: Least relative error of a constant found in motion: the controller's friction model is not quite the free function.
+#: Minimum relative error of a constant estimated in motion: the free function only approximates the controller's friction law.
 _MOTION_ERROR = 5e-4
 _KNOTS = 6
 
@@ -41,7 +41,7 @@ class Estimate:
 
     @property
     def known(self) -> bool:
-        """Whether it is good to four digits."""
+        """Whether it is known to four digits."""
         return self.error < KNOWN
 
 
@@ -50,7 +50,7 @@ NOTHING = Estimate(np.nan, np.inf)
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """What one log says: target torque, current and speed where the gain acts, shape (N, n), and which samples rest."""
+    """Signals of one log: target torque and current, speed on the side of the gain, shape (N, n), and samples at rest."""
 
     name: str
     time: Array
@@ -61,11 +61,11 @@ class Targets:
 
     @classmethod
     def of(cls, recording: Recording, drive: Drive) -> Targets:
-        """Takes the targets out of a log.
+        """Extracts the targets from a log.
 
         Args:
             recording: As read; unusable rows are left out.
-            drive: For gears and couplings.
+            drive: Gears and couplings.
 
         Returns:
             The targets.
@@ -104,13 +104,13 @@ class Targets:
             v = np.asarray(np.gradient(q, log.time, axis=0), dtype=float)
         elif on_motor:
             v = np.asarray(drive.joint_rate(v))
-        if log.effort_side == "motor":  # its friction model is one of the motor's speed, in the size of a joint's
+        if log.effort_side == "motor":  # friction depends on motor speed, here scaled to that of a joint
             v = drive.motor_rate(v) / np.abs(drive.reduction).max(axis=1)
         return cls(log.name, log.time, v, torque, current, _resting(log.time, q))
 
 
 def _check_units(log: Recording, current: Array, where: str) -> None:
-    """Target and measured current must be in one unit: the constant belongs to the measured one."""
+    """Checks that target and measured current have the same unit, because the constant is applied to the measured one."""
     if log.effort is None:
         return
     pairs = np.isfinite(log.effort) & (np.abs(log.effort) < 1e6)
@@ -125,7 +125,7 @@ def _check_units(log: Recording, current: Array, where: str) -> None:
 
 
 def _resting(time: Array, q: Array) -> NDArray[np.bool_]:
-    """Samples around which no joint moves; a window on both sides keeps starts and stops out."""
+    """Samples at which no joint moves within a window on both sides, which excludes starts and stops."""
     from scipy.ndimage import maximum_filter1d, minimum_filter1d
 
     half = max(2, round(0.5 * _REST_WINDOW / float(np.median(np.diff(time)))))
@@ -134,7 +134,7 @@ def _resting(time: Array, q: Array) -> NDArray[np.bool_]:
 
 
 def check_targets(signals: Sequence[Targets], j: int, joint: str) -> None:
-    """Refuses targets that never change.
+    """Refuses targets that are constant.
 
     Args:
         signals: The logs' targets.
@@ -142,7 +142,7 @@ def check_targets(signals: Sequence[Targets], j: int, joint: str) -> None:
         joint: Its name.
 
     Raises:
-        LogError: One is constant in all logs.
+        LogError: A target is constant in all logs.
     """
     for what, key in (("current", "effort_target"), ("torque", "torque_target")):
         arrays = [log.current[:, j] if key == "effort_target" else log.torque[:, j] for log in signals]
@@ -157,21 +157,21 @@ def check_targets(signals: Sequence[Targets], j: int, joint: str) -> None:
 
 
 def _resolution(x: Array) -> float:
-    """Step of a logged number: the smallest difference that occurs (several last digits of a float are none)."""
+    """Resolution of a logged signal: its smallest difference of values, ignoring rounding of floats."""
     levels = np.unique(x)
     steps = np.diff(levels)
     return float(steps[steps > 1e-9 * np.abs(levels).max()].min(initial=np.inf)) if len(levels) > 1 else 0.0
 
 
 def at_rest(signals: Sequence[Targets], j: int) -> Estimate:
-    """What the logs say together, each with its weight: they may be written with different digits.
+    """Torque constant at rest, as inverse-variance weighted mean over logs, whose resolutions may differ.
 
     Args:
         signals: The logs' targets.
         j: The joint's index.
 
     Returns:
-        The constant; an infinite error where the joint carries no torque at rest.
+        The constant; an infinite error if the joint carries no torque at rest.
     """
     found = [one for one in (standing(log, j) for log in signals) if np.isfinite(one.error)]
     if not found:
@@ -181,7 +181,7 @@ def at_rest(signals: Sequence[Targets], j: int) -> Estimate:
 
 
 def standing(log: Targets, j: int) -> Estimate:
-    """Ratio of the targets where the robot stands: a robust slope, its error from scatter and logged digits.
+    """Ratio of the targets at rest in one log: a robust slope, with its error from scatter and resolution.
 
     Args:
         log: One log's targets.
@@ -203,8 +203,8 @@ def standing(log: Targets, j: int) -> Estimate:
         inside = error <= max(blur, 4.0 * 1.4826 * float(np.median(error)))
         slope = float(x[inside] @ y[inside] / (x[inside] @ x[inside]))
     size = float(np.sqrt(np.mean(y[inside] ** 2)))
-    scatter = float(np.std(y[inside] - slope * x[inside])) / np.sqrt(inside.sum() / 10)  # neighbours are alike
-    # A torque that stands still is rounded the same way every time: digits do not average out, distinct values do.
+    scatter = float(np.std(y[inside] - slope * x[inside])) / np.sqrt(inside.sum() / 10)  # neighbours are correlated
+    # A constant torque is always rounded alike: rounding errors average out over distinct values only.
     share = np.unique(np.round(x[inside] / step) if step > 0 else x[inside], return_counts=True)[1] / inside.sum()
     rounding = 0.5 * blur * np.sqrt(float(share @ share))
     return Estimate(slope, float(np.hypot(scatter, rounding)) / max(size, 1e-300))
@@ -217,17 +217,17 @@ def _weighted_median(values: Array, weights: Array) -> float:
 
 
 def in_motion(signals: Sequence[Targets], rest: Sequence[Estimate]) -> list[Estimate]:
-    """1/K of every joint beside a free function of its speed in each direction, at the controller's lead.
+    """Torque constants by regression in motion, with a free function of speed in each direction.
 
-    The controller looked at its target velocity, which leads or lags the measured one a little, and where the current
-    follows the speed steeply a millisecond is worth a percent. That lead is the controller's, not a joint's.
+    The controller used its target velocity, which leads or lags the measured one slightly; where the current depends
+    strongly on speed, a millisecond changes the constant by a percent. The lead is common to all joints.
 
     Args:
         signals: The logs' targets.
-        rest: What is known of the joints at rest.
+        rest: Estimates of the joints at rest.
 
     Returns:
-        The constants; an infinite error where a joint hardly moves or its torque hardly changes.
+        The constants; an infinite error if a joint hardly moves or its torque hardly changes.
     """
     tried = [[_at_lead(signals, j, lead) for lead in _LEADS] for j in range(len(rest))]
     seen = [j for j, curve in enumerate(tried) if all(np.isfinite(item.error) for item, _ in curve)]
@@ -246,11 +246,11 @@ def in_motion(signals: Sequence[Targets], rest: Sequence[Estimate]) -> list[Esti
 
 
 def _lead(values: Array, errors: Array, scatter: Array, rest: Sequence[Estimate]) -> tuple[float, float]:
-    """The lead [s] at which motion agrees with rest, and twins with each other; and how well it is known.
+    """The lead [s] at which estimates in motion agree with those at rest, and twins with each other; and its standard error.
 
     Args:
         values, errors, scatter: Shape (joints, leads).
-        rest: What is known of the same joints at rest.
+        rest: Estimates of the same joints at rest.
     """
     fine = np.linspace(_LEADS[0], _LEADS[-1], 801)
     curves = np.array([np.interp(fine, _LEADS, row) for row in values])
@@ -263,7 +263,7 @@ def _lead(values: Array, errors: Array, scatter: Array, rest: Sequence[Estimate]
     start = int(np.argmin(misfit))
     pairs = 0
     misfit = np.zeros_like(fine)
-    for j, curve in enumerate(curves):  # against the surest joint with the same constant, at rest where that is known
+    for j, curve in enumerate(curves):  # against the most precise twin, preferably known at rest
         same = [k for k in range(len(curves)) if k in known or (j not in known and best[k] < best[j])]
         same = [k for k in same if abs(abs(curve[start] / curves[k, start]) - 1.0) < TWINS]
         if not same:
@@ -286,7 +286,7 @@ def _steady(log: Targets, j: int) -> NDArray[np.bool_]:
 
 
 def _at_lead(signals: Sequence[Targets], j: int, lead: float) -> tuple[Estimate, float]:
-    """The constant if the velocity leads by so much [s], and the scatter that is left [unit of effort]."""
+    """The constant for a given lead [s], and the residual scatter [unit of effort]."""
     total = sum(int(_steady(log, j).sum()) for log in signals)
     if total < 10 * FEWEST:
         return NOTHING, np.inf
@@ -309,7 +309,7 @@ def _at_lead(signals: Sequence[Targets], j: int, lead: float) -> tuple[Estimate,
 
 
 def _robust_first(A: Array, y: Array) -> tuple[Estimate, float]:
-    """The inverse of the first coefficient by Tukey's biweight with its relative error; and the scatter."""
+    """Inverse of the first coefficient of a regression with Tukey's biweight, with its relative error; and the scatter."""
     weight = np.ones(len(y))
     for _ in range(12):
         scaled = A * weight[:, None]
@@ -322,5 +322,5 @@ def _robust_first(A: Array, y: Array) -> tuple[Estimate, float]:
     size = float(np.linalg.norm(alone))
     if solution[0] == 0 or size < 1e-6 * float(np.linalg.norm(first)):
         return NOTHING, scale
-    # Neighbouring samples are alike: ten count as one.
+    # Neighbouring samples are correlated: ten count as one.
     return Estimate(float(1.0 / solution[0]), float(np.sqrt(10.0) * scale / size / abs(solution[0]))), scale
