@@ -159,7 +159,7 @@ def lstsq(A: Array, b: Array, rcond: float | None = None) -> tuple[Array, int]:
 
 
 def triangle(*stack: Any, overwrite: bool = False) -> Array:
-    """Upper-triangular (or trapezoidal) factor R with ``RᵀR = ΣAᵀA`` over stacked blocks, by Householder QR.
+    """Upper-triangular (or trapezoidal) factor R of stacked blocks A, with ``RᵀR = ΣAᵀA``, by Householder QR.
 
     Args:
         stack: Arrays of shape (m_i, k).

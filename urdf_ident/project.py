@@ -146,7 +146,7 @@ class ModelSection(Section):
 
 
 class Project(Section):
-    """A whole project file."""
+    """A complete project file."""
 
     robot: RobotSection = RobotSection()
     drive: DriveSection = DriveSection()

@@ -116,7 +116,7 @@ def check_gears(recording: Recording, drive: Drive) -> None:
             continue
         slope = float(q @ m) / max(float(q @ q), 1e-300)
         ratio = float(drive.reduction[j, j])
-        turned = slope * ratio  # motor rad per joint rad, as logged
+        turned = slope * ratio  # logged motor travel per joint travel
         if abs(slope - 1.0) <= _RATIO_SLACK:
             continue
         if abs(turned * ratio - 1.0) <= _RATIO_SLACK:

@@ -32,7 +32,7 @@ class Recording(Stored):
         time: Shape (N,) [s], as logged.
         position: Shape (N, n) [rad or m]; of the motors (before the gear) when ``position_side`` is "motor".
         velocity, acceleration: Shape (N, n), or None when not logged; same side as ``position``.
-        effort: Shape (N, n) [N·m, N, A or V], or None; on ``effort_side``.
+        effort: Shape (N, n) [N·m, N, A, V or 1], or None; on ``effort_side``.
         effort_unit: SI unit of ``effort``.
         effort_target, torque_target: Targets logged by the controller, shape (N, n), or None.
         position_target: Reference position of the controller, shape (N, n) [rad or m], on the side of ``position``, or
@@ -113,7 +113,7 @@ class Recording(Stored):
             joints: Names of the n joints in the order of the columns, or a robot whose ``joints`` are used.
             velocity: Shape (N, n) [rad/s or m/s], or None.
             acceleration: Shape (N, n) [rad/s² or m/s²], or None.
-            effort_unit: Unit of the effort: N·m, N, A, V, or a multiple of these.
+            effort_unit: Unit of the effort: N·m, N, A, V, 1, or a multiple of these.
             name: Name of the log.
 
         Returns:

@@ -18,7 +18,7 @@ _NAMED = 5
 
 
 class Named(Protocol):
-    """A log, read or not."""
+    """Anything with a name and a path: a recording, or the source of a log."""
 
     @property
     def name(self) -> str: ...

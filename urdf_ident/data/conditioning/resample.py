@@ -107,7 +107,7 @@ def _resample(part: Recording, rate: float, even: bool) -> Stretch:
         return out
 
     position = cubic(part.position)
-    if position is None:  # never: positions are not optional
+    if position is None:  # unreachable: positions are always present
         raise LogError("no positions", where=part.name)
     effort, external = linear(part.effort), linear(part.external_torque)
     return Stretch(float(time[0]), position, cubic(part.velocity), effort, cubic(part.motor_position), external)

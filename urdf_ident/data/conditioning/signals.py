@@ -235,7 +235,7 @@ def resolve(recordings: Sequence[Recording], robot: Robot, config: SignalConfig 
 
     Args:
         recordings: Repaired logs on the joint side.
-        robot: The robot.
+        robot: The robot that moved in them.
         config: Settings; those that are not ``auto`` are kept.
 
     Returns:

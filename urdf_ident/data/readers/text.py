@@ -194,7 +194,7 @@ def open_text(path: str | Path) -> TextTable:
         if len(names) == width - 1 and all(not line.rstrip().rsplit(delimiter, 1)[-1] for line in lines[:10]):
             names = (*names, "")  # rows end with a delimiter, the header does not
         else:
-            split = delimiter == "," and width == 2 * len(names)  # 0,5,1,5: a comma is a comma
+            split = delimiter == "," and width == 2 * len(names)  # 0,5,1,5: decimal commas and comma delimiters
             raise LogError(
                 "the header does not fit the rows",
                 where=str(path),

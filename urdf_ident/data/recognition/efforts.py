@@ -59,7 +59,7 @@ class EffortColumns:
 
     @property
     def kind(self) -> str:
-        """ "torque", "current" or "thousandths"."""
+        """Kind of effort: "torque", "current" or "thousandths"."""
         size = self.typical
         return "torque" if _TORQUE[0] < size < _TORQUE[1] or size == 0 else "thousandths" if size > _THOUSANDTHS else "current"
 

@@ -71,7 +71,7 @@ def find_clock(
         column = values[np.isfinite(values[:, k]), k]
         interval = float(np.median(np.diff(column))) if len(column) > 2 else 0.0
         if named is None and interval == 1.0:
-            continue  # a counter of rows
+            continue  # a row counter
         fits = [name for name in ("s", "ms", "us", "ns") if _SHORTEST <= interval * parse_unit(name).factor <= _LONGEST]
         chosen = unit or (fits[0] if fits else None)
         if chosen is None or interval <= 0:

@@ -34,7 +34,7 @@ _KNOTS = 6
 
 @dataclass(frozen=True)
 class Estimate:
-    """A torque constant and its relative error, a fraction."""
+    """A torque constant and its relative standard error, a fraction."""
 
     value: float
     error: float
