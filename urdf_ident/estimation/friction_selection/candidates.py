@@ -1,4 +1,4 @@
-"""The friction laws that selection chooses from, each with a few values of its shapes."""
+"""Candidate friction laws for the selection, each with a few values of its shapes."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from ...model.terms import AppliedTerm, RotorInertia
 from ...model.trained import trained_ranges
 from ...samples import Segment
 
-#: Displacements over which presliding friction reverses [rad, or the same fraction of a slide's travel over π].
+#: Displacements over which presliding friction reverses [rad, or the same fraction of a prismatic joint's travel over π].
 WAYS = tuple(1e-4 * 1.8**k for k in range(10))
-#: Later searches try these multiples of each shape of the laws that the one before has chosen.
+#: Multiples of each shape of the previously selected laws that the subsequent searches try.
 ZOOMS = ((0.8, 0.9, 1.12, 1.25), (0.9, 0.95, 1.05, 1.1), (0.95, 0.975, 1.025, 1.05))
-#: Laws that take the place of others at the same joint.
+#: Laws that contain, and replace, others at the same joint.
 REPLACES = {
     Asymmetric.name: (Viscous.name, Coulomb.name, Offset.name, Cubic.name),
     Spring.name: (Offset.name,),
@@ -57,7 +57,7 @@ class Candidate:
 
     @cached_property
     def key(self) -> Key:
-        """Name and side: a joint has each at most once."""
+        """Name and side; a joint has each pair at most once."""
         return self.item.term.name, self.item.side
 
     @property
@@ -73,14 +73,14 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class Wide:
-    """A model that holds all candidates at once.
+    """A model that contains all candidates at once.
 
     Attributes:
-        model: The model; a law comes as often as it has shapes to try.
-        kept: Terms that take no part in the choice: rotor inertias, motor-side laws that were given.
+        model: The model; a law is repeated for each of its candidate shapes.
+        kept: Terms excluded from the selection: rotor inertias, motor-side laws that were given.
         common: Indices into theta of the columns of every sub-model, shape (c,).
-        candidates: By axis.
-        trained: By axis and side, how fast and how loaded it was.
+        candidates: Candidates by axis.
+        trained: Ranges of speed and load by axis and side.
     """
 
     model: DynamicModel
@@ -90,13 +90,13 @@ class Wide:
     trained: tuple[Mapping[str, Trained], ...]
 
     def narrow(self, chosen: Sequence[Candidate]) -> DynamicModel:
-        """The model with some candidates only.
+        """Returns the model with some candidates only.
 
         Args:
-            chosen: Which ones.
+            chosen: These candidates.
 
         Returns:
-            The model, terms joint by joint.
+            The model, with its terms joint by joint.
         """
         listed = [*self.kept, *(candidate.item for candidate in chosen)]
         return self.model.with_terms(sorted(listed, key=lambda item: item.axis))
@@ -105,13 +105,13 @@ class Wide:
 def wide_model(
     model: DynamicModel, motion: Sequence[Segment], chosen: Sequence[AppliedTerm] = (), zoom: Sequence[float] = ()
 ) -> Wide:
-    """All candidates of a model's joints.
+    """Creates the model with all candidates of its joints.
 
     Args:
-        model: The dynamic model; its friction on the joint side is put aside.
-        motion: The segments behind the data: how fast and how far the axes move decides what shapes are tried.
-        chosen: Laws that a search before has chosen; they are among the candidates.
-        zoom: Multiples of their shapes that are tried, shape (k,).
+        model: The dynamic model; its friction on the joint side is replaced.
+        motion: The segments of the data: speed and travel of the axes determine the candidate shapes.
+        chosen: Laws selected by a previous search, which remain among the candidates.
+        zoom: Multiples of their shapes to try, shape (k,).
 
     Returns:
         The wide model.
@@ -141,13 +141,13 @@ def wide_model(
 
 
 def chosen_by_data(model: DynamicModel) -> tuple[AppliedTerm, ...]:
-    """The terms that selection may change: friction that was not given.
+    """Returns the terms that the selection may change: friction that was not given.
 
     Args:
         model: The model with the simple laws.
 
     Returns:
-        Neither rotor inertias nor motor-side laws that were given.
+        All terms but rotor inertias and motor-side laws that were given.
     """
     return tuple(
         item
@@ -157,7 +157,7 @@ def chosen_by_data(model: DynamicModel) -> tuple[AppliedTerm, ...]:
 
 
 def _zoomed(law: Term, factors: Sequence[float]) -> list[Term]:
-    """A law with one of its shapes multiplied."""
+    """Versions of a law with one of its shapes multiplied."""
     names = [name for name, shape in law.shapes.items() if shape.kind != "exponent"]
     changes: list[dict[str, Any]] = [{name: factor * getattr(law, name)} for name in names for factor in factors]
     return [replace(law, **change) for change in changes if all(value > 0 for value in change.values())]
@@ -180,7 +180,7 @@ def _motor_laws(model: DynamicModel, motion: Sequence[Segment], axis: int) -> li
 
 
 def _laws(top: float, ways: tuple[float, ...], ratio: float = 1.0, *, motor: bool = False, slides: bool = False) -> list[Term]:
-    """The family for an axis of this speed [rad/s or m/s]; each law says which of its shapes are worth trying."""
+    """The family of laws for an axis with this top speed [rad/s or m/s], each with its candidate shapes."""
     if top <= 0:
         return []
     scale = AxisScale(top, min(SIGN_WIDTH * ratio, 0.02 * top), ways, motor, slides)

@@ -1,4 +1,4 @@
-"""The search for the friction laws of one joint while those of all others stay."""
+"""Search for the friction laws of one joint, given those of all others."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ from .subsets import Focus
 LEAST_GAIN = 0.01
 #: Another shape of the same law must lower it by this fraction.
 LEAST_SHAPE_GAIN = 1e-4
-#: A column whose length the others make up to less than this share is not told from them by the data.
+#: A column is distinguishable if more than this share of its norm is independent of the others.
 DISTINCT = 0.02
-#: A spring must gain this many standard errors, and its torque must vary by this share of its joint's: that an axis has a
-#: spring is a statement about its mechanics, and something as small is told by chance, or by what friction lacks.
+#: A spring must gain this many standard errors, and its torque must vary by this share of its joint's: a spring is a statement
+#: about the mechanics of the axis, and smaller effects arise by chance or from unmodelled friction.
 SURE_SPRING, LEAST_SPRING = 2.0, 0.02
-#: Friction that every drive has. It goes only for another law that gains this many standard errors: what a short log does not
-#: miss of it, or another law takes over there, is missed in faster motion.
+#: Friction that every drive has. Only a law that gains this many standard errors may replace it: even if a short log does not
+#: need it, or another law can replace it there, it is needed in faster motion.
 OF_EVERY_DRIVE, SURE_CHANGE = (Viscous.name, Coulomb.name), 2.0
-#: Gears lose at most this share of the load, and the data must tell it to a tenth of that.
+#: Largest plausible share of the load that is lost in gears; its standard error must be below a tenth of this.
 MOST_LOST = 0.5
 
-#: Speeds per direction at which friction must not drive, and what of the largest value counts as rounding.
+#: Number of speeds per direction at which friction must be dissipative; share of the largest value that counts as rounding.
 _SPEEDS, _ROUNDING = 8, 1e-9
 
-#: (law, side) → the candidate that was chosen.
+#: (law, side) → the selected candidate.
 Laws = Mapping[Key, Candidate]
 
 
 @dataclass(frozen=True)
 class LawGain:
-    """What one law is worth beside the others.
+    """Gain of one law in addition to the others.
 
     Attributes:
         law: The best of its versions.
-        gain: By which fraction it lowers the joint's held-out squared error; negative where it harms.
-        std_error: Of that gain, over the folds (:func:`standard_error`).
-        reason: Why it was chosen or not, in words.
+        gain: Relative reduction of the joint's held-out squared error; negative if the error increases.
+        std_error: Standard error of this gain, over the folds (:func:`standard_error`).
+        reason: The reason for the decision, in words.
     """
 
     law: Candidate
@@ -55,16 +55,16 @@ class LawGain:
 
 
 class JointSearch:
-    """The search at one joint.
+    """Search at one joint.
 
     Args:
-        sub: Sub-models in the joint's candidate columns alone, its row groups apart.
+        sub: Sub-models in the joint's candidate columns, with its own row groups.
         candidates: The candidates.
         nonnegative: Which of their columns' parameters cannot be negative, shape (columns,).
-        trained: By side, how fast and how loaded the axis was: there, and beyond, friction must dissipate.
-        hidden: Laws that the data do not tell from other forces, whatever they gain.
-        varying: By spring, what its parameters make of the part of its torque that varies, over the joint's torque,
-            shape (r, k) each; None: springs of any size are taken.
+        trained: By side, the range of speed and load of the axis: there, and beyond, friction must dissipate.
+        hidden: Laws that the data do not distinguish from other forces, and that are excluded.
+        varying: By spring, a matrix that gives the varying part of its torque over the joint's torque, shape (r, k) each;
+            springs of any size are accepted if None.
     """
 
     def __init__(
@@ -87,14 +87,14 @@ class JointSearch:
         self.usual = frozenset((name, side) for name in OF_EVERY_DRIVE)
 
     def run(self, laws: Laws, *, many: bool = False) -> dict[Key, Candidate]:
-        """From given laws to some that no step makes better; none are taken twice, where a step undoes another.
+        """Searches from given laws until no step improves them; no set of laws is visited twice, to avoid cycles.
 
         Args:
-            laws: The laws to begin with.
-            many: Whether laws of many columns come into question.
+            laws: The initial laws.
+            many: Whether laws with many columns are candidates.
 
         Returns:
-            The laws to end with.
+            The final laws.
         """
         now = dict(laws)
         seen = {frozenset(now.values())}
@@ -125,14 +125,14 @@ class JointSearch:
         return [self.places[law][0] for law in options]
 
     def _gain(self, old: Laws, errors: Array) -> tuple[Array, Array]:
-        """Mean over folds of what is gained, as a fraction of the joint's own error, and its :func:`standard_error`."""
+        """Mean gain over folds, as a fraction of the joint's own error, and its :func:`standard_error`."""
         index = self._index(old)
         own = self.sub.own_errors(index)
         gained = (self.sub.errors(index)[:, None] - errors.reshape(len(own), -1)) / np.maximum(own, 1e-300)[:, None]
         return gained.mean(axis=0), standard_error(gained)
 
     def _better(self, old: Laws, new: Laws) -> bool:
-        """Whether other laws are worth it: more of them must gain, fewer must not be missed."""
+        """Whether new laws are preferable: with more columns they must gain, with fewer they must not lose."""
         mean, spread = (float(x[0]) for x in self._gain(old, self.sub.errors(self._index(new))))
         more = self._more(old, new)
         if self.usual & set(old) - set(new):
@@ -142,23 +142,23 @@ class JointSearch:
         return mean > (least_gain(spread, more) if more > 0 else -LEAST_GAIN)
 
     def _more(self, old: Laws, new: Laws) -> int:
-        """By how many columns laws are more than others."""
+        """Number of columns that the new laws have more than the old ones."""
         return len(self._index(new)) - len(self._index(old))
 
     def _options(self, rest: Laws) -> list[Candidate]:
-        """Single columns that may be added: not there yet, nor what a law that is there replaces."""
+        """Single columns that may be added: neither present nor contained in a law that is present."""
         taken = {name for key in rest for name in REPLACES.get(key[0], ())}
         options = [law for law in self.candidates if law.key not in rest and law.key[0] not in taken and len(law.columns) == 1]
         return [law for law, good in zip(options, self._excited(rest, options), strict=True) if good]
 
     def _excited(self, rest: Laws, options: Sequence[Candidate]) -> list[bool]:
-        """Whether the data tell the laws' columns from those that are there, and a lost load from nothing."""
+        """Whether the laws' columns are distinguishable from the present ones, and a lost load is measurable."""
         share, length = self.sub.distinct(self._index(rest), self._places(options))
         needed = [10.0 / MOST_LOST if law.item.term.loaded else 0.0 for law in options]
         return [bool(s > DISTINCT and n > least) for s, n, least in zip(share, length, needed, strict=True)]
 
     def _offenders(self, laws: Laws) -> list[Key]:
-        """Laws that come out with a sign, or a share of the load, that cannot be."""
+        """Laws whose estimates have an impossible sign or share of the load, or make friction drive the axis."""
         index = self._index(laws)
         theta, error = self.sub.estimates(index)
         at = {k: row for row, k in enumerate(index)}
@@ -172,7 +172,7 @@ class JointSearch:
         return list(dict.fromkeys([*bad, *(key for key in driving if key is not None)]))
 
     def _driving(self, laws: Laws, side: str) -> Key | None:
-        """The law without which the friction of one side would not drive beyond doubt, or None where it does not."""
+        """The law mainly responsible if the friction of one side significantly drives the axis, or None if it does not."""
         own = {key: law for key, law in laws.items() if law.item.side == side}
         if not own:
             return None
@@ -217,7 +217,7 @@ class JointSearch:
         return None
 
     def _exchange(self, laws: Laws) -> dict[Key, Candidate] | None:
-        """Another shape, or another law in the place of one."""
+        """Replaces a law by another shape of it or by another law."""
         best: tuple[float, dict[Key, Candidate]] | None = None
         for key, law in laws.items():
             rest = changed(laws, remove=[key])
@@ -234,7 +234,7 @@ class JointSearch:
         return best[1] if best else None
 
     def _drop(self, laws: Laws) -> dict[Key, Candidate] | None:
-        """Takes out the law that is missed least, if it is not missed."""
+        """Removes the law with the smallest gain, if it is not needed."""
         best: tuple[float, dict[Key, Candidate]] | None = None
         spare = [key for key in laws if key not in self.usual]
         if not spare:
@@ -247,7 +247,7 @@ class JointSearch:
         return best[1] if best else None
 
     def _errors_without(self, laws: Laws, keys: Sequence[Key]) -> Array:
-        """Errors without each of some laws, shape (folds, keys)."""
+        """Errors without each of several laws, shape (folds, keys)."""
         alone = [key for key in keys if len(laws[key].columns) == 1 and key[0] not in REPLACES]
         places = self._places([laws[key] for key in alone])
         found = dict(zip(alone, self.sub.without_each(self._index(laws), places).T, strict=True)) if alone else {}
@@ -257,18 +257,18 @@ class JointSearch:
         return np.stack([found[key] for key in keys], axis=1)
 
     def _without(self, laws: Laws, key: Key) -> dict[Key, Candidate]:
-        """The laws without one of them; what it contains takes its place."""
+        """The laws without one of them, which is replaced by the laws that it contains."""
         new = changed(laws, remove=[key])
         for name in REPLACES.get(key[0], ()):
             new = changed(new, add=next(law for law in self.candidates if law.key == (name, key[1])))
         return new
 
     def _sure(self, key: Key) -> float:
-        """Standard errors by which a law, or what takes the place of one of every drive, must gain."""
+        """Number of standard errors that a law, or the replacement of one that every drive has, must gain."""
         return SURE_CHANGE if key in self.usual else SURE_SPRING if key in self.varying else 1.0
 
     def _slight(self, laws: Laws, key: Key) -> bool:
-        """Whether a law is a spring of no practical size."""
+        """Whether a law is a spring with a negligible torque."""
         if key not in self.varying:
             return False
         theta, _ = self.sub.estimates(self._index(laws))
@@ -277,13 +277,13 @@ class JointSearch:
         return bool(np.linalg.norm(self.varying[key] @ own) < LEAST_SPRING)
 
     def _spring(self, laws: Laws) -> dict[Key, Candidate] | None:
-        """A spring, one a joint, where the data tell it from gravity."""
+        """Adds a spring, at most one per joint, if the data distinguish it from gravity."""
         if any(law.sprung for law in laws.values()):
             return None
         return self._widest(laws, [law for law in self.candidates if law.sprung and law.key not in self.hidden])
 
     def _replace(self, laws: Laws) -> dict[Key, Candidate] | None:
-        """A law of many columns in the place of those that it contains."""
+        """Replaces laws by a law with many columns that contains them."""
         return self._widest(laws, [law for law in self.candidates if len(law.columns) > 1 and not law.sprung])
 
     def _widest(self, laws: Laws, options: Sequence[Candidate]) -> dict[Key, Candidate] | None:
@@ -298,9 +298,9 @@ class JointSearch:
         return None
 
     def _detour(self, laws: Laws) -> dict[Key, Candidate] | None:
-        """Puts a law in, or takes one out, fits the shapes of the others to it, and sees only then what is not missed.
+        """Adds or removes a law, adapts the shapes of the others to it, and only then removes laws that are not needed.
 
-        Laws that resemble each other stand in for one another while the shapes are wrong; single steps do not get out of that.
+        Similar laws compensate for each other while the shapes are wrong, a local optimum that single steps do not leave.
         """
         options = self._options(laws)
         starts = [changed(laws, remove=[key]) for key in laws if key[0] not in REPLACES]
@@ -318,7 +318,7 @@ class JointSearch:
         return None
 
     def _reshaped(self, laws: dict[Key, Candidate]) -> dict[Key, Candidate]:
-        """The same laws with the shapes that gain most, one exchanged after the other."""
+        """The same laws with the shapes of the largest gain, changed one after the other."""
         for _ in range(len(self.candidates)):
             pairs = [(law, other) for law in laws.values() for other in self.versions.get(law.key, ()) if other is not law]
             if not pairs:
@@ -333,14 +333,14 @@ class JointSearch:
         return laws
 
     def judge(self, laws: Laws, key: Key) -> LawGain:
-        """What a law is worth beside the chosen ones.
+        """Returns the gain of a law in addition to the selected ones.
 
         Args:
-            laws: The chosen laws.
+            laws: The selected laws.
             key: The law.
 
         Returns:
-            Its best version, gain and a word on the decision.
+            Its best version, its gain and the reason for the decision.
         """
         versions = [law for law in self.candidates if law.key == key]
         if key in self.hidden:
@@ -371,12 +371,12 @@ class JointSearch:
 
 
 def standard_error(gains: Array) -> Array:
-    """Standard error of a mean over folds, for few folds as much larger as Student's t is than the normal distribution.
+    """Returns the standard error of a mean over folds, enlarged for few folds by the ratio of Student's t to the normal.
 
-    A gain in one fold alone is exactly one plain standard error above zero, however large it is: it does not pass.
+    A gain in a single fold is exactly one plain standard error above zero, however large it is, and is thus not accepted.
 
     Args:
-        gains: One of each fold, shape (folds, ...).
+        gains: Gain in each fold, shape (folds, ...).
 
     Returns:
         Shape (...).
@@ -386,11 +386,11 @@ def standard_error(gains: Array) -> Array:
 
 
 def least_gain(spread: float, more: int = 1) -> float:
-    """What laws of more columns must gain: one column a standard error, each further one as if it were found by chance, too.
+    """Returns the gain required of laws with k more columns: √k standard errors, and at least :data:`LEAST_GAIN`.
 
     Args:
         spread: Standard error of the gain.
-        more: By how many columns they are more.
+        more: Number k of additional columns.
 
     Returns:
         A fraction of the joint's held-out squared error.
@@ -399,12 +399,12 @@ def least_gain(spread: float, more: int = 1) -> float:
 
 
 def changed(laws: Laws, *, add: Candidate | None = None, remove: Sequence[Key] = ()) -> dict[Key, Any]:
-    """Other laws.
+    """Returns laws with one added and some removed.
 
     Args:
         laws: The laws.
         add: A law to add.
-        remove: Laws to take out.
+        remove: Laws to remove.
 
     Returns:
         The new laws.

@@ -1,13 +1,13 @@
-"""Standard errors of a fit whose load-dependent friction reads its own rigid torque.
+"""Standard errors of a fit whose load-dependent friction depends on its own rigid torque.
 
-While the rigid torque is frozen, the column ``S(v)·|τ_rigid|`` counts as known. At the fixed point it is not: an error of the
-inertial parameters moves the column, and with it the estimate. With ``D = ∂(W β)/∂β`` through the frozen torque alone,
+With a fixed rigid torque, the column ``S(v)·|τ_rigid|`` is treated as known. At the fixed point it is not: an error of the
+inertial parameters changes the column, and thus the estimate. With ``D = ∂(W β)/∂β`` through the rigid torque alone,
 
-    D = Fl · S(v) · sign(τ_rigid) · Y · M ,    M = ∂θ/∂β of the inertial parameters that the torque is frozen at,
+    D = Fl · S(v) · sign(τ_rigid) · Y · M ,    M = ∂θ/∂β of the inertial parameters of the rigid torque,
 
-a change ``δ`` of the estimate from the data at a frozen torque becomes ``(1 + W⁺ D)⁻¹ δ`` once all has converged (W⁺ the
-weighted least-squares inverse; a term in the residuals, zero on average, is left out). The same matrix on both sides turns the
-covariance at a frozen torque into that of the fixed point.
+a change ``δ`` of the estimate at a fixed torque becomes ``(1 + W⁺ D)⁻¹ δ`` after convergence (W⁺ the weighted least-squares
+inverse; a term in the residuals, zero on average, is neglected). Multiplication by this matrix from both sides transforms the
+covariance at a fixed torque into that of the fixed point.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from .reference_torque import rigid_slopes
 
 
 def with_load_slopes(fit: Fit, model: DynamicModel, logs: Sequence[PreparedLog], prior: Prior | None = None) -> Fit:
-    """The same estimate with the covariance of the fixed point.
+    """Returns the same estimate with the covariance of the fixed point.
 
     Args:
-        fit: The converged estimate, with the covariance at the frozen torque.
-        model: Its model, with the frozen reference.
-        logs: The logs behind it; without any nothing is changed.
-        prior: With which the torque was frozen.
+        fit: The converged estimate, with the covariance at the fixed torque.
+        model: Its model, with the reference torque.
+        logs: The logs of the fit; without any the fit is not changed.
+        prior: The prior used for the reference torque.
 
     Returns:
         The fit; the given one without load-dependent terms.
@@ -49,16 +49,16 @@ def with_load_slopes(fit: Fit, model: DynamicModel, logs: Sequence[PreparedLog],
 
 
 def load_response(fit: Fit, model: DynamicModel, logs: Sequence[PreparedLog], prior: Prior | None = None) -> Array:
-    """How the converged estimate follows one at a frozen torque.
+    """Returns the sensitivity of the converged estimate to a change of the estimate at a fixed torque.
 
     Args:
         fit: The converged estimate.
-        model: Its model, with the frozen reference.
-        logs: The logs behind it.
+        model: Its model, with the reference torque.
+        logs: The logs of the fit.
         prior: As for :func:`.rigid_slopes`.
 
     Returns:
-        ``(1 + W⁺ D)⁻¹``, shape (b, b); base parameters that the data do not see stay as they are.
+        ``(1 + W⁺ D)⁻¹``, shape (b, b); identity for base parameters that are not identifiable.
     """
     base, seen = fit.base, np.flatnonzero(fit.seen)
     slopes = rigid_slopes(base, model.n_inertial, prior)
@@ -90,19 +90,19 @@ def load_response(fit: Fit, model: DynamicModel, logs: Sequence[PreparedLog], pr
 
 
 class LoadSlopes:
-    """A model whose rows hold, after its own columns, the slopes of its load-dependent torque.
+    """A model whose rows have, after its own columns, the derivatives of its load-dependent torque.
 
     Args:
-        model: The model, with the frozen reference.
+        model: The model, with the reference torque.
         theta: Its parameters, shape (p,).
-        columns: Indices of the inertial parameters whose slopes are wanted.
+        columns: Indices of the inertial parameters for the derivatives.
     """
 
     def __init__(self, model: DynamicModel, theta: Array, columns: Any) -> None:
         self.model, self.theta, self.columns = model, theta, columns
 
     def row_targets(self, tau: Array, external: Array | None = None) -> Array:
-        """The model's own.
+        """Returns the row targets of the model.
 
         Args:
             tau: Joint torques, shape (N, n) [N·m or N].
@@ -114,15 +114,15 @@ class LoadSlopes:
         return self.model.row_targets(tau, external)
 
     def row_blocks(self, segment: Segment, chunk: int, *, torque: bool = False) -> Iterator[tuple[slice, list[Array]]]:
-        """The model's rows with the slopes after them.
+        """Yields the model's rows with the derivatives appended.
 
         Args:
             segment: A whole segment at full rate.
-            chunk: Samples a piece.
-            torque: Whether the measured torque is one column more, the last.
+            chunk: Samples per piece.
+            torque: Whether the measured torque is appended as the last column.
 
         Yields:
-            The slice of samples, and per row group its columns and the slopes.
+            The slice of samples, and per row group its columns and the derivatives.
         """
         model, segment = self.model, self.model.with_reference_torque(segment)
         slopes, engine = self.factors(segment), rigid_of(model.robot)
@@ -139,13 +139,14 @@ class LoadSlopes:
             yield part, [np.hstack([x[:, :end], extra.T, x[:, end:]]) for x, extra, end in zip(blocks, own, ends, strict=True)]
 
     def factors(self, segment: Segment) -> list[tuple[Array, Array, Array]]:
-        """Per load-dependent term: its spread over joints, which joints' torque it reads, and ``Fl S(v) sign(τ)``.
+        """Returns, per load-dependent term, its distribution over joints, the weights of the torque it depends on, and
+        ``Fl S(v) sign(τ)``.
 
         Args:
             segment: A whole segment at full rate.
 
         Returns:
-            Three arrays a term, of shape (n,), (n,) and (N,).
+            Three arrays per term, of shape (n,), (n,) and (N,).
         """
         model = self.model
         found: list[tuple[Array, Array, Array]] = []

@@ -1,16 +1,15 @@
-"""Terms that need the rigid torque (load-dependent friction): a fixed point of estimating and freezing.
+"""Fixed-point iteration for terms that depend on the rigid torque (load-dependent friction).
 
-The column ``S(v)·|τ_rigid|`` is linear in its own parameter only once τ_rigid is known. So the rigid torque is frozen
-at the last estimate, everything is estimated again, until the rigid torque does not change any more; friction is a
-small part of the torque, so that each round gains one or two digits. The first round has no rigid torque yet: its
-load-dependent columns are zero and take no part.
+The column ``S(v)·|τ_rigid|`` is known only for a given τ_rigid. The rigid torque of the last estimate is therefore held fixed
+while everything is estimated again, until it no longer changes; friction is a small part of the torque, so that each iteration
+gains one or two digits. The first iteration has no rigid torque yet, and its load-dependent columns are zero.
 
-What is frozen and saved are the *parameters*, not the torque: any motion then has its reference torque, and a reloaded
-result computes the same one to the last bit. A held-out fold finds its own fixed point from the rest of the data.
+The *parameters* of the rigid torque are fixed and saved, not the torque: any motion then has its reference torque, and a
+reloaded result reproduces it to the last bit. A held-out fold has its own fixed point from the rest of the data.
 
-What the data hardly see takes no part in the torque of these data, and in a large one of another motion: of that, what
-is frozen is the prior, for a load is read on every motion to come. The prior also tells rotors from links: friction of a
-gear grows with the torque that it passes on, which a rotor before the gear does not load.
+Parameters that the data hardly excite have no influence on the torque of these data, but may have a large one in another
+motion: they are taken from the prior, because the load is also computed for future motions. The prior also separates rotors
+from links: friction of a gear increases with the transmitted torque, which does not include that of a rotor before the gear.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ from ...statistics.motions import begun_motions
 from ...statistics.ridge import fit_ridge, likely_slopes, prior_mean
 from ...statistics.statistic import StatisticSet
 
-#: The rigid torque has converged when it changes by less than this fraction (root mean square, weighted as the fit); that of a
-#: fold, of which only a held-out error is wanted, when it changes by less than the second.
+#: Relative change of the rigid torque at convergence (root mean square, weighted as the fit); the same for a fold, from which
+#: only a held-out error is computed.
 TOLERANCE, FOLD_TOLERANCE = 1e-6, 1e-4
-#: Rounds before the search is given up.
+#: Maximum number of iterations.
 ROUNDS = 25
 
-#: Makes the statistics of a model from data that stay the same; ``blocks`` and ``alike`` as of :func:`.build_statistics`.
+#: Computes the statistics of a model from given data; ``blocks`` and ``alike`` as in :func:`.build_statistics`.
 Build = Callable[..., StatisticSet]
 #: Estimates the base parameters from statistics.
 Estimate = Callable[[StatisticSet], Fit]
@@ -45,14 +44,14 @@ Estimate = Callable[[StatisticSet], Fit]
 
 @dataclass(frozen=True, eq=False)
 class ConvergedFit:
-    """A fit whose load-dependent terms read its own rigid torque.
+    """A fit whose load-dependent terms use its own rigid torque.
 
     Attributes:
-        model: With the frozen reference, if it has such terms.
-        statistics: Of that model.
+        model: The model, with the reference torque if it has such terms.
+        statistics: Statistics of that model.
         fit: The estimate.
-        changes: Relative change of the rigid torque in each round; empty without load-dependent terms.
-        prior: To which the frozen parameters are pulled.
+        changes: Relative change of the rigid torque in each iteration; empty without load-dependent terms.
+        prior: Prior used for the parameters of the reference torque.
     """
 
     model: DynamicModel
@@ -63,12 +62,12 @@ class ConvergedFit:
 
     @property
     def converged(self) -> bool:
-        """Whether the rigid torque has stopped changing."""
+        """Whether the rigid torque has converged."""
         return not self.model.loaded or (bool(self.changes) and self.changes[-1] <= TOLERANCE)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a user should know, in words."""
+        """Notes for the user."""
         if not self.model.loaded:
             return ()
         if self.converged:
@@ -89,21 +88,21 @@ def converge(
     tolerance: float = TOLERANCE,
     draft: Build | None = None,
 ) -> ConvergedFit:
-    """Estimates a model; with load-dependent terms, until they read the rigid torque of the estimate itself.
+    """Estimates a model; with load-dependent terms, iterates until they use the rigid torque of the estimate itself.
 
     Args:
-        build: Statistics of a model on the data.
-        estimate: Base parameters from statistics.
-        start: Inertial parameters of a first rigid torque, shape (10·n,); none if None.
-        prior: Of the inertial parameters, to which the frozen ones are pulled; if None, they are the fit's own.
-        tolerance: Relative change of the rigid torque at which it has converged.
-        draft: As ``build``, for rounds of which only the estimate is wanted; ``build`` if None.
+        build: Computes the statistics of a model on the data.
+        estimate: Estimates base parameters from statistics.
+        start: Inertial parameters of the first rigid torque, shape (10·n,); zero if None.
+        prior: Prior that regularizes the inertial parameters of the rigid torque; if None, those of the fit are used.
+        tolerance: Relative change of the rigid torque at convergence.
+        draft: Replaces ``build`` during the iteration, but not for the returned statistics; ``build`` if None.
 
     Returns:
-        The fit; ``converged`` is False if it did not converge (the last round is returned).
+        The fit; ``converged`` is False if it did not converge (the last iteration is returned).
 
     Raises:
-        EstimationError: See the two functions.
+        EstimationError: As for ``build`` and ``estimate``.
     """
     if not model.loaded:
         statistics = build(model)
@@ -125,7 +124,7 @@ def converge(
 
 
 def rigid_parameters(fit: Fit, n_inertial: int, prior: Prior | None = None) -> Array:
-    """Inertial parameters whose torque load-dependent laws read: what the gears pass on, without the rotors before them.
+    """Returns the inertial parameters of the torque that the gears transmit, without the rotors before them.
 
     Args:
         fit: Base parameters.
@@ -140,12 +139,12 @@ def rigid_parameters(fit: Fit, n_inertial: int, prior: Prior | None = None) -> A
 
 
 def rigid_slopes(base: BaseParameters, n_inertial: int, prior: Prior | None = None) -> Array:
-    """How :func:`rigid_parameters` follow the base parameters.
+    """Returns the derivatives of :func:`rigid_parameters` with respect to the base parameters.
 
     Args:
         base: The reduction.
         n_inertial: Number of inertial parameters, 10·n.
-        prior: Tells a rotor from a link where the data see their sum; if None, the sum counts as the link's.
+        prior: Separates rotor and link if only their sum is identifiable; if None, the sum counts as the link's.
 
     Returns:
         Shape (n_inertial, b).
@@ -160,11 +159,11 @@ def _change(statistics: StatisticSet, fit: Fit, new: Array, old: Array) -> float
 
 
 def for_folds(build: Build, statistics: StatisticSet) -> Build:
-    """The same build for estimates and folds alone: one factor a log where whole motions are held out.
+    """Returns a faster build for estimates and folds: one factor per log if whole motions are held out.
 
     Args:
         build: As for :func:`converge`.
-        statistics: Of the same data.
+        statistics: Statistics of the same data.
 
     Returns:
         The build.
@@ -173,9 +172,9 @@ def for_folds(build: Build, statistics: StatisticSet) -> Build:
 
 
 def cross_validate_converged(converged: ConvergedFit, build: Build, estimate: Estimate) -> CrossValidation:
-    """Held-out error per fold where each fold has its own frozen rigid torque, from the other folds alone.
+    """Returns the held-out error per fold, where the rigid torque of each fold is estimated from the other folds alone.
 
-    The search starts from the rigid torque of all data, which only saves rounds: it ends at the fold's own fixed point.
+    The iteration starts from the rigid torque of all data, which only saves time: it ends at the fold's own fixed point.
 
     Args:
         converged: The fit to all data.
@@ -186,7 +185,7 @@ def cross_validate_converged(converged: ConvergedFit, build: Build, estimate: Es
         The held-out errors.
 
     Raises:
-        EstimationError: One log that is too short to be cut into folds.
+        EstimationError: A single log that is too short to be divided into folds.
     """
     model, build = converged.model, for_folds(build, converged.statistics)
     split = folds_of(converged.statistics)

@@ -1,26 +1,25 @@
-"""``friction: auto``: which friction laws each joint needs, by held-out error.
+"""``friction: auto``: selects the friction laws of each joint by held-out error.
 
-One pass over the data carries every law with every shape that is tried as columns of its own, so that all sub-models are
-column subsets of the same small factors (:mod:`.subsets`). A sub-model is judged by its error on logs (parts in time,
-where there is one log) that took no part in estimating it. Joints share their inertial parameters, so errors are those
-of the whole robot, while the search goes from joint to joint: add the law that gains most, exchange shapes and
-laws, take out what is not missed.
+One pass over the data includes every law with every candidate shape as separate columns, so that all sub-models are column
+subsets of the same small factors (:mod:`.subsets`). A sub-model is judged by its error on logs (on parts in time, with a single
+log) that were not used to estimate it. Joints share their inertial parameters, so errors are those of the whole robot, while
+the search proceeds from joint to joint: it adds the law with the largest gain, exchanges shapes and laws, and removes laws
+that are not needed.
 
-Parsimony: a law stays if it lowers the held-out error by more than one standard error of that gain over the folds (for few
-folds as many as Student's t asks for, so that what gains in one fold alone does not pass), by √k of them if it has k columns
-more than what it replaces, and by more than :data:`.joint_search.LEAST_GAIN` of its joint's own error. All chosen laws
-together must do so too, else the simple ones stay. Excitation: a column that the data hardly tell from those already there,
-or a load that is no more than noise, does not come into question at that joint; a joint that hardly turns back keeps the simple
-laws (:func:`_steady`). Physics: what cannot be negative
-(:attr:`Term.nonnegative`) must not come out so.
+Parsimony: a law is kept if it lowers the held-out error by more than one standard error of that gain over the folds (more with
+few folds, by Student's t, so that a gain in one fold alone is not enough), by √k of them if it has k columns more than what it
+replaces, and by more than :data:`.joint_search.LEAST_GAIN` of its joint's own error. The same holds for all selected laws
+together; otherwise the simple laws are kept. Excitation: a column that is nearly collinear with the others, or a
+load-dependent friction that is not significant, is not a candidate at that joint; a joint that rarely reverses keeps the simple
+laws (:func:`_steady`). Physics: parameters that cannot be negative (:attr:`Term.nonnegative`) must not be estimated so.
 
-Viscous and Coulomb friction are those of every drive. They are not taken out because a log does not miss them, and another
-law takes their place only if it gains two standard errors: what stands in for them in a short log is wrong in faster motion.
+Viscous and Coulomb friction exist in every drive. They are not removed because a log does not need them, and another law
+replaces them only if it gains two standard errors: a law that can replace them in a short log is wrong in faster motion.
 
-A bias that is not missed stays in the model, and is expected to be smaller: gravity stands in for a missing one, in
-held-out parts of the same motion, too, and first moments are then wrong by many of their standard errors.
+A bias that is not needed is kept in the model, with a smaller expected size: gravity parameters would otherwise replace it,
+also in held-out parts of the same motion, and first moments would be wrong by many of their standard errors.
 
-Load-dependent laws read the rigid torque of the fit before; the search is repeated with that of its own result.
+Load-dependent laws use the rigid torque of the previous fit; the search is repeated with that of its own result.
 """
 
 from __future__ import annotations
@@ -49,22 +48,22 @@ from .joint_search import Laws, standard_error
 from .reference_torque import Build, ConvergedFit, converge, for_folds, rigid_parameters
 from .structure import SWEEPS, StructureSearch, Trial, listed, unasked_biases
 
-#: A motor that turns at less than this part of what its joints would ask for one by one tells no laws apart.
+#: Smallest ratio of a motor's speed to the sum of the speeds due to its joints for which laws are distinguishable.
 _UNDONE = 0.05
 
 
 @dataclass(frozen=True, eq=False)
 class Selected:
-    """A model whose friction was found.
+    """A model with selected friction laws.
 
     Attributes:
         model: The model.
-        trials: What was tried and what it gained, joint by joint; empty where nothing was tried.
-        folds: What was held out in turn.
+        trials: The laws that were tried and their gains, joint by joint; empty without a search.
+        folds: Names of the held-out folds.
         groups: Row groups.
-        before, after: Held-out RMSE with the simple laws and with the chosen ones, shape (groups,) [unit of torque].
-        unasked: Joints that have a bias although held-out data do not ask for one.
-        notes: What a user should know, in words.
+        before, after: Held-out RMSE with the simple laws and with the selected ones, shape (groups,) [unit of torque].
+        unasked: Joints that keep a bias although held-out data do not need it.
+        notes: Notes for the user.
     """
 
     model: DynamicModel
@@ -77,7 +76,7 @@ class Selected:
     notes: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """The entry ``selection`` of identification.json; empty where nothing was tried."""
+        """Returns the entry ``selection`` of identification.json; empty without a search."""
         if not self.trials:
             return {}
         return {
@@ -98,19 +97,19 @@ def select_friction(
     progress: Progress | None = None,
     prior: Prior | None = None,
 ) -> Selected:
-    """Finds which friction laws each joint needs.
+    """Selects the friction laws of each joint.
 
     Args:
         model: The dynamic model with the simple laws, from which the search starts.
-        build: Statistics of a model on the data.
-        motion: The segments behind them.
+        build: Computes the statistics of a model on the data.
+        motion: The segments of these data.
         method: "ols" or "wls", as in :func:`fit_base`.
-        progress: Called with ``"joints searched for friction laws"``, the visits done and the most there can be.
-        prior: Of the inertial parameters. Every fold's estimate is pulled to it as the result will be; without it, short logs
-            would be judged by inertial parameters that they do not show.
+        progress: Called with ``"joints searched for friction laws"``, the visits done and their maximum number.
+        prior: Prior of the inertial parameters, applied in every fold as in the result; without it, short logs would be judged
+            by inertial parameters that they do not identify.
 
     Returns:
-        The model with the chosen laws; the given one, with a note that says why, where the data cannot choose.
+        The model with the selected laws; the given one, with a note on the reason, if the data do not suffice.
 
     Raises:
         EstimationError: The data are too few for any estimate.
@@ -130,7 +129,7 @@ def select_friction(
     simple = sum(len(item.term.symbols) for item in chosen)
     before = np.zeros((0, 0))
     theta, sigma = _rigid(converged, model, prior), converged.fit.sigma
-    del converged  # its factors are as large as those of the search
+    del converged  # frees its factors, which are as large as those of the search
     for zoom in ((), *ZOOMS):
         wide = wide_model(model, motion, chosen, zoom)
         state = _state(wide, chosen)
@@ -166,7 +165,7 @@ def select_friction(
 
 
 class _Visits:
-    """Counts the joints that were searched; each zoom visits all of them a few times, :data:`SWEEPS` at the most."""
+    """Counts the visited joints; each zoom visits all of them at most :data:`SWEEPS` times."""
 
     def __init__(self, progress: Progress | None, joints: int) -> None:
         self.progress, self.a_zoom, self.done, self.zooms = progress, SWEEPS * joints, 0, 0
@@ -177,24 +176,24 @@ class _Visits:
             self.progress("joints searched for friction laws", self.done, self.a_zoom * (1 + len(ZOOMS)))
 
     def next_zoom(self) -> None:
-        """The visits that a converged zoom saved count as done."""
+        """Counts the remaining visits of a converged zoom as done."""
         self.zooms += 1
         self.done = self.a_zoom * self.zooms
 
 
 def _simple(model: DynamicModel, reason: str) -> Selected:
-    """The simple laws, and why."""
+    """The model with the simple laws and a note on the reason."""
     return Selected(model, notes=(f"friction: auto: {reason}; viscous, Coulomb and offset are used",))
 
 
 def _rigid(converged: ConvergedFit, model: DynamicModel, prior: Prior | None) -> Array:
-    """Inertial parameters whose torque load-dependent laws read in the next search."""
+    """Inertial parameters for the rigid torque of load-dependent laws in the next search."""
     fit = converged.fit if prior is None else fit_ridge(converged.statistics, converged.fit, prior)
     return rigid_parameters(fit, model.n_inertial, prior)
 
 
 def _prior_rows(wide: Wide, prior: Prior | None) -> Array | None:
-    """What the prior says of the columns of every sub-model, weighted as in the result."""
+    """Rows of the prior for the common columns of all sub-models, weighted as in the result."""
     if prior is None:
         return None
     mean, S = base_prior(wide.model.with_terms(wide.kept).base(), prior)
@@ -202,11 +201,11 @@ def _prior_rows(wide: Wide, prior: Prior | None) -> Array | None:
 
 
 def _turns(motion: Sequence[Segment], moves: Sequence[Sequence[str]], reduction: Array, prismatic: NDArray[np.bool_]) -> Array:
-    """How often each joint turns back, repetitions of a motion counted once, shape (n,); never where it hardly moves.
+    """Number of reversals of each joint, repetitions of a motion counted once, shape (n,); 0 if it hardly moves.
 
-    Nor where its motor hardly moves because joints that it is coupled to undo each other's motion.
+    Also 0 if its motor hardly moves because the motions of coupled joints cancel.
     """
-    v = np.vstack(velocities(motion, moves))  # a joint may rest between two segments and turn back after
+    v = np.vstack(velocities(motion, moves))  # a joint may rest between two segments and reverse after
     fast = np.percentile(np.abs(v), 95, axis=0)
     motor, uncoupled = np.abs(v @ reduction.T), np.abs(v) @ np.abs(reduction).T
     turns = np.percentile(motor, 95, axis=0) > _UNDONE * np.percentile(uncoupled, 95, axis=0)
@@ -214,7 +213,7 @@ def _turns(motion: Sequence[Segment], moves: Sequence[Sequence[str]], reduction:
 
 
 def _steady(counts: Array) -> frozenset[int]:
-    """Joints that turn back too seldom to tell their laws: more often is asked of one where most others hardly do."""
+    """Joints that reverse too rarely to select their laws; more reversals are required if most other joints have few."""
     needed = FEWEST_REVERSALS if np.median(counts) >= FEWEST_REVERSALS else MANY_REVERSALS
     return frozenset(np.flatnonzero(counts < needed).tolist())
 
@@ -228,7 +227,7 @@ def _notes(folds: Sequence[str], before: Array, after: Array) -> tuple[str, ...]
 
 
 def _kept(model: DynamicModel, steady: Set[int]) -> tuple[str, ...]:
-    """Names joints whose laws were not searched."""
+    """Note on the joints whose laws were not searched."""
     if not steady:
         return ()
     names = ", ".join(model.robot.joints[axis] for axis in sorted(steady))
@@ -236,5 +235,5 @@ def _kept(model: DynamicModel, steady: Set[int]) -> tuple[str, ...]:
 
 
 def _state(wide: Wide, chosen: Sequence[AppliedTerm]) -> dict[int, Laws]:
-    """The candidates that are the chosen laws."""
+    """The candidates that correspond to the selected laws."""
     return {axis: {law.key: law for law in laws if law.item in chosen} for axis, laws in enumerate(wide.candidates)}

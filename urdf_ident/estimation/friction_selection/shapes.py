@@ -1,15 +1,15 @@
-"""Fixed shapes of friction laws, where they are not known: variable projection.
+"""Estimation of unknown shapes of friction laws by variable projection.
 
-A law is linear in its parameters once its shapes (the width of a sign, the Stribeck speed, the play of presliding) are
-numbers. So for every trial of the shapes all other parameters follow by linear least squares, exactly, and only the shapes
-are searched. One pass over the data carries many trials: each trial is one more column in the triangular factors, and any
-combination of trials over joints and laws is then a selection of columns. A few passes, each on a finer grid
-around the best trial of the one before, and a parabola through the last three give the minimum.
+A law is linear in its parameters for given shapes (the width of a sign, the Stribeck speed, the displacement of presliding).
+For every trial of the shapes all other parameters follow exactly by linear least squares, and only the shapes are searched.
+One pass over the data covers many trials: each trial is an additional column in the triangular factors, and any combination of
+trials over joints and laws is a selection of columns. A few passes, each on a finer grid around the best trial of the previous
+one, and a parabola through the last three points give the minimum.
 
-Bounds come from the motion itself: a speed between a five-hundredth and half of the axis' top speed, a way between 1e-5
-and a tenth of its travel. A shape that ends at its bound is one that the data do not determine, and is reported so; every
-shape comes with the interval in which the residual is not significantly larger (profile likelihood, independent residuals).
-Standard errors of the linear parameters are those for given shapes.
+Bounds follow from the motion: a speed between a five-hundredth and half of the axis' top speed, a displacement between 1e-5
+and a tenth of its travel. A shape at its bound is not determined by the data and is reported as such; every shape has an
+interval in which the residual is not significantly larger (profile likelihood, independent residuals). Standard errors of the
+linear parameters are those for given shapes.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ from .reference_torque import Build, converge
 
 #: Trials of a shape per pass, and passes per shape of a law.
 TRIALS, PASSES = 9, 4
-#: A shape this close to its bound (fraction of the range that is searched) has not been found.
+#: A shape this close to its bound (fraction of the search range) counts as undetermined.
 EDGE = 0.01
-#: Rounds of going from joint to joint on the factors before the next pass.
+#: Maximum number of sweeps over the joints on the factors of one pass.
 SWEEPS = 5
-#: All combinations of the trials at one joint are compared, unless there are more than this.
+#: Maximum number of combinations of the trials at one joint up to which all are compared.
 COMBINATIONS = 5000
 
 
 @dataclass(frozen=True)
 class Excited:
-    """How an axis has moved: top speed [rad/s or m/s] and travel [rad or m]."""
+    """Top speed [rad/s or m/s] and travel [rad or m] of an axis."""
 
     speed: float
     way: float
 
     def bounds(self, shape: Shape) -> tuple[float, float]:
-        """Between which values a shape is searched.
+        """Returns the range in which a shape is searched.
 
         Args:
-            shape: What it is.
+            shape: The shape.
 
         Returns:
             Lower and upper bound, in the shape's unit.
@@ -70,21 +70,21 @@ class Excited:
 
 @dataclass(frozen=True)
 class ShapeReport:
-    """What became of one free shape.
+    """Result for one free shape.
 
     Attributes:
         joint: Joint that the law belongs to.
         term: Name of the law.
         shape: Name of the shape.
         unit: Its unit.
-        value: What was found.
-        start: What it was before.
-        bounds: Between which values it was searched.
-        interval: 95 % profile interval; an end that is a bound says that there is no end.
-        at_bound: "lower" or "upper" if it ended there, else None.
-        determined: Whether the data tell it: not at its bound, and the interval less than half of the range.
-        gain: By which fraction the weighted sum of squares is smaller than with the start value, the other shapes
-            as found.
+        value: Estimate.
+        start: Initial value.
+        bounds: Range of the search.
+        interval: 95 % profile interval; open at an end that equals the bound.
+        at_bound: "lower" or "upper" if the estimate is at a bound, else None.
+        determined: Whether the data determine it: not at its bound, and the interval less than half of the range.
+        gain: Relative reduction of the weighted sum of squares compared with the initial value, the other shapes
+            as estimated.
     """
 
     joint: str
@@ -100,7 +100,7 @@ class ShapeReport:
     gain: float
 
     def describe(self) -> str:
-        """One line."""
+        """Returns the result in one line."""
         low, high = self.interval
         text = f"{self.term} of {self.joint}: {self.shape} = {self.value:.3g} {self.unit} (95 %: {low:.2g} to {high:.2g})"
         if self.determined:
@@ -111,20 +111,20 @@ class ShapeReport:
 
 @dataclass(frozen=True, eq=False)
 class Shaped:
-    """A model without free shapes, and what became of each."""
+    """A model without free shapes, and the result for each of them."""
 
     model: DynamicModel
     reports: tuple[ShapeReport, ...] = ()
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a user should know, in words."""
+        """Notes for the user."""
         return tuple(report.describe() for report in self.reports)
 
 
 @dataclass(frozen=True)
 class _Free:
-    """One law with a free shape: where it stands in the model's list, and the range of the search."""
+    """A free shape: index of its law in the model's list of terms, its name, and the range of the search."""
 
     index: int
     shape: str
@@ -132,7 +132,7 @@ class _Free:
     high: float
 
     def scale(self, value: float) -> float:
-        """Position in the range: logarithmic, unless the range begins at zero."""
+        """Position in the range, 0 to 1; logarithmic, unless the range begins at zero."""
         if self.low > 0:
             return float(np.log(max(value, self.low) / self.low) / np.log(self.high / self.low))
         return value / self.high
@@ -145,7 +145,7 @@ class _Free:
 
 
 def excited(model: DynamicModel, motion: Sequence[Segment], item: AppliedTerm) -> Excited:
-    """How the axis of a term has moved.
+    """Returns how fast and how far the axis of a term has moved.
 
     Args:
         motion: All segments.
@@ -161,13 +161,13 @@ def excited(model: DynamicModel, motion: Sequence[Segment], item: AppliedTerm) -
 
 
 def check_excited(model: DynamicModel, motion: Sequence[Segment]) -> None:
-    """Refuses a threshold speed that the motion never exceeds: the columns above it would be empty.
+    """Rejects a threshold speed that the motion never exceeds, since the columns above it would be zero.
 
     Args:
-        motion: All segments that are learnt from.
+        motion: All segments of the data.
 
     Raises:
-        ModelError: Such a threshold; it names joint, law, threshold and top speed.
+        ModelError: There is such a threshold; the error names joint, law, threshold and top speed.
     """
     for item in model.terms:
         for name, shape in item.term.shapes.items():
@@ -186,20 +186,20 @@ def check_excited(model: DynamicModel, motion: Sequence[Segment]) -> None:
 
 
 def fit_shapes(model: DynamicModel, build: Build, motion: Sequence[Segment], *, method: str = "wls") -> Shaped:
-    """Finds the free shapes of a model's friction laws.
+    """Estimates the free shapes of a model's friction laws.
 
     Args:
-        model: The dynamic model; terms that list shapes in ``free`` take part.
-        build: Statistics of a model on the data.
-        motion: The segments behind them, for the bounds.
+        model: The dynamic model; shapes that its terms list in ``free`` are estimated.
+        build: Computes the statistics of a model on the data.
+        motion: The segments of these data, for the bounds.
         method: "ols" or "wls", as in :func:`fit_base`.
 
     Returns:
-        The model with the shapes fixed at what was found. Without free shapes, the model itself: no pass is made.
+        The model with the shapes fixed at their estimates. Without free shapes, the model itself, without a pass over the data.
 
     Raises:
         ModelError: A threshold outside the speeds of the logs, an axis that does not move, or elastic joints.
-        EstimationError: See the two functions.
+        EstimationError: As for ``build`` and :func:`fit_base`.
     """
     check_excited(model, motion)
     free = _free_shapes(model, motion)
@@ -248,7 +248,7 @@ def _free_shapes(model: DynamicModel, motion: Sequence[Segment]) -> list[_Free]:
 
 
 def _with_shape(term: Term, name: str, value: float) -> Term | None:
-    """The law with another shape; None where the law does not allow it."""
+    """The law with another value of a shape; None if the law does not allow it."""
     changes: dict[str, Any] = {name: value}
     try:
         return replace(term, **changes)
@@ -257,7 +257,7 @@ def _with_shape(term: Term, name: str, value: float) -> Term | None:
 
 
 def _grid(term: Term, item: _Free, span: float) -> list[tuple[float, Term]]:
-    """Trials of one shape around the present one, which is the first: position in the range, and the law."""
+    """Trials of one shape around the current value, which comes first: position in the range, and the law."""
     centre = min(max(item.scale(float(getattr(term, item.shape))), 0.0), 1.0)
     begin, end = max(0.0, min(centre - span, 1.0 - 2 * span)), min(1.0, max(centre + span, 2 * span))
     positions = [centre, *(float(x) for x in np.linspace(begin, end, TRIALS) if abs(x - centre) > 1e-9)]
@@ -266,7 +266,7 @@ def _grid(term: Term, item: _Free, span: float) -> list[tuple[float, Term]]:
 
 
 class _Trials:
-    """One pass over the data in which some terms come in several versions; what is common to all is projected out."""
+    """One pass over the data in which some terms have several versions; the common columns are projected out."""
 
     def __init__(
         self,
@@ -300,7 +300,7 @@ class _Trials:
         self.rest = triangle(factor[:, order])[fixed:, fixed:]
 
     def cost(self, choice: Mapping[int, int]) -> float:
-        """Least weighted sum of squares with a version of each term (index of the term → version; else the first)."""
+        """Minimum weighted sum of squares with a version of each term (index of the term → version; else the first)."""
         columns = np.concatenate([versions[choice.get(index, 0)] for index, versions in self.places.items()])
         return _residual(self.rest[:, columns], self.rest[:, -1])
 
@@ -312,7 +312,7 @@ def _search(
     weights: Mapping[str, float],
     grids: Mapping[_Free, list[tuple[float, Term]]],
 ) -> tuple[DynamicModel, dict[_Free, list[tuple[float, float]]]]:
-    """One pass with all trials of one shape a law: the best combination, and position and cost along each shape."""
+    """One pass with all trials of one shape per law: the best combination, and position and cost along each shape."""
     trials = _Trials(model, build, base, weights, {item.index: [law for _, law in grid] for item, grid in grids.items()})
     choice = {item.index: 0 for item in grids}
     by_axis: dict[int, list[_Free]] = {}
@@ -339,7 +339,7 @@ def _search(
 
 
 def _vertex(curve: list[tuple[float, float]]) -> float:
-    """Lowest point of a parabola through the best trial and its neighbours; the best trial itself at an end."""
+    """Minimum of a parabola through the best trial and its neighbours; the best trial itself at an end."""
     x, costs = np.array(sorted(curve)).T
     k = int(costs.argmin())
     if not 0 < k < len(x) - 1:
@@ -350,7 +350,8 @@ def _vertex(curve: list[tuple[float, float]]) -> float:
 
 
 def _interval(curve: list[tuple[float, float]], dof: float) -> tuple[float, float]:
-    """Where the cost, over the least of its pass, is below the 95 % limit of a likelihood ratio; straight lines between."""
+    """Interval in which the cost, relative to the minimum of its pass, is below the 95 % limit of the likelihood ratio, by
+    linear interpolation."""
     x, costs = np.array(sorted(curve)).T
     excess = costs - (1.0 + 3.841 / max(dof, 1.0))
     inside = np.flatnonzero(excess <= 0)
@@ -381,7 +382,7 @@ def _reports(
     curves: Mapping[_Free, list[tuple[float, float]]],
     dof: float,
 ) -> tuple[ShapeReport, ...]:
-    """What became of each shape; its gain is the cost of putting it alone back to its start."""
+    """Results for the shapes; the gain of each is the increase of the cost if it alone is reset to its initial value."""
     versions: dict[int, list[Term]] = {item.index: [found.terms[item.index].term] for item in curves}
     back: dict[_Free, int] = {}
     for item in curves:

@@ -1,4 +1,4 @@
-"""Whether the data tell a spring from gravity, and how large it is."""
+"""Whether the data distinguish a spring from gravity, and the size of its torque."""
 
 from __future__ import annotations
 
@@ -10,29 +10,28 @@ from numpy.typing import NDArray
 from ...linalg import Array, lstsq
 from ...statistics.statistic import StatisticSet
 
-#: A spring of which the rigid bodies can make more than all but this share is not told from them: the URDF's error would
-#: decide between the two. Logs of 8 s of a real arm without springs, of which a tenth was left, showed one.
+#: Smallest share of a spring's columns that must be independent of the rigid columns: below it, the URDF's error would decide
+#: between the two. In 8 s logs of a real arm without springs, with a share of a tenth, a spring was found.
 APART = 0.2
-#: Directions of the rigid columns that are weaker than this are not seen.
+#: Relative tolerance for the rank of the rigid columns.
 _CUT = 1e-9
 
 
 def told_apart(
     statistics: StatisticSet, weights: Mapping[str, float], common: Sequence[int], columns: NDArray[np.intp]
 ) -> float:
-    """How far a spring is from everything that the rigid bodies can do in the data.
+    """Returns how independent a spring's columns are of the rigid columns in the data.
 
-    The columns of a spring differ by a constant, and a small motion makes them alike: what counts is their weakest
-    combination.
+    The columns of a spring are nearly collinear in a small motion: the weakest combination of them is decisive.
 
     Args:
         weights: Row group → weight [1/unit of torque].
-        common: Columns of theta that every model has, shape (c,); a constant of the joint is among the spring's own or
-            the joint's offset, and is left to it.
+        common: Columns of theta in every model, shape (c,), without a constant of the joint, which the spring or the
+            joint's offset contains.
         columns: The spring's columns of theta, shape (k,).
 
     Returns:
-        Share of length, 0 to 1, of the weakest combination of the spring's columns, that the common columns cannot make.
+        Share of the norm, 0 to 1, of the weakest combination of the spring's columns that the common columns cannot explain.
     """
     factor = statistics.stacked(weights, np.concatenate([common, columns]).astype(np.intp))[:, :-1]
     rigid, own = factor[:, : len(common)], factor[:, len(common) :]
@@ -45,7 +44,7 @@ def told_apart(
 
 
 def varying_torque(statistics: StatisticSet, groups: Sequence[str], columns: NDArray[np.intp], constant: int) -> Array:
-    """What a spring's parameters make of the part of its torque that varies, as a share of the torque.
+    """Returns a matrix that gives the varying part of a spring's torque, relative to the joint's torque.
 
     Args:
         groups: Row groups of the joint.
@@ -53,8 +52,8 @@ def varying_torque(statistics: StatisticSet, groups: Sequence[str], columns: NDA
         constant: Column of theta of a constant torque of the joint.
 
     Returns:
-        Matrix M, shape (r, k), such that ``‖M x‖`` is the root mean square of the spring's torque about its mean over that of
-        the joint's torque, for the parameters x.
+        Matrix M, shape (r, k), such that for parameters x ``‖M x‖`` is the standard deviation of the spring's torque over the
+        root mean square of the joint's torque.
     """
     weights = {group: float(group in groups) for group in statistics.groups}
     factor = statistics.stacked(weights, np.append(columns, constant).astype(np.intp))

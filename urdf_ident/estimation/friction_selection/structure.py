@@ -1,4 +1,4 @@
-"""The search for friction laws over one set of factors: from joint to joint until nothing changes."""
+"""Search for friction laws on one set of factors, from joint to joint until nothing changes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .joint_search import JointSearch, Laws
 from .springs import APART, told_apart, varying_torque
 from .subsets import SubModels
 
-#: Rounds from joint to joint.
+#: Maximum number of sweeps over the joints.
 SWEEPS = 8
 
 #: Axis → its laws.
@@ -25,17 +25,17 @@ State = Mapping[int, Laws]
 
 @dataclass(frozen=True)
 class Trial:
-    """What one law was worth at one joint, beside all others that were chosen.
+    """Gain of one law at one joint in addition to all selected laws.
 
     Attributes:
         joint: Name of the joint.
         term: Name of the law.
         side: "joint" or "motor".
         shapes: The best of the shapes that were tried.
-        chosen: Whether the joint has it.
-        gain: By which fraction the law lowers the joint's held-out squared error; negative where it harms.
-        std_error: Of that gain, over the folds.
-        reason: Why it was chosen or not, in words.
+        chosen: Whether it was selected.
+        gain: Relative reduction of the joint's held-out squared error by the law; negative if the error increases.
+        std_error: Standard error of this gain, over the folds.
+        reason: The reason for the decision, in words.
     """
 
     joint: str
@@ -48,12 +48,12 @@ class Trial:
     reason: str
 
     def as_dict(self) -> dict[str, Any]:
-        """The trial for JSON."""
+        """Returns the trial for JSON."""
         return {**vars(self), "shapes": dict(self.shapes)}
 
 
 def listed(state: State) -> list[Candidate]:
-    """All laws of a state.
+    """Returns all laws of a state.
 
     Args:
         state: The state.
@@ -65,14 +65,14 @@ def listed(state: State) -> list[Candidate]:
 
 
 def unasked_biases(wide: Wide, state: State) -> list[Candidate]:
-    """Biases of the joints of which no chosen law holds one.
+    """Returns biases for the joints whose selected laws contain none.
 
     Args:
         wide: The candidates.
-        state: The chosen laws.
+        state: The selected laws.
 
     Returns:
-        One a joint at the most.
+        At most one per joint.
     """
     found = []
     for axis, candidates in enumerate(wide.candidates):
@@ -82,15 +82,15 @@ def unasked_biases(wide: Wide, state: State) -> list[Candidate]:
 
 
 class StructureSearch:
-    """The search over one set of factors.
+    """Search on one set of factors.
 
     Args:
         wide: The candidates.
-        statistics: Of the wide model; each "log" is one fold.
+        statistics: Statistics of the wide model; each "log" is one fold.
         sigma: Row group → standard deviation of its residual [unit of torque].
         progress: Called after every joint.
-        prior_rows: What is known of the common columns beside the data, ``[common | value]``, shape (r, c + 1), or None.
-        steady: Axes whose laws stay as they are.
+        prior_rows: Prior knowledge of the common columns, ``[common | value]``, shape (r, c + 1), or None.
+        steady: Axes whose laws are not changed.
     """
 
     def __init__(
@@ -114,14 +114,14 @@ class StructureSearch:
         self.nonnegative = np.array([wide.model.parameters[column].nonnegative for column in every])
 
     def run(self, state: State, *, many: bool = False) -> dict[int, Laws]:
-        """From a first state to one that no step makes better.
+        """Searches from an initial state until no step improves it.
 
         Args:
-            state: The first state.
-            many: Whether laws of many columns come into question.
+            state: The initial state.
+            many: Whether laws with many columns are candidates.
 
         Returns:
-            The last one.
+            The final state.
         """
         now: dict[int, Laws] = dict(state)
         converged: set[int] = set(self.steady)
@@ -139,7 +139,7 @@ class StructureSearch:
         return now
 
     def rmse(self, state: State) -> Array:
-        """Held-out RMSE of a state.
+        """Returns the held-out RMSE of a state.
 
         Args:
             state: The state.
@@ -151,7 +151,7 @@ class StructureSearch:
         return np.asarray(np.sqrt(squares))
 
     def squares(self, state: State) -> Array:
-        """Held-out squared errors of a state.
+        """Returns the held-out squared errors of a state.
 
         Args:
             state: The state.
@@ -163,14 +163,14 @@ class StructureSearch:
         return np.asarray(self.sub.group_errors(self._columns(listed(state))) * sigma**2)
 
     def trials(self, state: State, unasked: Sequence[Candidate] = ()) -> tuple[Trial, ...]:
-        """What every law is worth at every joint, beside the chosen ones.
+        """Returns the gain of every law at every joint in addition to the selected ones.
 
         Args:
-            state: The chosen laws.
-            unasked: Biases that the joints have all the same.
+            state: The selected laws.
+            unasked: Biases that joints keep without a gain.
 
         Returns:
-            Joint by joint, in the order of the family.
+            Joint by joint, in the order of the family of laws.
         """
         found, kept = [], {(law.item.axis, law.key) for law in unasked}
         for axis, candidates in enumerate(self.wide.candidates):
@@ -186,7 +186,7 @@ class StructureSearch:
         return [self.place[int(column)] for law in laws for column in law.columns]
 
     def _at(self, state: State, axis: int) -> JointSearch:
-        """The search at one joint, the laws of the others given."""
+        """The search at one joint, given the laws of the others."""
         others = [law for other, laws in state.items() if other != axis for law in laws.values()]
         own = self._columns(list(self.wide.candidates[axis]))
         groups = [k for k, joint in enumerate(self.joint_of_group) if joint == axis]
@@ -196,7 +196,7 @@ class StructureSearch:
 
 
 def _hidden(wide: Wide, statistics: StatisticSet, weights: Mapping[str, float], axis: int) -> frozenset[Key]:
-    """Springs of a joint that the data do not tell from what the rigid bodies may do there, whatever the prior says."""
+    """Springs of a joint that the data alone do not distinguish from rigid-body torques."""
     found = set()
     for law in wide.candidates[axis]:
         if law.sprung and told_apart(statistics, weights, [int(c) for c in wide.common], law.columns) < APART:
@@ -205,7 +205,7 @@ def _hidden(wide: Wide, statistics: StatisticSet, weights: Mapping[str, float], 
 
 
 def _varying(wide: Wide, statistics: StatisticSet, axis: int) -> dict[Key, Array]:
-    """How large the springs of a joint are, by their parameters."""
+    """Matrices that give the torque of a joint's springs from their parameters (:func:`.varying_torque`)."""
     groups = [layout.group for layout in statistics.layouts if layout.joint == axis]
     laws = wide.candidates[axis]
     still = [int(law.columns[0]) for law in laws if law.key == (Offset.name, "joint")]

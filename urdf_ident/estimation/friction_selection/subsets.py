@@ -1,8 +1,8 @@
-"""Held-out errors of many sub-models from one set of factors: the linear algebra of selection.
+"""Linear algebra of the selection: held-out errors of many sub-models from one set of factors.
 
-Columns that belong to every sub-model (inertial parameters, rotor inertias, the laws of other joints) are projected out
-once per fold. What is left is a small triangular problem in the candidate columns, in which adding or taking out one of
-them is a rank-one step, done for all of them and all folds at once.
+Columns of all sub-models (inertial parameters, rotor inertias, the laws of other joints) are projected out once per fold. This
+leaves a small triangular problem in the candidate columns, in which adding or removing a column is a rank-one update, computed
+for all candidates and all folds at once.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from numpy.typing import NDArray
 from ...linalg import Array, lstsq, triangle
 from ...statistics.statistic import StatisticSet
 
-#: Directions of the common columns that are weaker than this are not seen by a fold.
+#: Relative tolerance for the rank of the common columns in a fold.
 _CUT = 1e-9
-#: A column whose distance from those before it is less than this is one of them again.
+#: A column whose relative distance from the span of the previous ones is below this counts as linearly dependent.
 _SAME = 1e-9
 Columns = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """A factor with the common columns projected out, how they follow, and each column's length: [candidates | tau]."""
+    """A factor of [candidates | tau] with the common columns projected out, the projection, and the norms of the columns."""
 
     rest: Array
     follow: Array
@@ -33,7 +33,7 @@ class _Problem:
 
     @classmethod
     def of(cls, factor: Array, count: int, norms: Array | None = None) -> _Problem:
-        """``factor`` is triangular: the common columns, so many, then the others."""
+        """Projects the first ``count`` columns out of a triangular factor."""
         fixed, free, rest = factor[:count, :count], factor[:count, count:], factor[count:, count:]
         scale = np.linalg.norm(fixed, axis=0)
         scaled = fixed / np.where(scale > 0, scale, 1.0)
@@ -43,8 +43,8 @@ class _Problem:
         return cls(left, follow / np.where(scale > 0, scale, np.inf)[:, None], lengths)
 
     def of_some(self, common: Columns, others: Columns) -> _Problem:
-        """The same with more columns projected out and fewer left."""
-        end = int(others[:-1].max(initial=-1)) + 1  # the triangle's rows below hold none of those that are left, but tau
+        """Projects further columns out and keeps some of the others."""
+        end = int(others[:-1].max(initial=-1)) + 1  # below this row all kept columns but tau are zero
         few = np.append(common, others[-1])
         lower = triangle(self.rest[end:, few])
         rows = np.zeros((end + len(lower), len(common) + len(others)))
@@ -54,23 +54,23 @@ class _Problem:
 
 
 def _square(*blocks: Array) -> Array:
-    """Triangular factor of stacked blocks, filled up with rows of zeros."""
+    """Triangular factor of stacked blocks, padded with rows of zeros."""
     return _filled(triangle(*blocks))
 
 
 def _filled(R: Array) -> Array:
-    """A factor filled up with rows of zeros."""
+    """A factor padded with rows of zeros."""
     return R if len(R) == R.shape[1] else np.vstack([R, np.zeros((R.shape[1] - len(R), R.shape[1]))])
 
 
 @dataclass(frozen=True, eq=False)
 class SubModels:
-    """Sub-models of a set of factors, and what each fold makes of them; made by :meth:`of`.
+    """Sub-models of a set of factors in all folds; created by :meth:`of`.
 
     Attributes:
-        names: What was held out in turn.
+        names: Names of the held-out folds.
         rows: Rows per fold and row group, shape (folds, groups).
-        weight: The same, an averaged row counted as its periods.
+        weight: The same, each averaged row counted as the number of its periods.
     """
 
     names: tuple[str, ...]
@@ -89,15 +89,15 @@ class SubModels:
         candidates: Sequence[int],
         prior_rows: Array | None = None,
     ) -> SubModels:
-        """Sub-models of a set of factors.
+        """Creates the sub-models of a set of factors.
 
         Args:
-            statistics: The data's factors; each "log" is one fold.
+            statistics: Factors of the data; each "log" is one fold.
             weights: Row group → weight, about one over its residual's standard deviation [1/unit of torque].
             common: Indices into theta of the columns of every sub-model, shape (c,).
             candidates: Indices into theta of the columns to choose from, shape (k,).
-            prior_rows: Rows that are added to the training data of every fold, ``[common | value]``, shape (r, c + 1): what is
-                known of the common parameters beside the data.
+            prior_rows: Rows added to the training data of every fold, ``[common | value]``, shape (r, c + 1): prior
+                knowledge of the common parameters.
 
         Returns:
             The sub-models.
@@ -119,13 +119,13 @@ class SubModels:
         return cls(statistics.logs, rows, weight, tuple(train), tuple(held), every)
 
     def group_errors(self, chosen: Sequence[int]) -> Array:
-        """Squared whitened error of every fold and row group with some candidates.
+        """Returns the squared whitened error of every fold and row group with some candidates.
 
         Args:
-            chosen: Which ones (positions among the candidates), shape (k,).
+            chosen: Positions of these among the candidates, shape (k,).
 
         Returns:
-            Shape (folds, groups); about the number of rows where the weights fit.
+            Shape (folds, groups); about the number of rows if the weights are correct.
         """
         index = np.array(sorted(chosen), dtype=np.intp)
         norms = np.stack([problem.norms for problem in self.train]).min(axis=0)
@@ -138,12 +138,12 @@ class SubModels:
         )
 
     def focus(self, common: Sequence[int], candidates: Sequence[int], own: Sequence[int]) -> Focus:
-        """The same with more columns in every sub-model and fewer to choose from.
+        """Returns the problem with more common columns and fewer candidates.
 
         Args:
-            common: Positions (among the candidates) that are in every sub-model from now on, shape (c,).
-            candidates: Positions to choose from, shape (k,); they are counted from 0 in the result.
-            own: Row groups whose error is asked for apart, shape (g,).
+            common: Positions (among the candidates) of additional common columns, shape (c,).
+            candidates: Positions of the remaining candidates, shape (k,); numbered from 0 in the result.
+            own: Row groups whose error is also computed separately, shape (g,).
 
         Returns:
             The smaller problem.
@@ -167,7 +167,7 @@ class SubModels:
 
 @dataclass(frozen=True, eq=False)
 class _Solved:
-    """Least squares on some columns, all folds at once: those that are no repetition, bases, triangles, parameters."""
+    """Least squares on some columns in all folds: the independent ones, bases, triangles, parameters, errors."""
 
     used: Columns
     Q: Array
@@ -177,22 +177,22 @@ class _Solved:
 
 
 class Focus:
-    """Errors of small sub-models on folds that took no part in estimating them; made by :meth:`SubModels.focus`.
+    """Errors of small sub-models on held-out folds; created by :meth:`SubModels.focus`.
 
     Args:
         train: Triangular problems ``[candidates | tau]`` of all but one fold, shape (folds, k + 1, k + 1).
-        norms: Lengths that the columns had, shape (k + 1,).
-        whole: What was left out, shape (folds, k + 1, k + 1).
-        own: What was left out of the own row groups, same shape.
+        norms: Norms of the original columns, shape (k + 1,).
+        whole: Factors of the held-out folds, shape (folds, k + 1, k + 1).
+        own: Their part in the joint's own row groups, same shape.
         every: The problem of all data.
         rows: Number of rows of all data.
     """
 
     def __init__(self, train: Array, norms: Array, whole: Array, own: Array, every: _Problem, rows: float) -> None:
         self._train, self._norms, self._whole, self._own, self._every, self._rows = train, norms, whole, own, every, rows
-        # columns one after the other, as they are taken: shape (folds, k + 1, rows)
+        # columns contiguous in memory, as they are accessed: shape (folds, k + 1, rows)
         self._columns, self._left_out = (np.ascontiguousarray(x.transpose(0, 2, 1)) for x in (train, whole))
-        self._room = np.empty(train.size), np.empty(train.size)  # memory that is new each time costs more than the sums in it
+        self._room = np.empty(train.size), np.empty(train.size)  # reused, as allocation takes longer than the computation
         self._known: dict[tuple[int, ...], _Solved] = {}
         self._own_known: dict[tuple[int, ...], Array] = {}
         self._estimates: dict[tuple[int, ...], tuple[Array, Array, NDArray[np.bool_]]] = {}
@@ -208,10 +208,10 @@ class Focus:
         return self._known[key]
 
     def errors(self, chosen: Sequence[int]) -> Array:
-        """Squared whitened error of every fold with some candidates.
+        """Returns the squared whitened error of every fold with some candidates.
 
         Args:
-            chosen: Which ones (positions among the candidates), shape (k,).
+            chosen: Positions of these among the candidates, shape (k,).
 
         Returns:
             Shape (folds,).
@@ -219,7 +219,7 @@ class Focus:
         return np.asarray(np.sum(np.square(self._solve(chosen).error), axis=1))
 
     def own_errors(self, chosen: Sequence[int]) -> Array:
-        """The part of :meth:`errors` in the own row groups.
+        """Returns the part of :meth:`errors` in the joint's own row groups.
 
         Args:
             chosen: Positions among the candidates, shape (k,).
@@ -235,11 +235,11 @@ class Focus:
         return self._own_known[key]
 
     def with_each(self, chosen: Sequence[int], added: Sequence[int]) -> Array:
-        """Errors with one more column, for each of several columns.
+        """Returns the errors with one additional column, for each of several columns.
 
         Args:
-            chosen: Positions that stay, shape (k,).
-            added: Positions to try, one at a time, shape (a,).
+            chosen: Positions of the columns in all of them, shape (k,).
+            added: Positions of the additional columns, one at a time, shape (a,).
 
         Returns:
             Shape (folds, a); as :meth:`errors`.
@@ -247,18 +247,18 @@ class Focus:
         return self._with_each(self._solve(chosen), np.asarray(added, dtype=np.intp))
 
     def exchanged(self, chosen: Sequence[int], taken: Sequence[int], put: Sequence[int]) -> Array:
-        """Errors with one column in the place of another, for several such pairs.
+        """Returns the errors with one column replaced by another, for several such pairs.
 
         Args:
             chosen: Positions of the columns before, shape (k,).
-            taken: Which of them gives way, shape (m,).
-            put: Position of the one that takes its place, shape (m,).
+            taken: Positions of the replaced columns, shape (m,).
+            put: Positions of their replacements, shape (m,).
 
         Returns:
             Shape (folds, m); as :meth:`errors`.
         """
         base = self._solve(chosen)
-        if len(base.used) < len(chosen):  # which of two columns that repeat each other counts depends on what else is there
+        if len(base.used) < len(chosen):  # which dependent column is omitted may change
             pairs = zip(taken, put, strict=True)
             return np.hstack([self.with_each([k for k in chosen if k != old], [new]) for old, new in pairs])
         inverse = np.linalg.inv(base.R)
@@ -267,9 +267,9 @@ class Focus:
         return self._with_each(base, np.asarray(put, dtype=np.intp), alone)
 
     def _with_each(self, base: _Solved, tried: Columns, alone: Array | None = None) -> Array:
-        """Errors with one more column; ``alone``: what gives way for it, a unit vector in the basis, shape (folds, m, k).
+        """Errors with one additional column; ``alone``: direction to remove, a unit vector in the basis, shape (folds, m, k).
 
-        That is what a column alone spans beside the others: its dual vector.
+        It is the dual vector of the replaced column, orthogonal to all other columns.
         """
         folds, _, rows = self._columns.shape
         C, room = (flat[: folds * len(tried) * rows].reshape(folds, len(tried), rows) for flat in self._room)
@@ -293,17 +293,17 @@ class Focus:
         return np.asarray(np.einsum("fmr,fmr->fm", error, error))
 
     def without_each(self, chosen: Sequence[int], taken: Sequence[int]) -> Array:
-        """Errors with one column less, for each of several columns.
+        """Returns the errors with one column removed, for each of several columns.
 
         Args:
             chosen: Positions of the columns before, shape (k,).
-            taken: Which of them to leave out, one at a time, shape (m,).
+            taken: Positions of the removed columns, one at a time, shape (m,).
 
         Returns:
             Shape (folds, m); as :meth:`errors`.
         """
         base = self._solve(chosen)
-        if len(base.used) < len(chosen):  # another one may count then
+        if len(base.used) < len(chosen):  # a dependent column may become independent
             return np.stack([self.errors([k for k in chosen if k != old]) for old in taken], axis=1)
         inverse, at = np.linalg.inv(base.R), np.searchsorted(base.used, np.asarray(taken, dtype=np.intp))
         row = inverse[:, at]
@@ -313,47 +313,47 @@ class Focus:
         return np.asarray(np.einsum("fmr,fmr->fm", error, error))
 
     def distinct(self, chosen: Sequence[int], added: Sequence[int]) -> tuple[Array, Array]:
-        """What of each column the common and the chosen columns cannot make; the least over all folds' training data.
+        """Returns the part of each column that is independent of the common and chosen columns, minimum over training sets.
 
         Args:
-            chosen: Positions that stay, shape (k,).
-            added: Positions to judge, shape (a,).
+            chosen: Positions of the chosen columns, shape (k,).
+            added: Positions of the columns to test, shape (a,).
 
         Returns:
-            Share of its length, 0 to 1, and that length, whitened (one over the standard error that its parameter
-            would have, in units of the parameter); shape (a,) each.
+            Share of its norm, 0 to 1, and the whitened norm (one over the standard error that its parameter would have,
+            in units of the parameter); shape (a,) each.
         """
         Q, C = self._solve(chosen).Q, self._train[:, :, np.asarray(added, dtype=np.intp)]
         left = np.linalg.norm(C - Q @ (Q.transpose(0, 2, 1) @ C), axis=1).min(axis=0)
         return left / np.maximum(self._norms[np.asarray(added, dtype=np.intp)], 1e-300), left
 
     def estimates(self, chosen: Sequence[int]) -> tuple[Array, Array]:
-        """Parameters from all data, and their standard errors.
+        """Returns the parameters from all data, and their standard errors.
 
         Args:
             chosen: Positions among the candidates, shape (k,).
 
         Returns:
-            Shape (k,) each; zero and inf for a column that repeats others.
+            Shape (k,) each; zero and inf for a linearly dependent column.
         """
         theta, root, alone = self._estimate(chosen)
         return theta, np.where(alone, np.linalg.norm(root, axis=1), np.inf)
 
     def combinations(self, chosen: Sequence[int], rows: Array) -> tuple[Array, Array]:
-        """Combinations of the parameters from all data, and their standard errors.
+        """Returns linear combinations of the parameters from all data, and their standard errors.
 
         Args:
             chosen: Positions among the candidates, shape (k,).
             rows: Coefficients, shape (m, k).
 
         Returns:
-            Shape (m,) each; a column that repeats others counts as zero.
+            Shape (m,) each; the parameter of a linearly dependent column counts as zero.
         """
         theta, root, _ = self._estimate(chosen)
         return rows @ theta, np.linalg.norm(rows @ root, axis=1)
 
     def _estimate(self, chosen: Sequence[int]) -> tuple[Array, Array, NDArray[np.bool_]]:
-        """Parameters from all data, a root of their covariance, and which columns are no repetition."""
+        """Parameters from all data, a root of their covariance, and which columns are independent."""
         key = tuple(chosen)
         if key in self._estimates:
             return self._estimates[key]
@@ -369,7 +369,7 @@ class Focus:
 
 
 def _basis(columns: Array, norms: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
-    """Bases and triangles of columns (folds, r, k) that are no repetition in any fold, and which those are."""
+    """Bases and triangles of the columns (folds, r, k) that are independent in all folds, and which those are."""
     alone = np.ones(columns.shape[2], dtype=bool)
     while True:
         Q, R = np.linalg.qr(columns[:, :, alone])
@@ -380,7 +380,7 @@ def _basis(columns: Array, norms: Array) -> tuple[Array, Array, NDArray[np.bool_
 
 
 def _solved(train: Array, index: Columns, norms: Array) -> tuple[NDArray[np.bool_], Array, Array, Array]:
-    """Least squares of tau on some columns of problems (folds, r, k + 1): which are no repetition, bases, triangles, theta."""
+    """Least squares of tau on some columns of problems (folds, r, k + 1): the independent columns, bases, triangles, theta."""
     Q, R, alone = _basis(train[:, :, index], norms[index])
     theta = np.linalg.solve(R, Q.transpose(0, 2, 1) @ train[:, :, -1:])[:, :, 0]
     return alone, Q, R, np.asarray(theta, dtype=np.float64)
