@@ -19,7 +19,7 @@ from ..model.robot import Body, Robot
 from ..samples import ReadOnly
 from .options import LmiOptions, ellipsoid
 
-#: Least thickness of a link [m]: flat meshes represent sheet metal.
+#: Least thickness of a body's box [m]: flat meshes represent sheet metal.
 _THINNEST = 1e-3
 #: Semi-axes of the smallest ellipsoid around a box, in units of half its edges.
 _AROUND = np.sqrt(3.0)

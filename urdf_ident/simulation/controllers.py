@@ -92,7 +92,7 @@ class PD:
 
     @property
     def states(self) -> int:
-        """No memory."""
+        """No internal state."""
         return 0
 
     def feedback(self) -> Feedback | None:
@@ -105,7 +105,7 @@ class PD:
         return np.asarray(self.kp * (reference.q - q) + self.kd * (reference.v - v))
 
     def rate(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
-        """Nothing to integrate, shape (0,)."""
+        """Empty, because there is no internal state, shape (0,)."""
         return np.zeros(0)
 
 
@@ -216,7 +216,7 @@ class ComputedTorque:
 
     @property
     def states(self) -> int:
-        """No memory."""
+        """No internal state."""
         return 0
 
     def feedback(self) -> Feedback | None:
@@ -239,7 +239,7 @@ class ComputedTorque:
         return np.asarray(pin.rnea(self.robot.model, self.data, _configuration(self.robot, q), v, a) + self.rotor * a)
 
     def rate(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
-        """Nothing to integrate, shape (0,)."""
+        """Empty, because there is no internal state, shape (0,)."""
         return np.zeros(0)
 
 
