@@ -84,7 +84,7 @@ def continued(after: IdentificationLike, model: DynamicModel) -> tuple[DynamicMo
 
 
 def _difference(one: Robot, other: Robot) -> str | None:
-    """Describes what makes the rows of two robots differ; None if nothing does."""
+    """Describes the difference of two robots that changes their rows; None if there is none."""
     if one.joints != other.joints:
         apart = sorted(set(one.joints) ^ set(other.joints))
         return f"joint '{apart[0]}' is in one only" if apart else "its joints are in another order"

@@ -155,7 +155,7 @@ class ExcitationSection(Section):
             MissingFileError, ModelError: See :meth:`build_collisions`.
         """
         from ..motion.limits import prior_torque
-        from .design import design_excitation  # slow imports, needed only for a design
+        from .design import design_excitation  # needed only for a design
         from .paths import design_circle, design_points
         from .poses import design_poses
         from .sweeps import bidirectional_experiment
@@ -219,7 +219,7 @@ class ExcitationSection(Section):
             The pairs; None if collisions are not checked.
 
         Raises:
-            MissingFileError, ProjectError: See :func:`..motion.world.read_world`.
+            MissingFileError, ProjectError: See :func:`..motion.collision.world.read_world`.
             ModelError: See :func:`..motion.collision.find.find_collisions`.
         """
         solid = any(link.has_collision for link in robot.description.links.values())

@@ -247,7 +247,7 @@ class ElasticModel(DynamicModel):
         """Returns known torques as right-hand sides of the rows: wrenches act on links, drives on motors.
 
         Args:
-            tau: Motor torques seen from the joints, shape (N, n) [N·m or N].
+            tau: Motor torques referred to the joints, shape (N, n) [N·m or N].
             external: Torque of known wrenches on the links, shape (N, n) [N·m or N]; none if None.
 
         Returns:

@@ -1,6 +1,6 @@
 """Number of inertial base parameters of a kinematic tree, from its geometry alone, without motion or regressor.
 
-A change of a body's ten parameters is unobservable if two conditions hold: its own joint does not feel it (no momentum
+A change of a body's ten parameters is unobservable if two conditions hold: it does not affect its own joint (no momentum
 about the axis for any reachable velocity, no moment of gravity), and the part that varies with the joint angle in parent
 axes is unobservable there too; the constant part is attributed to the parent. Counting these directions joint by joint
 gives the dimension of the null space (Wensing, Niemeyer and Slotine 2017, "observability in inertial parameter

@@ -134,7 +134,7 @@ def transform(theta: ArrayLike, rotation: ArrayLike, translation: ArrayLike) -> 
 
     Args:
         theta: In frame b, shape (..., 10).
-        rotation: Of frame b seen from a, shape (3, 3).
+        rotation: Orientation of frame b in a, shape (3, 3).
         translation: Origin of b in a, shape (3,) [m].
 
     Returns:
@@ -149,7 +149,7 @@ def transform_matrix(rotation: ArrayLike, translation: ArrayLike) -> Array:
     """Returns the matrix of :func:`transform`.
 
     Args:
-        rotation: Of frame b seen from a, shape (3, 3).
+        rotation: Orientation of frame b in a, shape (3, 3).
         translation: Origin of b in a, shape (3,) [m].
 
     Returns:

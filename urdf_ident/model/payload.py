@@ -86,7 +86,7 @@ class Payload(ReadOnly):
         return cls(body, transform(own, item.rotation, item.translation), tuple(logs))
 
     def on(self, log: str) -> bool:
-        """Whether a log is with the payload.
+        """Whether a log was recorded with the payload.
 
         Args:
             log: Its name.

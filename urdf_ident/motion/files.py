@@ -108,7 +108,7 @@ def why_recorded(path: str | Path, trajectory: PiecewisePolynomial) -> str:
 
     Args:
         path: Its file.
-        trajectory: What :func:`read_trajectory` made of it.
+        trajectory: The result of :func:`read_trajectory`.
 
     Returns:
         The evidence in words: efforts in the file, or accelerations that jump from row to row; "" for a planned motion.

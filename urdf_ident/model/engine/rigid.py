@@ -238,7 +238,7 @@ class Rigid:
         return pinocchio.regressor(self.robot, *self._states)
 
     def present(self, mix: Array, columns: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Finds the columns that are not zero in a row for every motion.
+        """Finds the columns that are not structurally zero in a row.
 
         Args:
             mix: Weights of the joint rows in the row, shape (n,).

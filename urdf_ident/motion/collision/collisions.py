@@ -44,7 +44,7 @@ class Pair:
 
 @dataclass(frozen=True, eq=False)
 class Collisions:
-    """What must keep its distance. Build it with :meth:`build`.
+    """Pairs of solids that must keep their distance; created by :func:`.find.find_collisions`.
 
     Attributes:
         robot: The robot.

@@ -43,7 +43,7 @@ def find_collisions(
         seed: Of the random configurations.
 
     Returns:
-        The pairs that must keep their distance.
+        The pairs to check.
 
     Raises:
         ModelError: A pair or a frame has an unknown name, or an object has the name of a link.
