@@ -22,7 +22,7 @@ NOISE_SHARE = 0.01
 #: Ratio of the cut-off to the frequency where the motion ends, at which both passes together have gain 0.96. Twice as high
 #: passes noise that raises held-out errors of real logs (UR10e 1.43 instead of 1.41 N·m); a ratio of 1 distorts the motion.
 HEADROOM = 1.5
-#: Largest ratio of cut-off to sampling rate; above it differentiation amplifies the noise faster than the filter removes it.
+#: Largest ratio of cut-off to sampling rate; above it smoothing cannot repair the errors of numerical differentiation.
 HIGHEST = 0.2
 #: Samples filtered at a time, and number of time constants after which a filter's transient is negligible.
 LONG, FORGOTTEN = 1 << 17, 30.0

@@ -129,7 +129,7 @@ def _correlation(a: Array, b: Array) -> Array:
 
 
 def _noise_ratio(q: Array, v: Array, below: Array, rate: float, cutoff: float) -> float:
-    """Power of v over that of dq/dt between the cut-off and twice the cut-off, geometric mean over joints."""
+    """Power of v over that of dq/dt between the cut-off and twice it, geometric mean over joints; ``below``: filtered v."""
     upper = min(2 * cutoff, 0.45 * rate)
     if upper <= 1.05 * cutoff or not len(q):
         return 1.0
