@@ -1,9 +1,9 @@
-"""The low-pass of the positions chosen by what it is for: the torque of logs that took no part in the fit.
+"""Selection of the low-pass of the positions by the torque error on held-out logs.
 
-`auto` looks at the spectrum alone (:func:`..data.filters.estimate_cutoff`). Here each candidate conditions all logs, is
-fitted without one of them, and predicts that one; measured and predicted torque are compared behind one and the same
-low-pass, so that no candidate gains by smoothing what it is judged by. Another cut-off than that of the spectrum is taken
-only where it beats it by more than the scatter of the folds.
+`auto` uses the spectrum alone (:func:`..data.filters.estimate_cutoff`). Here all logs are conditioned with each candidate, the
+model is fitted without one of them, and predicts that one; measured and predicted torque are compared after the same low-pass
+for all candidates, so that none gains by smoothing the reference. A cut-off other than that of the spectrum is selected only if
+its error is lower by more than the scatter of the folds.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from ..statistics.distributions import student_quantile
 from ..statistics.fit import fit_base
 from ..statistics.motions import motions
 
-#: Candidates over the cut-off of the spectrum.
+#: Candidates as multiples of the cut-off of the spectrum.
 FACTORS = (0.4, 0.55, 0.75, 1.0, 1.35, 1.8, 2.5)
-#: How often chance may prefer another cut-off to that of the spectrum.
+#: Significance level for preferring another cut-off to that of the spectrum.
 CHANCE = 0.1
-#: Parts in time that a single log is cut into.
+#: Number of parts in time of a single log.
 PARTS = 4
 
 
 @dataclass(frozen=True, eq=False)
 class CutoffSweep(ReadOnly):
-    """What each cut-off costs on held-out logs.
+    """Held-out error of each candidate cut-off.
 
     Attributes:
         cutoffs: Candidates, shape (c,) [Hz], ascending.
-        rmse: Held-out error of each in each fold, mean over joints, shape (c, folds) [N·m or N].
-        folds: Names of what was held out.
-        spectrum: The cut-off that the spectrum asks for [Hz].
-        chosen: The cut-off taken [Hz].
-        judged: Low-pass that torques were compared behind [Hz].
+        rmse: Held-out error of each candidate in each fold, mean over joints, shape (c, folds) [N·m or N].
+        folds: Names of the held-out logs or parts.
+        spectrum: The cut-off from the spectrum [Hz].
+        chosen: The selected cut-off [Hz].
+        judged: Low-pass of the compared torques [Hz].
     """
 
     cutoffs: Array
@@ -65,7 +65,7 @@ class CutoffSweep(ReadOnly):
 
     @property
     def why(self) -> str:
-        """The choice in words."""
+        """The reason for the choice, in words."""
         if self.chosen == self.spectrum:
             return f"that of the spectrum: no other beats it on {len(self.folds)} held-out parts by more than their scatter"
         own = self.mean[np.argmin(np.abs(self.cutoffs - self.spectrum))]
@@ -73,7 +73,7 @@ class CutoffSweep(ReadOnly):
         return f"{gain:.2g} % better on {len(self.folds)} held-out parts than the {self.spectrum:.4g} Hz of the spectrum"
 
     def as_dict(self) -> dict[str, Any]:
-        """The entry in identification.json."""
+        """Returns the entry in identification.json."""
         return {
             "cutoffs": self.cutoffs,
             "mean_rmse": self.mean,
@@ -95,23 +95,23 @@ def sweep_cutoff(
     progress: Progress | None = None,
     payload: Payload | None = None,
 ) -> CutoffSweep:
-    """Finds the cut-off with the least held-out error.
+    """Finds the cut-off with the smallest held-out error.
 
     Args:
-        model: The dynamic model, rigid; friction that is still to be chosen counts as its simplest form, and load-dependent
-            friction, whose load is not known yet, is left out.
-        recordings: Logs to learn from, as read.
+        model: The rigid dynamic model; friction not yet selected has its simplest form, and load-dependent friction,
+            whose load is not yet known, is omitted.
+        recordings: Logs for the identification, as read.
         config: Conditioning with an automatic cut-off.
-        judged: Low-pass that torques are compared behind [Hz]; if None that of scores, which depends on no candidate.
-        force: Use logs in spite of findings that refuse them.
-        progress: Called with the name of the log at work and the number of rows done.
-        payload: A known body that some logs carry, or None.
+        judged: Low-pass of the compared torques [Hz]; if None that of scores, which is independent of the candidates.
+        force: Use logs in spite of findings that reject them.
+        progress: Called with the name of the current log and the number of rows done.
+        payload: A known payload in some of the logs, or None.
 
     Returns:
-        The sweep and its choice.
+        The sweep with the selected cut-off.
 
     Raises:
-        EstimationError: Elastic joints, or too few data to hold any out.
+        EstimationError: Elastic joints, or too few data for cross-validation.
     """
     if isinstance(model, ElasticModel):
         raise EstimationError(
@@ -137,7 +137,7 @@ def sweep_cutoff(
 
 
 def _choice(cutoffs: Array, rmse: Array, spectrum: float) -> float:
-    """The best, where chance would hardly make it beat the spectrum's (Student's t of the folds' differences)."""
+    """The best cut-off if it is significantly better than that of the spectrum (Student's t of the folds' differences)."""
     own, best = int(np.argmin(np.abs(cutoffs - spectrum))), int(np.argmin(np.mean(rmse**2, axis=1)))
     gain = rmse[own] - rmse[best]
     limit = student_quantile(1 - CHANCE, len(gain) - 1) * gain.std(ddof=1) / np.sqrt(len(gain))
@@ -145,7 +145,7 @@ def _choice(cutoffs: Array, rmse: Array, spectrum: float) -> float:
 
 
 def _folds(recordings: Sequence[Recording]) -> list[Recording]:
-    """What is held out in turn: logs, or parts in time of a single one."""
+    """The folds: logs, or parts in time of a single log."""
     if len(recordings) != 1:
         return list(recordings)
     (log,) = recordings
@@ -158,7 +158,7 @@ def _folds(recordings: Sequence[Recording]) -> list[Recording]:
 
 
 def _held_out(model: DynamicModel, logs: Sequence[PreparedLog], judge: float, progress: Progress | None) -> list[float]:
-    """Error of each log by a fit to the others, mean over joints."""
+    """Error of each log with a fit to the other motions, mean over joints."""
     statistics, base = build_statistics(model, logs, progress=progress), model.base()
     found, moves = [], motions(statistics)
     for log in logs:

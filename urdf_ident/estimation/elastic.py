@@ -1,12 +1,11 @@
-"""Stiffness from encoders: least squares in which the noise on the deflection does not shrink the spring.
+"""Stiffness from encoders: least squares in which the noise on the deflection does not bias the spring.
 
-A link row ``L(theta) − K d = 0`` holds a small difference of two encoders, d, and target zero. Its noise is on d, so
-that plain least squares shrinks K (errors in variables), and weights that are taken from its residual again and again
-would shrink everything. Divided by K the row reads ``L(theta)/K − d = 0``: now the noisy quantity stands alone, as a
-measurement should, and no scale of theta makes the residual vanish. The torque is measured in the sum of link and
-motor rows, where the deflection drops out; both kinds of row are then independent of each other. This is the
-maximum-likelihood estimate for noise on deflection and torque. The division makes it non-linear, in K alone: Gauss-Newton
-on the triangular factors needs a handful of rounds and no further pass over the data.
+A link row ``L(theta) − K d = 0`` contains a small difference of two encoders, d, and target zero. The noise is on d, so
+that plain least squares underestimates K (errors in variables), and repeated weighting by the residual would shrink all
+parameters. Divided by K the row is ``L(theta)/K − d = 0``: the noisy quantity is now the measurement, and no scaling of theta
+makes the residual vanish. The torque is measured in the sum of link and motor rows, in which the deflection cancels; both kinds
+of row are then independent. This is the maximum-likelihood estimate for noise on deflection and torque. The division makes it
+non-linear, in K alone: Gauss-Newton on the triangular factors needs a few iterations and no further pass over the data.
 """
 
 from __future__ import annotations
@@ -34,28 +33,28 @@ from ..statistics.entries import Statistic
 from ..statistics.fit import Fit, fit_base
 from ..statistics.statistic import Layout, StatisticSet
 
-#: Stiffness has converged when it changes by less than this fraction, or by this part of its standard error: where the
-#: deflection is noisy, rounding alone moves it by more than the fraction.
+#: The stiffness has converged if it changes by less than this fraction, or this share of its standard error: if the deflection
+#: is noisy, rounding alone changes it by more than the fraction.
 TOLERANCE, TOLERANCE_IN_ERRORS = 1e-9, 1e-4
-#: Rounds before the search is given up.
+#: Maximum number of iterations.
 ROUNDS = 60
-#: Round after which the weights of the row groups are kept.
+#: Iteration after which the weights of the row groups are fixed.
 FREEZE = 4
 
 
 def compliance_form(statistics: StatisticSet, model: ElasticModel, base: BaseParameters) -> StatisticSet:
-    """Link rows divided by their stiffness (and scaled back to torque), linear around the estimate.
+    """Divides link rows by their stiffness (and scales them back to torque), linearized around the estimate.
 
     Fitting the result by :func:`.fit.fit_base` gives the estimate itself, with its covariance.
 
     Args:
-        statistics: Of the elastic model, with link rows.
+        statistics: Statistics of the elastic model, with link rows.
 
     Returns:
         Statistics with the same columns and groups.
 
     Raises:
-        EstimationError: A stiffness comes out zero or negative, or the search does not converge.
+        EstimationError: An estimated stiffness is zero or negative, or the iteration does not converge.
     """
     springs = _stiffness_columns(statistics, model)
     if not springs:
@@ -66,7 +65,7 @@ def compliance_form(statistics: StatisticSet, model: ElasticModel, base: BasePar
         before = {k: theta[k] for k in springs.values()}
         fit = fit_base(_linear(statistics, springs, theta), base, weights=weights)
         theta = base.embedded(fit.params)
-        if turn == FREEZE:  # from here on the weights are right, and must not move under the search
+        if turn == FREEZE:  # the weights are accurate enough, and fixed for convergence
             weights = fit.weights
         _check_positive(springs, theta)
         error = base.embedded(np.where(fit.seen, fit.bse, 0.0))
@@ -80,10 +79,10 @@ def compliance_form(statistics: StatisticSet, model: ElasticModel, base: BasePar
 
 
 def compliance_at(statistics: StatisticSet, model: ElasticModel, theta: Array) -> StatisticSet:
-    """The compliance form around given parameters, whether they fit or not: for estimators that search themselves.
+    """Returns the compliance form around any given parameters, for estimators with their own iteration.
 
     Args:
-        statistics: Of the elastic model, with link rows; with instruments or without.
+        statistics: Statistics of the elastic model, with link rows; with instruments or without.
         theta: Parameters, shape (p,).
 
     Returns:
@@ -98,10 +97,10 @@ def compliance_at(statistics: StatisticSet, model: ElasticModel, theta: Array) -
 
 
 def check_motors(model: DynamicModel, recordings: Sequence[Recording]) -> None:
-    """Refuses logs whose motor positions are absent or do not fit the gears, before their units are judged.
+    """Rejects logs whose motor positions are missing or do not match the gears, before their units are checked.
 
     Args:
-        model: The dynamic model; one without springs needs no motor positions.
+        model: The dynamic model; without springs no motor positions are needed.
         recordings: The logs as read.
 
     Raises:
@@ -116,14 +115,14 @@ def _check_motor(recording: Recording, drive: Drive) -> None:
 
 
 def visible_springs(model: DynamicModel, logs: Sequence[PreparedLog]) -> tuple[DynamicModel, list[dict[str, Any]], list[str]]:
-    """Checks that springs take work, and takes joints as rigid whose deflection their encoders cannot show.
+    """Checks that springs absorb work, and makes joints rigid whose deflection the encoders cannot resolve.
 
     Args:
-        model: The dynamic model; one without springs is returned as it is.
+        model: The dynamic model; without springs it is returned unchanged.
         logs: The prepared logs.
 
     Returns:
-        The model to identify, plain data on each joint's deflection (of the log that shows most of it), and notes.
+        The model to identify, data on each joint's deflection (from the log with the largest one), and notes.
 
     Raises:
         LogError: No motor positions, or swapped encoders.
@@ -147,18 +146,18 @@ def visible_springs(model: DynamicModel, logs: Sequence[PreparedLog]) -> tuple[D
 
 
 def spring_scores(model: ElasticModel, theta: Array, log: PreparedLog, cutoff: float) -> list[dict[str, Any]]:
-    """How well motor rows with their springs predict the motor torque of a log.
+    """Returns the errors of the motor torque predicted by motor rows with their springs.
 
     Args:
         theta: Parameters, shape (p,).
         cutoff: Zero-phase low-pass of the measured torque [Hz].
 
     Returns:
-        One entry per elastic joint: error after the gear [N·m or N], the same over the torque, and the torque through the
+        One entry per elastic joint: error after the gear [N·m or N], the same relative to the torque, and the torque of the
         spring.
 
     Raises:
-        LogError: The log holds no torque.
+        LogError: The log has no torque.
     """
     errors, torques, through = [], [], []
     to_motors = np.linalg.inv(model.drive.geared)
@@ -183,11 +182,11 @@ def spring_scores(model: ElasticModel, theta: Array, log: PreparedLog, cutoff: f
 
 
 def compliant(model: DynamicModel, *, build: Callable[..., StatisticSet], base: BaseParameters, **options: Any) -> StatisticSet:
-    """Builds the statistics of any model; those of an elastic one in compliance form.
+    """Builds the statistics of any model, in compliance form for an elastic one.
 
     Args:
-        build: Makes its statistics from the data.
-        options: Of the build.
+        build: Computes the statistics of the model from the data.
+        options: Options of ``build``.
 
     Returns:
         The statistics.
@@ -198,13 +197,13 @@ def compliant(model: DynamicModel, *, build: Callable[..., StatisticSet], base: 
 
 @dataclass(frozen=True)
 class StiffnessCheck:
-    """A stiffness seen from both sides: the truth lies between the two regressions (Frisch).
+    """Bounds of a stiffness: the true value is between those of the two regressions (Frisch).
 
     Attributes:
         joint: Name of the joint.
         direct: Spring torque on deflection, after the gear: too small by the noise of the deflection [N·m/rad or N/m].
         inverse: Deflection on spring torque: too large by the error of the torque [N·m/rad or N/m].
-        deflection_rms: Of the deflection after the gear, offset removed where the model has one [rad or m].
+        deflection_rms: RMS of the deflection column, after the gear [rad or m].
     """
 
     joint: str
@@ -214,15 +213,15 @@ class StiffnessCheck:
 
     @property
     def reliability(self) -> float:
-        """Share of the deflection's power that the spring explains, 0..1; a stiffness below one half is a guess."""
+        """Share of the deflection's power that the spring explains, 0..1; below one half the stiffness is unreliable."""
         return self.direct / self.inverse if self.inverse > 0 else 0.0
 
 
 def check_stiffness(statistics: StatisticSet, model: ElasticModel, theta: Array) -> tuple[StiffnessCheck, ...]:
-    """Compares springs with the torque that the links need, which the sum of the rows determines without any spring.
+    """Compares springs with the torque of the links, which the sum of the rows determines without any spring.
 
     Args:
-        statistics: With link rows, as built (not in compliance form).
+        statistics: Statistics with link rows, as built (not in compliance form).
         theta: Parameters, shape (p,).
 
     Returns:
@@ -241,7 +240,7 @@ def check_stiffness(statistics: StatisticSet, model: ElasticModel, theta: Array)
         direct = cross / size if size > 0 else 0.0
         inverse = float(torque @ torque) / cross if cross != 0 else np.inf
         joint, geared = model.robot.joints[layout.joint], model.after_gear(k)
-        ratio = np.sqrt(geared)  # the spring's column is the deflection at the motor where that moves several joints
+        ratio = np.sqrt(geared)  # the spring's column is the deflection at the motor if that drives several joints
         checks.append(StiffnessCheck(joint, geared * direct, geared * inverse, float(np.sqrt(size / max(rows, 1)) / ratio)))
     return tuple(checks)
 
@@ -249,17 +248,17 @@ def check_stiffness(statistics: StatisticSet, model: ElasticModel, theta: Array)
 def with_row_sum(
     springs: list[dict[str, Any]], model: DynamicModel, statistics: StatisticSet, fit: Fit
 ) -> list[dict[str, Any]]:
-    """Adds to each spring how far its stiffness can be trusted: the two regressions on the torque of the row sum.
+    """Adds the reliability of its stiffness to each spring, from the two regressions on the torque of the row sum.
 
     Args:
-        springs: From :func:`visible_springs`.
-        model: The model that was identified.
-        statistics: In compliance form.
+        springs: Entries from :func:`visible_springs`.
+        model: The identified model.
+        statistics: Statistics in compliance form.
         fit: The fit to them.
 
     Returns:
-        The entries, those of elastic joints with ``stiffness_bounds`` and ``reliability``; without them where instruments
-        estimate, for noise on the motion, which those keep out, is in both regressions.
+        The entries, those of elastic joints with ``stiffness_bounds`` and ``reliability``; unchanged for an IV fit, because
+        both regressions contain the noise on the motion that IV avoids.
     """
     if not isinstance(model, ElasticModel) or fit.method == "iv":
         return springs
@@ -280,7 +279,7 @@ def _stiffness_columns(statistics: StatisticSet, model: ElasticModel) -> dict[st
 
 
 def _columns(R: Array, layout: Layout) -> tuple[Array, dict[int, int]]:
-    """A factor without its instruments, and where each parameter's column is in it."""
+    """A factor without its instruments, and the position of each parameter's column."""
     return R[:, len(layout.instruments) :], {int(k): place for place, k in enumerate(layout.columns)}
 
 
@@ -296,7 +295,7 @@ def _check_positive(springs: Mapping[str, int], theta: Array) -> None:
 
 
 def _start(statistics: StatisticSet, base: BaseParameters, springs: dict[str, int]) -> Array:
-    """Weights once, from plain residuals; then the stiffness from the inverse regression, which noise does not shrink."""
+    """Initial parameters: WLS with weights from OLS residuals; a stiffness ≤ 0 is replaced by the inverse regression's."""
     plain = fit_base(statistics, base, method="ols")
     theta = base.embedded(fit_base(statistics, base, weights=plain.weights).params)
     for group, k in springs.items():
@@ -317,19 +316,19 @@ def _start(statistics: StatisticSet, base: BaseParameters, springs: dict[str, in
 
 
 def _linear(statistics: StatisticSet, springs: dict[str, int], theta: Array) -> StatisticSet:
-    """Gauss-Newton form of ``K0 (R theta − t)/K`` at theta: the K column loses r/K0, the target is t − r."""
+    """Gauss-Newton form of ``K0 (R theta − t)/K`` at theta: the K column is reduced by r/K0, the target is t − r."""
     moved = _moved(statistics, springs, theta, -1.0)
     entries = [replace(entry, R=triangle(entry.R)) if entry.group in springs else entry for entry in moved]
     return replace(statistics, entries=tuple(entries), fingerprint=f"{statistics.fingerprint} compliance")
 
 
 def _restored(statistics: StatisticSet, springs: dict[str, int], theta: Array) -> StatisticSet:
-    """Undoes :func:`_linear` at the same theta, where ``J theta = t`` and the target is ``t − r``."""
+    """Inverse of :func:`_linear` at the same theta, where ``J theta = t`` and the target is ``t − r``."""
     return replace(statistics, entries=tuple(_moved(statistics, springs, theta, 1.0)))
 
 
 def _moved(statistics: StatisticSet, springs: dict[str, int], theta: Array, sign: float) -> Iterator[Statistic]:
-    """Entries whose K column has ``sign · r/K0`` more and whose target has ``sign · r`` more, where there is a spring."""
+    """Yields the entries; for those with a spring ``sign · r/K0`` is added to the K column and ``sign · r`` to the target."""
     for entry in statistics.entries:
         if entry.group in springs:
             layout = statistics.layout(entry.group)

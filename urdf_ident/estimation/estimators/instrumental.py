@@ -1,16 +1,16 @@
-"""Instrumental variables: estimates that noise on the positions cannot bias, and a test whether it has.
+"""Instrumental variables (IV): estimates that are not biased by noise on the positions, and a test for this bias.
 
-Position noise, differentiated twice, is noise in the columns; least squares takes it for motion and shrinks inertia. In a
-closed loop it also runs back into the torque. Columns made from a *simulated* motion of the same reference (Janot,
-Vandanjon, Gautier 2014) know nothing of either: as instruments Z they give ``β = (ZᵀW)⁻¹ Zᵀ tau`` without that bias. The
-sign of the velocity, which noise flips around reversals, is taken from the simulated motion in W as well.
+Position noise, differentiated twice, is noise in the columns, which biases inertia towards zero in least squares. In a closed
+loop it also enters the torque. Columns of a *simulated* motion along the same reference (Janot, Vandanjon, Gautier 2014) are
+independent of both: as instruments Z they give ``β = (ZᵀW)⁻¹ Zᵀ tau`` without that bias. The sign of the velocity, which noise
+changes near reversals, is taken from the simulated motion in W as well.
 
-The Durbin-Wu-Hausman test asks whether the part of W that the instruments do not explain correlates with the torque's
-residual: if so, least squares is biased. Autocorrelated residuals would make it cry wolf; its statistic is divided by how
-much the scatter between stretches of time exceeds what independent residuals would give.
+The Durbin-Wu-Hausman test checks whether the part of W that the instruments do not explain correlates with the residual of the
+torque: if so, least squares is biased. Autocorrelated residuals would cause false rejections; the statistic is therefore
+divided by the ratio of the jackknife variance to that for independent residuals.
 
-One triangular factor of ``[Z | W | tau]`` per block and row group holds it all: after merging, its first rows read
-``R_zw β = R_zy``, and what is below them is W and tau without the instruments.
+One triangular factor of ``[Z | W | tau]`` per block and row group suffices: after merging, its first rows are
+``R_zw β = R_zy``, and the rows below are W and tau without the instruments.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from ...statistics.statistic import Layout, StatisticSet
 from ...statistics.stretches import BLOCKS
 from ..elastic import compliance_at
 
-#: Terms whose columns hold no sign of the velocity and no threshold: they stay as measured in W.
+#: Terms whose columns contain no sign of the velocity and no threshold; in W they are computed from the measured motion.
 SMOOTH = ("rotor_inertia", "viscous", "offset", "cubic", *(term.name for term in SPRING_TERMS))
-#: Least squares counts as biased when the test's p-value is below this.
+#: Significance level of the test for bias of least squares.
 LEVEL = 0.01
-#: Simulations at most, and converged when no parameter moves by more than this share of its standard error.
+#: Maximum number of simulations; converged if no parameter changes by more than this share of its standard error.
 ROUNDS, CONVERGED = 8, 0.05
 
-#: Simulates the robot with base parameters (b,) along the references of the logs: one recording a log.
+#: Simulates the robot with base parameters (b,) along the references of the logs; returns one recording per log.
 Simulator = Callable[[Array], Sequence[Recording]]
 
 
@@ -58,10 +58,10 @@ class HausmanTest:
     """Durbin-Wu-Hausman test of least squares against instruments.
 
     Attributes:
-        statistic: F, corrected for the residuals' memory.
-        dof: Degrees of freedom, numerator and denominator.
-        p_value: Probability of so much difference without bias.
-        inflation: Variance of the estimates over what independent residuals would give.
+        statistic: F statistic, corrected for autocorrelated residuals.
+        dof: Degrees of freedom of numerator and denominator.
+        p_value: P value under the hypothesis of no bias.
+        inflation: Variance of the estimates over that for independent residuals.
     """
 
     statistic: float
@@ -71,11 +71,11 @@ class HausmanTest:
 
     @property
     def rejected(self) -> bool:
-        """True where least squares is biased."""
+        """Whether the test rejects unbiased least squares."""
         return self.p_value < LEVEL
 
     def describe(self) -> str:
-        """The verdict in a sentence."""
+        """Returns the result in one sentence."""
         verdict = "least squares is biased by noise on the motion" if self.rejected else "no sign of bias in least squares"
         chance = f"p = {self.p_value:.2g}" if self.p_value > 1e-16 else "p < 1e-16"
         return f"{verdict} (Durbin-Wu-Hausman: F({self.dof[0]}, {self.dof[1]}) = {self.statistic:.3g}, {chance})"
@@ -83,14 +83,14 @@ class HausmanTest:
 
 @dataclass(frozen=True, eq=False)
 class InstrumentalFit:
-    """An estimate by instrumental variables beside least squares on the same rows.
+    """An estimate by instrumental variables, with least squares on the same rows.
 
     Attributes:
         fit: The estimate, ``method`` "iv".
-        least_squares: Of the same rows (sign from the simulated motion) and weights.
-        test: Whether they differ by more than chance.
-        rounds: Simulations used.
-        statistics: What it was made from, instruments beside columns.
+        least_squares: Least squares on the same rows (sign from the simulated motion) and with the same weights.
+        test: Test of whether they differ significantly.
+        rounds: Number of simulations.
+        statistics: The statistics used, with instruments and columns.
     """
 
     fit: Fit
@@ -101,10 +101,10 @@ class InstrumentalFit:
 
 
 def with_twin(log: PreparedLog, clean: Recording) -> PreparedLog:
-    """Gives every segment its noise-free twin, conditioned as the log was; with motors where they are simulated.
+    """Adds to every segment its noise-free twin, conditioned like the log; with motors if these are simulated.
 
     Args:
-        clean: The simulated motion on the same clock, joint side, at least as long as the log's motion.
+        clean: The simulated motion on the same clock, joint side, covering the log's motion.
 
     Returns:
         The log with twins.
@@ -134,7 +134,7 @@ def with_twin(log: PreparedLog, clean: Recording) -> PreparedLog:
     grid = np.arange(int(np.floor((clean.time[-1] - clean.time[0]) * rate + 1e-9)) + 1) / rate
     segments = []
     for segment in log.segments:
-        # the filter needs what comes before and after the segment: the whole simulation on the segment's own instants
+        # the whole simulation is sampled on the segment's instants, as the filter needs samples before and after it
         shift = (segment.start - clean.time[0]) * rate
         instants = grid + (shift - np.floor(shift)) / rate
         instants = instants[instants <= motions[0].duration + 1e-9]
@@ -152,7 +152,7 @@ def with_twin(log: PreparedLog, clean: Recording) -> PreparedLog:
 
 
 def _motion(clean: Recording, position: Array, velocity: Array | None, acceleration: Array | None) -> Trajectory:
-    """What was simulated, between its samples too."""
+    """The simulated motion as a continuous trajectory."""
     rate = (len(clean.time) - 1) / (clean.time[-1] - clean.time[0])
     v = differentiate(position, rate) if velocity is None else velocity
     a = differentiate(v, rate) if acceleration is None else acceleration
@@ -172,10 +172,10 @@ def instrumented(
 
     Args:
         log: Name of the log.
-        segments: With torque and twin.
+        segments: Segments with torque and twin.
         row_filter: The filter and decimation of the rows.
-        blocks: Time blocks.
-        sign_from_twin: Take columns with a sign of the velocity from the twin in W too.
+        blocks: Number of time blocks.
+        sign_from_twin: Whether W also takes columns with a sign of the velocity from the twin.
 
     Returns:
         Statistics with instruments.
@@ -249,14 +249,14 @@ def fit_instrumental(statistics: StatisticSet, base: BaseParameters, *, method: 
     """Solves the instrumental-variable problem.
 
     Args:
-        statistics: With instruments.
+        statistics: Statistics with instruments.
         method: Weights of the row groups: "wls" or "ols" (all 1).
 
     Returns:
         The estimate, least squares and the test.
 
     Raises:
-        EstimationError: No instruments, or they do not see all parameters.
+        EstimationError: No instruments, or they do not identify all parameters.
     """
     if not all(layout.instruments for layout in statistics.layouts):
         raise EstimationError("the statistics hold no instruments", remedy="build them with a noise-free simulated motion")
@@ -300,11 +300,11 @@ def iterate_instrumental(
     *,
     method: str = "wls",
 ) -> InstrumentalFit:
-    """Simulates, estimates by instruments, simulates with the result, until it converges.
+    """Simulates and estimates by instrumental variables in turn until the estimate converges.
 
     Args:
         logs: Prepared logs.
-        simulator: Called with base parameters, shape (b,); the motion hardly depends on them: the first guess may be rough.
+        simulator: Called with base parameters, shape (b,); the motion hardly depends on them, so a rough start suffices.
         start: Base parameters of the first simulation, shape (b,).
         method: See :func:`fit_instrumental`.
 
@@ -318,7 +318,7 @@ def iterate_instrumental(
     for turn in range(1, ROUNDS + 1):
         twins = [with_twin(log, clean) for log, clean in zip(logs, simulator(params), strict=True)]
         statistics = build_instrumented(model, twins)
-        if isinstance(model, ElasticModel):  # linear around the estimate, with the noise of deflections in the target
+        if isinstance(model, ElasticModel):  # linearized, with the noise of deflections in the target
             statistics = compliance_at(statistics, model, base.embedded(params))
         fresh = fit_instrumental(statistics, base, method=method)
         if found is not None:
@@ -359,12 +359,12 @@ def _unit_columns(matrix: Array) -> Array:
 def _jackknife(
     statistics: StatisticSet, base: BaseParameters, weights: Mapping[str, float], params: Array, R: Array, inverse: Array
 ) -> tuple[Array, int]:
-    """Covariance from leaving out stretches of time: ``(ZᵀW − Z_uᵀW_u)⁻¹ Z_uᵀ e_u`` in the coordinates of R_z."""
+    """Jackknife covariance over stretches of time, from ``(ZᵀW − Z_uᵀW_u)⁻¹ Z_uᵀ e_u`` in the coordinates of R_z."""
     b, moves = len(base), []
     for unit in statistics.stretches:
         part = _stacked([e for e in statistics.entries if (e.log, e.block) in unit], statistics, base, weights)
         Z = solve_triangular(R, part[:, :b].T, transposed=True).T
-        share = Z.T @ part[:, b : 2 * b] @ inverse  # in these coordinates units do not matter
+        share = Z.T @ part[:, b : 2 * b] @ inverse  # independent of the parameters' units
         score = Z.T @ (part[:, -1] - part[:, b : 2 * b] @ params)
         moves.append(-inverse @ lstsq(np.eye(b) - share, score, rcond=1e-3)[0])
     count = len(statistics.stretches)
@@ -372,12 +372,12 @@ def _jackknife(
 
 
 def _hausman(factor: Array, b: int, rows: int, inflation: float) -> HausmanTest:
-    """F-test of W's part outside the instruments in the regression of tau on W."""
+    """F-test of the part of W outside the span of the instruments in the regression of tau on W."""
     inside, outside = factor[:b, b:-1], factor[b:, b:-1]
     W = np.vstack([inside, outside])
     V = np.vstack([np.zeros_like(inside), outside])
     scale = np.linalg.norm(W, axis=0)
-    # Columns that the instruments hold exactly (the offset, a sign taken from the twin) leave nothing to test.
+    # Columns in the span of the instruments (the offset, a sign taken from the twin) cannot be tested.
     live = np.linalg.norm(V, axis=0) > 1e-7 * scale
     if not live.any():
         return HausmanTest(0.0, (0, rows - b), 1.0, inflation)

@@ -1,14 +1,14 @@
-"""An unknown body on a link, from logs that carry it: ten parameters on what the model of the unloaded robot leaves.
+"""Estimation of the ten parameters of an unknown payload on a link, from the residual of the unloaded robot's model.
 
-The torque of the loaded robot is ``W β + Y π`` with the unloaded model's base parameters β and the body's ten parameters π,
-and friction that grows with the load grows with the body's: its columns are those of the link times ``1 + Fl S(v) sign(τ)``.
-That torque is linear in π but for the sign of the load, which is found by iteration. Two estimates are made of the same rows:
-β held at the unloaded model's (``held``), or estimated anew from both (``joint``), the unloaded logs being the triangular
-factor that a result keeps. Friction of the loaded logs may differ from that of the unloaded ones (a warm robot, an offset):
-copies of its columns take that up.
+The torque of the loaded robot is ``W β + Y π`` with the unloaded model's base parameters β and the body's ten parameters π.
+Load-dependent friction increases with the body's torque: its columns are those of the link times ``1 + Fl S(v) sign(τ)``. The
+torque is linear in π except for the sign of the load, which is found by iteration. There are two estimates from the same rows:
+β fixed at that of the unloaded model (``held``), or estimated again from both (``joint``), where the unloaded logs are
+represented by the triangular factor stored in a result. Friction in the loaded logs may differ from that in the unloaded ones
+(a warm robot, an offset), which is covered by copies of its columns.
 
-The error of π has three sources, kept apart: noise of the loaded logs, β of the unloaded ones, and the torque constants (a
-constant that is 1 % too large makes a mass that is 1 % too large).
+The error of π has three sources, kept separate: noise of the loaded logs, β of the unloaded ones, and the torque constants (a
+constant that is 1 % too large gives a mass that is 1 % too large).
 """
 
 from __future__ import annotations
@@ -33,37 +33,37 @@ from ..uncertainty.covariance import Covariance, covariance_at
 from .loaded_model import LoadedModel, with_load
 
 METHODS = ("held", "joint")
-#: What may be estimated anew for the loaded logs: symbols of the friction terms.
+#: Friction that may be estimated again for the loaded logs: symbols of the terms.
 REFIT: Mapping[str, tuple[str, ...]] = {"none": (), "offset": ("offset",), "friction": ("offset", "Fc", "Fv")}
-#: The sign of the load has converged when the body changes by less than this fraction, or than this part of its standard error;
-#: rounds before that is given up.
+#: The sign of the load has converged if the body changes by less than this fraction, or this share of its standard error;
+#: maximum number of iterations.
 _CONVERGED, _SURE, _ROUNDS = 1e-6, 1e-2, 10
-#: Share of its load that a gear loses in friction, and how much gears differ in that (an even spread from 0 to 0.25).
+#: Share of the load that a gear loses in friction, and its standard deviation between gears (uniform from 0 to 0.25).
 _SHARE, _SHARE_ERROR = 0.125, 0.07
-#: Weights of the row groups are repeated so often.
+#: Number of updates of the row groups' weights.
 _WEIGHTINGS = 3
 
 
 @dataclass(frozen=True, eq=False)
 class PayloadFit(ReadOnly):
-    """The unknown body's ten parameters as the data give them, whether such a body is physically consistent or not.
+    """Estimate of the unknown body's ten parameters, without constraints of physical consistency.
 
     Attributes:
         method: "held" or "joint".
-        params: In the link's frame, about its origin, shape (10,) [kg, kg·m, kg·m²].
+        params: Parameters in the link's frame, about its origin, shape (10,) [kg, kg·m, kg·m²].
         noise: Covariance from the noise of the loaded logs, shape (10, 10).
         unloaded: Covariance from the unloaded robot's parameters, shape (10, 10).
         gains: Covariance from the torque constants, shape (10, 10).
-        seen: Shape (10,): False where the motion says nothing.
-        noise_dof: Degrees of freedom of the first covariance, shape (10,).
-        unloaded_dof: Of the second.
-        information: Triangular factor of the rows' information on the ten, all else taken out, shape (≤ 10, 10).
-        changes: Copied friction column → how much it differs in the loaded logs, and its standard error.
+        seen: Shape (10,): False where the motion does not identify the parameter.
+        noise_dof: Degrees of freedom of ``noise``, shape (10,).
+        unloaded_dof: Degrees of freedom of ``unloaded``.
+        information: Triangular factor of the rows' information on the ten, other parameters projected out, shape (≤ 10, 10).
+        changes: Copied friction column → its change in the loaded logs, and the standard error.
         sigma: Row group → standard deviation of the residual [unit of torque].
         rows: Number of rows.
-        covariance_kind: How the first covariance was found.
-        rounds: Rounds until the sign of the load had converged.
-        converged: Whether it has.
+        covariance_kind: How ``noise`` was estimated.
+        rounds: Iterations until the sign of the load converged.
+        converged: Whether it converged.
     """
 
     method: str
@@ -84,22 +84,22 @@ class PayloadFit(ReadOnly):
 
     @property
     def covariance(self) -> Array:
-        """All three together, shape (10, 10)."""
+        """Sum of the three covariances, shape (10, 10)."""
         return np.asarray(self.noise + self.unloaded + self.gains)
 
     @property
     def bse(self) -> Array:
-        """Standard errors, shape (10,); inf where the motion says nothing."""
+        """Standard errors, shape (10,); inf where a parameter is not identifiable."""
         return np.where(self.seen, np.sqrt(np.maximum(np.diag(self.covariance), 0.0)), np.inf)
 
     def dof(self, row: Array) -> float:
-        """Degrees of freedom of a linear function of the parameters (Satterthwaite 1946).
+        """Returns the degrees of freedom of a linear function of the parameters (Satterthwaite 1946).
 
         Args:
             row: Its coefficients, shape (10,).
 
         Returns:
-            Their number.
+            Degrees of freedom, at least 1.
         """
         share = row**2 * np.diag(self.noise)
         own = float(share.sum() / max(float((share / self.noise_dof).sum()), 1e-300)) if share.sum() > 0 else np.inf
@@ -111,7 +111,7 @@ class PayloadFit(ReadOnly):
 
 @dataclass(frozen=True, eq=False)
 class PayloadProblem(ReadOnly):
-    """What an unknown body is estimated from.
+    """The unloaded robot and the placement of an unknown body, from which the body is estimated.
 
     Attributes:
         model: The unloaded robot's model.
@@ -119,7 +119,7 @@ class PayloadProblem(ReadOnly):
         factor: Its whitened data factor ``[R | rho]``, shape (≤ p + 1, p + 1).
         body: Index of the moving body that carries the unknown one.
         placement: ``theta_body = placement @ theta_link``, shape (10, 10).
-        gain_error: Relative standard errors of the torque constants, shape (n,); 0 where they are exact.
+        gain_error: Relative standard errors of the torque constants, shape (n,); 0 if exact.
     """
 
     model: DynamicModel
@@ -131,14 +131,14 @@ class PayloadProblem(ReadOnly):
 
     @cached_property
     def theta(self) -> Array:
-        """Standard parameters with the fit's torque, shape (p,)."""
+        """Standard parameters that reproduce the torque of the fit, shape (p,)."""
         return self.fit.base.embedded(self.fit.params)
 
     def loaded(self, params: Array, copies: Sequence[int] = ()) -> LoadedModel:
-        """The model with the unknown body's columns, where the gears carry a body.
+        """Returns the model with the unknown body's columns, and with a given body as load of the gears.
 
         Args:
-            params: The body that they carry, shape (10,).
+            params: Parameters of this body, shape (10,).
             copies: See :class:`LoadedModel`.
 
         Returns:
@@ -152,13 +152,13 @@ class PayloadProblem(ReadOnly):
         return LoadedModel(model, self.theta, self.body, self.placement, copies)
 
     def copied(self, refit: str) -> tuple[int, ...]:
-        """Friction columns that are estimated anew.
+        """Returns the friction columns that are estimated again.
 
         Args:
             refit: A key of :data:`REFIT`.
 
         Returns:
-            Indices into theta; only terms that the model has.
+            Indices into theta; only independent parameters of terms that the model has.
         """
         kept = set(self.fit.base.independent.tolist())
         names = self.model.parameters
@@ -166,17 +166,17 @@ class PayloadProblem(ReadOnly):
 
 
 def with_usual_gears(problem: PayloadProblem) -> PayloadProblem:
-    """The problem with what is known of all gears: friction takes between nothing and a quarter of the load that they carry.
+    """Adds prior knowledge of gears: friction takes between zero and a quarter of the transmitted load.
 
-    A joint that the unloaded robot hardly loads says nothing of that share, and the fit's may be anything (−7 ± 24 on the last
-    joint of a real arm); a payload loads just such joints. The usual share is one more observation of each; where the data know
-    it better it changes nothing.
+    This share is not identifiable in joints that the unloaded robot hardly loads, and its estimate may be anything (−7 ± 24 on
+    the last joint of a real arm); a payload loads just such joints. The usual share is added as an observation of each; it has
+    little effect where the data are more accurate.
 
     Args:
         problem: The unloaded robot as fitted.
 
     Returns:
-        The same with updated parameters, covariance and factor.
+        The problem with updated parameters, covariance and factor.
     """
     model, fit = problem.model, problem.fit
     shares = [k for k in range(model.n_inertial, len(model.names)) if model.term_of(k).loaded]
@@ -203,16 +203,16 @@ def estimate_payload(
     """Estimates the unknown body.
 
     Args:
-        problem: The unloaded robot, and where the body sits.
-        logs: Prepared logs that carry it.
-        method: "held": the unloaded model as it is; "joint": estimated anew from unloaded and loaded logs together.
-        refit: What of friction is estimated anew for the loaded logs, a key of :data:`REFIT`.
+        problem: The unloaded robot, and the placement of the body.
+        logs: Prepared logs with the body.
+        method: "held": the unloaded model is fixed; "joint": it is estimated again from unloaded and loaded logs together.
+        refit: Friction that is estimated again for the loaded logs, a key of :data:`REFIT`.
 
     Returns:
         The estimate.
 
     Raises:
-        EstimationError: The body moves no joint's torque, or the rows are too few.
+        EstimationError: The body affects no joint torque, or there are too few rows.
     """
     params = np.zeros(10)
     copies = problem.copied(refit)
@@ -229,7 +229,7 @@ def estimate_payload(
 
 
 class _Solved:
-    """One linear problem: its solution, and what follows from it."""
+    """Solution of one linear problem, with its errors."""
 
     def __init__(self, problem: PayloadProblem, loaded: LoadedModel, logs: Sequence[PreparedLog], method: str) -> None:
         self.problem, self.loaded, self.logs, self.method = problem, loaded, logs, method
@@ -256,7 +256,7 @@ class _Solved:
         return self.statistics.stacked(self.weights, self.base.independent)
 
     def _solve(self, rows: int) -> Solution:
-        """All parameters; those of the unloaded robot fixed, or with what the unloaded logs say of them."""
+        """Solves for all parameters, those of the unloaded robot fixed or with the information of the unloaded logs."""
         factor, fit = self._factor(), self.problem.fit
         if self.method == "joint":
             known = self.problem.factor[:, fit.base.independent]
@@ -272,12 +272,12 @@ class _Solved:
 
     @property
     def params(self) -> Array:
-        """The body, shape (10,)."""
+        """Parameters of the body, shape (10,)."""
         return np.array(self.solution.estimate[self.b : self.b + 10])
 
     @cached_property
     def information(self) -> Array:
-        """Information on the ten with all else that is estimated taken out, as a factor."""
+        """Factor of the information on the ten parameters, with all other estimated parameters projected out."""
         factor = self._factor()
         if self.method == "joint":
             known = self.problem.factor[:, self.problem.fit.base.independent]
@@ -294,7 +294,7 @@ class _Solved:
         return np.asarray(np.linalg.qr(mine, mode="r"))
 
     def finished(self, rounds: int, converged: bool) -> PayloadFit:
-        """The estimate with its errors."""
+        """Returns the estimate with its errors."""
         noise, model, gains = self._noise(), self._unloaded(), self._gains()
         part = slice(self.b, self.b + 10)
         total = noise.matrix + model + gains
@@ -325,7 +325,7 @@ class _Solved:
         )
 
     def _noise(self) -> Covariance:
-        """Of the loaded logs' noise, memory and all."""
+        """Covariance due to the noise of the loaded logs, with autocorrelation."""
         extra: dict[str, Any] = {"covariance_kind": "independent residuals", "row_weights": self.weights}
         fit = Fit(
             self.base,
@@ -343,7 +343,7 @@ class _Solved:
         return covariance_at(fit, self.statistics, self.solution, model=self.loaded, logs=self.logs, complete=held)  # type: ignore[arg-type]
 
     def _unloaded(self) -> Array:
-        """What the unloaded robot's covariance makes of the estimate."""
+        """Covariance due to the errors of the unloaded robot's parameters."""
         fit, root = self.problem.fit, self.solution.root
         known = np.flatnonzero(fit.seen)
         covariance = fit.covariance[np.ix_(known, known)]
@@ -358,7 +358,7 @@ class _Solved:
         return np.asarray(response @ covariance @ response.T)
 
     def _gains(self) -> Array:
-        """What the torque constants' errors make of it: where a constant is wrong, so is the body's torque on its joint."""
+        """Covariance due to the errors of the torque constants, which scale the body's torque on their joints."""
         root, out = self.solution.root, np.zeros((len(self.base), len(self.base)))
         body = np.zeros(len(self.base))
         body[self.b : self.b + 10] = self.params

@@ -1,9 +1,9 @@
-"""An unknown body from poses at rest: mass and centre of mass of an arm that may not move fast.
+"""Estimation of an unknown payload from poses at rest: mass and centre of mass, for arms that may not move fast.
 
-At rest dry friction holds any torque up to its level, with the sign of the motion that came before. Poses that are reached
-from both sides cancel it; from one side it is not distinguishable from weight. So every joint's friction at rest is an unknown
-share of its level, ± 1 at most, along the direction of approach: data that balance the directions tell it, others leave its
-whole range in the error of the body.
+At rest dry friction balances any torque up to its level, with the sign of the preceding motion. In poses that are approached
+from both sides it cancels; from one side it is indistinguishable from weight. Every joint's friction at rest is therefore an
+unknown share of its level, at most ± 1, along the direction of approach: data with both directions determine it; otherwise its
+whole range contributes to the error of the body.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from ...statistics.least_squares import solve
 from .loaded_model import LoadedModel
 from .payload import PayloadFit, PayloadProblem
 
-#: All joints slower than this [rad/s or m/s] for so long [s] are a pose; what is cut from its ends [s].
+#: A pose: all joints slower than this [rad/s or m/s] for at least this time [s]; time omitted at its ends [s].
 STILL, DWELL, EDGE = 4e-3, 0.5, 0.15
-#: Low-pass that shows standstill [Hz], and the way that tells a direction of approach [rad or m].
+#: Low-pass for detecting standstill [Hz]; displacement that defines a direction of approach [rad or m].
 _SLOW, _WAY = 4.0, 2e-3
-#: Fewest poses; share of equal directions above which a joint counts as approached from one side.
+#: Smallest number of poses; share of equal directions above which a joint counts as approached from one side.
 _FEWEST, _ONE_SIDED = 4, 0.75
-#: Standard deviation of a share that is evenly spread over ± 1, and the speed at which friction's level is read [rad/s or m/s].
+#: Standard deviation of a share uniformly distributed over ± 1; speed for evaluating the level of friction [rad/s or m/s].
 _SHARE, _SLIDING = 3.0**-0.5, 0.05
 
 
@@ -46,7 +46,7 @@ class StaticPoses(ReadOnly):
         joints: Joint names.
         q: Shape (P, n) [rad or m].
         tau: Mean joint torque, shape (P, n) [N·m or N].
-        direction: Of each joint's motion before the pose, shape (P, n): −1, 0 (it has not moved at all) or 1.
+        direction: Direction of each joint's motion before the pose, shape (P, n): −1, 1, or 0 if it has never moved.
     """
 
     joints: tuple[str, ...]
@@ -59,7 +59,7 @@ class StaticPoses(ReadOnly):
 
     @property
     def one_sided(self) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-        """Joints that most poses are approached in one direction of, shape (n,)."""
+        """Joints with the same direction of approach in most poses, shape (n,)."""
         moved = np.abs(self.direction).sum(axis=0)
         return np.asarray((moved == 0) | (np.abs(self.direction.sum(axis=0)) > _ONE_SIDED * np.maximum(moved, 1)))
 
@@ -69,7 +69,7 @@ def resting_poses(logs: Sequence[Recording], robot: Robot, drive: Drive) -> Stat
 
     Args:
         logs: Logs as read.
-        drive: Its drive, with known gains.
+        drive: The robot's drive, with known gains.
 
     Returns:
         The poses, log by log in order of time.
@@ -114,7 +114,7 @@ def _runs(still: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], least: float) 
 
 
 def _approach(way: Array, place: Array, before: Array) -> Array:
-    """Direction of the last motion of each joint on the way to a pose; what it was before where it has not moved."""
+    """Direction of the last motion of each joint on the way to a pose; unchanged if it has not moved."""
     out = before.copy()
     for j in range(len(place)):
         far = np.flatnonzero(np.abs(way[:, j] - place[j]) > _WAY)
@@ -124,19 +124,19 @@ def _approach(way: Array, place: Array, before: Array) -> Array:
 
 
 def estimate_static(problem: PayloadProblem, poses: StaticPoses) -> PayloadFit:
-    """Mass and centre of mass from poses.
+    """Estimates mass and centre of mass from poses.
 
     Args:
-        problem: The unloaded robot, and where the body sits.
+        problem: The unloaded robot, and the placement of the body.
 
     Returns:
-        The estimate; inertia is not seen.
+        The estimate; the inertia is not identifiable.
 
     Raises:
-        EstimationError: The body's weight turns no joint in these poses.
+        EstimationError: The body's weight causes no joint torque in these poses.
     """
     params = np.zeros(10)
-    for _ in range(3):  # friction's level grows with the body
+    for _ in range(3):  # the level of friction depends on the body
         loaded = problem.loaded(params)
         rows = _rows(problem, loaded, poses)
         params, finished = _solved(problem, rows, poses)
@@ -145,7 +145,7 @@ def estimate_static(problem: PayloadProblem, poses: StaticPoses) -> PayloadFit:
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """Per row group: columns of β, of the body, of the shares of friction, and the torque; shape (P, …) each."""
+    """Per row group: columns of β, of the body, of the shares of friction, and the torque, shape (P, …) each."""
 
     groups: tuple[str, ...]
     known: list[Array]
@@ -182,7 +182,7 @@ def _rows(problem: PayloadProblem, loaded: LoadedModel, poses: StaticPoses) -> _
 
 
 def _levels(loaded: LoadedModel, poses: StaticPoses) -> Array:
-    """Level of dry friction of every joint in every pose, shape (P, n) [N·m or N]."""
+    """Level of dry friction of each joint in each pose, shape (P, n) [N·m or N]."""
     model, theta = loaded.model, without_inertia(loaded.model, loaded.theta)
     for item, own in model.placed_terms:
         if item.term.name == "offset":
@@ -252,7 +252,7 @@ def _solved(problem: PayloadProblem, rows: _Rows, poses: StaticPoses) -> tuple[A
 
 
 def pose_notes(problem: PayloadProblem, poses: StaticPoses) -> tuple[str, ...]:
-    """What to say of joints that are approached from one side.
+    """Returns a note on joints that are approached from one side only.
 
     Args:
         problem: The unloaded robot.

@@ -1,10 +1,10 @@
-"""Total least squares, and torque constants from a payload whose mass is known (Gautier and Briot 2011, 2014).
+"""Total least squares, and torque constants from a payload of known mass (Gautier and Briot 2011, 2014).
 
-A current is no torque: with unknown gains g every row reads ``g I = W beta``, which zero solves best of all. A weighed
-body that some logs carry sets the scale: ``g I = W beta + w``, w the torque that moves it. The noise is in the current,
-so that least squares would shrink g; total least squares looks for the smallest change of the *noisy* columns that makes
-the equations hold. Columns without noise are eliminated first (Golub, Hoffman, Stewart 1987), and what is left is the
-smallest singular vector of a small matrix.
+With currents instead of torques and unknown gains g every row is ``g I = W beta``, with the trivial solution zero. A known
+payload in some of the logs sets the scale: ``g I = W beta + w``, w the torque that moves it. The current is noisy, so that
+least squares would underestimate g; total least squares finds the smallest change of the *noisy* columns that satisfies the
+equations. Columns without noise are eliminated first (Golub, Hoffman, Stewart 1987), and the solution is the singular vector of
+the smallest singular value of a small matrix.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from ...model.dynamic_model import DynamicModel
 from ...model.payload import Payload
 from ...statistics.rows import RowFilter, filtered_rows
 
-#: Rounds of scaling rows and columns by the gains found, and their relative change when converged.
+#: Maximum number of iterations of scaling rows and columns by the gains; relative change of the gains at convergence.
 ROUNDS, CONVERGED = 30, 1e-9
-#: Stretches of a log for standard errors.
+#: Stretches per log for standard errors.
 STRETCHES = 8
-#: A gain whose standard error is more than this share of it was not found.
+#: Largest relative standard error of an acceptable gain.
 FOUND = 0.2
 
 
 def total_least_squares(A: ArrayLike, noise: ArrayLike) -> Array:
-    """The x ≠ 0 for which the smallest change of the noisy columns makes ``A x = 0``.
+    """Returns the x ≠ 0 for which the smallest change of the noisy columns satisfies ``A x = 0``.
 
-    Minimises ``‖A x‖² / Σ (noise x)²``.
+    Minimizes ``‖A x‖² / Σ (noise x)²``.
 
     Args:
         A: Shape (m, k), or any array with the same Gram matrix.
-        noise: Standard deviation of the noise in each column, shape (k,); 0 for columns without noise, not all.
+        noise: Standard deviation of the noise in each column, shape (k,); 0 without noise, positive for at least one.
 
     Returns:
         Shape (k,), ``Σ (noise x)² = 1``; its sign is arbitrary.
 
     Raises:
-        EstimationError: All columns are without noise, or those without it depend on each other.
-        ShapeError: The shapes do not fit.
+        EstimationError: All columns are without noise, or those without noise are linearly dependent.
+        ShapeError: The shapes do not match.
     """
     A, noise = np.asarray(A, dtype=float), np.asarray(noise, dtype=float)
     check_shape("noise", noise.shape, (A.shape[1],))
@@ -67,12 +67,12 @@ def total_least_squares(A: ArrayLike, noise: ArrayLike) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class DriveGains:
-    """Torque constants found with a payload.
+    """Torque constants from a payload.
 
     Attributes:
-        groups: Row groups, one an effort channel.
+        groups: Row groups, one per effort channel.
         gain: Torque per unit of effort, shape (n,) [N·m or N per A, V or N·m].
-        std_error: From leaving out stretches of time, shape (n,), same unit.
+        std_error: Jackknife standard error over stretches of time, shape (n,), same unit.
     """
 
     groups: tuple[str, ...]
@@ -80,7 +80,7 @@ class DriveGains:
     std_error: Array
 
     def describe(self) -> str:
-        """For ``gain_origin``: the values and their relative errors."""
+        """Returns the values and their relative errors, for ``gain_origin``."""
         each = ", ".join(
             f"{name.split(':', 1)[-1]} {g:.5g} ± {100 * s / abs(g):.2g} %"
             for name, g, s in zip(self.groups, self.gain, self.std_error, strict=True)
@@ -89,7 +89,7 @@ class DriveGains:
 
 
 def drive_gains(model: DynamicModel, logs: Sequence[PreparedLog], base: BaseParameters, payload: Payload) -> DriveGains:
-    """Finds the gain of every effort channel from logs with and without a known payload.
+    """Estimates the gain of every effort channel from logs with and without a known payload.
 
     Args:
         model: The dynamic model, its drive with unit gains.
@@ -100,7 +100,7 @@ def drive_gains(model: DynamicModel, logs: Sequence[PreparedLog], base: BasePara
         The gains.
 
     Raises:
-        EstimationError: Only logs with it or without it, a joint that it does not load, or no settling.
+        EstimationError: Only logs with or only logs without it, a joint that it does not load, or no convergence.
     """
     carried = [payload.on(log.name) for log in logs]
     if all(carried) or not any(carried):
@@ -168,7 +168,7 @@ def _rows(
 
 
 def _started(rows: Mapping[int, Array]) -> Array:
-    """Gains by least squares, every joint's rows in units of its effort."""
+    """Initial gains by least squares, with every joint's rows in units of its effort."""
     scale = {g: 1.0 / max(float(np.linalg.norm(part[:, -1])), 1e-300) for g, part in rows.items()}
     n, b = len(rows), next(iter(rows.values())).shape[1] - 2
     wide = triangle(*(_wide(part, g, n) * scale[g] for g, part in rows.items()))
@@ -194,7 +194,7 @@ def _converged(rows: Mapping[int, Array], gain: Array, names: Sequence[str]) -> 
 
 
 def _solved(rows: Mapping[int, Array], gain: Array) -> tuple[Array, Array]:
-    """One round: rows in units of their noise, which is that of the effort times its gain; gains and base parameters."""
+    """One iteration with rows in units of their noise, that of the effort times its gain; gains and base parameters."""
     n, b = len(rows), next(iter(rows.values())).shape[1] - 2
     parts, noise = [], np.zeros(b + 1 + n)
     for g, part in rows.items():
