@@ -13,7 +13,7 @@ from ..linalg import Array
 from .motions import motions, periodic
 from .statistic import StatisticSet
 
-#: Folds in time for a single log: long enough to be nearly independent, and enough of them that the training data suffice.
+#: Folds in time for a single log: each long enough to be nearly independent, and enough of them to learn from the rest.
 TIME_FOLDS = 5
 #: Maximum number of folds of whole motions: if there are more motions, neighbouring ones are held out together.
 MOTION_FOLDS = 10

@@ -66,7 +66,7 @@ class KeptRows(SentOnce):
             At most one piece; None if rows of this kind of model, or this many rows, are not cached.
 
         Raises:
-            EstimationError: The segment holds no torque.
+            EstimationError: The segment has no torque.
         """
         count, width = row_filter.output_rows(len(segment)), sum(len(some.places) + 1 for some in model.compact)
         if isinstance(model, ElasticModel) or row_filter.kind != "fir" or count * width > self.most // 2:

@@ -150,7 +150,7 @@ def filtered_rows(
     Args:
         segment: A segment with measured ``tau``.
         row_filter: The filter, the same for columns and tau.
-        weights: Weights of the samples, 0 to 1, shape (N, groups); all 1 if None.
+        weights: Weights of the samples' squared residuals, 0 to 1, shape (N, groups); all 1 if None.
         compact: Whether to omit the columns that depend linearly on the others (:attr:`.DynamicModel.compact`).
 
     Yields:

@@ -11,8 +11,8 @@ model errors recur with the motion. There are several estimates of the covarianc
 - ``period``: the scatter between repetitions of one motion, averaged (:mod:`.repetitions`) or not; ``log``:
   leaves out one log after the other.
 
-``auto`` chooses one of them, and adds the shift of the estimate without the samples near reversals (:mod:`.reversals`), an
-error that causes no scatter.
+``auto`` chooses one of them, and adds the shift of the estimate if the samples near reversals are omitted (:mod:`.reversals`),
+an error that causes no scatter.
 
 All but ``hac`` work on factors, in the coordinates of the solution's root, where the normal matrix is the identity.
 """
