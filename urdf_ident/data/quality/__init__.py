@@ -1,1 +1,1 @@
-"""Is a log good enough: checks, findings with remedies, and repairs that lose nothing."""
+"""Quality checks of logs: findings with remedies, and lossless repairs."""

@@ -1,9 +1,9 @@
-"""What a log says against the URDF's inertial parameters: gravity and scale, and mistakes that free inertias can absorb.
+"""Compares a log with the URDF's inertial parameters: gravity and scale, and faults that free inertias can absorb.
 
-A joint's zero that is 0.1 rad off, a gain or a clock that is a quarter off: other centres of mass or inertias explain them
-almost as well, so that a fit with free inertias does not notice. The URDF's own inertias, up to one common factor, do notice
-if they are about right. So such a reading is a doubt and never refuses a log; it is worth a word only where the URDF explains
-the log well once it is read so, and where the free inertias do not object.
+A joint zero that is 0.1 rad off, or a gain or a clock that is a quarter off, can be explained almost as well by other centres
+of mass or inertias, so that a fit with free inertias does not detect it. The URDF's own inertias, up to one common factor, do
+if they are about right. Such a reading is therefore a doubt and never refuses a log; it is reported only if the URDF then
+explains the log well and the free inertias do not contradict it.
 """
 
 from __future__ import annotations
@@ -23,40 +23,40 @@ from .hypotheses import sharpened
 from .trial import Case
 from .wording import against
 
-#: Correlation with the URDF's gravity torque that counts as the opposite, and as the same.
+#: Correlation with the URDF's gravity torque that counts as opposite, and as equal.
 _OPPOSITE, _ALIKE = -0.8, 0.8
-#: Poses at which gravity torques are compared.
+#: Number of poses at which gravity torques are compared.
 _POSES = 120
-#: Factor of the URDF's gravity torque beyond which the efforts are in another unit, and below which nothing carries the robot.
+#: Ratio to the URDF's gravity torque above which the efforts have another unit, and below which they contain no gravity.
 _SCALE, _WEIGHTLESS = 4.0, 0.1
-#: Gain that the URDF must see, what free inertias may lose by it, and what the URDF may leave unexplained: in multiples of what
-#: free inertias leave, and of the efforts. A URDF that explains much less than free inertias is wrong itself and no witness. On
-#: simulated arms whose masses are wrong by up to three either way, sound logs come to 0.3 under the other conditions.
+#: Least gain with the URDF, largest loss with free inertias, and largest residual of the URDF relative to that of free inertias
+#: and to the efforts. A URDF that explains much less than free inertias is wrong itself and no evidence. On simulated arms with
+#: masses wrong by factors up to three, fault-free logs reach a gain of 0.3 under the other conditions.
 _GAIN, _OBJECTS, _NEARLY, _LEFT = 0.35, -0.01, 1.4, 0.15
-#: What free inertias leave may grow by at most so much.
+#: Largest growth of the residual with free inertias.
 _GROWS = 1.01
-#: Least part of the efforts that the reading, and free inertias, must explain and the URDF as described does not.
+#: Least part of the efforts that the reading, and free inertias, explain and the URDF as described does not.
 _MATERIAL = 0.025
 #: Part of the efforts below which the URDF alone, without friction, explains more than any measured effort lets it: torques
 #: computed from measured motion leave 0.004, those of torque sensors 0.027 and more by a URDF identified from the same arm.
 _COMPUTED = 0.01
-#: Or so little more than free inertias with friction leave: where positions are poor, or efforts noisy.
+#: Alternatively, the largest ratio to the residual of free inertias with friction, for poor positions or noisy efforts.
 _NO_FRICTION = 1.1
-#: Gravity torque of a joint over the largest one, below which it is none.
+#: Ratio to the largest gravity torque below which that of a joint counts as zero.
 _CARRIES = 1e-6
-#: Mean effort of a slide over the weight that it carries by the URDF, between which nothing needs to be said.
+#: Plausible range of a slide's mean effort over the weight that it carries according to the URDF.
 _WEIGHTS = (0.5, 2.0)
-#: Part of the best gain within which another cause is a rival.
+#: Fraction of the best gain within which another cause is a rival.
 _RIVAL = 0.3
 
 
 def against_the_urdf(robot: Robot, case: Case, reading: Reading, laden: bool) -> list[Finding]:
-    """Compares the gravity torque of the free fit with the URDF's, and readings by what the URDF's inertias explain.
+    """Compares the gravity torque of the free fit with the URDF's, and readings by the residual of the URDF's inertias.
 
     Args:
         case: Samples of the logs.
-        reading: How they are read.
-        laden: Whether a known payload or wrench was taken off their torques.
+        reading: Their reading.
+        laden: Whether a known payload or wrench was subtracted from their torques.
 
     Returns:
         The findings.
@@ -74,7 +74,7 @@ def against_the_urdf(robot: Robot, case: Case, reading: Reading, laden: bool) ->
     if lengths[1] == 0:
         return []
     scale = _scale_of_inertia(robot, case, reading)
-    weight = min(scale, 1.0) * lengths[1]  # rotors behind gears add inertia without weight, so a scale above 1 proves nothing
+    weight = min(scale, 1.0) * lengths[1]  # geared rotors add inertia without weight, so a scale above 1 is no evidence
     if scale > 0 and lengths[0] < _WEIGHTLESS * weight and weight > 0.2 * torque:
         return [_weightless()]
     if lengths[0] < 0.2 * torque:  # no gravity in the efforts
@@ -95,7 +95,7 @@ def against_the_urdf(robot: Robot, case: Case, reading: Reading, laden: bool) ->
 
 
 def _weight_held(robot: Robot, case: Case) -> list[Finding]:
-    """Slides whose effort is another multiple of the weight that the URDF lets them carry: an offset takes the rest up."""
+    """Slides whose effort differs from the URDF's weight by a factor, which an offset would absorb."""
     samples = case.sampled(0.0)
     still = np.zeros_like(samples.q)
     stated = regressor(robot, samples.q, still, still) @ lumped_inertials(robot).ravel()
@@ -118,19 +118,19 @@ def _weight_held(robot: Robot, case: Case) -> list[Finding]:
 
 
 def doubts(robot: Robot, case: Case, reading: Reading) -> list[Finding]:
-    """Readings that only the URDF's inertias can tell from the log as it is described.
+    """Finds readings that only the URDF's inertias distinguish from the log as described.
 
     Args:
         case: Samples of the logs.
-        reading: How they are read.
+        reading: Their reading.
 
     Returns:
         At most one finding, a warning.
     """
-    if case.turns < TESTING_REVERSALS:  # a URDF that is wrong by a fifth passes for a witness where parts are extrapolated
+    if case.turns < TESTING_REVERSALS:  # with extrapolated parts, even a URDF wrong by a fifth would seem right
         return []
     before, (size, part) = case.judge(reading), case.with_scaled_urdf(reading)
-    if part**2 - before.part**2 < _MATERIAL**2:  # as logged the URDF explains what free inertias do: nothing is left to be read
+    if part**2 - before.part**2 < _MATERIAL**2:  # the URDF already explains as much as free inertias
         return []
     found = []
     for item in _readings(robot, case, reading):
@@ -153,7 +153,7 @@ def doubts(robot: Robot, case: Case, reading: Reading) -> list[Finding]:
 
 
 def _readings(robot: Robot, case: Case, reading: Reading) -> Iterator[Hypothesis]:
-    """Where gravity turns with one joint alone, its direction, that joint's zero and one centre of mass are the same."""
+    """Candidate readings; if gravity depends on one joint alone, its direction is not separable from that joint's zero."""
     stated = np.ptp(_gravity_torques(robot, case, reading)[1], axis=0)
     turning = bool(np.sum(stated > _CARRIES * stated.max()) > 1)
     for item in candidates(robot, case.moves, reading, poor=False):
@@ -189,7 +189,7 @@ def _upside_down(robot: Robot, laden: bool, certainty: float) -> Finding:
 
 
 def _scale_of_inertia(robot: Robot, case: Case, reading: Reading) -> float:
-    """Inertia torques of the free fit in multiples of the URDF's; 0 where they are not alike, negative where opposite."""
+    """Ratio of the free fit's inertia torques to the URDF's; 0 if uncorrelated, negative if opposite."""
     samples = case.sampled(0.0)
     step = max(1, len(samples) // _POSES)
     q, a = samples.q[::step], samples.a[::step]
@@ -202,7 +202,7 @@ def _scale_of_inertia(robot: Robot, case: Case, reading: Reading) -> float:
 
 
 def _gravity_torques(robot: Robot, case: Case, reading: Reading) -> tuple[Array, Array]:
-    """Of the free fit and of the URDF at the same poses, without their means, shape (N, n) each."""
+    """Gravity torques of the free fit and of the URDF at the same poses, without their means, shape (N, n) each."""
     theta = case.inertial_parameters(reading)
     q = case.sampled(0.0).q
     q = q[:: max(1, len(q) // _POSES)]

@@ -1,4 +1,4 @@
-"""Other readings of a log: what each of the usual mistakes would have done to it."""
+"""Candidate readings of a log: the effect of each common mistake."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from .evidence import readings
 
 _ZEROS = (-np.pi / 2, -0.4, -0.1, 0.1, 0.4, np.pi / 2, np.pi)
 _STRETCHES = (0.25, 0.5, 0.8, 1.25, 2.0, 4.0)
-#: Factors of one joint's effort that are tried.
+#: Candidate factors of one joint's effort.
 GAINS = (0.01, 0.1, 0.5, 0.75, 1.33, 2.0, 10.0, 100.0)
 _DELAYS = (-0.03, 0.015, 0.03, 0.06)
 _SIDES = np.vstack([np.eye(3), -np.eye(3)])
-#: Angles by which gravity may lean towards an axis [rad]; the small ones are for a base on an uneven floor.
+#: Candidate tilts of gravity towards an axis [rad]; the small ones are for a base on an uneven floor.
 _TILTS = (-0.1, -0.03, 0.03, 0.1)
 _STANDARD = 9.81
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How a log is read.
+    """An interpretation of a log.
 
     Attributes:
         order: ``order[i]``: the effort column of joint i.
         gain: Factors of the efforts, by joint.
         sign: Signs of the positions, by joint.
         places: ``places[i]``: the position column of joint i.
-        zero: Added to the positions [rad or m], by joint.
-        gravity: Along the base's axes [m/s²]; as described if None.
-        stretch: Real seconds for one second of the log.
-        delay: Of the efforts against the positions [s].
-        springs: Joints with a torque of their own that depends on their position alone, no fault of the log.
+        zero: Offsets added to the positions [rad or m], by joint.
+        gravity: Gravity in the base frame [m/s²]; as described if None.
+        stretch: Real seconds per second of the log.
+        delay: Delay of the efforts behind the positions [s].
+        springs: Joints with an additional torque that depends on their position alone; not a fault of the log.
     """
 
     order: tuple[int, ...]
@@ -52,7 +52,7 @@ class Reading:
 
     @classmethod
     def as_logged(cls, n: int) -> Reading:
-        """The log as it is described.
+        """Returns the log as described.
 
         Args:
             n: Number of joints.
@@ -64,7 +64,7 @@ class Reading:
         return cls(same, ones, ones, same, (0.0,) * n)
 
     def motion(self) -> tuple[object, ...]:
-        """What of it changes the regressor or the samples."""
+        """The entries that affect the regressor or the samples."""
         return (self.sign, self.places, self.zero, self.gravity, self.stretch, self.delay, self.springs)
 
     def efforts(self) -> Array:
@@ -74,7 +74,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One cause: its id, joints, size in words' unit, and the reading it leads to."""
+    """One cause: its id, joints, size in the unit of its message, and the resulting reading."""
 
     id: str
     joints: tuple[int, ...]
@@ -83,12 +83,12 @@ class Hypothesis:
 
 
 def put(values: tuple[float, ...], j: int, value: float) -> tuple[float, ...]:
-    """The numbers with one replaced.
+    """Returns the numbers with one replaced.
 
     Args:
-        values: One number a joint, in any unit.
-        j: Which one.
-        value: The new one.
+        values: One number per joint, in any unit.
+        j: Index of the number.
+        value: Its new value.
 
     Returns:
         The numbers.
@@ -103,13 +103,13 @@ def _exchange(values: tuple[int, ...], i: int, j: int) -> tuple[int, ...]:
 
 
 def candidates(robot: Robot, moves: NDArray[np.bool_], reading: Reading, *, poor: bool) -> Iterator[Hypothesis]:
-    """Single changes of a reading.
+    """Yields single changes of a reading.
 
     Args:
         robot: Kinematics and gravity.
         moves: Joints that move, shape (n,).
-        reading: The present one.
-        poor: Whether to try also what sound logs never need.
+        reading: The current reading.
+        poor: Whether to include changes that fault-free logs never need.
 
     Yields:
         The hypotheses.
@@ -133,7 +133,7 @@ def candidates(robot: Robot, moves: NDArray[np.bool_], reading: Reading, *, poor
                 size = reading.zero[j] + zero
                 yield Hypothesis("position-zero", (j,), size, replace(reading, zero=put(reading.zero, j, size)))
     for i, j in combinations(joints, 2):
-        if poor:  # two at once: one alone may explain less than a change along the log
+        if poor:  # both at once: one alone may explain less than a change along the log
             turned = put(put(reading.gain, i, -reading.gain[i]), j, -reading.gain[j])
             yield Hypothesis("effort-sign", (i, j), -1.0, replace(reading, gain=turned))
         yield Hypothesis("joints-exchanged", (i, j), 0.0, replace(reading, order=_exchange(reading.order, i, j)))
@@ -150,14 +150,14 @@ def candidates(robot: Robot, moves: NDArray[np.bool_], reading: Reading, *, poor
 
 
 def with_springs(moves: NDArray[np.bool_], reading: Reading) -> list[Hypothesis]:
-    """The reading with a spring or balancer on one joint more: what may look like another gravity, zero or scale.
+    """Returns the reading with one more spring or balancer, which may resemble a gravity, zero or scale fault.
 
     Args:
         moves: Joints that move, shape (n,).
-        reading: The present one.
+        reading: The current reading.
 
     Returns:
-        One hypothesis a joint.
+        One hypothesis per joint.
     """
     joints = [int(j) for j in np.flatnonzero(moves) if j not in reading.springs]
     return [Hypothesis("spring", (j,), 0.0, replace(reading, springs=(*reading.springs, j))) for j in joints]
@@ -181,7 +181,7 @@ def _gravities(robot: Robot, reading: Reading) -> Iterator[Hypothesis]:
 
 
 def _zero_matters(robot: Robot, j: int) -> bool:
-    """Whether another zero of a joint is more than a rotation of the last body, or of the whole robot about gravity."""
+    """Whether a zero offset of a joint is observable: not just a rotation of the last body or of the robot about gravity."""
     if robot.prismatic[j] or len(robot.subtrees[j]) == 1:
         return False
     root = int(robot.model.parents[j + 1]) == 0
@@ -191,14 +191,14 @@ def _zero_matters(robot: Robot, j: int) -> bool:
 
 
 def axis_of(robot: Robot, j: int) -> Array:
-    """Axis of a joint.
+    """Returns the axis of a joint.
 
     Args:
         robot: Kinematics.
         j: Index of the joint.
 
     Returns:
-        In its own frame, shape (3,).
+        The axis in the joint's own frame, shape (3,).
     """
     import pinocchio as pin
 
@@ -210,21 +210,21 @@ def axis_of(robot: Robot, j: int) -> Array:
 
 
 def leant(gravity: Array, tilt: Array) -> tuple[float, float, float]:
-    """Gravity turned towards a direction at right angles to it.
+    """Rotates gravity towards a perpendicular direction.
 
     Args:
         gravity: Shape (3,) [m/s²].
-        tilt: That direction times the angle, shape (3,) [rad].
+        tilt: The direction times the angle, shape (3,) [rad].
 
     Returns:
-        The turned vector.
+        The rotated vector.
     """
     angle = float(np.linalg.norm(tilt))
     return three(np.cos(angle) * gravity + float(np.linalg.norm(gravity)) * np.sinc(angle / np.pi) * tilt)
 
 
 def three(vector: Array) -> tuple[float, float, float]:
-    """An array as three numbers.
+    """Converts an array to three numbers.
 
     Args:
         vector: Shape (3,), in any unit.

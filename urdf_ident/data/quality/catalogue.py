@@ -1,4 +1,4 @@
-"""Every finding an inspection can make, by its stable id: what it means, how bad it is, what to do (docs/findings.md)."""
+"""Catalogue of all findings by their stable ids: meaning, severity and remedy (docs/findings.md)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ class FindingKind:
     """One kind of finding.
 
     Attributes:
-        severity: Its usual severity, one of ``findings.SEVERITIES``; some are worse where more of the log is concerned.
+        severity: Its usual severity, one of ``findings.SEVERITIES``; some are more severe if more of the log is affected.
         meaning: What is wrong.
         remedy: What can be done.
-        size: What the finding's ``size`` measures, with its unit; empty where it has none.
+        size: What the finding's ``size`` measures, with its unit; empty if it has none.
     """
 
     severity: str
@@ -307,7 +307,7 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
 
 
 def page() -> str:
-    """The page docs/findings.md.
+    """Returns the page docs/findings.md.
 
     Returns:
         Markdown.

@@ -1,4 +1,4 @@
-"""What the channels' own numbers say: coarse steps, a low rate, a lost sign, a dead zone, one effort twice, a target."""
+"""Checks of single channels: coarse steps, low rate, lost sign, dead zone, duplicated effort, logged target."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from ...model.robot import Robot
 from ..conditioning.clock import read_clock
 from .findings import Examination
 
-#: Step over the efforts' standard deviation from which its rounding is a tenth of the efforts' rms or so; fewest rows.
+#: Ratio of step to standard deviation from which the rounding is about a tenth of the efforts' RMS; minimum rows.
 _COARSE, _ROWS = 0.3, 100
-#: Relative difference up to which two channels are one, copied or rescaled.
+#: Relative difference up to which one channel is a (rescaled) copy of another.
 _COPIED = 1e-6
-#: Parts of an effort's largest value below which it is at zero and near it, visits to zero from which its sign is lost, and how
-#: much longer it is within twice the second part than within it, at least: 2 times for a fold, 1.4 for a smooth minimum.
+#: Fractions of an effort's maximum that count as zero and as near zero, visits to zero from which its sign is lost, and least
+#: ratio of its time within twice the second fraction to that within it: 2 for a fold, 1.4 for a smooth minimum.
 _ZERO, _NEAR, _VISITS, _STRAIGHT = 0.02, 0.1, 3, 1.7
-#: Samples on each side of a visit at least, and what turning the effort's sign there must leave of its roughness at most; of an
-#: effort with the sign of its velocity, where noise about small friction leaves 0.95 and a lost sign less than 0.4.
+#: Minimum samples on each side of a visit, and largest ratio of roughness after to before flipping the sign there; the last is
+#: for efforts with the sign of the velocity, where noise about small friction leaves 0.95 and a lost sign less than 0.4.
 _BESIDE, _SMOOTHER, _FAR_SMOOTHER = 4, 0.9, 0.5
-#: Rows of a moving joint in which an effort is exactly zero, and how much more often it is than each value beside zero, from
-#: which it has a dead zone; rows before and after which the joint is elsewhere, and part of its fastest from which it moves.
+#: A dead zone needs this many rows of a moving joint with exactly zero effort, and this many times the rows of each adjacent
+#: value; the joint moves if its displacement over the next number of rows exceeds the last fraction of the largest.
 _DEAD, _OFTENER, _APART, _MOVES = 8, 5, 5, 0.01
-#: Part of the rows of a moving joint in which an effort with the sign of its velocity may brake it: the logger's velocity is
-#: another one at reversals. Friction is small where a joint is slow: of its fastest a part above which that is no reason.
+#: Fraction of the rows of a moving joint in which an effort with the sign of the velocity may brake it, because the logger's
+#: velocity differs at reversals; fraction of the top speed above which slow motion does not explain small friction.
 _BRAKES, _FAST = 0.01, 0.2
-#: Rows for which a signal holds its values, from which it is slow.
+#: Number of rows per held value from which a signal has a low rate.
 _HELD = 3.0
 
 
 def check_steps(state: Examination, robot: Robot) -> None:
-    """Warns of efforts of moving joints that come in coarse steps.
+    """Warns of coarsely quantised efforts of moving joints.
 
     Args:
         state: The log.
@@ -59,7 +59,7 @@ def check_steps(state: Examination, robot: Robot) -> None:
 
 
 def check_sign_lost(state: Examination, robot: Robot) -> None:
-    """Refuses efforts without sign: turned back at zero as by a mirror, and never below it, or with the sign of the velocity.
+    """Refuses efforts without sign: reflected at zero and never negative, or always with the sign of the velocity.
 
     Args:
         state: The log.
@@ -82,7 +82,7 @@ def check_sign_lost(state: Examination, robot: Robot) -> None:
 
 
 def check_dead_zone(state: Examination, robot: Robot) -> None:
-    """Warns of efforts that are exactly zero while their joint moves, far more often than they take values beside zero.
+    """Warns of efforts that are exactly zero during motion far more often than they take the adjacent values.
 
     Args:
         state: The log.
@@ -90,7 +90,7 @@ def check_dead_zone(state: Examination, robot: Robot) -> None:
     """
     for joint, q, x in moving_efforts(state, robot):
         way = np.abs(q[_APART:] - q[:-_APART])
-        # before and after: at the ends of a rest with the brake on, efforts are zero, too
+        # before and after: at the ends of a rest with the brake on, efforts are zero as well
         moving = np.flatnonzero(np.minimum(way[:-_APART], way[_APART:]) > _MOVES * way.max()) + _APART
         at = moving[x[moving] == 0]
         if len(at) < _DEAD:
@@ -111,14 +111,14 @@ def check_dead_zone(state: Examination, robot: Robot) -> None:
 
 
 def moving_efforts(state: Examination, robot: Robot) -> Iterator[tuple[str, Array, Array]]:
-    """Positions, and efforts that vary, of joints that move.
+    """Yields positions and varying efforts of joints that move.
 
     Args:
         state: The log.
         robot: Its joints.
 
     Yields:
-        Joint, position and effort, shape (N,) each; none of a short log.
+        Joint, position and effort, shape (N,) each; nothing for a short log.
     """
     recording = state.recording
     if recording.effort is None or len(recording) < _ROWS:
@@ -129,7 +129,7 @@ def moving_efforts(state: Examination, robot: Robot) -> Iterator[tuple[str, Arra
 
 
 def _folds(x: Array) -> tuple[NDArray[np.intp], Array]:
-    """Where a signal comes to zero and turns back as straight as it came; part of its roughness that a turned sign leaves."""
+    """Rows where a signal is reflected at zero, and the ratio of its roughness after to before flipping the sign there."""
     low = np.flatnonzero(x < 2 * _NEAR * x.max())
     visits = np.split(low, np.flatnonzero(np.diff(low) > 1) + 1) if len(low) else []
     at, ratios = [], []
@@ -141,14 +141,14 @@ def _folds(x: Array) -> tuple[NDArray[np.intp], Array]:
             at.append(lowest)
             begin = max(min(visit[0], lowest - _BESIDE), 0)
             part = x[begin : max(visit[-1], lowest + _BESIDE) + 1]
-            side = np.arange(len(part)) + begin - lowest  # noise decides on which one the lowest sample is
+            side = np.arange(len(part)) + begin - lowest  # the lowest sample may be on either side due to noise
             turned = min(_roughness(np.where(after, part, -part)) for after in (side > 0, side >= 0))
             ratios.append(turned / max(_roughness(part), 1e-300))
     return np.array(at, dtype=np.intp), np.array(ratios)
 
 
 def _folds_against(q: Array, x: Array) -> tuple[NDArray[np.intp], Array]:
-    """Folds of an effort that always has the sign of its joint's velocity, where that is not small; none where it brakes."""
+    """Folds, at speed, of an effort that always has the sign of its joint's velocity; none if it brakes."""
     way = np.zeros(len(q))
     way[_APART:-_APART] = q[2 * _APART :] - q[: -2 * _APART]
     moving = np.abs(way) > _MOVES * np.abs(way).max()
@@ -160,12 +160,12 @@ def _folds_against(q: Array, x: Array) -> tuple[NDArray[np.intp], Array]:
 
 
 def _roughness(x: Array) -> float:
-    """Sum of squares that a parabola leaves of a few samples."""
+    """Sum of squared residuals of a parabola fitted to a few samples."""
     return float(np.polyfit(np.linspace(-1.0, 1.0, len(x)), x, 2, full=True)[1].sum())
 
 
 def check_copied(state: Examination, robot: Robot) -> None:
-    """Refuses one effort in two columns, and warns of efforts that are the controller's target, sample by sample.
+    """Refuses one effort in two columns, and warns of efforts equal to the controller's target in every sample.
 
     Args:
         state: The log.
@@ -202,7 +202,7 @@ def check_copied(state: Examination, robot: Robot) -> None:
 
 
 def check_held(state: Examination, robot: Robot) -> None:
-    """Warns of a position or effort that comes at a lower rate than those of the other joints, each value held for some rows.
+    """Warns of a position or effort with a lower rate than those of the other joints, each value held for several rows.
 
     Args:
         state: The log.
@@ -218,7 +218,7 @@ def check_held(state: Examination, robot: Robot) -> None:
 
 
 def _slower(time: Array, channels: Array) -> list[tuple[int, str, float]]:
-    """Joints whose channel holds its values, in words, and the rate that it comes at [Hz]."""
+    """Joints whose channel holds its values, with a description and its true rate [Hz]."""
     held = np.array([_held_for(x) for x in channels.T])
     slow = np.flatnonzero((held >= _HELD) & (np.median(held) <= held / 2))
     rates = read_clock(time).rate / held
@@ -229,25 +229,25 @@ def _slower(time: Array, channels: Array) -> list[tuple[int, str, float]]:
 
 
 def _held_for(x: Array) -> float:
-    """Rows for which a signal holds each of its values, 1 where they vary: coarse steps last as long as the motion wants."""
+    """Rows for which a signal holds each value; 1 if they vary, because steps due to quantisation depend on the motion."""
     return regular_length(equal_runs(x)[1])
 
 
 def regular_length(lengths: NDArray[np.int64]) -> float:
-    """The length of runs that are all about as long as each other.
+    """Returns the common length of runs of equal length.
 
     Args:
-        lengths: Of the runs, in rows, shape (R,).
+        lengths: Lengths of the runs in rows, shape (R,).
 
     Returns:
-        It; 1 where they vary, or are few.
+        The common length; 1 if they vary or are too few.
     """
     usual = float(np.median(lengths)) if len(lengths) > 20 else 1.0
     return usual if np.mean(np.abs(lengths - usual) <= 1) > 0.8 else 1.0
 
 
 def equal_runs(x: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Runs of equal samples.
+    """Finds runs of equal samples.
 
     Args:
         x: One channel, shape (N,).

@@ -1,4 +1,4 @@
-"""Does the log make sense: does the robot move, do the channels live, do units, signs and joints fit together."""
+"""Plausibility checks of a log: motion, live channels, and consistency of units, signs and joints."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ..recording import Recording
 from .channels import equal_runs
 from .findings import Examination
 
-#: A joint faster than this moves [rad/s or m/s]; a log is at rest below a quarter (prismatic joints a twentieth) of it.
+#: A joint moves above this speed [rad/s or m/s]; a log is at rest below a quarter (prismatic joints a twentieth) of it.
 MOVING = 0.02
-#: Motion [s] that a log must hold, and below which it is called short.
+#: Minimum duration of motion in a log, and duration below which it is called short [s].
 SHORTEST, SHORT = 1.0, 5.0
 _DEGREE = 180 / np.pi
-#: Ratio (dq/dt) / v that a wrong unit makes → what the project file should say.
+#: Ratio (dq/dt) / v caused by a wrong unit → correct entry of the project file.
 _RATIOS = (
     (_DEGREE, "position: deg"),
     (1 / (2 * np.pi), "position: rev"),
@@ -76,11 +76,11 @@ def check_effort(state: Examination, robot: Robot) -> None:
 
 
 def check_position_unit(state: Examination, robot: Robot) -> None:
-    """Refuses positions that only make sense in degrees or millimetres; warns of positions beyond the limits.
+    """Refuses positions that are plausible only in degrees or millimetres; warns of positions beyond the limits.
 
     Args:
         state: The log.
-        robot: Its limits.
+        robot: Gives the limits.
     """
     q = state.recording.position
     lower, upper = robot.limit("lower"), robot.limit("upper")
@@ -89,7 +89,7 @@ def check_position_unit(state: Examination, robot: Robot) -> None:
     low, high = np.array([quantiles(x, 0.005, 0.995) for x in q.T]).T
     over = np.where(stated, np.maximum(high - upper, lower - low), -np.inf)
     largest = np.maximum(np.abs(low), np.abs(high))
-    # another zero or sign also leaves the limits, but not by a factor
+    # a wrong zero or sign also exceeds the limits, but not by a factor
     too_far = (over > 0.2 * span) & (largest > 3 * np.maximum(np.abs(lower), np.abs(upper)))
     too_fast = np.zeros(robot.n, dtype=bool) if stated.all() else ~stated & _too_fast(state, robot)
     for revolute, factor, unit in ((True, _DEGREE, "deg"), (False, 1e3, "mm")):
@@ -121,7 +121,7 @@ def check_position_unit(state: Examination, robot: Robot) -> None:
 
 
 def _too_fast(state: Examination, robot: Robot) -> NDArray[np.bool_]:
-    """Joints faster than any robot's: 30 rad/s (10 m/s), or three times a stated limit if that is above 10 rad/s."""
+    """Joints faster than any robot: 30 rad/s (10 m/s), or three times the URDF's limit if that is above 10 rad/s."""
     limits = robot.limit("velocity")
     top = np.where(np.isfinite(limits), np.maximum(3 * limits, 10.0), np.where(robot.prismatic, 10.0, 30.0))
     speeds = columns(smooth_speeds(state.recording)[0])
@@ -129,13 +129,13 @@ def _too_fast(state: Examination, robot: Robot) -> NDArray[np.bool_]:
 
 
 def smooth_speeds(recording: Recording) -> tuple[list[Array], float]:
-    """Velocities from the positions of a log.
+    """Computes velocities from the positions of a log.
 
     Args:
         recording: The log.
 
     Returns:
-        Those of each piece between gaps, shape (N, n) [rad/s or m/s], and their rate [Hz].
+        Velocities of each segment between gaps, shape (N, n) [rad/s or m/s], and their rate [Hz].
     """
     pieces, clock = even_pieces(recording)
     return [_velocity(piece, clock.rate) for piece in pieces], clock.rate
@@ -146,7 +146,7 @@ def _velocity(piece: Stretch, rate: float) -> Array:
 
 
 def check_motion(state: Examination, robot: Robot) -> None:
-    """Refuses a log in which (nearly) nothing moves; names joints that stand still.
+    """Refuses a log in which (almost) nothing moves; reports joints at rest.
 
     Args:
         state: The log.
@@ -182,7 +182,7 @@ def check_motion(state: Examination, robot: Robot) -> None:
 
 
 def check_clipped(state: Examination, robot: Robot) -> None:
-    """Leaves out rows where an effort stands at its largest or smallest value, as a clipped signal does.
+    """Drops rows in which an effort stays at its largest or smallest value, like a clipped signal.
 
     Args:
         state: The log; changed.
@@ -193,7 +193,7 @@ def check_clipped(state: Examination, robot: Robot) -> None:
         return
     clipped = np.zeros(len(recording), dtype=bool)
     ahead = np.minimum(np.arange(len(clipped)) + 10, len(clipped) - 1)
-    moving = np.any([x[ahead] != x[ahead - 10] for x in recording.position.T], axis=0)  # at rest efforts stand still
+    moving = np.any([x[ahead] != x[ahead - 10] for x in recording.position.T], axis=0)  # at rest efforts are constant
     for j in range(robot.n):
         x = recording.effort[:, j]
         span = float(np.ptp(x))
@@ -225,7 +225,7 @@ def check_clipped(state: Examination, robot: Robot) -> None:
 
 
 def check_frozen(state: Examination, robot: Robot) -> None:
-    """Leaves out rows where a position or an effort freezes in the middle of a motion.
+    """Drops rows in which a position or an effort freezes during motion.
 
     Args:
         state: The log; changed.
@@ -282,10 +282,10 @@ def _constant_runs(x: Array, shortest: int) -> list[tuple[int, int]]:
 
 
 def check_velocity(state: Examination, robot: Robot) -> None:
-    """Compares logged velocities with dq/dt: whose they are, sign, unit, scale, lag.
+    """Compares logged velocities with dq/dt: joint order, sign, unit, scale, lag.
 
     Args:
-        state: The log; its velocities are removed where they cannot be trusted.
+        state: The log; its velocities are removed if they cannot be trusted.
         robot: Its joints.
     """
     recording = state.recording
@@ -314,7 +314,7 @@ def check_velocity(state: Examination, robot: Robot) -> None:
     foreign = [robot.joints[j] for j in known if match.correlation[j] < 0.9]
     scaled = [robot.joints[j] for j in known if abs(match.scale[j] - 1) > 0.05]
     common = float(np.median(match.scale[known])) if len(known) else 1.0
-    # what a filter with this lag, and differences over two or three samples, take away from all velocities alike
+    # attenuation of all velocities by a filter with this lag and by differences over two or three samples
     filtered = match.lag_error**2 + (match.frequency / clock.rate) ** 2 / 2
     alike = bool((np.abs(match.scale[known] / common - 1) < 0.02).all())
     if not foreign and len(known) > 1 and abs(common - 1) > 0.02 + filtered and alike:

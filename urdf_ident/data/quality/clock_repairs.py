@@ -1,4 +1,4 @@
-"""Repairs of the clock: its unit, its order, its gaps, and rows that it does not tell of."""
+"""Repairs of the clock: unit, order, gaps, and missing rows that it does not show."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from .repairs import TOO_MANY, drop_rows
 _TIME_UNITS = (("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
 _RATES = (4.0, 60_000.0)
 
-#: Rows are lost where a step is this much longer than its neighbours, this many times as far from their mean as usual, and this
-#: part of that at most to the side; fewest such places, the multiple of which one place is enough, and the jitter of stamps
-#: that say anything [periods]. Of 151 sound logs, real and simulated, none has such a place.
+#: Rows are missing where a step is this many times as long as its neighbours, deviates from their mean by this multiple of the
+#: usual, and at most this fraction of that sideways; minimum number of such places, length ratio for which one place is enough,
+#: and largest jitter of usable time stamps [periods]. None of 151 fault-free logs, real and simulated, has such a place.
 _AT_ONCE, _FAR, _ASIDE, _LOST, _JUMP, _STEADY = 1.6, 12.0, 0.3, 2, 5.0, 0.2
-#: Runs were joined where at least this share of the joints that move, in one row, step off their way by this multiple of their
-#: fastest steps (99 % quantile), and not straight ahead (cosine), as where rows were lost.
+#: Runs were joined where at least this share of the moving joints steps away, in one row, by this multiple of their fastest
+#: steps (99 % quantile), and not straight ahead (cosine), as it would if rows were missing.
 _TOGETHER, _ELSEWHERE, _AHEAD = 0.5, 5.0, 0.9
 
 
 def check_time_unit(state: Examination) -> None:
-    """Refuses a clock whose intervals are no robot's, and names the unit that would make sense.
+    """Refuses a clock with implausible intervals, and names a plausible unit.
 
     Args:
         state: The log.
     """
     intervals = np.diff(state.recording.time)
-    if np.mean(intervals < 0) > TOO_MANY:  # rows that are not sorted show no interval
+    if np.mean(intervals < 0) > TOO_MANY:  # unsorted rows do not give intervals
         return
     steps = intervals[intervals > 0]
     if len(steps) == 0:
@@ -59,7 +59,7 @@ def check_time_unit(state: Examination) -> None:
 
 
 def repair_order(state: Examination) -> None:
-    """Leaves out single rows whose time stamp is out of order; refuses a clock that really runs backwards.
+    """Drops single rows whose time stamp is out of order; refuses a clock that runs backwards.
 
     Args:
         state: The log; changed.
@@ -90,7 +90,7 @@ def repair_order(state: Examination) -> None:
 
 
 def _outliers_of_order(time: Array) -> NDArray[np.int64]:
-    """For each step back, the one row without which it would not be there."""
+    """For each backward step, the row whose removal eliminates it."""
     found: list[int] = []
     last = -1
     for k in (int(index) for index in np.flatnonzero(np.diff(time) < 0)):
@@ -107,7 +107,7 @@ def _outliers_of_order(time: Array) -> NDArray[np.int64]:
 
 
 def repair_clock(state: Examination) -> None:
-    """Puts the clock right: the device's own clock where the motion shows it, no repeated samples or stamps.
+    """Corrects the clock: restores the device's clock if the motion shows it, and drops repeated samples and stamps.
 
     Args:
         state: The log; changed.
@@ -151,10 +151,10 @@ def repair_clock(state: Examination) -> None:
 
 
 def split_joined_runs(state: Examination) -> None:
-    """Splits a log where it goes on elsewhere from one row to the next: runs in one file whose clock does not show it.
+    """Splits a log where the pose jumps between rows: joined runs in one file whose clock does not show it.
 
     Args:
-        state: The log, sorted by time; a pause is put into its clock there.
+        state: The log, sorted by time; a pause is inserted into its clock there.
     """
     recording = state.recording
     if len(recording) < 100:
@@ -167,7 +167,7 @@ def split_joined_runs(state: Examination) -> None:
     moves = fastest > 0
     far = np.sum(np.abs(away[:, moves]) > _ELSEWHERE * fastest[moves], axis=1) >= max(_TOGETHER * moves.sum(), 1)
     along = np.sum(away * usual, axis=1) / np.maximum(np.linalg.norm(away, axis=1) * np.linalg.norm(usual, axis=1), 1e-300)
-    at = np.setdiff1d(np.flatnonzero(far & (along < _AHEAD)), clock.gaps)  # straight ahead rows were lost
+    at = np.setdiff1d(np.flatnonzero(far & (along < _AHEAD)), clock.gaps)  # a jump straight ahead means missing rows
     if not len(at):
         return
     pause = 2 * max(GAP_PERIODS * clock.period, GAP_SECONDS)
@@ -183,10 +183,10 @@ def split_joined_runs(state: Examination) -> None:
 
 
 def check_lost_rows(state: Examination) -> None:
-    """Warns of rows that are missing although the stamps do not show it: there all joints go a multiple of their way at once.
+    """Warns of missing rows that the time stamps do not show: all joints move several steps within one row.
 
     Args:
-        state: The log, with its clock put right.
+        state: The log, with its clock corrected.
     """
     recording = state.recording
     if len(recording) < 100 or (clock := read_clock(recording.time)).jitter > _STEADY:
@@ -200,7 +200,7 @@ def check_lost_rows(state: Examination) -> None:
     aside = np.linalg.norm(step - times[:, None] * usual, axis=1)
     far = beyond > _FAR * max(float(np.median(beyond)), 1e-9)
     even = np.ones(len(intervals), dtype=bool)
-    even[list(clock.gaps)] = False  # beside a pause, or where the clock was set, steps say nothing
+    even[list(clock.gaps)] = False  # next to a pause or a clock adjustment, steps have no information
     even = even[2:] & even[1:-1] & even[:-2]
     lost = np.flatnonzero((times > _AT_ONCE) & far & even & (aside < _ASIDE * beyond)) + 2
     if len(lost) >= _LOST or (times[lost - 2] > _JUMP).any():
@@ -216,7 +216,7 @@ def check_lost_rows(state: Examination) -> None:
 
 
 def _repeated_samples(recording: Recording) -> NDArray[np.bool_]:
-    """Rows that equal the one before in every signal although the robot moves there."""
+    """Rows equal to the previous one in every signal although the robot moves."""
     same = np.ones(len(recording) - 1, dtype=bool)
     for _, array in recording.signals():
         same &= (array[1:] == array[:-1]).all(axis=1)

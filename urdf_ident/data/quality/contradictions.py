@@ -1,7 +1,7 @@
-"""Do the logs contradict physics: signs, orders, zeros, clocks and gravity that another reading explains decisively better.
+"""Tests logs against physics: signs, orders, zeros, clocks and gravity that another reading explains decisively better.
 
-Nothing here trusts the URDF's inertias, with two exceptions that are said: which way gravity pulls, and how large the torques
-are, when the motion is too slow to tell.
+The URDF's inertias are not used, with two stated exceptions: the sign of gravity, and the scale of the torques if the motion
+is too slow to determine it.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from .trial import Case
 from .unlike import unlike
 from .wording import SEVERE, changes, differs, doubt, named, open_scale, worse_explained
 
-#: Fewest samples a joint, and the rms torque over its mean below which the samples say nothing.
+#: Minimum number of samples per joint.
 _FEWEST = 25
-#: Part of the efforts of the joints that move, up to which what remains unexplained is noise and friction that no law has: on
-#: simulated arms sound logs with noise of a fifth of the torque leave 0.2, loads that nobody measured 0.6.
+#: Relative residual of the moving joints up to which it is noise and unmodelled friction: on simulated arms fault-free logs
+#: with noise of a fifth of the torque leave 0.2, unmeasured loads 0.6.
 _SOUND = 0.35
-#: A reading that gains less than this is compared with changes along the logs.
+#: A reading with a smaller gain is compared with changes along the logs.
 _AS_CHANGE = 3.0
-#: Part of the joints' motion beside a fixed ratio between them, below which there is none.
+#: Relative deviation from a fixed ratio between the joints' motions below which the ratio counts as fixed.
 _ALIKE = 0.02
-#: Logs that are compared with each other at a time, at most.
+#: Maximum number of logs compared at a time.
 _COMPARED = 8
 
 
@@ -48,23 +48,23 @@ def contradictions(
     reduction: Array | None = None,
     meanwhile: Callable[[], None] | None = None,
 ) -> list[tuple[Finding, ...]]:
-    """Looks for another reading of the logs that explains their torques decisively better, and for what changes with time.
+    """Searches for readings of the logs that explain their torques decisively better, and for changes over time.
 
     Args:
-        robot: Kinematics and gravity; its inertias do not matter.
-        logs: Per log its conditioned motion with measured torque, and the cut-off of its positions [Hz].
-        reduction: Motor rates for joint rates, shape (n, n), or None where every motor turns one joint.
-        meanwhile: Called once others look at each log; it may begin what they do next.
+        robot: Kinematics and gravity; its inertias are not used.
+        logs: Conditioned motion with measured torque of each log, and the cut-off of its positions [Hz].
+        reduction: Motor rates per joint rates, shape (n, n), or None if every motor drives one joint.
+        meanwhile: Called while workers examine each log; it may queue further work for them.
 
     Returns:
-        Findings of each log; none where the motion is too short to tell.
+        Findings of each log; none if the motion is too short.
     """
     out: list[tuple[Finding, ...]] = [() for _ in logs]
     whole = _case(robot, reduction, logs) if shared() else None
     pending = begun(partial(_alone, robot, reduction), logs)
     if meanwhile is not None:
         meanwhile()
-    ahead = None if whole is None else (whole, *search(whole))  # while others look at each log alone
+    ahead = None if whole is None else (whole, *search(whole))  # while workers examine each log alone
     alone = pending()
     usable = [k for k, told in enumerate(alone) if told is not None]
     while usable:
@@ -108,13 +108,13 @@ def contradictions(
 def _searched(
     robot: Robot, reduction: Array | None, logs: Sequence[tuple[Sequence[Segment], float]]
 ) -> tuple[Case, Reading, list[Step]] | None:
-    """Samples of some logs, and what explains them; None as for :func:`_case`."""
+    """Samples of some logs, with the reading that explains them and its steps; None as for :func:`_case`."""
     case = _case(robot, reduction, logs)
     return None if case is None else (case, *search(case))
 
 
 def _small(case: Case, logs: Sequence[tuple[Sequence[Segment], float]], steps: Sequence[Step]) -> list[SmallFault]:
-    """Small faults beyond chance, that explaining most first; none where a large one explains about as much."""
+    """Significant small faults, largest gain first; none if a large fault explains about as much."""
     if case.turns < TESTING_REVERSALS or (steps and steps[0].gain > _AS_CHANGE):
         return []
     found = [item for item in small_faults(case, logs) if item.decided]
@@ -124,7 +124,7 @@ def _small(case: Case, logs: Sequence[tuple[Sequence[Segment], float]], steps: S
 
 
 def _alone(robot: Robot, reduction: Array | None, log: tuple[Sequence[Segment], float]) -> Alone | None:
-    """What one log, read as it is described, says by itself; None where it does not hold enough to tell anything."""
+    """Results of one log by itself, as described; None if it has too few data."""
     case = _case(robot, reduction, [log])
     if case is None:
         return None
@@ -134,7 +134,7 @@ def _alone(robot: Robot, reduction: Array | None, log: tuple[Sequence[Segment], 
 
 
 def _changing(together: Case, alone: Sequence[Alone]) -> list[Change | None]:
-    """What changes along each log; where no log tells anything by itself, what all of them do."""
+    """Changes along each log; if no log shows any by itself, the common change of all."""
     changed = [told.change for told in alone]
     if any(changed) or not alone:
         return changed
@@ -153,7 +153,7 @@ def _odd(
 ) -> list[dict[int, tuple[str, float, int]]]:
     """Logs that differ from the others, by group, unless another reading of all of them explains more.
 
-    Many logs are compared in groups: among a hundred the samples of one would count too little to stand out.
+    Many logs are compared in groups: among a hundred, the samples of one would have too little weight.
     """
     if len(usable) < 2:
         return []
@@ -163,7 +163,9 @@ def _odd(
         found = [_differing(together)]
     else:
         cases = [_case(robot, reduction, [logs[k] for k in group]) for group in groups]
-        thin = [None if case is None else (case.sampled(0.0), case.moves) for case in cases]  # far less to send than the logs
+        thin = [
+            None if case is None else (case.sampled(0.0), case.moves) for case in cases
+        ]  # much less data to send than the logs
         found = each(partial(_differing_of, robot), thin)
     gain = max((change[1] for odd in found for change in odd.values()), default=0.0)
     if steps and gain <= steps[0].gain:
@@ -172,12 +174,12 @@ def _odd(
 
 
 def _differing_of(robot: Robot, thin: tuple[MotionSamples, NDArray[np.bool_]] | None) -> dict[int, tuple[str, float, int]]:
-    """:func:`_differing` of samples and the joints that move."""
+    """Calls :func:`_differing` with samples and the joints that move."""
     return {} if thin is None else _differing(Case(robot, {0.0: thin[0]}.__getitem__, thin[1]))
 
 
 def _differing(case: Case) -> dict[int, tuple[str, float, int]]:
-    """Position of each log that differs from the others of the case, and in what."""
+    """Index of each log that differs from the others of the case, with kind, gain and joint."""
     reading = Reading.as_logged(case.robot.n)
     return between(case.evidence(reading), _log_of_block(case), reading.efforts())
 
@@ -188,17 +190,17 @@ def _log_of_block(case: Case) -> NDArray[np.int64]:
 
 
 def _case(robot: Robot, reduction: Array | None, logs: Sequence[tuple[Sequence[Segment], float]]) -> Case | None:
-    """Samples of some logs; None where there are too few, nothing moves under a changing torque, or all joints move alike."""
+    """Samples of some logs; None if there are too few, no joint moves with varying torque, or all joints move alike."""
     sampled = sampler(logs, reduction=reduction)
     first = None if sampled is None else sampled(0.0)
     if sampled is None or first is None or len(first) < _FEWEST * (robot.n + 2):
         return None
-    moves = (np.ptp(first.q, axis=0) > 0.02) & (np.ptp(first.tau, axis=0) > 0)  # no torque tells nothing
+    moves = (np.ptp(first.q, axis=0) > 0.02) & (np.ptp(first.tau, axis=0) > 0)  # a constant torque has no information
     return Case(robot, lru_cache(sampled), moves) if moves.any() and not _one_curve(first.v[:, moves]) else None
 
 
 def _one_curve(v: Array) -> bool:
-    """Whether several joints move in one fixed ratio: then all torques are functions of one position, and any reading fits."""
+    """Whether all joints move in a fixed ratio: then all torques depend on one position, and any reading fits."""
     spread = np.linalg.svd(v / np.maximum(np.linalg.norm(v, axis=0), 1e-300), compute_uv=False)
     return v.shape[1] > 1 and bool(spread[1] < _ALIKE * spread[0])
 
@@ -216,7 +218,7 @@ def _findings(robot: Robot, case: Case, reading: Reading, steps: Sequence[Step],
 
 
 def _steps_in_words(robot: Robot, case: Case, reading: Reading, steps: Sequence[Step]) -> tuple[Finding, ...]:
-    """What was found; it refuses the log only if the log is sound once all of it is put right."""
+    """Findings of the steps; they refuse the log only if it is explained well after all corrections."""
     last = reading if not steps or steps[-1].decided else steps[-1].found.reading
     sound = case.judge(last).part < _SOUND
     return tuple(
@@ -231,14 +233,14 @@ def _steps_in_words(robot: Robot, case: Case, reading: Reading, steps: Sequence[
 
 
 def _weighed(case: Case, found: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Findings of a motion that hardly turns back are warnings: its held-out parts are extrapolated, however it is read."""
+    """Downgrades findings to warnings for motions with few reversals, whose held-out parts are extrapolated."""
     if case.turns >= FEWEST_REVERSALS:
         return tuple(found)
     return tuple(replace(item, severity="warning") if item.severity == "refused" else item for item in found)
 
 
 def _by_joint(robot: Robot, step: Step) -> list[Step]:
-    """Signs of some joints that were found at once, one by one."""
+    """Splits a step with the signs of several joints into one step per joint."""
     joints = step.found.joints
     if step.found.id != "effort-sign" or len(joints) in (1, robot.n):
         return [step]

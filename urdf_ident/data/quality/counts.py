@@ -1,9 +1,9 @@
-"""Delays that a log does not determine: shorter than half a sample, than a joint stands on one count of its encoder, or than
-what the low-pass of its positions smooths away.
+"""Delays that a log does not determine: shorter than half a sample, than the time a joint stays on one encoder count, or than
+the smoothing by the low-pass of its positions.
 
-A joint that turns back stands for the encoder until it has left one count. Friction that turns round there seems to come later
-than the motion, by as long as the joint takes to leave the count, so that no delay of that size is told from it. A joint that
-sticks while it turns back does so, too, for a time that low-passed positions no longer show.
+A reversing joint seems to rest until it has left one encoder count. Friction that reverses there seems to lag the motion by
+the time that the joint needs to leave the count, so that no delay of that size can be distinguished. A joint that sticks at a
+reversal has the same effect, for a time that low-passed positions no longer show.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from ...linalg import Array
 from ...samples import Segment
 from .findings import Finding
 
-#: Part of the steps between samples that are whole multiples of a count, how nearly, and the least count over the range.
+#: Least share of steps that are multiples of a count, their tolerance, and the smallest count relative to the range.
 _EVEN, _PARTS, _LEAST = 0.95, 0.05, 1e-9
-#: Where among the steps the smallest whole one is looked for: a few may be interpolated.
+#: Quantiles of the steps at which the count is searched: a few steps may be interpolated.
 _SMALLEST = (0.0, 0.01, 0.05)
-#: Part of the low-pass' time constant by which joints that stick at reversals look late: sound simulated arms come to 0.36.
+#: Apparent delay of joints that stick at reversals over the low-pass time constant: fault-free simulated arms reach 0.36.
 _SMOOTHED = 0.4
 #: Name of findings that may be hidden.
 DELAY = "effort-delay"
-#: Of a log: positions as recorded, shape (N, n) [rad or m], the conditioned motion, and the cut-off of its positions [Hz].
+#: Recorded positions of a log, shape (N, n) [rad or m], its conditioned motion, and the cut-off of its positions [Hz].
 Seen = tuple[Array, Sequence[Segment], float]
 
 
 def count_of(x: Array) -> float:
-    """The step of a quantised signal.
+    """Returns the quantisation step of a signal.
 
     Args:
         x: Its samples as recorded, shape (N,).
 
     Returns:
-        The step, in the signal's unit; 0 for a signal without one.
+        The step, in the signal's unit; 0 if it is not quantised.
     """
     steps = np.abs(np.diff(x))
     steps = np.sort(steps[steps > _LEAST * steps.sum()])
@@ -49,11 +49,11 @@ def count_of(x: Array) -> float:
 
 @dataclass(frozen=True)
 class Hidden:
-    """Delays that a log cannot tell.
+    """Delays that a log cannot determine.
 
     Attributes:
-        counts: Joint → how long it takes to leave one count of its encoder after it has turned back, the longest of the logs
-            [s]; 0 where positions have no counts or the joint never turns back.
+        counts: Joint → time to leave one encoder count after a reversal, the longest of the logs [s]; 0 if positions are not
+            quantised or the joint never reverses.
         sample: Half the longest time between samples [s].
         cutoff: Lowest cut-off of the positions [Hz].
     """
@@ -63,13 +63,13 @@ class Hidden:
     cutoff: float
 
     def why(self, finding: Finding) -> str:
-        """What hides the delay of a finding, in words; "" where it is told.
+        """Describes what hides the delay of a finding; "" if it is not hidden.
 
         Args:
             finding: Any finding.
 
         Returns:
-            Half a sentence.
+            A clause.
         """
         if finding.id != DELAY or finding.size is None:
             return ""
@@ -85,14 +85,14 @@ class Hidden:
 
 
 def hidden_delays(joints: Sequence[str], logs: Sequence[Seen]) -> Hidden:
-    """What of the efforts' delays is hidden by counts, by the times between samples and by the low-pass of positions.
+    """Computes the delays hidden by encoder counts, by the sampling interval and by the low-pass of positions.
 
     Args:
         joints: Names of the joints.
-        logs: What is known of each log.
+        logs: Data of each log.
 
     Returns:
-        The delays that cannot be told.
+        The delays that cannot be determined.
     """
     out = dict.fromkeys(joints, 0.0)
     for positions, segments, _ in logs:
@@ -106,15 +106,15 @@ def hidden_delays(joints: Sequence[str], logs: Sequence[Seen]) -> Hidden:
 
 
 def known_delays(joints: Sequence[str], logs: Sequence[Seen], found: Sequence[Sequence[Finding]]) -> list[tuple[Finding, ...]]:
-    """The findings of logs, of which delays that are hidden say so; counts are looked for only where there is a delay.
+    """Marks hidden delays in the findings of logs; counts are searched only if there is a delay.
 
     Args:
         joints: Names of the joints.
-        logs: What is known of each log.
+        logs: Data of each log.
         found: Findings of each log.
 
     Returns:
-        As many findings in the same order.
+        The same number of findings in the same order.
     """
     if not any(finding.id == DELAY for own in found for finding in own):
         return [tuple(own) for own in found]
@@ -123,14 +123,14 @@ def known_delays(joints: Sequence[str], logs: Sequence[Seen], found: Sequence[Se
 
 
 def known_delay(finding: Finding, hidden: Hidden) -> Finding:
-    """A finding of a delay that is not hidden.
+    """Downgrades a finding of a hidden delay.
 
     Args:
         finding: Any finding.
-        hidden: What cannot be told.
+        hidden: The hidden delays.
 
     Returns:
-        The finding; a delay that is hidden says by what and is no warning.
+        The finding; a hidden delay states what hides it and is no warning.
     """
     why = hidden.why(finding)
     if not why:

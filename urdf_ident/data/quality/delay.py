@@ -1,10 +1,10 @@
-"""How late the efforts are, and how much of them a filter has taken away: profile likelihoods of a rigid robot.
+"""Estimates the delay and bandwidth of the efforts from profile likelihoods of a rigid robot.
 
-A delay d adds d times rotor inertia times jerk, d times viscous friction times acceleration and so on to the torque: what other
-parameters may explain as well. So for every delay all of them are fitted anew: inertial parameters, rotor inertia, friction
-that turns round within several speeds, and friction that slips before it slides (Dahl 1968); the delay is what leaves least.
-Its error is that of the estimate when a stretch of time is left out (jackknife). A first-order filter is a delay at low
-frequencies; what a filter without delay takes away is found by sending the columns through filters, too.
+A delay d adds d times rotor inertia times jerk, d times viscous friction times acceleration and so on to the torque, which
+other parameters may explain as well. So all parameters are fitted again for every delay: inertial parameters, rotor inertia,
+friction that reverses within several speeds, and presliding friction (Dahl 1968). The estimate minimises the residual; its
+standard error is from a jackknife over blocks of time. A first-order filter is a delay at low frequencies; attenuation by a
+filter without delay is estimated by filtering the columns as well.
 """
 
 from __future__ import annotations
@@ -29,45 +29,44 @@ from .gram_fit import solved
 from .grams import coupled_with, friction_columns
 from .sampled import MotionSamples, sampler
 
-#: Delays that are tried first [s]; around the best one ever smaller steps follow. Those of one joint against the others come
-#: after them.
+#: Initial grid of delays [s], refined around the best one; then the grid for one joint relative to the others.
 _GRID = np.array([-0.06, -0.04, -0.02, 0.0, 0.02, 0.04, 0.06, 0.08, 0.1, 0.13, 0.16])
 _FINE = np.arange(-4.0, 5.0)
 _APART = np.array([-0.04, -0.02, 0.02, 0.04, 0.08, 0.14])
-#: Bandwidths that are tried [Hz], at most this part of the low-pass that this check itself sends the efforts through.
+#: Candidate bandwidths [Hz], and their largest ratio to the cut-off with which this check filters the efforts.
 _BANDS, _BELOW = (0.5, 1.0, 2.0, 4.0), 0.5
-#: Samples looked at, blocks of time, and folds that leave out every so manieth block.
+#: Number of samples, blocks of time, and folds.
 _SAMPLES, _BLOCKS, _FOLDS = 1500, 20, 10
-#: Of many logs at least so many are looked at, and so much motion [s].
+#: Of many logs, at least this many and this duration of motion [s] are used.
 _LOGS, _SECONDS = 8, 120.0
-#: Standard errors of the interval, and of the gain between blocks of time.
+#: Half-width of the interval in standard errors, and least gain in standard errors between blocks of time.
 _ERRORS, _SIGNIFICANT = 2.5, 3.5
-#: Part of the error that a delay or bandwidth of practical size takes away on stretches that the fit has not seen.
+#: Least relative reduction of the held-out error by a delay or a bandwidth of practical size.
 _MATERIAL, _BAND = 0.08, 0.25
-#: The same of one joint, or one log, against the others. Sound joints, real and simulated, come to 0.25 by friction that no law
-#: has, 10 ms of one joint to 0.35, a tenth of a second to 0.8.
+#: The same for one joint or one log relative to the others. Fault-free joints, real and simulated, reach 0.25 by unmodelled
+#: friction; 10 ms of one joint reach 0.35, a tenth of a second 0.8.
 _ALONE = {"joint": 0.3, "log": 0.15}
-#: Least standard error of a delay [s].
+#: Smallest standard error of a delay [s].
 _RESOLUTION = 5e-4
-#: Low-pass of the efforts over that of the motion: friction that reverses is steeper than the motion.
+#: Ratio of the efforts' cut-off to that of the motion: reversing friction is steeper than the motion.
 _WIDER = 4.0
-#: Speeds within which friction turns round besides those of the other checks, as a part of the joint's usual speed.
+#: Widths of the friction reversal besides those of the other checks, as fractions of the joint's typical speed.
 _TURNS = (0.03, 0.25, 1.5)
-#: Travel within which friction slips before it slides, as a part of the joint's motion.
+#: Presliding distances, as fractions of the joint's range of motion.
 _SLIPS = (0.003, 0.008, 0.02)
 
 
 @dataclass(frozen=True)
 class Delay:
-    """How late the efforts of all joints are.
+    """Delay of the efforts of all joints.
 
     Attributes:
-        seconds: What the efforts lag the positions by [s]; negative where they are ahead.
+        seconds: Lag of the efforts behind the positions [s]; negative if they lead.
         low, high: Its interval [s].
-        gain: Part of the held-out error that it takes away, mean over joints, 0 to 1.
-        decided: Whether the interval excludes 0 and the gain is beyond chance and of practical size.
-        flat: Whether no delay within the grid explains the efforts worse beyond chance: the motion does not tell.
-        bandwidth: Above this frequency the efforts hold less than the motion asks for [Hz]; None where they hold all of it.
+        gain: Relative reduction of the held-out error, mean over joints, 0 to 1.
+        decided: Whether the interval excludes 0 and the gain is significant and of practical size.
+        flat: Whether no delay in the grid is significantly worse: the motion does not determine it.
+        bandwidth: Frequency above which the efforts are attenuated [Hz]; None if they are not.
     """
 
     seconds: float
@@ -79,17 +78,17 @@ class Delay:
     bandwidth: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data for JSON, with the words."""
+        """Returns plain data for JSON, with the description."""
         return {**asdict(self), "why": self.describe()}
 
     def findings(self) -> tuple[Finding, ...]:
-        """A warning where it is of practical size."""
+        """Returns a warning if the delay is of practical size."""
         remedy = "`signals: {delay: auto}` takes it out; check the filters and clocks of the log"
         said = Finding("effort-delay", "warning", None, None, self.describe(), remedy, self.seconds, 0.99)
         return (said,) if self.decided else ()
 
     def describe(self) -> str:
-        """One sentence."""
+        """Describes the delay in one sentence."""
         between = f"{1e3 * self.low:.3g} to {1e3 * self.high:.3g} ms"
         if self.flat:
             return "not distinguishable from other parameters: this motion does not determine a delay of the efforts"
@@ -105,9 +104,9 @@ class _Errors:
     """Squared errors of K versions of the efforts.
 
     Attributes:
-        seen: By a fit to all blocks, shape (n, K) [N²·m² or N²].
-        without: By fits that leave one fold out, on what they have seen, shape (F, n, K).
-        held: By these fits on what was left out, shape (B, n, K).
+        seen: Of a fit to all blocks, shape (n, K) [N²·m² or N²].
+        without: Of fits without one fold, in-sample, shape (F, n, K).
+        held: Of these fits on the held-out blocks, shape (B, n, K).
     """
 
     seen: Array
@@ -117,14 +116,14 @@ class _Errors:
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """Columns of one motion.
+    """Regressor columns of one motion.
 
     Attributes:
         inertial: Shape (N, n, m), scaled.
         friction: Shape (n, N, f), scaled.
         motion: The samples.
         joints: Joints that move.
-        weights: One over the variance that each row's fit leaves, shape (n,).
+        weights: One over the residual variance of each row, shape (n,).
         power: Variance of each moving joint's efforts times the samples of each block, shape (B, joints).
     """
 
@@ -137,7 +136,7 @@ class _Problem:
 
     @classmethod
     def of(cls, robot: Robot, motion: MotionSamples, moves: Array) -> _Problem:
-        """Columns of a motion; rows are weighted by what is left of them without a delay."""
+        """Builds the columns of a motion; rows are weighted by their residual without a delay."""
         columns = regressor(robot, motion.q, motion.v, motion.a)[:, :, rigid_of(robot).spanning[0]]
         scale = np.sqrt(np.mean(columns**2, axis=(0, 1)))
         active = scale > 1e-9 * scale.max()
@@ -162,7 +161,7 @@ class _Problem:
         return order, columns, np.stack([columns[:, k].transpose(0, 2, 1) @ columns[:, k] for k in order])
 
     def errors(self, tau: Array) -> _Errors:
-        """Errors of versions of the efforts, shape (N, n, K), everything fitted anew to each."""
+        """Errors of versions of the efforts, shape (N, n, K), with all parameters fitted to each."""
         order, columns, own = self._columns
         m, p, versions = self.inertial.shape[2], columns.shape[2], tau.shape[2]
         gram = np.empty((*own.shape[:2], p + versions, p + versions))
@@ -182,21 +181,21 @@ class _Problem:
         return _Errors(fitted[0], fitted[1:], held)
 
     def gained(self, before: Array, after: Array, joints: NDArray[Any] | None = None) -> tuple[float, float]:
-        """What one version of the efforts leaves less than another.
+        """Error reduction of one version of the efforts relative to another.
 
         Args:
             before, after: Squared errors of each block and moving joint, shape (B, joints).
-            joints: Rows whose part is meant; all of them by default.
+            joints: Joints for the mean; all by default.
 
         Returns:
-            The part of the error that it takes away, mean over these joints, and the gain of all joints in standard errors.
+            The relative error reduction, mean over these joints, and the gain of all joints in standard errors.
         """
         pair = np.stack([before.sum(axis=0), after.sum(axis=0)], axis=1)
         score = _score(pair if joints is None else pair[joints])
         return 1 - float(np.exp(0.5 * (score[1] - score[0]))), significance(before / self.power, after / self.power)
 
     def filtered(self, band: float) -> _Problem | None:
-        """The columns behind a low-pass without delay; None where they hold too few samples a second for it."""
+        """The columns after a zero-phase low-pass; None if their sampling rate is too low for it."""
         motion, columns = self.motion, np.concatenate([self.inertial, self.friction.transpose(1, 0, 2)], axis=2)
         out = np.empty_like(columns)
         starts = np.flatnonzero((np.diff(motion.log) != 0) | (np.diff(motion.time) > 1.5 * np.median(np.diff(motion.time)))) + 1
@@ -212,15 +211,15 @@ class _Problem:
 def find_delays(
     robot: Robot, logs: Sequence[tuple[Sequence[Segment], float]], reduction: Array | None = None
 ) -> tuple[Delay | None, dict[tuple[str, int], float]]:
-    """Profiles the delay of the efforts of all joints and their bandwidth, and what single joints or logs lag beyond it.
+    """Estimates the common delay and bandwidth of the efforts, and additional delays of single joints or logs.
 
     Args:
-        robot: Kinematics and gravity; its inertias do not matter.
-        logs: Per log its conditioned motion with measured torque, and the cut-off of its positions [Hz].
-        reduction: Motor rates for joint rates, shape (n, n), or None where every motor turns one joint.
+        robot: Kinematics and gravity; its inertias are not used.
+        logs: Conditioned motion with measured torque of each log, and the cut-off of its positions [Hz].
+        reduction: Motor rates per joint rates, shape (n, n), or None if every motor drives one joint.
 
     Returns:
-        What was found for all, None where the logs are too short; and what single ones lag beyond it [s].
+        The common delay, None if the logs are too short; and the additional delays of single joints or logs [s].
     """
     chosen = _some(logs)
     some = [(logs[k][0], min(_WIDER * logs[k][1], HIGHEST * logs[k][0][0].rate)) for k in chosen]
@@ -262,9 +261,9 @@ def find_delays(
 def _apart(
     problem: _Problem, late: Callable[[Array], Array], common: float, turning: NDArray[np.bool_]
 ) -> dict[tuple[str, int], float]:
-    """Joints and logs whose efforts alone are late against all others, and by how much [s]: keys as ``("joint", 0)``.
+    """Additional delays of single joints and logs relative to all others [s], with keys such as ``("joint", 0)``.
 
-    A joint's delay must show in its own effort: friction that no law has makes others' better by chance.
+    A joint's delay must reduce the error of its own effort: unmodelled friction may reduce that of others by chance.
     """
     shifted = late(common + np.append(_APART, 0.0))
     usual, found = shifted[:, :, -1:], {}
@@ -276,7 +275,7 @@ def _apart(
     for name, mask, rows in parts:
 
         def tried(delays: Array, mask: Array = mask) -> tuple[Array, int]:
-            """What is held out, the last version without a delay, and the best version."""
+            """Held-out errors, the last version without a delay, and the index of the best version."""
             tau = np.where(mask[:, :, None], late(common + delays), usual)
             held = problem.errors(np.concatenate([tau, usual], axis=2)).held
             return held, int(np.argmin(_score(held.sum(axis=0))))
@@ -293,7 +292,7 @@ def _apart(
 
 
 def _some(logs: Sequence[tuple[Sequence[Segment], float]]) -> list[int]:
-    """Logs evenly spread over all, as many as hold enough motion: the samples of more would lie too far apart."""
+    """Selects evenly spaced logs with enough motion; with more logs, the samples would be too far apart."""
     seconds = sum(len(part) / part.rate for parts, _ in logs for part in parts)
     every = min(len(logs) // _LOGS, int(seconds / _SECONDS))
     return [k for k in range(0, len(logs), max(every, 1)) if logs[k][0]]
@@ -302,16 +301,16 @@ def _some(logs: Sequence[tuple[Sequence[Segment], float]]) -> list[int]:
 def timing(
     robot: Robot, logs: Sequence[tuple[Sequence[Segment], float]], reduction: Array | None = None
 ) -> tuple[Delay | None, list[tuple[Finding, ...]]]:
-    """What the efforts' clock and filters do, as findings.
+    """Returns the delay and bandwidth of the efforts as findings.
 
     Args:
         robot: Kinematics and gravity.
         logs: As for :func:`find_delays`.
-        reduction: Motor rates for joint rates, shape (n, n), or None where every motor turns one joint.
+        reduction: Motor rates per joint rates, shape (n, n), or None if every motor drives one joint.
 
     Returns:
-        The common delay, and per log findings on what one joint or log is late against the others, and on the bandwidth, where
-        they are of practical size.
+        The common delay, and for each log findings on delays of one joint or log relative to the others, and on the
+        bandwidth, if of practical size.
     """
     found, apart = find_delays(robot, logs, reduction)
     if found is None:
@@ -326,14 +325,14 @@ def timing(
 
 
 def untold(late: Sequence[Finding], found: Sequence[Finding]) -> list[Finding]:
-    """What :func:`timing` says of single joints that no other finding says: of late positions the effort is early.
+    """Findings of :func:`timing` on single joints that no other finding covers; late positions make the effort early.
 
     Args:
         late: Findings of :func:`timing`.
         found: Findings of :func:`.contradictions.contradictions`.
 
     Returns:
-        Those that say more.
+        The findings that add information.
     """
     told = {(item.id, item.joint) for item in found} | {
         ("effort-delay", item.joint) for item in found if item.id == "position-late"
@@ -342,11 +341,11 @@ def untold(late: Sequence[Finding], found: Sequence[Finding]) -> list[Finding]:
 
 
 def late_against_others(seconds: float, joint: str | None = None) -> Finding:
-    """The efforts of one joint or log come late against the others.
+    """Finding that the efforts of one joint or log are late relative to the others.
 
     Args:
-        seconds: How late [s]; negative where they are early.
-        joint: The joint; None of a whole log.
+        seconds: The delay [s]; negative if they are early.
+        joint: The joint; None for a whole log.
 
     Returns:
         The finding.
@@ -359,7 +358,7 @@ def late_against_others(seconds: float, joint: str | None = None) -> Finding:
 
 
 def _bandwidth(problem: _Problem, tau: Array, cutoff: float) -> float | None:
-    """The bandwidth of efforts that explains them decisively better than none; far below the low-pass of this very check."""
+    """Bandwidth that explains the efforts decisively better than none; only far below the low-pass of this check."""
     whole = problem.errors(tau).held
     best, found = float(_score(whole.sum(axis=0))[0]) + 2 * float(np.log(1 - _BAND)), None
     for band in (band for band in _BANDS if band <= _BELOW * cutoff):
@@ -374,15 +373,14 @@ def _bandwidth(problem: _Problem, tau: Array, cutoff: float) -> float | None:
 
 
 def reversing(motion: MotionSamples, j: int) -> Array:
-    """Friction that turns round with a joint's speed, or over some travel: what mimics a delay at reversals.
+    """Friction columns that reverse with a joint's speed or over some travel, and so resemble a delay at reversals.
 
     Args:
         motion: The samples.
         j: The joint.
 
     Returns:
-        One column a width of speed, then one a travel, and the same of the motors that turn with it and other joints, shape
-        (N, k), between −1 and 1.
+        One column per width of speed, one per travel, and the same for coupled motors, shape (N, k), between −1 and 1.
     """
     columns: list[Array] = []
     for way in (np.eye(motion.q.shape[1])[j], *coupled_with(motion.reduction, j)):
@@ -405,12 +403,12 @@ def _slipping(q: Array, part: float) -> Array:
 
 
 def _score(squares: Array) -> Array:
-    """Twice the negative logarithmic likelihood a sample, mean over joints: shape (joints, K) to (K,)."""
+    """Twice the negative log-likelihood per sample, mean over joints: shape (joints, K) to (K,)."""
     return np.asarray(np.log(np.maximum(squares, 1e-300)).mean(axis=0))
 
 
 def _lowest(at: Array, values: Array) -> float:
-    """Where a parabola through the lowest value and its neighbours has its minimum."""
+    """Minimum of the parabola through the lowest value and its neighbours."""
     k = int(np.clip(np.argmin(values), 1, len(at) - 2))
     a, b, c = values[k - 1 : k + 2]
     bend = a - 2 * b + c

@@ -1,7 +1,7 @@
-"""How well one rigid robot explains all joints' torques at once, whatever its inertias are.
+"""Measures how well one rigid robot with free inertias explains the torques of all joints at once.
 
-What a mistake in the log does to this is measured on blocks of time that the fit has not seen. The fit lives in one Gram matrix
-a block and row (:mod:`grams`), which :mod:`gram_fit` solves.
+The effect of a fault in the log is measured on held-out blocks of time. The fit uses one Gram matrix per block and row
+(:mod:`grams`), solved by :mod:`gram_fit`.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from ...linalg import Array
 from .gram_fit import solved
 from .grams import DISSIPATES, VISCOUS, Grams, whose
 
-#: Torques explained to this part of their rms leave nothing to explain better.
+#: Relative residual below which a torque counts as exactly explained.
 EXACT = 5e-3
-#: Part of a joint's torque that sound logs leave unexplained in ways that time or another reading explains by chance.
+#: Relative residual in fault-free logs that a change over time or another reading may explain by chance.
 MATERIAL = 0.05
 
 
 def readings(n: int, order: Sequence[int] | None = None, gains: Array | None = None) -> Array:
-    """One reading of the efforts: which effort belongs to which row, and times what.
+    """Builds one reading of the efforts: the effort of each row and its factor.
 
     Args:
         n: Number of joints.
-        order: ``order[i]`` is the effort that row i gets; as logged if None.
+        order: ``order[i]`` is the effort of row i; as logged if None.
         gains: Factors of the rows, shape (n,); 1 if None.
 
     Returns:
@@ -43,9 +43,9 @@ class RigidEvidence(Grams):
 
     @cached_property
     def usual(self) -> Array:
-        """Unexplained parts of the rows when the efforts are read as logged, for weights, shape (n,).
+        """Relative residuals of the rows with the efforts as logged, for weights, shape (n,).
 
-        Held between 0.03 and 0.3: neither a row without noise nor one that is wrong rules the others.
+        Clipped to 0.03 to 0.3, so that neither a noise-free nor a faulty row dominates the others.
         """
         as_logged = readings(self.n)[:, None]
         squares = held_out(self, as_logged, 1.0 / self.size**2).squares
@@ -54,12 +54,12 @@ class RigidEvidence(Grams):
 
 @dataclass(frozen=True, eq=False)
 class Errors:
-    """What readings of the efforts leave on blocks that the fit has not seen.
+    """Errors of readings of the efforts on held-out blocks.
 
     Attributes:
         squares: Sums of squared errors, shape (B, n, H) [N²·m² or N²].
-        power: Mean friction torque times velocity over the product of their rms, of every fold, shape (F, n, H), that of the
-            motors which turn with the joint and others among it: negative where friction would drive the joint.
+        power: Mean friction torque times velocity over the product of their RMS, of every fold, shape (F, n, H), including
+            motors coupled to the joint; negative if friction would drive the joint.
         theta: Inertial parameters of every fold, scaled columns, shape (F, m, H).
     """
 
@@ -69,7 +69,7 @@ class Errors:
 
 
 def held_out(found: Grams, reading: Array, weights: Array) -> Errors:
-    """Errors on blocks that the fit has not seen.
+    """Computes the errors on held-out blocks.
 
     Args:
         reading: Readings of the efforts, shape (n², H).
@@ -86,14 +86,14 @@ def held_out(found: Grams, reading: Array, weights: Array) -> Errors:
     p = total.shape[1] - n
     size = np.maximum(np.abs(efforts).transpose(0, 2, 1) @ found.size, 1e-300)
     power = np.zeros_like(x[:, :, 0])
-    for k in whose(p - m):  # how a joint and its motor share friction is open: what both dissipate is not
+    for k in whose(p - m):  # only the sum of the friction of a joint and its motor is identifiable
         own = slice(m + k + DISSIPATES.start, m + k + DISSIPATES.stop)
         power -= np.sum(x[:, :, own] * (total[:, m + k + VISCOUS, own] / rows)[None, :, :, None], axis=2)
     return Errors(np.maximum(squares, 0.0), power / size, -x[:, 0, :m])
 
 
 def in_sample(found: Grams, reading: Array, weights: Array) -> Array:
-    """Errors that remain where the fit has seen everything: what the model cannot explain, however little it is excited.
+    """Computes the in-sample errors: what the model cannot explain, even with little excitation.
 
     Args:
         reading: Readings of the efforts, shape (n², H).
@@ -108,16 +108,16 @@ def in_sample(found: Grams, reading: Array, weights: Array) -> Array:
 
 
 def in_sample_each(found: Grams, kind: str, changes: Array, reading: Array, weights: Array) -> Array:
-    """:func:`in_sample` over all blocks together, where parameters change with time, for several changes.
+    """Like :func:`in_sample` over all blocks together, for several changes of parameters with time.
 
     Args:
         kind: As for :meth:`Grams.changing`.
-        changes: How much of each change acts in each block, shape (W, B).
+        changes: Weight of each change in each block, shape (W, B).
         reading: One reading of the efforts, shape (n², 1).
         weights: One over the variance of each row, shape (n,).
 
     Returns:
-        Unexplained parts of the rows, as :func:`unexplained`, shape (W, n).
+        Relative residuals of the rows, as in :func:`unexplained`, shape (W, n).
     """
     changed = found.changing_in_all(kind, changes)
     x = solved(changed.gram, changed.count, changed.inertial, reading.reshape(found.n, found.n, -1), weights)
@@ -126,14 +126,14 @@ def in_sample_each(found: Grams, kind: str, changes: Array, reading: Array, weig
 
 
 def unexplained(found: Grams, squares: Array, reading: Array) -> Array:
-    """Unexplained part of what each row is told to be.
+    """Computes the relative residual of each row.
 
     Args:
         squares: Sums of squares, shape (B, n, H).
         reading: The readings, shape (n², H).
 
     Returns:
-        Root mean square over that of the row's effort about its mean, at least :data:`EXACT`, shape (n, H).
+        RMS error over the RMS of the row's effort about its mean, at least :data:`EXACT`, shape (n, H).
     """
     n = found.n
     size = np.maximum(np.abs(reading).reshape(n, n, -1).transpose(0, 2, 1) @ found.size, 1e-300)
@@ -141,25 +141,25 @@ def unexplained(found: Grams, squares: Array, reading: Array) -> Array:
 
 
 def material(before: Array, after: Array) -> bool:
-    """Whether a row's torque is explained better by more than friction that no law has and an imperfect filter leave.
+    """Whether a row's residual is reduced by more than the effect of unmodelled friction and imperfect filters.
 
     Args:
-        before, after: Unexplained parts of the rows, shape (n,).
+        before, after: Relative residuals of the rows, shape (n,).
 
     Returns:
-        True above :data:`MATERIAL` in some row.
+        True if some row is reduced by more than :data:`MATERIAL`.
     """
     return bool((before**2 - after**2).max() > MATERIAL**2)
 
 
 def significance(before: Array, after: Array) -> float:
-    """Gain of one explanation over another, over its standard error between blocks of time.
+    """Gain of one explanation over another, relative to its standard error between blocks of time.
 
     Args:
         before, after: Mean squared errors over the efforts' squares, shape (B, n).
 
     Returns:
-        Mean over blocks of the summed logarithms' difference, over the standard error of that mean.
+        Mean over blocks of the difference of summed logarithms, over the standard error of that mean.
     """
     gains = 0.5 * np.log((before + EXACT**2) / (after + EXACT**2)).sum(axis=1)
     return float(gains.mean() / max(gains.std(ddof=1) / np.sqrt(len(gains)), 1e-300))

@@ -1,9 +1,9 @@
-"""The columns of small faults: what each does to the torques, in proportion to its size.
+"""Regressor columns of small faults: their first-order effect on the torques.
 
-What a small error e(t) of one joint's positions does to all torques is known: ``∂τ/∂q e + ∂τ/∂v ė + ∂τ/∂a ë``, by the robot
-that the log itself shows. So a zero, a wavy encoder and a play between joint and encoder each add one or two columns to the fit
-of one rigid robot (:mod:`evidence`); a crosstalk, a saturation, another scale of one sign and a delay add what they do to one
-joint's effort. What friction or a ripple of the torque does at the same places stands beside them as a guard.
+A small error e(t) of one joint's positions changes all torques by ``∂τ/∂q e + ∂τ/∂v ė + ∂τ/∂a ë``, evaluated with the robot
+identified from the log itself. So a zero offset, a periodic encoder error and backlash at the encoder each add one or two
+columns to the fit of one rigid robot (:mod:`evidence`); crosstalk, saturation, a sign-dependent scale and a delay add their
+effect on one joint's effort. Friction or torque ripple with a similar effect is added as guard columns.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ from .grams import friction_columns
 from .sampled import MotionSamples
 from .trial import Case
 
-#: Waves a radian of an encoder's error that are tried; of a slide half as many in its range.
+#: Candidate waves per radian of an encoder's error; for a slide, half as many in its range.
 _WAVES = (1, 2, 3, 4, 6, 8)
-#: Parts of the torques between which the rows' weights differ.
+#: Bounds of the relative residuals from which the rows' weights are computed.
 _TRUSTED = (0.01, 0.5)
-#: Part of an effort's square that each of its signs must have, so that their scales can be compared.
+#: Least fraction of an effort's square with each sign for comparing their scales.
 _BOTH = 0.05
-#: Part of the large efforts from which on a saturation is told as in proportion to the effort.
+#: Knee of the saturation column, as a fraction of the large efforts.
 _KNEE = 0.5
-#: Delay by which the efforts' rates are told [s].
+#: Delay for computing the efforts' rates [s].
 _SOON = 0.004
-#: What is no fault of one joint, and only compared with those that are.
+#: Delay of all positions: not a fault of one joint, only compared with such faults.
 ALL_LATE = "all-late"
-#: Step of the numerical derivatives by positions, velocities and accelerations [rad or m, and per s, s²].
+#: Step of the numerical derivatives with respect to positions, velocities and accelerations [rad or m, and per s, s²].
 _STEP = 1e-4
 
 
 @dataclass(frozen=True)
 class FaultColumns:
-    """Where a fault's columns are: all rows hold the shared ones, one row its own, and with and without the fault the guard.
+    """Indices of a fault's columns: `shared` ones act in all rows, `own` and `guard` ones in one row.
 
-    With and without it all rows also hold the first `given` of the shared ones.
+    The guard and the first `given` shared columns are also part of the fit without the fault.
 
-    The size is the root of the sum of the squares of the last coefficients, so many as `numbers`, times the unit; a sense is
-    the coefficient's sign, or 0.
+    The size is the norm of the last `numbers` coefficients times the unit; `sense` is the required sign of the coefficient, or
+    0.
     """
 
     id: str
@@ -67,7 +67,7 @@ class FaultColumns:
 
 @dataclass(frozen=True, eq=False)
 class _Made:
-    """Columns that are being made: those that all rows share, those of one row, and the faults that they belong to."""
+    """Builder of columns: those shared by all rows, those of one row, and their faults."""
 
     shared: list[Array]
     own: list[Array]
@@ -86,13 +86,13 @@ class _Made:
         numbers: int = 0,
         given: int = 0,
     ) -> None:
-        """A fault with its columns and their guard."""
+        """Adds a fault with its columns and their guard."""
         at = _appended(self.shared, shared), _appended(self.own, own), _appended(self.own, guard)
         self.faults.append(FaultColumns(id, joints, *at, unit, sense, numbers or len(shared) + len(own), given))
 
 
 def _appended(columns: list[Array], new: Sequence[Array]) -> tuple[int, ...]:
-    """Where they are; what several faults have in common is put there once."""
+    """Appends new columns, common columns only once; returns their indices."""
     places = {id(column): k for k, column in enumerate(columns)}
     for column in new:
         if id(column) not in places:
@@ -103,19 +103,19 @@ def _appended(columns: list[Array], new: Sequence[Array]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, eq=False)
 class FaultRows:
-    """What all faults' fits have in common.
+    """Data common to the fits of all faults.
 
     Attributes:
         case: The robot and the samples.
         inertial: Shape (N, n, m), scaled.
         friction: Shape (n, N, f), scaled.
         slopes: Derivatives of all torques by a joint's position, velocity and acceleration, shape (n, 3, N, n).
-        placed: Derivatives of all torques by the place of a joint's axis on its parent, along and about two directions at right
-            angles to it, shape (n, 4, N, n); zeros for what moves the whole robot.
-        fitted: Efforts by the robot that the log shows, shape (N, n): what is in proportion to a power or the size of an effort
-            must not be made of the measured one, whose own errors it would explain.
-        weight: Gravity torque by the URDF, shape (N, n) [N·m or N].
-        weights: One over the variance of what each row leaves, shape (n,).
+        placed: Derivatives of all torques by the placement of a joint's axis on its parent, along and about two perpendicular
+            directions, shape (n, 4, N, n); zero where it moves the whole robot.
+        fitted: Efforts of the identified robot, shape (N, n); used for columns that depend on an effort's power or size,
+            because measured efforts would explain their own errors.
+        weight: Gravity torque of the URDF, shape (N, n) [N·m or N].
+        weights: One over the residual variance of each row, shape (n,).
         samples: The samples.
         count: Samples of each block, shape (B,).
         size: Root mean square of each effort about its mean, shape (n,) [N·m or N].
@@ -139,12 +139,12 @@ class FaultRows:
         return self.case.robot.n
 
     def left(self, squares: Array) -> Array:
-        """Unexplained part of each row, shape (n,), from the squared errors by block, shape (B, n)."""
+        """Relative residual of each row, shape (n,), from the squared errors by block, shape (B, n)."""
         return np.asarray(np.maximum(np.sqrt(squares.clip(0).sum(axis=0) / self.count.sum()) / self.size, EXACT))
 
     @classmethod
     def of(cls, case: Case) -> FaultRows:
-        """The samples of a case, read as logged, and the robot that they show.
+        """Builds the rows from the samples of a case as logged and the robot identified from them.
 
         Args:
             case: The robot and the samples.
@@ -173,15 +173,15 @@ class FaultRows:
         return cls(case, inertial, friction, slopes, placed, fitted, weight, weights, samples, found.count, found.size)
 
     def with_faults_of(self, j: int, play: Array, jerk: Array) -> tuple[Array, Array, list[FaultColumns]]:
-        """The columns of all faults of a joint.
+        """Returns the columns of all faults of a joint.
 
         Args:
             j: The joint.
-            play: What :func:`.play.play` says of it, shape (N, 3).
-            jerk: Growth of all joints' accelerations, shape (N, n) [rad/s³ or m/s³].
+            play: Its position in the backlash from :func:`.play.play`, shape (N, 3).
+            jerk: Jerk of all joints, shape (N, n) [rad/s³ or m/s³].
 
         Returns:
-            Columns that all rows share, shape (N, n, k), those of the joint's row, shape (N, l), and the faults.
+            Columns shared by all rows, shape (N, n, k), those of the joint's row, shape (N, l), and the faults.
         """
         made = _Made([self.weight], [], [])
         if j == int(np.flatnonzero(self.case.moves)[0]) and self.weight.any():
@@ -197,13 +197,13 @@ class FaultRows:
         return np.stack(made.shared, axis=2), np.column_stack(made.own), made.faults
 
     def _of_position(self, j: int, play: Array, jerk: Array, turning: list[Array], made: _Made) -> None:
-        """A zero, a scale, a delay, waves and play of a joint's positions; and a delay of all joints' positions."""
+        """Adds zero, scale, delay, periodic error and backlash of a joint's positions, and a delay of all positions."""
         robot, samples = self.case.robot, self.samples
         q, v, a = samples.q[:, j], samples.v[:, j], samples.a[:, j]
         zero = self.slopes[j, 0]
         if not robot.prismatic[j]:
             made.add("position-zero", (j,), shared=[zero], unit=-1.0)
-        # about whichever zero, and whether or not the same ratio is in the effort
+        # for any zero, and whether or not the effort has the same ratio
         wider = [zero, self._torque(j, q, v, a)]
         made.add("position-scale", (j,), shared=wider, guard=[self.fitted[:, j]], numbers=1, given=1)
         late = [self._torque(k, samples.v[:, k], samples.a[:, k], jerk[:, k]) for k in range(self.n)]
@@ -225,31 +225,31 @@ class FaultRows:
             made.add("position-play", (j,), shared=[self._torque(j, *play.T)], guard=guard, unit=-2.0, sense=-1)
 
     def _of_effort(self, j: int, turning: list[Array], made: _Made) -> None:
-        """Crosstalk, delay, saturation and asymmetry of a joint's effort."""
+        """Adds crosstalk, delay, saturation and asymmetry of a joint's effort."""
         samples, n, v = self.samples, self.n, self.samples.v[:, j]
         A = np.eye(n) if samples.reduction is None else samples.reduction
-        for i in np.flatnonzero(self.case.moves & ~(A[A[:, j] != 0] != 0).any(axis=0)):  # not of motors that turn both
+        for i in np.flatnonzero(self.case.moves & ~(A[A[:, j] != 0] != 0).any(axis=0)):  # not for motors that drive both
             if i != j:
                 made.add("effort-crosstalk", (j, int(i)), own=[samples.tau[:, i]], unit=-1.0)
         soon, after = self.case.sampled(-_SOON).tau[:, j], self.case.sampled(_SOON).tau[:, j]
         made.add("effort-delay", (j,), own=[(after - soon) / (2 * _SOON)], guard=turning, sense=1)
         tau = self.fitted[:, j]
-        swept = one_way(v)  # friction that grows with the load is another scale of each sign then
+        swept = one_way(v)  # then load-dependent friction also gives each sign another scale
         made.add("effort-saturates", (j,), own=[_bend(tau)], guard=[*turning, *([np.abs(tau)] if swept else [])], sense=1)
         if not swept and min(np.sum(tau.clip(0) ** 2), np.sum(tau.clip(None, 0) ** 2)) > _BOTH * np.sum(tau**2):
-            guard = [np.abs(v), v**2]  # friction that is another one forwards and backwards is free
+            guard = [np.abs(v), v**2]  # allow friction that depends on the direction
             made.add("effort-asymmetric", (j,), own=[np.abs(tau)], guard=guard, unit=-1.0)
 
     def _torque(self, j: int, error: Array, rate: Array, growth: Array) -> Array:
-        """What a small error of a joint's positions does to all torques, shape (N, n)."""
+        """Effect of a small error of a joint's positions on all torques, shape (N, n)."""
         by_position, by_velocity, by_acceleration = self.slopes[j]
         return np.asarray(by_position * error[:, None] + by_velocity * rate[:, None] + by_acceleration * growth[:, None])
 
 
 def _bend(tau: Array) -> Array:
-    """What a saturation takes away of an effort over the part that it takes of a large one, shape (N,).
+    """Reduction of an effort by saturation, normalised to the relative reduction of a large effort, shape (N,).
 
-    As its cube where the effort is small, and in proportion where it is large: few large efforts must not decide.
+    Cubic for small efforts and linear for large ones, so that a few large efforts do not dominate.
     """
     most = max(float(np.percentile(np.abs(tau), 99.5)), 1e-12)
     knee = _KNEE * most
@@ -258,7 +258,7 @@ def _bend(tau: Array) -> Array:
 
 def _slopes(robot: Robot, samples: MotionSamples, theta: Array, drag: Array, sizes: Sequence[Array]) -> Array:
     """Derivatives of all torques by each joint's position, velocity and acceleration, shape (n, 3, N, n)."""
-    smooth = drag.copy()  # a step of friction has no slope: rotor inertia and viscous friction do
+    smooth = drag.copy()  # Coulomb friction has no slope; rotor inertia and viscous friction do
     smooth[:, ~np.isin(np.arange(drag.shape[1]) % 6, (0, 2))] = 0.0
     engine, slopes = rigid_of(robot), np.empty((robot.n, 3, len(samples.q), robot.n))
     torque = engine.torque(theta, samples.q, samples.v, samples.a) + _friction(samples, sizes, smooth)
@@ -272,7 +272,7 @@ def _slopes(robot: Robot, samples: MotionSamples, theta: Array, drag: Array, siz
 
 
 def _placed(robot: Robot, samples: MotionSamples, theta: Array, torque: Array) -> Array:
-    """Derivatives of all torques, shape (N, n) for the axes as they are, by the axes' places, shape (n, 4, N, n)."""
+    """Derivatives by the axes' placements, shape (n, 4, N, n), of all torques, shape (N, n) for the given axes."""
     out = np.zeros((robot.n, 4, *torque.shape))
     for j in range(robot.n):
         if robot.model.parents[j + 1] == 0:

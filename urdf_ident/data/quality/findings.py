@@ -1,4 +1,4 @@
-"""What was found in a log: what, where, how bad, and what can be done about it."""
+"""Findings about a log: message, location, severity and remedy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from ..recording import Recording
 
-#: From harmless to unusable: information; a repair that was done; a doubt; a reason not to use the log.
+#: From harmless to unusable: information; a repair; a doubt; a reason not to use the log.
 SEVERITIES = ("info", "repaired", "warning", "refused")
 _ROWS_SHOWN = 10
 
@@ -20,15 +20,15 @@ class Finding:
     """One finding.
 
     Attributes:
-        code: Short fixed word for programs, e.g. ``"rows-unreadable"``.
+        code: Short fixed identifier for programs, e.g. ``"rows-unreadable"``.
         severity: One of :data:`SEVERITIES`.
         joint: The joint it is about, or None.
         rows: First rows of the file it is about (1-based), or None.
         message: The finding in words.
-        remedy: What the user can do about it, or None where nothing needs doing.
-        size: How large it is, in the unit that the catalogue states, or None where a size means nothing.
-        certainty: 0 to 1: how much of the evidence speaks for this and not for another cause; None where it was read off.
-        candidates: Where the cause is undecided, the ids of what it may be, likeliest first.
+        remedy: What the user can do about it, or None if nothing is needed.
+        size: Its size in the unit given by the catalogue, or None if it has none.
+        certainty: Probability of this cause rather than another one, 0 to 1; None if the fault was observed directly.
+        candidates: If the cause is undecided, the ids of possible causes, most likely first.
     """
 
     id: str
@@ -42,7 +42,7 @@ class Finding:
     candidates: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """The finding for JSON."""
+        """Returns the finding for JSON."""
         return {
             "id": self.id,
             "severity": self.severity,
@@ -58,11 +58,11 @@ class Finding:
 
 @dataclass
 class Examination:
-    """A log under examination: its present state, and what was found so far.
+    """A log under examination: its current state and the findings so far.
 
     Attributes:
-        recording: The log after the repairs done so far.
-        findings: What was found, in order.
+        recording: The log after the repairs made so far.
+        findings: The findings, in order.
     """
 
     recording: Recording
@@ -84,16 +84,16 @@ class Examination:
         remedy: str | None = None,
         size: float | None = None,
     ) -> None:
-        """Notes a finding.
+        """Adds a finding.
 
         Args:
-            id: Its short word.
+            id: Its short identifier.
             severity: One of :data:`SEVERITIES`.
-            message: What was found.
+            message: The finding in words.
             joint: The joint.
-            at: Indices into the present recording, shape (K,); turned into rows of the file.
+            at: Indices into the current recording, shape (K,); converted to rows of the file.
             remedy: What the user can do.
-            size: How large it is.
+            size: Its size, in the unit given by the catalogue.
         """
         rows = None
         if at is not None and len(at):

@@ -1,8 +1,7 @@
-"""Small faults, whose effect on the torques is in proportion to their size: found by that size and its error.
+"""Tests for small faults, whose effect on the torques is proportional to their size.
 
-Each adds columns to the fit of one rigid robot (:mod:`fault_columns`). The size of the fault is a coefficient, its error that
-of the estimate when blocks of time are left out (jackknife). What friction or a ripple of the torque does at the same places
-is free in both fits.
+Each fault adds columns to the fit of one rigid robot (:mod:`fault_columns`). Its size is a coefficient with a jackknife
+standard error over blocks of time. Friction and torque ripple with a similar effect are free in the fits with and without it.
 """
 
 from __future__ import annotations
@@ -23,48 +22,48 @@ from .play import play
 from .sampled import jerks
 from .trial import Case
 
-#: Part of a torque that must stay unexplained to look further.
+#: Least relative residual for which small faults are searched.
 _LEFT = 0.02
-#: Gain on what the fit has seen that is worth the errors, and how many faults and other places of axes get them.
+#: In-sample gain from which errors are computed, and for how many faults and axis placements.
 _WORTH, _CLOSE, _CLOSE_PLACES = 0.05, 4, 2
-#: Errors of a fault's size, its gain, and the standard errors of that between blocks, from which it is one: sound logs, real
-#: and simulated, come to 7.4 errors with a gain of 2.6 standard errors, and to 5.8 of those with 4.2 errors. A gain in all
-#: blocks alike needs fewer errors of the size, which differs between them where the motion does.
+#: Least size of a fault in standard errors, least gain, and least gain in standard errors between blocks: fault-free logs, real
+#: and simulated, reach 7.4 errors with a gain of 2.6 standard errors, and 4.2 errors with 5.8. A gain that is equal in all
+#: blocks needs fewer errors of the size, which varies between blocks with the motion.
 _ERRORS, _GAIN, _SIGNIFICANT = 5.0, 0.12, 3.0
 _FEWER_ERRORS, _IN_ALL = 3.0, 8.0
-#: Faults that friction which no law has resembles must gain this, or this part of some torque: play comes to 0.58 and 0.048 in
-#: sound logs, a saturation beyond its errors to 0.67 and 0.016.
+#: Least gain, or least explained part of some torque, of faults that resemble unmodelled friction: in fault-free logs backlash
+#: reaches 0.58 and 0.048, a significant saturation 0.67 and 0.016.
 _MORE, _LIKE_FRICTION = 0.8, {"position-play": 0.06, "effort-saturates": 0.04}
-#: What all efforts have alike makes so many times as many rows better as worse: friction bends one joint's. The other way,
-#: large efforts too large, is friction that grows with the load: the UR10e's come to a bend of 0.08, simulated ones to 0.02.
+#: Least ratio of improved to worsened rows for a saturation of all efforts: friction bends that of one joint. The opposite bend
+#: is load-dependent friction: the UR10e's reaches 0.08, simulated ones 0.02.
 _OFTENER = 2.0
-#: Part of some torque that other places of an axis must explain: no URDF is exact, and the Panda's published one comes to 0.01;
-#: and by how much they must explain more than another fault, for they have two numbers.
+#: Least part of some torque that another axis placement must explain: no URDF is exact, and the published one of the Panda
+#: reaches 0.01; and its least advantage over another fault, because it has two parameters.
 _GEOMETRY, _PLACED, _MORE_NUMBERS = ("joint-origin", "joint-axis"), 0.015, 0.15
-#: Scale of positions beyond which a first order tells none: what it neglects is that part of what it tells.
+#: Error of the positions' scale above which the first-order approximation is invalid.
 _FIRST_ORDER = 0.5
-#: Part of the URDF's gravity that is missing where the whole was subtracted; another part may be another clock or direction.
+#: Missing fraction of the URDF's gravity if all of it was subtracted; other fractions may be a clock or direction fault.
 _WHOLE = (0.8, 1.25)
 
 
-#: Which columns that all rows share, and which of one row, a fit has.
+#: Indices of a fit's shared columns, and of its columns of one row.
 _Chosen = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 @dataclass(frozen=True, eq=False)
 class SmallFault:
-    """A fault and what it explains.
+    """A small fault and its effect.
 
     Attributes:
-        id: Its finding.
-        joints: Where it is; of a crosstalk the joint whose effort is logged wrongly, then the one whose effort is in it.
-        size: [rad or m]; of a delay [s], of positions negative where they are early; of a crosstalk the part of the other's
-            effort; of a saturation the bend; of an asymmetry the part by which positive efforts are too large and negative
-            ones too small; of gravity its part.
-        errors: The size over its error.
-        gain: Gain in the sum of the logarithms of the unexplained parts on blocks that the fit has not seen.
-        significance: That gain over its standard error between blocks.
-        left: Unexplained parts of the rows there without and with the fault, shape (2, n).
+        id: Id of its finding.
+        joints: Its joints; for crosstalk the joint with the wrong effort, then the joint whose effort leaks into it.
+        size: [rad or m]; delay [s], negative if positions are early; crosstalk: fraction of the other effort; saturation: the
+            bend; asymmetry: fraction by which positive efforts are too large and negative ones too small; gravity: its
+            fraction.
+        errors: The size over its standard error.
+        gain: Gain in the sum of the log relative residuals on held-out blocks.
+        significance: The gain over its standard error between blocks.
+        left: Held-out relative residuals of the rows without and with the fault, shape (2, n).
     """
 
     id: str
@@ -77,12 +76,12 @@ class SmallFault:
 
     @property
     def whole(self) -> bool:
-        """Whether missing gravity is all of the URDF's."""
+        """Whether all of the URDF's gravity is missing."""
         return _WHOLE[0] < self.size < _WHOLE[1]
 
     @property
     def decided(self) -> bool:
-        """Whether it is beyond chance, and more than friction that no law has explains."""
+        """Whether it is significant, and larger than unmodelled friction explains."""
         steady = self.errors > _FEWER_ERRORS and self.significance > _IN_ALL
         sure = self.gain > _GAIN and (steady or (self.errors > _ERRORS and self.significance > _SIGNIFICANT))
         if not self.joints and self.id == "effort-saturates":
@@ -96,14 +95,14 @@ class SmallFault:
 
 
 def small_faults(case: Case, logs: Sequence[tuple[Sequence[Segment], float]]) -> list[SmallFault]:
-    """Looks for small faults in logs, read as they are described.
+    """Searches for small faults in logs as described.
 
     Args:
         case: The robot and the samples of these logs.
-        logs: Per log its conditioned motion with measured torque, and the cut-off of its positions [Hz].
+        logs: Conditioned motion with measured torque of each log, and the cut-off of its positions [Hz].
 
     Returns:
-        Those that explain most, best first; any may be chance. None where nothing material stays unexplained.
+        The faults that explain most, best first; they may be insignificant. None if the residual is small.
     """
     if case.judge(Reading.as_logged(case.robot.n)).left[case.moves].max() < _LEFT:
         return []
@@ -129,23 +128,23 @@ def small_faults(case: Case, logs: Sequence[tuple[Sequence[Segment], float]]) ->
 
 
 def _own(fault: FaultColumns, gain: float, common: float) -> bool:
-    """Whether a fault is one of a joint: of its positions' delay if it explains more than that of all joints' positions."""
+    """Whether a fault belongs to one joint; a delay of its positions must explain more than one of all positions."""
     return fault.id != ALL_LATE and (fault.id != "position-late" or gain > common)
 
 
 def _alone(found: SmallFault, late: dict[int, float]) -> bool:
-    """Whether a joint's effort is late and not those of the others as much: a delay of all is another matter."""
+    """Whether a joint's effort is later than those of the others; a common delay is handled elsewhere."""
     others = [seconds for j, seconds in late.items() if j not in found.joints]
     return bool(others) and float(np.median(others)) < 0.5 * found.size
 
 
 @dataclass(frozen=True, eq=False)
 class _Trial:
-    """All columns that the faults of one joint need.
+    """Columns of all faults of one joint.
 
     Attributes:
-        rows: What the faults of all joints have in common.
-        joint: The joint, whose row alone has own columns.
+        rows: Data common to the faults of all joints.
+        joint: The joint; only its row has own columns.
         shared: Shape (N, n, k).
         own: Shape (N, l).
     """
@@ -157,7 +156,7 @@ class _Trial:
 
     @classmethod
     def of(cls, rows: FaultRows, j: int, play: Array, jerk: Array) -> tuple[_Trial, list[FaultColumns]]:
-        """The columns of a joint's faults, and which is whose; arguments as for :meth:`.FaultRows.with_faults_of`."""
+        """Builds the columns of a joint's faults and their assignment; arguments as for :meth:`.FaultRows.with_faults_of`."""
         shared, own, faults = rows.with_faults_of(j, play, jerk)
         return cls(rows, j, shared, own), faults
 
@@ -175,12 +174,12 @@ class _Trial:
         return np.stack([x.T @ x for x in (self._columns(i, shared, own) for i in range(self.rows.n))])
 
     def seen(self, chosen: _Chosen) -> float:
-        """Sum of the logarithms of the unexplained parts of the rows that move, where the fit has seen everything."""
+        """Sum of the in-sample log relative residuals of the moving rows."""
         gram, x = self._fitted(chosen)
         return float(np.log(self.rows.left(np.sum(x * (gram @ x), axis=2)[:, :, 0])[self.rows.case.moves]).sum())
 
     def sizes(self, fault: FaultColumns) -> Array:
-        """Coefficients of a fault where the fit has seen everything, shape (1, number)."""
+        """Coefficients of a fault in a fit to all samples, shape (1, number)."""
         return self._sizes(fault, self._fitted(_with(fault))[1][:, :, :, 0])
 
     def _fitted(self, chosen: _Chosen) -> tuple[Array, Array]:
@@ -196,14 +195,14 @@ class _Trial:
         return gram, solved(gram, np.array([rows.count.sum()]), m + len(shared), np.eye(rows.n)[:, :, None], rows.weights)
 
     def _sizes(self, fault: FaultColumns, x: Array) -> Array:
-        """A fault's of all coefficients, shape (..., n, p), to (..., number)."""
+        """Selects a fault's coefficients, shape (..., number), from all coefficients, shape (..., n, p)."""
         m = self.rows.inertial.shape[2]
         begin = m + self.rows.friction.shape[2] + len(fault.guard) if fault.own else m
         row = fault.joints[0] if fault.own else 0
         return x[..., row, begin : begin + max(len(fault.shared), len(fault.own))]
 
     def measured(self, fault: FaultColumns) -> SmallFault | None:
-        """The size of a fault, its error, and what it explains elsewhere; None where its sense is impossible."""
+        """Size of a fault, its error and its held-out gain; None if its sign is impossible."""
         rows, moves = self.rows, self.rows.case.moves
         before, _ = self._without_each(_without(fault))
         after, x = self._without_each(_with(fault))
@@ -221,7 +220,7 @@ class _Trial:
         return SmallFault(fault.id, fault.joints, value, errors, gain, sure, left)
 
     def _without_each(self, chosen: _Chosen) -> tuple[Array, Array]:
-        """Squared errors on blocks not seen, (B, n), and coefficients of all and without each block, (1 + B, n, p)."""
+        """Held-out squared errors, (B, n), and coefficients from all blocks and without each block, (1 + B, n, p)."""
         rows, (shared, own) = self.rows, chosen
         columns = [self._columns(i, shared, own) for i in range(rows.n)]
         blocks = [np.flatnonzero(rows.samples.block == b) for b in range(len(rows.count))]

@@ -1,6 +1,6 @@
-"""Weighted ridge on Gram matrices (:mod:`grams`): the friction of each row is eliminated, then the shared inertial parameters.
+"""Weighted ridge regression on Gram matrices (:mod:`grams`): eliminates each row's friction, then solves for the inertials.
 
-A ridge of 1e-7 of each column's square stands for the digits that a Gram matrix loses.
+A ridge of 1e-7 of each column's square accounts for the digits that a Gram matrix loses.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from ...linalg import Array
 from .grams import Grams
 
 _RIDGE = 1e-7
-#: Part of the largest column's squares below which a column counts as not seen.
+#: Fraction of the largest column's square below which a column counts as unobserved.
 _UNSEEN = 1e-6
 
 
 def solved(gram: Array, counts: Array, m: int, efforts: Array, weights: Array) -> Array:
-    """Coefficients of the columns that leave the residual of each row, by a weighted ridge for every fold.
+    """Returns coefficients of all columns that give the residual of each row, by weighted ridge regression for every fold.
 
     Args:
-        gram: What each fold learns from, columns [inertial | friction | efforts], shape (F, n, p, p).
-        counts: Its samples, shape (F,).
+        gram: Training data of each fold, columns [inertial | friction | efforts], shape (F, n, p, p).
+        counts: Number of samples of each fold, shape (F,).
         m: Number of inertial columns.
         efforts: Coefficients of the efforts by row, shape (n, efforts, H).
         weights: One over the variance of each row, shape (n,).
@@ -48,23 +48,23 @@ def _friction(gram: Array, counts: Array, m: int, p: int) -> Array:
 
 
 def _inertial_ridge(gram: Array, m: int, weights: Array) -> Array:
-    """Shape (F, m, m)."""
+    """Ridge on the inertial columns, shape (F, m, m)."""
     acts = np.einsum("i,fikk->fk", weights, gram[:, :, :m, :m])
-    # a column that a fold does not see stays near zero there
+    # the coefficient of a column that a fold does not observe stays near zero
     acts = np.maximum(acts, max(_UNSEEN * acts.max(initial=0.0), 1e-300))
     return np.asarray(_RIDGE * acts[:, :, None] * np.eye(m))
 
 
 def new_in(found: Grams, shared: Array, square: Array, weights: Array) -> Array:
-    """What the model's columns do not make up of further columns, each of which acts in one row.
+    """Squared norm of additional columns, each of which acts in one row, orthogonal to the model's columns.
 
     Args:
-        shared: Products of the further columns of each row with the row's inertial and own columns, shape (W, n, p).
+        shared: Products of the additional columns of each row with the row's inertial and own columns, shape (W, n, p).
         square: Their squares, shape (W, n).
         weights: One over the variance of each row, shape (n,).
 
     Returns:
-        Squares of what is left of them, shape (W, n).
+        Squares of the orthogonal parts, shape (W, n).
     """
     m, p, total = found.inertial, shared.shape[2], found.total
     own = np.linalg.inv(_friction(total[None], found.count.sum(keepdims=True), m, p)[0])

@@ -1,8 +1,8 @@
-"""Gram matrices of what explains all joints' torques at once: one a block of time and row.
+"""Gram matrices of a joint regression of all torques, one per block of time and row (joint).
 
-All rows share the inertial parameters of all bodies; each joint adds its own rotor inertia, friction, offset. No URDF inertia
-is used. A joint's row holds nothing while it rests: what friction holds then is anything up to what it takes to move. The
-efforts are columns too, so that other readings of the same efforts (signs, orders, scales) cost no new regressor.
+All rows share the inertial parameters of all bodies; each joint adds its own rotor inertia, friction and offset. No URDF
+inertia is used. Samples of a joint at rest are left out, because static friction is indeterminate. The efforts are columns
+too, so that other readings of the same efforts (signs, orders, scales) need no new regressor.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from ...linalg import Array
 from .sampled import WIDTHS, MotionSamples
 
 Own = TypeVar("Own", bound="Grams")
-#: Blocks left out at a time are every so manieth.
+#: Number of folds; each leaves out every ``FOLDS``-th block.
 FOLDS = 5
-#: Columns of :func:`friction_columns`: the offset, the velocity, its sign, and those odd in the velocity: what dissipates.
+#: Columns of :func:`friction_columns`: offset, velocity, its sign, and the dissipative ones, which are odd in the velocity.
 OFFSET, VISCOUS, COULOMB, DISSIPATES = 1, 2, 3, slice(2, 6)
-#: How many columns there are a joint or motor, and how many more of springs.
+#: Number of columns per joint or motor, and of additional columns for springs.
 _OF_ONE, _OF_SPRINGS = 6, 3
 
 
 def friction_columns(motion: MotionSamples, j: int, springs: Sequence[int] = ()) -> Array:
-    """Rotor inertia, offset and a flexible friction law of one joint, and of motors that turn with it and other joints.
+    """Columns of rotor inertia, offset and a flexible friction law of one joint, and of motors coupled to it.
 
     Args:
         motion: The samples.
         j: The joint.
-        springs: Joints with a spring or balancer; if there are any three columns more, zeros for the other joints.
+        springs: Joints with a spring or balancer; if there are any, three more columns, zero for the other joints.
 
     Returns:
-        Shape (N, 6): acceleration, 1, velocity, smoothed signs of two widths, velocity times its size; position, its sine and
-        cosine about their means; and the first six of the motors, in the sense in which they turn the joint, zeros where it has
-        fewer of them than another.
+        Shape (N, 6): acceleration, 1, velocity, smoothed signs of two widths, velocity times its magnitude; position, its sine
+        and cosine about their means; and the first six for each coupled motor, with the sign in which it drives the joint,
+        padded with zeros to the largest number of coupled motors.
     """
     columns = _dissipating(motion.v[:, j], motion.a[:, j], motion.signs[:, j])
     if springs:
@@ -54,14 +54,14 @@ def friction_columns(motion: MotionSamples, j: int, springs: Sequence[int] = ())
 
 
 def coupled_with(reduction: Array | None, j: int) -> list[Array]:
-    """Motors that turn with a joint and others, in the sense in which they turn it.
+    """Motors coupled to a joint and others, with the sign in which they drive it.
 
     Args:
-        reduction: Motor rates for joint rates, shape (n, n), or None where every motor turns one joint.
+        reduction: Motor rates per joint rates, shape (n, n), or None if every motor drives one joint.
         j: The joint.
 
     Returns:
-        Their rates for joint rates, shape (n,) each; zeros at the end where the joint has fewer of them than another.
+        Their rates per joint rates, shape (n,) each, padded with zeros to the largest number of coupled motors.
     """
     if reduction is None:
         return []
@@ -72,13 +72,13 @@ def coupled_with(reduction: Array | None, j: int) -> list[Array]:
 
 
 def whose(columns: int) -> list[int]:
-    """Where the columns of a joint, and of each motor that turns with it and others, begin in its friction columns.
+    """Start indices of the columns of a joint, and of each coupled motor, in its friction columns.
 
     Args:
-        columns: How many :func:`friction_columns` there are.
+        columns: Number of :func:`friction_columns`.
 
     Returns:
-        Their first ones.
+        The indices.
     """
     return [0, *range(_OF_ONE + (_OF_SPRINGS if columns % _OF_ONE else 0), columns, _OF_ONE)]
 
@@ -98,10 +98,10 @@ class Grams:
     """Gram matrices of one reading of the motion.
 
     Attributes:
-        gram: Shape (B, n, p, p): of block b and row i, columns [inertial | friction of i | effort of every joint].
+        gram: Shape (B, n, p, p): for block b and row i, columns [inertial | friction of i | effort of every joint].
         inertial: Number of inertial columns.
-        active: Which of the regressor's columns they are, shape (10 n,); the others follow from these, or are zero.
-        scale: What they were divided by, shape (m,).
+        active: Mask of these columns in the regressor, shape (10 n,); the others depend on them or are zero.
+        scale: Scale factors by which they were divided, shape (m,).
         size: Root mean square of each effort about its mean, where its joint moves, shape (n,) [N·m or N].
         count: Samples of each block, shape (B,).
     """
@@ -115,12 +115,12 @@ class Grams:
 
     @classmethod
     def of(cls: type[Own], motion: MotionSamples, inertial: Array, kept: NDArray[np.intp], springs: Sequence[int] = ()) -> Own:
-        """Gram matrices of a motion.
+        """Computes the Gram matrices of a motion.
 
         Args:
             motion: The samples.
-            inertial: Columns of the regressor from which the others follow, shape (N, n, k).
-            kept: Which of the 10 n inertial parameters they belong to, shape (k,).
+            inertial: Independent columns of the regressor, shape (N, n, k).
+            kept: Their indices among the 10 n inertial parameters, shape (k,).
             springs: Joints with a spring or balancer.
 
         Returns:
@@ -161,7 +161,7 @@ class Grams:
 
     @cached_property
     def folds(self) -> tuple[NDArray[np.int64], Array, Array]:
-        """Fold of each block, shape (B,), and what each fold learns from: Gram matrices, shape (F, n, p, p), samples, (F,)."""
+        """Fold of each block, shape (B,), and training data of each fold: Gram matrices (F, n, p, p), sample counts (F,)."""
         fold = np.arange(len(self.gram)) % min(FOLDS, len(self.gram))
         count = int(fold.max()) + 1
         learnt = np.stack([self.total - self.gram[k::count].sum(axis=0) for k in range(count)])
@@ -169,20 +169,20 @@ class Grams:
         return fold, learnt, samples
 
     def summed(self: Own) -> Own:
-        """All blocks as one: for what needs no folds."""
+        """Returns all blocks summed to one, for use without folds."""
         return replace(self, gram=self.total[None], count=self.count.sum(keepdims=True))
 
     def changing(self: Own, kind: str, weight: Array) -> Own:
-        """The same samples, explained by parameters of which some change with time.
+        """Returns the same samples with additional columns for parameters that change with time.
 
         Args:
             kind: ``"payload"``: the last body's inertial parameters; ``"zeros or inertias"``: all bodies';
                 ``"friction"``: offset, viscous and Coulomb friction of every joint; ``"offset"``: its offset alone;
-                ``"gain"``: a part of each effort.
-            weight: How much of the change acts in each block, shape (B,).
+                ``"gain"``: a fraction of each effort.
+            weight: Weight of the change in each block, shape (B,).
 
         Returns:
-            Grams with further columns.
+            Grams with the additional columns.
         """
         extra, sources = self._sources(kind)
         added = len(sources[0])
@@ -196,14 +196,14 @@ class Grams:
         return self._changed(kind, gram, added)
 
     def changing_in_all(self: Own, kind: str, weights: Array) -> Own:
-        """:meth:`changing` summed over the blocks, for several changes: enough for what a fit has seen, and far less work.
+        """Like :meth:`changing`, summed over the blocks, for several changes: enough for in-sample errors, and much faster.
 
         Args:
             kind: As for :meth:`changing`.
-            weights: How much of each change acts in each block, shape (W, B).
+            weights: Weight of each change in each block, shape (W, B).
 
         Returns:
-            Grams with further columns, one for each change in the place of the blocks.
+            Grams with the additional columns; the first axis is the change instead of the block.
         """
         extra, sources = self._sources(kind)
         added, many = len(sources[0]), len(weights)
@@ -221,7 +221,7 @@ class Grams:
         return replace(self._changed(kind, gram, added), count=np.full(many, self.count.sum()))
 
     def _sources(self, kind: str) -> tuple[int, list[NDArray[np.intp]]]:
-        """Where further columns are put, and of which columns of each row they are a part."""
+        """Index at which additional columns are inserted, and their source columns of each row."""
         n, m = self.n, self.inertial
         p = self.gram.shape[2] - n
         return {

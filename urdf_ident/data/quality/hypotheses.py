@@ -1,8 +1,8 @@
-"""What a log may really mean: its efforts, positions, clock and gravity read in another way, compared by held-out evidence.
+"""Searches for readings of a log (other interpretations of efforts, positions, clock and gravity) by held-out evidence.
 
-A reading is tried by fitting one rigid robot to all rows at once (:mod:`evidence`). It replaces the log's own description only
-if it explains decisively more, in most blocks of time, and if no other cause explains about as much; friction that would
-have to drive a joint counts against a reading. Faults are found one after the other, so that several at once are found too.
+A reading is evaluated by fitting one rigid robot to all rows at once (:mod:`evidence`). It replaces the log's own description
+only if it explains decisively more, in most blocks of time, and if no other cause explains about as much; friction that would
+have to drive a joint counts against a reading. Faults are found one at a time, so that combinations are found as well.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from .candidates import GAINS, Hypothesis, Reading, candidates, leant, put, with
 from .evidence import material, significance
 from .trial import Case, ReadingScore
 
-#: Gain in the sum of the logarithms of the rows' unexplained parts above which a reading replaces another, above which it is
-#: worth saying, and the part of it within which another cause is a rival.
+#: Gain in the sum of the rows' log relative residuals above which a reading replaces another, above which it is reported, and
+#: the fraction of it within which another cause is a rival.
 DECISIVE, DOUBTFUL, RIVAL = 0.35, 0.15, 0.3
-#: Gain over its standard error between blocks: of a reading that explains a material part of some torque, and of one that
-#: explains so little that friction which no law has may do it by chance, for it is the best of many joints. Of 71 sound logs
-#: two gained so by 3.5 and less than 5 errors; small faults that are true, a zero of 0.1 rad, a gain of 0.8, by 6 and more.
+#: Least gain over its standard error between blocks: for a reading that explains a material part of some torque, and for one
+#: that explains so little that unmodelled friction may do so by chance, as the best of many joints. Of 71 fault-free logs two
+#: gained 3.5 to 5 errors in this way; true small faults, a zero of 0.1 rad or a gain of 0.8, gain 6 or more.
 SIGNIFICANT, SURE = 3.5, 5.0
-#: Causes of the whole log, not chosen among joints: sound logs gain by 2.8 errors at most.
+#: Causes of the whole log, not selected among joints: fault-free logs gain 2.8 errors at most.
 _OF_ALL = ("time-scale", "gravity-direction")
-#: By how much the URDF's inertias must explain one of two rivals better to decide between them.
+#: Least difference in the score of the URDF's inertias that decides between two rivals.
 TIE = 0.15
-#: By how much a spring must explain more than a fault: it has three numbers of its own, and few joints have one.
+#: Least advantage of a spring over a fault: it has three parameters, and few joints have one.
 SPRING = 0.1
-#: A doubt with this gain does not end the search: something is wrong, whichever it is.
+#: A doubt with this gain does not end the search: something is wrong, whatever the cause.
 GO_ON = 1.0
-#: At least one row worse than this makes readings worth trying that sound logs never need.
+#: If a row's relative residual exceeds this, readings are tried that fault-free logs never need.
 POOR = 0.25
-#: Gain below which a delay is not worth a word, and how many joints of one cause are looked at closely.
+#: Gain below which a delay is not reported, and number of joints of one cause that are refined.
 _LATE, _OF_ONE_KIND = 0.3, 3
 _ROUNDS = 8
 #: Steps of the search for the direction of gravity [rad].
@@ -42,15 +42,15 @@ _LEANS = (0.2, 0.1, 0.05, 0.025, 0.0125)
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One fault that was found, or the doubt that ends the search.
+    """One fault found, or the doubt that ends the search.
 
     Attributes:
-        found: What explains the log best.
-        gain: By how much better than the reading before.
-        errors: That gain over its standard error between blocks.
+        found: The hypothesis that explains the log best.
+        gain: Its gain over the previous reading.
+        errors: The gain over its standard error between blocks.
         rivals: Other causes that explain about as much, best first.
-        before, after: Their scores.
-        decided: Whether it is named; otherwise it and its rivals are a doubt.
+        before, after: Scores of the previous and the new reading.
+        decided: Whether the cause is determined; otherwise it and its rivals are a doubt.
     """
 
     found: Hypothesis
@@ -63,18 +63,18 @@ class Step:
 
     @property
     def certainty(self) -> float:
-        """Share of this cause among itself and its rivals, the log as described among them, by their likelihood."""
+        """Relative likelihood of this cause among itself, its rivals and the log as described."""
         return float(1.0 / (1.0 + len(self.rivals) + np.exp(-4.0 * self.gain)))
 
 
 def search(case: Case) -> tuple[Reading, list[Step]]:
-    """Finds what is wrong with a log, one fault after the other.
+    """Finds the faults of a log, one at a time.
 
     Args:
         case: The robot and the samples.
 
     Returns:
-        The reading that explains the log, and the steps that lead to it; the last one may be a doubt.
+        The reading that explains the log, and the steps to it; the last one may be a doubt.
     """
     reading, steps = Reading.as_logged(case.robot.n), []
     for _ in range(_ROUNDS):
@@ -89,14 +89,14 @@ def search(case: Case) -> tuple[Reading, list[Step]]:
 
 
 def best_step(case: Case, reading: Reading) -> Step | None:
-    """The best single change of a reading.
+    """Returns the best single change of a reading.
 
     Args:
         case: The robot and the samples.
-        reading: The present one.
+        reading: The current reading.
 
     Returns:
-        The step, or None where no other reading is worth a word.
+        The step, or None if no other reading is significantly better.
     """
     before = case.judge(reading)
     found = list(candidates(case.robot, case.moves, reading, poor=bool(before.left.max() > POOR or before.driven.any())))
@@ -118,25 +118,25 @@ def best_step(case: Case, reading: Reading) -> Step | None:
         group = (winner, *rivals)
         priors = np.array([case.with_urdf(item.reading) for item in group])
         first, second = np.argsort(priors)[:2]
-        if priors[first] < priors[second] - TIE and group[first].id != "spring":  # more numbers always explain more
+        if priors[first] < priors[second] - TIE and group[first].id != "spring":  # more parameters always explain more
             winner, rivals = group[first], ()
             after = case.judge(winner.reading)
     return Step(winner, gain, errors, rivals, before, after, gain > DECISIVE and not rivals)
 
 
 def open_scales(case: Case, reading: Reading) -> dict[int, tuple[float, float]]:
-    """Joints whose effort may have another scale for all that the log tells.
+    """Returns joints whose effort scale the log does not determine.
 
-    A last joint that turns about its body's own axis, or a light wrist, has no torque that another joint's efforts foretell:
-    friction and inertia take up any factor. No new fits: the search has tried these readings.
+    The torque of a last joint that turns about its body's own axis, or of a light wrist, is independent of the other efforts:
+    friction and inertia absorb any factor. Needs no new fits, because the search has tried these readings.
 
     Args:
         case: The robot and the samples.
-        reading: How the log is read.
+        reading: The reading of the log.
 
     Returns:
-        Joint → least and largest factor tried without a break that explain the efforts as well as 1, to :data:`DOUBTFUL`;
-        the ends of :data:`.GAINS` where none is worse.
+        Joint → smallest and largest factor of the contiguous range that explains the efforts as well as 1, within
+        :data:`DOUBTFUL`; the ends of :data:`.GAINS` if none is worse.
     """
     found: dict[int, tuple[float, float]] = {}
     before = case.judge(reading).score
@@ -155,7 +155,7 @@ def _rank(pair: tuple[Hypothesis, ReadingScore]) -> float:
 
 
 def _different(tried: list[tuple[Hypothesis, ReadingScore]], before: float) -> list[tuple[Hypothesis, ReadingScore]]:
-    """The best reading of each cause that explains at least a part of what the best one does."""
+    """The best reading of each cause that achieves at least 0.3 of the best gain."""
     limit = before - 0.3 * (before - tried[0][1].score)
     seen: dict[tuple[str, tuple[int, ...]], tuple[Hypothesis, ReadingScore]] = {}
     for found, score in tried:
@@ -170,14 +170,14 @@ def _different(tried: list[tuple[Hypothesis, ReadingScore]], before: float) -> l
 
 
 def _errors(before: ReadingScore, after: ReadingScore) -> float:
-    """Gain between blocks over its standard error; rows that friction would drive count as certain."""
+    """Gain over its standard error between blocks; infinite if fewer rows are driven by friction."""
     if before.driven.sum() > after.driven.sum():
         return np.inf
     return significance(before.squares, after.squares)
 
 
 def _sharpened(case: Case, found: Hypothesis, judged: ReadingScore) -> tuple[Hypothesis, ReadingScore]:
-    """The size that explains most, by halving steps around the one that was tried."""
+    """Refines the size by halving steps around the candidate."""
     if found.id == "gravity-direction":
         return _sharpened_gravity(case, found, judged)
     found = sharpened(found, lambda some: [item.score for item in case.judge_all(some)])
@@ -185,14 +185,14 @@ def _sharpened(case: Case, found: Hypothesis, judged: ReadingScore) -> tuple[Hyp
 
 
 def sharpened(found: Hypothesis, score: Callable[[list[Reading]], list[float]]) -> Hypothesis:
-    """The size of a mistake that explains most, by halving steps around the one that was tried.
+    """Refines the size of a fault by halving steps around the candidate.
 
     Args:
-        found: The mistake.
-        score: Scores of readings; lower is better.
+        found: The fault.
+        score: Returns scores of readings; lower is better.
 
     Returns:
-        The same mistake in its best size; unchanged if it has none.
+        The same fault with its best size; unchanged if it has no size.
     """
     vary = _SIZES.get(found.id)
     if vary is None:
@@ -210,9 +210,9 @@ def sharpened(found: Hypothesis, score: Callable[[list[Reading]], list[float]]) 
 
 
 def _sharpened_gravity(case: Case, found: Hypothesis, judged: ReadingScore) -> tuple[Hypothesis, ReadingScore]:
-    """The direction that explains most; a tilt away from a side of the base must earn its two numbers beyond chance.
+    """Refines the direction of gravity; a tilt from a side of the base must be significant for its two parameters.
 
-    What is left is a parabola in small tilts: each step goes to its lowest point, told from two tilts each way.
+    The residual is parabolic in small tilts: each step goes to the minimum, computed from two tilts in each direction.
     """
     start = found, judged
     for step in _LEANS:

@@ -1,7 +1,7 @@
-"""Parts of a log in which one joint has a dry friction or an offset of its own: a brake that drags, a cable, a sensor's zero.
+"""Parts of a log in which one joint has additional dry friction or offset: a dragging brake, a cable, a sensor's zero.
 
-What one further column explains is told without another fit: the square of what it has in common with the residual, over what
-of it the other columns do not make up (Rao 1948).
+The effect of one additional column is computed without another fit (score test, Rao 1948): its squared product with the
+residual, over the square of its part orthogonal to the other columns.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from .evidence import EXACT
 from .gram_fit import new_in, solved
 from .grams import COULOMB, OFFSET, Grams
 
-#: What the part's torque must be over the joint's effort, and the gain in the logarithm of what is left of it: sound logs, real
-#: and simulated, slow and poor, come to a gain of 0.45; 0.4 to 2 of an effort's deviation as a brake to 0.5 to 3.
+#: Least torque of the part relative to the joint's effort, and least gain in the log residual: fault-free logs, real and
+#: simulated, slow and poor, reach a gain of 0.45; a brake of 0.4 to 2 of an effort's standard deviation gives 0.5 to 3.
 _LEAST, _GAIN = 0.1, 0.6
-#: Fewest blocks of a part, and the share of a log that it has at most: beyond that the rest is the part.
+#: Minimum blocks of a part, and its largest share of a log, above which the rest is the odd part.
 _FEWEST, _MOST = 2, 0.6
-#: Part of a column's square that the others leave, below which nothing is told of it.
+#: Orthogonal fraction of a column's square below which it is not determined.
 _UNTOLD = 1e-3
 
 
@@ -30,8 +30,8 @@ class Part:
 
     Attributes:
         joint: Index of the joint.
-        begin, end: Shares of the log.
-        gain: Gain in the logarithm of what is left of its effort.
+        begin, end: Start and end as fractions of the log.
+        gain: Gain in the logarithm of the joint's residual.
     """
 
     joint: int
@@ -41,7 +41,7 @@ class Part:
 
 
 def differing_part(found: Grams, reading: Array, weights: Array) -> Part | None:
-    """The part of a log whose own friction or offset explains one joint's effort best, if it does decisively.
+    """Finds the part of a log whose own friction or offset explains one joint's effort best, if decisively.
 
     Args:
         found: Grams of the log alone, blocks in order of time.
@@ -71,7 +71,7 @@ def differing_part(found: Grams, reading: Array, weights: Array) -> Part | None:
 
 
 def _explained(found: Grams, reading: Array, weights: Array, acts: Array) -> tuple[Array, Array]:
-    """Squares that are left of each row, shape (n,), and those that a column acting in some blocks explains of it, (W, n)."""
+    """Residual squares of each row, shape (n,), and the squares explained by a column that acts in some blocks, (W, n)."""
     n, m = found.n, found.inertial
     x = solved(found.total[None], found.count.sum(keepdims=True), m, reading.reshape(n, n, 1), weights)[0, :, :, 0]
     explained = np.zeros((len(acts), n))

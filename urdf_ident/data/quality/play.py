@@ -1,4 +1,4 @@
-"""Where in its play a joint is that drives its encoder: what a loose coupling adds to its positions."""
+"""Position of a joint within the backlash of its encoder coupling."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from ...samples import Segment
 from ..conditioning.filters import lowpass
 from .sampled import ThinnedPiece, thinned
 
-#: Travel over a joint's range within which it has not turned back yet.
+#: Travel relative to a joint's range that does not yet count as a reversal.
 _TURNED = 2e-3
 
 
 def play(logs: Sequence[tuple[Sequence[Segment], float]], joints: NDArray[np.intp]) -> Array:
-    """Where in its play a joint is that drives its encoder, and that number's first two derivatives, at the samples looked at.
+    """Position of a joint within its encoder's backlash, with its first two derivatives, at the samples used.
 
-    1 where the joint has pushed its encoder forwards, -1 backwards; while the encoder stands still after a reversal the joint
-    goes from one to the other with even acceleration.
+    1 if the joint pushes its encoder forwards, -1 backwards; while the encoder rests after a reversal, the joint moves from
+    one to the other with constant acceleration.
 
     Args:
-        logs: Per log its conditioned motion, and the cut-off of its positions [Hz].
+        logs: Conditioned motion of each log, and the cut-off of its positions [Hz].
         joints: The joints, shape (k,).
 
     Returns:
@@ -46,7 +46,7 @@ def _play_of(joints: NDArray[np.intp], least: Array, item: ThinnedPiece) -> Arra
 
 
 def _place(q: Array, least: float) -> Array:
-    """Place in the play of each sample, shape (N,): from the turning points that the position leaves by more than ``least``."""
+    """Position in the backlash of each sample, shape (N,), from turning points followed by more than ``least`` of travel."""
     rises = np.diff(q) > 0
     turns = [0, *(np.flatnonzero(rises[1:] != rises[:-1]) + 1), len(q) - 1]
     way, at, found = 0, 0, []

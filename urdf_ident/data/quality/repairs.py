@@ -1,4 +1,4 @@
-"""Repairs of values that lose nothing: bad rows and cells left out. Too many of them refuse the log."""
+"""Lossless repairs of values: bad rows and cells are dropped; too many of them refuse the log."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from .findings import Examination
 
 #: Share of bad rows above which a log is refused.
 TOO_MANY = 0.05
-#: No position, velocity or effort of a robot in SI units is larger.
+#: Upper bound of a robot's positions, velocities and efforts in SI units.
 IMPOSSIBLE = 1e7
 _REQUIRED = ("position", "effort")
-#: Size of a one-sample spike as a share of the signal's range below which it is left alone.
+#: Size of a one-sample spike, as a fraction of the signal's range, below which it is kept.
 _SPIKE = {"position": 0.05, "motor_position": 0.05, "velocity": 0.1, "effort": 0.5}
-#: Fewest samples that make a value a sentinel, and their distance from their neighbours over the signal's usual range.
+#: Minimum number of samples of a sentinel value, and their distance from their neighbours over the signal's usual range.
 _SENTINELS, _APART = 5, 0.3
 
 
 def drop_unreadable_rows(state: Examination) -> None:
-    """Leaves out rows without a time or without any position.
+    """Drops rows without a time or without any position.
 
     Args:
         state: The log; changed.
@@ -37,10 +37,10 @@ def drop_unreadable_rows(state: Examination) -> None:
 
 
 def repair_values(state: Examination, robot: Robot) -> None:
-    """Leaves out values that cannot be: not finite, far too large, or spikes of one or two samples.
+    """Drops impossible values: not finite, far too large, or spikes of one or two samples.
 
     Args:
-        state: The log; changed. Rows whose position or effort is bad go; holes in other signals are bridged.
+        state: The log; changed. Rows with a bad position or effort are dropped; gaps in other signals are interpolated.
         robot: Names of the joints.
     """
     changes: dict[str, Any] = {}
@@ -76,15 +76,15 @@ def repair_values(state: Examination, robot: Robot) -> None:
 
 
 def unwrap_positions(state: Examination, robot: Robot) -> None:
-    """Joins positions of revolute joints that jump by a whole turn from one sample to the next.
+    """Unwraps positions of revolute joints that jump by a whole turn between samples.
 
     Args:
         state: The log; changed.
-        robot: Says which joints turn.
+        robot: Gives the joint types.
     """
     position = state.recording.position
     turns = [np.flatnonzero(np.abs(np.abs(np.diff(x)) - 2 * np.pi) < 0.2 * np.pi) for x in position.T]
-    # a spike jumps back at once; a wrapped joint stays there
+    # a spike jumps back immediately; a wrapped joint stays there
     wrapped = np.array([len(at) > 0 and not (np.diff(at) == 1).any() for at in turns]) & ~robot.prismatic
     if not wrapped.any():
         return
@@ -105,7 +105,7 @@ def unwrap_positions(state: Examination, robot: Robot) -> None:
 
 
 def _without_bad_values(state: Examination, robot: Robot, name: str, array: Array) -> Array:
-    """The signal with NaN where a value is impossible or a spike; one joint at a time, for a sound signal is not held twice."""
+    """The signal with NaN for impossible values and spikes; works joint by joint, so that a good signal is not copied."""
     clean: Array | None = None
     for j in range(array.shape[1]):
         joint = robot.joints[j] if array.shape[1] == robot.n and not name.startswith("wrench") else None
@@ -146,7 +146,7 @@ def _without_bad_values(state: Examination, robot: Robot, name: str, array: Arra
 
 
 def _sentinels(x: Array) -> NDArray[np.bool_]:
-    """Single samples far from their neighbours that all hold one and the same value: what a logger writes for none."""
+    """Single samples far from their neighbours that all have the same value, as some loggers write for missing values."""
     none = np.zeros(len(x), dtype=bool)
     known = np.isfinite(x)
     if known.sum() < 20:
@@ -167,7 +167,7 @@ def _sentinels(x: Array) -> NDArray[np.bool_]:
 
 
 def _spikes(x: Array, share: float) -> NDArray[np.bool_]:
-    """Samples far from the median of their five neighbours, which all others follow closely."""
+    """Samples far from the median of their five neighbours, while all others are close to it."""
     none = np.zeros(len(x), dtype=bool)
     known = np.isfinite(x)
     if known.sum() < 20:
@@ -184,7 +184,7 @@ def _filled(x: Array, known: NDArray[np.bool_]) -> Array:
 
 
 def _away(x: Array, neighbours: int, apart: float) -> Array | None:
-    """How far samples are from their neighbours' median, shape (N,); None where steps are too small for any to be apart."""
+    """Distance of samples from their neighbours' median, shape (N,); None if all steps are too small for outliers."""
     if neighbours // 2 * np.abs(np.diff(x)).max() <= apart:
         return None
     return np.asarray(np.abs(x - running_median(x, neighbours)))
@@ -212,14 +212,14 @@ def _bridge(time: Array, x: Array) -> Array:
 
 
 def drop_rows(state: Examination, bad: NDArray[np.bool_], code: str, what: str, limit: float = TOO_MANY) -> None:
-    """Leaves out rows and says so.
+    """Drops rows and adds a finding.
 
     Args:
         state: The log; changed.
-        bad: Which rows, shape (N,).
+        bad: Mask of the rows, shape (N,).
         code: Id of the finding.
-        what: What is the matter with them, after "12 row(s)".
-        limit: Share of them above which the log is refused.
+        what: Description of the fault, to follow "12 row(s)".
+        limit: Share of bad rows above which the log is refused.
     """
     count = int(bad.sum())
     if not count:

@@ -1,6 +1,6 @@
-"""Is this log good enough? What can be repaired without loss is repaired and listed; the rest is refused with its remedy.
+"""Assesses a log: lossless repairs are made and listed; otherwise the log is refused with a remedy.
 
-Each of these findings costs more than any choice of estimator gains.
+Each of these faults costs more accuracy than any choice of estimator gains.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class QualityReport:
 
     Attributes:
         recording: The repaired log: rows complete, time strictly increasing.
-        findings: What was found, in the order of the checks.
+        findings: The findings, in the order of the checks.
         rows: Number of rows before the repairs.
     """
 
@@ -34,7 +34,7 @@ class QualityReport:
 
     @property
     def acceptable(self) -> bool:
-        """False when any finding refuses the log."""
+        """False if any finding refuses the log."""
         return all(finding.severity != "refused" for finding in self.findings)
 
     def as_dict(self) -> dict[str, Any]:
@@ -50,15 +50,15 @@ class QualityReport:
 
 
 def assess(recording: Recording, robot: Robot) -> QualityReport:
-    """Examines a log.
+    """Assesses and repairs a log.
 
     Args:
-        recording: As read, or brought to the joint side; rows may be bad.
-        robot: The robot that moved.
+        recording: The log as read or converted to the joint side; rows may be bad.
+        robot: The recorded robot.
 
     Returns:
-        The repaired log and all findings. After a refusal that makes later checks meaningless (no clock, say) these
-        are not made.
+        The repaired log and all findings. Checks that a refusal makes meaningless (such as a missing clock) are
+        skipped.
     """
     state = Examination(recording)
     for note in recording.notes:

@@ -1,4 +1,4 @@
-"""Samples of conditioned logs, thin enough that hundreds of readings of them can be tried."""
+"""Subsamples conditioned logs so that hundreds of readings can be evaluated."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from ...samples import Segment
 from ...scratch import room, stored
 from ..conditioning.filters import delayed, lowpass
 
-#: Samples looked at in all logs together, and blocks of time they are split into.
+#: Number of samples from all logs together, and of blocks of time they are split into.
 SAMPLES, BLOCKS = 500, 15
-#: Samples of a stretch, below which its first one would count for more than a tenth.
+#: Number of samples of a segment below which the first one would have a weight of more than a tenth.
 _FEW_OF_A_STRETCH = 10
-#: Parts of a joint's usual speed within which friction turns round.
+#: Widths of the friction reversal, as fractions of a joint's typical speed.
 WIDTHS = (0.1, 0.6)
-#: A joint rests below this part of its fast speeds, and which quantile those are.
+#: A joint is at rest below this fraction of its fast speed, and the quantile that defines the latter.
 _AT_REST, _FAST = 0.02, 0.99
-#: A torque this many times the usual distance, and this part of the torque's deviation, from the median of its neighbours is
-#: an outlier.
+#: A torque is an outlier if its distance from the median of this many neighbours exceeds this multiple of the usual distance
+#: and this fraction of the torque's standard deviation.
 _NEIGHBOURS, _OUTLIER, _FELT = 7, 12.0, 0.3
 
 
@@ -37,12 +37,12 @@ class MotionSamples:
     Attributes:
         q, v, a: Shape (N, n) [rad or m, and per s, s²].
         tau: Shape (N, n) [N·m or N].
-        signs: Smoothed signs of the velocities, one a width of :data:`WIDTHS`, behind the torque's filter: what a filter
-            makes of friction that turns round depends on how fast the joint turns back; shape (N, n, widths).
+        signs: Smoothed signs of the velocities, one per width of :data:`WIDTHS`, filtered like the torque, because the
+            filtered shape of reversing friction depends on how fast the joint reverses; shape (N, n, widths).
         block: Block of each sample, shape (N,).
         log: Index of the log of each sample, shape (N,).
         time: Since the start of its log [s], shape (N,).
-        reduction: Motor rates for joint rates, shape (n, n), where motors turn with several joints; else None.
+        reduction: Motor rates per joint rates, shape (n, n), if motors are coupled to several joints; otherwise None.
     """
 
     q: Array
@@ -60,7 +60,7 @@ class MotionSamples:
 
     @cached_property
     def glides(self) -> NDArray[np.bool_]:
-        """Where each joint moves, shape (N, n)."""
+        """Mask of samples in which each joint moves, shape (N, n)."""
         speed = np.abs(self.v)
         return np.asarray(speed > _AT_REST * np.quantile(speed, _FAST, axis=0))
 
@@ -72,13 +72,13 @@ class MotionSamples:
         return np.asarray(np.maximum(np.sqrt(np.nansum(away**2, axis=0) / len(self.tau)), 1e-12))
 
     def of(self, select: NDArray[np.bool_]) -> MotionSamples:
-        """Some of the samples.
+        """Selects samples.
 
         Args:
             select: Mask, shape (N,).
 
         Returns:
-            Their motion; blocks are numbered anew.
+            The selected samples, with blocks renumbered.
         """
         _, block = np.unique(self.block[select], return_inverse=True)
         return MotionSamples(
@@ -94,7 +94,7 @@ class MotionSamples:
         )
 
     def with_motion(self, q: Array, v: Array, a: Array, signs: Array | None = None) -> MotionSamples:
-        """The same efforts with another motion.
+        """Returns the same efforts with another motion.
 
         Args:
             q, v, a: Shape (N, n) [rad or m, and per s, s²].
@@ -108,7 +108,7 @@ class MotionSamples:
 
 @dataclass(frozen=True, eq=False)
 class ThinnedPiece:
-    """A stretch of a log, its log's index and cut-off [Hz], and that every so manieth sample of it is looked at."""
+    """A segment of a log, its log's index and cut-off [Hz], and the step between its samples used."""
 
     log: int
     cutoff: float
@@ -117,23 +117,23 @@ class ThinnedPiece:
 
     @property
     def rows(self) -> slice:
-        """The samples looked at: the first of every step, but of a stretch with few samples the middle ones.
+        """The samples used: the first of every step, but the middle ones in a segment with few samples.
 
-        The ends of a stretch are where filters are wrong, and among few samples the first counts for much.
+        Filters are inaccurate at the ends of a segment, and among few samples the first has a large weight.
         """
         few = len(self.part) < _FEW_OF_A_STRETCH * self.step
         return slice((min(self.step, len(self.part)) - 1) // 2 if few else 0, None, self.step)
 
 
 def thinned(logs: Sequence[tuple[Sequence[Segment], float]], samples: int = SAMPLES) -> list[ThinnedPiece]:
-    """The stretches of conditioned logs with measured torque, thinned evenly.
+    """Subsamples the segments of conditioned logs with measured torque evenly.
 
     Args:
-        logs: Per log its segments and the cut-off of its positions [Hz].
-        samples: How many are looked at in all, at most about.
+        logs: Segments of each log, and the cut-off of its positions [Hz].
+        samples: Approximate maximum number of samples in total.
 
     Returns:
-        The stretches, in order.
+        The segments, in order.
     """
     parts = [
         (k, cutoff, part)
@@ -153,22 +153,24 @@ def sampler(
     blocks: int = BLOCKS,
     reduction: Array | None = None,
 ) -> Callable[[float], MotionSamples] | None:
-    """Samples of conditioned logs, thinned evenly, torques filtered like the motion.
+    """Subsamples conditioned logs evenly, with torques filtered like the motion.
 
     Args:
-        logs: Per log its segments and the cut-off of its positions [Hz].
-        samples: How many, at most about.
-        blocks: How many blocks of time in all.
-        reduction: Motor rates for joint rates, shape (n, n), or None.
+        logs: Segments of each log, and the cut-off of its positions [Hz].
+        samples: Approximate maximum number of samples.
+        blocks: Total number of blocks of time.
+        reduction: Motor rates per joint rates, shape (n, n), or None.
 
     Returns:
-        The samples with a delay of the efforts [s] taken out; None where nothing is measured.
+        A function that returns the samples with a delay of the efforts [s] removed; None without measured torque.
     """
     pieces = thinned(logs, samples)
     if not pieces:
         return None
     fresh = iter(each(_smooth, [item for item in pieces if _known(item) is None]))
-    smooth = [_kept(item, next(fresh)) if (known := _known(item)) is None else known for item in pieces]  # delays only shift it
+    smooth = [
+        _kept(item, next(fresh)) if (known := _known(item)) is None else known for item in pieces
+    ]  # a delay only shifts it
 
     def efforts(delay: float) -> Array:
         every = zip(pieces, smooth, strict=True)
@@ -186,7 +188,7 @@ def sampler(
 
 
 def _signs(item: ThinnedPiece, typical: Array) -> Array:
-    """Smoothed signs of the velocities of a stretch, widths in parts of the typical ones, shape (n,): shape (N, n, widths)."""
+    """Smoothed signs of a segment's velocities, shape (N, n, widths); widths are relative to ``typical``, shape (n,)."""
     part = item.part
     some = [slice(None)] if len(part) <= _SHORT else [slice(j, j + 1) for j in range(part.v.shape[1])]
     made = [
@@ -199,10 +201,10 @@ def _signs(item: ThinnedPiece, typical: Array) -> Array:
 
 
 def jerks(logs: Sequence[tuple[Sequence[Segment], float]]) -> Array:
-    """Growth of the accelerations at the samples looked at.
+    """Returns the jerk at the samples used.
 
     Args:
-        logs: Per log its conditioned motion, and the cut-off of its positions [Hz].
+        logs: Conditioned motion of each log, and the cut-off of its positions [Hz].
 
     Returns:
         Shape (N, n) [rad/s³ or m/s³].
@@ -211,7 +213,7 @@ def jerks(logs: Sequence[tuple[Sequence[Segment], float]]) -> Array:
 
 
 def _blocks(log: NDArray[np.int64], blocks: int) -> NDArray[np.int64]:
-    """Block of each sample: two or more of each log, or several whole logs in one where there are more logs than blocks."""
+    """Block of each sample: two or more blocks per log, or several whole logs per block if there are more logs than blocks."""
     names = np.unique(log)
     if len(names) > blocks:
         return np.asarray(np.searchsorted(names, log) * blocks // len(names))
@@ -224,7 +226,7 @@ def _blocks(log: NDArray[np.int64], blocks: int) -> NDArray[np.int64]:
 
 
 def _smooth(item: ThinnedPiece) -> Array:
-    """Torque of a whole stretch, without outliers, filtered like the motion."""
+    """Torque of a whole segment, without outliers, filtered like the motion."""
     known, part = _known(item), item.part
     if known is not None:
         return known
@@ -233,7 +235,7 @@ def _smooth(item: ThinnedPiece) -> Array:
 
 
 def _known(item: ThinnedPiece) -> Array | None:
-    """Its torque, where it has been made, here or elsewhere."""
+    """The segment's smoothed torque if already computed, in this or another process."""
     cutoff, made = _SMOOTH.get(item.part, (None, None))
     return made if cutoff == item.cutoff else None
 
@@ -246,22 +248,22 @@ def _kept(item: ThinnedPiece, made: Array) -> Array:
 
 
 def forget(segments: Iterable[Segment]) -> None:
-    """Lets go of the smoothed torques of motion that has been judged.
+    """Removes the smoothed torques of checked segments from the cache.
 
     Args:
-        segments: The motion.
+        segments: The segments.
     """
     for segment in segments:
         _SMOOTH.pop(segment, None)
 
 
-#: Cut-off and smoothed torque of short pieces, until these are judged: each is looked at alone, with some others and with all.
+#: Cache of cut-off and smoothed torque of short segments: each is used alone, with some others and with all.
 _SMOOTH: WeakKeyDictionary[Segment, tuple[float, Array]] = WeakKeyDictionary()
 _SHORT = 20_000
 
 
 def _without_outliers(tau: Array) -> Array:
-    """Single samples far from their neighbours replaced by the neighbours' median: they are the estimators' matter."""
+    """Replaces single samples far from their neighbours by the neighbours' median; the estimators handle them separately."""
     out = room(tau.shape)
     for j, x in enumerate(tau.T):
         usual = running_median(x, _NEIGHBOURS)

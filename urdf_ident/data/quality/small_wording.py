@@ -1,4 +1,4 @@
-"""Messages of small faults (:mod:`first_order`): what, how large, what else it may be, and what to do."""
+"""Messages of small faults (:mod:`first_order`): cause, size, alternatives and remedy."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from .delay import late_against_others
 from .findings import Finding
 from .first_order import SmallFault
 
-#: Part of the best fault's gain from which another one is a rival.
+#: Fraction of the best fault's gain from which another one is a rival.
 _RIVAL = 0.7
-#: Words and remedy of small faults.
+#: Text and remedy of small faults.
 _SMALL = {
     "position-zero": (
         "the zero of this joint is not that of the URDF: about {signed} must be added",
@@ -60,19 +60,19 @@ _SMALL = {
         "log the whole joint torque, or add the gravity torque that the controller subtracted",
     ),
 }
-#: What looks like a part of gravity that is missing.
+#: Causes that resemble partially missing gravity.
 _LIKE_LESS_GRAVITY = ("time-scale", "gravity-direction")
 
 
 def small_fault(robot: Robot, found: Sequence[SmallFault]) -> Finding:
-    """A fault whose effect is in proportion to its size.
+    """Builds the finding of a small fault.
 
     Args:
         robot: Names of the joints.
-        found: Those beyond chance, that explaining most first.
+        found: The significant faults, largest gain first.
 
     Returns:
-        The finding of the first, a warning, or a refusal where all gravity is missing; others that explain about as much are
+        The finding of the first: a warning, or a refusal if all gravity is missing; others with a similar gain are
         candidates.
     """
     best = found[0]

@@ -1,7 +1,7 @@
-"""Do the logs show one and the same robot all the time: payload, friction, gains, contact within and between logs.
+"""Tests whether the robot is the same within and between logs: payload, friction, gains, contact.
 
-A part of a log differs if other parameters there (of the last body, of the friction, of the gains) predict held-out blocks
-decisively better than one set of parameters for all.
+A part of a log differs if separate parameters for it (of the last body, of the friction, of the gains) predict held-out
+blocks decisively better than one set of parameters for all.
 """
 
 from __future__ import annotations
@@ -28,34 +28,34 @@ from .gram_fit import solved
 from .parts import differing_part
 from .unlike import Left
 
-#: Gain in the sum of the logarithms of the rows' unexplained parts that a change must bring, over its standard error, too.
+#: Least gain of a change in the sum of the rows' log relative residuals, and least ratio to its standard error.
 DECISIVE, SIGNIFICANT = 0.4, 3.5
-#: A block is not the robot alone where the errors of all joints are this much larger than usual, as a mean logarithm, and those
-#: of two joints by this part of the torque's square; or one joint's by the second part and that many times its usual square.
-#: A fit that has seen the block must leave the last number of times the usual square of a joint.
+#: A block contains contact if the errors of all joints exceed the usual by this mean logarithm, and those of two joints by
+#: this fraction of the squared torque; or if one joint exceeds the second fraction and this multiple of its usual square.
+#: In-sample, the block must also exceed the last multiple of a joint's usual square.
 EVERYWHERE, PART, PART_OF_ONE, OUTLYING, OUTLYING_SEEN = 1.0, 0.15**2, 1.0, 9.0, 4.0
-#: Blocks of a push, and the gain in the sum of the logarithms that its torques must bring: sound logs, real and simulated, slow
-#: and poor, come to 0.30; 0.3 of the efforts' deviation for a tenth of the UR10e's logs bring 1.1 to 1.9.
+#: Blocks of a push, and least gain of its torques in the sum of logarithms: fault-free logs, real and simulated, slow and
+#: poor, reach 0.30; 0.3 of the efforts' standard deviation for a tenth of the UR10e's logs gives 1.1 to 1.9.
 _PUSHED, PUSH = 2, 0.6
-#: Growth of an offset along a log over the effort's deviation, and the jackknife errors that it must have: sound logs, real and
-#: simulated, come to 3.4 errors above 0.1 and to 2.4 above 0.24; 0.3 of the deviation on one of the UR10e's joints to 4 to 10.
+#: Growth of an offset along a log over the effort's standard deviation, and its least ratio to the jackknife error: fault-free
+#: logs, real and simulated, reach 3.4 above 0.1 and 2.4 above 0.24; 0.3 of the deviation on one UR10e joint gives 4 to 10.
 GROWTHS = ((0.1, 4.5), (0.3, 3.0))
-#: The same of several logs together: sound ones come to 2.7 errors above 0.05.
+#: The same for several logs together: fault-free ones reach 2.7 errors above 0.05.
 GROWTHS_TOGETHER = ((0.06, 3.3),)
 KINDS = ("payload", "friction", "gain")
-#: What may differ between logs besides.
+#: Further kinds of change, between logs only.
 MORE = ("zeros or inertias",)
 
 
 @dataclass(frozen=True)
 class Change:
-    """What differs, and where.
+    """A change along a log.
 
     Attributes:
         kind: One of :data:`KINDS`, or ``"contact"``.
-        begin, end: Shares of the log between which it differs; a drift goes from 0 to 1.
-        drift: Whether it grows along the log rather than comes and goes.
-        joint: The joint where most is gained.
+        begin, end: Fractions of the log between which it differs; a drift goes from 0 to 1.
+        drift: Whether it grows along the log instead of being temporary.
+        joint: The joint with the largest gain.
         gain: Gain in the sum of the logarithms.
     """
 
@@ -69,10 +69,10 @@ class Change:
 
 @dataclass(frozen=True, eq=False)
 class Growth:
-    """How much the offsets of one log grow along it.
+    """Growth of the offsets along one log.
 
     Attributes:
-        size: From the log's begin to its end, over the efforts' deviations, shape (n,).
+        size: Growth from start to end, over the efforts' standard deviations, shape (n,).
         error: Its jackknife error over blocks of time, shape (n,).
     """
 
@@ -80,13 +80,13 @@ class Growth:
     error: Array
 
     def told(self, limits: Sequence[tuple[float, float]]) -> int | None:
-        """The joint whose offset grows beyond some limits most clearly; None where none does.
+        """Returns the joint whose offset exceeds the limits most clearly, or None.
 
         Args:
-            limits: Least sizes, and how many errors each of them must be.
+            limits: Least sizes, each with its least ratio to the error.
 
         Returns:
-            Its index.
+            Index of the joint.
         """
         errors = np.abs(self.size) / np.maximum(self.error, 1e-12)
         told = np.any([(np.abs(self.size) > least) & (errors > times) for least, times in limits], axis=0)
@@ -94,14 +94,14 @@ class Growth:
 
     @staticmethod
     def together(logs: Sequence[Growth]) -> Growth:
-        """Mean growth of several logs, with the error that makes it as significant as all of them together.
+        """Mean growth of several logs, with an error that gives their combined significance.
 
         Args:
             logs: The growths of the logs.
 
         Returns:
-            Their mean; over its error it is the sum of all sizes over their errors, over the root of their number (Stouffer et
-            al. 1949).
+            Their mean; its ratio to the error is the sum of the logs' ratios over the root of their number (Stouffer et al.
+            1949).
         """
         size = np.mean([log.size for log in logs], axis=0)
         z = np.sum([log.size / np.maximum(log.error, 1e-12) for log in logs], axis=0) / np.sqrt(len(logs))
@@ -110,12 +110,12 @@ class Growth:
 
 @dataclass(frozen=True, eq=False)
 class Alone:
-    """What one log says by itself.
+    """Results of one log by itself.
 
     Attributes:
         change: The change along it that explains most, or None.
-        growth: How much the offsets grow.
-        left: What its own parameters leave of the efforts.
+        growth: Growth of the offsets.
+        left: Residual of the efforts with the log's own parameters.
     """
 
     change: Change | None
@@ -125,13 +125,13 @@ class Alone:
 
 @dataclass(frozen=True, eq=False)
 class _Steady:
-    """What one set of parameters leaves.
+    """Residuals with one set of parameters.
 
     Attributes:
-        left: Unexplained parts of the rows, shape (n,).
+        left: Relative residuals of the rows, shape (n,).
         squares: Squared errors by block, shape (B, n).
-        weights: Of the rows, from what is left, shape (n,).
-        seen: Sum of the logarithms of the unexplained parts on blocks that the fit has seen.
+        weights: Weights of the rows from their residuals, shape (n,).
+        seen: Sum of the logarithms of the in-sample relative residuals.
     """
 
     left: Array
@@ -151,20 +151,20 @@ class _Steady:
 def _changes(
     found: RigidEvidence, weights: Array, base: _Steady, order: Array, kinds: tuple[str, ...] = KINDS
 ) -> list[tuple[str, float, int] | None]:
-    """The kind of change that some parts of the blocks show, if it is decisive.
+    """Kinds of change for given weights of the blocks, if decisive.
 
     Args:
-        weights: How much of each change acts in each block, shape (W, B).
-        base: What is left without a change.
+        weights: Weight of each change in each block, shape (W, B).
+        base: Residuals without a change.
         order: The reading of the efforts, shape (n², 1).
-        kinds: Which kinds are tried, simplest first.
+        kinds: Kinds to try, simplest first.
 
     Returns:
-        For each change kind, gain and the joint that gains most; None if nothing is decisive.
+        For each change its kind, gain and the joint with the largest gain; None if nothing is decisive.
     """
     if base.left.max() <= MATERIAL:
-        return [None] * len(weights)  # nothing material is left to explain
-    # blocks that were seen must gain, too: elsewhere a poorly excited log gains by chance
+        return [None] * len(weights)  # no material residual is left to explain
+    # the in-sample error must also improve: held out, a poorly excited log may gain by chance
     left = [np.log(in_sample_each(found, kind, weights, order, base.weights)).sum(axis=1) for kind in kinds]
     gained = base.seen - np.array(left) > DECISIVE
     return [
@@ -176,7 +176,7 @@ def _changes(
 def _change(
     found: RigidEvidence, weight: Array, base: _Steady, order: Array, kinds: Sequence[str]
 ) -> tuple[str, float, int] | None:
-    """One of :func:`_changes`, on blocks that the fit has not seen, shape (B,)."""
+    """One change of :func:`_changes`, with weights of shape (B,), tested on held-out blocks."""
     best: tuple[str, float, int] | None = None
     for kind in kinds:
         changed = found.changing(kind, weight)
@@ -193,14 +193,14 @@ def _change(
 
 
 def within(found: RigidEvidence, reading: Array) -> Alone:
-    """What changes along one log.
+    """Finds changes along one log.
 
     Args:
         found: Evidence of the log alone, blocks in order of time.
         reading: The reading of the efforts, shape (n²,).
 
     Returns:
-        What it says by itself.
+        The results of the log by itself.
     """
     order = reading[:, None]
     base = _Steady.of(found, order)
@@ -223,7 +223,7 @@ def within(found: RigidEvidence, reading: Array) -> Alone:
 
 
 def in_all(found: RigidEvidence, log_of_block: NDArray[np.int64], reading: Array, growths: Sequence[Growth]) -> Change | None:
-    """What drifts in the same way along every one of several logs: together they tell what each alone does not.
+    """Finds a drift common to several logs, which may be significant only for all of them together.
 
     Args:
         found: Evidence of all logs.
@@ -232,7 +232,7 @@ def in_all(found: RigidEvidence, log_of_block: NDArray[np.int64], reading: Array
         growths: Growth of the offsets of each log.
 
     Returns:
-        The change, or None; of a single log :func:`within` tells more.
+        The change, or None, also for a single log, for which :func:`within` is more sensitive.
     """
     if len(growths) < 2:
         return None
@@ -259,9 +259,9 @@ def _profiles(blocks: int) -> Iterator[tuple[float, float, bool, Array]]:
 
 
 def _push(found: RigidEvidence, order: Array, weights: Array, fitted: Array) -> Change | None:
-    """Two neighbouring blocks in which every joint carries a constant torque of its own: a push that the fit smears over all.
+    """Finds a push: two adjacent blocks with an additional constant torque in every joint.
 
-    The errors of the blocks do not show it, because offsets, gravity and friction of all blocks give way to it.
+    The block errors alone do not show it, because offsets, gravity and friction of all blocks absorb part of it.
     """
     blocks = len(found.count)
     before = unexplained(found, fitted, order)[:, 0]
@@ -278,11 +278,11 @@ def _push(found: RigidEvidence, order: Array, weights: Array, fitted: Array) -> 
 
 
 def _growth(found: RigidEvidence, order: Array, weights: Array) -> Growth:
-    """Growth of the offsets along a log: one number a joint, so that its error tells more than a gain that is held out."""
+    """Growth of the offsets along a log: one number per joint, whose error is a sharper test than a held-out gain."""
     blocks = len(found.count)
     changed = found.changing("offset", _along(blocks))
     total = changed.total[None]
-    parts = np.concatenate([total, total - changed.gram])  # all blocks, and each left out
+    parts = np.concatenate([total, total - changed.gram])  # all blocks, and without each
     counts = found.count.sum() - np.append(0.0, found.count)
     at = changed.gram.shape[2] - found.n - 1
     size = solved(parts, counts, found.inertial, order.reshape(found.n, found.n, -1), weights)[:, :, at, 0] / found.size
@@ -290,7 +290,7 @@ def _growth(found: RigidEvidence, order: Array, weights: Array) -> Growth:
 
 
 def _offset_drift(found: RigidEvidence, order: Array, base: _Steady, along: Array, joint: int) -> Change:
-    """An offset that grows with a time of the blocks, shape (B,)."""
+    """The change of an offset that grows with the time ``along`` of the blocks, shape (B,)."""
     before = unexplained(found, in_sample(found, order, base.weights), order)[joint, 0]
     changed = found.changing("offset", along)
     after = unexplained(changed, in_sample(changed, order, base.weights), order)[joint, 0]
@@ -298,13 +298,13 @@ def _offset_drift(found: RigidEvidence, order: Array, base: _Steady, along: Arra
 
 
 def _contact(found: RigidEvidence, squares: Array, fitted: Array) -> Change | None:
-    """One or two neighbouring blocks with errors far beyond those of the others, held out or seen by the fit."""
+    """Contact: blocks with errors far beyond those of the others, both held out and in-sample."""
     mean, seen = squares / found.count[:, None], fitted / found.count[:, None]
     usual = np.maximum(_median(mean), (EXACT * found.size) ** 2)
     excess = np.where(mean > OUTLYING * usual, (mean - usual) / found.size**2, 0.0)
     together = 0.5 * np.log(np.maximum(mean, 1e-300) / usual).mean(axis=1) > EVERYWHERE
     several = ((mean - usual) / found.size**2 > PART).sum(axis=1) > 1
-    # a first or last block is predicted from one side only, and starts and stops are there
+    # the first and last block are excluded: predicted from one side only, and with starts and stops
     stands_out = (seen > OUTLYING_SEEN * np.maximum(_median(seen), (EXACT * found.size) ** 2)).any(axis=1)
     where = np.flatnonzero(stands_out & ((together & several) | (excess.max(axis=1) > PART_OF_ONE)))
     where = where[(where > 0) & (where < len(mean) - 1)]
@@ -317,12 +317,12 @@ def _contact(found: RigidEvidence, squares: Array, fitted: Array) -> Change | No
 
 
 def _median(squares: Array) -> Array:
-    """Of each joint's squares, shape (B, n), in the blocks in which it moves, shape (n,)."""
+    """Median of each joint's squares, shape (B, n), over the blocks in which it moves, shape (n,)."""
     return np.array([np.median(x[x > 0]) if (x > 0).any() else 0.0 for x in squares.T])
 
 
 def between(found: RigidEvidence, log_of_block: NDArray[np.int64], reading: Array) -> dict[int, tuple[str, float, int]]:
-    """Logs that show another robot than the others do.
+    """Finds logs that are inconsistent with the others.
 
     Args:
         found: Evidence of all logs.
@@ -330,7 +330,7 @@ def between(found: RigidEvidence, log_of_block: NDArray[np.int64], reading: Arra
         reading: The reading of the efforts, shape (n²,).
 
     Returns:
-        Log → kind of change, gain and joint. Of two logs that differ none is the odd one: both are given.
+        Log → kind of change, gain and joint. If only two logs differ, both are returned.
     """
     order = reading[:, None]
     logs = np.unique(log_of_block)

@@ -1,4 +1,4 @@
-"""Efforts drawn with straight lines: put between samples of a lower rate, or behind a limit of how fast they may change."""
+"""Checks for piecewise linear efforts: interpolated from a lower rate, or limited in their rate of change."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from .channels import moving_efforts, regular_length
 from .checks import smooth_speeds
 from .findings import Examination
 
-#: Steps between an effort's levels by which three samples on a line may be off it; steps that one row must make at least, so
-#: that equal ones are no rounding.
+#: Deviation from a line that three samples may have, and least step between rows that is not rounding, both in steps between
+#: the effort's levels.
 _OFF, _COARSE = 2.5, 10.0
-#: Part of the rows that lie on lines, from which an effort is interpolated, and fewest rows of a line.
+#: Share of rows on lines from which an effort is interpolated, and minimum rows of a line.
 _MOST, _LINE = 0.6, 3
-#: Part of the joint's velocity that the same interpolation would take away, from which it matters: efforts hold accelerations
-#: and friction that turns round, which suffer more.
+#: Relative loss of the joint's velocity by the same interpolation from which it matters: efforts contain accelerations and
+#: reversing friction, which lose more.
 _LOST = 0.02
-#: Part of the rows, and lines, that must be as steep as each other, and the part of all lines' rows that they are.
+#: Least share of rows on equally steep lines, least number of these lines, and their least share of the rows on lines.
 _SHARE, _LINES, _ALIKE = 0.01, 3, 0.8
 
 
 def check_straight(state: Examination, robot: Robot) -> None:
-    """Warns of efforts that were interpolated from a lower rate, and of those that never change faster than by so much.
+    """Warns of efforts that are interpolated from a lower rate, and of efforts with a limited rate of change.
 
     Args:
         state: The log.
@@ -65,7 +65,7 @@ def check_straight(state: Examination, robot: Robot) -> None:
 
 
 def _lines(x: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """First rows of straight lines that are not level, and the rows after their last ones."""
+    """First rows of straight, non-horizontal lines, and the rows after their last ones."""
     levels = np.unique(x)
     grain = float(np.diff(levels).min())
     step = np.diff(x)
@@ -77,7 +77,7 @@ def _lines(x: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 
 def _taken_by(state: Examination, j: int, seconds: float) -> float:
-    """Part of a joint's velocity that straight lines between samples so far apart take away."""
+    """Relative loss of a joint's velocity by linear interpolation between samples ``seconds`` apart."""
     left = whole = 0.0
     pieces, rate = smooth_speeds(state.recording)
     for v in pieces:

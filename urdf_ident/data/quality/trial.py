@@ -1,4 +1,4 @@
-"""A robot and samples of its logs, on which readings are tried."""
+"""A robot and samples of its logs, on which readings (interpretations of the logs) are evaluated."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from .sampled import MotionSamples
 
 T = TypeVar("T")
 
-#: Mean friction power, over the rms torque times the rms velocity, and its jackknife standard errors over the folds, below
-#: which friction drives the joint. On simulated arms a torque that nothing explains comes to 2.6 errors, a reversed effort to 9
-#: or more.
+#: Friction drives the joint if its mean power, over RMS torque times RMS velocity, is below the first value and negative by
+#: this many jackknife standard errors over the folds. On simulated arms an unexplained torque reaches 2.6 errors, a reversed
+#: effort 9 or more.
 DRIVES, DRIVES_ERRORS = -0.05, 4.0
-#: Motions whose regressors and Gram matrices are kept: hundreds are tried, most of them once.
+#: Number of motions whose regressors and Gram matrices are cached: hundreds are tried, most of them once.
 _KEPT = 12
-#: What a row whose friction drives it counts, in the sum of the logarithms of the rows' unexplained parts.
+#: Penalty for a row whose friction drives it, in the sum of the rows' log relative residuals.
 PENALTY = 1.5
 
 
 def drives(power: Array) -> NDArray[np.bool_]:
-    """Whether friction would drive a joint, beyond what the scatter between folds lets it seem.
+    """Whether friction would drive a joint, significantly compared with the scatter between folds.
 
     Args:
-        power: Mean friction power over the product of rms torque and rms velocity, of fits that each leave out one fold,
-            shape (F, ...).
+        power: Mean friction power over the product of RMS torque and RMS velocity, of fits without one fold each, shape
+            (F, ...).
 
     Returns:
         Shape (...).
@@ -48,11 +48,11 @@ def drives(power: Array) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True, eq=False)
 class ReadingScore:
-    """A reading and what it leaves.
+    """Residuals and score of a reading.
 
     Attributes:
-        left: Unexplained part of each row, shape (n,).
-        squares: Its squared errors over the row's effort squared, shape (B, n).
+        left: Relative residual of each row, shape (n,).
+        squares: Squared errors over the row's squared effort, shape (B, n).
         driven: Rows whose friction would drive them, shape (n,).
         theta: Inertial parameters of each fold, shape (F, m).
         power: Mean friction power of each row, shape (n,).
@@ -68,7 +68,7 @@ class ReadingScore:
 
     @property
     def part(self) -> float:
-        """Unexplained part of the efforts of the joints that move, root mean square."""
+        """RMS relative residual of the joints that move."""
         return float(np.sqrt(np.mean(self.left[self.moves] ** 2)))
 
     @property
@@ -79,11 +79,11 @@ class ReadingScore:
 
 @dataclass(eq=False)
 class Case:
-    """A robot and samples of its logs, with the regressors made so far.
+    """A robot and samples of its logs, with cached regressors.
 
     Attributes:
         robot: Kinematics and gravity.
-        sampled: Gives the samples with the efforts' delay [s] taken out.
+        sampled: Returns the samples with a given delay of the efforts [s] removed.
         moves: Joints that move, shape (n,).
     """
 
@@ -97,32 +97,32 @@ class Case:
 
     @property
     def turns(self) -> float:
-        """How often a joint that moves turns back, in the median."""
+        """Median number of reversals of the moving joints."""
         return float(np.median(reversals(self.sampled(0.0).v)[self.moves]))
 
     @cached_property
     def _signed(self) -> NDArray[np.bool_]:
-        """Joints that move and whose friction has a sign: on a slide that moves one way it is one constant with the weight."""
+        """Moving joints with observable friction sign; on a slide moving one way, friction and weight are not separable."""
         swept = [one_way(speed) for speed in self.sampled(0.0).v.T]
         return np.asarray(self.moves & ~(self.robot.prismatic & swept))
 
     def judge(self, reading: Reading) -> ReadingScore:
-        """Tries one reading.
+        """Evaluates one reading.
 
         Returns:
-            What it leaves.
+            Its score.
         """
         self.judge_all([reading])
         return self._judged[reading]
 
     def judge_all(self, candidates: list[Reading]) -> list[ReadingScore]:
-        """Tries readings; those of one motion together.
+        """Evaluates readings, those with the same motion together.
 
         Args:
             candidates: The readings.
 
         Returns:
-            What they leave, in the same order.
+            Their scores, in the same order.
         """
         groups: dict[tuple[object, ...], list[Reading]] = {}
         for item in candidates:
@@ -131,7 +131,7 @@ class Case:
         for group in groups.values():
             found = self.evidence(group[0])
             alike: dict[tuple[object, ...], list[Reading]] = {}
-            for item in group:  # what differs only in signs has the same weights, hence one solution
+            for item in group:  # readings that differ only in signs have the same weights and share one solution
                 alike.setdefault((item.order, tuple(abs(g) for g in item.gain)), []).append(item)
             for items in alike.values():
                 self._judge_alike(found, items)
@@ -150,13 +150,13 @@ class Case:
             self._judged[item] = ReadingScore(left, squares, driven[:, k], errors.theta[:, :, k], mean[:, k], self.moves)
 
     def fitted(self, reading: Reading) -> float:
-        """How well a reading explains the efforts that the fit has seen.
+        """In-sample score of a reading.
 
         Args:
-            reading: How the log is read.
+            reading: The reading of the log.
 
         Returns:
-            Sum of the logarithms of the unexplained parts of the rows that move; lower is better.
+            Sum of the log relative residuals of the moving rows; lower is better.
         """
         found = self.evidence(reading)
         R = reading.efforts()[:, None]
@@ -165,10 +165,10 @@ class Case:
         return float(np.log(unexplained(found, squares, R)[self.moves, 0]).sum())
 
     def evidence(self, reading: Reading) -> RigidEvidence:
-        """Gram matrices of a reading.
+        """Returns the Gram matrices of a reading.
 
         Args:
-            reading: How the log is read.
+            reading: The reading of the log.
 
         Returns:
             The evidence.
@@ -182,13 +182,13 @@ class Case:
         return _kept(self._evidence, reading.motion(), make)
 
     def with_urdf(self, reading: Reading) -> float:
-        """How well the URDF's own inertias explain the efforts, beside free friction: a tie-breaker, no evidence.
+        """Score of the URDF's own inertias with free friction; used as a tie-breaker, not as evidence.
 
         Args:
-            reading: How the log is read.
+            reading: The reading of the log.
 
         Returns:
-            Sum of the logarithms of the rows' unexplained parts; lower is better.
+            Sum of the rows' log relative residuals; lower is better.
         """
         found = self._whole(reading)
         n, m = found.n, found.inertial
@@ -204,10 +204,10 @@ class Case:
         return score
 
     def with_urdf_alone(self, reading: Reading) -> float:
-        """Part of the efforts that the URDF's own inertias leave, without friction, rotors or offsets.
+        """Relative residual of the efforts with the URDF's own inertias, without friction, rotors or offsets.
 
         Args:
-            reading: How the log is read.
+            reading: The reading of the log.
 
         Returns:
             Root mean square over the joints that move.
@@ -221,13 +221,13 @@ class Case:
         return float(np.sqrt(np.maximum(squares[self.moves], 0.0).mean()))
 
     def with_scaled_urdf(self, reading: Reading) -> tuple[float, float]:
-        """How well the URDF's own inertias, times one common factor, explain the efforts beside free friction and rotors.
+        """Score of the URDF's own inertias, times one common factor, with free friction and rotors.
 
         Args:
-            reading: How the log is read.
+            reading: The reading of the log.
 
         Returns:
-            Sum of the logarithms of the rows' unexplained parts, lower is better; and the parts' root mean square.
+            Sum of the rows' log relative residuals, lower is better; and their root mean square.
         """
         found = self._whole(reading)
         n, m = found.n, found.inertial
@@ -248,12 +248,12 @@ class Case:
 
     @property
     def _kept_columns(self) -> NDArray[np.intp]:
-        """Inertial columns from which the others follow."""
+        """Independent inertial columns, which span all others."""
         return rigid_of(self.robot).spanning_anywhere[0]
 
     @cached_property
     def _stated(self) -> Array:
-        """The URDF's inertial parameters, shape (10 n,), moved to those whose columns are kept: the same torque."""
+        """The URDF's inertial parameters, shape (10 n,), mapped to the independent columns; the torque is unchanged."""
         kept, expansion = rigid_of(self.robot).spanning_anywhere
         out = np.zeros(10 * self.robot.n)
         out[kept] = expansion @ lumped_inertials(self.robot).ravel()
@@ -263,10 +263,10 @@ class Case:
         """Mean of the folds' inertial parameters, in the regressor's units.
 
         Args:
-            reading: How the log is read.
+            reading: The reading of the log.
 
         Returns:
-            Shape (10 n,); those that never act, or whose columns follow from others, are zero.
+            Shape (10 n,); parameters without effect, or with dependent columns, are zero.
         """
         found = self._whole(reading)
         theta = np.zeros(len(found.active))
@@ -274,7 +274,7 @@ class Case:
         return theta
 
     def _whole(self, reading: Reading) -> RigidEvidence:
-        """The evidence in one block: small enough to be kept for all motions."""
+        """The evidence in one block, which is small enough to be cached for all motions."""
         if reading.motion() not in self._summed:
             self.evidence(reading)
         return self._summed[reading.motion()]
@@ -288,7 +288,7 @@ class Case:
         return samples.with_motion(q, samples.v[:, places] * sign / s, samples.a[:, places] * sign / s**2, signs)
 
     def _regressor(self, reading: Reading) -> Array:
-        """Linear in gravity, and in one over the square of the stretch."""
+        """The regressor of a reading; it is linear in gravity and in one over the square of the stretch."""
         base = replace(reading, gravity=None, stretch=1.0, delay=0.0, springs=())
         if reading.gravity is None and reading.stretch == 1.0:
             return self._part(base, "all")
@@ -313,7 +313,7 @@ class Case:
 
 
 def _kept(cache: dict[tuple[object, ...], T], key: tuple[object, ...], make: Callable[[], T]) -> T:
-    """What was made for a key, of the last :data:`_KEPT` keys."""
+    """Returns the cached value of a key, of the last :data:`_KEPT` keys."""
     cache[key] = cache.pop(key) if key in cache else make()
     while len(cache) > _KEPT:
         cache.pop(next(iter(cache)))

@@ -1,7 +1,7 @@
-"""Logs in which a joint's effort is explained far worse than in any other log, each by parameters of its own.
+"""Finds logs in which a joint's effort is explained far worse than in any other log, each with its own parameters.
 
-What the log of one day alone holds in one effort, a filter, a delay, values held or bent, noise, is no other robot: no further
-parameters explain it, and over all logs it may be little. It shows where the log is compared with the others.
+A fault of one effort in one log (a filter, a delay, held or saturated values, noise) is not a change of the robot: no further
+parameters explain it, and over all logs it may be small. It is found by comparing the log with the others.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ import numpy as np
 from ...linalg import Array
 from .evidence import EXACT
 
-#: How many times as much as in any other log must be left of a joint's effort, and at least this part of it. Sound logs, real
-#: and simulated, slow and fast, short and long ones mixed, come to 1.8; filters, delays and bends of one effort to 3 to 10.
+#: Least ratio of a joint's residual to that in any other log, and least relative residual. Fault-free logs, real and simulated,
+#: slow and fast, short and long ones mixed, reach 1.8; filters, delays and saturation of one effort give 3 to 10.
 _TIMES, _LEAST = 2.5, 0.1
 
 
 @dataclass(frozen=True, eq=False)
 class Left:
-    """What a log's own parameters leave of its efforts.
+    """Residuals of a log's efforts with its own parameters.
 
     Attributes:
-        seen: Part of each effort where the fit has seen everything, shape (n,).
-        elsewhere: The same on blocks of time that it has not seen, shape (n,).
+        seen: In-sample relative residual of each effort, shape (n,).
+        elsewhere: The same on held-out blocks of time, shape (n,).
         size: Root mean square of each effort about its mean, shape (n,) [N·m or N].
     """
 
@@ -35,13 +35,13 @@ class Left:
 
 
 def unlike(logs: Sequence[Left]) -> dict[int, tuple[int, float]]:
-    """Logs that stand out, as parts of the efforts and in their units: slow motion leaves more of less.
+    """Finds logs whose residual stands out both relative and absolute, because slow motion has larger relative residuals.
 
     Args:
-        logs: What is left of each, in its own order.
+        logs: Residuals of each log.
 
     Returns:
-        Log → the joint, and how many times as much is left of it as in any other log.
+        Log → the joint, and the ratio of its residual to that in any other log.
     """
     if len(logs) < 2:
         return {}

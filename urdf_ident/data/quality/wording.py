@@ -1,4 +1,4 @@
-"""Messages of the findings about physics: what, how large, how certain, and what to write in the project file."""
+"""Messages of the findings about physics: cause, size, certainty, and the entry for the project file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .stationarity import Change
 
 #: Gain of a reading above which the log is refused as it is described.
 SEVERE = 1.0
-#: A reading that leaves more than this share of what stayed unexplained is no reason to refuse a log.
+#: A reading that leaves more than this fraction of the residual is no reason to refuse a log.
 CLEAR = 0.85
 #: The name of a cause, and a test that distinguishes it from others.
 _NOUNS = {
@@ -41,13 +41,13 @@ def _joints(robot: Robot, joints: Sequence[int]) -> str:
 
 
 def cause(robot: Robot, found: Hypothesis) -> str:
-    """A hypothesis in a few words.
+    """Describes a hypothesis in a few words.
 
     Args:
         robot: Names of the joints.
 
     Returns:
-        Words such as "the zero of elbow (+90°)".
+        Text such as "the zero of elbow (+90°)".
     """
     words = _NOUNS[found.id][0].format(joints=_joints(robot, found.joints))
     size = {
@@ -60,12 +60,12 @@ def cause(robot: Robot, found: Hypothesis) -> str:
 
 
 def named(robot: Robot, step: Step, sound: bool = True) -> Finding:
-    """A fault whose cause the evidence determines.
+    """Builds the finding of a fault whose cause the evidence determines.
 
     Args:
         robot: Names of the joints.
-        step: What was found.
-        sound: Whether the log is understood once all that was found is put right; else the log is not refused.
+        step: The fault found.
+        sound: Whether the log is explained well after all corrections; otherwise it is not refused.
 
     Returns:
         The finding.
@@ -78,13 +78,13 @@ def named(robot: Robot, step: Step, sound: bool = True) -> Finding:
 
 
 def doubt(id: str, robot: Robot, step: Step, sound: bool = True) -> Finding:
-    """A fault whose cause the evidence does not determine.
+    """Builds the finding of a fault whose cause the evidence does not determine.
 
     Args:
         id: Its id.
         robot: Names of the joints.
         step: The best explanation and its rivals.
-        sound: Whether the log is understood once all that was found is put right; else the log is not refused.
+        sound: Whether the log is explained well after all corrections; otherwise it is not refused.
 
     Returns:
         The finding, with the ids of the causes.
@@ -111,13 +111,13 @@ def doubt(id: str, robot: Robot, step: Step, sound: bool = True) -> Finding:
 def against(
     robot: Robot, found: Hypothesis, rivals: tuple[Hypothesis, ...], before: float, after: float, gain: float
 ) -> Finding:
-    """An interpretation that the URDF's inertias support, and that free inertias neither need nor exclude.
+    """Builds the finding of a reading that the URDF's inertias support and free inertias neither need nor exclude.
 
     Args:
         robot: Names of the joints.
         found: The reading.
         rivals: Others that the URDF explains about as well.
-        before, after: What the URDF leaves unexplained of the efforts as logged and read so, fractions.
+        before, after: Relative residual of the URDF with the efforts as logged and with the reading, fractions.
         gain: Gain in the sum of the logarithms.
 
     Returns:
@@ -139,14 +139,14 @@ def against(
 
 
 def open_scale(robot: Robot, factors: Mapping[int, tuple[float, float]]) -> Finding:
-    """The log does not determine the scale of some joints' efforts.
+    """Builds the finding that the log does not determine the scale of some joints' efforts.
 
     Args:
         robot: Names of the joints.
-        factors: Joint → least and largest factor between which the log is explained as well.
+        factors: Joint → smallest and largest factor with which the log is explained equally well.
 
     Returns:
-        The finding, for information: nothing is wrong with the log.
+        The finding, as information: nothing is wrong with the log.
     """
     shown = ", ".join(f"{robot.joints[j]} ({_between(*ends)})" for j, ends in factors.items())
     return Finding(
@@ -170,7 +170,7 @@ def _between(low: float, high: float) -> str:
     return f"{low:g} to {high:g}"
 
 
-#: What changes, and what to do about it.
+#: Id, text and remedy of each kind of change.
 _CHANGES = {
     "payload": ("payload-changes", "the load on the last link", "split the log there, or record it again with one load"),
     "friction": ("effort-drift", "friction or offset", "warm the robot up first, or record it again"),
@@ -185,11 +185,11 @@ _CHANGES = {
 
 
 def changes(robot: Robot, change: Change) -> Finding:
-    """A change along a log.
+    """Builds the finding of a change along a log.
 
     Args:
         robot: Names of the joints.
-        change: What changes.
+        change: The change, with its kind and place.
 
     Returns:
         The finding.
@@ -218,14 +218,14 @@ def changes(robot: Robot, change: Change) -> Finding:
 
 
 def differs(robot: Robot, kind: str, gain: float, joint: int, alone: bool, own: Sequence[Finding]) -> Finding:
-    """A log that is not consistent with the others.
+    """Builds the finding of a log that is inconsistent with the others.
 
     Args:
         robot: Names of the joints.
         kind: What differs: payload, friction or gain.
         gain: How much worse one common set of parameters fits, as a sum of logarithms.
-        joint: Where most of it is.
-        alone: Whether it is the only odd one.
+        joint: The joint with the largest difference.
+        alone: Whether it is the only inconsistent log.
         own: Findings about the log by itself.
 
     Returns:
@@ -261,12 +261,12 @@ def differs(robot: Robot, kind: str, gain: float, joint: int, alone: bool, own: 
 
 
 def worse_explained(robot: Robot, joint: int, times: float) -> Finding:
-    """A log in which something beside the robot is in a joint's effort.
+    """Builds the finding of a log in which a joint's effort contains something besides the robot's torque.
 
     Args:
         robot: Names of the joints.
         joint: The joint.
-        times: How many times as much is left of its effort as in any other log.
+        times: Ratio of its residual to that in any other log.
 
     Returns:
         The finding.
@@ -279,9 +279,9 @@ def worse_explained(robot: Robot, joint: int, times: float) -> Finding:
 
 
 def _refuses(step: Step, sound: bool) -> bool:
-    """Whether the log must not be used as described: the gain is sure and large, and the log is sound once it is read so.
+    """Whether the log must not be used as described: the gain is significant and large, and the reading explains the log.
 
-    Friction that would have to drive a joint is impossible whatever else remains unexplained.
+    Friction that would have to drive a joint is impossible, whatever else remains unexplained.
     """
     impossible = bool(step.before.driven.sum() > step.after.driven.sum())
     harmless = step.found.id == "effort-delay" or "spring" in {item.id for item in (step.found, *step.rivals)}
@@ -357,7 +357,7 @@ def _time_scale(robot: Robot, step: Step) -> _Worded:
 
 
 def _like_a_clock(size: float) -> str:
-    """What looks like a wrong clock: motion determines only gravity times time squared over length (Froude's number)."""
+    """Alternatives to a wrong clock: motion determines only gravity times time squared over length (Froude number)."""
     gravity = f", or the efforts contain only {100 * size**2:.3g} % of the gravity torque" if size < 1 else ""
     return f"if the clock is right, the URDF's lengths are {size**2:.3g} times those of the robot{gravity}"
 
