@@ -296,11 +296,8 @@ def _cleaned(
     ripple = fit_gear_ripple([prepared_log(ident, log, True) for log in both], drive) if both else None
     clean = [log if ripple is None else ripple.cleaned(log, drive) for log in (*logs, *sweeps)]
     prepared = [prepared_log(ident, log, force) for log in clean[: len(logs)]]
-    return (
-        ripple,
-        prepared,
-        [prepared_log(ident, log, True, runs=True) for log in clean[len(logs) :]],
-    )  # would be refused otherwise
+    # forced: sweeps would be refused otherwise
+    return ripple, prepared, [prepared_log(ident, log, True, runs=True) for log in clean[len(logs) :]]
 
 
 def _anchored(statistics: StatisticSet, found: ThreeLoop, rate: float) -> StatisticSet:

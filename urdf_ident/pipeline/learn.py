@@ -142,9 +142,8 @@ def learn(prepared: Prepared, project: Project, progress: Progress | None = None
     model, deflections, unseen = visible_springs(prepared.model, logs)  # no effect without elastic joints
     model = with_knees(model, prepared.motion)
     kept = (start or HeadStart(project)).rows_of(prepared.motion)
-    trusted = trust(
-        _first(model, prepared.motion), logs, wanted.method, wanted.loss, kept=kept
-    )  # outliers are detected before friction is selected
+    # outliers are detected before friction is selected
+    trusted = trust(_first(model, prepared.motion), logs, wanted.method, wanted.loss, kept=kept)
     if trusted.weights is not None:
         kept = KeptRows(samples=kept.samples)  # the weights change the rows
     produce = partial(build_statistics, logs=logs, progress=progress, weights=trusted.weights, kept=kept)

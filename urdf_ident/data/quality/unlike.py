@@ -35,7 +35,7 @@ class Left:
 
 
 def unlike(logs: Sequence[Left]) -> dict[int, tuple[int, float]]:
-    """Finds logs whose residual stands out both relative and absolute, because slow motion has larger relative residuals.
+    """Finds logs whose residual stands out in relative and absolute terms: slow motion has larger relative residuals.
 
     Args:
         logs: Residuals of each log.
