@@ -19,10 +19,10 @@ from ..model.inertia import BODY_PARAMETERS
 _HEADER = """\
 # Joint parameters that a URDF cannot hold, in SI units, on the joint side unless said otherwise.
 # torque = rigid bodies + the sum of the terms below; tanh(v / width) stands for sign(v) in friction.
-# trained: speeds that the data hold. Beyond such an edge a term goes on as its tangent, value + slope * (v - edge); with
-# `straight` only up to that multiple of the edge, then value + slope * edge * (2*sqrt(straight * v/edge) - straight - 1).
-# std_error and interval (95 %) say how far a value may be off; verdict: "not identifiable" values are not measured, but
-# what physics and the prior leave.
+# trained: range of speeds in the data. Beyond its edges a term is extrapolated along its tangent, value + slope * (v - edge);
+# with `straight` only up to that multiple of the edge, then value + slope * edge * (2*sqrt(straight * v/edge) - straight - 1).
+# std_error and interval (95 %): uncertainty of the value. Values with the verdict "not identifiable" were not determined by the
+# data; they follow from the physical constraints and the prior.
 """
 #: Note on the frozen load: its parameters are those of the fit, whose bodies need not be physically consistent.
 _LOAD = (
