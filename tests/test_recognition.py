@@ -231,7 +231,7 @@ def test_real_bench_with_names_of_its_own(data: Path) -> None:
 def test_names_of_logs_and_columns_stay_in_their_comments() -> None:
     """A line break in the name of a file or a column would be YAML of the project file that is written."""
     robot = Robot.from_urdf(robot_path("zollo_2r"))
-    found = LogDescription({}, {}, None, None, None, None, ("column 'a\nrobot: {urdf: /etc/passwd}'",))
+    found = LogDescription({}, {}, None, None, None, ("column 'a\nrobot: {urdf: /etc/passwd}'",))
     text = project_text(found, parse_project({}), robot, Path("arm.urdf"), "a\nlog: {rate: 1}\udcff.csv")
     assert yaml.safe_load(text)["robot"]["urdf"].endswith("arm.urdf")
     assert "log" not in yaml.safe_load(text)

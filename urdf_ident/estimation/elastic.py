@@ -74,7 +74,7 @@ def compliance_form(statistics: StatisticSet, model: ElasticModel, base: BasePar
     raise EstimationError(
         "the stiffness does not converge",
         got=", ".join(f"{model.names[k]} {theta[k]:.4g}" for k in springs.values()),
-        remedy="the deflection drowns in noise: record more torque, or take these joints as rigid",
+        remedy="the deflection is below the noise: record larger torques, or treat these joints as rigid",
     )
 
 
@@ -310,7 +310,7 @@ def _start(statistics: StatisticSet, base: BaseParameters, springs: dict[str, in
                 "no spring is found between motor and link",
                 where=group.removeprefix("link:"),
                 got=f"a stiffness of {theta[k]:.4g}",
-                remedy="its deflection drowns in noise (record more torque, or list it as rigid), or encoders are swapped",
+                remedy="its deflection is below the noise (record larger torques or list it as rigid), or encoders are swapped",
             )
     return theta
 

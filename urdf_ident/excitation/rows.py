@@ -197,7 +197,7 @@ def designable(model: DynamicModel) -> tuple[DynamicModel, tuple[str, ...]]:
             left.append(f"{item.term.name} of {model.robot.joints[item.axis]}")
         else:
             kept.append(item)
-    notes = (f"left out of the criterion, they live in the reversals: {', '.join(left)}",) if left else ()
+    notes = (f"left out of the criterion, since only reversals excite them: {', '.join(left)}",) if left else ()
     return model.with_terms(kept), notes
 
 

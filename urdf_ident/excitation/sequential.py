@@ -183,8 +183,8 @@ class Forecast(ReadOnly):
 
 def _times(gain: float) -> str:
     if np.isinf(gain):
-        return "finite at last"
-    return f"{gain:.2g} times smaller" if gain >= 1.05 else "much as they were"
+        return "now identifiable"
+    return f"{gain:.2g} times smaller" if gain >= 1.05 else "almost unchanged"
 
 
 def _plus_minus(error: float, value: float) -> str:

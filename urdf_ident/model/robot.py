@@ -289,7 +289,7 @@ def _choose_joints(
             f"joint '{first}' mimics '{moving[first].mimic}'{others}",
             where=where,
             remedy=f"lock {'it' if len(mimics) == 1 else 'them'}: {lock_words(mimics)} in the project file (YAML, given by "
-            f"-c); where no log holds what is mimicked either, lock both: {lock_words(together)}",
+            f"-c); if no log contains the mimicked joint either, lock both: {lock_words(together)}",
         )
     return {name: float(value) for name, value in lock.items()}, order
 

@@ -282,7 +282,7 @@ def _number(element: ElementTree.Element, key: str, here: str, *, finite: bool =
             f"<{element.tag} {key}> is out of all proportion",
             where=here,
             got=f"{value:g}",
-            expected=f"three numbers, each at most {sizes.LARGEST_NUMBER:g}",
+            expected=f"at most {sizes.LARGEST_NUMBER:g}",
         )
     return value
 

@@ -75,7 +75,7 @@ def _described(path: str, robot: Robot, layout: LogLayout) -> LogDescription:
             raise error from None
         if table.names is None:
             raise
-        return LogDescription({}, {}, None, None, None, None, (f"only its header was read: {error.what}",))
+        return LogDescription({}, {}, None, None, None, (f"only its header was read: {error.what}",))
 
 
 def project_text(found: LogDescription | None, project: Project, robot: Robot, urdf: Path, log: str) -> str:

@@ -42,7 +42,6 @@ class LogDescription:
         rate: Rows per second if there is no time column [Hz], or None.
         gravity: Direction times 9.81 in the base frame [m/s²], if it differs from the robot's; else None.
         gain: Torque per effort, ``auto``, or None if the effort is a torque.
-        offsets: Joint positions at encoder zero [rad or m], if they differ from the URDF; else None.
         notes: Further notes for the user.
         named: Quantities that the header itself names.
     """
@@ -52,7 +51,6 @@ class LogDescription:
     rate: Said | None
     gravity: Said | None
     gain: Said | None
-    offsets: Said | None
     notes: tuple[str, ...] = field(default_factory=tuple)
     named: tuple[str, ...] = ()
 
@@ -293,7 +291,7 @@ def _described(
     names = table.names
     if names is not None and len(set(names)) == len(names):  # names stay valid if a column is added
         columns = {key: Said(_by_name(said.value, names), said.why) for key, said in columns.items()}
-    return LogDescription(columns, units, rate, gravity, gain, None, tuple(notes), (*named, *(["time"] if timed else [])))
+    return LogDescription(columns, units, rate, gravity, gain, tuple(notes), (*named, *(["time"] if timed else [])))
 
 
 def _by_name(columns: object, names: Sequence[str]) -> object:
