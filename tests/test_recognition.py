@@ -106,7 +106,7 @@ def test_a_motion_too_small_to_tell_its_unit_says_so(tmp_path: Path, seed: int, 
     found = recognise(open_table(path), robot, LogLayout())
     other = "deg" if unit == "rad" else "rad"
     assert found.columns["position"].why.startswith("likely")
-    assert f"read in {other} they would do nearly as well" in found.columns["position"].why
+    assert f"in {other} they fit nearly as well" in found.columns["position"].why
     said = found.units.get("position")
     assert (said is None) == (unit == "rad")
     assert said is None or said.why.startswith("likely")

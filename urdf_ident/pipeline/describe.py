@@ -12,15 +12,15 @@ from ..data.readers.columns import LogLayout, find_columns
 from ..data.readers.formats import open_table
 from ..data.readers.remote import at_hand
 from ..data.readers.sources import LogSource, expand_logs
-from ..data.recognition.meaning import Said
+from ..data.recognition.meaning import Recognised
 from ..data.recognition.recognise import LogDescription, recognise
 from ..errors import LogError
 from ..model.robot import Robot
 from ..project import Project
 
-_INTRODUCTION = """# How {log} is laid out, written by `urdf-ident inspect --write-project`.
-# Behind each part: certain (its name, or two independent signs), likely (one sign), guess (nothing better is known), and why.
-# Read it before you trust it; lists follow robot.joints.
+_INTRODUCTION = """# Format of {log}, recognised by `urdf-ident inspect --write-project`. Check it before use.
+# The comment above each entry gives its certainty and the reason: certain (named in the header, or two independent
+# indications), likely (one indication), guess. Lists are in the order of robot.joints.
 """
 
 
@@ -101,7 +101,7 @@ def project_text(found: LogDescription | None, project: Project, robot: Robot, u
         _merge(data, why, found)
     lines = [_INTRODUCTION.format(log=_in_one_line(log))]
     for note in found.notes if found is not None else ():
-        lines.append(f"# {_in_one_line(note)}.\n")
+        lines.append(f"# Note: {_in_one_line(note)}.\n")
     for section in ("robot", "drive", "log", *(key for key in data if key not in ("robot", "drive", "log"))):
         if section in data:
             lines += [f"{section}:\n", *_lines(data[section], section, why, 1)]
@@ -125,7 +125,7 @@ def _merge(data: dict[str, Any], why: dict[str, str], found: LogDescription) -> 
         data["robot"]["gravity"] = found.gravity.value
     if found.gain is not None and "gain" not in data.get("drive", {}):
         data["drive"] = {**data.get("drive", {}), "gain": found.gain.value}
-    said: dict[str, Said | None] = {"log.rate": found.rate, "robot.gravity": found.gravity, "drive.gain": found.gain}
+    said: dict[str, Recognised | None] = {"log.rate": found.rate, "robot.gravity": found.gravity, "drive.gain": found.gain}
     said |= {f"log.columns.{key}": value for key, value in found.columns.items()}
     said |= {f"log.units.{key}": value for key, value in found.units.items()}
     why.update({key: value.why for key, value in said.items() if value is not None})

@@ -14,14 +14,14 @@ from .efforts import EffortColumns
 
 
 @dataclass(frozen=True)
-class Said:
+class Recognised:
     """One recognised setting: its value as in the project file, and the reason with its degree of certainty."""
 
     value: object
     why: str
 
 
-def follows(row: EffortColumns) -> str:
+def share_explained(row: EffortColumns) -> str:
     """Fraction of an effort's variance explained by the URDF's torques, as text.
 
     Args:
@@ -30,11 +30,11 @@ def follows(row: EffortColumns) -> str:
     Returns:
         A phrase.
     """
-    by = f", {100 * row.score:.0f} % by gravity alone" if row.score > 0.02 else ""
-    return f"{100 * row.whole:.0f} % of the variance{by},"
+    gravity = f" ({100 * row.score:.0f} % by gravity alone)" if row.score > 0.02 else ""
+    return f"{100 * row.whole:.0f} % of the variance{gravity}"
 
 
-def sure(condition: bool) -> str:
+def certainty_word(condition: bool) -> str:
     """Degree of certainty, as a word.
 
     Args:
@@ -49,12 +49,12 @@ def sure(condition: bool) -> str:
 def effort_columns(
     robot: Robot,
     roles: Mapping[str, EffortColumns],
-    columns: dict[str, Said],
-    units: dict[str, Said],
+    columns: dict[str, Recognised],
+    units: dict[str, Recognised],
     notes: list[str],
     named: Mapping[str, Block],
     alone: bool,
-) -> tuple[Said | None, Said | None]:
+) -> tuple[Recognised | None, Recognised | None]:
     """Describes the efforts, their unit and gain, and the direction of gravity that they indicate.
 
     Args:
@@ -79,17 +79,17 @@ def effort_columns(
         axis, slopes, along = -axis, -slopes, -along
     for role, other in roles.items():
         block = other.block
-        word = sure(alone and other.clear > 0.5)
+        word = certainty_word(alone and other.clear > 0.5)
         words = {
-            "effort": "measured: it has the most noise",
-            "effort_target": "the controller's target: like the effort without noise",
-            "torque_target": "a torque without noise",
+            "effort": "taken as measured because it has the most noise",
+            "effort_target": "taken as the controller's target because it follows the effort without noise",
+            "torque_target": "in N·m and without noise, so a target torque",
         }[role]
-        columns[role] = Said(
+        columns[role] = Recognised(
             block,
-            "certain: called so"
+            "certain: named so in the header"
             if role in named
-            else f"{word}: {follows(other)} is explained by the URDF's torques and friction; {words}",
+            else f"{word}: the URDF's torques and friction explain {share_explained(other)}; {words}",
         )
     gain = _gain(robot, roles, row, slopes, units, notes)
     gravity = None
@@ -97,10 +97,10 @@ def effort_columns(
     if row.score > 0.1 and along < 0.9:
         near = int(np.argmax(np.abs(axis)))
         snapped = np.eye(3)[near] * np.sign(axis[near]) if abs(axis[near]) > 0.97 else axis
-        why = f"{sure(alone and row.score > 0.4)}: the efforts follow gravity in this direction, {angle:.0f}° from the URDF's"
-        gravity = Said([round(float(9.81 * value), 4) + 0.0 for value in snapped], why)
+        why = f"{certainty_word(alone and row.score > 0.4)}: the efforts show this direction, {angle:.0f}° from the project's"
+        gravity = Recognised([round(float(9.81 * value), 4) + 0.0 for value in snapped], why)
     elif row.score > 0.1:
-        notes.append(f"gravity acts as the project says, within {angle:.0f}°")
+        notes.append(f"the direction of gravity agrees with the project within {angle:.0f}°")
     return gravity, gain
 
 
@@ -109,31 +109,37 @@ def _gain(
     roles: Mapping[str, EffortColumns],
     row: EffortColumns,
     slopes: Array,
-    units: dict[str, Said],
+    units: dict[str, Recognised],
     notes: list[str],
-) -> Said | None:
+) -> Recognised | None:
     """Torque per effort, including signs: ``auto`` if a target torque was logged, else from the URDF's gravity torques."""
     per = {"torque": 1.0, "current": 1.0, "thousandths": 1e3}[row.kind]
     seen = row.seen
     reversed_joints = [robot.joints[k] for k in range(robot.n) if slopes[k] < 0 and seen[k]]
     doubtful = [robot.joints[k] for k in range(robot.n) if slopes[k] < 0 and not seen[k]]
     if doubtful:
-        notes.append(f"the effort of {', '.join(doubtful)} may count backwards; gravity shows too little of it to decide")
+        notes.append(f"the effort of {', '.join(doubtful)} may have the opposite sign; gravity acts too little on it to decide")
     if row.kind == "torque":
         if not reversed_joints:
             return None
         signs = [-1.0 if joint in reversed_joints else 1.0 for joint in robot.order]
-        return Said(signs, f"likely: the effort of {', '.join(reversed_joints)} counts backwards")
+        return Recognised(
+            signs, f"likely: the effort of {', '.join(reversed_joints)} has the opposite sign to the URDF's gravity torque"
+        )
     name = "A" if row.kind == "current" else "mA"
-    units["effort"] = Said(
-        name, f"likely: a torque of 1 N·m comes with {row.typical:.3g}, so this is no torque (a voltage would be V)"
+    units["effort"] = Recognised(
+        name, f"likely: a current, about {row.typical:.3g} per N·m of the URDF's torque; if it is a voltage, write V"
     )
     if "torque_target" in roles:
-        return Said("auto", "certain: target torque over target current at rest is the torque constant")
+        return Recognised(
+            "auto", "certain: the logged target torque divided by the target current at rest gives the torque constant"
+        )
     typical = row.typical or 1.0
     gains = []
     for joint in robot.order:
         k = robot.joints.index(joint)
         slope = slopes[k] if seen[k] or not seen.any() else 0.0
         gains.append(float(f"{per / slope if slope != 0 else per / typical:.4g}"))
-    return Said(gains, "guess: N·m per A that fit the gravity of the URDF's inertials; put the data sheet's here")
+    return Recognised(
+        gains, "guess: N·m per A that fit the gravity torque of the URDF's masses; replace them by those of the data sheet"
+    )

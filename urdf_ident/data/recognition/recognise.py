@@ -17,7 +17,7 @@ from ..readers.tables import Table
 from .blocks import Block, Links, alike, blocks, links_of, rates
 from .efforts import Efforts, find_efforts
 from .gravity import CandidateMotion
-from .meaning import Said, effort_columns, follows, sure
+from .meaning import Recognised, certainty_word, effort_columns, share_explained
 from .series import Series, TimeColumn, find_clock, smoothed
 
 #: Possible units of revolute positions, with prior weights that decide if the data do not (small motions).
@@ -46,11 +46,11 @@ class LogDescription:
         named: Quantities that the header itself names.
     """
 
-    columns: Mapping[str, Said]
-    units: Mapping[str, Said]
-    rate: Said | None
-    gravity: Said | None
-    gain: Said | None
+    columns: Mapping[str, Recognised]
+    units: Mapping[str, Recognised]
+    rate: Recognised | None
+    gravity: Recognised | None
+    gain: Recognised | None
     notes: tuple[str, ...] = field(default_factory=tuple)
     named: tuple[str, ...] = ()
 
@@ -256,14 +256,14 @@ def _described(
     named: Mapping[str, Block],
     timed: bool,
 ) -> LogDescription:
-    columns: dict[str, Said] = {}
-    units: dict[str, Said] = {}
+    columns: dict[str, Recognised] = {}
+    units: dict[str, Recognised] = {}
     notes: list[str] = []
     rate = None
     if clock.column is not None:
-        columns["time"] = Said(clock.column, clock.why)
+        columns["time"] = Recognised(clock.column, clock.why)
         if clock.unit != "s":
-            units["time"] = Said(clock.unit, clock.why)
+            units["time"] = Recognised(clock.unit, clock.why)
     else:
         rate = _rate(clock, found)
     positions = _positions(
@@ -271,18 +271,23 @@ def _described(
     )
     columns.update(positions)
     if found.unit != "rad" and not robot.prismatic.all():
-        word = sure(found.inside > 0.98 and found.alone and not found.other_units)
+        word = certainty_word(found.inside > 0.98 and found.alone and not found.other_units)
         share = f"{100 * found.inside:.0f} % of the samples"
-        units["position"] = Said(found.unit, f"{word}: {share} lie within the joint limits so")
+        units["position"] = Recognised(found.unit, f"{word}: {share} lie within the joint limits in this unit")
     rated = found.rate if named.get("velocity") is None else named["velocity"]
     if rated is not None:
-        own = "called so" if "velocity" in named else f"d/dt of the positions correlates by {found.certainty:.3f} with it"
-        columns["velocity"] = Said(rated, f"certain: {own}")
+        own = (
+            "named so in the header"
+            if "velocity" in named
+            else f"correlation {found.certainty:.3f} with the derivative of the positions"
+        )
+        columns["velocity"] = Recognised(rated, f"certain: {own}")
         _rate_unit(robot, found, units, notes, clock)
         second = linked.get(rated)
         if second is not None and "acceleration" not in named:
             notes.append(
-                f"columns {list(second[0])} are d/dt of the velocities: accelerations; left out, they are worked out anew"
+                f"columns {list(second[0])} are accelerations (the derivative of the velocities) "
+                "and are computed from the positions instead"
             )
     roles = found.efforts.roles()
     gravity, gain = effort_columns(robot, roles, columns, units, notes, named, found.alone)
@@ -290,7 +295,7 @@ def _described(
         notes.append("no columns follow the torques that the URDF predicts: the log seems to contain no efforts")
     names = table.names
     if names is not None and len(set(names)) == len(names):  # names stay valid if a column is added
-        columns = {key: Said(_by_name(said.value, names), said.why) for key, said in columns.items()}
+        columns = {key: Recognised(_by_name(said.value, names), said.why) for key, said in columns.items()}
     return LogDescription(columns, units, rate, gravity, gain, tuple(notes), (*named, *(["time"] if timed else [])))
 
 
@@ -304,17 +309,17 @@ def _by_name(columns: object, names: Sequence[str]) -> object:
     )
 
 
-def _rate(clock: TimeColumn, found: _Candidate) -> Said:
+def _rate(clock: TimeColumn, found: _Candidate) -> Recognised:
     """Sampling rate without a time column, from the ratio of logged velocities to position differences."""
     if clock.why.startswith("certain"):
-        return Said(1.0 / clock.interval, clock.why)
+        return Recognised(1.0 / clock.interval, clock.why)
     if found.rate is not None and found.scale > 0:
         true = (1.0 / clock.interval) / found.scale
-        return Said(
+        return Recognised(
             float(f"{true:.4g}"),
-            "likely: so many rows a second make the velocities those of the positions, if their units agree",
+            "likely: at this rate the derivative of the positions equals the logged velocities, if their units agree",
         )
-    return Said(1.0 / clock.interval, clock.why)
+    return Recognised(1.0 / clock.interval, clock.why)
 
 
 def _positions(
@@ -324,25 +329,28 @@ def _positions(
     found: _Candidate,
     named: Mapping[str, Block],
     runs: Sequence[Block],
-) -> dict[str, Said]:
+) -> dict[str, Recognised]:
     """Positions, and the controller's reference if logged: of two similar signals the measured one has more noise."""
     if "position" in named:
-        return {"position": Said(found.position, "certain: called so")}
+        return {"position": Recognised(found.position, "certain: named so in the header")}
     spread = np.maximum(series.mean.std(axis=0), 1e-300)
     same = [run for run in (linked or runs) if alike(links, run, found.position) and not set(run) & set(found.position)]
     noisy = sorted([found.position, *same], key=lambda run: -float(np.median(series.rough[list(run)] / spread[list(run)])))
     best = found.efforts.rows[0] if found.efforts.rows else None
-    score = "" if best is None else f"; so moved, {follows(best)} of efforts follow the URDF's torques"
+    score = "" if best is None else f"; for this motion the URDF's torques explain {share_explained(best)} of the efforts"
     told = found.efforts.score > 0.3 and found.inside > 0.98 and found.alone and not found.other_units
-    doubt = "" if found.alone else "; other columns would do nearly as well"
-    doubt += f"; read in {' or '.join(found.other_units)} they would do nearly as well" if found.other_units else ""
-    why = f"{sure(told)}: within the joint limits{score}{doubt}"
+    doubt = "" if found.alone else "; other columns fit nearly as well"
+    doubt += f"; in {' or '.join(found.other_units)} they fit nearly as well" if found.other_units else ""
+    why = f"{certainty_word(told)}: within the joint limits{score}{doubt}"
     if len(noisy) == 1:
-        return {"position": Said(found.position, why)}
-    return {"position": Said(noisy[0], why), "position_target": Said(noisy[-1], "likely: like the positions, with less noise")}
+        return {"position": Recognised(found.position, why)}
+    return {
+        "position": Recognised(noisy[0], why),
+        "position_target": Recognised(noisy[-1], "likely: follows the positions with less noise"),
+    }
 
 
-def _rate_unit(robot: Robot, found: _Candidate, units: dict[str, Said], notes: list[str], clock: TimeColumn) -> None:
+def _rate_unit(robot: Robot, found: _Candidate, units: dict[str, Recognised], notes: list[str], clock: TimeColumn) -> None:
     """Unit of the velocities, from the ratio of the derivative of the positions to them."""
     if clock.column is None and not clock.why.startswith("certain"):
         return
@@ -350,8 +358,11 @@ def _rate_unit(robot: Robot, found: _Candidate, units: dict[str, Said], notes: l
     for name in ("rad/s", "deg/s", "rev/s", "rpm"):
         if abs(found.scale * factor / parse_unit(name).factor - 1.0) < 0.1:
             if name != "rad/s" and not robot.prismatic.all():
-                units["velocity"] = Said(name, f"certain: d/dt of the positions is {found.scale:.4g} times as large")
+                units["velocity"] = Recognised(
+                    name, f"certain: the derivative of the positions is {found.scale:.4g} times as large"
+                )
             return
     notes.append(
-        f"d/dt of the positions is {found.scale:.4g} times the velocities, which is no unit: check the clock and the gears"
+        f"the derivative of the positions is {found.scale:.4g} times the velocities, "
+        "which no unit explains: check clock and gear ratios"
     )

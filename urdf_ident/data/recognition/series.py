@@ -78,14 +78,14 @@ def find_clock(
             continue
         seconds = interval * parse_unit(chosen).factor
         sure = (
-            "certain: called so"
+            "certain: named so in the header"
             if named is not None and unit
-            else "certain: it rises steadily"
+            else "certain: increases steadily"
             if len(fits) == 1
-            else "likely: it rises"
+            else "likely: increases steadily"
         )
-        return TimeColumn(k, chosen, seconds, f"{sure}, {1 / seconds:.4g} rows a second in {chosen}")
-    return TimeColumn(None, "s", 0.01, "guess: no column rises like a clock; give the true rate")
+        return TimeColumn(k, chosen, seconds, f"{sure}, {1 / seconds:.4g} rows per second if in {chosen}")
+    return TimeColumn(None, "s", 0.01, "guess: no column looks like time; give the true rate")
 
 
 def _rises(column: Array) -> bool:
