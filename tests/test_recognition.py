@@ -235,4 +235,4 @@ def test_names_of_logs_and_columns_stay_in_their_comments() -> None:
     text = project_text(found, parse_project({}), robot, Path("arm.urdf"), "a\nlog: {rate: 1}\udcff.csv")
     assert yaml.safe_load(text)["robot"]["urdf"].endswith("arm.urdf")
     assert "log" not in yaml.safe_load(text)
-    assert "# How a\\nlog: {rate: 1}\\udcff.csv is laid out" in text
+    assert "# Format of a\\nlog: {rate: 1}\\udcff.csv, recognised" in text
