@@ -12,7 +12,7 @@ import urdf_ident as ui
 from urdf_ident.data.conditioning.signals import SignalConfig, condition
 from urdf_ident.data.prepare import examine_logs
 from urdf_ident.data.quality.counts import count_of, hidden_delays, known_delay, known_delays
-from urdf_ident.data.quality.delay import late_against_others
+from urdf_ident.data.quality.delay import relative_delay
 from urdf_ident.model.library import robot_path
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.trajectories import random_fourier
@@ -74,12 +74,12 @@ def test_the_time_on_a_count_is_that_of_a_body_that_accelerates_from_rest() -> N
     assert hidden.counts[ARM.joints[0]] == pytest.approx(np.sqrt(2 * count / 2.0), rel=0.05)
     assert hidden.counts[ARM.joints[1]] == hidden.counts[ARM.joints[2]] == 0.0
     assert hidden.sample == pytest.approx(0.005)
-    short, long = (late_against_others(seconds, ARM.joints[0]) for seconds in (0.02, 0.05))
+    short, long = (relative_delay(seconds, ARM.joints[0]) for seconds in (0.02, 0.05))
     assert known_delay(short, hidden).severity == "info"
     assert known_delay(long, hidden) is long
     assert known_delay(replace(short, id="contact"), hidden).severity == "warning"
     assert known_delay(replace(short, joint=None), hidden).severity == "warning"  # the second joint tells it
-    within = known_delay(late_against_others(0.004, ARM.joints[2]), hidden)
+    within = known_delay(relative_delay(0.004, ARM.joints[2]), hidden)
     assert within.severity == "info"
     assert "the times of the samples, which are 10 ms apart" in within.message
     told = known_delays(ARM.joints, [(logged, parts, 10.0)] * 2, [[replace(short, id="contact")], [short, long]])

@@ -19,7 +19,7 @@ from .conditioning.signals import Conditioned, SignalConfig, condition, resolve
 from .joint_side import external_torque, joint_side
 from .quality.contradictions import contradictions
 from .quality.counts import known_delays
-from .quality.delay import timing, untold
+from .quality.delay import delay_findings, unreported
 from .quality.report import Finding, QualityReport, assess
 from .recording import Recording
 from .refusals import all_usable, each_usable
@@ -105,9 +105,9 @@ def examine_logs(
     ]
     found = contradictions(robot, motions, drive.reduction)
     if not any(item.severity == "refused" for doubts in found for item in doubts):  # delays need physically plausible logs
-        late, apart = timing(robot, motions, drive.reduction)
+        late, apart = delay_findings(robot, motions, drive.reduction)
         common = () if late is None else late.findings()
-        found = [(*doubts, *common, *untold(own, doubts)) for doubts, own in zip(found, apart, strict=True)]
+        found = [(*doubts, *common, *unreported(own, doubts)) for doubts, own in zip(found, apart, strict=True)]
     shown = [(reports[k].recording.position, item.segments, item.cutoff) for k, item in usable.items()]
     found = known_delays(robot.joints, shown, found)
     for k, doubts in zip(usable, found, strict=True):

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..data.conditioning.signals import SignalConfig
 from ..data.prepare import PreparedLog, carrying, check_physics, prepare_logs, told_of
-from ..data.quality.delay import timing
+from ..data.quality.delay import delay_findings
 from ..data.quality.sampled import forget
 from ..data.recording import Recording
 from ..data.refusals import LeftOut
@@ -149,7 +149,9 @@ def _timed(
     refused = any(finding.severity == "refused" for log in loaded for finding in log.report.findings)
     if refused:
         return list(loaded), {}
-    found, apart = timing(model.robot, [(log.segments, log.conditioned.cutoff) for log in loaded], model.drive.reduction)
+    found, apart = delay_findings(
+        model.robot, [(log.segments, log.conditioned.cutoff) for log in loaded], model.drive.reduction
+    )
     if found is None:
         return list(loaded), {}
     given = 0.0 if config.delay == "auto" else float(config.delay)

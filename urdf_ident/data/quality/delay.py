@@ -10,24 +10,19 @@ filter without delay is estimated by filtering the columns as well.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...linalg import Array
-from ...model.engine.pinocchio import regressor
-from ...model.engine.rigid import rigid_of
 from ...model.robot import Robot
 from ...samples import TESTING_REVERSALS, Segment, reversals
-from ..conditioning.filters import HIGHEST, lowpass
-from .evidence import significance
+from ..conditioning.filters import HIGHEST
+from .delay_fit import DelayProblem, mean_score
 from .findings import Finding
-from .gram_fit import solved
-from .grams import coupled_with, friction_columns
-from .sampled import MotionSamples, sampler
+from .sampled import sampler
 
 #: Initial grid of delays [s], refined around the best one; then the grid for one joint relative to the others.
 _GRID = np.array([-0.06, -0.04, -0.02, 0.0, 0.02, 0.04, 0.06, 0.08, 0.1, 0.13, 0.16])
@@ -35,8 +30,8 @@ _FINE = np.arange(-4.0, 5.0)
 _APART = np.array([-0.04, -0.02, 0.02, 0.04, 0.08, 0.14])
 #: Candidate bandwidths [Hz], and their largest ratio to the cut-off with which this check filters the efforts.
 _BANDS, _BELOW = (0.5, 1.0, 2.0, 4.0), 0.5
-#: Number of samples, blocks of time, and folds.
-_SAMPLES, _BLOCKS, _FOLDS = 1500, 20, 10
+#: Number of samples and blocks of time.
+_SAMPLES, _BLOCKS = 1500, 20
 #: Of many logs, at least this many and this duration of motion [s] are used.
 _LOGS, _SECONDS = 8, 120.0
 #: Half-width of the interval in standard errors, and least gain in standard errors between blocks of time.
@@ -50,10 +45,6 @@ _ALONE = {"joint": 0.3, "log": 0.15}
 _RESOLUTION = 5e-4
 #: Ratio of the efforts' cut-off to that of the motion: reversing friction is steeper than the motion.
 _WIDER = 4.0
-#: Widths of the friction reversal besides those of the other checks, as fractions of the joint's typical speed.
-_TURNS = (0.03, 0.25, 1.5)
-#: Presliding distances, as fractions of the joint's range of motion.
-_SLIPS = (0.003, 0.008, 0.02)
 
 
 @dataclass(frozen=True)
@@ -99,115 +90,6 @@ class Delay:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class _Errors:
-    """Squared errors of K versions of the efforts.
-
-    Attributes:
-        seen: Of a fit to all blocks, shape (n, K) [N²·m² or N²].
-        without: Of fits without one fold, in-sample, shape (F, n, K).
-        held: Of these fits on the held-out blocks, shape (B, n, K).
-    """
-
-    seen: Array
-    without: Array
-    held: Array
-
-
-@dataclass(frozen=True, eq=False)
-class _Problem:
-    """Regressor columns of one motion.
-
-    Attributes:
-        inertial: Shape (N, n, m), scaled.
-        friction: Shape (n, N, f), scaled.
-        motion: The samples.
-        joints: Joints that move.
-        weights: One over the residual variance of each row, shape (n,).
-        power: Variance of each moving joint's efforts times the samples of each block, shape (B, joints).
-    """
-
-    inertial: Array
-    friction: Array
-    motion: MotionSamples
-    joints: NDArray[np.intp]
-    weights: Array
-    power: Array
-
-    @classmethod
-    def of(cls, robot: Robot, motion: MotionSamples, moves: Array) -> _Problem:
-        """Builds the columns of a motion; rows are weighted by their residual without a delay."""
-        columns = regressor(robot, motion.q, motion.v, motion.a)[:, :, rigid_of(robot).spanning[0]]
-        scale = np.sqrt(np.mean(columns**2, axis=(0, 1)))
-        active = scale > 1e-9 * scale.max()
-        friction = []
-        for j in range(robot.n):
-            own = np.hstack([friction_columns(motion, j), reversing(motion, j)])
-            friction.append(own / np.maximum(np.sqrt(np.mean(own**2, axis=0)), 1e-12))
-        variance = np.maximum(motion.tau.var(axis=0), 1e-24)
-        count = np.bincount(motion.block)
-        joints = np.flatnonzero(moves)
-        power = count[:, None] * variance[joints]
-        first = cls(columns[:, :, active] / scale[active], np.stack(friction), motion, joints, 1 / variance, power)
-        left = np.full(robot.n, np.inf)
-        left[joints] = np.maximum(first.errors(motion.tau[:, :, None]).seen[:, 0] / len(motion), 1e-6 * variance[joints])
-        return replace(first, weights=1 / left)
-
-    @cached_property
-    def _columns(self) -> tuple[list[NDArray[np.intp]], Array, Array]:
-        """Samples of each block; columns of each row, shape (n, N, m + f), and their Gram matrices, (B, n, m + f, m + f)."""
-        order = [np.flatnonzero(self.motion.block == b) for b in range(int(self.motion.block.max()) + 1)]
-        columns = np.concatenate([self.inertial.transpose(1, 0, 2), self.friction], axis=2)
-        return order, columns, np.stack([columns[:, k].transpose(0, 2, 1) @ columns[:, k] for k in order])
-
-    def errors(self, tau: Array) -> _Errors:
-        """Errors of versions of the efforts, shape (N, n, K), with all parameters fitted to each."""
-        order, columns, own = self._columns
-        m, p, versions = self.inertial.shape[2], columns.shape[2], tau.shape[2]
-        gram = np.empty((*own.shape[:2], p + versions, p + versions))
-        gram[:, :, :p, :p] = own
-        for b, k in enumerate(order):
-            efforts = tau[k].transpose(1, 0, 2)
-            gram[b, :, :p, p:] = told = columns[:, k].transpose(0, 2, 1) @ efforts
-            gram[b, :, p:, :p], gram[b, :, p:, p:] = told.transpose(0, 2, 1), efforts.transpose(0, 2, 1) @ efforts
-        efforts = np.broadcast_to(np.eye(versions), (tau.shape[1], versions, versions))
-        fold = np.arange(len(order)) * min(_FOLDS, len(order)) // len(order)
-        out = np.stack([gram[fold == k].sum(axis=0) for k in range(fold.max() + 1)])
-        rest = np.concatenate([gram.sum(axis=0)[None], gram.sum(axis=0) - out])
-        counts = np.array([len(self.motion), *(float((fold[self.motion.block] != k).sum()) for k in range(fold.max() + 1))])
-        x = solved(rest, counts, m, efforts, self.weights)
-        fitted = np.maximum(np.sum(x * (rest @ x), axis=2), 0.0)[:, self.joints]
-        held = np.maximum(np.sum(x[1:][fold] * (gram @ x[1:][fold]), axis=2), 0.0)[:, self.joints]
-        return _Errors(fitted[0], fitted[1:], held)
-
-    def gained(self, before: Array, after: Array, joints: NDArray[Any] | None = None) -> tuple[float, float]:
-        """Error reduction of one version of the efforts relative to another.
-
-        Args:
-            before, after: Squared errors of each block and moving joint, shape (B, joints).
-            joints: Joints for the mean; all by default.
-
-        Returns:
-            The relative error reduction, mean over these joints, and the gain of all joints in standard errors.
-        """
-        pair = np.stack([before.sum(axis=0), after.sum(axis=0)], axis=1)
-        score = _score(pair if joints is None else pair[joints])
-        return 1 - float(np.exp(0.5 * (score[1] - score[0]))), significance(before / self.power, after / self.power)
-
-    def filtered(self, band: float) -> _Problem | None:
-        """The columns after a zero-phase low-pass; None if their sampling rate is too low for it."""
-        motion, columns = self.motion, np.concatenate([self.inertial, self.friction.transpose(1, 0, 2)], axis=2)
-        out = np.empty_like(columns)
-        starts = np.flatnonzero((np.diff(motion.log) != 0) | (np.diff(motion.time) > 1.5 * np.median(np.diff(motion.time)))) + 1
-        for some in np.split(np.arange(len(motion)), starts):
-            rate = 1 / float(np.median(np.diff(motion.time[some]))) if len(some) > 20 else 0.0
-            if rate < 5 * band:
-                return None
-            out[some] = lowpass(columns[some], rate, band, order=2, padlen=int(2 * rate / band))
-        m = self.inertial.shape[2]
-        return replace(self, inertial=out[:, :, :m], friction=out[:, :, m:].transpose(1, 0, 2))
-
-
 def find_delays(
     robot: Robot, logs: Sequence[tuple[Sequence[Segment], float]], reduction: Array | None = None
 ) -> tuple[Delay | None, dict[tuple[str, int], float]]:
@@ -221,7 +103,7 @@ def find_delays(
     Returns:
         The common delay, None if the logs are too short; and the additional delays of single joints or logs [s].
     """
-    chosen = _some(logs)
+    chosen = _selected(logs)
     some = [(logs[k][0], min(_WIDER * logs[k][1], HIGHEST * logs[k][0][0].rate)) for k in chosen]
     sampled = sampler(some, samples=_SAMPLES, blocks=_BLOCKS, reduction=reduction)
     if sampled is None or len(motion := sampled(0.0)) < 25 * (robot.n + 2):
@@ -229,19 +111,19 @@ def find_delays(
     moves = (np.ptp(motion.q, axis=0) > 0.02) & (np.ptp(motion.tau, axis=0) > 0)
     if not moves.any():
         return None, {}
-    problem = _Problem.of(robot, motion, moves)
+    problem = DelayProblem.of(robot, motion, moves)
 
     def late(delays: Array) -> Array:
         return np.stack([sampled(float(d)).tau for d in delays], axis=2)
 
     found, tried = problem.errors(late(_GRID)), _GRID
-    far = int(np.argmax(_score(found.held.sum(axis=0))))
+    far = int(np.argmax(mean_score(found.held.sum(axis=0))))
     worst = found.held[:, :, far]
     for step in (0.005, 0.00125):
-        tried = tried[int(np.argmin(_score(found.seen)))] + step * _FINE
+        tried = tried[int(np.argmin(mean_score(found.seen)))] + step * _FINE
         found = problem.errors(late(tried))
-    seconds = _lowest(tried, _score(found.seen))
-    parts = np.array([_lowest(tried, _score(each)) for each in found.without])
+    seconds = _lowest(tried, mean_score(found.seen))
+    parts = np.array([_lowest(tried, mean_score(each)) for each in found.without])
     half = _ERRORS * max(float(np.sqrt(len(parts) - 1) * parts.std()), _RESOLUTION)
     pair = late(np.array([0.0, seconds]))
     held = problem.errors(pair).held
@@ -253,13 +135,13 @@ def find_delays(
     band = _bandwidth(problem, pair[:, :, 1:] if decided else pair[:, :, :1], min(cutoff for _, cutoff in some))
     common = seconds if decided else 0.0
     delay = Delay(seconds, seconds - half, seconds + half, gain, bool(decided), bool(flat), band)
-    apart = _apart(problem, late, common, turning) if enough else {}
+    apart = _relative_delays(problem, late, common, turning) if enough else {}
     apart = {(kind, chosen[k] if kind == "log" else k): seconds for (kind, k), seconds in apart.items()}
     return delay, apart
 
 
-def _apart(
-    problem: _Problem, late: Callable[[Array], Array], common: float, turning: NDArray[np.bool_]
+def _relative_delays(
+    problem: DelayProblem, late: Callable[[Array], Array], common: float, turning: NDArray[np.bool_]
 ) -> dict[tuple[str, int], float]:
     """Additional delays of single joints and logs relative to all others [s], with keys such as ``("joint", 0)``.
 
@@ -278,7 +160,7 @@ def _apart(
             """Held-out errors, the last version without a delay, and the index of the best version."""
             tau = np.where(mask[:, :, None], late(common + delays), usual)
             held = problem.errors(np.concatenate([tau, usual], axis=2)).held
-            return held, int(np.argmin(_score(held.sum(axis=0))))
+            return held, int(np.argmin(mean_score(held.sum(axis=0))))
 
         _, best = tried(_APART)
         if best == len(_APART):
@@ -291,14 +173,14 @@ def _apart(
     return found
 
 
-def _some(logs: Sequence[tuple[Sequence[Segment], float]]) -> list[int]:
+def _selected(logs: Sequence[tuple[Sequence[Segment], float]]) -> list[int]:
     """Selects evenly spaced logs with enough motion; with more logs, the samples would be too far apart."""
     seconds = sum(len(part) / part.rate for parts, _ in logs for part in parts)
     every = min(len(logs) // _LOGS, int(seconds / _SECONDS))
     return [k for k in range(0, len(logs), max(every, 1)) if logs[k][0]]
 
 
-def timing(
+def delay_findings(
     robot: Robot, logs: Sequence[tuple[Sequence[Segment], float]], reduction: Array | None = None
 ) -> tuple[Delay | None, list[tuple[Finding, ...]]]:
     """Returns the delay and bandwidth of the efforts as findings.
@@ -320,15 +202,15 @@ def timing(
         words = f"the efforts hold little above {found.bandwidth:g} Hz, though the motion asks for it: they were filtered"
         remedy = "log efforts that are not filtered, or filtered with a higher cut-off"
         said.append(Finding("effort-bandwidth", "warning", None, None, words, remedy, found.bandwidth, 0.99))
-    said += [late_against_others(seconds, robot.joints[j]) for (kind, j), seconds in apart.items() if kind == "joint"]
-    return found, [(*said, *([late_against_others(apart["log", k])] if ("log", k) in apart else [])) for k in range(len(logs))]
+    said += [relative_delay(seconds, robot.joints[j]) for (kind, j), seconds in apart.items() if kind == "joint"]
+    return found, [(*said, *([relative_delay(apart["log", k])] if ("log", k) in apart else [])) for k in range(len(logs))]
 
 
-def untold(late: Sequence[Finding], found: Sequence[Finding]) -> list[Finding]:
-    """Findings of :func:`timing` on single joints that no other finding covers; late positions make the effort early.
+def unreported(late: Sequence[Finding], found: Sequence[Finding]) -> list[Finding]:
+    """Findings of :func:`delay_findings` on single joints that no other finding covers; late positions make the effort early.
 
     Args:
-        late: Findings of :func:`timing`.
+        late: Findings of :func:`delay_findings`.
         found: Findings of :func:`.contradictions.contradictions`.
 
     Returns:
@@ -340,7 +222,7 @@ def untold(late: Sequence[Finding], found: Sequence[Finding]) -> list[Finding]:
     return [item for item in late if (item.id, item.joint) not in told]
 
 
-def late_against_others(seconds: float, joint: str | None = None) -> Finding:
+def relative_delay(seconds: float, joint: str | None = None) -> Finding:
     """Finding that the efforts of one joint or log are late relative to the others.
 
     Args:
@@ -357,54 +239,19 @@ def late_against_others(seconds: float, joint: str | None = None) -> Finding:
     return Finding("effort-delay", "warning", joint, None, words, remedy, seconds, 0.99)
 
 
-def _bandwidth(problem: _Problem, tau: Array, cutoff: float) -> float | None:
+def _bandwidth(problem: DelayProblem, tau: Array, cutoff: float) -> float | None:
     """Bandwidth that explains the efforts decisively better than none; only far below the low-pass of this check."""
     whole = problem.errors(tau).held
-    best, found = float(_score(whole.sum(axis=0))[0]) + 2 * float(np.log(1 - _BAND)), None
+    best, found = float(mean_score(whole.sum(axis=0))[0]) + 2 * float(np.log(1 - _BAND)), None
     for band in (band for band in _BANDS if band <= _BELOW * cutoff):
         narrow = problem.filtered(band)
         left = None if narrow is None else narrow.errors(tau).held
         if left is None:
             continue
-        score = float(_score(left.sum(axis=0))[0])
+        score = float(mean_score(left.sum(axis=0))[0])
         if score < best and problem.gained(whole[:, :, 0], left[:, :, 0])[1] > _SIGNIFICANT:
             best, found = score, band
     return found
-
-
-def reversing(motion: MotionSamples, j: int) -> Array:
-    """Friction columns that reverse with a joint's speed or over some travel, and so resemble a delay at reversals.
-
-    Args:
-        motion: The samples.
-        j: The joint.
-
-    Returns:
-        One column per width of speed, one per travel, and the same for coupled motors, shape (N, k), between −1 and 1.
-    """
-    columns: list[Array] = []
-    for way in (np.eye(motion.q.shape[1])[j], *coupled_with(motion.reduction, j)):
-        q, v = motion.q @ way, motion.v @ way
-        columns += [np.tanh(v / (width * max(float(v.std()), 1e-9))) for width in _TURNS]
-        columns += [_slipping(q, part) for part in _SLIPS]
-    return np.column_stack(columns)
-
-
-def _slipping(q: Array, part: float) -> Array:
-    """The state of Dahl's model, between −1 and 1, shape (N,)."""
-    travel = max(part * float(np.ptp(q)), 1e-9)
-    state, out, before = 0.0, np.empty(len(q)), q[0]
-    for k, value in enumerate(q):
-        step = value - before
-        way = np.sign(step)
-        state = way - (way - state) * float(np.exp(-abs(step) / travel)) if step else state
-        out[k], before = state, value
-    return out
-
-
-def _score(squares: Array) -> Array:
-    """Twice the negative log-likelihood per sample, mean over joints: shape (joints, K) to (K,)."""
-    return np.asarray(np.log(np.maximum(squares, 1e-300)).mean(axis=0))
 
 
 def _lowest(at: Array, values: Array) -> float:

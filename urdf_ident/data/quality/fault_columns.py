@@ -21,10 +21,10 @@ from ...model.prior import lumped_inertials
 from ...model.robot import Robot
 from ...samples import one_way
 from .candidates import Reading, axis_of
-from .delay import reversing
 from .evidence import EXACT
 from .gram_fit import solved
 from .grams import friction_columns
+from .reversal_friction import reversal_columns
 from .sampled import MotionSamples
 from .trial import Case
 
@@ -188,7 +188,7 @@ class FaultRows:
             made.faults.append(FaultColumns("effort-without-gravity", (), shared=(0,), sense=1))
         if j == int(np.flatnonzero(self.case.moves)[0]):
             made.add("effort-saturates", (), shared=[np.column_stack([_bend(x) for x in self.fitted.T])], sense=1)
-        turning = [*reversing(self.samples, j).T]
+        turning = [*reversal_columns(self.samples, j).T]
         self._of_position(j, play, jerk, turning, made)
         self._of_effort(j, turning, made)
         if self.placed[j].any():

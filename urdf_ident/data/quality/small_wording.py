@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...model.robot import Robot
-from .delay import late_against_others
+from .delay import relative_delay
 from .findings import Finding
 from .first_order import SmallFault
 
@@ -77,7 +77,7 @@ def small_fault(robot: Robot, found: Sequence[SmallFault]) -> Finding:
     """
     best = found[0]
     if best.id == "effort-delay":
-        return late_against_others(best.size, robot.joints[best.joints[0]])
+        return relative_delay(best.size, robot.joints[best.joints[0]])
     rivals = dict.fromkeys(item.id for item in found[1:] if item.gain > _RIVAL * best.gain and item.id != best.id)
     less = best.id == "effort-without-gravity" and not best.whole
     names = [robot.joints[j] for j in best.joints]

@@ -1,0 +1,44 @@
+"""Friction around reversals, which resembles a delay of the efforts: reversing widths and presliding (Dahl 1968)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...linalg import Array
+from .grams import coupled_with
+from .sampled import MotionSamples
+
+#: Widths of the friction reversal besides those of the other checks, as fractions of the joint's typical speed.
+_TURNS = (0.03, 0.25, 1.5)
+#: Presliding distances, as fractions of the joint's range of motion.
+_SLIPS = (0.003, 0.008, 0.02)
+
+
+def reversal_columns(motion: MotionSamples, j: int) -> Array:
+    """Returns friction columns that change sign with the speed or over a short travel, and so resemble a delayed effort.
+
+    Args:
+        motion: The samples.
+        j: The joint.
+
+    Returns:
+        One column per width of speed, one per travel, and the same for coupled motors, shape (N, k), between −1 and 1.
+    """
+    columns: list[Array] = []
+    for way in (np.eye(motion.q.shape[1])[j], *coupled_with(motion.reduction, j)):
+        q, v = motion.q @ way, motion.v @ way
+        columns += [np.tanh(v / (width * max(float(v.std()), 1e-9))) for width in _TURNS]
+        columns += [_dahl_state(q, part) for part in _SLIPS]
+    return np.column_stack(columns)
+
+
+def _dahl_state(q: Array, part: float) -> Array:
+    """The state of Dahl's model, between −1 and 1, shape (N,)."""
+    travel = max(part * float(np.ptp(q)), 1e-9)
+    state, out, before = 0.0, np.empty(len(q)), q[0]
+    for k, value in enumerate(q):
+        step = value - before
+        way = np.sign(step)
+        state = way - (way - state) * float(np.exp(-abs(step) / travel)) if step else state
+        out[k], before = state, value
+    return out
