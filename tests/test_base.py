@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from urdf_ident.errors import ModelError, ShapeError
 from urdf_ident.model.base import reduce_factor
+from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.model.structure import random_motion
 

@@ -7,7 +7,7 @@ import pinocchio as pin
 import pytest
 
 from urdf_ident.errors import LimitError
-from urdf_ident.model.library import robot_path
+from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.cartesian import CartesianTrajectory, circle, inverse_kinematics, line
 

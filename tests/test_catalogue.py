@@ -7,7 +7,7 @@ from pathlib import Path
 
 from urdf_ident.data.quality.catalogue import KNOWN, page
 from urdf_ident.data.quality.findings import SEVERITIES
-from urdf_ident.data.quality.small_wording import _SMALL
+from urdf_ident.data.quality.small_fault_wording import _SMALL
 from urdf_ident.data.quality.wording import _CHANGES, _WORDS
 
 ROOT = Path(__file__).parents[1]

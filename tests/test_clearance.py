@@ -7,7 +7,7 @@ import pytest
 from conftest import arm_urdf
 
 from urdf_ident.errors import LimitError
-from urdf_ident.model.library import robot_path
+from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.base import Trajectory
 from urdf_ident.motion.collision.clearance import Clearance, ClearanceReport, check_clearance

@@ -16,7 +16,7 @@ from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, ModelError, ProjectError
 from urdf_ident.estimation.estimators.method import counted_alike
 from urdf_ident.linalg import Array
-from urdf_ident.model.library import robot_path
+from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits

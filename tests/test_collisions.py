@@ -10,8 +10,8 @@ from collision_oracle import FAR, MujocoScene
 from conftest import arm_urdf
 
 from urdf_ident.errors import LimitError, ModelError
+from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.geometry import collision_shapes
-from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.collision.collisions import Collisions
 from urdf_ident.motion.collision.find import find_collisions

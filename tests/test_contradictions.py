@@ -18,18 +18,18 @@ from urdf_ident.data.conditioning.signals import SignalConfig, condition
 from urdf_ident.data.prepare import examine_logs
 from urdf_ident.data.quality import against_urdf, fault_columns
 from urdf_ident.data.quality.candidates import Reading
+from urdf_ident.data.quality.case import Case
 from urdf_ident.data.quality.catalogue import KNOWN
 from urdf_ident.data.quality.contradictions import _case
 from urdf_ident.data.quality.findings import Finding
 from urdf_ident.data.quality.gram_fit import new_in, solved
 from urdf_ident.data.quality.grams import COULOMB, Grams
-from urdf_ident.data.quality.sampled import thinned
-from urdf_ident.data.quality.trial import Case
+from urdf_ident.data.quality.motion_samples import thinned
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import QualityError
 from urdf_ident.linalg import Array
+from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.drive import Drive
-from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project

@@ -9,6 +9,7 @@ import yaml
 from conftest import arm_urdf
 
 from urdf_ident.errors import ModelError
+from urdf_ident.excitation.assumptions import make_criterion, usable_limits, weighted_regressor
 from urdf_ident.excitation.criteria import (
     SPECTRAL,
     condition_number,
@@ -20,15 +21,14 @@ from urdf_ident.excitation.criteria import (
 from urdf_ident.excitation.design import design_excitation
 from urdf_ident.excitation.family import Family
 from urdf_ident.excitation.objective import BlockCriterion, Objective, SpectralCriterion
-from urdf_ident.excitation.planning import make_criterion, usable_limits, weighted_regressor
 from urdf_ident.excitation.rigid import RigidRegressor
 from urdf_ident.excitation.rows import PlannedRows, designable, softened
 from urdf_ident.linalg import Array
+from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.elasticity import ElasticModel
 from urdf_ident.model.engine.pinocchio import regressor
-from urdf_ident.model.library import robot_path, truth_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.fourier import FourierTrajectory
 from urdf_ident.motion.limits import Limits

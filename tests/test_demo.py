@@ -14,7 +14,7 @@ import pytest
 from commands import assert_refused, run
 
 from urdf_ident.friction.law import Sliding
-from urdf_ident.model.library import robot_path, truth_path
+from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.trajectories import random_fourier

@@ -18,18 +18,18 @@ from typer.testing import CliRunner
 import urdf_ident as ui
 from urdf_ident.cli import app
 from urdf_ident.errors import FingerprintError, LimitError, MissingExtraError, ModelError, OutputError, ProjectError
+from urdf_ident.excitation.assumptions import make_criterion, usable_limits, weighted_regressor
 from urdf_ident.excitation.criteria import condition_number, standard_errors
 from urdf_ident.excitation.design import Design, design_excitation
 from urdf_ident.excitation.family import Family
-from urdf_ident.excitation.planned import closest_lines
-from urdf_ident.excitation.planning import make_criterion, usable_limits, weighted_regressor
+from urdf_ident.excitation.planned_motion import closest_lines
 from urdf_ident.excitation.rows import PlannedRows
 from urdf_ident.excitation.search import Problem, Search
 from urdf_ident.linalg import Array
+from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.elasticity import ElasticModel
-from urdf_ident.model.library import robot_path, truth_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.base import Trajectory
 from urdf_ident.motion.files import read_trajectory

@@ -20,7 +20,7 @@ from urdf_ident.data.readers.read import read_recording
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import LogError, ModelError
 from urdf_ident.export.sidecar import read_sidecar
-from urdf_ident.model.library import robot_path
+from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.splines import BSplineTrajectory
 from urdf_ident.pipeline.check import check, check_text

@@ -10,7 +10,7 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import block_diag, eigh
 
 from urdf_ident.errors import SimulationError
-from urdf_ident.model.library import robot_path, truth_path
+from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.simulation.elastic.drive import MotorFriction, MotorPD, Torque
 from urdf_ident.simulation.elastic.plant import ElasticPlant

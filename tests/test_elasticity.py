@@ -11,9 +11,9 @@ import sympy
 from urdf_ident.errors import ModelError
 from urdf_ident.estimation.elastic import check_stiffness, compliance_form
 from urdf_ident.model.base import BaseParameters
+from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.elasticity import ElasticModel
-from urdf_ident.model.library import robot_path
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
 from urdf_ident.model.rotors import joint_axes

@@ -18,8 +18,8 @@ from urdf_ident.data.readers.read import read_recording
 from urdf_ident.errors import EstimationError, ProjectError
 from urdf_ident.estimation.uncertainty.essential import essential_parameters
 from urdf_ident.model.base import BaseParameters
+from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project

@@ -12,7 +12,7 @@ from commands import run
 
 from urdf_ident.errors import ModelError, ProjectError, SimulationError
 from urdf_ident.friction import friction_from_mapping
-from urdf_ident.model.library import robot_path, truth_path
+from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.splines import BSplineTrajectory

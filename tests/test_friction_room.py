@@ -34,8 +34,8 @@ from urdf_ident.friction import (
     friction_from_mapping,
     friction_term,
 )
+from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.library import robot_path, truth_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.simulation.from_model import rotors_and_friction
 from urdf_ident.simulation.truth import read_truth

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from urdf_ident.errors import LimitError, MissingExtraError, ProjectError
+from urdf_ident.excitation.assumptions import make_criterion, usable_limits
 from urdf_ident.excitation.design import design_excitation
 from urdf_ident.excitation.family import FAMILIES, Family
 from urdf_ident.excitation.global_start import POPULATION, Encoding, evolve
-from urdf_ident.excitation.planning import make_criterion, usable_limits
 from urdf_ident.excitation.rows import PlannedRows
 from urdf_ident.excitation.search import Problem, Search
 from urdf_ident.linalg import Array
+from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits, check_limits
 from urdf_ident.project import parse_project

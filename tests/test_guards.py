@@ -12,9 +12,9 @@ from conftest import arm_urdf
 from urdf_ident.data.conditioning.clock import device_clock
 from urdf_ident.data.conditioning.resample import _resample, even_pieces
 from urdf_ident.data.joint_side import joint_side
+from urdf_ident.data.quality.case import drives
 from urdf_ident.data.quality.repairs import _sentinels, _spikes
 from urdf_ident.data.quality.report import assess
-from urdf_ident.data.quality.trial import drives
 from urdf_ident.data.quality.wording import _gravity, _refuses, differs
 from urdf_ident.data.readers.variables import _numeric
 from urdf_ident.data.recognition.recognise import _positions
@@ -321,8 +321,8 @@ def test_positions_are_certain_by_two_signs_and_without_rivals(
     series = SimpleNamespace(mean=np.random.default_rng(0).normal(size=(9, 2)), rough=np.ones(2))
     why = _positions(series, None, {}, found, {}, [])["position"].why  # type: ignore[arg-type]
     assert why.startswith("certain") == (score > 0.3 and inside > 0.98 and alone and not units)
-    assert ("other columns would do nearly as well" in why) == (not alone)
-    assert ("read in deg they would do nearly as well" in why) == bool(units)
+    assert ("other columns fit nearly as well" in why) == (not alone)
+    assert ("in deg they fit nearly as well" in why) == bool(units)
 
 
 def test_what_differs_between_logs_is_named() -> None:

@@ -28,10 +28,10 @@ from urdf_ident.estimation.uncertainty.identifiability import (
     verdicts,
 )
 from urdf_ident.excitation.sequential import forecast
+from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.elasticity import ElasticModel
-from urdf_ident.model.library import robot_path
 from urdf_ident.model.prior import inertial_prior
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.point_to_point import constant_speed_sweep

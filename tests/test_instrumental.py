@@ -23,8 +23,8 @@ from urdf_ident.estimation.estimators.instrumental import (
     with_twin,
 )
 from urdf_ident.friction import Coulomb, Offset, Viscous
+from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.trajectories import sampled
 from urdf_ident.samples import Segment

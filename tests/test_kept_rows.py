@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.samples import Segment
 from urdf_ident.statistics.accumulate import accumulate
-from urdf_ident.statistics.kept import KeptRows
+from urdf_ident.statistics.kept_rows import KeptRows
 from urdf_ident.statistics.rows import RowFilter
 from urdf_ident.statistics.statistic import StatisticSet
 

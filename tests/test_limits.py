@@ -8,7 +8,7 @@ import pytest
 from conftest import arm_urdf
 
 from urdf_ident.errors import LimitError, ShapeError
-from urdf_ident.model.library import robot_path
+from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits, check_limits, prior_torque
 from urdf_ident.motion.trajectories import FourierTrajectory, TrapezoidalTrajectory

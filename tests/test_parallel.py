@@ -23,9 +23,9 @@ from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import prepare_logs
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import LogError, SchedulerError
+from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.model.trained import with_trained
 from urdf_ident.motion.limits import Limits
@@ -36,7 +36,7 @@ from urdf_ident.provenance import computing
 from urdf_ident.scratch import samples_in
 from urdf_ident.statistics import accumulate
 from urdf_ident.statistics.accumulate import build_statistics
-from urdf_ident.statistics.kept import KeptRows
+from urdf_ident.statistics.kept_rows import KeptRows
 
 
 def square(x: float) -> tuple[float, int]:

@@ -10,13 +10,13 @@ import pytest
 
 from urdf_ident.cli.motion import _of_family
 from urdf_ident.errors import LimitError, ModelError, ProjectError
+from urdf_ident.excitation.assumptions import row_weights, usable_limits, weighted_regressor
 from urdf_ident.excitation.criteria import criterion_value
 from urdf_ident.excitation.paths import design_circle, design_points, last_link
-from urdf_ident.excitation.planning import row_weights, usable_limits, weighted_regressor
+from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.elasticity import ElasticModel
-from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits
 from urdf_ident.project import parse_project

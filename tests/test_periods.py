@@ -19,8 +19,8 @@ from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, LogError, ProjectError
 from urdf_ident.estimation.uncertainty.covariance import with_covariance
 from urdf_ident.estimation.uncertainty.repetitions import lack_of_fit, likelihood_weights, scatter_sigma
+from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.library import robot_path
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify

@@ -27,7 +27,7 @@ from urdf_ident.friction import (
     Viscous,
     friction_from_mapping,
 )
-from urdf_ident.model.library import robot_path, truth_path
+from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.integrators import StickSlip, _projected_gauss_seidel

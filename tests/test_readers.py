@@ -13,7 +13,7 @@ from urdf_ident.data.readers import read
 from urdf_ident.data.readers.formats import open_table
 from urdf_ident.data.readers.read import LogLayout, expand_logs, read_readable, read_recording, read_recordings
 from urdf_ident.errors import LogError, MissingFileError, UnitError, UrdfIdentError
-from urdf_ident.model.library import robot_path
+from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
 
 DATA = Path(__file__).parents[2] / "shared" / "data"

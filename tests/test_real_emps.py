@@ -13,8 +13,8 @@ from scipy.io import loadmat
 
 from urdf_ident.data.conditioning.filters import differentiate, lowpass
 from urdf_ident.friction import Coulomb, Offset, Viscous
+from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.samples import Segment
 from urdf_ident.statistics.accumulate import accumulate

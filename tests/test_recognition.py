@@ -15,7 +15,7 @@ from urdf_ident.data.readers.columns import LogLayout
 from urdf_ident.data.readers.formats import open_table
 from urdf_ident.data.readers.read import read_recording
 from urdf_ident.data.recognition.recognise import LogDescription, recognise
-from urdf_ident.model.library import robot_path
+from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.describe import project_text
 from urdf_ident.project import Project, parse_project

@@ -9,10 +9,10 @@ from conftest import arm_urdf
 from urdf_ident.errors import ModelError
 from urdf_ident.linalg import Array
 from urdf_ident.model.base import ALONE, COMBINED, NEVER, BaseParameters
+from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.geometry_rank import geometric_rank
-from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.model.structure import structural_factor
 from urdf_ident.pipeline.check import check, check_text

@@ -15,6 +15,7 @@ import pytest
 from tests.urdf_samples import Style, random_urdf
 from urdf_ident.errors import ModelError, ShapeError
 from urdf_ident.linalg import Absorber, triangle
+from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.engine import compiled, program, rigid
@@ -22,7 +23,6 @@ from urdf_ident.model.engine.batched import program_inputs, regressor_program, t
 from urdf_ident.model.engine.pinocchio import regressor
 from urdf_ident.model.engine.program import Argument, Program, Row, Tape
 from urdf_ident.model.engine.rigid import FEW, SHORT, Rigid, rigid_of
-from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.samples import Segment
 

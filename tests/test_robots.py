@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from urdf_ident.errors import MissingFileError
+from urdf_ident.model.bundled import robot_names, robot_path, truth_path
 from urdf_ident.model.inertia import from_com, margins, pseudo_inertia, to_com, transform
-from urdf_ident.model.library import robot_names, robot_path, truth_path
 from urdf_ident.model.robot import Robot
 
 ROOT = Path(__file__).parents[1]

@@ -32,7 +32,7 @@ from urdf_ident.samples import Segment, reversals, typical_reversals
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.folds import folds_of
-from urdf_ident.statistics.kept import KeptRows
+from urdf_ident.statistics.kept_rows import KeptRows
 
 SIMPLE = {"viscous", "coulomb", "offset"}
 

@@ -10,7 +10,7 @@ import pytest
 
 from urdf_ident.errors import LimitError, ModelError, SimulationError
 from urdf_ident.friction import Coulomb
-from urdf_ident.model.library import robot_names, robot_path, truth_path
+from urdf_ident.model.bundled import robot_names, robot_path, truth_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.trajectories import FourierTrajectory, Trajectory, ramped, random_fourier

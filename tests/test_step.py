@@ -8,7 +8,7 @@ import pytest
 from conftest import arm_urdf
 
 from urdf_ident.errors import SimulationError
-from urdf_ident.model.library import robot_path
+from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.trajectories import random_fourier

@@ -13,8 +13,8 @@ from urdf_ident.consistency.repair import LEAST_INERTIA, acceptable, repaired_th
 from urdf_ident.errors import ModelError
 from urdf_ident.export.fix import fix_urdf
 from urdf_ident.export.mjcf import mjcf_text, write_mjcf
-from urdf_ident.export.strict import mended, offences
 from urdf_ident.export.strict_mjcf import mjcf_offences, readable_mesh
+from urdf_ident.export.strict_urdf import mended, offences
 from urdf_ident.export.urdf import torque_difference, write_urdf
 from urdf_ident.model.inertia import from_com, to_com
 from urdf_ident.model.prior import lumped_inertials

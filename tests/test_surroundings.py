@@ -13,7 +13,7 @@ from collision_oracle import MujocoScene
 from typer.testing import CliRunner
 
 from urdf_ident.cli import app
-from urdf_ident.model.library import robot_path
+from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.collision.find import find_collisions
 from urdf_ident.motion.collision.world import parse_world

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from urdf_ident.data.readers.read import read_recording
 from urdf_ident.errors import LimitError, LogError, OutputError, ShapeError
 from urdf_ident.linalg import Array
-from urdf_ident.model.library import robot_path
+from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits, check_limits
 from urdf_ident.motion.trajectories import (

@@ -25,10 +25,10 @@ from conftest import arm_urdf
 from urdf_ident.data.readers.columns import LogLayout
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import LogError, ModelError, OutputError
+from urdf_ident.model.bundled import robot_names, robot_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.geometry import along, link_capsules, reach, robot_shapes, tip_point
 from urdf_ident.model.inertia import from_com, transform
-from urdf_ident.model.library import robot_names, robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.collision.find import find_collisions
 from urdf_ident.motion.collision.world import parse_world

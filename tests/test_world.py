@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from urdf_ident.errors import MissingFileError, ModelError, ProjectError
-from urdf_ident.model.library import robot_path
+from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.collision.find import find_collisions
 from urdf_ident.motion.collision.world import CLEARANCE, parse_world, read_world

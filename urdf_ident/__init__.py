@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from .excitation.sequential import forecast as forecast
     from .excitation.sweeps import bidirectional_experiment as bidirectional_experiment
     from .model.base import BaseParameters as BaseParameters
+    from .model.bundled import robot_path as robot_path
     from .model.drive import Drive as Drive
     from .model.dynamic_model import DynamicModel as DynamicModel
     from .model.elasticity import ElasticModel as ElasticModel
-    from .model.library import robot_path as robot_path
     from .model.robot import Robot as Robot
     from .motion.collision.collisions import Collisions as Collisions
     from .motion.collision.find import find_collisions as find_collisions
@@ -105,7 +105,7 @@ _HOME = {
     "read_recording": "data.readers.read",
     "read_trajectory": "motion.trajectories",
     "read_world": "motion.collision.world",
-    "robot_path": "model.library",
+    "robot_path": "model.bundled",
     "simulate": "pipeline.experiment",
     "validate": "pipeline.validate",
     "write_log": "simulation.simulate",

@@ -32,8 +32,8 @@ from urdf_ident.export.fix import fix_urdf
 from urdf_ident.export.mjcf import write_mjcf
 from urdf_ident.export.splice import Splicer
 from urdf_ident.export.split import physical_bodies
-from urdf_ident.export.strict import offences
 from urdf_ident.export.strict_mjcf import mjcf_offences
+from urdf_ident.export.strict_urdf import offences
 from urdf_ident.export.urdf import torque_difference, write_urdf
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot

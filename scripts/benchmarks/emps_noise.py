@@ -15,8 +15,8 @@ import numpy as np
 from scipy.io import loadmat
 
 from urdf_ident.data.recording import Recording
+from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import Project, parse_project

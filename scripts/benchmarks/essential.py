@@ -21,8 +21,8 @@ from urdf_ident.data.readers.sources import expand_logs
 from urdf_ident.data.recording import Recording
 from urdf_ident.estimation.uncertainty.covariance import with_covariance
 from urdf_ident.estimation.uncertainty.essential import essential_parameters
+from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.library import robot_path, truth_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.trajectories import random_fourier

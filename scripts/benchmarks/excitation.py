@@ -23,17 +23,17 @@ import time
 import numpy as np
 import yaml
 
+from urdf_ident.excitation.assumptions import make_criterion, row_weights, usable_limits, weighted_regressor
 from urdf_ident.excitation.criteria import condition_number, standard_errors
 from urdf_ident.excitation.design import design_excitation
 from urdf_ident.excitation.family import Family
 from urdf_ident.excitation.global_start import GLOBAL_STARTS
 from urdf_ident.excitation.obstacles import Obstacles
-from urdf_ident.excitation.planning import make_criterion, row_weights, usable_limits, weighted_regressor
 from urdf_ident.excitation.rows import PlannedRows, designable, softened
 from urdf_ident.excitation.search import FoundMotion, Problem, Search
+from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.library import robot_path, truth_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.collision.collisions import Collisions
 from urdf_ident.motion.collision.find import find_collisions

@@ -26,9 +26,9 @@ from urdf_ident.data.readers.read import read_recording
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import UrdfIdentError
 from urdf_ident.linalg import Array
+from urdf_ident.model.bundled import robot_names, robot_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.library import robot_names, robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.project import parse_project
 from urdf_ident.result.scores import predict, score

@@ -27,8 +27,8 @@ from urdf_ident.data.prepare import PreparedLog, prepare_log
 from urdf_ident.data.recording import Recording
 from urdf_ident.estimation.uncertainty.covariance import with_covariance
 from urdf_ident.friction import AxisScale, Coulomb, FormerName, Law, Sliding, Viscous, smooth_sign
+from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.library import robot_path, truth_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.trajectories import random_fourier

@@ -12,7 +12,7 @@ from scipy.ndimage import uniform_filter1d
 
 from urdf_ident.data.recording import Recording
 from urdf_ident.linalg import Array
-from urdf_ident.model.library import robot_path
+from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
 
 SHAPES = ("velocities", "stops", "chirps", "one by one", "lengths", "20 Hz", "1 kHz", "gaps")

@@ -24,7 +24,7 @@ import pinocchio as pin
 from command import Taken, run_command
 
 from urdf_ident.files import write_text
-from urdf_ident.model.library import robot_path
+from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.table import table_text

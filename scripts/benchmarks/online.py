@@ -19,9 +19,9 @@ import pinocchio as pin
 from urdf_ident.compensation.gear_ripple import GearRipple
 from urdf_ident.compensation.online import OnlineModel
 from urdf_ident.compensation.residual import Residual, fit_residual
+from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
 
 LAWS = ["viscous", "coulomb", "offset", "stribeck", "load_coulomb", "presliding"]

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import pinocchio as pin
 
-from urdf_ident.model.library import robot_path, truth_path
+from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.base import Trajectory
 from urdf_ident.motion.limits import Limits

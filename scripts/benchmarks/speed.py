@@ -27,11 +27,11 @@ import pinocchio as pin
 from command import run_command
 from threadpoolctl import threadpool_limits
 
+from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.engine.compiled import VARIABLE
 from urdf_ident.model.engine.pinocchio import regressor
 from urdf_ident.model.engine.rigid import Rigid
-from urdf_ident.model.library import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.model.structure import random_motion
 from urdf_ident.samples import Segment

@@ -21,9 +21,9 @@ import yaml
 from urdf_ident.excitation.design import design_excitation
 from urdf_ident.linalg import Array, triangle
 from urdf_ident.model.base import BaseParameters, reduce_factor
+from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.inertia import transform_matrix
-from urdf_ident.model.library import robot_path, truth_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.model.structure import random_motion
 from urdf_ident.motion.base import Trajectory

@@ -28,9 +28,9 @@ from urdf_ident.errors import EstimationError
 from urdf_ident.estimation.elastic import compliance_form
 from urdf_ident.linalg import Array
 from urdf_ident.model.base import BaseParameters
+from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.elasticity import ElasticModel
-from urdf_ident.model.library import robot_path, truth_path
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.splines import BSplineTrajectory

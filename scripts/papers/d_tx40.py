@@ -31,9 +31,9 @@ from urdf_ident.estimation.uncertainty.essential import essential_parameters
 from urdf_ident.friction import Coulomb, Offset, Viscous
 from urdf_ident.linalg import Array
 from urdf_ident.model.base import BaseParameters
+from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.library import robot_path, truth_path
 from urdf_ident.model.prior import Prior, inertial_prior, with_joint_terms
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits

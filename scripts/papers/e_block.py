@@ -23,14 +23,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from urdf_ident.excitation.assumptions import make_criterion, usable_limits, weighted_regressor
 from urdf_ident.excitation.criteria import condition_number
 from urdf_ident.excitation.design import design_excitation
-from urdf_ident.excitation.planning import make_criterion, usable_limits, weighted_regressor
 from urdf_ident.excitation.rows import PlannedRows
 from urdf_ident.linalg import Array
 from urdf_ident.model.base import BaseParameters
+from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.library import robot_path
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.base import Trajectory

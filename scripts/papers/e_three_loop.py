@@ -43,9 +43,9 @@ from urdf_ident.data.recording import Recording
 from urdf_ident.excitation.sweeps import bidirectional_experiment
 from urdf_ident.friction import play
 from urdf_ident.linalg import Array
+from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.library import robot_path, truth_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.trajectories import FourierTrajectory, Trajectory, random_fourier

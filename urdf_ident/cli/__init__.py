@@ -3,7 +3,7 @@
 One module per group of commands; :data:`.help.ORDER` is the order of ``urdf-ident --help``.
 """
 
-from . import demo, fleet, judge, motion, payload, report, result  # each registers its commands
+from . import check, demo, fleet, identify, motion, payload, report  # each registers its commands
 from .common import app, main
 
-__all__ = ["app", "demo", "fleet", "judge", "main", "motion", "payload", "report", "result"]
+__all__ = ["app", "check", "demo", "fleet", "identify", "main", "motion", "payload", "report"]

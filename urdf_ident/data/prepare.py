@@ -18,8 +18,8 @@ from ..samples import Segment
 from .conditioning.signals import Conditioned, SignalConfig, condition, resolve
 from .joint_side import external_torque, joint_side
 from .quality.contradictions import contradictions
-from .quality.counts import known_delays
 from .quality.delay import delay_findings, unreported
+from .quality.hidden_delays import known_delays
 from .quality.report import Finding, QualityReport, assess
 from .recording import Recording
 from .refusals import all_usable, each_usable

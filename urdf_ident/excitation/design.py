@@ -19,14 +19,7 @@ from ..motion.collision.clearance import ClearanceReport, check_clearance
 from ..motion.collision.collisions import Collisions
 from ..motion.limits import LimitReport, Limits, Margin, check_limits, prior_torque
 from ..samples import ReadOnly
-from .criteria import CRITERIA, condition_number, standard_errors
-from .earlier import IdentificationLike, continued, known_rows, row_noise
-from .family import Family
-from .global_start import check_global_start, present_name
-from .obstacles import Obstacles
-from .parallel import Outcome, search
-from .planned import closest_lines
-from .planning import (
+from .assumptions import (
     REPORT_RATE,
     column_scale,
     make_criterion,
@@ -35,6 +28,13 @@ from .planning import (
     usable_limits,
     weighted_regressor,
 )
+from .criteria import CRITERIA, condition_number, standard_errors
+from .earlier_logs import IdentificationLike, continued, known_rows, row_noise
+from .family import Family
+from .global_start import check_global_start, present_name
+from .obstacles import Obstacles
+from .parallel_search import Outcome, search
+from .planned_motion import closest_lines
 from .rows import PlannedRows, designable, softened
 from .search import FoundMotion, Problem
 

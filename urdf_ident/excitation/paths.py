@@ -26,9 +26,9 @@ from ..motion.collision.clearance import ClearanceReport, check_clearance
 from ..motion.collision.collisions import Collisions
 from ..motion.limits import LimitReport, Limits, Torque, check_limits, prior_torque
 from ..motion.point_to_point import TrapezoidalTrajectory
+from .assumptions import rigid_for_planning, row_weights, usable_limits, weighted_regressor
 from .criteria import SPECTRAL, condition_number, criterion_value
-from .planned import PlannedMotion
-from .planning import rigid_for_planning, row_weights, usable_limits, weighted_regressor
+from .planned_motion import PlannedMotion
 from .rows import designable
 
 if TYPE_CHECKING:

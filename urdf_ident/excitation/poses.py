@@ -21,7 +21,7 @@ from ..motion.collision.clearance import check_clearance
 from ..motion.collision.collisions import Collisions
 from ..motion.limits import Limits, Torque, check_limits
 from ..motion.point_to_point import TrapezoidalTrajectory
-from .planned import PlannedMotion
+from .planned_motion import PlannedMotion
 
 if TYPE_CHECKING:
     from ..model.robot import Robot

@@ -28,10 +28,10 @@ from ..samples import ReadOnly, Segment
 from ..statistics.accumulate import accumulate
 from ..statistics.fit import Fit
 from ..statistics.rows import RowFilter
+from .assumptions import column_scale, usable_limits
 from .criteria import standard_errors
-from .earlier import IdentificationLike, continued, row_noise
-from .planned import percent
-from .planning import column_scale, usable_limits
+from .earlier_logs import IdentificationLike, continued, row_noise
+from .planned_motion import percent
 from .rows import PlannedRows, designable
 
 #: Singular values of the scaled rows below this fraction of the largest, and entries of null directions, count as zero.

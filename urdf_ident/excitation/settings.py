@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..motion.collision.collisions import Collisions
     from ..motion.limits import Limits
     from .design import Design, Progress
-    from .earlier import IdentificationLike
+    from .earlier_logs import IdentificationLike
     from .paths import PathExperiment
     from .poses import PosesExperiment
     from .sweeps import BidirectionalExperiment

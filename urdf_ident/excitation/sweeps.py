@@ -23,7 +23,7 @@ from ..motion.collision.collisions import Collisions
 from ..motion.compose import SequenceTrajectory
 from ..motion.limits import Limits, Torque, check_limits
 from ..motion.point_to_point import constant_speed_sweep
-from .planned import PlannedMotion
+from .planned_motion import PlannedMotion
 
 #: Speed of the slowest run over the fastest.
 SLOWEST = 0.03

@@ -5,12 +5,12 @@ from __future__ import annotations
 from ..consistency.repair import assess_links, repaired_links
 from ..errors import UrdfError
 from ..model.urdf import parse_urdf
-from .strict import mended
+from .strict_urdf import mended
 from .urdf import corrected_urdf
 
 
 def fix_urdf(text: str, where: str = "URDF") -> tuple[str, tuple[str, ...]]:
-    """Repairs inconsistent inertials, removes elements that strict readers reject (:mod:`.strict`), and nothing else.
+    """Repairs inconsistent inertials, removes elements that strict readers reject (:mod:`.strict_urdf`), and nothing else.
 
     Args:
         text: The URDF; negative masses are accepted, numbers that are not finite are not.

@@ -28,8 +28,8 @@ from ..model.urdf import rotation_from_rpy
 from .meshes import MeshAssets
 from .splice import Node, outline
 from .split import physical_bodies, split_bodies, unmoved_links
-from .strict import mended
 from .strict_mjcf import mjcf_offences, mujoco_refusal
+from .strict_urdf import mended
 from .urdf import number
 
 _GROUPS = (("visual", "2", "0", "0"), ("collision", "3", "0", "1"))

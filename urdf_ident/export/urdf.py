@@ -25,7 +25,7 @@ from ..model.robot import Robot
 from ..model.urdf import Description, parse_urdf, rotation_from_rpy
 from .splice import Node, Splicer
 from .split import physical_bodies, split_bodies, unmoved_links
-from .strict import mended, offences
+from .strict_urdf import mended, offences
 
 _EPS = float(np.finfo(float).eps)
 _INERTIA = (("ixx", 0, 0), ("ixy", 0, 1), ("ixz", 0, 2), ("iyy", 1, 1), ("iyz", 1, 2), ("izz", 2, 2))

@@ -10,7 +10,7 @@ import numpy as np
 from ..consistency.repair import assess_urdf
 from ..data.motor_side import visible_stiffness
 from ..estimation.uncertainty.identifiability import structural_verdicts
-from ..export.strict import offences
+from ..export.strict_urdf import offences
 from ..model.base import ALONE, COMBINED, NEVER
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel

@@ -20,8 +20,8 @@ from ..export.urdf import corrected_urdf
 from ..files import check_writable, write_text
 from ..friction import Coulomb, Stribeck
 from ..linalg import Array
+from ..model.bundled import robot_path, truth_path
 from ..model.inertia import from_com, to_com
-from ..model.library import robot_path, truth_path
 from ..model.prior import lumped_inertials
 from ..model.robot import Robot
 from ..motion.limits import Limits

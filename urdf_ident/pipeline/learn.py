@@ -33,12 +33,12 @@ from ..project import Project
 from ..samples import Segment, typical_reversals
 from ..settings.estimation import EssentialSection
 from ..statistics.accumulate import begin_statistics, build_statistics
-from ..statistics.carried import changes_between_logs
 from ..statistics.changes import FrictionChanges
 from ..statistics.fit import Fit, fit_base
 from ..statistics.folds import repeated
-from ..statistics.kept import KeptRows
+from ..statistics.kept_rows import KeptRows
 from ..statistics.motions import motions, velocities
+from ..statistics.payload_changes import changes_between_logs
 from ..statistics.statistic import StatisticSet
 from ..statistics.varying import varying
 from .prepare import Prepared

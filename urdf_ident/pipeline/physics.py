@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..consistency.demands import demands
+from ..consistency.body_constraints import demands
 from ..consistency.friction import dissipating, urdf_with_friction
 from ..consistency.options import LmiOptions
 from ..consistency.standard import Standard, consistent_parameters, essential_to_prior, nearest_to_prior

@@ -12,7 +12,7 @@ import numpy as np
 from ..data.conditioning.signals import SignalConfig
 from ..data.prepare import PreparedLog, carrying, check_physics, prepare_logs, told_of
 from ..data.quality.delay import delay_findings
-from ..data.quality.sampled import forget
+from ..data.quality.motion_samples import forget
 from ..data.recording import Recording
 from ..data.refusals import LeftOut
 from ..errors import UrdfIdentError

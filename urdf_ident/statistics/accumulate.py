@@ -19,7 +19,7 @@ from ..parallel import begun, shared
 from ..progress import Progress
 from ..samples import Segment
 from .entries import Entries, Statistic
-from .kept import KeptRows
+from .kept_rows import KeptRows
 from .motions import begun_motions
 from .rows import RowFilter, filtered_rows
 from .statistic import Layout, StatisticSet, layouts_of, together

@@ -143,7 +143,7 @@ def friction_changes(
         covariates: Covariate of each log for each of :func:`varying`'s parameters, temperature for instance, shape
             (logs, q); NaN where it was not logged. None if there is no covariate.
         seconds: Duration of each log's motion, shape (logs,) [s], for plots; None if unknown.
-        carried: Inertial parameters that may differ between the logs too (:mod:`.carried`); needs several logs.
+        carried: Inertial parameters that may differ between the logs too (:mod:`.payload_changes`); needs several logs.
 
     Returns:
         The record; with one log the spread is unknown (NaN).

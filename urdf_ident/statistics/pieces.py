@@ -17,7 +17,7 @@ from ..errors import EstimationError
 from ..linalg import Array
 from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
-from .kept import KeptRows
+from .kept_rows import KeptRows
 from .rows import RowFilter, filtered_rows
 
 #: Maximum number of rows of a piece: half a minute to minutes at the usual row rates.

@@ -18,9 +18,9 @@ from ...model.prior import lumped_inertials
 from ...model.robot import Robot
 from ...samples import TESTING_REVERSALS
 from .candidates import Hypothesis, Reading, candidates
+from .case import Case
 from .findings import Finding
 from .hypotheses import sharpened
-from .trial import Case
 from .wording import against
 
 #: Correlation with the URDF's gravity torque that counts as opposite, and as equal.

@@ -19,14 +19,14 @@ from ...parallel import begun, each, shared
 from ...samples import FEWEST_REVERSALS, TESTING_REVERSALS, Segment
 from .against_urdf import against_the_urdf
 from .candidates import Reading
+from .case import Case
 from .findings import Finding
-from .first_order import SmallFault, small_faults
 from .hypotheses import DOUBTFUL, Step, open_scales, search
-from .sampled import MotionSamples, sampler
-from .small_wording import small_fault
+from .motion_samples import MotionSamples, sampler
+from .outlying_logs import unlike
+from .small_fault_wording import small_fault
+from .small_faults import SmallFault, small_faults
 from .stationarity import Alone, Change, between, in_all, within
-from .trial import Case
-from .unlike import unlike
 from .wording import SEVERE, changes, differs, doubt, named, open_scale, worse_explained
 
 #: Minimum number of samples per joint.

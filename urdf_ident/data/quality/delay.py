@@ -22,7 +22,7 @@ from ...samples import TESTING_REVERSALS, Segment, reversals
 from ..conditioning.filters import HIGHEST
 from .delay_fit import DelayProblem, mean_score
 from .findings import Finding
-from .sampled import sampler
+from .motion_samples import sampler
 
 #: Initial grid of delays [s], refined around the best one; then the grid for one joint relative to the others.
 _GRID = np.array([-0.06, -0.04, -0.02, 0.0, 0.02, 0.04, 0.06, 0.08, 0.1, 0.13, 0.16])

@@ -17,8 +17,8 @@ from ..conditioning.filters import lowpass
 from .evidence import significance
 from .gram_fit import solved
 from .grams import friction_columns
+from .motion_samples import MotionSamples
 from .reversal_friction import reversal_columns
-from .sampled import MotionSamples
 
 #: Number of folds of the held-out errors.
 _FOLDS = 10
@@ -61,7 +61,16 @@ class DelayProblem:
 
     @classmethod
     def of(cls, robot: Robot, motion: MotionSamples, moves: Array) -> DelayProblem:
-        """Builds the columns of a motion; rows are weighted by their residual without a delay."""
+        """Builds the columns of a motion; rows are weighted by their residual without a delay.
+
+        Args:
+            robot: Kinematics and gravity.
+            motion: The samples.
+            moves: Whether each joint moves, shape (n,).
+
+        Returns:
+            The problem.
+        """
         columns = regressor(robot, motion.q, motion.v, motion.a)[:, :, rigid_of(robot).spanning[0]]
         scale = np.sqrt(np.mean(columns**2, axis=(0, 1)))
         active = scale > 1e-9 * scale.max()
@@ -86,7 +95,14 @@ class DelayProblem:
         return order, columns, np.stack([columns[:, k].transpose(0, 2, 1) @ columns[:, k] for k in order])
 
     def errors(self, tau: Array) -> EffortErrors:
-        """Errors of versions of the efforts, shape (N, n, K), with all parameters fitted to each."""
+        """Fits all parameters to each version of the efforts and returns the errors.
+
+        Args:
+            tau: Versions of the efforts, shape (N, n, K) [N·m or N].
+
+        Returns:
+            The squared errors of every version.
+        """
         order, columns, own = self._columns
         m, p, versions = self.inertial.shape[2], columns.shape[2], tau.shape[2]
         gram = np.empty((*own.shape[:2], p + versions, p + versions))
@@ -120,7 +136,14 @@ class DelayProblem:
         return 1 - float(np.exp(0.5 * (score[1] - score[0]))), significance(before / self.power, after / self.power)
 
     def filtered(self, band: float) -> DelayProblem | None:
-        """The columns after a zero-phase low-pass; None if their sampling rate is too low for it."""
+        """Returns the problem with its columns filtered by a zero-phase low-pass.
+
+        Args:
+            band: The cut-off [Hz].
+
+        Returns:
+            The problem; None if the sampling rate is too low for the filter.
+        """
         motion, columns = self.motion, np.concatenate([self.inertial, self.friction.transpose(1, 0, 2)], axis=2)
         out = np.empty_like(columns)
         starts = np.flatnonzero((np.diff(motion.log) != 0) | (np.diff(motion.time) > 1.5 * np.median(np.diff(motion.time)))) + 1
@@ -134,5 +157,12 @@ class DelayProblem:
 
 
 def mean_score(squares: Array) -> Array:
-    """Twice the negative log-likelihood per sample, mean over joints: shape (joints, K) to (K,)."""
+    """Returns twice the negative log-likelihood per sample, as the mean over joints.
+
+    Args:
+        squares: Squared errors, shape (joints, K) [N²·m² or N²].
+
+    Returns:
+        One score per version, shape (K,); smaller is better.
+    """
     return np.asarray(np.log(np.maximum(squares, 1e-300)).mean(axis=0))

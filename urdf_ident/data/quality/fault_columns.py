@@ -21,12 +21,12 @@ from ...model.prior import lumped_inertials
 from ...model.robot import Robot
 from ...samples import one_way
 from .candidates import Reading, axis_of
+from .case import Case
 from .evidence import EXACT
 from .gram_fit import solved
 from .grams import friction_columns
+from .motion_samples import MotionSamples
 from .reversal_friction import reversal_columns
-from .sampled import MotionSamples
-from .trial import Case
 
 #: Candidate waves per radian of an encoder's error; for a slide, half as many in its range.
 _WAVES = (1, 2, 3, 4, 6, 8)
@@ -177,7 +177,7 @@ class FaultRows:
 
         Args:
             j: The joint.
-            play: Its position in the backlash from :func:`.play.play`, shape (N, 3).
+            play: Its position in the backlash from :func:`.backlash.play`, shape (N, 3).
             jerk: Jerk of all joints, shape (N, n) [rad/s³ or m/s³].
 
         Returns:

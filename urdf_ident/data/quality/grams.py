@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...linalg import Array
-from .sampled import WIDTHS, MotionSamples
+from .motion_samples import WIDTHS, MotionSamples
 
 Own = TypeVar("Own", bound="Grams")
 #: Number of folds; each leaves out every ``FOLDS``-th block.

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .candidates import GAINS, Hypothesis, Reading, candidates, leant, put, with_springs
+from .case import Case, ReadingScore
 from .evidence import material, significance
-from .trial import Case, ReadingScore
 
 #: Gain in the sum of the rows' log relative residuals above which a reading replaces another, above which it is reported, and
 #: the fraction of it within which another cause is a rival.

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...model.robot import Robot
-from ..quality import channels, checks, clock_repairs, repairs, straight
 from ..recording import Recording
+from . import channels, checks, clock_repairs, interpolated, repairs
 from .findings import SEVERITIES, Examination, Finding
 
 __all__ = ["SEVERITIES", "Finding", "QualityReport", "assess"]
@@ -89,7 +89,7 @@ def _examine(state: Examination, robot: Robot) -> None:
     checks.check_position_unit(state, robot)
     if not state.stopped:
         channels.check_held(state, robot)
-        straight.check_straight(state, robot)
+        interpolated.check_straight(state, robot)
         checks.check_clipped(state, robot)
         checks.check_frozen(state, robot)
     checks.check_effort(state, robot)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...linalg import Array
+from .differing_parts import differing_part
 from .evidence import (
     EXACT,
     MATERIAL,
@@ -25,8 +26,7 @@ from .evidence import (
     unexplained,
 )
 from .gram_fit import solved
-from .parts import differing_part
-from .unlike import Left
+from .outlying_logs import Left
 
 #: Least gain of a change in the sum of the rows' log relative residuals, and least ratio to its standard error.
 DECISIVE, SIGNIFICANT = 0.4, 3.5

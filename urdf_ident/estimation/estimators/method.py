@@ -26,7 +26,7 @@ from ...model.prior import Prior
 from ...statistics.accumulate import build_statistics
 from ...statistics.fit import Fit, fit_base
 from ...statistics.folds import CrossValidation, folds_of, held_out
-from ...statistics.kept import KeptRows
+from ...statistics.kept_rows import KeptRows
 from ...statistics.ridge import fit_ridge
 from ...statistics.statistic import StatisticSet
 from ..friction_selection.reference_torque import ConvergedFit

@@ -20,7 +20,7 @@ from ...data.prepare import PreparedLog
 from ...linalg import Array, triangle
 from ...model.dynamic_model import DynamicModel
 from ...parallel import begun
-from ...statistics.kept import KeptRows
+from ...statistics.kept_rows import KeptRows
 from ...statistics.pieces import row_pieces
 from ...statistics.rows import RowFilter
 from ...statistics.statistic import Layout, layouts_of

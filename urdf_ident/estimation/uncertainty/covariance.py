@@ -37,16 +37,16 @@ from ...samples import ReadOnly
 from ...statistics.distributions import chi_square_quantile
 from ...statistics.fit import Fit
 from ...statistics.folds import independent_stretches
-from ...statistics.kept import KeptRows
+from ...statistics.kept_rows import KeptRows
 from ...statistics.least_squares import Solution, moves_without, solve
 from ...statistics.motions import begun_motions, motions
 from ...statistics.statistic import StatisticSet
 from .bands import Spectrum, begun_spectrum, build_spectrum
-from .in_time import between_repetitions, with_short_memory
 from .noise import fit_noise, sandwich, whitened_rows
 from .periods import Period, find_period
 from .repetitions import all_averaged, lack_of_fit, repetition_count, scatter_covariance, scatter_noise
 from .reversals import excess_shift, without_reversals
+from .score_covariance import between_repetitions, with_short_memory
 
 KINDS = ("auto", "model", "hac", "ar", "jackknife", "bootstrap", "period", "log")
 #: The noise model and the jackknife agree if their standard errors differ by less than this factor (median).

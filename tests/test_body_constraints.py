@@ -6,10 +6,10 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from urdf_ident.consistency.demands import body_boxes, demands
+from urdf_ident.consistency.body_constraints import body_boxes, demands
 from urdf_ident.consistency.lmi import LmiProblem
+from urdf_ident.model.bundled import robot_names, robot_path
 from urdf_ident.model.inertia import from_com, pseudo_inertia, to_com
-from urdf_ident.model.library import robot_names, robot_path
 from urdf_ident.model.parameters import inertial_parameters
 from urdf_ident.model.prior import fixed_children, inertial_prior
 from urdf_ident.model.robot import Robot

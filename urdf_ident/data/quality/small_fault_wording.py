@@ -1,4 +1,4 @@
-"""Messages of small faults (:mod:`first_order`): cause, size, alternatives and remedy."""
+"""Messages of small faults (:mod:`.small_faults`): cause, size, alternatives and remedy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from ...model.robot import Robot
 from .delay import relative_delay
 from .findings import Finding
-from .first_order import SmallFault
+from .small_faults import SmallFault
 
 #: Fraction of the best fault's gain from which another one is a rival.
 _RIVAL = 0.7

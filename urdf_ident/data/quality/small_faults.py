@@ -14,13 +14,13 @@ import numpy as np
 
 from ...linalg import Array, lstsq
 from ...samples import Segment
+from .backlash import play
 from .candidates import Reading
+from .case import Case
 from .evidence import significance
 from .fault_columns import ALL_LATE, FaultColumns, FaultRows
 from .gram_fit import solved
-from .play import play
-from .sampled import jerks
-from .trial import Case
+from .motion_samples import jerks
 
 #: Least relative residual for which small faults are searched.
 _LEFT = 0.02

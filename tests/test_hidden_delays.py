@@ -11,9 +11,9 @@ from test_delay import ARM
 import urdf_ident as ui
 from urdf_ident.data.conditioning.signals import SignalConfig, condition
 from urdf_ident.data.prepare import examine_logs
-from urdf_ident.data.quality.counts import count_of, hidden_delays, known_delay, known_delays
 from urdf_ident.data.quality.delay import relative_delay
-from urdf_ident.model.library import robot_path
+from urdf_ident.data.quality.hidden_delays import count_of, hidden_delays, known_delay, known_delays
+from urdf_ident.model.bundled import robot_path
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.trajectories import random_fourier
 from urdf_ident.pipeline.experiment import run_experiment, true_plant

@@ -18,7 +18,7 @@ from ...model.robot import Robot
 from ...samples import one_way, reversals
 from .candidates import Reading
 from .evidence import EXACT, RigidEvidence, held_out, in_sample, unexplained
-from .sampled import MotionSamples
+from .motion_samples import MotionSamples
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from ...linalg import Array
 from ...parallel import each
 from ...samples import Segment
 from ..conditioning.filters import lowpass
-from .sampled import ThinnedPiece, thinned
+from .motion_samples import ThinnedPiece, thinned
 
 #: Travel relative to a joint's range that does not yet count as a reversal.
 _TURNED = 2e-3
