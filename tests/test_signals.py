@@ -184,6 +184,18 @@ def test_cutoff_falls_with_noise_and_stays_above_the_motion() -> None:
     assert cutoffs[-1] < 8
 
 
+@pytest.mark.parametrize("noise", [4e-4, 0.001229, 0.001335, 4e-3])
+def test_encoder_noise_is_not_taken_for_motion(noise: float) -> None:
+    """White noise is spread over all frequencies and may hold as much power as motion that would move the end of the motion."""
+    rate = 500.0
+    t = np.arange(0, 8, 1 / rate)
+    way = np.clip((t % 2.0) / 1.2, 0.0, 1.0)
+    move = way**3 * (10 - 15 * way + 6 * way**2)
+    q = np.where((t // 2) % 2 == 0, move, 1 - move)[:, None] * np.array([1.0, 0.6])
+    white = np.random.default_rng(1).standard_normal(q.shape)
+    assert estimate_cutoff([q + noise * white], rate).cutoff < 10
+
+
 def test_cutoff_is_near_the_best_one_for_acceleration() -> None:
     t = np.arange(0, 20, 0.004)
     for noise in (1e-5, 1e-4, 1e-3):

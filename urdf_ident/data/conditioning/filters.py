@@ -218,7 +218,10 @@ def estimate_cutoff(pieces: list[Array], rate: float) -> CutoffChoice:
 
 
 def _acceleration_spectrum(pieces: list[Array], rate: float) -> tuple[Array, Array, Array]:
-    """Frequencies [Hz], geometric mean of the joints' acceleration spectra, fraction of position power above."""
+    """Frequencies [Hz], geometric mean of the joints' acceleration spectra, fraction of position power above.
+
+    White noise of the positions does not count as position power; it is estimated in the highest octave.
+    """
     window = int(min(max(len(piece) for piece in pieces) - 2, max(64, 4 * rate)))
     step = max(LONG, 4 * window)
     parts = [piece[begin : begin + step] for piece in pieces for begin in range(0, len(piece), step)]
@@ -229,8 +232,9 @@ def _acceleration_spectrum(pieces: list[Array], rate: float) -> tuple[Array, Arr
     # geometric mean of normalised spectra: every joint has the same weight
     normal = power / np.maximum(power.sum(axis=0), np.finfo(float).tiny)
     density = np.exp(np.log(np.maximum(normal, 1e-300)).mean(axis=1))
-    position = (normal.T / frequency**4).sum(axis=0)
-    above = np.cumsum(position[::-1])[::-1] / position.sum()
+    position = normal / (2.0 * np.sin(np.pi * frequency[:, None] / rate)) ** 4
+    noise = _WHITE * np.median(position[frequency > rate / 4], axis=0)
+    above = np.cumsum((position - noise).sum(axis=1)[::-1])[::-1] / position.sum()
     return frequency, density, above
 
 
@@ -248,6 +252,9 @@ def _valley(frequency: Array, density: Array, share_above: Array) -> float:
 
 _RISE = 10.0
 _MOTION_LEFT = 1e-5
+#: Factor on the noise that is subtracted from the spectrum of the positions: the median of few averaged spectra is up to a
+#: fifth below their mean.
+_WHITE = 1.25
 
 
 def _third_octaves(frequency: Array, density: Array) -> Array:
