@@ -43,8 +43,8 @@ GROWTHS = ((0.1, 4.5), (0.3, 3.0))
 #: The same for several logs together: fault-free ones reach 2.7 errors above 0.05.
 GROWTHS_TOGETHER = ((0.06, 3.3),)
 KINDS = ("payload", "friction", "gain")
-#: Further kinds of change, between logs only.
-MORE = ("zeros or inertias",)
+#: Kinds of change that are compared between logs.
+BETWEEN_LOGS = (*KINDS, "zeros or inertias")
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class _Steady:
 
 
 def _changes(
-    found: RigidEvidence, weights: Array, base: _Steady, order: Array, kinds: tuple[str, ...] = KINDS
+    found: RigidEvidence, weights: Array, base: _Steady, order: Array, kinds: Sequence[str] = KINDS
 ) -> list[tuple[str, float, int] | None]:
     """Kinds of change for given weights of the blocks, if decisive.
 
@@ -321,13 +321,16 @@ def _median(squares: Array) -> Array:
     return np.array([np.median(x[x > 0]) if (x > 0).any() else 0.0 for x in squares.T])
 
 
-def between(found: RigidEvidence, log_of_block: NDArray[np.int64], reading: Array) -> dict[int, tuple[str, float, int]]:
+def between(
+    found: RigidEvidence, log_of_block: NDArray[np.int64], reading: Array, kinds: Sequence[str] = BETWEEN_LOGS
+) -> dict[int, tuple[str, float, int]]:
     """Finds logs that are inconsistent with the others.
 
     Args:
         found: Evidence of all logs.
         log_of_block: Log of each block, shape (B,).
         reading: The reading of the efforts, shape (n²,).
+        kinds: Kinds of change to try, simplest first.
 
     Returns:
         Log → kind of change, gain and joint. If only two logs differ, both are returned.
@@ -337,7 +340,7 @@ def between(found: RigidEvidence, log_of_block: NDArray[np.int64], reading: Arra
     if len(logs) < 2:
         return {}
     base = _Steady.of(found, order)
-    changes = _changes(found, (log_of_block == logs[:, None]).astype(float), base, order, KINDS + MORE)
+    changes = _changes(found, (log_of_block == logs[:, None]).astype(float), base, order, kinds)
     odd = {int(log): change for log, change in zip(logs, changes, strict=True) if change is not None}
     if not odd:
         return {}
