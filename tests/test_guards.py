@@ -160,6 +160,22 @@ def test_an_effort_has_a_dead_zone_where_it_is_exactly_zero_while_its_joint_move
     assert told(np.where(rests[:, None] < 1200, tau, 0.0), q[rests]) == []
 
 
+def test_coarse_efforts_and_noisy_positions_are_not_taken_for_dead_or_frozen_channels() -> None:
+    robot = Robot.from_urdf(arm_urdf("zy"))
+    t = np.arange(0.0, 10.0, 0.002)
+    noise = np.random.default_rng(0).standard_normal((len(t), 4))
+    q = np.column_stack([np.sin(t), np.where(t < 4.0, 0.3 * np.cos(2.0 * t), 0.3 * np.cos(8.0))]) + 4e-4 * noise[:, :2]
+    tau = np.column_stack([0.8 * np.sin(1.3 * t) + np.sign(np.cos(t)), 3.0 * np.sin(2.0 * t) * (t < 4.0)]) + 0.02 * noise[:, 2:]
+
+    def told(effort: np.ndarray, step: float) -> set[str]:
+        report = assess(Recording("log", robot.joints, t, q, effort=np.round(effort / step) * step), robot)
+        return {item.id for item in report.findings} & {"effort-dead-zone", "channel-frozen", "frozen-too-long"}
+
+    assert told(tau, 0.2) == told(tau, 0.5) == told(tau, 1e-6) == set()
+    held = np.where((t > 5.0) & (t < 6.5), 0.6, tau[:, 0])  # a frozen channel jumps when it resumes
+    assert told(np.column_stack([held, tau[:, 1]]), 0.05) == {"channel-frozen"}
+
+
 def test_an_effort_is_clipped_where_it_stands_at_the_end_of_its_range_while_the_robot_moves() -> None:
     robot = Robot.from_urdf(arm_urdf("zy"))
     t = np.arange(0.0, 10.0, 0.01)

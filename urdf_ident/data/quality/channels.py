@@ -24,8 +24,9 @@ _ZERO, _NEAR, _VISITS, _STRAIGHT = 0.02, 0.1, 3, 1.7
 #: for efforts with the sign of the velocity, where noise about small friction leaves 0.95 and a lost sign less than 0.4.
 _BESIDE, _SMOOTHER, _FAR_SMOOTHER = 4, 0.9, 0.5
 #: A dead zone needs this many rows of a moving joint with exactly zero effort, and this many times the rows of each adjacent
-#: value; the joint moves if its displacement over the next number of rows exceeds the last fraction of the largest.
-_DEAD, _OFTENER, _APART, _MOVES = 8, 5, 5, 0.01
+#: value; the joint moves if its displacement over the next number of rows exceeds the next fraction of the largest, and the
+#: last multiple of the positions' noise.
+_DEAD, _OFTENER, _APART, _MOVES, _NOISE = 8, 5, 5, 0.01, 5.0
 #: Fraction of the rows of a moving joint in which an effort with the sign of the velocity may brake it, because the logger's
 #: velocity differs at reversals; fraction of the top speed above which slow motion does not explain small friction.
 _BRAKES, _FAST = 0.01, 0.2
@@ -41,13 +42,8 @@ def check_steps(state: Examination, robot: Robot) -> None:
         robot: Its joints.
     """
     for joint, _, x in moving_efforts(state, robot):
-        spread, levels = float(x.std()), np.unique(x)
-        if len(levels) < 3:
-            continue
-        gaps = np.diff(levels)
-        step = float(gaps.min())
-        even = np.abs(gaps / step - np.round(gaps / step)).max() < 0.05 if step > 0.01 * spread else False
-        if step > _COARSE * spread and even:
+        spread, step = float(x.std()), coarse_step(x)
+        if step > 0.0:
             state.add(
                 "effort-quantised",
                 "warning",
@@ -56,6 +52,24 @@ def check_steps(state: Examination, robot: Robot) -> None:
                 size=step,
                 remedy="log it with more digits; a slower, longer log partly averages out the steps",
             )
+
+
+def coarse_step(effort: Array) -> float:
+    """Returns the resolution of an effort if it is coarse compared with its standard deviation, else 0.
+
+    Args:
+        effort: One joint's efforts, shape (N,).
+
+    Returns:
+        The step between its values, in the effort's unit.
+    """
+    levels = np.unique(effort)
+    if len(levels) < 3:
+        return 0.0
+    gaps = np.diff(levels)
+    step = float(gaps.min())
+    coarse = step > _COARSE * float(effort.std()) and np.abs(gaps / step - np.round(gaps / step)).max() < 0.05
+    return step if coarse else 0.0
 
 
 def check_sign_lost(state: Examination, robot: Robot) -> None:
@@ -84,6 +98,8 @@ def check_sign_lost(state: Examination, robot: Robot) -> None:
 def check_dead_zone(state: Examination, robot: Robot) -> None:
     """Warns of efforts that are exactly zero during motion far more often than they take the adjacent values.
 
+    Coarsely quantised efforts are zero up to half a step, which :func:`check_steps` reports.
+
     Args:
         state: The log.
         robot: Its joints.
@@ -91,9 +107,10 @@ def check_dead_zone(state: Examination, robot: Robot) -> None:
     for joint, q, x in moving_efforts(state, robot):
         way = np.abs(q[_APART:] - q[:-_APART])
         # before and after: at the ends of a rest with the brake on, efforts are zero as well
-        moving = np.flatnonzero(np.minimum(way[:-_APART], way[_APART:]) > _MOVES * way.max()) + _APART
+        least = max(_MOVES * way.max(), _NOISE * position_noise(q))
+        moving = np.flatnonzero(np.minimum(way[:-_APART], way[_APART:]) > least) + _APART
         at = moving[x[moving] == 0]
-        if len(at) < _DEAD:
+        if len(at) < _DEAD or coarse_step(x) > 0.0:
             continue
         values, counts = np.unique(x[moving], return_counts=True)
         zero = int(np.searchsorted(values, 0.0))
@@ -108,6 +125,19 @@ def check_dead_zone(state: Examination, robot: Robot) -> None:
                 size=len(at) / len(moving),
                 remedy="log what the sensor measures, without a threshold",
             )
+
+
+def position_noise(q: Array) -> float:
+    """Estimates the noise of a position from its third differences, which a smooth motion hardly shows.
+
+    Args:
+        q: One joint's positions, shape (N,).
+
+    Returns:
+        Its standard deviation, in the unit of q.
+    """
+    third = np.diff(q, 3)
+    return float(np.median(np.abs(third)) / (0.6745 * np.sqrt(20.0))) if len(third) else 0.0
 
 
 def moving_efforts(state: Examination, robot: Robot) -> Iterator[tuple[str, Array, Array]]:

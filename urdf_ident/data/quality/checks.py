@@ -17,6 +17,7 @@ from ..conditioning.velocity import VelocityMatch, match_velocity
 from ..recording import Recording
 from .channels import equal_runs
 from .findings import Examination
+from .hidden_delays import count_of
 
 #: A joint moves above this speed [rad/s or m/s]; a log is at rest below a quarter (prismatic joints a twentieth) of it.
 MOVING = 0.02
@@ -254,12 +255,32 @@ def check_frozen(state: Examination, robot: Robot) -> None:
                 for b, e in _constant_runs(effort, int(max(long, 10 * usual)))
                 if np.ptp(x[b:e]) > 50 * MOVING * long / clock.rate
             ]
+            runs = _without_coarse_steps(effort, runs)
             _freeze(state, frozen, runs, "effort", robot.joints[j])
     share = frozen.mean()
     if share > 0.2:
         state.add("frozen-too-long", "refused", f"{100 * share:.3g} % of the log is frozen", remedy="record it again")
     elif share > 0:
         state.recording = recording.take(~frozen)
+
+
+def _without_coarse_steps(effort: Array, runs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The runs of equal efforts without those due to a coarse resolution, which end with a step of one resolution.
+
+    A frozen channel jumps when it resumes. A run at the end of a log, whose next value is unknown, must be longer than all runs
+    that a coarse resolution explains.
+    """
+    step = count_of(effort)
+    if step == 0.0 or not runs:
+        return runs
+    jumps = [abs(effort[end] - effort[end - 1]) if end < len(effort) else np.inf for _, end in runs]
+    coarse = [jump < 1.5 * step for jump in jumps]
+    longest = max((end - begin for (begin, end), some in zip(runs, coarse, strict=True) if some), default=0)
+    return [
+        (begin, end)
+        for (begin, end), some in zip(runs, coarse, strict=True)
+        if not some and (end < len(effort) or end - begin > longest)
+    ]
 
 
 def _freeze(state: Examination, frozen: NDArray[np.bool_], runs: list[tuple[int, int]], what: str, joint: str) -> None:
