@@ -27,6 +27,8 @@ FOUNDATION = (
     "sending",
     "scratch",
     "processes",
+    "crew",
+    "cluster",
     "parallel",
 )
 ROOMS = (

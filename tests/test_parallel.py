@@ -9,16 +9,18 @@ import pickle
 import signal
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from threading import Timer
+from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
 import pytest
 
-from urdf_ident import parallel, sending
+from urdf_ident import cluster, parallel, sending
+from urdf_ident.crew import Crew, LostError
 from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import prepare_logs
 from urdf_ident.data.recording import Recording
@@ -218,7 +220,7 @@ def test_samples_in_a_scratch_folder_are_not_for_a_cluster(tmp_path: Path) -> No
 
 def test_a_scheduler_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
-    monkeypatch.setattr(parallel, "_PATIENCE", 0.5)
+    monkeypatch.setattr(cluster, "_PATIENCE", 0.5)
     with pytest.raises(SchedulerError, match="does not answer") as caught, parallel.workers(scheduler="tcp://127.0.0.1:9"):
         pass
     assert "\n" not in str(caught.value)
@@ -228,31 +230,31 @@ def test_workers_of_another_version_are_refused_by_name() -> None:
     class Client:
         other: ClassVar[dict[str, str]] = {}
 
-        def run(self, _function):
+        def run(self, _function, **_options):
             return {"tcp://a:1": computing(), "tcp://b:2": {**computing(), **self.other}}
 
-    parallel._check_workers(Client(), "tcp://s:0")
+    cluster._check_workers(Client(), "tcp://s:0")
     for name in ("urdf-ident", "numpy", "source"):
         Client.other = {name: "0.0.1"}
         with pytest.raises(SchedulerError, match=rf"tcp://b:2.*{name} 0\.0\.1.*{computing()[name]}"):
-            parallel._check_workers(Client(), "tcp://s:0")
+            cluster._check_workers(Client(), "tcp://s:0")
     with pytest.raises(SchedulerError, match="numpy missing"):  # a worker that came later
-        parallel._work_there({name: version for name, version in computing().items() if name != "numpy"})
+        cluster._work_there({name: version for name, version in computing().items() if name != "numpy"})
 
 
 @pytest.mark.parametrize("error", [ModuleNotFoundError("No module 'urdf_ident'"), Exception("AttributeError('computing')")])
 def test_a_worker_without_the_package_or_with_one_that_does_not_know_the_question_is_one_line(error: Exception) -> None:
     class Client:
-        def run(self, _function):
+        def run(self, _function, **_options):
             raise error
 
     with pytest.raises(SchedulerError, match=r"lacks this version.*(No module|computing)"):
-        parallel._check_workers(Client(), "tcp://s:0")
+        cluster._check_workers(Client(), "tcp://s:0")
 
 
 def test_a_lost_worker_leaves_the_logs_of_others_where_they_are() -> None:
     alive = ["b", "c"]
-    places = parallel._Places(lambda: alive)
+    places = cluster._Places(lambda: alive)
     assert places() == ["b", "c"]
     alive[:] = ["c"]
     assert places() == [None, "c"]
@@ -262,7 +264,7 @@ def test_a_lost_worker_leaves_the_logs_of_others_where_they_are() -> None:
     assert places() == ["d", "c", "a"]
     alive.clear()
     assert places() == [None, None, None]
-    assert parallel._Places(list)() == [None]
+    assert cluster._Places(list)() == [None]
 
 
 def noted(path: str, k: int) -> None:
@@ -291,31 +293,88 @@ def test_what_is_waited_for_comes_before_what_was_begun(where: str, tmp_path: Pa
 
 
 class At:
-    """Stands for what a worker is going to answer, and for when it is looked at."""
+    """Stands for what a worker is going to answer."""
 
-    def __init__(self, place: str | None, message: tuple, alive: set[str | None], seen: list[tuple[str, str | None]]) -> None:
-        self.place, self.message, self.alive, self.seen = place, message, alive, seen
+    def __init__(self, crowd: Crowd, place: str | None, message: tuple) -> None:
+        self.crowd, self.place, self.message, self.here = crowd, place, message, False
+
+    def arrived(self) -> bool:
+        return self.here
+
+    def cancel(self) -> None:
+        self.crowd.seen.append(("cancelled", self.place))
 
     def result(self) -> tuple[str, sending.Parcel | list[str]]:
-        self.seen.append(("waited", self.place))
-        if self.place not in self.alive:
-            raise parallel._LostError
+        self.crowd.seen.append(("waited", self.place))
+        if not self.here and self.crowd.news:
+            self.crowd.news = False
+            raise LostError
+        assert self.here or self.place in self.crowd.alive
         return "it", sending.work("client", *self.message[1:])[1]
 
 
-def test_all_that_a_lost_worker_had_to_do_is_sent_to_others_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+class Crowd:
+    """Workers of which some are lost; ``news`` until that has been noticed."""
+
+    def __init__(self) -> None:
+        self.alive, self.news, self.seen, self.sent = {"a", "b", None}, False, [], []  # type: set, bool, list, list[At]
+        self.crew = Crew(self.submit, lambda: [place if place in self.alive else None for place in ("a", "b")])
+
+    def submit(self, place: str | None, _later: bool, *message: object) -> At:
+        self.seen.append(("sent", place))
+        self.sent.append(At(self, place, message))
+        return self.sent[-1]
+
+    def lose(self, place: str) -> None:
+        self.alive.remove(place)
+        self.news = True
+
+
+def test_all_that_a_lost_worker_had_not_finished_is_sent_to_others_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also what is awaited later, and also while the answer of another worker is awaited."""
     monkeypatch.setattr(sending, "_HERE", None)
-    alive, seen = {"a", "b", None}, list[tuple[str, str | None]]()
-
-    def submit(place: str | None, _later: bool, *message: object) -> At:
-        seen.append(("sent", place))
-        return At(place, message, alive, seen)
-
-    crew = parallel._Crew(submit, lambda: ["a", "b"])
-    waiting = crew(abs, range(-16, 0), later=False)
-    alive.remove("a")
+    crowd = Crowd()
+    begun = crowd.crew(abs, range(-8, 0), later=True)
+    waiting = crowd.crew(abs, range(-16, 0), later=False)
+    crowd.sent[6].here = True  # begun, of worker b
+    crowd.lose("b")
+    del crowd.seen[:]
     assert waiting() == [abs(k) for k in range(-16, 0)]
-    assert seen[4:] == [("waited", "a"), *[("sent", None)] * 2, *[("waited", "b")] * 2, *[("waited", None)] * 2]
+    again = [("cancelled", "b"), ("sent", None)]
+    assert crowd.seen == [("waited", "a"), *again * 5, *[("waited", "a")] * 2, *[("waited", None)] * 2]
+    del crowd.seen[:]
+    assert begun() == [abs(k) for k in range(-8, 0)]
+    assert crowd.seen == [*[("waited", "a")] * 4, *[("waited", None)] * 2, ("waited", "b"), ("waited", None)]
+
+
+def test_a_part_with_which_every_worker_is_lost_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "_HERE", None)
+    crowd = Crowd()
+    waiting = crowd.crew(abs, [-1, -2], later=False)
+    with pytest.raises(SchedulerError, match=r"was lost.*4 workers"):  # noqa: PT012
+        for _ in range(4):
+            crowd.lose("a")
+            crowd.crew(abs, [-1, -2], later=False)
+            crowd.alive.add("a")
+            crowd.crew(abs, [-1, -2], later=False)
+    del waiting
+
+
+def test_a_loss_is_noticed_when_new_work_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "_HERE", None)
+    crowd = Crowd()
+    begun = crowd.crew(abs, range(-8, 0), later=True)
+    crowd.alive.remove("a")
+    del crowd.seen[:]
+    assert crowd.crew(abs, [-1, -2], later=False)() == [1, 2]
+    assert crowd.seen == [
+        *[("cancelled", "a"), ("sent", None)] * 4,
+        ("sent", None),
+        ("sent", "b"),
+        ("waited", None),
+        ("waited", "b"),
+    ]
+    assert begun() == [abs(k) for k in range(-8, 0)]
 
 
 def test_a_lost_worker_repeats_only_its_own(tmp_path: Path) -> None:
@@ -324,8 +383,8 @@ def test_a_lost_worker_repeats_only_its_own(tmp_path: Path) -> None:
     work = partial(slowly, str(tmp_path))
     expected = [np.random.default_rng(k).normal(size=4) for k in range(40)]
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "local_directory": str(tmp_path / "dask")}
-    with distributed.LocalCluster(**options) as cluster, parallel.workers(scheduler=cluster.scheduler_address):
-        victim = next(iter(cluster.workers.values())).process.pid
+    with distributed.LocalCluster(**options) as local, parallel.workers(scheduler=local.scheduler_address):
+        victim = next(iter(local.workers.values())).process.pid
         timer = Timer(0.5, lambda: os.kill(victim, signal.SIGKILL))
         timer.start()
         found = parallel.each(work, range(40))
@@ -345,7 +404,7 @@ def test_nobody_else_takes_over_what_a_slow_worker_has_to_do(tmp_path: Path) -> 
     """It has the logs, the other one would have to be sent them."""
     distributed = pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "local_directory": str(tmp_path / "dask")}
-    with distributed.LocalCluster(**options) as cluster, parallel.workers(scheduler=cluster.scheduler_address):
+    with distributed.LocalCluster(**options) as local, parallel.workers(scheduler=local.scheduler_address):
         for _ in range(3):
             found = parallel.each(unevenly, range(20))
             slow, fast = ({pid for pid, _ in some} for some in (found[:10], found[10:]))
@@ -355,58 +414,106 @@ def test_nobody_else_takes_over_what_a_slow_worker_has_to_do(tmp_path: Path) -> 
             assert times == [*sorted(times[:10]), *sorted(times[10:])]  # an answer may name what came with the one before
 
 
-class Awaited:
-    """Stands for a future of dask that is done after a time, and whose answer takes as long to come [s]."""
+def test_what_a_lost_worker_had_finished_is_not_repeated(tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "local_directory": str(tmp_path / "dask")}
+    with distributed.LocalCluster(**options) as local, parallel.workers(scheduler=local.scheduler_address):
+        waiting = parallel.begun(partial(slowly, str(tmp_path)), range(8))
+        while len(list(tmp_path.glob("*-*"))) < 8:
+            time.sleep(0.05)
+        time.sleep(0.5)
+        os.kill(next(iter(local.workers.values())).process.pid, signal.SIGKILL)
+        parallel.each(square, range(4))
+        waiting()
+    assert len(list(tmp_path.glob("*-*"))) == 8
 
-    def __init__(self, after: float, outcome: Exception | int, seconds: float = 0.0) -> None:
-        self.after, self.outcome, self.seconds, self.broken_off, self.status = after, outcome, seconds, 0, "pending"
 
-    def add_done_callback(self, function: Callable[[Awaited], None]) -> None:
-        def done() -> None:
-            self.status = "error" if isinstance(self.outcome, Exception) else "finished"
-            function(self)
+def test_a_worker_that_was_stopped_is_done_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It answers nothing, but its connections stay open."""
+    monkeypatch.setattr(cluster, "_SILENT", 3.0)
+    distributed = pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "local_directory": str(tmp_path / "dask")}
+    with distributed.LocalCluster(**options) as local:
+        victim = next(iter(local.workers.values())).process.pid
+        try:
+            with parallel.workers(scheduler=local.scheduler_address):
+                Timer(0.3, lambda: os.kill(victim, signal.SIGSTOP)).start()
+                found = parallel.each(partial(slowly, str(tmp_path)), range(40))
+                assert all(np.array_equal(x, np.random.default_rng(k).normal(size=4)) for k, x in enumerate(found))
+                assert [x for x, _ in parallel.each(square, range(4))] == [0, 1, 4, 9]
+        finally:
+            os.kill(victim, signal.SIGCONT)
 
-        Timer(self.after, done).start()
 
-    def result(self, timeout: float = np.inf) -> int:
-        assert self.status != "pending"  # an answer that is asked for too early is broken off while it comes
-        if timeout < self.seconds:
-            self.broken_off += 1
-            raise asyncio.TimeoutError
+class Dask:
+    """Stands for a client: the workers of its scheduler, and an answer that comes after a time [s]."""
+
+    def __init__(self, workers: dict[str, dict], after: float = 0.0, outcome: object = 7) -> None:
+        self.workers, self.after, self.outcome, self.status = workers, after, outcome, "running"
+        self.loop, self.scheduler = self, SimpleNamespace(identity=lambda: {"workers": self.workers})
+
+    def sync(self, function: Callable[[], dict], **_options: object) -> dict:
+        return function()
+
+    def add_callback(self, function: Callable, *given: object) -> None:
+        Timer(self.after, lambda: asyncio.run(function(*given))).start()
+
+    async def gather(self, _future: object, **_options: object) -> object:
         if isinstance(self.outcome, Exception):
             raise self.outcome
         return self.outcome
 
 
 def test_an_answer_is_waited_for_as_long_as_its_worker_lives(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel, "_LOOK", 0.01)
+    monkeypatch.setattr(cluster, "_LOOK", 0.01)
+    monkeypatch.setattr(cluster, "_SILENT", 0.2)
+    lively = Dask({"a": {"status": "running", "last_seen": 0.0}, "b": {"status": "running", "last_seen": 0.0}})
+    places = cluster._Places(cluster._Alive(lively, "tcp://s:0"))
+    assert places() == ["a", "b"]
     for after in (0.0, 0.05):
-        assert parallel._Answer(Awaited(after, 7), "a", lambda: {"a"}).result() == 7
-        assert parallel._Answer(Awaited(after, 7), None, set).result() == 7  # anybody's
-        answer = parallel._Answer(Awaited(after, asyncio.TimeoutError("the work's own")), "a", lambda: {"a"})
-        with pytest.raises(asyncio.TimeoutError, match="the work's own"):
-            answer.result()
-        for seconds in (0.0, np.inf):  # it may be lost before it is done, or before it comes
-            with pytest.raises(parallel._LostError):
-                parallel._Answer(Awaited(after if seconds else 0.5, 7, seconds), "a", lambda: {"b"}).result()
-    large = Awaited(0.0, 7, 1.0)
-    assert parallel._Answer(large, "a", lambda: {"a"}).result() == 7
-    assert large.broken_off == 5  # 0.04, 0.08, ... 0.64 s
+        lively.after, lively.outcome = after, 7
+        assert cluster._Answer(lively, object(), places.check).result() == 7
+        lively.outcome = ValueError("the work's own")
+        with pytest.raises(ValueError, match="the work's own"):
+            cluster._Answer(lively, object(), places.check).result()
+    lively.after = 2.0
+    gone = lively.workers.pop("a")
+    with pytest.raises(LostError):
+        cluster._Answer(lively, object(), places.check).result()
+    assert places() == [None, "b"]
+    lively.workers["a"] = gone
+    assert places() == ["a", "b"]
+    for last in ({"status": "running", "last_seen": 1.0}, {"status": "paused"}):  # it is silent, or paused
+        answer = cluster._Answer(lively, object(), places.check)
+        for k in range(20):
+            lively.workers = {"a": {"last_seen": k, **last}, "b": {"status": "running", "last_seen": k}}
+            time.sleep(0.02)
+            with suppress(LostError) if k > 5 else nullcontext():
+                places.check()
+        assert places() == [None, "b"]
+        assert not answer.arrived()
+        lively.workers["a"] = {"status": "running", "last_seen": -1.0}
+        assert places() == ["a", "b"]
 
 
 def test_a_cluster_that_loses_all_workers_for_good_or_its_scheduler_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel, "_LOOK", 0.01)
-    monkeypatch.setattr(parallel, "_ALONE", 0.05)
+    monkeypatch.setattr(cluster, "_LOOK", 0.01)
+    monkeypatch.setattr(cluster, "_ALONE", 0.05)
+    empty = Dask({}, 5.0)
     with pytest.raises(SchedulerError, match="no workers any more"):
-        parallel._Answer(Awaited(5.0, 7), None, set).result()
+        cluster._Answer(empty, object(), cluster._Places(cluster._Alive(empty, "tcp://s:0")).check).result()
+    for name, said in (("KilledWorker", "gave up.*--memory-limit"), ("FutureCancelledError", "gave up")):
+        dask = Dask({}, 0.0, type(name, (Exception,), {})("the task, again and again"))
+        with pytest.raises(SchedulerError, match=said):
+            cluster._Answer(dask, object(), lambda: None).result()
 
     class Client:
         status = "running"
 
-    with pytest.raises(OSError, match="the work's own"), parallel._scheduler_there(Client(), "tcp://s:0"):
+    with pytest.raises(OSError, match="the work's own"), cluster._connected(Client(), "tcp://s:0"):
         raise OSError("the work's own")
     Client.status = "closed"
-    with pytest.raises(SchedulerError, match=r"tcp://s:0.*was lost"), parallel._scheduler_there(Client(), "tcp://s:0"):
+    with pytest.raises(SchedulerError, match=r"tcp://s:0.*was lost"), cluster._connected(Client(), "tcp://s:0"):
         raise RuntimeError("ConnectionPool is closed")
 
 

@@ -85,9 +85,9 @@ def identify(
     from ..parallel import workers
 
     project, folder = open_project(config)
-    robot = project.build_robot(urdf, folder)
-    model = project.build_model(robot)
-    with workers(jobs, scheduler, "urdf_ident.pipeline.identify"):
+    with workers(jobs, scheduler, "urdf_ident.pipeline.identify"):  # a cluster imports while the robot is read
+        robot = project.build_robot(urdf, folder)
+        model = project.build_model(robot)
         from ..pipeline.identify import identify as run
         from ..result.exports import result_names, write_all
         from ..result.file import plain

@@ -1,0 +1,278 @@
+"""Workers of a dask cluster."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from importlib import import_module
+from socket import gethostname
+from threading import Event
+from time import monotonic
+from typing import Any
+
+from .crew import Crew, LostError
+from .errors import MissingExtraError, SchedulerError
+from .provenance import computing
+from .sending import leave, work
+
+#: Timeout for connecting to a scheduler, and for the workers to say their versions (they import the package first) [s].
+_PATIENCE, _FIRST = 10.0, 60.0
+#: Interval at which the workers of a cluster are checked while an answer is awaited [s].
+_LOOK = 0.5
+#: A worker that has not reported to the scheduler for this time, or that has been paused for lack of memory, counts as lost.
+#: Workers report every second or so, but not while one call of a library keeps the interpreter busy [s].
+_SILENT = 30.0
+#: Time that a cluster without workers has to start new ones [s].
+_ALONE = 60.0
+
+
+@contextmanager
+def cluster(address: str, ready: str) -> Iterator[Crew]:
+    """Context with the workers of a scheduler.
+
+    Args:
+        address: Address of the scheduler, ``tcp://host:port``.
+        ready: Module that the workers import at once.
+
+    Yields:
+        The workers.
+
+    Raises:
+        SchedulerError: The scheduler does not answer, has no workers, or has one with another version of this package or its
+            numerical dependencies.
+        MissingExtraError: The extra ``cluster`` is not installed.
+    """
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise MissingExtraError("--scheduler needs dask", remedy="pip install 'urdf-ident[cluster]'") from error
+    try:
+        client = Client(address, timeout=_PATIENCE, set_as_default=False, direct_to_workers=True)
+    except (OSError, ValueError, TypeError) as error:
+        raise SchedulerError(
+            "the scheduler does not answer",
+            where=address,
+            got=str(error).splitlines()[0][:120] if str(error) else type(error).__name__,
+            remedy="start one with `dask scheduler`, and workers with `dask worker tcp://HOST:PORT`",
+        ) from error
+    with client:
+        _check_workers(client, address)
+        _keep_memory()
+        _begun = [client.submit(import_module, ready, workers=[place], pure=False) for place in client.nthreads() if ready]
+        places = _Places(alive := _Alive(client, address))
+
+        def submit(place: str | None, later: bool, *message: Any) -> _Answer:
+            # In order, because a message may refer to objects of the previous one; on this worker only: others lack the logs.
+            where: dict[str, Any] = {"fifo_timeout": "0 ms", "priority": -later}
+            where["workers"] = alive.preferred() if place is None else [place]
+            with warnings.catch_warnings(), _connected(client, address):
+                warnings.filterwarnings("ignore", "Sending large graph")  # a log is sent to the worker that processes it
+                return _Answer(client, client.submit(_work_there, computing(), *message, pure=False, **where), places.check)
+
+        try:
+            yield Crew(submit, places)
+        finally:
+            with suppress(SchedulerError, OSError, TimeoutError), _connected(client, address):
+                client.run(leave, leave(), workers=alive(), on_error="ignore", callback_timeout=_PATIENCE)
+
+
+@contextmanager
+def _connected(client: Any, address: str) -> Iterator[None]:
+    """Turns dask's various errors into one clear error if the scheduler was lost."""
+    try:
+        yield
+    except Exception as error:
+        if client.status == "running":
+            raise
+        raise SchedulerError(
+            "the scheduler was lost while it was needed", where=address, remedy="start it and its workers again, then this"
+        ) from error
+
+
+class _Answer:
+    """Pending answer of a worker; it is fetched as soon as it is finished, so that it outlives its worker.
+
+    Args:
+        client: The client.
+        future: The dask future.
+        check: Called regularly while the answer is awaited; raises an error if it will not come.
+    """
+
+    def __init__(self, client: Any, future: Any, check: Callable[[], None]) -> None:
+        self.future, self.check = future, check
+        self.done, self.found, self.error = Event(), None, None  # type: Event, Any, BaseException | None
+        client.loop.add_callback(self._fetch, client)
+
+    async def _fetch(self, client: Any) -> None:
+        try:
+            self.found = await client.gather(self.future, asynchronous=True)
+        except BaseException as error:  # noqa: BLE001 - raised where the answer is awaited
+            self.error = error
+        self.future = None  # its worker may forget the answer
+        self.done.set()
+
+    def arrived(self) -> bool:
+        """Whether the answer is here."""
+        return self.done.is_set()
+
+    def cancel(self) -> None:
+        """Gives up the answer."""
+        if self.future is not None:
+            self.future.cancel()
+
+    def result(self) -> Any:
+        """Waits for the answer.
+
+        Raises:
+            LostError: A worker was lost, which may be that of this answer.
+            SchedulerError: The scheduler was lost, or all workers were and no new ones started.
+        """
+        while not self.done.wait(_LOOK):
+            self.check()
+        if self.error is not None:
+            _explain(self.error)
+            raise self.error
+        return self.found
+
+
+def _explain(error: BaseException) -> None:
+    """Raises a clear error instead of one of dask's own.
+
+    Raises:
+        SchedulerError: The scheduler gave up a task.
+    """
+    kind = type(error).__name__
+    if kind == "KilledWorker" or "Cancelled" in kind:
+        raise SchedulerError(
+            "the scheduler gave up a part of the work",
+            got=f"{error}".splitlines()[0][:160] or kind,
+            remedy="see the log of the scheduler; mostly workers had not enough memory (--memory-limit)",
+        ) from error
+
+
+class _Alive:
+    """Workers of a scheduler that can work now.
+
+    Args:
+        client: The client.
+        address: Address of the scheduler.
+    """
+
+    def __init__(self, client: Any, address: str) -> None:
+        self.client, self.address = client, address
+        self.heard: dict[str, tuple[Any, float]] = {}  # worker → its last report and when that was seen first
+        self.found: list[str] = []  # the last result
+
+    def __call__(self) -> list[str]:
+        """Addresses of the workers, without those that are silent or paused."""
+        with _connected(self.client, self.address):
+            workers = self.client.sync(self.client.scheduler.identity, callback_timeout=_SILENT)["workers"]
+        now, before = monotonic(), self.heard
+        self.heard = {}
+        for place, state in workers.items():
+            report = "paused" if state.get("status") == "paused" else state.get("last_seen")
+            last = before.get(place)
+            self.heard[place] = last if last is not None and last[0] == report else (report, now)
+        self.found = [place for place, (_, since) in self.heard.items() if now - since < _SILENT]
+        return list(self.found)
+
+    def preferred(self) -> list[str] | None:
+        """The workers for a task that any may do; None: all, new ones included, unless dask could choose a silent one."""
+        return None if len(self.found) in (0, len(self.heard)) else self.found
+
+
+class _Places:
+    """Workers of a cluster in a stable order: a new worker takes the place of a lost one, the others keep their logs.
+
+    Args:
+        alive: Returns the addresses of the current workers.
+    """
+
+    def __init__(self, alive: Callable[[], Iterable[str]]) -> None:
+        self.alive, self.held = alive, list[str | None]()
+        self.alone: float | None = None  # since when there have been no workers
+
+    def __call__(self) -> Sequence[str | None]:
+        """Address of the worker at each place; None for an empty place, whose work goes to any worker."""
+        alive = set(self.alive())
+        new = sorted(alive.difference(self.held))
+        held = [place if place in alive else new.pop(0) if new else None for place in self.held]
+        self.held = [*held, *new]
+        return list(self.held) or [None]
+
+    def check(self) -> None:
+        """Checks the workers while an answer is awaited.
+
+        Raises:
+            LostError: A worker has been lost since the places were last asked for.
+            SchedulerError: There have been no workers for a minute.
+        """
+        alive = set(self.alive())
+        self.alone = None if alive else monotonic() if self.alone is None else self.alone
+        if self.alone is not None and monotonic() - self.alone > _ALONE:
+            raise SchedulerError(
+                "the scheduler has no workers any more",
+                got=f"none for {_ALONE:.0f} s, or only paused or silent ones",
+                remedy="start others (with a nanny, which starts a lost one anew, and enough memory), then this again",
+            )
+        if any(place is not None and place not in alive for place in self.held):
+            raise LostError
+
+
+def _work_there(asking: Mapping[str, str], *message: Any) -> Any:
+    """:func:`.sending.work` on a cluster; the version check is repeated because workers may have joined later."""
+    _check_versions(asking, computing(), f"the worker on {gethostname()}")
+    _keep_memory()
+    return work(*message)
+
+
+@lru_cache(maxsize=1)
+def _keep_memory() -> None:
+    """Lets malloc keep freed memory. Dask configures its workers to return it to the system at once, which makes allocating
+    an array of 100 kB as slow as filling it."""
+    import ctypes
+
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None  # GNU C library only
+    if mallopt is not None:
+        mallopt(-3, 32 << 20)  # M_MMAP_THRESHOLD [bytes]
+        mallopt(-1, 256 << 20)  # M_TRIM_THRESHOLD [bytes]
+
+
+def _check_workers(client: Any, address: str) -> None:
+    """Refuses workers with other versions, which would compute other numbers."""
+    try:
+        found = client.run(computing, callback_timeout=_FIRST)
+    except TimeoutError as error:
+        raise SchedulerError(
+            "a worker does not answer",
+            where=address,
+            got=f"nothing in {_FIRST:.0f} s",
+            remedy="the scheduler's list of workers shows when each reported last; end those that do not",
+        ) from error
+    except Exception as error:  # the package is missing, or a version without this function
+        raise SchedulerError(
+            "a worker lacks this version of urdf-ident",
+            where=address,
+            got=str(error)[:200],
+            remedy="install the same version in the environment of every worker",
+        ) from error
+    if not found:
+        raise SchedulerError("the scheduler has no workers", where=address, remedy=f"start some: `dask worker {address}`")
+    for worker, theirs in sorted(found.items()):
+        _check_versions(computing(), theirs, worker)
+
+
+def _check_versions(own: Mapping[str, str], theirs: Mapping[str, str], worker: str) -> None:
+    other = [name for name in {**own, **theirs} if own.get(name) != theirs.get(name)]
+    if other:
+        here, there = (", ".join(f"{name} {some.get(name, 'missing')}" for name in other) for some in (own, theirs))
+        raise SchedulerError(
+            "a worker has another version of urdf-ident, or of what it computes with",
+            where=worker,
+            got=there,
+            expected=here,
+            remedy="install the same version there",
+        )

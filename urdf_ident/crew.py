@@ -1,0 +1,123 @@
+"""Division of calls among workers; what a lost worker had not finished is sent to others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any
+from weakref import WeakSet
+
+from .errors import SchedulerError
+from .sending import Task
+
+#: Number of parts in which a worker's share of the items is sent: the next is packed while one is processed, and a lost
+#: worker costs only what it had not finished. Background work has smaller parts, so that urgent work can go in between.
+_PARTS, _LATER = 2, 4
+
+
+#: Number of workers that may be lost with a task.
+_TRIES = 4
+
+
+class LostError(Exception):
+    """A worker was lost, of this task or of another one."""
+
+
+@dataclass(eq=False)
+class _Sent:
+    """A task that was sent.
+
+    Attributes:
+        task: The task.
+        begin: Position of its first item.
+        place: The worker it was sent to; None: any.
+        later: Whether it has a lower priority than awaited work.
+        answer: The future with the answer.
+        lost: Number of times that it was lost with a worker.
+    """
+
+    task: Task
+    begin: int
+    place: Hashable
+    later: bool
+    answer: Any
+    lost: int = 0
+
+
+class Crew:
+    """Workers among which the items of every call are divided in the same way.
+
+    Args:
+        submit: Sends a message to a worker (None: any), with a lower priority if ``later``; returns the future answer.
+        places: Returns the available workers.
+    """
+
+    def __init__(self, submit: Callable[..., Any], places: Callable[[], Sequence[Hashable]]) -> None:
+        self.submit, self.places = submit, places
+        self.known: dict[str, set[str]] = {}  # worker → names of the objects that it has
+        self.at: dict[Hashable, str] = {}  # place → last worker seen there
+        self.before: Sequence[Hashable] = ()  # the available workers when last seen
+        self.waiting: WeakSet[_Sent] = WeakSet()  # tasks whose results have not been collected
+
+    def __call__(self, function: Callable[[Any], Any], items: Sequence[Any], later: bool) -> Callable[[], list[Any]]:
+        places = self._available()
+        parts = min(len(places) * (_LATER if later else _PARTS), len(items))
+        edges = [k * len(items) // parts for k in range(parts + 1)]
+        sent = []
+        for k, (begin, end) in enumerate(pairwise(edges)):
+            sent.append(self._send(Task(function, items[begin:end]), begin, places[k * len(places) // parts], later))
+        return partial(self._collected, sent, len(items))
+
+    def _send(self, task: Task, begin: int, place: Hashable, later: bool) -> _Sent:
+        known = set() if place is None else self.known.get(self.at.get(place, ""), set())
+        part = _Sent(task, begin, place, later, self.submit(place, later, *task.message(known)))
+        self.waiting.add(part)
+        return part
+
+    def _available(self) -> Sequence[Hashable]:
+        """The available workers; all that lost ones had not finished, awaited or not, is sent to any of the others."""
+        before, places = self.before, self.places()
+        self.before = places
+        gone = {place for place in before if place is not None and place not in places}
+        for part in sorted(self.waiting, key=lambda part: (part.later, part.begin)) if gone else ():
+            if (part.place is None or part.place in gone) and not part.answer.arrived():
+                part.answer.cancel()
+                if (lost := part.lost + 1) >= _TRIES:
+                    raise SchedulerError(
+                        "every worker that was given a certain part of the logs was lost",
+                        got=f"{lost} workers",
+                        remedy="mostly there was not enough memory: start fewer and larger ones (--memory-limit)",
+                    )
+                answer = self.submit(None, part.later, *part.task.message(set()))
+                part.place, part.answer, part.lost = None, answer, lost
+        return places
+
+    def _collected(self, sent: list[_Sent], count: int) -> list[Any]:
+        results: list[Any] = [None] * count
+        sent.reverse()
+        while sent:  # answers are released once read: together they may be as large as all results
+            part = sent.pop()
+            found = self._done(part)
+            self.waiting.discard(part)
+            results[part.begin : part.begin + len(found)] = found
+        return results
+
+    def _done(self, part: _Sent) -> list[Any]:
+        """Results of a task; it is sent again in full if the worker lacked an object."""
+        while True:
+            try:
+                worker, data = part.answer.result()
+            except LostError:
+                self._available()
+                continue
+            if not isinstance(data, list):
+                break
+            self.known.setdefault(worker, set()).difference_update(part.task.named.difference(data))
+            part.answer = self.submit(part.place, False, *part.task.message(set()))
+        results = part.task.results(data)
+        if part.place is not None:
+            self.at[part.place] = worker
+        self.known.setdefault(worker, set()).update(part.task.known)
+        return results
