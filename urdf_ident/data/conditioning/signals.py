@@ -17,7 +17,7 @@ import numpy as np
 from ...errors import LogError
 from ...linalg import Array, quantiles
 from ...model.robot import Robot
-from ...samples import Segment, columns
+from ...samples import Segment, columns, moving
 from ..recording import Recording
 from ..refusals import each_usable
 from .averaging import Averaged, average
@@ -34,8 +34,8 @@ __all__ = ["Conditioned", "SignalConfig", "condition", "decimate", "differentiat
 ROWS_PER_CUTOFF = 5.0
 #: Minimum row rate [Hz]: friction changes sign just as fast at reversals of a slow motion.
 FEWEST_ROWS = 40.0
-#: A joint is at rest if it is slower than this fraction of the rest speed and its travel is below this [rad]; for a prismatic
-#: joint a fifth of both values applies.
+#: A joint is at rest if it is slower than this fraction of the rest speed, or by far the slowest (:func:`.samples.moving`), and
+#: its travel is below this [rad]; for a prismatic joint a fifth of both values applies.
 STILL_SPEED, STILL_TRAVEL = 0.25, 2e-3
 #: Minimum number of whole periods for automatic averaging; with fewer, separate periods are more useful as held-out data.
 FEWEST_PERIODS = 3
@@ -176,9 +176,9 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
             why["periodic"] = f"not averaged: {averaged.describe()}"
             averaged = None
     if averaged is None:
-        moving = [_derivatives(piece, rate, cutoff, config.order, source, recording.name) for piece in pieces]
-        moving = _held(moving, robot, config)
-        segments, why["rest"] = _cut_rest(moving, pieces, rate, cutoff, config, recording.name)
+        motion = [_derivatives(piece, rate, cutoff, config.order, source, recording.name) for piece in pieces]
+        motion = _held(motion, robot, config)
+        segments, why["rest"] = _cut_rest(motion, pieces, rate, cutoff, config, recording.name)
     else:
         segments, why["rest"] = _one_period(_held([tiled], robot, config)[0], around, factor, config)
         why["velocity"] = "exact derivatives of the harmonics, which replace the low-pass filtered positions"
@@ -357,7 +357,8 @@ def _held(segments: list[Segment], robot: Robot, config: SignalConfig) -> list[S
     speed = np.array([quantiles(np.abs(v), 0.95)[0] for v in columns([segment.v for segment in segments])])
     travel = np.max([[np.ptp(quantiles(q, 0.005, 0.995)) for q in segment.q.T] for segment in segments], axis=0)
     share = np.where(robot.prismatic, 0.2, 1.0)
-    still = (speed < share * STILL_SPEED * config.rest_speed) & (travel < share * STILL_TRAVEL)
+    slow = (speed < share * STILL_SPEED * config.rest_speed) | ~moving(speed, robot.prismatic)
+    still = slow & (travel < share * STILL_TRAVEL)
     if not still.any() or still.all() or segments[0].qm is not None:
         return segments
     return [
