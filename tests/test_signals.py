@@ -491,7 +491,7 @@ def test_a_joint_that_stands_still_is_held_and_one_that_creeps_is_not() -> None:
     np.testing.assert_allclose(segment.q[:, 2], 0.2, atol=1e-6)
     assert np.ptp(segment.q[:, 1]) > 0.05
     assert segment.v[:, 1].mean() == pytest.approx(0.003, rel=0.05)
-    coarse = np.column_stack([np.sin(t), 0.8 * np.cos(t), np.full_like(t, 0.2)]) + 6e-4 * np.random.default_rng(
+    coarse = np.column_stack([np.sin(t), 0.8 * np.cos(t), np.full_like(t, 0.2)]) + 3e-4 * np.random.default_rng(
         1
     ).standard_normal((len(t), 3))
     config = SignalConfig(cutoff=8.0)  # beside joints that are fast, encoder noise of a few millirad per second is no motion
