@@ -14,7 +14,7 @@ from conftest import arm_urdf
 from urdf_ident.data.readers.read import read_recording
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, ModelError, ProjectError
-from urdf_ident.estimation.estimators.method import counted_alike
+from urdf_ident.estimation.estimators.method import inflated_like
 from urdf_ident.linalg import Array
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.prior import lumped_inertials
@@ -25,7 +25,7 @@ from urdf_ident.pipeline.experiment import build_plant, run_experiment
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import Project, parse_project
 from urdf_ident.result.identification import Identification
-from urdf_ident.simulation.controllers import PD, PID, Reference, Standing
+from urdf_ident.simulation.controllers import PD, PID, PositionReference, Reference
 from urdf_ident.simulation.settings import ControllerSection
 from urdf_ident.simulation.simulate import write_log
 
@@ -197,7 +197,7 @@ def test_gains_of_a_known_controller() -> None:
     assert isinstance(pid, PID)
     np.testing.assert_allclose(pid.ki, 2.0 * pid.kp)  # the reset time stays
     blind = ControllerSection(type="pd", kp=1.0, kd=0.5, velocity_reference=False).build(robot, np.zeros(3))
-    assert isinstance(blind, Standing)
+    assert isinstance(blind, PositionReference)
     at, speed = np.array([0.1, 0.0, 0.0]), np.ones(3)
     tau = blind.torque(Reference(at, 7 * speed, speed), 0 * at, speed, np.zeros(0))
     np.testing.assert_allclose(tau, at - 0.5 * speed)
@@ -212,10 +212,10 @@ def test_errors_count_what_stretches_of_one_log_cannot_see(by_wls: Identificatio
     fit = by_wls.fit
     growth = np.where(np.arange(len(fit.params)) % 2, 2.0, 0.5)
     least = replace(fit, covariance=fit.covariance * np.outer(growth, growth), covariance_kind="all that counts")
-    found = counted_alike(fit, least, fit)
+    found = inflated_like(fit, least, fit)
     np.testing.assert_allclose(found.bse / fit.bse, np.maximum(growth, 1.0))
     assert "all that counts" in found.covariance_kind
-    assert "enlarged" not in counted_alike(fit, fit, fit).covariance_kind
+    assert "enlarged" not in inflated_like(fit, fit, fit).covariance_kind
 
 
 def test_a_carriage_is_weighed_in_spite_of_noise_on_its_encoder(tmp_path: Path) -> None:

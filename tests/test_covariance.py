@@ -18,7 +18,7 @@ from urdf_ident.data.prepare import PreparedLog, prepare_logs
 from urdf_ident.data.readers.read import read_recording
 from urdf_ident.errors import EstimationError
 from urdf_ident.estimation.uncertainty.bands import band_edges, band_of, build_spectrum, cosine_power, row_autocovariance
-from urdf_ident.estimation.uncertainty.covariance import KINDS, begun_covariance, with_covariance
+from urdf_ident.estimation.uncertainty.covariance import KINDS, start_covariance, with_covariance
 from urdf_ident.estimation.uncertainty.noise import fit_noise, whitened_rows
 from urdf_ident.estimation.uncertainty.periods import find_period
 from urdf_ident.estimation.uncertainty.reversals import AT_REST, SLOW, excess_shift, without_reversals
@@ -373,7 +373,7 @@ def test_errors_that_were_begun_are_the_same(model: DynamicModel, base: BasePara
     fit = fit_base(statistics, base)
     expected = with_covariance(fit, statistics, model=model, logs=logs)
     with workers(2):
-        wait = begun_covariance(fit, statistics, model=model, logs=logs)
+        wait = start_covariance(fit, statistics, model=model, logs=logs)
         between = build_statistics(model, logs[:2])  # asked for in the meantime
         found = wait()
     assert len(between.logs) == 2

@@ -10,7 +10,7 @@ from conftest import arm_urdf
 from logs import fourier
 from test_selection import with_torque
 
-from urdf_ident.consistency.first_fit import UNASKED
+from urdf_ident.consistency.first_fit import UNSUPPORTED
 from urdf_ident.consistency.friction import completed_prior, matter_acceleration, ordinary_columns
 from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import prepare_logs
@@ -92,14 +92,14 @@ def test_the_weight_that_an_axis_carries_is_no_measure_of_its_drive() -> None:
     logs = prepare_logs([log], robot, model.drive, SignalConfig())
     statistics = build_statistics(model, logs)
     weights = fit_base(statistics, model.base()).weights
-    asked, unasked = (
+    asked, unsupported = (
         completed_prior(model, inertial_prior(robot), statistics, weights, joints) for joints in ((), ("j1", "j2"))
     )
     spread = dict(zip(model.names, asked.std * ordinary_columns(model), strict=True))  # [N]
     assert 0 < spread["Ia_j1"] < 2.0
     assert 0 < spread["Fc_j1"] < 2.0
-    smaller = dict(zip(model.names, unasked.std / asked.std, strict=True))
-    assert smaller["offset_j2"] == pytest.approx(UNASKED)
+    smaller = dict(zip(model.names, unsupported.std / asked.std, strict=True))
+    assert smaller["offset_j2"] == pytest.approx(UNSUPPORTED)
     assert smaller["offset_j1"] == smaller["offset_j3"] == 1.0  # no data can ask for what looks like the weight
 
 

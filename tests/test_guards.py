@@ -98,7 +98,7 @@ def test_a_residual_below_the_scatter_does_not_make_errors_smaller(
     monkeypatch.setattr(covariance, "repetition_count", lambda _: 5)
     monkeypatch.setattr(covariance, "scatter_covariance", lambda *_: (np.eye(2), 4.0))
     work = SimpleNamespace(need_rows=lambda _: None, logs=(), fit=None, solution=None)
-    found = covariance._Work.by_scatter(work, lack)  # type: ignore[arg-type]
+    found = covariance._CovarianceWork.by_scatter(work, lack)  # type: ignore[arg-type]
     np.testing.assert_array_equal(found.matrix, factor * np.eye(2))
 
 

@@ -240,9 +240,9 @@ def test_a_joint_that_never_moves_from_the_command_line(resting: Path, tmp_path:
     assert "move j3" in result.stdout
     assert re.search(r"j3\s+unseen\s+unseen\s+unseen", result.stdout)
     again = load(out / "identification.json")
-    shown = ("verdict", "with", "advice")
-    assert [[item.as_dict()[key] for key in shown] for item in again.verdicts] == [
-        [entry[key] for key in shown] for entry in data["parameters"]["standard"]
+    exercise_factor = ("verdict", "with", "advice")
+    assert [[item.as_dict()[key] for key in exercise_factor] for item in again.verdicts] == [
+        [entry[key] for key in exercise_factor] for entry in data["parameters"]["standard"]
     ]
 
 

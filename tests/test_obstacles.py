@@ -55,11 +55,11 @@ def arm(name: str = "ur10e") -> tuple[DynamicModel, Collisions]:
 
 def closest(robot: Robot, collisions: Collisions, motion: Trajectory, rate: float = 100.0) -> float:
     """Smallest distance of all watched pairs by MuJoCo's kinematics and collision code [m]."""
-    touching = [note for note in collisions.notes if "not watched" in note]
+    violated_pair = [note for note in collisions.notes if "not watched" in note]
     pairs = [
         names
         for names in {pair.names for pair in collisions.pairs if pair.second >= 0}
-        if not any(" and ".join(names) in note for note in touching)
+        if not any(" and ".join(names) in note for note in violated_pair)
     ]
     return float(MujocoScene(robot, OBJECTS).distances(motion.evaluate(motion.times(rate))[0], pairs).min())
 
@@ -150,7 +150,7 @@ def test_more_instants_are_watched_where_a_distance_dips() -> None:
         if not np.isfinite(coarse(X, 0.0)[0]) or check_clearance(family.trajectory(X), collisions).feasible:
             continue
         found += 1
-        assert not coarse.keeps(X)
+        assert not coarse.is_clear(X)
         assert not np.isfinite(coarse(X, 0.0)[0])
     assert found >= 2
 
@@ -186,8 +186,8 @@ def test_what_a_local_search_has_found_is_kept_when_its_last_motions_come_too_cl
     begun, obstacles = search.best.value, search.problem.obstacles
     assert obstacles is not None
     search.deadline = next(clock) + 2 * LOOKED_AT
-    certified = obstacles.keeps
-    obstacles.keeps = lambda X: not search.late and certified(X)  # type: ignore[method-assign]
+    certified = obstacles.is_clear
+    obstacles.is_clear = lambda X: not search.late and certified(X)  # type: ignore[method-assign]
     search._improve(X, QUICK, lambda _: None)
     assert search.late
     assert search.best.value < begun - 1.0

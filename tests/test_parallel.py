@@ -32,7 +32,7 @@ from urdf_ident.model.robot import Robot
 from urdf_ident.model.trained import with_trained
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.trajectories import random_fourier
-from urdf_ident.pipeline.learn import HeadStart
+from urdf_ident.pipeline.learn import EarlyStatistics
 from urdf_ident.project import Project
 from urdf_ident.provenance import computing
 from urdf_ident.scratch import samples_in
@@ -77,11 +77,11 @@ def test_processes_return_what_one_returns_in_the_same_order() -> None:
 
 
 def test_work_that_was_begun_is_waited_for_later_and_in_any_order() -> None:
-    first, second = parallel.begun(square, range(20)), parallel.begun(square, range(20, 30))
+    first, second = parallel.start_each(square, range(20)), parallel.start_each(square, range(20, 30))
     assert [value for value, _ in second()] == [x * x for x in range(20, 30)]
     assert [value for value, _ in first()] == [x * x for x in range(20)]
     with parallel.workers(2):
-        first, second = parallel.begun(square, range(20)), parallel.begun(square, range(20, 30))
+        first, second = parallel.start_each(square, range(20)), parallel.start_each(square, range(20, 30))
         found = [*second(), *parallel.each(square, range(30, 40)), *first()]
     assert [value for value, _ in found] == [x * x for x in [*range(20, 40), *range(20)]]
     assert os.getpid() not in {pid for _, pid in found}
@@ -92,11 +92,11 @@ def size(log: Recording) -> tuple[float, Recording]:
 
 
 def held(_: int) -> int:
-    return sum(isinstance(thing, Recording) for thing in sending._Here.get().held.values())
+    return sum(isinstance(thing, Recording) for thing in sending._SharedObjects.get().held.values())
 
 
 def lose(_: int) -> None:
-    sending._Here.get().held.clear()
+    sending._SharedObjects.get().held.clear()
 
 
 def test_a_log_is_sent_to_a_worker_once_and_again_only_where_it_was_lost(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,7 +162,7 @@ def test_logs_prepared_in_processes_are_bitwise_the_same(tmp_path: Path, monkeyp
         model = DynamicModel(robot, friction=["viscous", "coulomb"])
         most = 25_000  # rows of one log are kept, those of all are not
         built = build_statistics(model, together, kept=KeptRows(most))
-    monkeypatch.setattr("urdf_ident.statistics.accumulate.begun", None)  # alone nothing is sent
+    monkeypatch.setattr("urdf_ident.statistics.accumulate.start_each", None)  # alone nothing is sent
     expected = build_statistics(model, alone, kept=KeptRows(most))
     assert len(built.entries) == len(expected.entries) > 0
     for entry, other in zip(built.entries, expected.entries, strict=True):
@@ -184,23 +184,23 @@ def test_a_statistic_that_was_begun_is_that_which_is_asked_for_later(monkeypatch
     model = DynamicModel(robot, friction=["viscous", "coulomb"])
     motion = [part for log in prepared for part in log.segments]
     expected = build_statistics(with_trained(model, motion), prepared)
-    begun, count = accumulate.begun, [0]
+    started, count = accumulate.start_each, [0]
 
     def counted(*given: object) -> Callable[[], list]:
         count[0] += 1
-        return begun(*given)
+        return started(*given)
 
-    monkeypatch.setattr(accumulate, "begun", counted)
+    monkeypatch.setattr(accumulate, "start_each", counted)
     with parallel.workers(2):
-        start = HeadStart(Project())
+        start = EarlyStatistics(Project())
         start(model, prepared[:3])
-        assert start.rows_of([part for log in prepared[:3] for part in log.segments]).begun is not None
+        assert start.rows_of([part for log in prepared[:3] for part in log.segments]).started is not None
         start(model, prepared)  # other logs
         kept = start.rows_of(motion)
         assert count == [2]
         found = build_statistics(with_trained(model, motion), prepared, kept=kept)
         assert count == [2]
-        assert kept.begun is None
+        assert kept.started is None
         again = build_statistics(DynamicModel(robot, friction=["viscous"]), prepared, kept=start.rows_of(motion))
         assert count == [3]
     assert again.p < found.p
@@ -284,7 +284,7 @@ def test_what_is_waited_for_comes_before_what_was_begun(where: str, tmp_path: Pa
             given = {"scheduler": stack.enter_context(distributed.LocalCluster(**options)).scheduler_address}
         with parallel.workers(**given):
             parallel.each(square, range(2))
-            waiting = parallel.begun(work, range(32))
+            waiting = parallel.start_each(work, range(32))
             parallel.each(work, range(100, 104))
             before = len(path.read_text().split())
             waiting()
@@ -332,7 +332,7 @@ class Crowd:
 
 def test_all_that_a_lost_worker_had_not_finished_is_sent_to_others_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also what is awaited later, and also while the answer of another worker is awaited."""
-    monkeypatch.setattr(sending, "_HERE", None)
+    monkeypatch.setattr(sending, "_SHARED_OBJECTS", None)
     crowd = Crowd()
     begun = crowd.crew(abs, range(-8, 0), later=True)
     waiting = crowd.crew(abs, range(-16, 0), later=False)
@@ -348,7 +348,7 @@ def test_all_that_a_lost_worker_had_not_finished_is_sent_to_others_at_once(monke
 
 
 def test_a_part_with_which_every_worker_is_lost_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sending, "_HERE", None)
+    monkeypatch.setattr(sending, "_SHARED_OBJECTS", None)
     crowd = Crowd()
     waiting = crowd.crew(abs, [-1, -2], later=False)
     with pytest.raises(SchedulerError, match=r"was lost.*4 workers"):  # noqa: PT012
@@ -361,7 +361,7 @@ def test_a_part_with_which_every_worker_is_lost_is_one_line(monkeypatch: pytest.
 
 
 def test_a_loss_is_noticed_when_new_work_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sending, "_HERE", None)
+    monkeypatch.setattr(sending, "_SHARED_OBJECTS", None)
     crowd = Crowd()
     begun = crowd.crew(abs, range(-8, 0), later=True)
     crowd.alive.remove("a")
@@ -418,7 +418,7 @@ def test_what_a_lost_worker_had_finished_is_not_repeated(tmp_path: Path) -> None
     distributed = pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "local_directory": str(tmp_path / "dask")}
     with distributed.LocalCluster(**options) as local, parallel.workers(scheduler=local.scheduler_address):
-        waiting = parallel.begun(partial(slowly, str(tmp_path)), range(8))
+        waiting = parallel.start_each(partial(slowly, str(tmp_path)), range(8))
         while len(list(tmp_path.glob("*-*"))) < 8:
             time.sleep(0.05)
         time.sleep(0.5)

@@ -652,11 +652,11 @@ def test_an_effort_without_sign_or_in_two_columns_is_refused(robot: Robot) -> No
     lifted = effort - effort.min(axis=0)  # of one sign by right
     assert {"effort-unsigned", "effort-twice"}.isdisjoint(codes(assess(replace(recording, effort=lifted), robot), "refused"))
     noise = 0.04 * np.random.default_rng(3).standard_normal(len(effort))
-    for touching in (1 + np.sin(2 * np.pi * recording.time) + noise, 1 + np.sin(4 * np.pi * recording.time) + noise):
+    for violated_pair in (1 + np.sin(2 * np.pi * recording.time) + noise, 1 + np.sin(4 * np.pi * recording.time) + noise):
         minima = effort.copy()  # smooth minima at zero, with noise
-        minima[:, 1] = touching - touching.min()
+        minima[:, 1] = violated_pair - violated_pair.min()
         assert "effort-unsigned" not in codes(assess(replace(recording, effort=minima), robot), "refused")
-        minima[:, 1] = np.abs(touching - 1)
+        minima[:, 1] = np.abs(violated_pair - 1)
         assert "effort-unsigned" in codes(assess(replace(recording, effort=minima), robot), "refused")
 
 

@@ -39,7 +39,7 @@ def wandering(seed: int, rows: int = 1500) -> dict[str, np.ndarray]:
     return {"deformation": 5e-4 * np.sin(angle).sum(axis=1), "deformation_rate": 5e-4 * (w * np.cos(angle)).sum(axis=1)}
 
 
-def taught(kind: str, noise: float = 0.1) -> Residual:
+def networks(kind: str, noise: float = 0.1) -> Residual:
     inputs = wandering(0)
     torque = surface(inputs["deformation"], inputs["deformation_rate"])
     return fit_residual(inputs, torque + noise * np.random.default_rng(1).standard_normal(torque.shape), JOINTS, kind=kind)
@@ -47,7 +47,7 @@ def taught(kind: str, noise: float = 0.1) -> Residual:
 
 @pytest.fixture(scope="module", params=KINDS)
 def residual(request: pytest.FixtureRequest) -> Residual:
-    return taught(request.param)
+    return networks(request.param)
 
 
 def test_it_finds_a_known_function_on_data_not_seen(residual: Residual) -> None:
@@ -67,7 +67,7 @@ def test_noise_alone_is_not_learnt() -> None:
     noise = np.random.default_rng(3).standard_normal((1500, 2))
     for kind in KINDS:
         found = fit_residual(wandering(0), noise, JOINTS, kind=kind)
-        assert found.taught == (None, None)
+        assert found.networks == (None, None)
         assert not found.torque(**wandering(1)).any()
 
 
@@ -134,7 +134,7 @@ def test_a_mixture_of_one_component_is_linear_regression() -> None:
     mean, _, trust = found.predict(**test)
     truth = 800.0 * test["deformation"] - 50.0 * test["deformation_rate"] + 0.3
     assert np.abs(mean - truth)[trust == 1.0].max() < 0.05 * np.abs(truth).max()
-    assert max(len(item.experts) for item in found.taught) <= 2  # BIC sees no reason for more
+    assert max(len(item.experts) for item in found.networks) <= 2  # BIC sees no reason for more
 
 
 def test_it_is_reloaded_to_the_last_bit(residual: Residual) -> None:
@@ -177,8 +177,8 @@ def test_a_joint_that_does_not_deform_gets_no_network() -> None:
     for name in inputs:
         inputs[name][:, 1] = 0.0
     found = fit_residual(inputs, torque, JOINTS, kind="rbf")
-    assert found.taught[0] is not None
-    assert found.taught[1] is None
+    assert found.networks[0] is not None
+    assert found.networks[1] is None
 
 
 # --- kinematic error -----------------------------------------------------------------------------------------------------

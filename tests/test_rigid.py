@@ -14,7 +14,7 @@ import pytest
 
 from tests.urdf_samples import Style, random_urdf
 from urdf_ident.errors import ModelError, ShapeError
-from urdf_ident.linalg import Absorber, triangle
+from urdf_ident.linalg import FactorAccumulator, triangle
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -249,10 +249,10 @@ def test_compact_rows_hold_all_columns(arm: Robot) -> None:
 @pytest.mark.parametrize("rows", [0, 3, 40, 1500, 5000])
 def test_a_factor_takes_up_rows_as_they_come(width: int, rows: int) -> None:
     data = np.random.default_rng(rows).normal(size=(rows, width))
-    absorber = Absorber(width)
+    accumulator = FactorAccumulator(width)
     for begin in range(0, rows, 37):
-        absorber.add(data[begin : begin + 37])
-    R = absorber.factor()
+        accumulator.add(data[begin : begin + 37])
+    R = accumulator.factor()
     assert len(R) <= width
     np.testing.assert_allclose(R.T @ R, data.T @ data, atol=1e-11 * max(rows, 1))
 

@@ -104,6 +104,6 @@ def test_a_wrist_at_a_constant_distance_blocks_nothing() -> None:
         obstacles = Obstacles(collisions, Family("modified_fourier", limits.joints, 5.0, 3), limits)
         tight = [pair.names for pair, pad in zip(collisions.pairs, obstacles.pad, strict=True) if pad < PAD]
         assert (("forearm_link", "wrist_2_link") in tight) == watched
-        assert obstacles.touching(np.array([0.0, -1.5, 0.8, 0.0, np.pi / 2, 0.0])) == ""
+        assert obstacles.violated_pair(np.array([0.0, -1.5, 0.8, 0.0, np.pi / 2, 0.0])) == ""
     with pytest.raises(LimitError, match="clearance cannot be kept"):
         find_collisions(robot, world, clearance=0.15)

@@ -240,7 +240,7 @@ def test_every_law_of_every_joint_is_in_the_table(chosen: Selected) -> None:
         assert trial["chosen"] == (trial["term"] in laws_of(chosen.model, axis))
         if trial["reason"].startswith("kept without a gain"):
             assert trial["chosen"]
-            assert (trial["term"], trial["joint"] in chosen.unasked) == ("offset", True)
+            assert (trial["term"], trial["joint"] in chosen.unsupported) == ("offset", True)
         elif trial["chosen"]:
             assert trial["gain"] > max(0.01, trial["std_error"])
             assert trial["reason"] == "missed when it is left out"
@@ -273,7 +273,7 @@ def test_gravity_does_not_stand_in_for_a_bias(kind: str) -> None:
     found = choose(DynamicModel(robot), logs)
     model = found.model
     assert all("offset" in laws_of(model, axis) for axis in range(robot.n))
-    assert found.unasked
+    assert found.unsupported
     fit = converge(model, partial(build_statistics, logs=logs), partial(fit_base, base=model.base())).fit
     true = np.zeros(len(model.parameters))
     true[: model.n_inertial] = np.concatenate([body.toDynamicParameters() for body in list(robot.model.inertias)[1:]])
@@ -407,8 +407,8 @@ def test_a_joint_that_never_reverses_gets_no_law_that_needs_a_reversal(robot: Ro
         logs.append(Recording(f"run{seed}", robot.joints, t, q, effort=tau, sha256=f"run{seed}"))
     found = choose(model, prepared(model, logs))
     assert laws_of(found.model, 2) - {"rotor_inertia"} == {"viscous", "coulomb", "offset"}
-    assert robot.joints[1] in found.unasked  # the others are searched
-    assert robot.joints[2] not in found.unasked
+    assert robot.joints[1] in found.unsupported  # the others are searched
+    assert robot.joints[2] not in found.unsupported
     assert np.isfinite(found.after).all()
 
 

@@ -14,7 +14,7 @@ from urdf_ident.model.bundled import robot_names, robot_path, truth_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.trajectories import FourierTrajectory, Trajectory, ramped, random_fourier
-from urdf_ident.simulation.controllers import PD, PID, ComputedTorque, PDGravity, Standing, feedback_of
+from urdf_ident.simulation.controllers import PD, PID, ComputedTorque, PDGravity, PositionReference, feedback_of
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.plant import RigidPlant
 from urdf_ident.simulation.sensors import Noise, Sensors
@@ -224,14 +224,14 @@ def test_progress_is_told() -> None:
     assert told[-1] == pytest.approx(1.0, abs=0.02)
 
 
-@pytest.mark.parametrize("kind", ["PD", "PDGravity", "ComputedTorque", "Standing", "sampled"])
+@pytest.mark.parametrize("kind", ["PD", "PDGravity", "ComputedTorque", "PositionReference", "sampled"])
 @pytest.mark.parametrize("slides", [True, False])
 def test_the_fast_stages_are_the_general_ones(monkeypatch: pytest.MonkeyPatch, kind: str, slides: bool) -> None:
     """The same loop with what makes it fast taken away: sticking, crossings and breaking away at the same instants."""
     robot, plant, rotor = real()
     plant = RigidPlant.create(robot, rotor_inertia=rotor) if slides else plant
     soft = PDGravity.tuned(robot, bandwidth=5.0, rotor=rotor)
-    controllers = {"Standing": Standing(PD.tuned(robot, rotor=rotor)), "sampled": soft}
+    controllers = {"PositionReference": PositionReference(PD.tuned(robot, rotor=rotor)), "sampled": soft}
     made = {"PD": PD, "PDGravity": PDGravity, "ComputedTorque": ComputedTorque}
     controller = controllers[kind] if kind in controllers else getattr(made[kind], "tuned", made[kind])(robot, rotor=rotor)
     options = {"rate": 500.0, "substeps": 2, "control_rate": 250.0 if kind == "sampled" else None}

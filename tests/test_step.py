@@ -12,7 +12,7 @@ from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.trajectories import random_fourier
-from urdf_ident.simulation.controllers import PD, ComputedTorque, PDGravity, Standing
+from urdf_ident.simulation.controllers import PD, ComputedTorque, PDGravity, PositionReference
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.plant import RigidPlant
 from urdf_ident.simulation.simulate import simulate
@@ -30,7 +30,7 @@ def loop(damping: float):
 def test_steps_are_one_over_the_fastest_pole() -> None:
     plant, controller, motion = loop(5000.0)
     assert set(needed_substeps(plant, controller, motion, 500.0, 2)) == {10}
-    assert set(needed_substeps(plant, Standing(controller), motion, 500.0, 2)) == {10}
+    assert set(needed_substeps(plant, PositionReference(controller), motion, 500.0, 2)) == {10}
     assert set(needed_substeps(plant, loop(50.0)[1], motion, 500.0, 2)) == {2}
     assert set(needed_substeps(plant, ComputedTorque(plant.robot), motion, 500.0, 2)) == {2}
 

@@ -13,8 +13,8 @@ from urdf_ident.consistency.repair import LEAST_INERTIA, acceptable, repaired_th
 from urdf_ident.errors import ModelError
 from urdf_ident.export.fix import fix_urdf
 from urdf_ident.export.mjcf import mjcf_text, write_mjcf
-from urdf_ident.export.strict_mjcf import mjcf_offences, readable_mesh
-from urdf_ident.export.strict_urdf import mended, offences
+from urdf_ident.export.strict_mjcf import mjcf_violations, readable_mesh
+from urdf_ident.export.strict_urdf import violations, without_violations
 from urdf_ident.export.urdf import torque_difference, write_urdf
 from urdf_ident.model.inertia import from_com, to_com
 from urdf_ident.model.prior import lumped_inertials
@@ -58,26 +58,26 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_what_mujoco_refuses_is_found_and_mended(case: str) -> None:
     assert refused(BAD[case])  # by the engine itself
-    assert offences(BAD[case])
-    text, notes = mended(BAD[case])
+    assert violations(BAD[case])
+    text, notes = without_violations(BAD[case])
     assert notes
-    assert offences(text) == ()
+    assert violations(text) == ()
     assert not refused(text)
-    assert mended(text) == (text, ())
+    assert without_violations(text) == (text, ())
     fixed, said = fix_urdf(BAD[case])
     assert not refused(fixed)
     assert set(notes) <= set(said)
 
 
 def test_a_mended_text_keeps_every_other_byte() -> None:
-    assert offences(ARM) == ()
-    assert mended(ARM) == (ARM, ())
+    assert violations(ARM) == ()
+    assert without_violations(ARM) == (ARM, ())
     lines = ["<robot name='r'>", "  <link name='a'>", "    <collision/>  ", "    <!-- kept -->", "  </link>", "</robot>", ""]
-    assert mended("\r\n".join(lines))[0] == "\r\n".join([*lines[:2], *lines[3:]])
+    assert without_violations("\r\n".join(lines))[0] == "\r\n".join([*lines[:2], *lines[3:]])
 
 
 def test_repeated_elements_mean_the_first_one() -> None:
-    before, after = Robot.from_urdf(BAD["joint origin"]), Robot.from_urdf(mended(BAD["joint origin"])[0])
+    before, after = Robot.from_urdf(BAD["joint origin"]), Robot.from_urdf(without_violations(BAD["joint origin"])[0])
     theta = lumped_inertials(before).ravel()
     assert torque_difference(before, theta, after.model) < 1e-14
 
@@ -86,9 +86,9 @@ def test_repeated_elements_mean_the_first_one() -> None:
 def test_orphan_transmissions_are_taken_out(block: str) -> None:
     kept = '<transmission name="k"><type>t</type><joint name="j1"/></transmission>'
     text = ARM.replace("</robot>", f'{kept}<transmission name="t">{block}<actuator name="m"/></transmission></robot>')
-    assert [item.where for item in offences(text)] == ["transmission 't'"]
-    assert 'name="t"' not in mended(text)[0]
-    assert kept in mended(text)[0]
+    assert [item.where for item in violations(text)] == ["transmission 't'"]
+    assert 'name="t"' not in without_violations(text)[0]
+    assert kept in without_violations(text)[0]
 
 
 def test_exports_hold_nothing_that_is_refused(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_exports_hold_nothing_that_is_refused(tmp_path: Path) -> None:
     theta = lumped_inertials(robot).ravel()
     notes = write_urdf(tmp_path / "r.urdf", robot, theta)
     assert sum("taken out" in note for note in notes) == 3
-    assert offences((tmp_path / "r.urdf").read_text()) == ()
+    assert violations((tmp_path / "r.urdf").read_text()) == ()
     assert not refused((tmp_path / "r.urdf").read_text())
     write_mjcf(tmp_path / "r.xml", robot, theta)
     assert not refused((tmp_path / "r.xml").read_text())
@@ -194,7 +194,7 @@ def test_meshes_are_carried_where_they_are(tmp_path: Path) -> None:
 def test_own_rules_and_mujoco_refuse_the_same_models(old: str, new: str) -> None:
     robot = Robot.from_urdf(ARM)
     text, _ = mjcf_text(robot, lumped_inertials(robot).ravel())
-    assert mjcf_offences(text) == ()
+    assert mjcf_violations(text) == ()
     assert not refused(text)
     assert old in text
     bad = text.replace(old, new, 1)
@@ -202,7 +202,7 @@ def test_own_rules_and_mujoco_refuse_the_same_models(old: str, new: str) -> None
         head, _, tail = bad.partition(" x=")
         bad = head + tail[tail.index('"', 1) + 1 :]
     assert refused(bad)
-    assert mjcf_offences(bad)
+    assert mjcf_violations(bad)
 
 
 def test_a_body_that_moves_and_weighs_nothing_is_no_export() -> None:

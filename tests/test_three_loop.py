@@ -128,7 +128,7 @@ def test_residual_without_motor_positions_is_an_error(model: DynamicModel, robot
         three_loop(model, [log], [])
     with pytest.raises(LogError, match="no motor positions"):
         learn_residual(model, np.zeros(len(model.parameters)), [log])
-    assert three_loop(model, [log], [], kind="none", rounds=1).residual.taught == (None,) * 3
+    assert three_loop(model, [log], [], kind="none", rounds=1).residual.networks == (None,) * 3
 
 
 def test_wrong_use_is_named(model: DynamicModel, robot: Robot, drive: Drive, prepared) -> None:

@@ -61,7 +61,7 @@ def cluster(address: str, ready: str) -> Iterator[Crew]:
     with client:
         _check_workers(client, address)
         _keep_memory()
-        _begun = [client.submit(import_module, ready, workers=[place], pure=False) for place in client.nthreads() if ready]
+        _submit = [client.submit(import_module, ready, workers=[place], pure=False) for place in client.nthreads() if ready]
         places = _Places(alive := _Alive(client, address))
 
         def submit(place: str | None, later: bool, *message: Any) -> _Answer:

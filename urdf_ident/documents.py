@@ -76,7 +76,7 @@ def parse_json(text: str, where: str, error: type[UrdfIdentError], what: str = "
     """
     try:
         return json.loads(
-            text, parse_constant=_no_number, parse_int=_integer, parse_float=_number, object_pairs_hook=_no_key_twice
+            text, parse_constant=_no_number, parse_int=_integer, parse_float=_number, object_pairs_hook=_unique_keys
         )
     except json.JSONDecodeError as problem:
         remedy = f"check that this is the {what}, whole and unedited"
@@ -179,7 +179,7 @@ def _number(text: str) -> float:
     return value
 
 
-def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     table = dict(pairs)
     if len(table) != len(pairs):
         names = [name for name, _ in pairs]

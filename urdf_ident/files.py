@@ -110,7 +110,7 @@ def read_bytes(path: str | Path, what: str = "file") -> bytes:
         MissingFileError: The file does not exist, is a folder or a device, is too large, or cannot be read.
     """
     most = sizes.LARGEST.get(what, sizes.LARGEST_FILE)
-    with _readable(path, what), open(path, "rb", opener=_at_once) as stream:
+    with _readable(path, what), open(path, "rb", opener=_open_without_waiting) as stream:
         about = os.fstat(stream.fileno())
         kind = stat.S_IFMT(about.st_mode)
         if kind in (stat.S_IFCHR, stat.S_IFBLK):
@@ -133,7 +133,7 @@ def read_bytes(path: str | Path, what: str = "file") -> bytes:
     return data
 
 
-def _at_once(path: str, flags: int) -> int:
+def _open_without_waiting(path: str, flags: int) -> int:
     """Opens a file without waiting for the writer if it is a pipe; reading then blocks as usual."""
     handle = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
     if hasattr(os, "O_NONBLOCK"):

@@ -279,7 +279,7 @@ def running_median(x: Array, size: int) -> Array:
     return held[0]
 
 
-class Absorber:
+class FactorAccumulator:
     """Updates a triangular factor with new rows; rows are collected first, so that each update is worth its cost.
 
     Args:
@@ -302,7 +302,7 @@ class Absorber:
         self._parts.append(rows)
         self._count += len(rows)
         if self._count >= self.waiting:
-            self._absorb()
+            self._update()
 
     def factor(self) -> Array:
         """Factor of all rows added so far, with at most as many rows as columns.
@@ -311,13 +311,13 @@ class Absorber:
             Shape (≤ width, width), with ``RᵀR`` the sum over rows; triangular, or the rows themselves if there are few.
         """
         if self._factor is not None:
-            return self._absorb() if self._parts else self._factor
+            return self._update() if self._parts else self._factor
         if self._count > max(_SMALL, _TALL * self.width):
-            return self._absorb()
+            return self._update()
         rows = np.vstack([np.zeros((0, self.width)), *self._parts])
         return rows if len(rows) <= self.width else triangle(rows)
 
-    def _absorb(self) -> Array:
+    def _update(self) -> Array:
         rows = np.empty((self.width, self._count)).T  # column-major, as LAPACK expects
         np.concatenate(self._parts, out=rows)
         old = np.zeros((self.width, self.width), order="F") if self._factor is None else np.asfortranarray(self._factor)

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from .crew import Crew
 from .errors import SchedulerError
 from .processes import Helper
-from .scratch import lend, scratch_folder
+from .scratch import use_scratch_folder, scratch_folder
 from .sending import work
 
 T = TypeVar("T")
@@ -36,10 +36,10 @@ def each(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
     Returns:
         The results, in the same order. Small arrays that come from another process are writable.
     """
-    return _begun(function, items, later=False)()
+    return _submit(function, items, later=False)()
 
 
-def begun(function: Callable[[T], R], items: Iterable[T]) -> Callable[[], list[R]]:
+def start_each(function: Callable[[T], R], items: Iterable[T]) -> Callable[[], list[R]]:
     """Starts :func:`each` in the background, with a lower priority than calls whose results are awaited.
 
     Args:
@@ -48,10 +48,10 @@ def begun(function: Callable[[T], R], items: Iterable[T]) -> Callable[[], list[R
     Returns:
         A function that waits for the results; without workers it computes them.
     """
-    return _begun(function, items, later=True)
+    return _submit(function, items, later=True)
 
 
-def _begun(function: Callable[[T], R], items: Iterable[T], *, later: bool) -> Callable[[], list[R]]:
+def _submit(function: Callable[[T], R], items: Iterable[T], *, later: bool) -> Callable[[], list[R]]:
     listed, shared_out = list(items), _MAP.get()
     if shared_out is None or len(listed) < 2:
         return lambda: [function(item) for item in listed]
@@ -85,10 +85,10 @@ def workers(jobs: int = 1, scheduler: str | None = None, ready: str = "") -> Ite
         from .cluster import cluster
 
         with cluster(scheduler, ready) as crew:
-            yield from _inside(crew)
+            yield from _using(crew)
     elif jobs > 1:
         with ExitStack() as stack:
-            begin = partial(_alone, scratch_folder())
+            begin = partial(_set_up_worker, scratch_folder())
 
             @lru_cache
             def helper(place: int) -> Helper:  # started as late as possible, to inherit the modules imported by then
@@ -96,7 +96,7 @@ def workers(jobs: int = 1, scheduler: str | None = None, ready: str = "") -> Ite
                 stack.callback(made.end)
                 return made
 
-            yield from _inside(Crew(lambda place, *task: helper(place).submit(*task), lambda: range(jobs)))
+            yield from _using(Crew(lambda place, *task: helper(place).submit(*task), lambda: range(jobs)))
     else:
         yield
 
@@ -114,7 +114,7 @@ def one_thread() -> Iterator[None]:
         yield
 
 
-def _inside(work: _Map) -> Iterator[None]:
+def _using(work: _Map) -> Iterator[None]:
     token = _MAP.set(work)
     try:
         yield
@@ -122,10 +122,10 @@ def _inside(work: _Map) -> Iterator[None]:
         _MAP.reset(token)
 
 
-def _alone(folder: str | None) -> None:
+def _set_up_worker(folder: str | None) -> None:
     """Sets up a worker process: one thread (more would compete for the cores) and no workers of its own."""
     from threadpoolctl import threadpool_limits
 
     _MAP.set(None)
-    lend(folder)
+    use_scratch_folder(folder)
     threadpool_limits(1)

@@ -33,11 +33,11 @@ class _Store:
 
     Args:
         folder: The scratch folder.
-        lent: Whether another process uses the files, which are then kept until the folder is deleted.
+        foreign: Whether another process uses the files, which are then kept until the folder is deleted.
     """
 
-    def __init__(self, folder: str, lent: bool = False) -> None:
-        self.folder, self.lent = folder, lent
+    def __init__(self, folder: str, foreign: bool = False) -> None:
+        self.folder, self.foreign = folder, foreign
         self.whole: np.memmap[Any, Any] | None = None
         self.path, self.used = "", 0
 
@@ -49,7 +49,7 @@ class _Store:
             os.close(handle)
             self.whole = np.memmap(self.path, np.uint8, "w+", shape=(max(size, _FILE),))
             self.used, _OPEN[self.path] = 0, self.whole
-            if not self.lent:
+            if not self.foreign:
                 weakref.finalize(self.whole, _remove, self.path)
         begin, self.used = self.used, self.used + -(-size // _ALIGNED) * _ALIGNED
         if hasattr(os, "posix_fallocate"):
@@ -108,13 +108,13 @@ def scratch_folder() -> str | None:
     return None if store is None else store.folder
 
 
-def lend(folder: str | None) -> None:
+def use_scratch_folder(folder: str | None) -> None:
     """Makes a worker process use the scratch folder of the process that it works for.
 
     Args:
         folder: The :func:`scratch_folder` of that process.
     """
-    _STORE.set(None if folder is None else _Store(folder, lent=True))
+    _STORE.set(None if folder is None else _Store(folder, foreign=True))
 
 
 def room(shape: tuple[int, ...], dtype: Any = float) -> NDArray[Any]:

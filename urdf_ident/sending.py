@@ -29,11 +29,11 @@ class SentOnce:
     """Base class of immutable records that are sent to each process only once."""
 
 
-class _NotHereError(LookupError):
+class _MissingObjectError(LookupError):
     """This process does not have the object of a name."""
 
 
-class _Here:
+class _SharedObjects:
     """The objects that this process shares with others.
 
     Attributes:
@@ -52,12 +52,12 @@ class _Here:
         self._names: dict[int, str] = {}
 
     @classmethod
-    def get(cls) -> _Here:
+    def get(cls) -> _SharedObjects:
         """The instance of this process, also after a fork."""
-        global _HERE
-        if _HERE is None or _HERE.process != os.getpid():
-            _HERE = cls()
-        return _HERE
+        global _SHARED_OBJECTS
+        if _SHARED_OBJECTS is None or _SHARED_OBJECTS.process != os.getpid():
+            _SHARED_OBJECTS = cls()
+        return _SHARED_OBJECTS
 
     def name(self, thing: Any) -> str:
         """Name of an object; a new one is assigned if it has none."""
@@ -90,7 +90,7 @@ class _Here:
             self.shared.discard(name)
 
 
-_HERE: _Here | None = None
+_SHARED_OBJECTS: _SharedObjects | None = None
 
 
 class _Pickler(pickle.Pickler):
@@ -99,7 +99,7 @@ class _Pickler(pickle.Pickler):
     def __init__(self, file: io.BytesIO, known: set[str]) -> None:
         self.apart: list[Any] = []
         super().__init__(file, 5, buffer_callback=partial(_apart, self.apart))  # a method would keep the pickler alive
-        self.here, self.known, self.named = _Here.get(), known, set[str]()
+        self.here, self.known, self.named = _SharedObjects.get(), known, set[str]()
 
     def reducer_override(self, thing: Any) -> Any:
         """See :mod:`pickle`."""
@@ -124,14 +124,14 @@ def _apart(found: list[Any], buffer: pickle.PickleBuffer) -> bool:
 
 
 def _named(name: str) -> Any:
-    thing = _Here.get().known(name)
+    thing = _SharedObjects.get().known(name)
     if thing is None:
-        raise _NotHereError(name)
+        raise _MissingObjectError(name)
     return thing
 
 
 def _new(name: str, make: Callable[..., Any], arguments: Sequence[Any], state: Any = None) -> Any:
-    here = _Here.get()
+    here = _SharedObjects.get()
     thing = here.known(name)
     if thing is not None:
         return thing
@@ -204,7 +204,7 @@ class Task:
         Returns:
             Name of this process, names that no longer exist, and the packed task.
         """
-        here = _Here.get()
+        here = _SharedObjects.get()
         gone = [name for name in known if name not in here.things]
         known.difference_update(gone)
         self.known = set(known)
@@ -220,12 +220,12 @@ class Task:
         Returns:
             One result per item.
         """
-        here = _Here.get()
+        here = _SharedObjects.get()
         if not here.client:
             here.shared = set()
         try:
             found: list[Any] = _unpacked(parcel)
-        except _NotHereError:  # an object was released in the meantime: compute the results here
+        except _MissingObjectError:  # an object was released in the meantime: compute the results here
             function, items = self.content
             return [function(item) for item in items]
         self.known |= here.shared
@@ -243,13 +243,13 @@ def work(client: str, gone: Sequence[str], parcel: Parcel) -> tuple[str, Parcel 
     Returns:
         Name of the worker, and the packed results; if an object is missing, the names of the available ones instead.
     """
-    here = _Here.get()
+    here = _SharedObjects.get()
     if here.client != client:
         here.held, here.shared, here.client = {}, set(), client
     here.forget(gone)
     try:
         function, items = _unpacked(parcel)
-    except _NotHereError:
+    except _MissingObjectError:
         return here.own, list(here.things)
     return here.own, _packed([function(item) for item in items], here.shared)[0]
 
@@ -263,7 +263,7 @@ def leave(client: str | None = None) -> str:
     Returns:
         Name of this process.
     """
-    here = _Here.get()
+    here = _SharedObjects.get()
     if client is not None and here.client == client:
         here.held, here.shared, here.client = {}, set(), ""
     return here.own

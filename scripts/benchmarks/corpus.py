@@ -32,8 +32,8 @@ from urdf_ident.export.fix import fix_urdf
 from urdf_ident.export.mjcf import write_mjcf
 from urdf_ident.export.splice import Splicer
 from urdf_ident.export.split import physical_bodies
-from urdf_ident.export.strict_mjcf import mjcf_offences
-from urdf_ident.export.strict_urdf import offences
+from urdf_ident.export.strict_mjcf import mjcf_violations
+from urdf_ident.export.strict_urdf import violations
 from urdf_ident.export.urdf import torque_difference, write_urdf
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
@@ -85,7 +85,7 @@ def judge(path: Path, factor: float, folder: Path) -> list[str]:
             wrong.append(f"{kind} not written: {error}")
             continue
         written = target.read_text()
-        own = [str(item) for item in offences(written)] if kind == "URDF" else mjcf_offences(written)
+        own = [str(item) for item in violations(written)] if kind == "URDF" else mjcf_violations(written)
         wrong += [f"{kind} refused by own rules: {item}" for item in own]
         try:
             if kind == "URDF":

@@ -170,7 +170,7 @@ class Experts:
 
 
 @dataclass(frozen=True, eq=False)
-class Taught(ReadOnly):
+class TrainedNetwork(ReadOnly):
     """One joint's trained network with the scale of its inputs and its training domain.
 
     Attributes:
@@ -196,7 +196,7 @@ class Taught(ReadOnly):
         }
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Taught:
+    def from_dict(cls, data: Mapping[str, Any]) -> TrainedNetwork:
         """Inverse of :meth:`as_dict`.
 
         Args:
@@ -216,15 +216,15 @@ class Bank:
     Not thread-safe: :meth:`now` uses buffers of the object.
 
     Args:
-        taught: One network per joint, or None.
+        networks: One network per joint, or None.
         width: Number of inputs d.
         fade: Distance outside the hull over which the prediction fades to zero, in units of the inputs' standard deviation.
     """
 
-    def __init__(self, taught: Sequence[Taught | None], width: int, fade: float) -> None:
-        self.n, self.d, self.fade = len(taught), width, fade
+    def __init__(self, networks: Sequence[TrainedNetwork | None], width: int, fade: float) -> None:
+        self.n, self.d, self.fade = len(networks), width, fade
         self._pairs = [(i, j) for i in range(width) for j in range(i, width)]
-        present = [item for item in taught if item is not None]
+        present = [item for item in networks if item is not None]
         self._gates = max((len(item.experts) for item in present), default=1)
         facets = max((len(item.domain.offsets) for item in present), default=1)
         self._table = np.zeros((self.n, 2 * self._gates + facets, 1 + width + len(self._pairs)))
@@ -233,7 +233,7 @@ class Bank:
         self._between = np.zeros(self.n)
         self._variances = np.zeros((self.n, self._gates))
         self._centre, self._inverse = np.zeros((self.n, width)), np.zeros((self.n, width))
-        for j, item in enumerate(taught):
+        for j, item in enumerate(networks):
             if item is not None:
                 self._enter(j, item)
         self._table.setflags(write=False)
@@ -241,7 +241,7 @@ class Bank:
         self._features[:, 0] = 1.0
         self._rows = np.empty((self.n, self._table.shape[1], 1))
 
-    def _enter(self, j: int, item: Taught) -> None:
+    def _enter(self, j: int, item: TrainedNetwork) -> None:
         """Enters one joint's gates, experts and facets, expanded into monomials."""
         experts, count, table = item.experts, len(item.experts), self._table[j]
         c, P = experts.centres, experts.precisions

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..errors import EstimationError, MissingExtraError, check_shape
 from ..linalg import Array, solve_triangular, triangle
 from ..parallel import one_thread
-from .experts import Domain, Experts, Taught
+from .experts import Domain, Experts, TrainedNetwork
 
 #: Least fraction of the variance of held-out stretches that a network must explain to be kept.
 LEAST_GAIN = 0.01
@@ -62,9 +62,9 @@ def splits_of(state: Array) -> list[Split]:
     return splits
 
 
-def teach(
-    x: Array, y: Array, kind: str, seed: int, splits: Sequence[Split], like: Taught | None, known: float | None
-) -> tuple[Taught | None, float]:
+def train_network(
+    x: Array, y: Array, kind: str, seed: int, splits: Sequence[Split], like: TrainedNetwork | None, known: float | None
+) -> tuple[TrainedNetwork | None, float]:
     """Trains one joint's network and returns the fraction of held-out variance that it explains.
 
     Args:
@@ -93,10 +93,10 @@ def teach(
     except EstimationError:  # the joint did not deform
         return None, 0.0
     if kind == "rbf":
-        experts, gain = _teach_network(z, y, splits, None if like is None else like.experts)
+        experts, gain = _train_grid(z, y, splits, None if like is None else like.experts)
     else:
-        experts, gain = _teach_mixture(z, y, seed, splits, None if like is None else like.experts, known)
-    return (None, 0.0) if gain < LEAST_GAIN else (Taught(centre, scale, experts, domain), gain)
+        experts, gain = _train_mixture(z, y, seed, splits, None if like is None else like.experts, known)
+    return (None, 0.0) if gain < LEAST_GAIN else (TrainedNetwork(centre, scale, experts, domain), gain)
 
 
 def _gain(fit: Callable[[Array, Array], Experts], z: Array, y: Array, splits: Sequence[Split]) -> float:
@@ -110,7 +110,7 @@ def _gain(fit: Callable[[Array, Array], Experts], z: Array, y: Array, splits: Se
     return 1.0 - left / float(np.sum(y**2))
 
 
-def _teach_network(z: Array, y: Array, splits: Sequence[Split], like: Experts | None) -> tuple[Experts, float]:
+def _train_grid(z: Array, y: Array, splits: Sequence[Split], like: Experts | None) -> tuple[Experts, float]:
     grids = [like] if like is not None else [_grid(z, count) for count in _CENTRES.get(z.shape[1], (3, 4))]
     best, chosen = -np.inf, None
     for grid in grids:
@@ -161,7 +161,7 @@ def _with_weights(grid: Experts, share: Array, weights: Array, y: Array) -> Expe
     return Experts(grid.centres, grid.precisions, grid.logweights, weights, grid.slopes, variances, False)
 
 
-def _teach_mixture(
+def _train_mixture(
     z: Array, y: Array, seed: int, splits: Sequence[Split], like: Experts | None, known: float | None
 ) -> tuple[Experts, float]:
     experts = _best_mixture(z, y, seed) if like is None else _mixture(z, y, len(like), seed, like)[0]

@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike
 
 from ..errors import EstimationError, ModelError, check_known, check_shape
 from ..linalg import Array
-from .experts import Bank, Taught
+from .experts import Bank, TrainedNetwork
 from .gear_ripple import GearRipple
-from .networks import FOLDS, splits_of, teach
+from .networks import FOLDS, splits_of, train_network
 
 #: Possible inputs of a residual: signals of the joint itself.
 INPUTS = ("deformation", "deformation_rate", "position", "velocity", "acceleration")
@@ -39,7 +39,7 @@ class Residual:
         kind: "rbf", "gmr", or "none".
         joints: Joint names, in model order.
         inputs: Names from :data:`INPUTS`.
-        taught: One network per joint; None where none helped.
+        networks: One network per joint; None where none helped.
         explained: Joint → fraction of the residual's variance explained on held-out stretches (0 without a network).
         ripple: Kinematic error of the gears, subtracted from the deformation before training, or None.
     """
@@ -47,13 +47,13 @@ class Residual:
     kind: str
     joints: tuple[str, ...]
     inputs: tuple[str, ...]
-    taught: tuple[Taught | None, ...]
+    networks: tuple[TrainedNetwork | None, ...]
     explained: Mapping[str, float]
     ripple: GearRipple | None = None
 
     @cached_property
     def _bank(self) -> Bank:
-        return Bank(self.taught, len(self.inputs), FADE)
+        return Bank(self.networks, len(self.inputs), FADE)
 
     def torque(self, **signals: ArrayLike | None) -> Array:
         """Returns the residual torque.
@@ -165,7 +165,7 @@ class Residual:
             "inputs": list(self.inputs),
             "explained": dict(self.explained),
             "ripple": None if self.ripple is None else self.ripple.as_dict(),
-            "taught": [None if item is None else item.as_dict() for item in self.taught],
+            "taught": [None if item is None else item.as_dict() for item in self.networks],
         }
 
     @classmethod
@@ -178,14 +178,14 @@ class Residual:
         Returns:
             The residual.
         """
-        taught = tuple(None if item is None else Taught.from_dict(item) for item in data["taught"])
+        networks = tuple(None if item is None else TrainedNetwork.from_dict(item) for item in data["taught"])
         ripple = None if data.get("ripple") is None else GearRipple.from_dict(data["ripple"])
-        return cls(data["kind"], tuple(data["joints"]), tuple(data["inputs"]), taught, dict(data["explained"]), ripple)
+        return cls(data["kind"], tuple(data["joints"]), tuple(data["inputs"]), networks, dict(data["explained"]), ripple)
 
     def summary(self) -> str:
         """One line per joint."""
         lines = [f"{self.kind.upper()} on {', '.join(self.inputs)}"]
-        for joint, item in zip(self.joints, self.taught, strict=True):
+        for joint, item in zip(self.joints, self.networks, strict=True):
             what = "none: it would not help" if item is None else f"{len(item.experts)} experts"
             lines.append(f"  {joint:<24} {what:<24} explains {100 * self.explained[joint]:5.1f} % of unseen stretches")
         return "\n".join(lines)
@@ -243,11 +243,11 @@ def fit_residual(
         raise EstimationError("too few samples for a residual", got=len(y), expected=f"at least {20 * FOLDS}")
     x = np.stack(columns, axis=-1)
     splits = splits_of(x.reshape(len(x), -1) if motion is None else np.asarray(motion, dtype=float))
-    taught: list[Taught | None] = []
+    networks: list[TrainedNetwork | None] = []
     explained: dict[str, float] = {}
     for j, joint in enumerate(names):
-        before = None if like is None else like.taught[j]
+        before = None if like is None else like.networks[j]
         known = like.explained[joint] if like is not None and before is not None and not judge else None
-        network, explained[joint] = teach(x[:, j], y[:, j], kind, seed, splits, before, known)
-        taught.append(network)
-    return Residual(kind, names, tuple(use), tuple(taught), explained)
+        network, explained[joint] = train_network(x[:, j], y[:, j], kind, seed, splits, before, known)
+        networks.append(network)
+    return Residual(kind, names, tuple(use), tuple(networks), explained)

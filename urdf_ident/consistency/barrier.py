@@ -58,7 +58,9 @@ def minimise(feasible: Feasible, data: DataTerm, weight: float, distance: str) -
     return Point(x, cones, rows, np.asarray(equalities, dtype=float), time.perf_counter() - begin), "optimal"
 
 
-def on_the_way(feasible: Feasible, data: DataTerm, weight: float, distance: str, start: Array, *, near: bool = False) -> Array:
+def central_path_point(
+    feasible: Feasible, data: DataTerm, weight: float, distance: str, start: Array, *, near: bool = False
+) -> Array:
     """A point on the central path, used as a warm start for similar problems.
 
     Args:
@@ -81,7 +83,7 @@ def minimise_roughly(
     Args:
         weight: Weight of the prior distance, > 0.
         distance: ``"entropic"`` or ``"euclid"``.
-        start: From :func:`on_the_way` for a similar problem, shape (p,).
+        start: From :func:`central_path_point` for a similar problem, shape (p,).
         gap: Relative gap between the objective and its optimum at which iterations stop.
 
     Returns:

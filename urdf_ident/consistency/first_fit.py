@@ -28,16 +28,16 @@ from ..statistics.statistic import StatisticSet
 from .options import HalfSpaces
 
 #: Factor by which nominal variances of a fit are too small (residuals are not independent noise).
-_OVERRATED = 10.0
+_VARIANCE_FACTOR = 10.0
 Columns = NDArray[np.intp]
 
 #: Least excitation of a joint's column relative to the most excited joint's: below it residual and column are both noise,
 #: and their ratio would make any value plausible.
-_STILL = 0.3
+_LEAST_NORM = 0.3
 #: Expected bias as a fraction of the torque: where it is collinear with friction, and where it is separable.
-BIAS, TOLD_BIAS = 0.03, 0.1
+BIAS, SEPARABLE_BIAS = 0.03, 0.1
 #: Factor on that where held-out data do not support a bias.
-UNASKED = 0.3
+UNSUPPORTED = 0.3
 #: A bias is collinear with gravity where bodies and rotors leave at most this fraction of its column's square.
 _SAME = 1e-12
 #: Lower bound of a row group's residual, as a fraction of its torque: no model is more accurate.
@@ -68,7 +68,7 @@ def first_fit(
     physics: HalfSpaces | None = None,
     inertial: Prior | None = None,
     ordinary: Array | None = None,
-    unasked: Collection[str] = (),
+    unsupported: Collection[str] = (),
     reversals: float = np.inf,
 ) -> FirstFit:
     """Estimates joint terms with the bodies fixed, or estimated with their prior.
@@ -82,7 +82,7 @@ def first_fit(
         inertial: Prior of the first m parameters, which are then estimated too. None: they are fixed.
         ordinary: RMS of all parameters' columns in ordinary motion, shape (p,) (:func:`.ordinary_columns`); None: as in the
             data.
-        unasked: Joints for which held-out data do not support a bias: a smaller one is expected.
+        unsupported: Joints for which held-out data do not support a bias: a smaller one is expected.
         reversals: Mean number of velocity reversals of the moving joints.
 
     Returns:
@@ -95,7 +95,7 @@ def first_fit(
     blocks, rights, efforts, counts = _groups(statistics, np.concatenate([bodies, chosen]), others, weights)
     own_units = np.array([weights[layout.group] for layout in statistics.layouts])
     left = _left(blocks, rights, efforts, inertial)
-    size = _sizes(parameters, chosen, blocks, left, efforts, own_units, counts, ordinary, unasked)
+    size = _sizes(parameters, chosen, blocks, left, efforts, own_units, counts, ordinary, unsupported)
     seen = np.isfinite(size)
     usable = seen & (size > 0)
     # springs of elastic joints are not bounded, because their torques balance each other
@@ -108,9 +108,9 @@ def first_fit(
         own = np.hstack([np.zeros((len(signs), len(bodies))), signs])
         rotors = np.array([parameters[int(k)].rotor for k in chosen])
         # where joints hardly reverse, gravity of a tool missing in the URDF correlates with acceleration
-        weight = np.where(rotors, max(_OVERRATED, least_weight(reversals)), _OVERRATED)
+        weight = np.where(rotors, max(_VARIANCE_FACTOR, least_weight(reversals)), _VARIANCE_FACTOR)
         ridge = np.diag(np.where(springs, 0.0, np.sqrt(weight) / size)[usable])
-        prior_rows = ridge if inertial is None else block_diagonal(np.sqrt(_OVERRATED) * inertial.root, ridge)
+        prior_rows = ridge if inertial is None else block_diagonal(np.sqrt(_VARIANCE_FACTOR) * inertial.root, ridge)
         noise = np.ones(len(blocks))
         for _ in range(2):  # the second time with the residual noise of the first
             rows = [block[:, used] / s for block, s in zip(blocks, noise, strict=True)]
@@ -132,7 +132,7 @@ def _left(blocks: Sequence[Array], rights: Sequence[Array], efforts: Array, iner
     if inertial is None:
         return np.repeat(most, blocks[0].shape[1], axis=1)
     rows, m = np.vstack([np.column_stack(pair) for pair in zip(blocks, rights, strict=True)]), len(inertial.theta0)
-    held = np.vstack([rows[:, :m], np.sqrt(_OVERRATED) * inertial.root])
+    held = np.vstack([rows[:, :m], np.sqrt(_VARIANCE_FACTOR) * inertial.root])
     made = lstsq(held, np.vstack([rows[:, m:], np.zeros((m, rows.shape[1] - m))]), rcond=None)[0]
     rest = np.split(rows[:, m:] - rows[:, :m] @ made, np.cumsum([len(block) for block in blocks])[:-1])
     beyond, whole = (np.array([np.linalg.norm(part, axis=0) for part in parts]) for parts in (rest, [b[:, m:] for b in blocks]))
@@ -149,7 +149,7 @@ def _sizes(
     own_units: Array,
     counts: Array,
     ordinary: Array | None,
-    unasked: Collection[str],
+    unsupported: Collection[str],
 ) -> Array:
     """The value with which each parameter alone would be as large as the bodies' torque residual, shape (k,)."""
     bodies, columns = np.split(np.vstack(blocks), [blocks[0].shape[1] - len(chosen)], axis=1)
@@ -157,10 +157,10 @@ def _sizes(
     length, acts = np.linalg.norm(lengths, axis=0), lengths > 0
     biased = np.array([parameters[int(k)].symbol in bias_symbols() for k in chosen], dtype=bool)
     torque = np.sqrt(np.sum(acts * np.where(biased, efforts[:, None], left) ** 2, axis=0))
-    lively = _liveliness(parameters, chosen, np.linalg.norm(lengths / own_units[:, None], axis=0))
-    share = _shares(parameters, chosen, columns, bodies, biased, unasked)
+    relative = _relative_norms(parameters, chosen, np.linalg.norm(lengths / own_units[:, None], axis=0))
+    share = _shares(parameters, chosen, columns, bodies, biased, unsupported)
     seen = length > 0
-    length = length * np.maximum(1.0, _STILL / np.where(seen, lively, 1.0))
+    length = length * np.maximum(1.0, _LEAST_NORM / np.where(seen, relative, 1.0))
     if ordinary is not None:
         length = np.maximum(length, ordinary[chosen] * np.sqrt(np.sum(acts * (np.square(own_units) * counts)[:, None], axis=0)))
     return np.asarray(np.where(seen, share * torque / np.where(seen, length, 1.0), np.inf))
@@ -172,7 +172,7 @@ def _shares(
     columns: Array,
     bodies: Array,
     biased: NDArray[np.bool_],
-    unasked: Collection[str],
+    unsupported: Collection[str],
 ) -> Array:
     """Fraction of the torque that each parameter may explain alone, shape (k,); for a bias by its separability from friction.
 
@@ -183,19 +183,21 @@ def _shares(
     dissipates = np.array([parameters[int(k)].nonnegative for k in chosen], dtype=bool)
     for k in np.flatnonzero(biased):
         same = (owners == owners[k]) & (np.arange(len(chosen)) != k)
-        weight = _apart(columns[:, k], np.hstack([bodies, columns[:, same]])) <= _SAME
-        told = 0.0 if weight else _apart(columns[:, k], columns[:, dissipates & same])
-        found[k] = (BIAS + (TOLD_BIAS - BIAS) * told) * (UNASKED if owners[k] in unasked and not weight else 1.0)
+        weight = _orthogonal_share(columns[:, k], np.hstack([bodies, columns[:, same]])) <= _SAME
+        separable = 0.0 if weight else _orthogonal_share(columns[:, k], columns[:, dissipates & same])
+        found[k] = BIAS + (SEPARABLE_BIAS - BIAS) * separable
+        if owners[k] in unsupported and not weight:
+            found[k] *= UNSUPPORTED
     return found
 
 
-def _apart(own: Array, others: Array) -> float:
+def _orthogonal_share(own: Array, others: Array) -> float:
     """Fraction of a column's square that is orthogonal to the others."""
     left = own - others @ lstsq(others, own, rcond=None)[0]
     return float(left @ left) / max(float(own @ own), 1e-300)
 
 
-def _liveliness(parameters: Sequence[Parameter], chosen: Columns, length: Array) -> Array:
+def _relative_norms(parameters: Sequence[Parameter], chosen: Columns, length: Array) -> Array:
     """Norm of each column relative to the largest of its kind (symbol and unit) among the joints, shape (k,)."""
     kinds = [(parameters[int(k)].symbol, parameters[int(k)].unit) for k in chosen]
     longest: dict[tuple[str, str], float] = {}

@@ -116,7 +116,7 @@ def completed_prior(
     prior: Prior,
     statistics: StatisticSet,
     weights: Mapping[str, float],
-    unasked: Collection[str] = (),
+    unsupported: Collection[str] = (),
     reversals: float = np.inf,
 ) -> Prior:
     """The inertial prior with friction and rotor inertia from a bounded first fit with dissipative friction.
@@ -124,14 +124,14 @@ def completed_prior(
     Args:
         prior: Prior of the inertial parameters.
         weights: Row group → weight on its rows [1/unit of torque].
-        unasked: Joints for which held-out data do not support a bias.
+        unsupported: Joints for which held-out data do not support a bias.
         reversals: Mean number of velocity reversals of the moving joints.
 
     Returns:
         The prior of all parameters.
     """
     physics, ordinary = friction_demands(model, loads(model, statistics)), ordinary_columns(model)
-    return prior_with_first_fit(prior, model.parameters, statistics, weights, physics, ordinary, unasked, reversals)
+    return prior_with_first_fit(prior, model.parameters, statistics, weights, physics, ordinary, unsupported, reversals)
 
 
 def dissipating(

@@ -34,7 +34,7 @@ from ..linalg import Array, lstsq
 from ..model.parameters import Parameter
 from ..model.prior import Prior
 from ..samples import ReadOnly
-from .barrier import interior, minimise, minimise_roughly, on_the_way
+from .barrier import central_path_point, interior, minimise, minimise_roughly
 from .cones import Feasible, feasible_set
 from .native import solve_euclidean
 from .options import LmiOptions
@@ -217,7 +217,7 @@ class LmiProblem:
                 return [self._solve(term, weight).theta for term in terms]
             nearest = min(middles, key=lambda other: abs(np.log(other / weight)), default=None)
             middle = start if nearest is None else middles[nearest]
-            middles[weight] = on_the_way(
+            middles[weight] = central_path_point(
                 self.feasible, terms[0], weight, self.options.distance, middle, near=nearest is not None
             )
             ends = (minimise_roughly(self.feasible, own, weight, self.options.distance, middles[weight]) for own in terms)

@@ -48,7 +48,7 @@ def prior_with_first_fit(
     weights: Mapping[str, float],
     physics: HalfSpaces | None = None,
     ordinary: Array | None = None,
-    unasked: Collection[str] = (),
+    unsupported: Collection[str] = (),
     reversals: float = np.inf,
 ) -> Prior:
     """Completes the inertial prior with friction and rotor inertia, which a URDF lacks, from a first fit (Gautier 2013 §V.B).
@@ -63,7 +63,7 @@ def prior_with_first_fit(
         weights: Row group → weight on its rows [1/unit of torque].
         physics: Constraints on friction besides the signs of its parameters, or None.
         ordinary: RMS of all parameters' columns in ordinary motion, shape (p,), or None.
-        unasked: Joints for which held-out data do not support a bias.
+        unsupported: Joints for which held-out data do not support a bias.
         reversals: Mean number of velocity reversals of the moving joints.
 
     Returns:
@@ -71,7 +71,7 @@ def prior_with_first_fit(
     """
     n, p = len(prior.theta0), len(parameters)
     fixed = np.concatenate([prior.theta0, np.zeros(p - n)])
-    first = first_fit(statistics, parameters, range(n, p), fixed, weights, physics, prior, ordinary, unasked, reversals)
+    first = first_fit(statistics, parameters, range(n, p), fixed, weights, physics, prior, ordinary, unsupported, reversals)
     return with_joint_terms(prior, parameters, first.values, std=SPREAD * first.size)
 
 

@@ -220,7 +220,7 @@ def check_physics(
     """
     found = contradictions(robot, [(log.segments, log.conditioned.cutoff) for log in logs], reduction, meanwhile)
     out: list[PreparedLog | UrdfIdentError] = []
-    for log, doubts in zip(logs, told_of(logs, robot, found), strict=True):
+    for log, doubts in zip(logs, with_known_delays(logs, robot, found), strict=True):
         findings = (*log.report.findings, *doubts)
         refused = [finding for finding in doubts if finding.severity == "refused"]
         if refused and not force:
@@ -230,8 +230,10 @@ def check_physics(
     return all_usable([log.recording for log in logs], out)
 
 
-def told_of(logs: Sequence[PreparedLog], robot: Robot, found: Sequence[Sequence[Finding]]) -> list[tuple[Finding, ...]]:
-    """Findings on prepared logs after :func:`.quality.counts.known_delays`.
+def with_known_delays(
+    logs: Sequence[PreparedLog], robot: Robot, found: Sequence[Sequence[Finding]]
+) -> list[tuple[Finding, ...]]:
+    """Findings on prepared logs after :func:`.quality.hidden_delays.known_delays`.
 
     Args:
         logs: The logs.

@@ -124,7 +124,8 @@ class Design(ReadOnly):
         """
         lines = [
             f"{self.settings.get('family', 'motion')}: {self.trajectory.duration:.4g} s, {len(self.base)} base parameters, "
-            f"criterion {self.criterion} = {readable(self.criterion, self.value)}, condition number {self.condition:.4g}",
+            f"criterion {self.criterion} = {format_criterion(self.criterion, self.value)}, "
+            f"condition number {self.condition:.4g}",
             f"column scaling: {self.scaling}; {self.starts} starts in {self.elapsed:.3g} s",
             *closest_lines(self.report, self.clearance),
         ]
@@ -216,7 +217,7 @@ def design_excitation(
     ramps = float(ramp) if family == "fourier" else 0.0
     shape = Family(family, limits.joints, float(duration), harmonics, periods, ramps, pose, goal)
     plan = _planned(model, shape, limits, criterion, noise, scaling, after, collisions, global_start)
-    say = None if progress is None else _narrator(progress, criterion, begun, budget)
+    say = None if progress is None else _progress_reporter(progress, criterion, begun, budget)
     left = max((1 - CERTIFICATE) * budget - (time.monotonic() - begun), min(budget, LEAST_SEARCH))
     outcome = search(plan.problem, seed=seed, budget=left, starts=starts, jobs=jobs, progress=say)
     settings = {
@@ -307,7 +308,7 @@ def _finished(plan: _Plan, outcome: Outcome, settings: Mapping[str, Any], notes:
         elapsed=0.0,
         history=outcome.history,
         settings=settings,
-        notes=(*notes, *plan.notes, *outcome.notes, *repaired, *_idle(report)),
+        notes=(*notes, *plan.notes, *outcome.notes, *repaired, *_slow_motion_hint(report)),
         clearance=clearance,
     )
 
@@ -331,7 +332,7 @@ def certified(
     report, clearance = None, None
     for size in (1.0, 0.995, 0.98, 0.95, 0.9, 0.7, 0.5):
         for candidate in candidates:
-            X = candidate.X if size == 1.0 else family.drawn_in(candidate.X, size)
+            X = candidate.X if size == 1.0 else family.scaled(candidate.X, size)
             report = check_limits(family.trajectory(X), problem.limits, torque=torque)
             if report.feasible and problem.obstacles is not None:
                 clearance = check_clearance(family.trajectory(X), problem.obstacles.collisions)
@@ -369,7 +370,7 @@ def exact_value(problem: Problem, rows: PlannedRows, X: Array) -> float:
     return float(replace(criterion, rows=rows).value(rows.evaluate(*motions)[0], np.inf)[0])
 
 
-def _idle(report: LimitReport) -> tuple[str, ...]:
+def _slow_motion_hint(report: LimitReport) -> tuple[str, ...]:
     """Returns a hint if no joint gets close to its velocity or acceleration limit: the harmonics are too low."""
     used = [1.0 - m.relative for m in report.margins if m.quantity in ("velocity", "acceleration")]
     if not used or max(used) > 0.7:
@@ -380,7 +381,7 @@ def _idle(report: LimitReport) -> tuple[str, ...]:
     )
 
 
-def readable(criterion: str, value: float) -> str:
+def format_criterion(criterion: str, value: float) -> str:
     """Formats the value of a criterion.
 
     Args:
@@ -393,8 +394,8 @@ def readable(criterion: str, value: float) -> str:
     return f"{np.exp(value):.4g}" if np.isfinite(value) else "none yet"
 
 
-def _narrator(progress: Progress, criterion: str, begun: float, budget: float) -> Callable[[float], None]:
+def _progress_reporter(progress: Progress, criterion: str, begun: float, budget: float) -> Callable[[float], None]:
     def say(value: float) -> None:
-        progress(min(1.0, (time.monotonic() - begun) / budget), f"{criterion} = {readable(criterion, value)}")
+        progress(min(1.0, (time.monotonic() - begun) / budget), f"{criterion} = {format_criterion(criterion, value)}")
 
     return say

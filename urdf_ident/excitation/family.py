@@ -108,7 +108,7 @@ class Family:
             )
         if self.harmonics > MOST_HARMONICS:
             raise LimitError("too many harmonics to search", got=self.harmonics, expected=f"at most {MOST_HARMONICS}")
-        if self.start is not None and not self.posed:
+        if self.start is not None and not self.has_start_pose:
             raise LimitError(
                 "a Fourier series without ramps does not start at a pose", remedy="allow ramps, or use modified_fourier"
             )
@@ -138,7 +138,7 @@ class Family:
         return self.ramp if self.has_ramps else 0.0
 
     @property
-    def posed(self) -> bool:
+    def has_start_pose(self) -> bool:
         """Whether the motion has a start pose."""
         return self.name != "fourier" or self.has_ramps
 
@@ -148,7 +148,7 @@ class Family:
         if self.name == "tied_fourier":
             return int(self._ties[1].shape[1])
         core = {"fourier": 2 * self.harmonics + 1, "modified_fourier": 2 * self.harmonics - 2, "spline": 4 * self.harmonics}
-        return core[self.name] + int(self.posed and self.start is None)
+        return core[self.name] + int(self.has_start_pose and self.start is None)
 
     def trajectory(self, X: Array) -> Trajectory:
         """Returns the motion for given unknowns.
@@ -180,7 +180,7 @@ class Family:
         return np.stack([self.start, self.start if self.end is None else self.end])
 
     def _split(self, X: Array, poses: Array | None) -> tuple[Array, Array]:
-        if not self.posed:
+        if not self.has_start_pose:
             return np.zeros((2, X.shape[1])), X
         return (np.stack([X[0], X[0]]), X[1:]) if poses is None else (poses, X)
 
@@ -234,7 +234,7 @@ class Family:
             Shape (d, n).
         """
         X = np.zeros((self.unknowns, len(pose)))
-        free = int(self.posed and self.start is None)
+        free = int(self.has_start_pose and self.start is None)
         if free:
             X[0] = pose
         if self.name == "fourier":
@@ -244,7 +244,7 @@ class Family:
             X[free:] = pose + (way * (self.end - pose) if self.end is not None else 0.0)
         return X
 
-    def drawn_in(self, X: Array, size: float) -> Array:
+    def scaled(self, X: Array, size: float) -> Array:
         """Returns the same motion with reduced amplitude about its centre.
 
         Args:
@@ -254,7 +254,7 @@ class Family:
         Returns:
             Shape (d, n).
         """
-        free = int(self.posed and self.start is None)
+        free = int(self.has_start_pose and self.start is None)
         middle = self.start if self.start is not None else X[0]
         rest = self.rest(np.asarray(X[free] if self.name == "fourier" else middle))
         if self.name == "fourier" and free:
@@ -302,7 +302,7 @@ class Family:
             Standard deviations, shape (d, n); 0 for unknowns that only set the centre of the motion.
         """
         scale = np.zeros((self.unknowns, n))
-        free = int(self.posed and self.start is None)
+        free = int(self.has_start_pose and self.start is None)
         if self.name in TRAVELLING:
             scale[free:] = 1.0
             return scale

@@ -25,7 +25,7 @@ from .interior import LinearLimits
 
 GLOBAL_STARTS = ("none", "cma", "differential_evolution")
 #: Former, incorrect name of differential evolution in older project files.
-FORMER = "genetic"
+FORMER_NAME = "genetic"
 #: Number of evaluations before a local search begins.
 EVALUATIONS = 400
 #: Individuals per generation.
@@ -47,9 +47,9 @@ def present_name(name: str) -> tuple[str, tuple[str, ...]]:
     Returns:
         One of :data:`GLOBAL_STARTS`, or the name as written, and a note if they differ.
     """
-    if name != FORMER:
+    if name != FORMER_NAME:
         return name, ()
-    return GLOBAL_STARTS[2], (f"excitation.global_start: {FORMER} is called {GLOBAL_STARTS[2]}, which is what it does",)
+    return GLOBAL_STARTS[2], (f"excitation.global_start: {FORMER_NAME} is called {GLOBAL_STARTS[2]}, which is what it does",)
 
 
 def check_global_start(name: str) -> None:
@@ -130,7 +130,7 @@ def evolve(
     evaluate: Callable[[Array], float],
     start: Array,
     rng: np.random.Generator,
-    late: Callable[[], bool],
+    out_of_time: Callable[[], bool],
     evaluations: int = EVALUATIONS,
 ) -> None:
     """Minimises a function of a vector until evaluations or time are used up.
@@ -141,13 +141,13 @@ def evolve(
         evaluate: Shape (g,) → the value, finite; the caller stores the best.
         start: Start vector, shape (g,).
         rng: Random number generator.
-        late: Whether the time is up.
+        out_of_time: Whether the time is up.
         evaluations: Largest number of evaluations; at least one generation unless the time is up.
 
     Raises:
         MissingExtraError: CMA-ES without the package ``cma``.
     """
-    limited = _Counted(evaluate, late)
+    limited = _Counted(evaluate, out_of_time)
     if method == "cma":
         _covariance_adaptation(limited, start, rng, evaluations)
     else:
@@ -159,11 +159,11 @@ class _Counted:
     """A function that is no longer evaluated once the time is up."""
 
     evaluate: Callable[[Array], float]
-    late: Callable[[], bool]
+    out_of_time: Callable[[], bool]
     count: int = 0
 
     def __call__(self, z: Array) -> float:
-        if self.late():
+        if self.out_of_time():
             return UNUSABLE
         self.count += 1
         return self.evaluate(z)
@@ -177,7 +177,7 @@ def _covariance_adaptation(value: _Counted, start: Array, rng: np.random.Generat
         "randn": lambda *shape: rng.standard_normal(shape),
     }
     strategy = _cma().CMAEvolutionStrategy(start, SPREAD, options)
-    while value.count + POPULATION <= max(evaluations, POPULATION) and not value.late() and not strategy.stop():
+    while value.count + POPULATION <= max(evaluations, POPULATION) and not value.out_of_time() and not strategy.stop():
         vectors = strategy.ask()
         strategy.tell(vectors, [value(z) for z in vectors])
 
@@ -199,7 +199,7 @@ def _differential_evolution(value: _Counted, start: Array, rng: np.random.Genera
         recombination=0.9,
         polish=False,
         seed=rng,
-        callback=lambda *_: value.late(),
+        callback=lambda *_: value.out_of_time(),
     )
 
 

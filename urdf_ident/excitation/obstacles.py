@@ -66,7 +66,7 @@ class Obstacles:
 
     Attributes:
         collisions: As given.
-        dipped: The pair that came too close in the last motion rejected by :meth:`keeps`.
+        dipped: The pair that came too close in the last motion rejected by :meth:`is_clear`.
         pad: Allowance beyond the required distance of each pair, shape (P,) [m].
         push: Barrier contribution of the last evaluation with a weight; None if no pair was within range.
     """
@@ -107,7 +107,7 @@ class Obstacles:
         if not self.collisions.pairs:
             return 0.0, nothing
         q = self.grid.position @ X + self.grid.constant[0]
-        if self._breaks_again(q):
+        if self._repeats_violation(q):
             return np.inf, nothing
         self._bound -= np.abs(q - self._last) @ self._arms
         self._last = q
@@ -159,7 +159,7 @@ class Obstacles:
         wide = RANGE * (FIRST_RANGE / RANGE) ** part
         return np.clip(RANGE_SHARE * self._usual, min(RANGE, wide), wide), 1 + round(part * (EVERY - 1))
 
-    def keeps(self, X: Array) -> bool:
+    def is_clear(self, X: Array) -> bool:
         """Certifies all distances of a motion, also between instants; adds instants to the grid near violations.
 
         Args:
@@ -184,7 +184,7 @@ class Obstacles:
         self._bound = np.concatenate([self._bound, np.tile(unknown, (len(around), 1))])
         return False
 
-    def touching(self, pose: Array) -> str:
+    def violated_pair(self, pose: Array) -> str:
         """Returns the pair that is too close at a pose.
 
         Args:
@@ -198,7 +198,7 @@ class Obstacles:
         room = self.collisions.distances(pose)[0] - self._least
         return "" if room.min() > 0 else " and ".join(self.collisions.pairs[int(np.argmin(room))].names)
 
-    def _breaks_again(self, q: Array) -> bool:
+    def _repeats_violation(self, q: Array) -> bool:
         """Whether one of the recent violations occurs again, which is a quick test."""
         if not self._broken:
             return False
@@ -250,7 +250,7 @@ def _pads(collisions: Collisions, limits: Limits) -> tuple[Array, NDArray[np.boo
 
 
 @dataclass(frozen=True, eq=False)
-class Guarded:
+class ObjectiveWithObstacles:
     """An objective with collision avoidance.
 
     Attributes:

@@ -108,7 +108,7 @@ def _alone(
             raise
         outcome.notes = ("interrupted: the best motion so far",)
     outcome.starts = worker.starts
-    if worker.late and not worker.improved:
+    if worker.out_of_time and not worker.improved:
         outcome.notes = (*outcome.notes, "the time was over before the first motion was improved: allow a longer budget")
     return outcome
 

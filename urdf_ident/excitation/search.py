@@ -15,7 +15,7 @@ from .family import Family
 from .global_start import UNUSABLE, Encoding, evolve
 from .interior import LinearLimits, Options, Push, minimise
 from .objective import Criterion, Objective
-from .obstacles import Guarded, Obstacles
+from .obstacles import ObjectiveWithObstacles, Obstacles
 
 #: Number of random motions, the best of which starts a local search.
 CANDIDATES = 6
@@ -63,7 +63,7 @@ class Problem:
     obstacles: Obstacles | None = None
     global_start: str = "none"
 
-    def objective(self, samples: int) -> Objective | Guarded:
+    def objective(self, samples: int) -> Objective | ObjectiveWithObstacles:
         """Returns the objective on a number of instants per period.
 
         Args:
@@ -79,7 +79,7 @@ class Problem:
             moments = np.concatenate([ramp, family.ramp + family.period + ramp])
             extra, grid = len(moments), family.grid(np.concatenate([grid.time, moments]))
         inside = Objective(self.criterion, grid, extra, TORQUE_FILL * self.limits.torque)
-        return inside if self.obstacles is None else Guarded(inside, self.obstacles)
+        return inside if self.obstacles is None else ObjectiveWithObstacles(inside, self.obstacles)
 
     def samples(self) -> int:
         """Returns the initial number of instants per period: the motion and its sines have few harmonics."""
@@ -141,7 +141,7 @@ class Search:
         self.improved = False
 
     @property
-    def late(self) -> bool:
+    def out_of_time(self) -> bool:
         """Whether the time is up."""
         return self.clock() >= self.deadline
 
@@ -164,16 +164,16 @@ class Search:
                     raise
                 X = self.best.X  # continue from the best motion
             self.starts += 1
-            if self.late:
+            if self.out_of_time:
                 return
             X = self._improve(X, QUICK, found)
-            if self.late or not (hop or self._promising(self._value(X))):
+            if self.out_of_time or not (hop or self._promising(self._value(X))):
                 continue
             before = self.best.value
             X = self._improve(X, FINE, found)
-            if not self.late and self.best.value < before:
+            if not self.out_of_time and self.best.value < before:
                 self._refine(self._improve(X, POLISH, found), found)
-            if self.late:
+            if self.out_of_time:
                 return
 
     def _promising(self, level: float) -> bool:
@@ -198,7 +198,7 @@ class Search:
             if picked is None or value < picked[0]:
                 picked = value, X
                 self._offer(X, value, found)
-            if self.late:
+            if self.out_of_time:
                 break
         X = picked[1] if picked is not None else self.random()
         return X if self.problem.global_start == "none" else self._evolved(X, found)
@@ -218,7 +218,7 @@ class Search:
                     return value
             return UNUSABLE
 
-        evolve(self.problem.global_start, evaluate, encoding.encode(X), self.rng, lambda: self.late)
+        evolve(self.problem.global_start, evaluate, encoding.encode(X), self.rng, lambda: self.out_of_time)
         self._offer(best[0][1], best[0][0], found)
         return best[0][1]
 
@@ -228,9 +228,9 @@ class Search:
         def on_iterate(X: Array) -> bool:
             self.improved = True
             passed.append(X)
-            if self.late or self.problem.obstacles is None or len(passed) % LOOKED_AT:
-                return self.late
-            kept = self._keeps(X)
+            if self.out_of_time or self.problem.obstacles is None or len(passed) % LOOKED_AT:
+                return self.out_of_time
+            kept = self._is_clear(X)
             if kept:
                 self._offer(X, self._value(X), found)
             return not kept
@@ -239,8 +239,8 @@ class Search:
         for _ in range(ROUNDS):
             passed[:] = [X]
             X = minimise(self.objective, self.limits, X, options, on_iterate, self._push)
-            for _ in range(DIPS if self.late else 1):
-                if self._keeps(X):
+            for _ in range(DIPS if self.out_of_time else 1):
+                if self._is_clear(X):
                     self._offer(X, self._value(X), found)
                     return X
                 # The grid now covers the violation between instants: restart from the last motion that satisfies it.
@@ -248,7 +248,7 @@ class Search:
                 if kept is None:
                     return self.best.X if self.best.X.size else start
                 X = kept
-            if self.late:
+            if self.out_of_time:
                 break
         return self.best.X if self.best.X.size else start
 
@@ -257,12 +257,12 @@ class Search:
         for _ in range(3):
             finer = self.problem.objective(2 * self.samples)
             value = finer(X, 0.0)[0]
-            if abs(value - self._value(X)) < RESOLUTION or self.late:
+            if abs(value - self._value(X)) < RESOLUTION or self.out_of_time:
                 return
             for size in (0.98, 0.95, 0.9):  # a torque peak between the old instants
                 if np.isfinite(value):
                     break
-                X = self.problem.family.drawn_in(X, size)
+                X = self.problem.family.scaled(X, size)
                 value = finer(X, 0.0)[0]
             else:
                 return
@@ -277,12 +277,12 @@ class Search:
     def _push(self) -> Push | None:
         return None if self.problem.obstacles is None else self.problem.obstacles.push
 
-    def _keeps(self, X: Array) -> bool:
-        return self.problem.obstacles is None or self.problem.obstacles.keeps(X)
+    def _is_clear(self, X: Array) -> bool:
+        return self.problem.obstacles is None or self.problem.obstacles.is_clear(X)
 
     def _offer(self, X: Array, value: float, found: Found) -> None:
         better = value < self.best.value or not self.best.X.size
-        if better and self._keeps(X):
+        if better and self._is_clear(X):
             self.best = FoundMotion(value, X.copy(), self.starts, self.clock() - self.begun)
             found(self.best)
 
@@ -302,9 +302,9 @@ class Search:
             for size in 0.7 ** np.arange(12):
                 X = np.asarray(rest + size * swing)
                 # The very first motion must be feasible, even if time is short.
-                if np.isfinite(self._value(X)) and (self.best.X.size or self._keeps(X)):
+                if np.isfinite(self._value(X)) and (self.best.X.size or self._is_clear(X)):
                     return X
-            if self.late and self.problem.obstacles is not None and self.problem.obstacles.dipped is not None:
+            if self.out_of_time and self.problem.obstacles is not None and self.problem.obstacles.dipped is not None:
                 self.problem.obstacles.dipped.require()
         raise LimitError(
             "no motion inside the limits shows every parameter",
@@ -322,12 +322,12 @@ class Search:
             tau = np.abs(rows.torque(rows.evaluate(pose[None], still, still)[1])[0])
             excess = tau / (0.95 * TORQUE_FILL * limits.torque)
             inside = self.limits.room(X).min() > 0
-            touching = "" if problem.obstacles is None else problem.obstacles.touching(pose)
-            if excess.max() < 1.0 and inside and not touching:
+            violated_pair = "" if problem.obstacles is None else problem.obstacles.violated_pair(pose)
+            if excess.max() < 1.0 and inside and not violated_pair:
                 return X
             j = int(np.argmax(excess))
             if inside and excess.max() < 1.0:
-                collided = touching
+                collided = violated_pair
             if excess[j] >= 1.0 and excess[j] < blocked[0]:
                 blocked = excess[j], f"{tau[j]:.4g} of {limits.torque[j]:.4g} by joint '{limits.joints[j]}'"
             if problem.family.start is not None:

@@ -312,12 +312,12 @@ def joint_errors(fit: Fit, old: Array, new: Array) -> Array:
     inverse = (right[kept].T / sigma[kept]) @ left[:, kept].T / scale[:, None]
     values, vectors = np.linalg.eigh(fit.covariance * np.outer(scale, scale))
     root = vectors * np.sqrt(np.maximum(values, 0.0)) / scale[:, None]
-    parts = [inverse[:, : len(old)] @ old @ root, np.sqrt(overrated(fit, old)) * inverse[:, len(old) :]]
+    parts = [inverse[:, : len(old)] @ old @ root, np.sqrt(variance_factor(fit, old)) * inverse[:, len(old) :]]
     unseen = np.linalg.norm(right[~kept], axis=0) > UNSEEN
     return np.asarray(np.where(unseen, np.inf, np.linalg.norm(np.hstack(parts), axis=1)))
 
 
-def overrated(fit: Fit, old: Array) -> float:
+def variance_factor(fit: Fit, old: Array) -> float:
     """Returns the median variance inflation: the fit's variances over the nominal ones for independent rows.
 
     Args:

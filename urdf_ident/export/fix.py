@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..consistency.repair import assess_links, repaired_links
 from ..errors import UrdfError
 from ..model.urdf import parse_urdf
-from .strict_urdf import mended
+from .strict_urdf import without_violations
 from .urdf import corrected_urdf
 
 
@@ -22,10 +22,10 @@ def fix_urdf(text: str, where: str = "URDF") -> tuple[str, tuple[str, ...]]:
     Raises:
         UrdfError: The URDF is unreadable, or contains something that cannot be repaired.
     """
-    text, mends = mended(text, where)
+    text, repairs = without_violations(text, where)
     links, notes = repaired_links(parse_urdf(text, where, allow_negative_mass=True))
     fixed = corrected_urdf(text, links, where=where)
     left = [item.name for item in assess_links(parse_urdf(fixed, where)) if item.level != "ok"]
     if left:
         raise UrdfError("some links could not be repaired", where=where, got=left)
-    return fixed, (*notes, *mends)
+    return fixed, (*notes, *repairs)

@@ -28,8 +28,8 @@ from ..model.urdf import rotation_from_rpy
 from .meshes import MeshAssets
 from .splice import Node, outline
 from .split import physical_bodies, split_bodies, unmoved_links
-from .strict_mjcf import mjcf_offences, mujoco_refusal
-from .strict_urdf import mended
+from .strict_mjcf import mjcf_violations, mujoco_refusal
+from .strict_urdf import without_violations
 from .urdf import number
 
 _GROUPS = (("visual", "2", "0", "0"), ("collision", "3", "0", "1"))
@@ -122,9 +122,9 @@ def mjcf_text(
     stated_links = {name: link.theta for name, link in robot.description.links.items() if link.theta is not None}
     writer = _Writer(robot, {**stated_links, **fixed, **inertials}, dynamics, MeshAssets(Path(robot.path), folder, meshes))
     text = ElementTree.tostring(writer.document(), encoding="unicode")
-    if left := mjcf_offences(text):
+    if left := mjcf_violations(text):
         raise ModelError("MuJoCo would refuse the model", where=robot.path, got=left[0], remedy="`urdf-ident check` the URDF")
-    return f"{text}\n", (*lifted, *more, *notes, *moved, *writer.mends, *writer.assets.notes())
+    return f"{text}\n", (*lifted, *more, *notes, *moved, *writer.repairs, *writer.assets.notes())
 
 
 def _joint_attributes(
@@ -151,7 +151,7 @@ class _Writer:
     def __init__(
         self, robot: Robot, inertials: Mapping[str, Array], dynamics: Mapping[str, dict[str, str]], assets: MeshAssets
     ) -> None:
-        source, self.mends = mended(robot.urdf, robot.path)
+        source, self.repairs = without_violations(robot.urdf, robot.path)
         root = outline(source, robot.path)
         self.robot, self.inertials, self.dynamics, self.assets = robot, inertials, dynamics, assets
         self.links = {node.get("name"): node for node in root.all("link")}

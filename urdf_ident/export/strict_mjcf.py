@@ -25,7 +25,7 @@ _SIZES = {"box": 3, "sphere": 1, "cylinder": 2, "capsule": 2}
 _FACES, _LEAST_VOLUME = 200_000, 1e-13
 
 
-def mjcf_offences(text: str) -> tuple[str, ...]:
+def mjcf_violations(text: str) -> tuple[str, ...]:
     """Violations of MuJoCo's rules in a model written by this package.
 
     Args:
@@ -35,7 +35,7 @@ def mjcf_offences(text: str) -> tuple[str, ...]:
         One line per violation; empty if there are none.
     """
     root = ElementTree.fromstring(text)
-    found = [f"{kind} '{name}' exists twice" for kind, name in _twice(root)]
+    found = [f"{kind} '{name}' exists twice" for kind, name in _duplicates(root)]
     for element in root.iter():
         for key, value in element.attrib.items():
             if key not in ("name", "file", "mesh", "type", "model", "angle", "autolimits", "inertiafromgeom") and not _finite(
@@ -111,19 +111,19 @@ def _body(body: ElementTree.Element) -> Iterator[str]:
             yield f"body '{name}' has a principal inertia of {small:.3g} kg·m²"
         elif small + middle < large:
             yield f"body '{name}' breaks the triangle inequality"
-    if body.find("joint") is not None and not _weighs(body):
+    if body.find("joint") is not None and not _has_mass(body):
         yield f"body '{name}' moves and weighs nothing"
 
 
-def _weighs(body: ElementTree.Element) -> bool:
+def _has_mass(body: ElementTree.Element) -> bool:
     """Whether a body, or one welded to it, has mass."""
     inertial = body.find("inertial")
     if inertial is not None and float(inertial.get("mass", "0")) >= _LEAST:
         return True
-    return any(child.find("joint") is None and _weighs(child) for child in body.findall("body"))
+    return any(child.find("joint") is None and _has_mass(child) for child in body.findall("body"))
 
 
-def _twice(root: ElementTree.Element) -> list[tuple[str, str]]:
+def _duplicates(root: ElementTree.Element) -> list[tuple[str, str]]:
     named = Counter((item.tag, item.get("name", "")) for item in root.iter() if item.get("name") and item.tag != "mujoco")
     return [key for key, count in named.items() if count > 1]
 

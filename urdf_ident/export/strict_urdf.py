@@ -36,7 +36,7 @@ _SIZES = {
 
 
 @dataclass(frozen=True)
-class Offence:
+class Violation:
     """An element that a strict reader rejects.
 
     Attributes:
@@ -53,7 +53,7 @@ class Offence:
         return f"{self.where}: {self.what}"
 
 
-def offences(text: str, where: str = "URDF") -> tuple[Offence, ...]:
+def violations(text: str, where: str = "URDF") -> tuple[Violation, ...]:
     """Finds elements of a URDF, besides its inertials, that strict readers reject.
 
     Args:
@@ -68,7 +68,7 @@ def offences(text: str, where: str = "URDF") -> tuple[Offence, ...]:
     """
     root = outline(text, where)
     joints = {node.get("name") for node in root.all("joint") if node.get("type")}
-    found: list[Offence] = []
+    found: list[Violation] = []
     for node in root.children:
         owner = f"{node.tag} '{node.get('name')}'"
         if node.tag == "link" or (node.tag == "joint" and node.get("type")):
@@ -82,14 +82,14 @@ def offences(text: str, where: str = "URDF") -> tuple[Offence, ...]:
             missing = [name for name in named if name not in joints]
             if missing or not named:
                 says = f"its joint '{missing[0]}' does not exist" if missing else "it names no joint"
-                found.append(Offence(owner, says, node))
+                found.append(Violation(owner, says, node))
     inside = {id(item.node) for item in found}
     return tuple(
         item for item in found if not any(_holds(other.node, item.node) for other in found if id(other.node) in inside)
     )
 
 
-def mended(text: str, where: str = "URDF") -> tuple[str, tuple[str, ...]]:
+def without_violations(text: str, where: str = "URDF") -> tuple[str, tuple[str, ...]]:
     """Removes elements, besides inertials, that strict readers reject; every other byte is unchanged.
 
     Args:
@@ -103,7 +103,7 @@ def mended(text: str, where: str = "URDF") -> tuple[str, tuple[str, ...]]:
         UrdfError: The XML does not parse.
     """
     notes: list[str] = []
-    while found := offences(text, where):  # removing a shape can leave an empty element
+    while found := violations(text, where):  # removing a shape can leave an empty element
         splicer = Splicer(text, where)
         for item in found:
             splicer.remove(item.node)
@@ -112,32 +112,32 @@ def mended(text: str, where: str = "URDF") -> tuple[str, tuple[str, ...]]:
     return text, tuple(notes)
 
 
-def _repeated(node: Node, owner: str) -> Iterator[Offence]:
+def _repeated(node: Node, owner: str) -> Iterator[Violation]:
     for tag in _ONCE.get(node.tag, ()):
         inside = "" if f"{node.tag} '" in owner else f" of its <{node.tag}>"
         for again in node.all(tag)[1:]:
-            yield Offence(owner, f"a second <{tag}>{inside}, which readers refuse or ignore", again)
+            yield Violation(owner, f"a second <{tag}>{inside}, which readers refuse or ignore", again)
 
 
-def _shapeless(part: Node, owner: str) -> Iterator[Offence]:
+def _shapeless(part: Node, owner: str) -> Iterator[Violation]:
     """Visuals or collisions without extent, and additional shapes inside one."""
     geometries = part.all("geometry")
     shapes = geometries[0].children if geometries else ()
     if not shapes:
-        yield Offence(owner, f"a <{part.tag}> without a shape", part)
+        yield Violation(owner, f"a <{part.tag}> without a shape", part)
         return
     for again in shapes[1:]:
-        yield Offence(owner, f"a second shape in a <{part.tag}>", again)
+        yield Violation(owner, f"a second shape in a <{part.tag}>", again)
     shape = shapes[0]
     if shape.tag == "mesh":
         if not shape.get("filename").strip():
-            yield Offence(owner, f"a <{part.tag}> whose mesh has no file", part)
+            yield Violation(owner, f"a <{part.tag}> whose mesh has no file", part)
         elif not _positive(shape.get("scale", "1 1 1"), 3, signed=True):
-            yield Offence(owner, f"a <{part.tag}> whose mesh has no extent (scale '{shape.get('scale')[:40]}')", part)
+            yield Violation(owner, f"a <{part.tag}> whose mesh has no extent (scale '{shape.get('scale')[:40]}')", part)
         return
     for key, count in _SIZES.get(shape.tag, {}).items():
         if not _positive(shape.get(key), count):
-            yield Offence(owner, f"a <{part.tag}> whose {shape.tag} has no extent ({key} '{shape.get(key)[:40]}')", part)
+            yield Violation(owner, f"a <{part.tag}> whose {shape.tag} has no extent ({key} '{shape.get(key)[:40]}')", part)
             return
 
 

@@ -25,7 +25,7 @@ from ..model.robot import Robot
 from ..model.urdf import Description, parse_urdf, rotation_from_rpy
 from .splice import Node, Splicer
 from .split import physical_bodies, split_bodies, unmoved_links
-from .strict_urdf import mended, offences
+from .strict_urdf import violations, without_violations
 
 _EPS = float(np.finfo(float).eps)
 _INERTIA = (("ixx", 0, 0), ("ixy", 0, 1), ("ixz", 0, 2), ("iyy", 1, 1), ("iyz", 1, 2), ("izz", 2, 2))
@@ -130,16 +130,16 @@ def urdf_text(
     inertials, more = split_bodies(robot, values)
     dynamics, clipped = _joint_dynamics(robot, damping or {}, friction or {})
     fixed, moved = unmoved_links(robot)
-    source, mends = mended(robot.urdf, robot.path)
+    source, repairs = without_violations(robot.urdf, robot.path)
     text = corrected_urdf(source, {**fixed, **inertials}, dynamics, where=robot.path)
-    if left := offences(text, place):
+    if left := violations(text, place):
         raise ModelError(f"strict readers would refuse {left[0]}", where=place)
     written = robot.of_urdf(text)
     for name, link in written.description.links.items():
         if link.theta is not None and link.theta.any() and not acceptable(link.theta):
             raise ModelError(f"link '{name}' would not be physical", where=place, got=margins(link.theta))
     _compare_torques(robot, written, values)
-    return text, (*notes, *more, *clipped, *moved, *mends)
+    return text, (*notes, *more, *clipped, *moved, *repairs)
 
 
 def write_urdf(path: str | Path, robot: Robot, theta: Array, **options: Any) -> tuple[str, ...]:

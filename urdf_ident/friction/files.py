@@ -43,7 +43,7 @@ def friction_from_mapping(settings: Mapping[str, object], where: str = "friction
         raise ModelError("friction is no mapping", where=where, got=repr(settings)[:60], expected="law: numbers of the joints")
     laws, notes = [], []
     for name, value in settings.items():
-        law, options, note = _understood(name, value, where)
+        law, options, note = _resolve_law(name, value, where)
         numbers = {key: _numbers(law, key, item, where) for key, item in options.items()}
         values = [numbers.pop(symbol, 0.0) for symbol in law.symbols]
         laws.append(law.of(*values, **numbers))
@@ -51,7 +51,7 @@ def friction_from_mapping(settings: Mapping[str, object], where: str = "friction
     return FrictionRead(tuple(laws), tuple(notes))
 
 
-def _understood(name: str, value: object, where: str) -> tuple[type[Law], dict[str, Any], str]:
+def _resolve_law(name: str, value: object, where: str) -> tuple[type[Law], dict[str, Any], str]:
     """Returns the law, its options by present names, and a note if former names were used."""
     given = dict(value) if isinstance(value, Mapping) else None
     law = FRICTION.get(name)

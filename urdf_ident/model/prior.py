@@ -254,7 +254,7 @@ def with_joint_terms(
     values = np.where(seen, values, 0.0)
     clipped = np.array([term.nonnegative for term in terms], dtype=bool) & (values < 0)
     values = np.where(clipped, 0.0, values)
-    usual = np.array([_usual(term, terms, values, seen) for term in terms])
+    usual = np.array([_typical_size(term, terms, values, seen) for term in terms])
     found = np.maximum(relative_std * np.maximum(np.abs(values), 0.1 * usual), 3.0 * np.where(seen, errors, 0.0))
     found = np.where(seen & ~clipped, found, np.maximum(found, relative_std * usual))
     given = np.full(len(terms), np.nan) if std is None else np.array(std, dtype=float)
@@ -344,7 +344,7 @@ def _thicken(theta: Array, gyration: float) -> Array:
     return from_com(m, c, np.trace(second) * np.eye(3) - second)
 
 
-def _usual(term: Parameter, terms: Sequence[Parameter], values: Array, seen: np.ndarray) -> float:
+def _typical_size(term: Parameter, terms: Sequence[Parameter], values: Array, seen: np.ndarray) -> float:
     """Returns the RMS over the joints of terms with this symbol and unit, 1 if all are zero."""
     alike = [
         v

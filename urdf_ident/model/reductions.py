@@ -15,7 +15,7 @@ from ..linalg import Array
 from .base import Split, split_by_distance
 
 
-def split_of(method: str) -> Callable[[Array, float], Split]:
+def split_function(method: str) -> Callable[[Array, float], Split]:
     """Returns one of the three split functions by name.
 
     Args:

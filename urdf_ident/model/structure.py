@@ -13,7 +13,7 @@ from ..linalg import Array, triangle
 from ..samples import Segment
 from .base import RANK_TOLERANCE, BaseParameters, reduce_factor
 from .parameters import Parameter
-from .reductions import split_of
+from .reductions import split_function
 from .robot import Robot
 from .row_groups import RowGroup
 
@@ -94,7 +94,7 @@ def reduce_to_base(
     """
     permutation, R = _permutation(model.names, order), structural_factor(model, seed)
     scale = _column_scale(R, [parameter.unit for parameter in model.parameters])
-    return reduce_factor(R, model.names, permutation, tolerance, scale, split_of(method))
+    return reduce_factor(R, model.names, permutation, tolerance, scale, split_function(method))
 
 
 def structural_factor(model: LinearModel, seed: int = 0) -> Array:

@@ -97,7 +97,7 @@ def with_knees(model: DynamicModel, motion: Sequence[Segment]) -> DynamicModel:
         return model
     terms = []
     for item in model.terms:
-        if isinstance(item.term, Coulomb) and not _given(model, item):
+        if isinstance(item.term, Coulomb) and not _is_listed_by_user(model, item):
             fast = np.percentile(np.abs(_rates(model, (item.axis, item.side), motion)), 95)
             knee = (SLIDING_KNEE if model.robot.prismatic[item.axis] else KNEE) * float(fast)
             if 0 < knee < item.term.width:
@@ -113,7 +113,7 @@ def _rates(model: DynamicModel, slider: Slider, motion: Sequence[Segment]) -> Ar
     return np.concatenate([part.v @ row for part in motion] or [np.zeros(0)])
 
 
-def _given(model: DynamicModel, item: AppliedTerm) -> bool:
+def _is_listed_by_user(model: DynamicModel, item: AppliedTerm) -> bool:
     """Whether the term belongs to the laws of a motor that the user listed, which the data do not change."""
     return item.side == "motor" and item.axis in model.motor_listed
 
@@ -136,7 +136,7 @@ def with_trained(model: DynamicModel, motion: Sequence[Segment], *, chosen: bool
     for item in model.terms:
         seen = ranges.get((item.axis, item.side))
         if isinstance(item.term, Law) and not item.term.conservative and seen is not None:
-            listed = not chosen or _given(model, item)
+            listed = not chosen or _is_listed_by_user(model, item)
             straight = np.inf if listed else STRAIGHT
             item = replace(item, term=replace(item.term, trained=(seen.low, seen.high), straight=straight))
         terms.append(item)

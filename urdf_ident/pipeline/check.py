@@ -10,7 +10,7 @@ import numpy as np
 from ..consistency.repair import assess_urdf
 from ..data.motor_side import visible_stiffness
 from ..estimation.uncertainty.identifiability import structural_verdicts
-from ..export.strict_urdf import offences
+from ..export.strict_urdf import violations
 from ..model.base import ALONE, COMBINED, NEVER
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
@@ -44,7 +44,7 @@ def check(model: DynamicModel) -> dict[str, Any]:
     """
     robot, base = model.robot, model.base()
     limits = {key: robot.limit(key) for key in ("lower", "upper", "velocity", "effort")}
-    findings, refused = assess_urdf(robot), offences(robot.urdf, robot.path)
+    findings, refused = assess_urdf(robot), violations(robot.urdf, robot.path)
     kinds = list(zip(model.names, base.kinds, strict=True))
     return {
         "robot": robot.name,

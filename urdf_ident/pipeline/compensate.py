@@ -169,7 +169,7 @@ def _solved(ident: Identification, found: ThreeLoop, logs: Sequence[PreparedLog]
     project, model = ident.project, found.model
     silent = found.residual.kind == "none"
     known = list(logs) if silent else [less_torque(log, residual_torque(found.residual, log)) for log in logs]
-    statistics = _anchored(build_statistics(model, known), found, logs[0].conditioned.decimate_rate)
+    statistics = _with_sweep_points(build_statistics(model, known), found, logs[0].conditioned.decimate_rate)
     fit = fit_base(statistics, model.base(), method=row_weighting(project.estimation.method))
     fit = with_covariance(fit, statistics, project.estimation.covariance, model=model, logs=known)
     prior = inertial_prior(model.robot, project.consistency.relative_std, mass_std=project.consistency.mass_std)
@@ -300,7 +300,7 @@ def _cleaned(
     return ripple, prepared, [prepared_log(ident, log, True, runs=True) for log in clean[len(logs) :]]
 
 
-def _anchored(statistics: StatisticSet, found: ThreeLoop, rate: float) -> StatisticSet:
+def _with_sweep_points(statistics: StatisticSet, found: ThreeLoop, rate: float) -> StatisticSet:
     """Adds the points of the sweeps as equations for friction, each weighted as one second of log, split over all logs."""
     place = {name: k for k, name in enumerate(statistics.names)}
     entries = list(statistics.entries)

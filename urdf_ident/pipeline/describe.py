@@ -10,7 +10,7 @@ import yaml
 
 from ..data.readers.columns import LogLayout, find_columns
 from ..data.readers.formats import open_table
-from ..data.readers.remote import at_hand
+from ..data.readers.remote import local_files
 from ..data.readers.sources import LogSource, expand_logs
 from ..data.recognition.meaning import Recognised
 from ..data.recognition.recognise import LogDescription, recognise
@@ -59,7 +59,7 @@ def describe_log(source: LogSource, robot: Robot, project: Project) -> LogDescri
     """
     if "" not in dict(source.files):
         return None
-    with at_hand(source.files) as near:
+    with local_files(source.files) as near:
         return _described(dict(near)[""], robot, project.log_layout())
 
 

@@ -73,7 +73,7 @@ def pool(results: Mapping[str, Identification], *, level: float = LEVEL) -> Flee
     wanted, value, error = list(compress(wanted, told)), value[:, told], error[:, told]
     inertial = np.array([quantity.kind == "inertia" for quantity in wanted])
     families = [family for family in (~inertial, inertial) if family.any()]
-    odd = _standing_out(value, error, families, level / len(families))
+    odd = _outliers(value, error, families, level / len(families))
     found = [departures(value[:, own], error[:, own], ~odd[:, own]) for own in families]
     place = {
         int(k): (family, at) for family, own in zip(found, families, strict=True) for at, k in enumerate(np.flatnonzero(own))
@@ -196,7 +196,7 @@ def _needed(families: Sequence[Departures], tests: int, level: float) -> float:
     return float(student_quantile(1.0 - level / (4.0 * tests), float(np.median(told)))) if len(told) else float("inf")
 
 
-def _standing_out(value: Array, error: Array, families: Sequence[NDArray[np.bool_]], level: float) -> NDArray[np.bool_]:
+def _outliers(value: Array, error: Array, families: Sequence[NDArray[np.bool_]], level: float) -> NDArray[np.bool_]:
     """Mask of the outliers, shape (m, K); smallest p-value first, each removed before the next test."""
     odd = np.zeros(value.shape, dtype=bool)
     for family in families:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from ..data.recording import Recording
 from ..data.refusals import LeftOut
 from ..errors import EstimationError, LogError
-from ..estimation.uncertainty.prediction import LookedAt, held_out_residual, held_out_torque, looked_at
+from ..estimation.uncertainty.prediction import PendingSamples, held_out_residual, held_out_torque, start_samples
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.engine.rigid import rigid_of
@@ -19,7 +19,7 @@ from ..project import Project
 from ..result.identification import Identification
 from ..result.traces import SpeedProfile
 from .adapt import judge_adaptation
-from .learn import HeadStart, Learnt, learn
+from .learn import EarlyStatistics, Learnt, learn
 from .physics import complete
 from .prepare import Prepared, prepare, prepare_usable
 from .validate import prepare_held_out, repeated_motions, score_logs, speeds, traces
@@ -76,7 +76,7 @@ def identify(
         from .compensate import check_compensation, compensate  # imported late: most robots have one encoder per joint
 
         check_compensation(model, logs, loops.residual, loops.inputs)
-    start = HeadStart(project)
+    start = EarlyStatistics(project)
     if skip_bad_logs:
         prepared, refused = prepare_usable(model, logs, project, force, progress, start)
         logs, left_out = [log.recording for log in prepared.logs], [*left_out, *refused]
@@ -98,7 +98,7 @@ def identify(
 def _result(learnt: Learnt, prepared: Prepared, project: Project) -> tuple[Identification, Callable[[], SpeedProfile]]:
     """Runs the third stage; returns the complete result and the pending call of :func:`.validate.speeds`."""
     model, fit = learnt.model, learnt.fit
-    looked = None if isinstance(model, ElasticModel) else looked_at(model, prepared.logs)  # runs in the background
+    pending = None if isinstance(model, ElasticModel) else start_samples(model, prepared.logs)  # runs in the background
     physical = complete(model, learnt.statistics, fit, learnt.prior, project, prepared.trained, learnt.reversals)
     engine = rigid_of(model.robot).used
     notes = [*learnt.notes, *learnt.prior.notes, *physical.solver.get("notes", ())]
@@ -122,15 +122,15 @@ def _result(learnt: Learnt, prepared: Prepared, project: Project) -> tuple[Ident
         evidence=physical.evidence,
     )
     shown = speeds(result, prepared.logs)  # runs in the background
-    return result if looked is None else _with_prediction(result, learnt, prepared, looked), shown
+    return result if pending is None else _with_prediction(result, learnt, prepared, pending), shown
 
 
-def _with_prediction(ident: Identification, learnt: Learnt, prepared: Prepared, looked: LookedAt) -> Identification:
+def _with_prediction(ident: Identification, learnt: Learnt, prepared: Prepared, pending: PendingSamples) -> Identification:
     """Adds the held-out prediction error and whether adaptation would help; adds neither where nothing can be held out."""
     given = (ident.model, learnt.statistics, ident.fit.weights, ident.prior, ident.prior_weight, prepared.logs)
     try:
         held = held_out_torque(*given)
-        found = held_out_residual(*given, held=held, looked=looked)
+        found = held_out_residual(*given, held=held, pending=pending)
     except EstimationError:
         return ident
     ident = replace(ident, prediction=found.as_dict())

@@ -15,12 +15,12 @@ from ..consistency.standard import consistent_parameters
 from ..data.prepare import PreparedLog, unused
 from ..errors import EstimationError, UrdfIdentError
 from ..estimation.elastic import compliant, visible_springs, with_row_sum
-from ..estimation.estimators.method import Estimated, counted_alike, held_out_errors, refine, row_weighting, trust
+from ..estimation.estimators.method import Estimated, held_out_errors, inflated_like, refine, row_weighting, trust
 from ..estimation.friction_selection.load_slopes import with_load_slopes
 from ..estimation.friction_selection.reference_torque import Build, ConvergedFit, Estimate, converge, cross_validate_converged
 from ..estimation.friction_selection.selection import Selected, select_friction
 from ..estimation.friction_selection.shapes import fit_shapes
-from ..estimation.uncertainty.covariance import begun_covariance, with_covariance
+from ..estimation.uncertainty.covariance import start_covariance, with_covariance
 from ..estimation.uncertainty.essential import essential_parameters
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
@@ -78,7 +78,7 @@ class Learnt:
     notes: tuple[str, ...]
 
 
-class HeadStart:
+class EarlyStatistics:
     """Starts workers while the logs are still being checked, on the statistic that :func:`learn` needs first.
 
     Args:
@@ -122,7 +122,9 @@ def _first(model: DynamicModel, motion: Sequence[Segment]) -> DynamicModel:
     return model if model.automatic else with_trained(model, motion)
 
 
-def learn(prepared: Prepared, project: Project, progress: Progress | None = None, start: HeadStart | None = None) -> Learnt:
+def learn(
+    prepared: Prepared, project: Project, progress: Progress | None = None, start: EarlyStatistics | None = None
+) -> Learnt:
     """Estimates the structure (springs, friction laws, their shapes), then base parameters and their errors.
 
     Args:
@@ -141,7 +143,7 @@ def learn(prepared: Prepared, project: Project, progress: Progress | None = None
     logs = prepared.logs
     model, deflections, unseen = visible_springs(prepared.model, logs)  # no effect without elastic joints
     model = with_knees(model, prepared.motion)
-    kept = (start or HeadStart(project)).rows_of(prepared.motion)
+    kept = (start or EarlyStatistics(project)).rows_of(prepared.motion)
     # outliers are detected before friction is selected
     trusted = trust(_first(model, prepared.motion), logs, wanted.method, wanted.loss, kept=kept)
     if trusted.weights is not None:
@@ -166,7 +168,7 @@ def learn(prepared: Prepared, project: Project, progress: Progress | None = None
     model, statistics = converged.model, estimated.statistics
     changes = _changes(estimated, model, logs)
     cross_validation = _cross_validation(converged, estimated, build, estimate, chosen=bool(selected.trials))
-    completed = completed_prior(model, prior, statistics, estimated.fit.weights, selected.unasked, reversals)
+    completed = completed_prior(model, prior, statistics, estimated.fit.weights, selected.unsupported, reversals)
     fit = errors()
     kept.clear()  # the rows of all logs are rarely needed again
     trained = prepared.trained
@@ -245,7 +247,7 @@ def _errors(
             )
         return lambda: estimated.fit
     rows = logs if estimated.logs is None else estimated.logs
-    begun = begun_covariance(estimated.fit, estimated.statistics, kind, model=model, logs=rows, kept=kept)
+    begun = start_covariance(estimated.fit, estimated.statistics, kind, model=model, logs=rows, kept=kept)
 
     def finished() -> Fit:
         fit = begun()
@@ -259,7 +261,7 @@ def _errors(
 def _instrumental_errors(estimated: Estimated, converged: ConvergedFit, logs: Sequence[PreparedLog], kind: str) -> Fit:
     errors = partial(with_covariance, converged.fit, converged.statistics, model=converged.model, logs=logs)
     try:
-        return counted_alike(estimated.fit, errors(kind), errors("jackknife"))
+        return inflated_like(estimated.fit, errors(kind), errors("jackknife"))
     except EstimationError:  # the logs are too short to be cut into blocks
         if kind != "auto":  # explicitly requested
             raise

@@ -374,8 +374,8 @@ def _verdicts(
                     begin = int(np.flatnonzero(group.columns == loaded.p)[0])
                     rows = block[:, begin : begin + 10] * weights[group.name]
                     factor = triangle(factor, rows)
-        taught = np.vstack([information, factor * np.sqrt(SECONDS * rate / STATES)])
-        covariance = np.linalg.pinv(taught.T @ taught, hermitian=True)
+        informed = np.vstack([information, factor * np.sqrt(SECONDS * rate / STATES)])
+        covariance = np.linalg.pinv(informed.T @ informed, hermitian=True)
         trials.append((exercise.words, np.sqrt(np.maximum(np.einsum("ki,ij,kj->k", slopes, covariance, slopes), 0.0))))
     advice = []
     for k, level in enumerate(levels):

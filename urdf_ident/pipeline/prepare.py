@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..data.conditioning.signals import SignalConfig
-from ..data.prepare import PreparedLog, carrying, check_physics, prepare_logs, told_of
+from ..data.prepare import PreparedLog, carrying, check_physics, prepare_logs, with_known_delays
 from ..data.quality.delay import delay_findings
 from ..data.quality.motion_samples import forget
 from ..data.recording import Recording
@@ -28,7 +28,7 @@ from ..result.evidence import Range
 from ..samples import Segment, columns, one_way
 
 #: Work that may start on a model and logs while the logs are still being checked.
-Ahead = Callable[[DynamicModel, Sequence[PreparedLog]], None]
+Meanwhile = Callable[[DynamicModel, Sequence[PreparedLog]], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ def prepare(
     project: Project,
     force: bool = False,
     progress: Progress | None = None,
-    ahead: Ahead | None = None,
+    meanwhile: Meanwhile | None = None,
 ) -> Prepared:
     """Resolves torque constants and conditioning, and prepares the logs with them.
 
@@ -68,7 +68,7 @@ def prepare(
         project: Settings.
         force: Use logs in spite of findings that refuse them.
         progress: Called with the name of the current log and a count.
-        ahead: Called with the model and the logs while the logs are still being checked.
+        meanwhile: Called with the model and the logs while the logs are still being checked.
 
     Returns:
         The prepared logs.
@@ -85,9 +85,9 @@ def prepare(
     loaded = [carrying(payload, model.robot, log) for log in ready]
     late: dict[str, Any] = {}
     if not isinstance(model, ElasticModel):  # the checks support rigid joints only
-        meanwhile = None if ahead is None else partial(ahead, model, loaded)
-        loaded = check_physics(loaded, model.robot, reduction=model.drive.reduction, force=force, meanwhile=meanwhile)
-        loaded, late = _timed(model, logs, loaded, config, payload, force)
+        task = None if meanwhile is None else partial(meanwhile, model, loaded)
+        loaded = check_physics(loaded, model.robot, reduction=model.drive.reduction, force=force, meanwhile=task)
+        loaded, late = _without_delay(model, logs, loaded, config, payload, force)
         forget(part for log in loaded for part in log.segments)
     trained = trained_range(loaded)
     signals = _signals(loaded, trained)
@@ -102,7 +102,7 @@ def prepare_usable(
     project: Project,
     force: bool = False,
     progress: Progress | None = None,
-    ahead: Ahead | None = None,
+    meanwhile: Meanwhile | None = None,
 ) -> tuple[Prepared, list[LeftOut]]:
     """Runs :func:`prepare` without the logs that it refuses.
 
@@ -113,7 +113,7 @@ def prepare_usable(
         project: Settings.
         force: Use logs in spite of findings that refuse them; logs that cannot be conditioned are still left out.
         progress: Called with the name of the current log and a count.
-        ahead: As for :func:`prepare`.
+        meanwhile: As for :func:`prepare`.
 
     Returns:
         The prepared logs, and those that are left out, each with the reason.
@@ -125,7 +125,7 @@ def prepare_usable(
     left: list[LeftOut] = []
     while True:
         try:
-            return prepare(model, logs, project, force, progress, ahead), left
+            return prepare(model, logs, project, force, progress, meanwhile), left
         except UrdfIdentError as error:
             refused = [log for log in logs if log.name in error.logs]
             if not refused or len(refused) == len(logs):
@@ -134,7 +134,7 @@ def prepare_usable(
             logs = [log for log in logs if log.name not in error.logs]
 
 
-def _timed(
+def _without_delay(
     model: DynamicModel,
     logs: Sequence[Recording],
     loaded: Sequence[PreparedLog],
@@ -159,12 +159,12 @@ def _timed(
     shift = found.seconds if taken_out else given
     if taken_out:
         ready = prepare_logs(logs, model.robot, model.drive, replace(config, delay=shift), force=force)
-        unladen = [carrying(payload, model.robot, log) for log in ready]
-        loaded = check_physics(unladen, model.robot, reduction=model.drive.reduction, force=force)
+        unloaded = [carrying(payload, model.robot, log) for log in ready]
+        loaded = check_physics(unloaded, model.robot, reduction=model.drive.reduction, force=force)
     known = {finding.id for log in loaded for finding in log.report.findings}
     common = () if taken_out else found.findings()
     out = []
-    for log, late in zip(loaded, told_of(loaded, model.robot, [(*common, *own) for own in apart]), strict=True):
+    for log, late in zip(loaded, with_known_delays(loaded, model.robot, [(*common, *own) for own in apart]), strict=True):
         said = [item for item in late if item.id not in known]
         out.append(replace(log, report=replace(log.report, findings=(*log.report.findings, *said))))
     taken = f"; {1e3 * shift:.3g} ms were taken out" if shift else ""

@@ -100,8 +100,8 @@ def torque_prediction_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: Arr
     residual = HeldOutResidual.from_dict(ident.prediction)
     missed = residual.reach(np.atleast_2d(velocity), np.atleast_2d(acceleration), alpha).reshape(centre.shape)
     rows = ident.model.torque(np.eye(len(ident.theta)), position, velocity, acceleration)
-    narrow, overrated = _misjudged(ident)
-    variance = posterior_variance(ident.factor[:, :-1], ident.prior, overrated / narrow, rows)
+    narrow, variance_factor = _variance_factors(ident)
+    variance = posterior_variance(ident.factor[:, :-1], ident.prior, variance_factor / narrow, rows)
     more = narrow * np.maximum(variance - residual.variance, 0.0)
     if residual.seen is not None:
         p, s, t = (np.atleast_2d(x) for x in (position, velocity, acceleration))
@@ -112,7 +112,7 @@ def torque_prediction_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: Arr
     return np.stack([centre - reach, centre + reach], axis=-1)
 
 
-def _misjudged(ident: Record) -> tuple[float, float]:
+def _variance_factors(ident: Record) -> tuple[float, float]:
     """Factors by which the prior's variance is too small, and by which the data's precision is too large.
 
     A weight of the prior below the usual one means that held-out data showed the prior to be too narrow. The nominal

@@ -25,7 +25,7 @@ from ..files import read_text, write_text
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..model.trained import without_inertia
-from ..parallel import begun
+from ..parallel import start_each
 from ..samples import ReadOnly, Segment
 
 SCHEMA = "urdf-ident-series/1"
@@ -157,7 +157,7 @@ def speed_profile(model: DynamicModel, theta: Array, logs: Sequence[PreparedLog]
     bodies = theta - without_inertia(model, theta)
     stride = max(1, sum(len(part) for log in logs for part in log.segments) // _COUNTED)
     parts = [part for log in logs for part in log.segments]
-    return partial(_profile, begun(partial(_friction_of, model, bodies, cutoff, stride), parts))
+    return partial(_profile, start_each(partial(_friction_of, model, bodies, cutoff, stride), parts))
 
 
 def _profile(pending: Callable[[], Sequence[tuple[Array, Array]]]) -> SpeedProfile:
@@ -195,7 +195,7 @@ def write_series(traces: Traces, path: str | Path, theta: Array) -> Path:
     """
     data = {
         "schema": SCHEMA,
-        "result": _mark(theta),
+        "result": _hash_of(theta),
         "logs": [_plain(trace) for trace in traces.logs],
         "speeds": None if traces.speeds is None else _plain(traces.speeds),
     }
@@ -215,7 +215,7 @@ def read_series(path: str | Path, theta: Array) -> Traces | None:
         return None
     try:
         data = json.loads(read_text(path, "series"))
-        if data["schema"] != SCHEMA or data["result"] != _mark(theta):
+        if data["schema"] != SCHEMA or data["result"] != _hash_of(theta):
             return None
         speeds = None if data["speeds"] is None else SpeedProfile(**{key: _array(x) for key, x in data["speeds"].items()})
         return Traces(tuple(_trace(item) for item in data["logs"]), speeds)
@@ -276,7 +276,7 @@ def _spectrum(errors: Sequence[tuple[float, Array]]) -> tuple[Array, Array]:
     return np.sqrt(edges[bands] * edges[bands + 1]), np.sqrt(mean)
 
 
-def _mark(theta: Array) -> str:
+def _hash_of(theta: Array) -> str:
     return hashlib.sha256(np.ascontiguousarray(theta, dtype=float).tobytes()).hexdigest()[:16]
 
 

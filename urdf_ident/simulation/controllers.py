@@ -244,7 +244,7 @@ class ComputedTorque:
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
+class PositionReference:
     """A controller with zero reference velocity and acceleration, so that velocity feedback acts on the motion itself.
 
     Attributes:

@@ -135,7 +135,7 @@ class FrictionTruth:
         return np.concatenate([joint, self._side(self.motor, w[..., n:], s[..., n:], z[..., n:])], axis=-1)
 
     @property
-    def sprung(self) -> bool:
+    def has_springs(self) -> bool:
         """Whether there are springs."""
         return any(each.law.conservative for each in self.joint)
 
@@ -151,7 +151,7 @@ class FrictionTruth:
         motion = Sliding(np.zeros(self.n), q=q)
         return sum((each.torque(motion) for each in self.joint if each.law.conservative), np.zeros(self.n))
 
-    def stored(self, q: Array) -> float:
+    def spring_energy(self, q: Array) -> float:
         """Returns the energy stored in the springs.
 
         Args:

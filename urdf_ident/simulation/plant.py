@@ -87,7 +87,7 @@ class RigidPlant:
         object.__setattr__(self, "_turns", bool(self.robot.continuous.any()))
         coupled = bool(np.abs(self.rotor - np.diag(np.diag(self.rotor))).max(initial=0.0) > 0)
         object.__setattr__(self, "_coupled", coupled)
-        object.__setattr__(self, "_sprung", self.friction.sprung)
+        object.__setattr__(self, "_sprung", self.friction.has_springs)
         self.model.armature = np.zeros(self.robot.n) if coupled else np.diag(self.rotor).copy()
 
     @classmethod
@@ -189,7 +189,7 @@ class RigidPlant:
         """Kinetic (rotors too) and potential energy [J] at joint positions and velocities, shapes (n,)."""
         kinetic = 0.5 * float(w @ self.mass(x) @ w)
         potential = float(pin.computePotentialEnergy(self.model, self.data, self._configuration(x)))
-        return kinetic, potential + self.friction.stored(x)
+        return kinetic, potential + self.friction.spring_energy(x)
 
     def inverse_dynamics(self, q: Array, v: Array, a: Array) -> Array:
         """Joint torque of a motion without friction.

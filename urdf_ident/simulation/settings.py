@@ -97,7 +97,7 @@ class ControllerSection(Section):
         Returns:
             The controller.
         """
-        from .controllers import PD, PID, ComputedTorque, PDGravity, Standing
+        from .controllers import PD, PID, ComputedTorque, PDGravity, PositionReference
 
         if self.type == "computed_torque":
             return ComputedTorque(robot, self.bandwidth, self.damping, rotor)
@@ -108,7 +108,7 @@ class ControllerSection(Section):
             kp, kd = gains
             integral = {"ki": controller.ki / controller.kp * kp} if isinstance(controller, PID) else {}
             controller = replace(controller, kp=kp, kd=kd, **integral)  # type: ignore[type-var]
-        return controller if self.velocity_reference else Standing(controller)
+        return controller if self.velocity_reference else PositionReference(controller)
 
     def gains(self, robot: Robot) -> tuple[Array, Array] | None:
         """Explicit position and velocity gains, shape (n,) each [N·m/rad, N·m·s/rad or N/m, N·s/m]; None if not set.

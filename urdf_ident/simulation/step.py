@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..errors import SimulationError
 from ..linalg import Array
 from ..motion.base import Trajectory
-from .controllers import PD, Controller, Standing
+from .controllers import PD, Controller, PositionReference
 from .plant import Plant
 
 Counts = NDArray[np.intp]
@@ -46,7 +46,7 @@ def needed_substeps(plant: Plant, controller: Controller, trajectory: Trajectory
         SimulationError: The loop requires a step below :data:`FINEST`.
     """
     samples = trajectory.times(rate)
-    inner = controller.inner if isinstance(controller, Standing) else controller
+    inner = controller.inner if isinstance(controller, PositionReference) else controller
     if not isinstance(inner, PD):
         return np.full(len(samples) - 1, substeps)
     times, poles, joints = _poles_along(plant, inner.kd, trajectory)

@@ -106,7 +106,7 @@ def read_truth(path: str | Path, robot: Robot) -> JointTruth:
         rotor = rotor + reduction.T @ np.diag(_vector(motor, "inertia", count, where)) @ reduction
         read = friction_from_mapping(motor.get("friction") or {}, f"{where}, motor.friction")
         motor_friction, notes = read.friction, read.notes
-    joint_friction = friction_from_mapping(_picked(settings.get("friction") or {}, pick, count), f"{where}, friction")
+    joint_friction = friction_from_mapping(_selected(settings.get("friction") or {}, pick, count), f"{where}, friction")
     friction = FrictionTruth(robot.n, joint_friction.friction, motor_friction, reduction if motor_friction else None)
     stiffness = _vector(settings, "stiffness", count, where)[pick] if "stiffness" in settings else None
     kept = None if reduction is None else reduction[np.ix_(pick, pick)]
@@ -114,10 +114,10 @@ def read_truth(path: str | Path, robot: Robot) -> JointTruth:
     return JointTruth(rotor[np.ix_(pick, pick)], friction, kept, stiffness, damping, (*joint_friction.notes, *notes))
 
 
-def _picked(value: Any, pick: list[int], count: int) -> Any:
+def _selected(value: Any, pick: list[int], count: int) -> Any:
     """Values of the selected joints, in their order."""
     if isinstance(value, Mapping):
-        return {key: _picked(item, pick, count) for key, item in value.items()}
+        return {key: _selected(item, pick, count) for key, item in value.items()}
     return [value[k] for k in pick] if isinstance(value, list) and len(value) == count else value
 
 

@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 from ..data.conditioning.signals import Conditioned
 from ..data.prepare import PreparedLog
 from ..errors import EstimationError
-from ..linalg import Absorber, Array
+from ..linalg import Array, FactorAccumulator
 from ..model.dynamic_model import DynamicModel
-from ..parallel import begun, shared
+from ..parallel import shared, start_each
 from ..progress import Progress
 from ..samples import Segment
 from .entries import Entries, Statistic
 from .kept_rows import KeptRows
-from .motions import begun_motions
+from .motions import start_motions
 from .rows import RowFilter, filtered_rows
-from .statistic import Layout, StatisticSet, layouts_of, together
+from .statistic import Layout, StatisticSet, layouts_of, merge_all
 from .stretches import BLOCKS, blocks_of
 
 
@@ -103,26 +103,26 @@ class _Gathered:
 
     def __init__(self, layouts: Sequence[Layout], factors: Sequence[dict[int, tuple[Array, int]]]) -> None:
         self.layouts, self.factors = layouts, factors
-        self.block, self.absorbers, self.rows = -1, [], 0  # type: int, list[Absorber], int
+        self.block, self.accumulators, self.rows = -1, [], 0  # type: int, list[FactorAccumulator], int
 
     def add(self, block: int, pieces: Sequence[Array]) -> None:
         """Adds rows of a block; blocks come in order."""
         if block != self.block:
             self.finish()
             self.block, self.rows = block, 0
-            self.absorbers = [Absorber(piece.shape[1]) for piece in pieces]
-        for absorber, piece in zip(self.absorbers, pieces, strict=True):
-            absorber.add(piece)
+            self.accumulators = [FactorAccumulator(piece.shape[1]) for piece in pieces]
+        for accumulator, piece in zip(self.accumulators, pieces, strict=True):
+            accumulator.add(piece)
         self.rows += len(pieces[0])
 
     def finish(self) -> None:
         """Stores the factors of the current block."""
-        for absorber, found in zip(self.absorbers, self.factors, strict=False):
-            found[self.block] = absorber.factor(), self.rows
-        self.absorbers = []
+        for accumulator, found in zip(self.accumulators, self.factors, strict=False):
+            found[self.block] = accumulator.factor(), self.rows
+        self.accumulators = []
 
 
-def _told(progress: Progress, name: str, factor: int, rows: int, done: int) -> None:
+def _report_progress(progress: Progress, name: str, factor: int, rows: int, done: int) -> None:
     progress(name, done * factor, rows)
 
 
@@ -175,14 +175,14 @@ def statistic_of(
         row_filter,
         blocks=blocks,
         conditioning=f"cutoff {conditioned.cutoff:.9g} Hz, velocity {conditioned.velocity_source}",
-        progress=None if progress is None else partial(_told, progress, name, row_filter.factor, rows),
+        progress=None if progress is None else partial(_report_progress, progress, name, row_filter.factor, rows),
         weights=weights,
         kept=kept,
         joined=joined,
     )
 
 
-def _apart(part: StatisticSet) -> StatisticSet:
+def _to_scratch(part: StatisticSet) -> StatisticSet:
     """Moves the statistic of one of several logs to the scratch folder, if there is one."""
     return replace(part, entries=Entries(part.entries).stored())
 
@@ -218,7 +218,7 @@ def build_statistics(
     """
     if not logs:
         raise EstimationError("no log to estimate from")
-    asked = _asked(model, logs, blocks, weights)
+    asked = _request(model, logs, blocks, weights)
     if kept is not None and kept.last is not None:
         if kept.last[0] == asked:
             return kept.last[1]
@@ -227,15 +227,15 @@ def build_statistics(
     if kept is not None and kept.begun is not None and kept.begun[0] == asked:
         made, kept.begun = kept.begun[1](), None
     elif shared():
-        made = _begun(model, logs, blocks, weights, kept)()
+        made = _start_statistics(model, logs, blocks, weights, kept)()
     else:
         work = partial(statistic_of, model, blocks or blocks_of(len(logs)), kept=kept, progress=progress)
         made = map(work, _sources(logs, weights))
-    total = together([_apart(part) for part in made])
+    total = merge_all([_to_scratch(part) for part in made])
     if kept is None or len(logs) < 2:
         return replace(total, motions=alike)
     if blocks is None:  # fewer blocks are too coarse to compare motions
-        kept.motions = alike or kept.motions or begun_motions(total)
+        kept.motions = alike or kept.motions or start_motions(total)
         kept.last = asked, replace(total, motions=kept.motions)
         return kept.last[1]
     return replace(total, motions=alike or kept.motions)
@@ -249,10 +249,10 @@ def begin_statistics(model: DynamicModel, logs: Sequence[PreparedLog], kept: Kep
         kept: Cache of the rows.
     """
     if shared() and logs:
-        kept.begun = _asked(model, logs, None, None), _begun(model, logs, None, None, kept)
+        kept.begun = _request(model, logs, None, None), _start_statistics(model, logs, None, None, kept)
 
 
-def _asked(
+def _request(
     model: DynamicModel, logs: Sequence[PreparedLog], blocks: int | None, weights: Mapping[str, Sequence[Array]] | None
 ) -> Hashable:
     return model.fingerprint, tuple(part for log in logs for part in log.segments), blocks, weights is None
@@ -262,11 +262,11 @@ def _sources(logs: Sequence[PreparedLog], weights: Mapping[str, Sequence[Array]]
     return [source(log, None if weights is None else weights[log.name]) for log in logs]
 
 
-def _begun(
+def _start_statistics(
     model: DynamicModel,
     logs: Sequence[PreparedLog],
     blocks: int | None,
     weights: Mapping[str, Sequence[Array]] | None,
     kept: KeptRows | None,
 ) -> Callable[[], list[StatisticSet]]:
-    return begun(partial(statistic_of, model, blocks or blocks_of(len(logs)), kept=kept), _sources(logs, weights))
+    return start_each(partial(statistic_of, model, blocks or blocks_of(len(logs)), kept=kept), _sources(logs, weights))

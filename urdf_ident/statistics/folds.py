@@ -101,7 +101,7 @@ def fold_labels(statistics: StatisticSet) -> dict[tuple[str, int], str]:
     fold = {(log, block): i * k // len(own) for log, own in blocks.items() for i, block in enumerate(own)}
     if any(entry.repeats > 1 for entry in statistics.entries) or _alone(statistics, fold):
         fold = {(log, block): i % k for log, own in blocks.items() for i, block in enumerate(own)}
-    name = name_of(statistics.logs) if len(found) == 1 else "all logs"
+    name = group_name(statistics.logs) if len(found) == 1 else "all logs"
     return {at: f"{name}[{part + 1}/{k}]" for at, part in fold.items()}
 
 
@@ -131,19 +131,19 @@ def _blocks(statistics: StatisticSet) -> dict[str, list[int]]:
 def _groups(found: Sequence[tuple[str, ...]]) -> list[tuple[str, tuple[str, ...]]]:
     """Name and logs of each fold of whole motions."""
     if len(found) <= MOTION_FOLDS:
-        return [(name_of(logs), logs) for logs in found]
+        return [(group_name(logs), logs) for logs in found]
     edges = [k * len(found) // MOTION_FOLDS for k in range(MOTION_FOLDS + 1)]
     groups = [found[begin:end] for begin, end in pairwise(edges)]
     return [
         (
-            f"{group[0][0]} to {group[-1][0]}" if len(group) > 1 else name_of(group[0]),
+            f"{group[0][0]} to {group[-1][0]}" if len(group) > 1 else group_name(group[0]),
             tuple(log for logs in group for log in logs),
         )
         for group in groups
     ]
 
 
-def name_of(logs: Sequence[str]) -> str:
+def group_name(logs: Sequence[str]) -> str:
     """Returns a short name for the logs of one motion.
 
     Args:

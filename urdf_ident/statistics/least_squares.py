@@ -155,7 +155,7 @@ def ols(W: ArrayLike, y: ArrayLike) -> Solution:
     return replace(first, estimate=estimate, residual_squares=float(residual @ residual))
 
 
-def moves_without(matrices: Array, scores: Array) -> Array:
+def leave_one_out_changes(matrices: Array, scores: Array) -> Array:
     """Returns the change of an estimate when each part of the data is left out: ``−(1 − G)⁻¹ g``.
 
     Directions that only this part excites cannot be estimated without it; there the change is bounded instead of infinite.

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..linalg import Array, whitening
-from ..parallel import begun
+from ..parallel import start_each
 from ..samples import Segment
 from .entries import Statistic
 from .statistic import StatisticSet
@@ -56,10 +56,10 @@ def motions(statistics: StatisticSet) -> tuple[tuple[str, ...], ...]:
     Returns:
         Names of the logs of each motion, in order of appearance; one each if no motion is repeated.
     """
-    return begun_motions(statistics)()
+    return start_motions(statistics)()
 
 
-def begun_motions(statistics: StatisticSet) -> Callable[[], tuple[tuple[str, ...], ...]]:
+def start_motions(statistics: StatisticSet) -> Callable[[], tuple[tuple[str, ...], ...]]:
     """Starts :func:`motions`; workers, if there are any, compute it in the background.
 
     Returns:
@@ -70,7 +70,7 @@ def begun_motions(statistics: StatisticSet) -> Callable[[], tuple[tuple[str, ...
         return lambda: tuple((log,) for log in logs)
     if statistics.motions is not None:
         return partial(_of_some, statistics, statistics.motions)
-    return _Once(partial(_labelled, logs, _begun_distances(statistics)))
+    return _Once(partial(_labelled, logs, _start_distances(statistics)))
 
 
 class _Once:
@@ -89,7 +89,7 @@ class _Once:
 def _of_some(statistics: StatisticSet, motions: Callable[[], tuple[tuple[str, ...], ...]]) -> tuple[tuple[str, ...], ...]:
     logs, known = statistics.logs, motions()
     if not set(logs) <= {log for names in known for log in names}:
-        return begun_motions(replace(statistics, motions=None))()
+        return start_motions(replace(statistics, motions=None))()
     left = (tuple(log for log in names if log in logs) for names in known)
     return tuple(names for names in left if names)
 
@@ -126,14 +126,14 @@ def log_distances(statistics: StatisticSet) -> Array:
     Returns:
         Shape (logs, logs), symmetric: 0 for the same motion, 1 if the norms of the columns agree nowhere [1].
     """
-    return _begun_distances(statistics)()
+    return _start_distances(statistics)()
 
 
-def _begun_distances(statistics: StatisticSet) -> Callable[[], Array]:
+def _start_distances(statistics: StatisticSet) -> Callable[[], Array]:
     made = list(_Log.all_of(statistics).values())
     lengths = [log.lengths() for log in made]
     shares = [range(first, len(made), _SHARES) for first in range(1, min(len(made), _SHARES + 1))]
-    return partial(_distances, made, shares, begun(partial(_possible_of, lengths), shares))
+    return partial(_distances, made, shares, start_each(partial(_possible_of, lengths), shares))
 
 
 def _distances(made: Sequence[_Log], shares: Sequence[range], possible: Callable[[], Sequence[list[list[int]]]]) -> Array:

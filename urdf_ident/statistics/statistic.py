@@ -240,7 +240,7 @@ class StatisticSet:
         Raises:
             FingerprintError: They belong to different models or conditionings, or share a log's name.
         """
-        return together([self, other])
+        return merge_all([self, other])
 
     def compressed(self) -> StatisticSet:
         """Merges the blocks of each log and group into one factor, which is faster if blocks are not needed.
@@ -378,7 +378,7 @@ class StatisticSet:
         return float(np.sum(self.factor(group)[:, len(layout.instruments) + len(layout.columns)] ** 2))
 
 
-def together(sets: Sequence[StatisticSet]) -> StatisticSet:
+def merge_all(sets: Sequence[StatisticSet]) -> StatisticSet:
     """Merges several sets.
 
     Args:

@@ -20,7 +20,7 @@ from ...samples import TESTING_REVERSALS
 from .candidates import Hypothesis, Reading, candidates
 from .case import Case
 from .findings import Finding
-from .hypotheses import sharpened
+from .hypotheses import refined
 from .wording import against
 
 #: Correlation with the URDF's gravity torque that counts as opposite, and as equal.
@@ -50,13 +50,13 @@ _WEIGHTS = (0.5, 2.0)
 _RIVAL = 0.3
 
 
-def against_the_urdf(robot: Robot, case: Case, reading: Reading, laden: bool) -> list[Finding]:
+def against_the_urdf(robot: Robot, case: Case, reading: Reading, loaded: bool) -> list[Finding]:
     """Compares the gravity torque of the free fit with the URDF's, and readings by the residual of the URDF's inertias.
 
     Args:
         case: Samples of the logs.
         reading: Their reading.
-        laden: Whether a known payload or wrench was subtracted from their torques.
+        loaded: Whether a known payload or wrench was subtracted from their torques.
 
     Returns:
         The findings.
@@ -66,7 +66,7 @@ def against_the_urdf(robot: Robot, case: Case, reading: Reading, laden: bool) ->
         return [_computed(left)]
     if robot.model.gravity.linear @ robot.model.gravity.linear == 0 or reading.gravity is not None:
         return []
-    if not laden and (held := _weight_held(robot, case)):
+    if not loaded and (held := _weight_held(robot, case)):
         return held
     fitted, stated = _gravity_torques(robot, case, reading)
     lengths = float(np.linalg.norm(fitted)), float(np.linalg.norm(stated))
@@ -86,7 +86,7 @@ def against_the_urdf(robot: Robot, case: Case, reading: Reading, laden: bool) ->
         remedy = "reverse them by a negative drive.gain"
         return [Finding("effort-sign", "refused", None, None, words, remedy, None, abs(alike))]
     if alike < _OPPOSITE:
-        return [_upside_down(robot, laden, abs(alike))]
+        return [_upside_down(robot, loaded, abs(alike))]
     if alike > _ALIKE and not 1 / _SCALE < ratio < _SCALE:
         words = f"the efforts are {ratio:.3g} times the gravity torque of the URDF's masses"
         remedy = "check `log.units.effort` (A, mA, N·m; motor side: log.side.effort), drive.gain and drive.reduction"
@@ -148,7 +148,7 @@ def doubts(robot: Robot, case: Case, reading: Reading) -> list[Finding]:
     chosen = found[0][1]
     rivals.pop((chosen.id, chosen.joints), None)
     if chosen.id in ("position-zero", "time-scale", "effort-scale"):
-        chosen = sharpened(chosen, lambda some: [case.with_scaled_urdf(item)[0] for item in some])
+        chosen = refined(chosen, lambda some: [case.with_scaled_urdf(item)[0] for item in some])
     return [against(robot, chosen, tuple(rivals.values()), part, case.with_scaled_urdf(chosen.reading)[1], best)]
 
 
@@ -157,9 +157,9 @@ def _readings(robot: Robot, case: Case, reading: Reading) -> Iterator[Hypothesis
     stated = np.ptp(_gravity_torques(robot, case, reading)[1], axis=0)
     turning = bool(np.sum(stated > _CARRIES * stated.max()) > 1)
     for item in candidates(robot, case.moves, reading, poor=False):
-        leant = turning and item.id == "gravity-direction" and item.size != 0.0
+        tilts = turning and item.id == "gravity-direction" and item.size != 0.0
         shifted = turning and item.id == "position-zero" and abs(item.size - reading.zero[item.joints[0]]) < 1.0
-        if leant or shifted or item.id in ("time-scale", "effort-scale"):
+        if tilts or shifted or item.id in ("time-scale", "effort-scale"):
             yield item
 
 
@@ -178,12 +178,12 @@ def _weightless() -> Finding:
     return Finding("effort-without-gravity", "refused", None, None, words, remedy)
 
 
-def _upside_down(robot: Robot, laden: bool, certainty: float) -> Finding:
+def _upside_down(robot: Robot, loaded: bool, certainty: float) -> Finding:
     gravity = -np.asarray(robot.model.gravity.linear) + 0.0
     vector = ", ".join(f"{value:.4g}" for value in gravity)
     words = f"the efforts work against a gravity vector of [{vector}] in the base frame, if the URDF's centres of mass"
     remedy = f"if the robot is mounted that way, set it in the project file: `robot: {{gravity: [{vector}]}}`"
-    if laden:
+    if loaded:
         remedy = f"does the robot carry the payload (drive.payload) that was taken off the efforts? Otherwise: {remedy}"
     return Finding("gravity-direction", "refused", None, None, f"{words} are about right", remedy, 180.0, certainty)
 

@@ -168,15 +168,15 @@ def _gravities(robot: Robot, reading: Reading) -> Iterator[Hypothesis]:
     size = float(np.linalg.norm(gravity))
     if size == 0.0:
         for side in _SIDES:
-            yield Hypothesis("gravity-direction", (), 0.0, replace(reading, gravity=three(_STANDARD * side)))
+            yield Hypothesis("gravity-direction", (), 0.0, replace(reading, gravity=triple(_STANDARD * side)))
         return
     down = gravity / size
     for side in _SIDES:
         if float(side @ down) < 0.99:
-            yield Hypothesis("gravity-direction", (), 0.0, replace(reading, gravity=three(size * side)))
+            yield Hypothesis("gravity-direction", (), 0.0, replace(reading, gravity=triple(size * side)))
     for axis in np.linalg.svd(down[None, :])[2][1:]:
         for tilt in _TILTS:
-            yield Hypothesis("gravity-direction", (), tilt, replace(reading, gravity=leant(gravity, tilt * axis)))
+            yield Hypothesis("gravity-direction", (), tilt, replace(reading, gravity=tilted_gravity(gravity, tilt * axis)))
     yield Hypothesis("effort-without-gravity", (), 0.0, replace(reading, gravity=(0.0, 0.0, 0.0)))
 
 
@@ -209,7 +209,7 @@ def axis_of(robot: Robot, j: int) -> Array:
     return np.asarray(way[:3] if robot.prismatic[j] else way[3:])
 
 
-def leant(gravity: Array, tilt: Array) -> tuple[float, float, float]:
+def tilted_gravity(gravity: Array, tilt: Array) -> tuple[float, float, float]:
     """Rotates gravity towards a perpendicular direction.
 
     Args:
@@ -220,10 +220,10 @@ def leant(gravity: Array, tilt: Array) -> tuple[float, float, float]:
         The rotated vector.
     """
     angle = float(np.linalg.norm(tilt))
-    return three(np.cos(angle) * gravity + float(np.linalg.norm(gravity)) * np.sinc(angle / np.pi) * tilt)
+    return triple(np.cos(angle) * gravity + float(np.linalg.norm(gravity)) * np.sinc(angle / np.pi) * tilt)
 
 
-def three(vector: Array) -> tuple[float, float, float]:
+def triple(vector: Array) -> tuple[float, float, float]:
     """Converts an array to three numbers.
 
     Args:

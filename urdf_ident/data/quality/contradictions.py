@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ...linalg import Array
 from ...model.robot import Robot
-from ...parallel import begun, each, shared
+from ...parallel import each, shared, start_each
 from ...samples import FEWEST_REVERSALS, TESTING_REVERSALS, Segment
 from .against_urdf import against_the_urdf
 from .candidates import Reading
@@ -23,7 +23,7 @@ from .case import Case
 from .findings import Finding
 from .hypotheses import DOUBTFUL, Step, open_scales, search
 from .motion_samples import MotionSamples, sampler
-from .outlying_logs import unlike
+from .outlying_logs import outlying_logs
 from .small_fault_wording import small_fault
 from .small_faults import SmallFault, small_faults
 from .stationarity import BETWEEN_LOGS, Alone, Change, between, in_all, within
@@ -61,28 +61,28 @@ def contradictions(
     """
     out: list[tuple[Finding, ...]] = [() for _ in logs]
     whole = _case(robot, reduction, logs) if shared() else None
-    pending = begun(partial(_alone, robot, reduction), logs)
+    pending = start_each(partial(_alone, robot, reduction), logs)
     if meanwhile is not None:
         meanwhile()
-    ahead = None if whole is None else (whole, *search(whole))  # while workers examine each log alone
+    early = None if whole is None else (whole, *search(whole))  # while workers examine each log alone
     alone = pending()
     usable = [k for k, told in enumerate(alone) if told is not None]
     while usable:
-        searched = ahead if ahead and len(usable) == len(logs) else _searched(robot, reduction, [logs[k] for k in usable])
+        searched = early if early and len(usable) == len(logs) else _searched(robot, reduction, [logs[k] for k in usable])
         if searched is None:
             break
         together, reading, steps = searched
-        odd = _odd(robot, reduction, logs, usable, together, steps)
+        odd = _inconsistent_logs(robot, reduction, logs, usable, together, steps)
         if not odd:
             asked = usable if not steps or steps[0].gain < _AS_CHANGE else []
             changed = dict(zip(asked, _changing(together, [told for k in asked if (told := alone[k])]), strict=True))
-            small = _small(together, [logs[k] for k in usable], steps)
+            small = _small_faults(together, [logs[k] for k in usable], steps)
             others = [*(item.gain for item in changed.values() if item is not None), *(item.gain for item in small)]
             if steps and max(others, default=0.0) > steps[0].gain:
                 steps = []
             reading = reading if (steps and steps[-1].decided) or not steps else Reading.as_logged(robot.n)
-            laden = any(part.external is not None for k in usable for part in logs[k][0])
-            found = _weighed(together, _findings(robot, together, reading, steps, laden))
+            loaded = any(part.external is not None for k in usable for part in logs[k][0])
+            found = _downgraded(together, _findings(robot, together, reading, steps, loaded))
             told_already = {(item.id, item.joint) for item in found}
             more = [] if steps or not small else [small_fault(robot, small)]
             more = [item for item in more if (item.id, item.joint) not in told_already]
@@ -91,13 +91,13 @@ def contradictions(
                 out[k] = (*out[k], *found, *([] if change is None else [changes(robot, change)]))
                 out[k] = (*out[k], *more)
             if not steps and not small and not any(changed.values()):
-                for at, (joint, times) in unlike([told.left for k in usable if (told := alone[k])]).items():
+                for at, (joint, times) in outlying_logs([told.left for k in usable if (told := alone[k])]).items():
                     out[usable[at]] = (*out[usable[at]], worse_explained(robot, joint, times))
             break
         for group in odd:
             for k, (kind, gain, joint) in group.items():
                 case = _case(robot, reduction, [logs[k]])
-                own = () if case is None else _weighed(case, _steps_in_words(robot, case, *search(case)))
+                own = () if case is None else _downgraded(case, _steps_in_words(robot, case, *search(case)))
                 out[k] = (*out[k], differs(robot, kind, gain, joint, len(group) == 1, own), *own)
         if any(len(group) > 1 for group in odd):
             break
@@ -113,7 +113,7 @@ def _searched(
     return None if case is None else (case, *search(case))
 
 
-def _small(case: Case, logs: Sequence[tuple[Sequence[Segment], float]], steps: Sequence[Step]) -> list[SmallFault]:
+def _small_faults(case: Case, logs: Sequence[tuple[Sequence[Segment], float]], steps: Sequence[Step]) -> list[SmallFault]:
     """Significant small faults, largest gain first; none if a large fault explains about as much."""
     if case.turns < TESTING_REVERSALS or (steps and steps[0].gain > _AS_CHANGE):
         return []
@@ -143,7 +143,7 @@ def _changing(together: Case, alone: Sequence[Alone]) -> list[Change | None]:
     return [shared] * len(alone)
 
 
-def _odd(
+def _inconsistent_logs(
     robot: Robot,
     reduction: Array | None,
     logs: Sequence[tuple[Sequence[Segment], float]],
@@ -210,11 +210,11 @@ def _one_curve(v: Array) -> bool:
     return v.shape[1] > 1 and bool(spread[1] < _ALIKE * spread[0])
 
 
-def _findings(robot: Robot, case: Case, reading: Reading, steps: Sequence[Step], laden: bool) -> tuple[Finding, ...]:
+def _findings(robot: Robot, case: Case, reading: Reading, steps: Sequence[Step], loaded: bool) -> tuple[Finding, ...]:
     weak = bool(steps) and not steps[-1].decided and steps[-1].gain < SEVERE
     if steps and not steps[-1].decided and not weak:
         return _steps_in_words(robot, case, reading, steps)
-    told = against_the_urdf(robot, case, reading, laden)
+    told = against_the_urdf(robot, case, reading, loaded)
     found = (*_steps_in_words(robot, case, reading, steps[:-1] if weak and told else steps), *told)
     unseen = {} if steps else open_scales(case, reading)
     named = {item.joint for item in found if item.id == "effort-scale"}
@@ -237,7 +237,7 @@ def _steps_in_words(robot: Robot, case: Case, reading: Reading, steps: Sequence[
     )
 
 
-def _weighed(case: Case, found: Sequence[Finding]) -> tuple[Finding, ...]:
+def _downgraded(case: Case, found: Sequence[Finding]) -> tuple[Finding, ...]:
     """Downgrades findings to warnings for motions with few reversals, whose held-out parts are extrapolated."""
     if case.turns >= FEWEST_REVERSALS:
         return tuple(found)

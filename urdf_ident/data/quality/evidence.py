@@ -14,7 +14,7 @@ import numpy as np
 
 from ...linalg import Array
 from .gram_fit import solved
-from .grams import DISSIPATES, VISCOUS, Grams, whose
+from .grams import DISSIPATES, VISCOUS, Grams, column_starts
 
 #: Relative residual below which a torque counts as exactly explained.
 EXACT = 5e-3
@@ -86,7 +86,7 @@ def held_out(found: Grams, reading: Array, weights: Array) -> Errors:
     p = total.shape[1] - n
     size = np.maximum(np.abs(efforts).transpose(0, 2, 1) @ found.size, 1e-300)
     power = np.zeros_like(x[:, :, 0])
-    for k in whose(p - m):  # only the sum of the friction of a joint and its motor is identifiable
+    for k in column_starts(p - m):  # only the sum of the friction of a joint and its motor is identifiable
         own = slice(m + k + DISSIPATES.start, m + k + DISSIPATES.stop)
         power -= np.sum(x[:, :, own] * (total[:, m + k + VISCOUS, own] / rows)[None, :, :, None], axis=2)
     return Errors(np.maximum(squares, 0.0), power / size, -x[:, 0, :m])

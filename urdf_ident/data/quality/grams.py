@@ -71,7 +71,7 @@ def coupled_with(reduction: Array | None, j: int) -> list[Array]:
     return [*ways, *np.zeros((most - len(ways), len(reduction)))]
 
 
-def whose(columns: int) -> list[int]:
+def column_starts(columns: int) -> list[int]:
     """Start indices of the columns of a joint, and of each coupled motor, in its friction columns.
 
     Args:

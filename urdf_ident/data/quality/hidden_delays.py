@@ -48,7 +48,7 @@ def count_of(x: Array) -> float:
 
 
 @dataclass(frozen=True)
-class Hidden:
+class HiddenDelays:
     """Delays that a log cannot determine.
 
     Attributes:
@@ -84,7 +84,7 @@ class Hidden:
         return ""
 
 
-def hidden_delays(joints: Sequence[str], logs: Sequence[Seen]) -> Hidden:
+def hidden_delays(joints: Sequence[str], logs: Sequence[Seen]) -> HiddenDelays:
     """Computes the delays hidden by encoder counts, by the sampling interval and by the low-pass of positions.
 
     Args:
@@ -102,7 +102,7 @@ def hidden_delays(joints: Sequence[str], logs: Sequence[Seen]) -> Hidden:
             if len(acceleration) and (usual := float(np.median(acceleration))) > 0:
                 out[joint] = max(out[joint], float(np.sqrt(2 * count_of(positions[:, j]) / usual)))
     half_a_sample = max((0.5 / part.rate for _, segments, _ in logs for part in segments), default=0.0)
-    return Hidden(out, half_a_sample, min((cutoff for _, _, cutoff in logs), default=np.inf))
+    return HiddenDelays(out, half_a_sample, min((cutoff for _, _, cutoff in logs), default=np.inf))
 
 
 def known_delays(joints: Sequence[str], logs: Sequence[Seen], found: Sequence[Sequence[Finding]]) -> list[tuple[Finding, ...]]:
@@ -122,12 +122,11 @@ def known_delays(joints: Sequence[str], logs: Sequence[Seen], found: Sequence[Se
     return [tuple(known_delay(finding, hidden) for finding in own) for own in found]
 
 
-def known_delay(finding: Finding, hidden: Hidden) -> Finding:
+def known_delay(finding: Finding, hidden: HiddenDelays) -> Finding:
     """Downgrades a finding of a hidden delay.
 
     Args:
         finding: Any finding.
-        hidden: The hidden delays.
 
     Returns:
         The finding; a hidden delay states what hides it and is no warning.

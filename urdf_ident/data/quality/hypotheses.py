@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .candidates import GAINS, Hypothesis, Reading, candidates, leant, put, with_springs
+from .candidates import GAINS, Hypothesis, Reading, candidates, put, tilted_gravity, with_springs
 from .case import Case, ReadingScore
 from .evidence import material, significance
 
@@ -107,7 +107,7 @@ def best_step(case: Case, reading: Reading) -> Step | None:
     springs = with_springs(case.moves, reading)
     tried += zip(springs, case.judge_all([item.reading for item in springs]), strict=True)
     tried.sort(key=_rank)
-    best = sorted((_sharpened(case, *pair) for pair in _different(tried, before.score)), key=_rank)
+    best = sorted((_refined(case, *pair) for pair in _different(tried, before.score)), key=_rank)
     (winner, after), others = best[0], best[1:]
     gain, errors = before.score - after.score, _errors(before, after)
     enough = SIGNIFICANT if material(before.left, after.left) or winner.id in _OF_ALL else SURE
@@ -176,15 +176,15 @@ def _errors(before: ReadingScore, after: ReadingScore) -> float:
     return significance(before.squares, after.squares)
 
 
-def _sharpened(case: Case, found: Hypothesis, judged: ReadingScore) -> tuple[Hypothesis, ReadingScore]:
+def _refined(case: Case, found: Hypothesis, judged: ReadingScore) -> tuple[Hypothesis, ReadingScore]:
     """Refines the size by halving steps around the candidate."""
     if found.id == "gravity-direction":
-        return _sharpened_gravity(case, found, judged)
-    found = sharpened(found, lambda some: [item.score for item in case.judge_all(some)])
+        return _refined_gravity(case, found, judged)
+    found = refined(found, lambda some: [item.score for item in case.judge_all(some)])
     return found, case.judge(found.reading)
 
 
-def sharpened(found: Hypothesis, score: Callable[[list[Reading]], list[float]]) -> Hypothesis:
+def refined(found: Hypothesis, score: Callable[[list[Reading]], list[float]]) -> Hypothesis:
     """Refines the size of a fault by halving steps around the candidate.
 
     Args:
@@ -209,7 +209,7 @@ def sharpened(found: Hypothesis, score: Callable[[list[Reading]], list[float]]) 
     return found
 
 
-def _sharpened_gravity(case: Case, found: Hypothesis, judged: ReadingScore) -> tuple[Hypothesis, ReadingScore]:
+def _refined_gravity(case: Case, found: Hypothesis, judged: ReadingScore) -> tuple[Hypothesis, ReadingScore]:
     """Refines the direction of gravity; a tilt from a side of the base must be significant for its two parameters.
 
     The residual is parabolic in small tilts: each step goes to the minimum, computed from two tilts in each direction.
@@ -218,11 +218,11 @@ def _sharpened_gravity(case: Case, found: Hypothesis, judged: ReadingScore) -> t
     for step in _LEANS:
         gravity = np.asarray(found.reading.gravity)
         sides = np.linalg.svd(gravity[None, :])[2][1:]
-        tries = [_with_gravity(found, leant(gravity, way * step * side)) for side in sides for way in (-1.0, 1.0)]
+        tries = [_with_gravity(found, tilted_gravity(gravity, way * step * side)) for side in sides for way in (-1.0, 1.0)]
         results = case.judge_all([item.reading for item in tries])
         less, more = np.reshape([np.sum((item.left / judged.left) ** 2 - 1) for item in results], (2, 2)).T
         lowest = step / 2 * (less - more) / np.maximum(less + more, np.abs(less - more) / 4)
-        tries.append(_with_gravity(found, leant(gravity, lowest @ sides)))
+        tries.append(_with_gravity(found, tilted_gravity(gravity, lowest @ sides)))
         results.append(case.judge(tries[-1].reading))
         k = int(np.argmin([item.score for item in results]))
         if results[k].score < judged.score:

@@ -20,7 +20,7 @@ _TIMES, _LEAST = 2.5, 0.1
 
 
 @dataclass(frozen=True, eq=False)
-class Left:
+class LogResidual:
     """Residuals of a log's efforts with its own parameters.
 
     Attributes:
@@ -34,7 +34,7 @@ class Left:
     size: Array
 
 
-def unlike(logs: Sequence[Left]) -> dict[int, tuple[int, float]]:
+def outlying_logs(logs: Sequence[LogResidual]) -> dict[int, tuple[int, float]]:
     """Finds logs whose residual stands out in relative and absolute terms: slow motion has larger relative residuals.
 
     Args:

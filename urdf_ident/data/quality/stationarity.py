@@ -26,7 +26,7 @@ from .evidence import (
     unexplained,
 )
 from .gram_fit import solved
-from .outlying_logs import Left
+from .outlying_logs import LogResidual
 
 #: Least gain of a change in the sum of the rows' log relative residuals, and least ratio to its standard error.
 DECISIVE, SIGNIFICANT = 0.4, 3.5
@@ -120,7 +120,7 @@ class Alone:
 
     change: Change | None
     growth: Growth
-    left: Left
+    left: LogResidual
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,7 +219,7 @@ def within(found: RigidEvidence, reading: Array) -> Alone:
         best = Change("friction", part.begin, part.end, False, part.joint, part.gain)
     if best is None and (joint := grown.told(GROWTHS)) is not None:
         best = _offset_drift(found, order, base, _along(len(found.count)), joint)
-    return Alone(best, grown, Left(unexplained(found, fitted, order)[:, 0], base.left, found.size))
+    return Alone(best, grown, LogResidual(unexplained(found, fitted, order)[:, 0], base.left, found.size))
 
 
 def in_all(found: RigidEvidence, log_of_block: NDArray[np.int64], reading: Array, growths: Sequence[Growth]) -> Change | None:

@@ -19,7 +19,7 @@ from ...errors import LogError, UrdfIdentError, nearest
 from ...linalg import Array
 from ...model.robot import Robot
 from .bag_messages import Sample, sample_of
-from .headers import of_targets
+from .headers import holds_targets
 from .joint_names import match_joints
 from .tables import ArrayTable, decoding
 
@@ -54,7 +54,7 @@ def open_bag(path: str | Path, robot: Robot, topic: str | None = None, joints: d
         MissingExtraError: rosbags is not installed.
         LogError: The bag is broken, or no topic contains the robot's joints.
     """
-    with decoding(path, "bag", "ros", _mending(Path(path))), _reader(Path(path)) as reader:
+    with decoding(path, "bag", "ros", _repair_hint(Path(path))), _reader(Path(path)) as reader:
         notes: list[str] = []
         chosen = _choose(_topics(reader, path, notes), robot, topic, str(path), notes)
         samples, stamps = _samples(reader, chosen.connections, notes)
@@ -80,7 +80,7 @@ def open_bag(path: str | Path, robot: Robot, topic: str | None = None, joints: d
     return ArrayTable(str(path), tuple(columns), len(columns), _files(Path(path)), tuple(notes), tuple(columns.values()))
 
 
-def _mending(path: Path) -> str:
+def _repair_hint(path: Path) -> str:
     """Remedy for a bag whose recording was interrupted."""
     if path.is_dir():
         return f"`ros2 bag reindex {path}` writes its metadata anew"
@@ -221,7 +221,7 @@ def _choose(topics: Sequence[_Topic], robot: Robot, wanted: str | None, where: s
 
     def worth(topic: _Topic) -> tuple[int, bool, bool, int]:  # target positions are not measurements
         fits = len(set(robot.joints) & topic.joints) or (len(topic.joints) >= robot.n) * 0.5
-        return int(2 * fits), not of_targets(topic.name), topic.effort, topic.count
+        return int(2 * fits), not holds_targets(topic.name), topic.effort, topic.count
 
     chosen = max(topics, key=worth)
     others = [f"{topic.name} ({'with' if topic.effort else 'no'} effort)" for topic in topics if topic is not chosen]
@@ -263,14 +263,14 @@ def _samples(reader: _Reader, connections: list[Any], notes: list[str]) -> tuple
     if stamps.count(0) > 1:  # a single zero may be the start of a simulated clock
         notes.append("messages without a stamp: the time of recording is used")
         stamps = received
-    elif _stand(samples):
+    elif _repeats_stamps(samples):
         notes.append("the header stamps do not change while the joints move: the recording time is used")
         stamps = received
     first = stamps[0]
     return samples, np.array([(stamp - first) / 1e9 for stamp in stamps])
 
 
-def _stand(samples: list[Sample]) -> bool:
+def _repeats_stamps(samples: list[Sample]) -> bool:
     """Whether most messages with changed positions of the same joints repeat the previous time stamp."""
     moved = [
         now.stamp == before.stamp

@@ -154,7 +154,7 @@ def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequ
     if time is None and layout.rate is None and original is not None and "t" in header.names and "time" not in layout.columns:
         time = header.names.index("t")
     if original is not None:
-        told = {key: _told(key, columns, header.units, robot) for key, columns in {**given, **named}.items()}
+        told = {key: _header_units(key, columns, header.units, robot) for key, columns in {**given, **named}.items()}
         told["time"] = header.units[time] if time is not None else ""
         units = {key: unit for key, unit in told.items() if unit}
     _check_shared(table, {**given, **named, **({} if time is None else {"time": (time,)})})
@@ -162,14 +162,14 @@ def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequ
     if original is not None:
         _check_once(table, layout, used, original if given else header.names)
     if original is not None and not given:
-        ignored = [name for k, name in enumerate(original) if k not in used and name and not _of_locked(name, robot)]
+        ignored = [name for k, name in enumerate(original) if k not in used and name and not _is_of_locked_joint(name, robot)]
         if ignored:
             more = f" and {len(ignored) - 12} more" if len(ignored) > 12 else ""
             notes.append(f"columns ignored: {', '.join(ignored[:12])}{more}")
     return ColumnMap(time, {**given, **named}, wrenches, tuple(notes), units)
 
 
-def _told(quantity: str, columns: Sequence[int], units: Sequence[str], robot: Robot) -> str | tuple[str, ...]:
+def _header_units(quantity: str, columns: Sequence[int], units: Sequence[str], robot: Robot) -> str | tuple[str, ...]:
     """The unit of a quantity given by the header, or one per joint in the order of ``robot.order``; "" for none."""
     known = {units[column] for column in columns} - {""}
     if len(known) < 2:
@@ -342,11 +342,12 @@ def _check_positions(table: Table, robot: Robot, prefix: str) -> None:
             f"{several} missing from the log",
             where=table.path,
             expected=wanted,
-            remedy=f"lock joints that do not move: {lock_words(missing)} in the project file{_instead(table, known, prefix)}",
+            remedy=f"lock joints that do not move: {lock_words(missing)} in the project file"
+            + _similar_column(table, known, prefix),
         )
 
 
-def _instead(table: Table, known: Collection[str], prefix: str) -> str:
+def _similar_column(table: Table, known: Collection[str], prefix: str) -> str:
     """Hint at a position column of an unknown joint, which may be the missing joint under another name."""
     spare = [
         name for name in table.spelled or table.names or () if name.startswith(prefix) and name[len(prefix) :] not in known
@@ -404,6 +405,6 @@ def _wrenches(table: Table) -> dict[str, tuple[int, ...]]:
     return found
 
 
-def _of_locked(name: str, robot: Robot) -> bool:
+def _is_of_locked_joint(name: str, robot: Robot) -> bool:
     prefixes = [*PREFIXES.values(), *(prefix for some in ALIASES.values() for prefix in some)]
     return any(name == f"{prefix}_{joint}" for prefix in prefixes for joint in robot.locked)

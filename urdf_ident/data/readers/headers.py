@@ -66,7 +66,7 @@ TIMES = {
     "field.header.stamp": "ns",
 }
 _TARGETS = ("position_target", "effort_target", "torque_target")
-_OF_TARGETS = re.compile(
+_TARGET_WORDS = re.compile(
     r"(?:^|[^a-z])(?:command(?:s|ed)?|cmd|targets?|desired|references?|ref|setpoints?|goals?)(?:[^a-z]|$)", re.IGNORECASE
 )
 #: A unit as the suffix of a name, ``elbow_pos_deg``; single letters are excluded because they often name joints.
@@ -119,7 +119,7 @@ def with_joints(names: Sequence[str], lists: Mapping[str, Sequence[str]]) -> tup
     return tuple(result) if result != list(names) else None
 
 
-def of_targets(path: str) -> bool:
+def holds_targets(path: str) -> bool:
     """Whether the name of a topic or group indicates controller targets instead of measurements.
 
     Args:
@@ -128,7 +128,7 @@ def of_targets(path: str) -> bool:
     Returns:
         True for names that contain command, target, desired, reference, set-point or goal.
     """
-    return _OF_TARGETS.search(path) is not None
+    return _TARGET_WORDS.search(path) is not None
 
 
 def default_header(names: Sequence[str], robot: Robot, joints: Mapping[str, str], where: str) -> Header:
@@ -289,5 +289,5 @@ def _chosen(parsed: Sequence[Parsed | None], names: Sequence[str]) -> dict[str, 
             if item is not None and item[0] == prefix:
                 groups[item[2:]] = groups.get(item[2:], 0) + 1
         if groups:
-            found[prefix] = max(groups, key=lambda group: (not of_targets(group[1]), -words.index(group[0]), groups[group]))
+            found[prefix] = max(groups, key=lambda group: (not holds_targets(group[1]), -words.index(group[0]), groups[group]))
     return found

@@ -23,7 +23,7 @@ from ..refusals import LeftOut, all_usable, attempts
 from .columns import PREFIXES, LogLayout
 from .fields import recording_fields
 from .formats import open_table
-from .remote import at_hand
+from .remote import local_files
 from .sources import LogSource, expand_logs, log_source
 from .tables import Table
 
@@ -51,7 +51,7 @@ def read_recording(source: str | Path | LogSource, robot: Robot, layout: LogLayo
     """
     layout = layout or LogLayout()
     source = log_source(source, layout)
-    with at_hand(source.files) as near:
+    with local_files(source.files) as near:
         return _read(replace(source, files=near), robot, layout)
 
 

@@ -69,7 +69,7 @@ def _files(listed: Iterable[dict[str, Any]]) -> list[str]:
 
 
 @contextmanager
-def at_hand(files: Files) -> Iterator[Files]:
+def local_files(files: Files) -> Iterator[Files]:
     """Makes the files of a log available on this machine while they are read.
 
     Args:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import LogError, nearest
-from .headers import JOINT_COLUMN, TIMES, of_targets, with_joints
+from .headers import JOINT_COLUMN, TIMES, holds_targets, with_joints
 from .lines import holds_numbers, numbers_of
 from .tables import MOST_BYTES, ArrayTable, decoding
 
@@ -85,7 +85,7 @@ def _first_run(variables: Mapping[str, Any], notes: tuple[str, ...]) -> tuple[Ma
     for name in variables:
         group, _, own = name.rpartition("/")
         groups.setdefault(group, set()).add(own.lower())
-    runs = sorted((group for group, own in groups.items() if group and own & set(TIMES)), key=of_targets)
+    runs = sorted((group for group, own in groups.items() if group and own & set(TIMES)), key=holds_targets)
     others = [run for run in runs[1:] if groups[run] <= groups[runs[0]]]
     if not others:
         return variables, notes

@@ -21,7 +21,7 @@ from ...model.drive import Drive
 from ...samples import ReadOnly
 from ..recording import Recording
 from ..refusals import each_usable
-from .targets import TWINS, Estimate, Targets, at_rest, check_targets, in_motion, standing
+from .targets import TWINS, Estimate, Targets, at_rest, check_targets, in_motion, ratio_at_rest
 
 #: Largest relative difference between estimates of one joint (at rest, in motion, in several logs).
 CONSTANT = 0.1
@@ -120,7 +120,7 @@ def torque_constants(recordings: Sequence[Recording], drive: Drive) -> TorqueCon
 
 def _check_constant(signals: Sequence[Targets], j: int, joint: str, moving: Estimate) -> None:
     """Refuses a ratio that is not constant: different at rest and in motion, or between logs."""
-    estimates = [(standing(log, j), f"at rest in {log.name}") for log in signals] + [(moving, "in motion")]
+    estimates = [(ratio_at_rest(log, j), f"at rest in {log.name}") for log in signals] + [(moving, "in motion")]
     known = [(item.value, where) for item, where in estimates if item.error < 0.2 * CONSTANT]
     for value, where in known:
         if abs(value - known[0][0]) > CONSTANT * abs(known[0][0]):

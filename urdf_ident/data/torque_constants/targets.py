@@ -173,14 +173,14 @@ def at_rest(signals: Sequence[Targets], j: int) -> Estimate:
     Returns:
         The constant; an infinite error if the joint carries no torque at rest.
     """
-    found = [one for one in (standing(log, j) for log in signals) if np.isfinite(one.error)]
+    found = [one for one in (ratio_at_rest(log, j) for log in signals) if np.isfinite(one.error)]
     if not found:
         return NOTHING
     weights = np.array([max(one.error, 1e-12) for one in found]) ** -2.0
     return Estimate(float(weights @ [one.value for one in found] / weights.sum()), float(weights.sum() ** -0.5))
 
 
-def standing(log: Targets, j: int) -> Estimate:
+def ratio_at_rest(log: Targets, j: int) -> Estimate:
     """Ratio of the targets at rest in one log: a robust slope, with its error from scatter and resolution.
 
     Args:

@@ -146,7 +146,7 @@ def trust(
     base = model.base()
     first = fit_base(build_statistics(model, logs, kept=kept), base)
     found = find_outliers(model, first, logs)
-    if method == "auto" and not found.matter:
+    if method == "auto" and not found.dominate:
         return Trust("auto", "no relevant outliers")
     try:
         robust = fit_robust(model, logs, base, loss=loss, converged=_ROUGHLY, start=first)
@@ -154,7 +154,7 @@ def trust(
         if method == "irls":
             raise
         return Trust("wls", f"{found.describe()}; IRLS cannot help: {error}")
-    return Trust("irls", found.describe() if found.matter and method == "auto" else "", robust.weights)
+    return Trust("irls", found.describe() if found.dominate and method == "auto" else "", robust.weights)
 
 
 def refine(
@@ -214,7 +214,7 @@ def refine(
     if trusted.name == "auto":
         targets = all(log.report.recording.position_target is not None for log in logs)
         if loop is not None and loop_known and targets:
-            return _judged_by_instruments(plain, converged, logs, loop)
+            return _chosen_by_test(plain, converged, logs, loop)
     return plain
 
 
@@ -260,7 +260,7 @@ def _instrumental(converged: ConvergedFit, logs: Sequence[PreparedLog], loop: Cl
     )
 
 
-def _judged_by_instruments(
+def _chosen_by_test(
     plain: Estimated, converged: ConvergedFit, logs: Sequence[PreparedLog], loop: Callable[[], ClosedLoop]
 ) -> Estimated:
     """Returns the IV estimate if its test shows a material bias of least squares; otherwise the latter, which varies less."""
@@ -352,7 +352,7 @@ def _maximum_likelihood(
     return replace(plain, fit=refit(converged.statistics), why=why, refit=refit, solved=converged.statistics)
 
 
-def counted_alike(fit: Fit, least: Fit, stretches: Fit) -> Fit:
+def inflated_like(fit: Fit, least: Fit, stretches: Fit) -> Fit:
     """Enlarges the standard errors of the IV estimate by the same factors as those of least squares on the same rows.
 
     The jackknife over stretches of time misses errors that all stretches share: disagreement between logs, unmodelled friction

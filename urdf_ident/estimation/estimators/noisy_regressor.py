@@ -113,7 +113,7 @@ def noisy_columns(model: DynamicModel, logs: Sequence[PreparedLog], base: BasePa
         levels.append(q)
         row_filter = RowFilter(found.factor)
         for segment in log.segments:
-            moved = _shaken(segment, q, v, found.cutoff, rng)
+            moved = _with_noise(segment, q, v, found.cutoff, rng)
             pairs = zip(filtered_rows(model, segment, row_filter), filtered_rows(model, moved, row_filter), strict=True)
             for (_, exact), (_, noisy) in pairs:
                 for group, first, second in zip(model.groups, exact, noisy, strict=True):
@@ -146,7 +146,7 @@ def white_noise(signal: Array, rate: float, cutoff: float) -> Array:
     return np.asarray(np.sqrt(np.mean(inner**2, axis=0) / share))
 
 
-def _shaken(segment: Segment, q: Array, v: Array | None, cutoff: float, rng: np.random.Generator) -> Segment:
+def _with_noise(segment: Segment, q: Array, v: Array | None, cutoff: float, rng: np.random.Generator) -> Segment:
     """The segment with added noise of the given size, conditioned like the signals; √M smaller for a mean of M periods."""
     shape, rate, less = segment.q.shape, segment.rate, 1.0 / np.sqrt(segment.repeats)
     place = lowpass(less * q * rng.standard_normal(shape), rate, cutoff)

@@ -205,7 +205,7 @@ class Outliers:
     power: float
 
     @property
-    def matter(self) -> bool:
+    def dominate(self) -> bool:
         """Whether least squares would be dominated by them."""
         return self.power > POWER
 
@@ -237,7 +237,7 @@ def find_outliers(model: DynamicModel, fit: Fit, logs: Sequence[PreparedLog]) ->
     torques = np.sqrt(sum(_squares(model, segment) for segment in segments) / sum(map(len, segments)))
     found = []
     for group, residuals, away, torque in zip(model.groups, columns(parts), columns(apart), torques, strict=True):
-        swift = _swift(model, group.joint, segments)
+        swift = _away_from_reversals(model, group.joint, segments)
         outlying = np.abs(away[swift]) > FAR * max(float(robust_scale(residuals)), LEAST * torque, 1e-300)
         squares = residuals[swift] ** 2
         power = (squares * outlying).sum() / max(squares.sum(), 1e-300)
@@ -255,7 +255,7 @@ def _residuals(model: DynamicModel, fit: Fit, log: PreparedLog) -> list[tuple[Ar
     return [(own, stored(own - running_median(own, NEIGHBOURS))) for own in sample_residuals(model, fit, log)]
 
 
-def _swift(model: DynamicModel, joint: int, segments: Sequence[Segment]) -> NDArray[np.bool_]:
+def _away_from_reversals(model: DynamicModel, joint: int, segments: Sequence[Segment]) -> NDArray[np.bool_]:
     """Samples at which neither a joint nor a motor that drives it is near a reversal, shape (N,)."""
     turns = np.vstack([np.eye(model.n)[joint], model.drive.reduction[model.drive.reduction[:, joint] != 0]])
     swift = np.array(True)

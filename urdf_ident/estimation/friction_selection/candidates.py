@@ -61,7 +61,7 @@ class Candidate:
         return self.item.term.name, self.item.side
 
     @property
-    def sprung(self) -> bool:
+    def is_spring(self) -> bool:
         """Whether it is a spring."""
         return isinstance(self.item.term, Conservative)
 
@@ -72,7 +72,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, eq=False)
-class Wide:
+class WideModel:
     """A model that contains all candidates at once.
 
     Attributes:
@@ -104,7 +104,7 @@ class Wide:
 
 def wide_model(
     model: DynamicModel, motion: Sequence[Segment], chosen: Sequence[AppliedTerm] = (), zoom: Sequence[float] = ()
-) -> Wide:
+) -> WideModel:
     """Creates the model with all candidates of its joints.
 
     Args:
@@ -137,7 +137,7 @@ def wide_model(
     ranges: list[dict[str, Trained]] = [{} for _ in range(model.n)]
     for (axis, side), trained in trained_ranges(wide, motion).items():
         ranges[axis][side] = trained
-    return Wide(wide, kept, rigid.base().independent, tuple(tuple(some) for some in by_axis), tuple(ranges))
+    return WideModel(wide, kept, rigid.base().independent, tuple(tuple(some) for some in by_axis), tuple(ranges))
 
 
 def chosen_by_data(model: DynamicModel) -> tuple[AppliedTerm, ...]:

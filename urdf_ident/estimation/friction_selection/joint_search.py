@@ -111,7 +111,7 @@ class JointSearch:
                 if found is not None and frozenset(found.values()) not in seen:
                     break
             else:
-                found = self._detour(now)
+                found = self._two_step_change(now)
                 if found is None or frozenset(found.values()) in seen:
                     break
             now = found
@@ -157,7 +157,7 @@ class JointSearch:
         needed = [10.0 / MOST_LOST if law.item.term.loaded else 0.0 for law in options]
         return [bool(s > DISTINCT and n > least) for s, n, least in zip(share, length, needed, strict=True)]
 
-    def _offenders(self, laws: Laws) -> list[Key]:
+    def _violations(self, laws: Laws) -> list[Key]:
         """Laws whose estimates have an impossible sign or share of the load, or make friction drive the axis."""
         index = self._index(laws)
         theta, error = self.sub.estimates(index)
@@ -168,10 +168,10 @@ class JointSearch:
                 negative = self.nonnegative[k] and theta[at[k]] < -error[at[k]]
                 if negative or (law.item.term.loaded and theta[at[k]] > MOST_LOST):
                     bad.append(key)
-        driving = [self._driving(laws, side) for side in self.trained] if not bad else []
+        driving = [self._driving_law(laws, side) for side in self.trained] if not bad else []
         return list(dict.fromkeys([*bad, *(key for key in driving if key is not None)]))
 
-    def _driving(self, laws: Laws, side: str) -> Key | None:
+    def _driving_law(self, laws: Laws, side: str) -> Key | None:
         """The law mainly responsible if the friction of one side significantly drives the axis, or None if it does not."""
         own = {key: law for key, law in laws.items() if law.item.side == side}
         if not own:
@@ -201,7 +201,7 @@ class JointSearch:
         return self._demands[law]
 
     def _unphysical(self, laws: Laws) -> dict[Key, Candidate] | None:
-        bad = self._offenders(laws)
+        bad = self._violations(laws)
         return changed(laws, remove=bad[:1]) if bad else None
 
     def _add(self, laws: Laws) -> dict[Key, Candidate] | None:
@@ -212,7 +212,7 @@ class JointSearch:
         for k in np.argsort(-mean):
             if mean[k] > least_gain(spread[k]):
                 new = changed(laws, add=options[k])
-                if not self._offenders(new):
+                if not self._violations(new):
                     return new
         return None
 
@@ -226,10 +226,10 @@ class JointSearch:
                 continue
             mean, spread = self._gain(laws, self.sub.with_each(self._index(rest), self._places(options)))
             for k, other in enumerate(options):
-                needed = LEAST_SHAPE_GAIN if other.key == key else least_gain(self._sure(key) * float(spread[k]))
+                needed = LEAST_SHAPE_GAIN if other.key == key else least_gain(self._required_errors(key) * float(spread[k]))
                 if mean[k] > max(needed, best[0] if best else 0.0):
                     new = changed(rest, add=other)
-                    if not self._offenders(new):
+                    if not self._violations(new):
                         best = (float(mean[k]), new)
         return best[1] if best else None
 
@@ -241,8 +241,9 @@ class JointSearch:
             return None
         for key, gain, error in zip(spare, *self._gain(laws, self._errors_without(laws, spare)), strict=True):
             new = self._without(laws, key)
-            missed = -gain > least_gain(self._sure(key) * error, self._more(new, laws)) and not self._slight(laws, key)
-            if not missed and (best is None or gain > best[0]) and not self._offenders(new):
+            least = least_gain(self._required_errors(key) * error, self._more(new, laws))
+            missed = -gain > least and not self._negligible(laws, key)
+            if not missed and (best is None or gain > best[0]) and not self._violations(new):
                 best = (float(gain), new)
         return best[1] if best else None
 
@@ -263,11 +264,11 @@ class JointSearch:
             new = changed(new, add=next(law for law in self.candidates if law.key == (name, key[1])))
         return new
 
-    def _sure(self, key: Key) -> float:
+    def _required_errors(self, key: Key) -> float:
         """Number of standard errors that a law, or the replacement of one that every drive has, must gain."""
         return SURE_CHANGE if key in self.usual else SURE_SPRING if key in self.varying else 1.0
 
-    def _slight(self, laws: Laws, key: Key) -> bool:
+    def _negligible(self, laws: Laws, key: Key) -> bool:
         """Whether a law is a spring with a negligible torque."""
         if key not in self.varying:
             return False
@@ -278,13 +279,13 @@ class JointSearch:
 
     def _spring(self, laws: Laws) -> dict[Key, Candidate] | None:
         """Adds a spring, at most one per joint, if the data distinguish it from gravity."""
-        if any(law.sprung for law in laws.values()):
+        if any(law.is_spring for law in laws.values()):
             return None
-        return self._widest(laws, [law for law in self.candidates if law.sprung and law.key not in self.hidden])
+        return self._widest(laws, [law for law in self.candidates if law.is_spring and law.key not in self.hidden])
 
     def _replace(self, laws: Laws) -> dict[Key, Candidate] | None:
         """Replaces laws by a law with many columns that contains them."""
-        return self._widest(laws, [law for law in self.candidates if len(law.columns) > 1 and not law.sprung])
+        return self._widest(laws, [law for law in self.candidates if len(law.columns) > 1 and not law.is_spring])
 
     def _widest(self, laws: Laws, options: Sequence[Candidate]) -> dict[Key, Candidate] | None:
         for law in options:
@@ -292,12 +293,12 @@ class JointSearch:
                 continue
             new = changed(laws, add=law, remove=[key for key in laws if key[0] in REPLACES.get(law.key[0], ())])
             mean, spread = self._gain(laws, self.sub.errors(self._index(new)))
-            gains = mean[0] > least_gain(self._sure(law.key) * spread[0], self._more(laws, new))
-            if gains and not self._slight(new, law.key) and not self._offenders(new):
+            gains = mean[0] > least_gain(self._required_errors(law.key) * spread[0], self._more(laws, new))
+            if gains and not self._negligible(new, law.key) and not self._violations(new):
                 return new
         return None
 
-    def _detour(self, laws: Laws) -> dict[Key, Candidate] | None:
+    def _two_step_change(self, laws: Laws) -> dict[Key, Candidate] | None:
         """Adds or removes a law, adapts the shapes of the others to it, and only then removes laws that are not needed.
 
         Similar laws compensate for each other while the shapes are wrong, a local optimum that single steps do not leave.
@@ -313,7 +314,7 @@ class JointSearch:
             new = self._reshaped(start)
             while (fewer := self._drop(new)) is not None:
                 new = self._reshaped(fewer)
-            if set(new) != set(laws) and not self._offenders(new) and self._better(laws, new):
+            if set(new) != set(laws) and not self._violations(new) and self._better(laws, new):
                 return new
         return None
 
@@ -363,9 +364,9 @@ class JointSearch:
         k = int(np.argmax([mean[0] for mean, _ in gains]))
         gain, error = (float(x[0]) for x in gains[k])
         word = "gains too little"
-        if gain > least_gain(self._sure(key) * error, self._more(laws, news[k])):
-            word = "needs parameters that cannot be" if self._offenders(news[k]) else word
-            if self._slight(news[k], key):
+        if gain > least_gain(self._required_errors(key) * error, self._more(laws, news[k])):
+            word = "needs parameters that cannot be" if self._violations(news[k]) else word
+            if self._negligible(news[k], key):
                 word = f"its torque varies by less than {100 * LEAST_SPRING:g} % of the joint's"
         return LawGain(news[k][key], gain, error, word)
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ...data.prepare import PreparedLog
-from ...linalg import Absorber, Array, lstsq
+from ...linalg import Array, FactorAccumulator, lstsq
 from ...model.dynamic_model import DynamicModel
 from ...model.engine.rigid import rigid_of
 from ...model.prior import Prior
@@ -67,7 +67,7 @@ def load_response(fit: Fit, model: DynamicModel, logs: Sequence[PreparedLog], pr
     weights = fit.row_weights or fit.weights
     place = np.full(len(model.parameters), -1)
     place[base.independent[seen]] = np.arange(len(seen))
-    absorber = Absorber(len(seen) + len(moved))
+    accumulator = FactorAccumulator(len(seen) + len(moved))
     for log in logs:
         row_filter = RowFilter(log.conditioned.factor)
         for segment in log.segments:
@@ -75,12 +75,12 @@ def load_response(fit: Fit, model: DynamicModel, logs: Sequence[PreparedLog], pr
                 continue
             for _, made in filtered_rows(rows, segment, row_filter):  # type: ignore[arg-type]
                 for group, block in zip(model.groups, made, strict=True):
-                    full = np.zeros((len(block), absorber.width))
+                    full = np.zeros((len(block), accumulator.width))
                     target = place[group.columns]
                     full[:, target[target >= 0]] = block[:, : len(group.columns)][:, target >= 0]
                     full[:, len(seen) :] = block[:, len(group.columns) : -1]
-                    absorber.add(weights[group.name] * full)
-    factor = absorber.factor()
+                    accumulator.add(weights[group.name] * full)
+    factor = accumulator.factor()
     W, D = factor[:, : len(seen)], factor[:, len(seen) :] @ slopes[np.ix_(moved, seen)]
     scale = np.maximum(np.linalg.norm(W, axis=0), 1e-300)
     follow = lstsq(W / scale, D, rcond=None)[0] / scale[:, None]

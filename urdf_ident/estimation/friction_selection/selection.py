@@ -43,10 +43,10 @@ from ...statistics.fit import fit_base
 from ...statistics.folds import folds_of
 from ...statistics.motions import motions, velocities
 from ...statistics.ridge import base_prior, fit_ridge
-from .candidates import ZOOMS, Wide, chosen_by_data, wide_model
+from .candidates import ZOOMS, WideModel, chosen_by_data, wide_model
 from .joint_search import Laws, standard_error
 from .reference_torque import Build, ConvergedFit, converge, for_folds, rigid_parameters
-from .structure import SWEEPS, StructureSearch, Trial, listed, unasked_biases
+from .structure import SWEEPS, StructureSearch, Trial, listed, unsupported_biases
 
 #: Smallest ratio of a motor's speed to the sum of the speeds due to its joints for which laws are distinguishable.
 _UNDONE = 0.05
@@ -62,7 +62,7 @@ class Selected:
         folds: Names of the held-out folds.
         groups: Row groups.
         before, after: Held-out RMSE with the simple laws and with the selected ones, shape (groups,) [unit of torque].
-        unasked: Joints that keep a bias although held-out data do not need it.
+        unsupported: Joints that keep a bias although held-out data do not need it.
         notes: Notes for the user.
     """
 
@@ -72,7 +72,7 @@ class Selected:
     groups: tuple[str, ...] = ()
     before: Array = field(default_factory=lambda: np.zeros(0))
     after: Array = field(default_factory=lambda: np.zeros(0))
-    unasked: tuple[str, ...] = ()
+    unsupported: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
@@ -151,7 +151,7 @@ def select_friction(
     gain = ((before - search.squares(state)) / np.square(list(search.sigma.values()))).sum(axis=1)
     if sum(len(item.term.symbols) for item in chosen) > simple and gain.mean() <= standard_error(gain):
         return _simple(model, "no other laws lower the held-out error by more than its standard error")
-    biases = unasked_biases(wide, state)
+    biases = unsupported_biases(wide, state)
     return Selected(
         wide.narrow([*listed(state), *biases]),
         search.trials(state, biases),
@@ -192,7 +192,7 @@ def _rigid(converged: ConvergedFit, model: DynamicModel, prior: Prior | None) ->
     return rigid_parameters(fit, model.n_inertial, prior)
 
 
-def _prior_rows(wide: Wide, prior: Prior | None) -> Array | None:
+def _prior_rows(wide: WideModel, prior: Prior | None) -> Array | None:
     """Rows of the prior for the common columns of all sub-models, weighted as in the result."""
     if prior is None:
         return None
@@ -234,6 +234,6 @@ def _kept(model: DynamicModel, steady: Set[int]) -> tuple[str, ...]:
     return (f"friction: auto: {names} reverse too rarely to select laws and keep viscous, Coulomb and offset",)
 
 
-def _state(wide: Wide, chosen: Sequence[AppliedTerm]) -> dict[int, Laws]:
+def _state(wide: WideModel, chosen: Sequence[AppliedTerm]) -> dict[int, Laws]:
     """The candidates that correspond to the selected laws."""
     return {axis: {law.key: law for law in laws if law.item in chosen} for axis, laws in enumerate(wide.candidates)}

@@ -12,12 +12,12 @@ from ...statistics.statistic import StatisticSet
 
 #: Smallest share of a spring's columns that must be independent of the rigid columns: below it, the URDF's error would decide
 #: between the two. In 8 s logs of a real arm without springs, with a share of a tenth, a spring was found.
-APART = 0.2
+LEAST_INDEPENDENCE = 0.2
 #: Relative tolerance for the rank of the rigid columns.
 _CUT = 1e-9
 
 
-def told_apart(
+def independence(
     statistics: StatisticSet, weights: Mapping[str, float], common: Sequence[int], columns: NDArray[np.intp]
 ) -> float:
     """Returns how independent a spring's columns are of the rigid columns in the data.

@@ -11,9 +11,9 @@ import numpy as np
 from ...friction import Offset
 from ...linalg import Array
 from ...statistics.statistic import StatisticSet
-from .candidates import REPLACES, Candidate, Key, Wide
+from .candidates import REPLACES, Candidate, Key, WideModel
 from .joint_search import JointSearch, Laws
-from .springs import APART, told_apart, varying_torque
+from .springs import LEAST_INDEPENDENCE, independence, varying_torque
 from .subsets import SubModels
 
 #: Maximum number of sweeps over the joints.
@@ -64,7 +64,7 @@ def listed(state: State) -> list[Candidate]:
     return [law for laws in state.values() for law in laws.values()]
 
 
-def unasked_biases(wide: Wide, state: State) -> list[Candidate]:
+def unsupported_biases(wide: WideModel, state: State) -> list[Candidate]:
     """Returns biases for the joints whose selected laws contain none.
 
     Args:
@@ -95,7 +95,7 @@ class StructureSearch:
 
     def __init__(
         self,
-        wide: Wide,
+        wide: WideModel,
         statistics: StatisticSet,
         sigma: Mapping[str, float],
         progress: Callable[[], None] | None = None,
@@ -162,17 +162,17 @@ class StructureSearch:
         sigma = np.array(list(self.sigma.values()))
         return np.asarray(self.sub.group_errors(self._columns(listed(state))) * sigma**2)
 
-    def trials(self, state: State, unasked: Sequence[Candidate] = ()) -> tuple[Trial, ...]:
+    def trials(self, state: State, unsupported: Sequence[Candidate] = ()) -> tuple[Trial, ...]:
         """Returns the gain of every law at every joint in addition to the selected ones.
 
         Args:
             state: The selected laws.
-            unasked: Biases that joints keep without a gain.
+            unsupported: Biases that joints keep without a gain.
 
         Returns:
             Joint by joint, in the order of the family of laws.
         """
-        found, kept = [], {(law.item.axis, law.key) for law in unasked}
+        found, kept = [], {(law.item.axis, law.key) for law in unsupported}
         for axis, candidates in enumerate(self.wide.candidates):
             joint, search = self.wide.model.robot.joints[axis], self._at(state, axis)
             for key in dict.fromkeys(law.key for law in candidates):
@@ -195,18 +195,18 @@ class StructureSearch:
         return JointSearch(sub, self.wide.candidates[axis], self.nonnegative[own], trained, hidden, varying)
 
 
-def _hidden(wide: Wide, statistics: StatisticSet, weights: Mapping[str, float], axis: int) -> frozenset[Key]:
+def _hidden(wide: WideModel, statistics: StatisticSet, weights: Mapping[str, float], axis: int) -> frozenset[Key]:
     """Springs of a joint that the data alone do not distinguish from rigid-body torques."""
     found = set()
     for law in wide.candidates[axis]:
-        if law.sprung and told_apart(statistics, weights, [int(c) for c in wide.common], law.columns) < APART:
+        if law.is_spring and independence(statistics, weights, [int(c) for c in wide.common], law.columns) < LEAST_INDEPENDENCE:
             found.add(law.key)
     return frozenset(found)
 
 
-def _varying(wide: Wide, statistics: StatisticSet, axis: int) -> dict[Key, Array]:
+def _varying(wide: WideModel, statistics: StatisticSet, axis: int) -> dict[Key, Array]:
     """Matrices that give the torque of a joint's springs from their parameters (:func:`.varying_torque`)."""
     groups = [layout.group for layout in statistics.layouts if layout.joint == axis]
     laws = wide.candidates[axis]
     still = [int(law.columns[0]) for law in laws if law.key == (Offset.name, "joint")]
-    return {law.key: varying_torque(statistics, groups, law.columns, still[0]) for law in laws if law.sprung and still}
+    return {law.key: varying_torque(statistics, groups, law.columns, still[0]) for law in laws if law.is_spring and still}

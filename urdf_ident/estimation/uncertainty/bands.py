@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ...data.prepare import PreparedLog
 from ...linalg import Array, triangle
 from ...model.dynamic_model import DynamicModel
-from ...parallel import begun
+from ...parallel import start_each
 from ...statistics.kept_rows import KeptRows
 from ...statistics.pieces import row_pieces
 from ...statistics.rows import RowFilter
@@ -182,10 +182,10 @@ def build_spectrum(model: DynamicModel, logs: Sequence[PreparedLog], kept: KeptR
     Returns:
         The rows by frequency band.
     """
-    return begun_spectrum(model, logs, kept)()
+    return start_spectrum(model, logs, kept)()
 
 
-def begun_spectrum(model: DynamicModel, logs: Sequence[PreparedLog], kept: KeptRows | None = None) -> Callable[[], Spectrum]:
+def start_spectrum(model: DynamicModel, logs: Sequence[PreparedLog], kept: KeptRows | None = None) -> Callable[[], Spectrum]:
     """Starts :func:`build_spectrum`; workers, if there are any, compute in the background.
 
     Args:
@@ -200,7 +200,7 @@ def begun_spectrum(model: DynamicModel, logs: Sequence[PreparedLog], kept: KeptR
     edges = band_edges(max(1, min(longest, 4096)), rate)
     size = max(1, len(logs) // _BATCHES)
     batches = [logs[begin : begin + size] for begin in range(0, len(logs), size)]
-    return partial(_spectrum, model, edges, begun(partial(_by_frequency, model, edges, kept), batches))
+    return partial(_spectrum, model, edges, start_each(partial(_by_frequency, model, edges, kept), batches))
 
 
 def _spectrum(model: DynamicModel, edges: Array, pending: Callable[[], Sequence[_Bands]]) -> Spectrum:

@@ -38,10 +38,10 @@ from ...statistics.distributions import chi_square_quantile
 from ...statistics.fit import Fit
 from ...statistics.folds import independent_stretches
 from ...statistics.kept_rows import KeptRows
-from ...statistics.least_squares import Solution, moves_without, solve
-from ...statistics.motions import begun_motions, motions
+from ...statistics.least_squares import Solution, leave_one_out_changes, solve
+from ...statistics.motions import motions, start_motions
 from ...statistics.statistic import StatisticSet
-from .bands import Spectrum, begun_spectrum, build_spectrum
+from .bands import Spectrum, build_spectrum, start_spectrum
 from .noise import fit_noise, sandwich, whitened_rows
 from .periods import Period, find_period
 from .repetitions import all_averaged, lack_of_fit, repetition_count, scatter_covariance, scatter_noise
@@ -111,10 +111,10 @@ def with_covariance(
     Raises:
         EstimationError: Unknown kind, or one that needs missing logs, repetitions or stretches.
     """
-    return begun_covariance(fit, statistics, kind, model=model, logs=logs, seed=seed, kept=kept)()
+    return start_covariance(fit, statistics, kind, model=model, logs=logs, seed=seed, kept=kept)()
 
 
-def begun_covariance(
+def start_covariance(
     fit: Fit, statistics: StatisticSet, kind: str = "auto", *, seed: int = 0, **options: Any
 ) -> Callable[[], Fit]:
     """Starts :func:`with_covariance`; workers, if there are any, compute in the background.
@@ -131,13 +131,13 @@ def begun_covariance(
     check_known("estimation.covariance", kind, KINDS, EstimationError)
     if kind == "model":
         return lambda: fit
-    work = _Work(fit, statistics, **options)
+    work = _CovarianceWork(fit, statistics, **options)
     if kind == "auto" and shared() and work.has_rows and work.stretches and not work.averaged:
         _ = work.any_period or work.spectrum, work.rest
     return partial(_finished, work, kind, seed)
 
 
-def _finished(work: _Work, kind: str, seed: int) -> Fit:
+def _finished(work: _CovarianceWork, kind: str, seed: int) -> Fit:
     fit = work.fit
     if kind == "auto":
         found = _automatic(work)
@@ -171,13 +171,13 @@ def covariance_at(
     Returns:
         The part of the covariance due to the noise of these rows.
     """
-    work = _Work(fit, statistics, model, logs, solution)
+    work = _CovarianceWork(fit, statistics, model, logs, solution)
     if complete:
         return _automatic(work)
     return work.jackknife if work.stretches else Covariance(fit.covariance, fit.covariance_kind, fit.dof)
 
 
-def _automatic(work: _Work) -> Covariance:
+def _automatic(work: _CovarianceWork) -> Covariance:
     """Scatter between repetitions, else a noise model that the jackknife confirms, else the jackknife; enlarged if logs
     disagree, or if the friction model fails at reversals."""
     if not work.stretches:
@@ -204,7 +204,7 @@ def _automatic(work: _Work) -> Covariance:
     return _with_reversals(found, work) if lack > EXPLAINED and work.has_rows else found
 
 
-def _with_reversals(found: Covariance, work: _Work) -> Covariance:
+def _with_reversals(found: Covariance, work: _CovarianceWork) -> Covariance:
     """Errors enlarged by the shift of the estimate without samples near reversals, as far as it exceeds chance."""
     if work.kept:
         work.kept.clear()  # frees the memory for the next statistics
@@ -239,7 +239,7 @@ def _judged_by_logs(within: Covariance, between: Covariance, seen: NDArray[np.bo
     return Covariance(within.matrix * np.outer(scale, scale), words, np.where(alone, between.dof, within.dof))
 
 
-class _Work:
+class _CovarianceWork:
     """A fit and the intermediate results that its covariances share."""
 
     def __init__(
@@ -262,14 +262,14 @@ class _Work:
     @cached_property
     def spectrum(self) -> Callable[[], Spectrum]:
         """Starts the spectrum; the returned function waits for it."""
-        return begun_spectrum(self.need_rows("ar"), self.logs, self.kept)
+        return start_spectrum(self.need_rows("ar"), self.logs, self.kept)
 
     @cached_property
     def rest(self) -> Callable[[], StatisticSet]:
         """Starts the statistics without the samples near reversals; the returned function waits for them."""
-        return without_reversals(self.need_rows("auto"), self.logs, begun_motions(self.statistics))
+        return without_reversals(self.need_rows("auto"), self.logs, start_motions(self.statistics))
 
-    def on(self, statistics: StatisticSet) -> _Work:
+    def on(self, statistics: StatisticSet) -> _CovarianceWork:
         """The same estimate from part of the data, changed only in directions that it determines well (:data:`TOLD`).
 
         Laws that differ only at reversals (Coulomb friction and presliding) are not distinguishable without them: along such
@@ -282,7 +282,7 @@ class _Work:
         root = self.solution.root @ (turned[kept].T / told[kept])
         estimate = start + root @ (root.T @ (X.T @ (y - X @ start)))
         solution = replace(self.solution, estimate=estimate, root=root)
-        return _Work(replace(self.fit, params=estimate), statistics, self.model, self.logs, solution)
+        return _CovarianceWork(replace(self.fit, params=estimate), statistics, self.model, self.logs, solution)
 
     @property
     def averaged(self) -> bool:
@@ -337,7 +337,7 @@ class _Work:
 
     def _left_out(self, matrices: Array, scores: Array) -> Array:
         """Jackknife covariance, leaving out one unit after the other."""
-        moves = moves_without(matrices, scores)
+        moves = leave_one_out_changes(matrices, scores)
         return self._matrix((len(moves) - 1) / len(moves) * moves.T @ moves)
 
     @cached_property

@@ -79,7 +79,7 @@ class EssentialFit(ReadOnly):
         return len(self.kept)
 
     @property
-    def gone(self) -> tuple[Removal, ...]:
+    def removed(self) -> tuple[Removal, ...]:
         """The eliminations that were not reversed."""
         return self.steps[: int(self.fit.seen.sum()) - len(self)]
 
@@ -88,15 +88,16 @@ class EssentialFit(ReadOnly):
         return {
             "rule": self.rule,
             "names": [self.fit.base.labels[k] for k in self.kept],
-            "held_out": self.gone[-1].held_out if self.gone else 1.0,
-            "removed": [vars(step) for step in self.gone],
+            "held_out": self.removed[-1].held_out if self.removed else 1.0,
+            "removed": [vars(step) for step in self.removed],
         }
 
     def summary(self) -> str:
         """Returns one line, and another for each eliminated parameter."""
         lines = [f"{len(self)} of {len(self.fit.base)} base parameters are essential ({self.rule})"]
         lines += [
-            f"  without {step.removed:<28} {step.relative_percent:8.3g} %  held-out × {step.held_out:.4f}" for step in self.gone
+            f"  without {step.removed:<28} {step.relative_percent:8.3g} %  held-out × {step.held_out:.4f}"
+            for step in self.removed
         ]
         return "\n".join(lines)
 

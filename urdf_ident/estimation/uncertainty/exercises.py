@@ -106,7 +106,7 @@ def _only(motion: Segment, rest: Array, moving: tuple[int, ...]) -> Segment:
     return replace(motion, **changed)
 
 
-def shown(model: DynamicModel, base: BaseParameters, exercise: Exercise, weights: Mapping[str, float]) -> Array:
+def exercise_factor(model: DynamicModel, base: BaseParameters, exercise: Exercise, weights: Mapping[str, float]) -> Array:
     """Returns a factor of the information of an exercise on the base parameters, per state.
 
     Args:

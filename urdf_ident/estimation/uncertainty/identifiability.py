@@ -24,7 +24,7 @@ from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
 from ...statistics.fit import Fit
 from ...statistics.least_squares import solve
-from .exercises import SECONDS, Exercise, exercises, shown
+from .exercises import SECONDS, Exercise, exercise_factor, exercises
 
 IDENTIFIABLE, WEAK, COMBINATION, LOST = "identifiable", "weak", "only in combination", "not identifiable"
 #: An exercise, and the standard error of every base parameter after it.
@@ -97,7 +97,7 @@ def structural_verdicts(model: DynamicModel, base: BaseParameters) -> tuple[Verd
     Returns:
         One verdict per parameter, none of them "weak"; the advice names the simplest motion that identifies it.
     """
-    trials = [(item, _errors(shown(model, base, item, {}))) for item in exercises(model.robot)]
+    trials = [(item, _errors(exercise_factor(model, base, item, {}))) for item in exercises(model.robot)]
     motions = [_simplest(row, _own(model, base, row, trials))[0] for row in range(len(base))]
     found = []
     for k, name, kind, elsewhere in _by_kind(model, base):
@@ -237,8 +237,8 @@ def _advice(
     elastic = isinstance(model, ElasticModel)  # their data are linear in compliances, the exercises in stiffness
     trials = []
     for item in exercises(model.robot):
-        taught = np.sqrt(SECONDS * row_rate) * shown(model, base, item, fit.weights)
-        trials.append((item, inflation * _errors(taught if elastic else triangle(data, taught))))
+        informed = np.sqrt(SECONDS * row_rate) * exercise_factor(model, base, item, fit.weights)
+        trials.append((item, inflation * _errors(informed if elastic else triangle(data, informed))))
     found = {}
     for row in map(int, rows):
         enough = min(KNOWN * float(size[row]), 0.5 * float(fit.bse[row]))

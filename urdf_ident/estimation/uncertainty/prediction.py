@@ -36,7 +36,7 @@ from ...model.posterior import posterior_variance
 from ...model.prior import Prior
 from ...model.term_chunks import torque_by_sample
 from ...model.trained import sliders
-from ...parallel import begun, each
+from ...parallel import each, start_each
 from ...samples import ReadOnly, Segment, columns
 from ...scratch import stored
 from ...statistics.entries import Statistic
@@ -137,10 +137,10 @@ class HeldOutResidual(ReadOnly):
 
 
 #: Waits for, and returns, per segment the low-passed measured torque and the torque regressor at some samples.
-LookedAt = Callable[[], Sequence[tuple[Array, Array]]]
+PendingSamples = Callable[[], Sequence[tuple[Array, Array]]]
 
 
-def looked_at(model: DynamicModel, logs: Sequence[PreparedLog]) -> LookedAt:
+def start_samples(model: DynamicModel, logs: Sequence[PreparedLog]) -> PendingSamples:
     """Starts the part of :func:`held_out_residual` that does not depend on estimates, on workers if there are any.
 
     Args:
@@ -148,11 +148,11 @@ def looked_at(model: DynamicModel, logs: Sequence[PreparedLog]) -> LookedAt:
         logs: The prepared logs.
 
     Returns:
-        The argument ``looked`` of :func:`held_out_residual`.
+        The argument ``pending`` of :func:`held_out_residual`.
     """
     shown = _with_torque(logs)
     count = max(_FEWEST_SAMPLES, min(_SAMPLES, MOST_SAMPLES // max(len(shown), 1)))
-    return begun(partial(_looked_at, model, _band(logs), count), shown)
+    return start_each(partial(_samples_of, model, _band(logs), count), shown)
 
 
 def held_out_residual(
@@ -163,7 +163,7 @@ def held_out_residual(
     weight: float,
     logs: Sequence[PreparedLog],
     held: HeldOutTorque | None = None,
-    looked: LookedAt | None = None,
+    pending: PendingSamples | None = None,
 ) -> HeldOutResidual:
     """Predicts every fold from the others, with the prior of the result, and returns quantiles of the residuals.
 
@@ -175,7 +175,7 @@ def held_out_residual(
         weight: Weight of the prior.
         logs: The prepared logs of the statistics.
         held: The prediction, if it exists already (:func:`held_out_torque`).
-        looked: Result of :func:`looked_at`, if it was started already.
+        pending: Result of :func:`start_samples`, if it was started already.
 
     Returns:
         The quantiles.
@@ -184,8 +184,8 @@ def held_out_residual(
         EstimationError: The data are too short for cross-validation.
     """
     held = held or held_out_torque(model, statistics, weights, prior, weight, logs)
-    looked = looked or looked_at(model, logs)
-    measured, rows = zip(*looked(), strict=True)
+    pending = pending or start_samples(model, logs)
+    measured, rows = zip(*pending(), strict=True)
     predicted = [torque for own in held.parts for torque in own]
     errors = [stored(np.abs(tau - torque)) for tau, torque in zip(measured, predicted, strict=True)]
     wrong, size = (np.array([np.sqrt(np.mean(np.square(x))) for x in columns(some)]) for some in (errors, measured))
@@ -363,7 +363,7 @@ def _with_torque(logs: Sequence[PreparedLog]) -> list[Segment]:
     return [part for log in logs for part in log.segments if part.tau is not None]
 
 
-def _looked_at(model: DynamicModel, band: float, count: int, part: Segment) -> tuple[Array, Array]:
+def _samples_of(model: DynamicModel, band: float, count: int, part: Segment) -> tuple[Array, Array]:
     """Low-passed measured torque, and the torque per unit of each parameter at some samples, shape (some, n, p)."""
     some = slice(None, None, max(1, len(part) // count))
     rows: Array = model.torque(np.eye(len(model.parameters)), part.q[some], part.v[some], part.a[some])

@@ -17,11 +17,11 @@ import numpy as np
 from ...data.prepare import PreparedLog
 from ...linalg import Array
 from ...model.dynamic_model import DynamicModel
-from ...parallel import begun
+from ...parallel import start_each
 from ...samples import columns
 from ...scratch import stored
 from ...statistics.accumulate import Source, source, statistic_of
-from ...statistics.statistic import StatisticSet, together
+from ...statistics.statistic import StatisticSet, merge_all
 from ...statistics.stretches import blocks_of, stretches_of
 
 #: A joint is near a reversal below this share of its usual (95 %) speed, and below this speed in any case [rad/s or m/s].
@@ -42,8 +42,8 @@ def without_reversals(
     """
     speeds = columns([part.v for log in logs for part in log.segments])
     limit = np.maximum([SLOW * np.percentile(np.abs(v), 95) for v in speeds], AT_REST)
-    made = begun(partial(_without_slow, model, limit, len(logs)), [source(log) for log in logs])
-    return lambda: replace(together(made()), motions=alike)
+    made = start_each(partial(_without_slow, model, limit, len(logs)), [source(log) for log in logs])
+    return lambda: replace(merge_all(made()), motions=alike)
 
 
 def _without_slow(model: DynamicModel, limit: Array, logs: int, log: Source) -> StatisticSet:
