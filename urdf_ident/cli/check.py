@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..errors import EstimationError, LogError, UrdfIdentError
 from .common import JUDGED_BAD, AsJson, Config, Logs, Scratch, Urdf, app, open_project, read_logs
 from .help import command
+
+if TYPE_CHECKING:
+    from ..data.recording import Recording
+    from ..model.drive import Drive
+    from ..model.payload import Payload
+    from ..model.robot import Robot
+    from ..project import Project
 
 
 @command(app, "check arm.urdf", "check arm.urdf --fix physical.urdf")
@@ -71,7 +79,6 @@ def inspect(
     Every finding comes with a remedy. The exit code is 1 if a log cannot be used.
     """
     from ..data.prepare import examine_logs
-    from ..data.torque_constants.gains import resolve_gain
     from ..files import check_output, write_text
     from ..pipeline.check import findings_text
 
@@ -89,17 +96,8 @@ def inspect(
         project = parse_project(yaml.safe_load(text), str(write_project))
         built = project.build_robot(robot, folder)
     recordings = read_logs(logs, built, project)
-    payload, drive = project.build_payload(built), project.build_drive(built)
-    unknown: UrdfIdentError | None = None
-    if payload is None:
-        drive = resolve_gain(drive, recordings)
-    else:
-        from ..estimation.estimators.gains import resolve_drive, without_constants
-
-        try:
-            drive = resolve_drive(project.build_model(built), recordings, payload, project.signal_config())
-        except (EstimationError, LogError) as error:  # too few kinds of logs, or an unusable one: still inspected
-            drive, unknown = without_constants(drive), error
+    payload = project.build_payload(built)
+    drive, unknown = _resolved_drive(project, built, recordings, payload)
     found, good = [], True
     reports = examine_logs(recordings, built, drive, project.signal_config(), payload=payload, unknown=unknown)
     for recording, report in zip(recordings, reports, strict=True):
@@ -118,3 +116,19 @@ def inspect(
         typer.echo(f"wrote {write_project}: read its comments before you use it", err=as_json)
     if not good:
         raise typer.Exit(JUDGED_BAD)
+
+
+def _resolved_drive(
+    project: Project, robot: Robot, recordings: Sequence[Recording], payload: Payload | None
+) -> tuple[Drive, UrdfIdentError | None]:
+    """The drive with its torque constants; with constants of 1 and the reason if they cannot be determined."""
+    from ..data.torque_constants.gains import resolve_gain
+    from ..estimation.estimators.gains import resolve_drive, without_constants
+
+    drive = project.build_drive(robot)
+    if payload is None:
+        return resolve_gain(drive, recordings), None
+    try:
+        return resolve_drive(project.build_model(robot), recordings, payload, project.signal_config()), None
+    except (EstimationError, LogError) as error:  # too few kinds of logs, or an unusable one: still inspected
+        return without_constants(drive), error

@@ -49,30 +49,16 @@ def identify(
     logs: Logs,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="OUT/", help="Output folder.")],
     config: Config = None,
-    validate: Annotated[
-        list[str] | None, typer.Option("--validate", metavar="LOG", help="Log for validation only; repeatable.")
-    ] = None,
-    sweeps: Annotated[
-        list[str] | None,
-        typer.Option("--sweeps", metavar="LOG", help="Log of constant-speed runs, one joint at a time; repeatable."),
-    ] = None,
+    validate: ValidationLogs = None,
+    sweeps: SweepLogs = None,
     force: Force = False,
     skip_bad_logs: SkipBadLogs = False,
     jobs: Annotated[int, typer.Option("--jobs", metavar="N", min=1, help="Number of processes.")] = 1,
-    scheduler: Annotated[
-        str | None, typer.Option("--scheduler", metavar="tcp://HOST:PORT", help="Use a dask cluster instead.")
-    ] = None,
+    scheduler: Scheduler = None,
     scratch: Scratch = None,
-    following: Annotated[
-        Path | None, typer.Option("--next", metavar="TRAJ.csv", help="Also design the next motion, for what is still unknown.")
-    ] = None,
-    payload_logs: Annotated[
-        list[str] | None,
-        typer.Option("--payload-logs", metavar="LOG", help="Log with an unknown payload, to be identified too; repeatable."),
-    ] = None,
-    payload_link: Annotated[
-        str | None, typer.Option("--payload-link", metavar="LINK", help="Link that carries the payload.")
-    ] = None,
+    following: NextMotion = None,
+    payload_logs: PayloadLogs = None,
+    payload_link: PayloadLink = None,
     no_report: NoReport = False,
     verbose: Verbose = False,
     as_json: AsJson = False,
@@ -99,10 +85,11 @@ def identify(
 
             check_loaded(robot, recordings, loaded, payload_link)
         check_writable(out)
-        report, weighed = [] if no_report else [out / "report.html"], [out / "payload.json"] if loaded else []
-        following_too = [] if following is None else [following]
-        for output in [*(out / name for name in result_names(robot)), *report, *weighed, *following_too]:
-            check_output(output)
+        report, payload = out / "report.html", out / "payload.json"
+        optional = (None if no_report else report, payload if loaded else None, following)
+        for output in (*(out / name for name in result_names(robot)), *optional):
+            if output is not None:
+                check_output(output)
         with work_bars() as progress, _refusal_in_json(as_json):
             ident = run(
                 model,
@@ -120,10 +107,10 @@ def identify(
     if not as_json:
         typer.echo(coloured(ident.summary(verbose=verbose)))
     if not no_report:
-        notes += report_lines(ident, out / "report.html")
+        notes += report_lines(ident, report)
     if not as_json:
         typer.echo("\n".join(["", *notes]) if verbose else written_line(out, notes))
-    body, more = weigh_and_write(ident, loaded, out / "payload.json", payload_link, force) if loaded else (None, [])
+    body, more = weigh_and_write(ident, loaded, payload, payload_link, force) if loaded else (None, [])
     if as_json:
         outcome = {**_outcome(ident, [*notes, *more]), **({} if body is None else {"payload": body.as_dict()})}
         typer.echo(json.dumps(plain(outcome), indent=1, ensure_ascii=False))
@@ -166,6 +153,24 @@ def _outcome(ident: Identification, notes: Sequence[str]) -> dict[str, Any]:
         "validation": ident.validation,
         "notes": list(notes),
     }
+
+
+ValidationLogs = Annotated[
+    list[str] | None, typer.Option("--validate", metavar="LOG", help="Log for validation only; repeatable.")
+]
+SweepLogs = Annotated[
+    list[str] | None,
+    typer.Option("--sweeps", metavar="LOG", help="Log of constant-speed runs, one joint at a time; repeatable."),
+]
+Scheduler = Annotated[str | None, typer.Option("--scheduler", metavar="tcp://HOST:PORT", help="Use a dask cluster instead.")]
+NextMotion = Annotated[
+    Path | None, typer.Option("--next", metavar="TRAJ.csv", help="Also design the next motion, for what is still unknown.")
+]
+PayloadLogs = Annotated[
+    list[str] | None,
+    typer.Option("--payload-logs", metavar="LOG", help="Log with an unknown payload, to be identified too; repeatable."),
+]
+PayloadLink = Annotated[str | None, typer.Option("--payload-link", metavar="LINK", help="Link that carries the payload.")]
 
 
 @command(app, "validate out/identification.json run4.csv")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -135,29 +135,18 @@ def judge(
     tried = [(laws, kind) for laws in ("logs", "sweeps")[: 2 if sweeps else 1] for kind in dict.fromkeys(("none", *kinds))]
     errors: dict[str, list[Array]] = {candidate(*pair): [] for pair in tried}
     plain: list[Array] = []
-    done = 0
-    for fold in folds:
-        for laws, kind in tried:
-            learn, unseen = ([log for log in both[laws] if (log.name in fold) == out] for out in (False, True))
-            driven = sweeps if laws == "sweeps" else ()
-            gains = three_loop(
-                model,
-                learn,
-                driven,
-                kind=kind,
-                use=use,
-                held_out=unseen,
-                rounds=rounds if kind != "none" or driven else 1,
-                seed=seed,
-            ).gains
-            if gains[0].held_out is None or gains[-1].held_out is None:
-                raise EstimationError("nothing was held out", got=fold)
-            errors[candidate(laws, kind)].append(gains[-1].held_out)
-            if (laws, kind) == ("logs", "none"):
-                plain.append(gains[0].held_out)
-            done += 1
-            if progress is not None:
-                progress("compensation judged on held-out motions", done, len(folds) * len(tried))
+    for done, (fold, (laws, kind)) in enumerate(product(folds, tried), 1):
+        learn, unseen = ([log for log in both[laws] if (log.name in fold) == out] for out in (False, True))
+        driven = sweeps if laws == "sweeps" else ()
+        most = rounds if kind != "none" or driven else 1
+        gains = three_loop(model, learn, driven, kind=kind, use=use, held_out=unseen, rounds=most, seed=seed).gains
+        if gains[0].held_out is None or gains[-1].held_out is None:
+            raise EstimationError("nothing was held out", got=fold)
+        errors[candidate(laws, kind)].append(gains[-1].held_out)
+        if (laws, kind) == ("logs", "none"):
+            plain.append(gains[0].held_out)
+        if progress is not None:
+            progress("compensation judged on held-out motions", done, len(folds) * len(tried))
     stacked = {name: np.array(found) for name, found in errors.items()}
     one = "one log" if len(logs) == 1 else "one motion"
     what = f"{len(folds)} {f'parts in time of {one}' if len(parts) > len(logs) else 'held-out motions'}"

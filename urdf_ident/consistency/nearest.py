@@ -77,9 +77,7 @@ def minimum_norm(
         ShapeError: Shapes or indices do not fit.
         EstimationError: The metric is singular.
     """
-    reference, target = np.asarray(theta_ref, dtype=float), np.asarray(beta, dtype=float)
-    B = base_matrix(len(reference), independent, dependent, K)
-    check_shape("beta", target.shape, (len(B),))
+    reference, target, B = _equations(theta_ref, independent, dependent, K, beta)
     free = np.flatnonzero(np.any(B != 0, axis=0))
     white = B[:, free]
     root = None
@@ -113,9 +111,7 @@ def frozen(theta_ref: ArrayLike, independent: ArrayLike, dependent: ArrayLike, K
     Raises:
         ShapeError: Shapes or indices do not fit.
     """
-    reference, target = np.asarray(theta_ref, dtype=float), np.asarray(beta, dtype=float)
-    B = base_matrix(len(reference), independent, dependent, K)
-    check_shape("beta", target.shape, (len(B),))
+    reference, target, B = _equations(theta_ref, independent, dependent, K, beta)
     return _meet(reference.copy(), B, _indices(independent), target)
 
 
@@ -162,6 +158,16 @@ def essential(
     theta = reference.copy()
     theta[_indices(independent)[chosen]] += change
     return theta
+
+
+def _equations(
+    theta_ref: ArrayLike, independent: ArrayLike, dependent: ArrayLike, K: ArrayLike, beta: ArrayLike
+) -> tuple[Array, Array, Array]:
+    """The prior, shape (p,), and the equations ``B theta = beta``: beta, shape (b,), and B, shape (b, p)."""
+    reference, target = np.asarray(theta_ref, dtype=float), np.asarray(beta, dtype=float)
+    B = base_matrix(len(reference), independent, dependent, K)
+    check_shape("beta", target.shape, (len(B),))
+    return reference, target, B
 
 
 def _indices(values: ArrayLike) -> Any:

@@ -115,13 +115,22 @@ def examine_logs(
     return reports
 
 
-def prepare_log(recording: Recording, robot: Robot, drive: Drive, config: SignalConfig, *, force: bool = False) -> PreparedLog:
+def prepare_log(
+    recording: Recording,
+    robot: Robot,
+    drive: Drive,
+    config: SignalConfig,
+    *,
+    force: bool = False,
+    payload: Payload | None = None,
+) -> PreparedLog:
     """Prepares one log.
 
     Args:
         recording: As read.
         config: Conditioning.
         force: Continue in spite of findings that refuse the log.
+        payload: A known payload, whose torque is subtracted if this log carries it.
 
     Returns:
         The prepared log.
@@ -131,11 +140,17 @@ def prepare_log(recording: Recording, robot: Robot, drive: Drive, config: Signal
         LogError: The effort is a current without a known gain, or no usable motion remains.
     """
     report = _assessed(recording, robot, drive, force)
-    return _prepared(recording, report, robot, config)
+    return _without_payload(PreparedLog(recording, report, condition(report.recording, robot, config)), robot, payload)
 
 
 def prepare_logs(
-    recordings: Sequence[Recording], robot: Robot, drive: Drive, config: SignalConfig, *, force: bool = False
+    recordings: Sequence[Recording],
+    robot: Robot,
+    drive: Drive,
+    config: SignalConfig,
+    *,
+    force: bool = False,
+    payload: Payload | None = None,
 ) -> list[PreparedLog]:
     """Prepares several logs with the same cut-off and row rate, so that their statistics can be merged.
 
@@ -145,6 +160,7 @@ def prepare_logs(
         recordings: As read; names must differ.
         config: Conditioning.
         force: Continue in spite of findings that refuse a log.
+        payload: A known payload, whose torque is subtracted from the logs that carry it.
 
     Returns:
         The prepared logs, in the same order.
@@ -162,7 +178,8 @@ def prepare_logs(
     reports = each_usable(partial(_assessed, robot=robot, drive=drive, force=force), recordings)
     fixed = resolve([report.recording for report in reports], robot, config)
     made = each_usable(partial(condition, robot=robot, config=fixed), [report.recording for report in reports])
-    return [PreparedLog(*parts) for parts in zip(recordings, reports, made, strict=True)]
+    logs = [PreparedLog(*parts) for parts in zip(recordings, reports, made, strict=True)]
+    return [_without_payload(log, robot, payload) for log in logs]
 
 
 def _refuse_copies(recordings: Sequence[Recording]) -> None:
@@ -190,10 +207,6 @@ def _copied(late: Recording, earlier: Sequence[Recording]) -> LogError | None:
                 remedy="remove one: a log counted twice makes its errors look too small",
             )
     return None
-
-
-def _prepared(recording: Recording, report: QualityReport, robot: Robot, config: SignalConfig) -> PreparedLog:
-    return PreparedLog(recording, report, condition(report.recording, robot, config))
 
 
 def check_physics(
@@ -267,15 +280,8 @@ def _refusal(recording: Recording, findings: Sequence[Finding], refused: Sequenc
     )
 
 
-def carrying(payload: Payload | None, robot: Robot, log: PreparedLog) -> PreparedLog:
-    """Subtracts the torque of a known payload from a log that carries it; other logs are unchanged.
-
-    Args:
-        payload: The payload, or None.
-
-    Returns:
-        The log; the torque that moves the payload is subtracted from the measured torque.
-    """
+def _without_payload(log: PreparedLog, robot: Robot, payload: Payload | None) -> PreparedLog:
+    """Subtracts the torque of a known payload from a log that carries it; other logs are unchanged."""
     if payload is None or not payload.on(log.name):
         return log
     return replace(log, conditioned=replace(log.conditioned, segments=payload.taken_off(robot, log.name, log.segments)))

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..data.conditioning.filters import HIGHEST, lowpass, score_band
 from ..data.conditioning.signals import SignalConfig
-from ..data.prepare import PreparedLog, carrying, prepare_logs
+from ..data.prepare import PreparedLog, prepare_logs
 from ..data.recording import Recording
 from ..errors import EstimationError
 from ..linalg import Array
@@ -118,18 +119,15 @@ def sweep_cutoff(
             "signals.cutoff: held_out knows rigid joints only", got="model.elastic", remedy="use `auto`, or Hz"
         )
     model, folds = model.unloaded(), _folds(recordings)
-    reference = prepare_logs(folds, model.robot, model.drive, replace(config, cutoff="auto"), force=force)
+    prepared = partial(prepare_logs, folds, model.robot, model.drive, force=force, payload=payload)
+    reference = prepared(replace(config, cutoff="auto"))
     spectrum, rate = reference[0].conditioned.cutoff, min(log.conditioned.rate for log in reference)
     judge = score_band(rate) if judged is None else judged
     tried = sorted({min(factor * spectrum, max(spectrum, HIGHEST * rate)) for factor in FACTORS})
     rows = []
     for cutoff in tried:
-        logs = (
-            reference
-            if cutoff == spectrum
-            else prepare_logs(folds, model.robot, model.drive, replace(config, cutoff=cutoff), force=force)
-        )
-        rows.append(_held_out(model, [carrying(payload, model.robot, log) for log in logs], judge, progress))
+        logs = reference if cutoff == spectrum else prepared(replace(config, cutoff=cutoff))
+        rows.append(_held_out(model, logs, judge, progress))
     rmse = np.array(rows)
     return CutoffSweep(
         np.array(tried), rmse, tuple(log.name for log in folds), spectrum, _choice(np.array(tried), rmse, spectrum), judge

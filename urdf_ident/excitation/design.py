@@ -220,21 +220,23 @@ def design_excitation(
     say = None if progress is None else _progress_reporter(progress, criterion, begun, budget)
     left = max((1 - CERTIFICATE) * budget - (time.monotonic() - begun), min(budget, LEAST_SEARCH))
     outcome = search(plan.problem, seed=seed, budget=left, starts=starts, jobs=jobs, progress=say)
-    settings = {
+    found = _finished(plan, outcome, {**_settings(shape, criterion, global_start), "seed": seed, "budget": budget}, notes)
+    return replace(found, elapsed=time.monotonic() - begun)
+
+
+def _settings(shape: Family, criterion: str, global_start: str) -> dict[str, Any]:
+    """The settings of a design as plain data."""
+    return {
         "duration": shape.period,
         "criterion": criterion,
-        "seed": seed,
-        "family": family,
-        "harmonics": harmonics,
-        "periods": periods,
+        "family": shape.name,
+        "harmonics": shape.harmonics,
+        "periods": shape.periods,
         "ramp": shape.ramp,
-        "budget": budget,
-        "start": None if pose is None else pose.tolist(),
-        "end": None if goal is None else goal.tolist(),
+        "start": None if shape.start is None else shape.start.tolist(),
+        "end": None if shape.end is None else shape.end.tolist(),
         "global_start": global_start,
     }
-    found = _finished(plan, outcome, settings, notes)
-    return replace(found, elapsed=time.monotonic() - begun)
 
 
 @dataclass(frozen=True, eq=False)

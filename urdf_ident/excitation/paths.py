@@ -21,7 +21,7 @@ from ..errors import LimitError, ModelError, nearest
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..motion.base import Trajectory, check_joint_array
-from ..motion.cartesian import circle, translations
+from ..motion.cartesian import CartesianTrajectory, circle, translations
 from ..motion.collision.clearance import ClearanceReport, check_clearance
 from ..motion.collision.collisions import Collisions
 from ..motion.limits import LimitReport, Limits, Torque, check_limits, prior_torque
@@ -113,39 +113,54 @@ def design_circle(
     robot = model.robot
     given = limits or Limits.from_robot(robot)
     limits, notes = usable_limits(given, start)
-    limits = replace(
-        limits, acceleration=given.acceleration
-    )  # unknown acceleration limits are not replaced: the speed determines the acceleration
+    # unknown acceleration limits are not replaced: the speed determines the acceleration
+    limits = replace(limits, acceleration=given.acceleration)
     frame = frame or last_link(robot)
     how = orientation or ("keep" if robot.n >= 6 else "free")
     poses = _poses(limits, seed) if start is None else [check_joint_array("start", start, limits.joints)]
     normal = _normal(robot, frame, _poses(limits, seed)[:PLANES], normal)
     speeds = SPEEDS if speed is None else (speed,)
-    torque, last = prior_torque(robot), None
-    for k, fast in enumerate(speeds):
+    make = partial(circle, robot, frame, radius=radius, normal=normal, turns=turns, orientation=how)
+    fast, pose, motion, report, clearance = _fastest_circle(
+        make, speeds, poses, limits, prior_torque(robot), collisions, budget
+    )
+    words = f"circle of {frame}: diameter {100 * 2 * radius:.4g} cm, {fast:g} m/s, {turns:g} turns, orientation {how}, "
+    words += f"{motion.duration:.4g} s; off the circle by {1e6 * motion.path_error:.2g} µm at most"
+    at = ", ".join(f"{joint} {value:.3g}" for joint, value in zip(robot.joints, pose, strict=True))
+    slow = (f"slower than {speeds[0]:g} m/s, for the limits",) if fast != speeds[0] else ()
+    found = () if start is not None else (f"starts at {at}",)
+    return PathExperiment(
+        trajectory=motion, limits=limits, report=report, words=words, clearance=clearance, notes=(*notes, *slow, *found)
+    )
+
+
+def _fastest_circle(
+    make: partial[CartesianTrajectory],
+    speeds: Sequence[float],
+    poses: Sequence[Array],
+    limits: Limits,
+    torque: Torque,
+    collisions: Collisions | None,
+    budget: float,
+) -> tuple[float, Array, CartesianTrajectory, LimitReport, ClearanceReport | None]:
+    """The first feasible circle over speeds [m/s], in the given order, and start poses: speed, pose, motion and margins."""
+    last = None
+    for fast in speeds:
         until = time.monotonic() + budget / len(speeds)
         for pose in poses:
             if last is not None and time.monotonic() > until:
                 break
-            make = partial(circle, robot, frame, pose, radius=radius, speed=fast, normal=normal, turns=turns, orientation=how)
             try:
                 if len(poses) > 1:
-                    check_limits(make(turns=min(turns, 1.0), rate=ROUGHLY), limits, torque=torque).require()
-                motion = make(rate=200.0)
-                report, clearance = _certified(motion, limits, torque, collisions)
+                    turns = min(make.keywords["turns"], 1.0)
+                    check_limits(make(pose, speed=fast, turns=turns, rate=ROUGHLY), limits, torque=torque).require()
+                motion = make(pose, speed=fast, rate=200.0)
+                return fast, pose, motion, *_certified(motion, limits, torque, collisions)
             except LimitError as error:
                 last = error
-                continue
-            words = f"circle of {frame}: diameter {100 * 2 * radius:.4g} cm, {fast:g} m/s, {turns:g} turns, orientation {how}, "
-            words += f"{motion.duration:.4g} s; off the circle by {1e6 * motion.path_error:.2g} µm at most"
-            at = ", ".join(f"{joint} {value:.3g}" for joint, value in zip(robot.joints, pose, strict=True))
-            slow = (f"slower than {speeds[0]:g} m/s, for the limits",) if k else ()
-            found = () if start is not None else (f"starts at {at}",)
-            return PathExperiment(
-                trajectory=motion, limits=limits, report=report, words=words, clearance=clearance, notes=(*notes, *slow, *found)
-            )
+    why = "this circle cannot be driven from here" if len(poses) == 1 else "no pose was found for this circle"
     raise LimitError(
-        "no pose was found from which this circle can be driven" if start is None else "this circle cannot be driven from here",
+        why,
         got=str(last),
         remedy="give another excitation.start, a smaller radius, a lower speed, or another normal",
     ) from last
@@ -261,15 +276,7 @@ def design_points(
         how = f"chosen by {name} out of {tried} motions"
     else:
         chosen, how = np.asarray(points, dtype=float), "as listed"
-        outside = (chosen < limits.lower - 1e-9) | (chosen > limits.upper + 1e-9)
-        if outside.any():
-            k, j = (int(x) for x in np.argwhere(outside)[0])
-            raise LimitError(
-                "a via point is outside the position limits",
-                where=f"point {k + 1}, joint '{limits.joints[j]}'",
-                got=f"{chosen[k, j]:.6g}",
-                expected=f"between {limits.lower[j]:.6g} and {limits.upper[j]:.6g}",
-            )
+        _check_inside(chosen, limits)
     motion, share, report, clearance = builder.certified(chosen)
     condition = condition_number(weighted_regressor(planned, base, motion, np.ones(model.n)))
     words = f"points: {len(chosen)} via points {how}, {motion.duration:.4g} s"
@@ -283,6 +290,18 @@ def design_points(
         clearance=clearance,
         notes=(*notes, *planned_on, *left_out, *slower),
     )
+
+
+def _check_inside(points: Array, limits: Limits) -> None:
+    outside = (points < limits.lower - 1e-9) | (points > limits.upper + 1e-9)
+    if outside.any():
+        k, j = (int(x) for x in np.argwhere(outside)[0])
+        raise LimitError(
+            "a via point is outside the position limits",
+            where=f"point {k + 1}, joint '{limits.joints[j]}'",
+            got=f"{points[k, j]:.6g}",
+            expected=f"between {limits.lower[j]:.6g} and {limits.upper[j]:.6g}",
+        )
 
 
 @dataclass(frozen=True, eq=False)

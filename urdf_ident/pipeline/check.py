@@ -11,7 +11,7 @@ from ..consistency.repair import assess_urdf
 from ..data.motor_side import visible_stiffness
 from ..estimation.uncertainty.identifiability import structural_verdicts
 from ..export.strict_urdf import violations
-from ..model.base import ALONE, COMBINED, NEVER
+from ..model.base import ALONE, COMBINED, NEVER, BaseParameters
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.engine.pinocchio import regressor
@@ -45,7 +45,6 @@ def check(model: DynamicModel) -> dict[str, Any]:
     robot, base = model.robot, model.base()
     limits = {key: robot.limit(key) for key in ("lower", "upper", "velocity", "effort")}
     findings, refused = assess_urdf(robot), violations(robot.urdf, robot.path)
-    kinds = list(zip(model.names, base.kinds, strict=True))
     return {
         "robot": robot.name,
         "path": robot.path,
@@ -77,22 +76,28 @@ def check(model: DynamicModel) -> dict[str, Any]:
             if item.level != "ok"
         ],
         "doubts": urdf_doubts(robot),
-        "identifiable": {
-            "parameters": len(model.names),
-            "inertial": model.n_inertial,
-            "base": len(base),
-            "rank_gap": base.rank_gap,
-            "alone": [name for name, kind in kinds if kind == ALONE],
-            "in_combination": [name for name, kind in kinds if kind == COMBINED],
-            "never": [name for name, kind in kinds if kind == NEVER],
-            "combinations": [base.combination(row) for row in range(len(base))],
-            "blurred": [model.names[k] for k in base.ill_conditioned],
-            "geometric_rank": _geometric(model),
-            "verdicts": [
-                {"name": item.parameter, **item.as_dict(), "motion": item.motion} for item in structural_verdicts(model, base)
-            ],
-        },
+        "identifiable": _identifiability(model, base),
         "springs": _springs(model) if isinstance(model, ElasticModel) else [],
+    }
+
+
+def _identifiability(model: DynamicModel, base: BaseParameters) -> dict[str, Any]:
+    """What the structure of the robot makes identifiable, as plain data."""
+    kinds = list(zip(model.names, base.kinds, strict=True))
+    return {
+        "parameters": len(model.names),
+        "inertial": model.n_inertial,
+        "base": len(base),
+        "rank_gap": base.rank_gap,
+        "alone": [name for name, kind in kinds if kind == ALONE],
+        "in_combination": [name for name, kind in kinds if kind == COMBINED],
+        "never": [name for name, kind in kinds if kind == NEVER],
+        "combinations": [base.combination(row) for row in range(len(base))],
+        "blurred": [model.names[k] for k in base.ill_conditioned],
+        "geometric_rank": _geometric(model),
+        "verdicts": [
+            {"name": item.parameter, **item.as_dict(), "motion": item.motion} for item in structural_verdicts(model, base)
+        ],
     }
 
 

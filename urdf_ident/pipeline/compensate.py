@@ -17,7 +17,7 @@ from ..compensation.residual import DEFAULT_INPUTS, KINDS, Residual
 from ..compensation.three_loop import ThreeLoop, learn_residual, three_loop
 from ..consistency.friction import completed_prior
 from ..data.conditioning.filters import score_band
-from ..data.prepare import PreparedLog, carrying, prepare_log
+from ..data.prepare import PreparedLog, prepare_log
 from ..data.recording import Recording
 from ..errors import EstimationError, LogError, ModelError
 from ..estimation.estimators.method import row_weighting
@@ -91,7 +91,7 @@ def compensate(
         kinds = _available() if kind == "auto" else [kind] if kind != "none" else []
         try:
             comparison = judge(model, prepared, runs, kinds=kinds, beside=beside, progress=progress, **options)
-            kind = comparison.chosen
+            kind, ident = comparison.chosen, replace(ident, compensation=comparison.as_dict())
         except EstimationError as error:  # a kind requested by name may still be trained on all logs
             kind, runs = ("none", []) if kind == "auto" else (kind, runs)
             ident = _noted(ident, f"compensation not judged on held-out motion, residual {kind}: {error}")
@@ -99,28 +99,28 @@ def compensate(
         runs = []  # the sweeps are not used: the result is as without them
     if runs:
         ripple, prepared = more, beside
-    found = None if kind == "none" and not runs else three_loop(model, prepared, runs, kind=kind, **options)
-    if comparison is not None:
-        ident = replace(ident, compensation=comparison.as_dict())
-    if found is None:
+    if kind == "none" and not runs:
         return ident
-    solved = _solved(ident, found, prepared)
+    found = three_loop(model, prepared, runs, kind=kind, **options)
     solved = replace(
-        solved,
+        _solved(ident, found, prepared),
         inputs=tuple(log.as_dict() for log in (*prepared, *runs)),
         cross_validation=_cross_validation(comparison, prepared, ident.cross_validation.get("structure", "given")),
-        compensation={
-            **ident.compensation,
-            "kind": kind,
-            "settled": found.converged,
-            "loops": [gain.as_dict() for gain in found.gains],
-            "friction_curves": [curve.as_dict() for curve in found.friction],
-        },
+        compensation={**ident.compensation, "kind": kind, **_loops(found)},
     )
     if kind == "none":
         return solved
     left = learn_residual(found.model, solved.theta, prepared, kind=kind, use=use, seed=seed, like=found.residual)
     return replace(solved, residual=replace(left, ripple=ripple))
+
+
+def _loops(found: ThreeLoop) -> dict[str, Any]:
+    """The course of the loops and the friction curves, as plain data."""
+    return {
+        "settled": found.converged,
+        "loops": [gain.as_dict() for gain in found.gains],
+        "friction_curves": [curve.as_dict() for curve in found.friction],
+    }
 
 
 def check_compensation(model: DynamicModel, logs: Sequence[Recording], kind: str, use: Sequence[str]) -> None:
@@ -239,8 +239,8 @@ def prepared_log(ident: Identification, recording: Recording, force: bool = Fals
     signals = project.scoring_config(ident.signals)
     if runs:
         signals = replace(signals, rest_time=np.inf, shortest=0.1)
-    log = prepare_log(recording, model.robot, model.drive, signals, force=force)
-    return carrying(project.build_payload(model.robot), model.robot, log)
+    payload = project.build_payload(model.robot)
+    return prepare_log(recording, model.robot, model.drive, signals, force=force, payload=payload)
 
 
 def residual_torque(residual: Residual, log: PreparedLog) -> list[np.ndarray[Any, np.dtype[np.float64]]]:

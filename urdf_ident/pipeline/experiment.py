@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -159,36 +160,19 @@ def run_experiment(
             expected=f"fewer than {MOST_SAMPLES:g}",
             remedy="shorten the motion, or raise simulation.step",
         )
+    options: dict[str, Any] = {"sensors": settings.sensors.build(), "rate": settings.rate, "seed": seed}
+    options |= {"name": name, "progress": progress}
     if isinstance(plant, ElasticPlant):
-        log = simulate_elastic(
-            plant,
-            motor_law(settings.controller, plant, robot, trajectory),
-            trajectory,
-            sensors=settings.sensors.build(),
-            rate=settings.rate,
-            seed=seed,
-            step=settings.step,
-            name=name,
-            progress=progress,
-        )
+        law = motor_law(settings.controller, plant, robot, trajectory)
+        log = simulate_elastic(plant, law, trajectory, step=settings.step, **options)
     else:
         check_limits(trajectory, Limits.from_robot(robot)).require()  # before the substeps are computed
         controller = settings.controller.build(robot, np.diag(plant.rotor).copy())
         substeps: int | NDArray[np.intp] = max(1, round(1.0 / (settings.rate * settings.step)))
         if settings.controller.rate is None:  # finer steps do not help if the control rate is fixed
             substeps = needed_substeps(plant, controller, trajectory, settings.rate, int(substeps))
-        log = simulate_rigid(
-            plant,
-            controller,
-            trajectory,
-            sensors=settings.sensors.build(),
-            rate=settings.rate,
-            seed=seed,
-            substeps=substeps,
-            control_rate=settings.controller.rate,
-            name=name,
-            progress=progress,
-        )
+        options |= {"substeps": substeps, "control_rate": settings.controller.rate}
+        log = simulate_rigid(plant, controller, trajectory, **options)
     return replace(log, recording=replace(log.recording, position_target=log.reference)) if settings.log_target else log
 
 

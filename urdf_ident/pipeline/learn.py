@@ -110,9 +110,9 @@ class EarlyStatistics:
             The same cache for the same segments.
         """
         if self.logs != tuple(motion):
-            if self.kept.begun is not None:
+            if self.kept.started is not None:
                 with suppress(UrdfIdentError):
-                    self.kept.begun[1]()  # workers assume that their answers have been received
+                    self.kept.started[1]()  # workers assume that their answers have been received
             self.kept, self.logs = KeptRows(samples=sum(map(len, motion))), tuple(motion)
         return self.kept
 
@@ -171,14 +171,11 @@ def learn(
     completed = completed_prior(model, prior, statistics, estimated.fit.weights, selected.unsupported, reversals)
     fit = errors()
     kept.clear()  # the rows of all logs are rarely needed again
-    trained = prepared.trained
     fit = fit if changes is None else fit.for_next_log(changes)
-    remarks = (
-        estimated.describe(),
-        *repeated(converged.statistics),
-        *unseen,
-        *unused(project.build_payload(model.robot), logs),
-    )
+    trained, lost = prepared.trained, unused(project.build_payload(model.robot), logs)
+    remarks = (estimated.describe(), *repeated(converged.statistics), *unseen, *lost)
+    found = (*selected.notes, *shaped.notes, *converged.notes)
+    drifts = fit.changes.notes(trained.speed, trained.load) if fit.changes else ()
     return Learnt(
         model,
         statistics,
@@ -190,13 +187,7 @@ def learn(
         cross_validation,
         _essential(statistics, fit, wanted.essential),
         reversals,
-        (
-            *remarks,
-            *selected.notes,
-            *shaped.notes,
-            *converged.notes,
-            *(fit.changes.notes(trained.speed, trained.load) if fit.changes else ()),
-        ),
+        (*remarks, *found, *drifts),
     )
 
 

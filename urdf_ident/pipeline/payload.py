@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..consistency.single_body import most_likely_body
-from ..data.prepare import PreparedLog, carrying, prepare_logs
+from ..data.prepare import PreparedLog, prepare_logs
 from ..data.recording import Recording
 from ..errors import EstimationError, LogError, ModelError
 from ..estimation.estimators.payload import METHODS, REFIT, PayloadFit, PayloadProblem, estimate_payload, with_usual_gears
@@ -92,9 +92,8 @@ def weigh(
         return _result(ident, problem, fit, name, "static", tuple(log.name for log in logs), notes, 100.0)
     as_learnt = {key: ident.signals[key] for key in ("cutoff", "decimate") if key in ident.signals}
     config = replace(project.signal_config(), **as_learnt, reason="as of the unloaded logs")
-    prepared = prepare_logs(logs, robot, ident.model.drive, config, force=force)
     known = project.build_payload(robot)
-    prepared = [carrying(known, robot, log) for log in prepared]
+    prepared = prepare_logs(logs, robot, ident.model.drive, config, force=force, payload=known)
     chosen = _refit(problem, prepared) if refit == "auto" else refit
     fit = estimate_payload(problem, prepared, method="joint" if method == "joint" else "held", refit=chosen)
     if method == "auto":
@@ -182,10 +181,10 @@ def _gain_error(ident: Identification, given: float | None) -> Array:
 
 
 def _refit(problem: PayloadProblem, logs: Sequence[PreparedLog]) -> str:
-    """ "friction" if friction of the loaded logs has changed significantly (Holm 1979 over its parameters), else "none"."""
+    """ "friction" if any friction parameter of the loaded logs has changed significantly (Bonferroni), else "none"."""
     trial = estimate_payload(problem, logs, refit="friction")
-    chances = sorted(2.0 * normal_tail(abs(v) / max(e, 1e-300)) for v, e in trial.changes.values())
-    return "friction" if any(p < _LEVEL / (len(chances) - k) for k, p in enumerate(chances[:1])) else "none"
+    chances = [2.0 * normal_tail(abs(v) / max(e, 1e-300)) for v, e in trial.changes.values()]
+    return "friction" if any(p < _LEVEL / len(chances) for p in chances) else "none"
 
 
 def _same_body(problem: PayloadProblem, logs: Sequence[PreparedLog], refit: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..data.conditioning.signals import SignalConfig
-from ..data.prepare import PreparedLog, carrying, check_physics, prepare_logs, with_known_delays
+from ..data.prepare import PreparedLog, check_physics, prepare_logs, with_known_delays
 from ..data.quality.delay import delay_findings
 from ..data.quality.motion_samples import forget
 from ..data.recording import Recording
@@ -81,8 +81,7 @@ def prepare(
     payload = project.build_payload(model.robot)
     model = model.with_drive(resolve_drive(model, logs, payload, project.signal_config(), force=force))
     config, sweep = _conditioning(model, logs, project, payload, force, progress)
-    ready = prepare_logs(logs, model.robot, model.drive, config, force=force)
-    loaded = [carrying(payload, model.robot, log) for log in ready]
+    loaded = prepare_logs(logs, model.robot, model.drive, config, force=force, payload=payload)
     late: dict[str, Any] = {}
     if not isinstance(model, ElasticModel):  # the checks support rigid joints only
         task = None if meanwhile is None else partial(meanwhile, model, loaded)
@@ -158,9 +157,9 @@ def _without_delay(
     taken_out = config.delay == "auto" and found.decided
     shift = found.seconds if taken_out else given
     if taken_out:
-        ready = prepare_logs(logs, model.robot, model.drive, replace(config, delay=shift), force=force)
-        unloaded = [carrying(payload, model.robot, log) for log in ready]
-        loaded = check_physics(unloaded, model.robot, reduction=model.drive.reduction, force=force)
+        shifted = replace(config, delay=shift)
+        loaded = prepare_logs(logs, model.robot, model.drive, shifted, force=force, payload=payload)
+        loaded = check_physics(loaded, model.robot, reduction=model.drive.reduction, force=force)
     known = {finding.id for log in loaded for finding in log.report.findings}
     common = () if taken_out else found.findings()
     out = []

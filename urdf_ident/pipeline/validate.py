@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ..data.prepare import PreparedLog, carrying, prepare_log
+from ..data.prepare import PreparedLog, prepare_log
 from ..data.recording import Recording
 from ..errors import EstimationError
 from ..estimation.elastic import spring_scores
@@ -122,11 +123,8 @@ def validate(ident: Identification, logs: Sequence[Recording], *, force: bool = 
     Raises:
         QualityError: A log is refused.
     """
-    robot, drive = ident.model.robot, ident.model.drive
-    scoring = ident.project.scoring_config(ident.signals)
-    return score_logs(
-        ident, logs, [prepare_log(recording, robot, drive, scoring, force=force) for recording in logs], force=force
-    )
+    prepared = _prepared(ident.model, logs, ident.project, ident.signals, force)
+    return score_logs(ident, logs, prepared, force=force)
 
 
 def with_scores(ident: Identification, report: ValidationReport) -> Identification:
@@ -161,9 +159,16 @@ def prepare_held_out(
     Raises:
         QualityError: A log is refused.
     """
-    model = prepared.model
-    scoring = project.scoring_config(prepared.signals)
-    return [prepare_log(recording, model.robot, model.drive, scoring, force=force) for recording in recordings]
+    return _prepared(prepared.model, recordings, project, prepared.signals, force)
+
+
+def _prepared(
+    model: DynamicModel, recordings: Sequence[Recording], project: Project, signals: Mapping[str, Any], force: bool
+) -> list[PreparedLog]:
+    """Conditions logs one by one as the training logs were, without their known payload."""
+    scoring, payload = project.scoring_config(signals), project.build_payload(model.robot)
+    prepared = partial(prepare_log, robot=model.robot, drive=model.drive, config=scoring, force=force, payload=payload)
+    return [prepared(recording) for recording in recordings]
 
 
 def repeated_motions(learnt: Learnt, judges: Sequence[PreparedLog]) -> dict[str, str] | None:
@@ -205,15 +210,13 @@ def score_logs(
     """
     learnt = {item.get("sha256") for item in ident.inputs}
     model, project = ident.model, ident.project
-    payload = project.build_payload(model.robot)
     thetas = {"exported": ident.theta, "fit": ident.fit_theta, "urdf": ident.urdf_theta, "urdf_friction": ident.baseline}
     try:
         adaptation = None if isinstance(model, ElasticModel) else chosen_settings(ident)
     except EstimationError:  # the spread of friction is unknown
         adaptation = None
     entries, traces = [], []
-    for recording, prepared in zip(recordings, logs, strict=True):
-        log = carrying(payload, model.robot, prepared)
+    for recording, log in zip(recordings, logs, strict=True):
         scores = validate_log(model, thetas, log, project.validation.score_cutoff, adaptation)
         entry = {**scores.as_dict(), "trained_on": bool(recording.sha256) and recording.sha256 in learnt}
         if repeats and log.name in repeats:

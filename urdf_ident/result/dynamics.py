@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike
 
 from ..errors import EstimationError, ModelError, check_shape
 from ..linalg import Array
-from ..model.elasticity import ElasticModel
 from ..model.engine.pinocchio import with_inertias
 from ..model.trained import without_inertia
-from .intervals import mass_matrix
+from .intervals import mass_matrix, require_rigid
 from .record import Record
 
 #: Relative torque error at which forward dynamics has converged, and its maximum steps (load-dependent friction only).
@@ -150,7 +149,7 @@ def to_pinocchio(ident: Record) -> pin.Model:
     """
     from .equivalent import armature, equivalent_friction
 
-    _need_rigid(ident)
+    require_rigid(ident)
     robot, found = ident.model.robot, equivalent_friction(ident)
     rotors = armature(ident)
     model = with_inertias(robot, ident.theta[: ident.model.n_inertial], np.array([rotors[name] for name in robot.joints]))
@@ -163,23 +162,14 @@ def to_pinocchio(ident: Record) -> pin.Model:
 
 
 def _rigid(ident: Record, q: Array, v: Array) -> Array:
-    _need_rigid(ident)
+    require_rigid(ident)
     theta = ident.theta.copy()
     theta[ident.model.n_inertial :] = 0.0
     return ident.model.torque(theta, q, v, np.zeros_like(q))
 
 
-def _need_rigid(ident: Record) -> None:
-    if isinstance(ident.model, ElasticModel):
-        raise ModelError(
-            "the terms of a model with elastic joints need motor positions too",
-            got="springs",
-            remedy="identify as rigid, or use torque()",
-        )
-
-
 def _array(ident: Record, name: str, value: ArrayLike, shape: tuple[int, ...] | None = None) -> Array:
-    _need_rigid(ident)
+    require_rigid(ident)
     found = np.asarray(value, dtype=float)
     expected = shape if shape is not None else (ident.model.n,) if found.ndim == 1 else ("N", ident.model.n)
     check_shape(name, found.shape, expected)

@@ -90,7 +90,7 @@ def torque_prediction_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: Arr
     """
     from statistics import NormalDist
 
-    _need_rigid(ident)
+    require_rigid(ident)
     position, velocity, acceleration = (np.asarray(x, dtype=float) for x in (q, v, a))
     for name, x in (("v", velocity), ("a", acceleration)):
         check_shape(name, x.shape, position.shape)
@@ -184,23 +184,28 @@ def mass_interval(ident: Record, alpha: float) -> Array:
 
 def _still(ident: Record, q: ArrayLike) -> Array:
     position = shaped("q", q, (ident.model.n,))
-    _need_rigid(ident)
+    require_rigid(ident)
     return np.tile(position, (ident.model.n + 1, 1))
 
 
 def _torque_rows(ident: Record, q: Array, v: Array, a: Array) -> Array:
     """Coefficients of the base parameters in the torque, shape (…, n, b)."""
-    _need_rigid(ident)
+    require_rigid(ident)
     base = ident.fit.base
     return ident.model.torque(np.eye(len(base.names))[:, base.independent], q, v, a)
 
 
-def _need_rigid(ident: Record) -> None:
+def require_rigid(ident: Record) -> None:
+    """Refuses results with elastic joints, whose torques are not a linear function of the joint motion alone.
+
+    Raises:
+        ModelError: Elastic joints.
+    """
     if isinstance(ident.model, ElasticModel):
         raise ModelError(
-            "no intervals of torque or mass matrix with elastic joints",
-            got="springs, which are not linear in it",
-            remedy="read those of the parameters: fit.conf_int(), elasticity",
+            "not available with elastic joints: their torques depend on the motor positions, too",
+            got="springs",
+            remedy="identify as rigid, or use torque() and the intervals of the parameters: fit.conf_int(), elasticity",
         )
 
 

@@ -163,6 +163,11 @@ def _outside(ident: Record) -> Iterator[Reason]:
             f"the held-out motion repeats a training motion ({names})",
             "validate with another motion",
         )
+    yield from _worse_than_others(ident, scores)
+
+
+def _worse_than_others(ident: Record, scores: Sequence[Mapping[str, Any]]) -> Iterator[Reason]:
+    """Held-out logs on which the URDF, the URDF with fitted friction, or the unconstrained fit is better."""
     worse = [item["log"] for item in scores if item["mean_rmse"] > item["urdf_mean_rmse"]]
     if worse:
         yield Reason(

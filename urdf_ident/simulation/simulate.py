@@ -104,17 +104,9 @@ def simulate(
     """
     robot = plant.robot
     require_drivable(trajectory, robot, limits)
-    if np.min(substeps) < 1 or not rate > 0:
-        raise SimulationError("the rate and the number of substeps must be positive", got=(rate, np.min(substeps)))
-    time = trajectory.times(rate)
+    _check_substeps(rate, substeps, control_rate)
+    time, finest = trajectory.times(rate), int(np.max(substeps))
     counts = np.broadcast_to(substeps, len(time) - 1).tolist()
-    finest = int(np.max(substeps))
-    if np.ndim(substeps) and (control_rate is not None or (finest % np.asarray(substeps)).any()):
-        raise SimulationError(
-            "these numbers of substeps have no common grid",
-            got=sorted({*counts}),
-            expected="divisors of the largest, or one number",
-        )
     step = 1.0 / (rate * finest)
     reference = _References(trajectory, step / 2, feedback_of(controller))
     q0, v0, _ = (x[0] for x in trajectory.evaluate([0.0]))
@@ -141,6 +133,17 @@ def simulate(
     ratio = np.max(counts, initial=1) / np.min(counts, initial=finest)
     steps = f"step {step:.3g} s" if ratio == 1 else f"steps {step:.3g} to {step * ratio:.3g} s"
     return SimulatedLog(recording, truth, friction, wanted, f"rk4, {steps}")
+
+
+def _check_substeps(rate: float, substeps: int | NDArray[np.intp], control_rate: float | None) -> None:
+    if np.min(substeps) < 1 or not rate > 0:
+        raise SimulationError("the rate and the number of substeps must be positive", got=(rate, np.min(substeps)))
+    if np.ndim(substeps) and (control_rate is not None or (np.max(substeps) % np.asarray(substeps)).any()):
+        raise SimulationError(
+            "these numbers of substeps have no common grid",
+            got=np.unique(substeps).tolist(),
+            expected="divisors of the largest, or one number",
+        )
 
 
 def require_drivable(trajectory: Trajectory, robot: Robot, limits: Limits | None) -> None:

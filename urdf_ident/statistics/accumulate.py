@@ -224,8 +224,8 @@ def build_statistics(
             return kept.last[1]
         kept.last = None  # as large as all that is made next
     made: Iterable[StatisticSet]
-    if kept is not None and kept.begun is not None and kept.begun[0] == asked:
-        made, kept.begun = kept.begun[1](), None
+    if kept is not None and kept.started is not None and kept.started[0] == asked:
+        made, kept.started = kept.started[1](), None
     elif shared():
         made = _start_statistics(model, logs, blocks, weights, kept)()
     else:
@@ -249,7 +249,7 @@ def begin_statistics(model: DynamicModel, logs: Sequence[PreparedLog], kept: Kep
         kept: Cache of the rows.
     """
     if shared() and logs:
-        kept.begun = _request(model, logs, None, None), _start_statistics(model, logs, None, None, kept)
+        kept.started = _request(model, logs, None, None), _start_statistics(model, logs, None, None, kept)
 
 
 def _request(

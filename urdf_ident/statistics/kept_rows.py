@@ -51,7 +51,7 @@ class KeptRows(SentOnce):
         #: Key and value of the last complete statistic; successive models are often the same.
         self.last: tuple[Hashable, StatisticSet] | None = None
         #: Key of the statistic that the workers are computing, and a function that waits for it.
-        self.begun: tuple[Hashable, Callable[[], Sequence[StatisticSet]]] | None = None
+        self.started: tuple[Hashable, Callable[[], Sequence[StatisticSet]]] | None = None
         #: Returns the logs of each motion, waiting if necessary; independent of the friction laws.
         self.motions: Callable[[], tuple[tuple[str, ...], ...]] | None = None
 

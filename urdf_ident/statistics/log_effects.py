@@ -13,9 +13,9 @@ log (:func:`_effective_weights`), so that autocorrelated noise and model errors 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import compress, pairwise
 
 import numpy as np
 
@@ -154,7 +154,7 @@ def friction_changes(
     place = {int(index): row for row, index in enumerate(fit.base.independent)}
     every = varying(model)
     told = [all(c in place and fit.seen[place[c]] for c in part.columns) for part in every]
-    parts = [part for part, known in zip(every, told, strict=True) if known]
+    parts = list(compress(every, told))
     if not parts:
         raise EstimationError("no friction parameter that may change between logs", remedy="use viscous or Coulomb friction")
     rows = MixedRows(statistics, fit, [*parts, *carried])
@@ -164,12 +164,8 @@ def friction_changes(
     known = None if covariates is None else np.asarray(covariates, dtype=float)[:, told]
     unknown = None if known is None else np.hstack([known, np.full((len(known), len(carried)), np.nan)])
     weights, part_weights = _effective_weights(rows)
-    width, count = rows.r + rows.q + 1, len(statistics.logs)
-    whole, inside = room((count, width, width)), room((count, PARTS, width, rows.q + 1))  # large with many logs
-    for k, log in enumerate(statistics.logs):
-        square, in_parts = rows.squares(log, weights, part_weights)
-        whole[k], inside[k] = square.sum(axis=0), in_parts[:, :, rows.r :]
-    if count > 1:
+    whole, inside = _squares(rows, statistics.logs, weights, part_weights)
+    if len(statistics.logs) > 1:
         logs = Moments.of(whole, rows.r)
         found = _mixed(logs, size, unknown)
         if carried and _evidence(logs, found.spread, size, q) < _SURE:
@@ -179,7 +175,7 @@ def friction_changes(
     moved = rows.root[first] @ found.beta[: rows.r]
     mean_error = np.linalg.norm(rows.root[first] @ found.root[: rows.r], axis=1) if len(statistics.logs) > 1 else fit.bse[first]
     prior = np.where(np.isnan(found.spread), _FREE * size, found.spread)
-    change, change_error = _within(inside.reshape(-1, width, rows.q + 1), found.beta[: rows.r], prior)
+    change, change_error = _within(inside.reshape(-1, *inside.shape[2:]), found.beta[: rows.r], prior)
     return FrictionChanges(
         parameters=tuple(part.name for part in parts),
         axes=np.array([part.axis for part in parts], dtype=np.intp),
@@ -260,6 +256,18 @@ def _slopes(logs: Moments, size: Array, known: Array) -> tuple[Array, Array, Arr
     error = np.linalg.norm(solve_triangular(factor, np.eye(len(normal)))[r:], axis=1)
     used = ~np.isnan(known).any(axis=0) & (np.ptp(np.nan_to_num(known), axis=0) > 0)
     return tuple(np.where(used, each, np.nan) for each in (slope, error, left))  # type: ignore[return-value]
+
+
+def _squares(
+    rows: MixedRows, logs: Sequence[str], weights: Mapping[str, float], part_weights: Mapping[str, float]
+) -> tuple[Array, Array]:
+    """Gram matrices of all columns per log, and of the columns ``Z | y`` with all columns per log and part."""
+    width = rows.r + rows.q + 1
+    whole, inside = room((len(logs), width, width)), room((len(logs), PARTS, width, rows.q + 1))  # large with many logs
+    for k, log in enumerate(logs):
+        square, in_parts = rows.squares(log, weights, part_weights)
+        whole[k], inside[k] = square.sum(axis=0), in_parts[:, :, rows.r :]
+    return whole, inside
 
 
 def _effective_weights(rows: MixedRows) -> tuple[dict[str, float], dict[str, float]]:

@@ -34,17 +34,13 @@ def varying(model: DynamicModel) -> tuple[Varying, ...]:
         The parameters, in the order of theta.
     """
     found: dict[tuple[int, str, str], Varying] = {}
-    at = model.n_inertial
-    for item in model.terms:
-        symbols = item.term.symbols
+    for item, places in model.placed_terms:
         if isinstance(item.term, Law):
             own: dict[str, list[int]] = {}
-            for k, symbol in enumerate(symbols):
-                kind = item.term.changing.get(symbol)
-                if kind is not None:
-                    own.setdefault(kind, []).append(at + k)
+            for k, symbol in enumerate(item.term.symbols, places.start):
+                if symbol in item.term.changing:
+                    own.setdefault(item.term.changing[symbol], []).append(k)
             for kind, columns in own.items():
                 entry = Varying(model.names[columns[0]], item.axis, kind, tuple(columns))
                 found.setdefault((item.axis, item.side, kind), entry)
-        at += len(symbols)
     return tuple(sorted(found.values(), key=lambda entry: entry.columns))

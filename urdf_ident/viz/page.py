@@ -78,9 +78,8 @@ def player_page(
         notes += note
     near = None
     if collisions is not None:
-        near, things, around = surroundings(
-            collisions, position, first.base, np.concatenate(drawn.extent), thickness, measured=motion.measured
-        )
+        extent = np.concatenate(drawn.extent)
+        near, things, around = surroundings(collisions, position, first.base, extent, thickness, measured=motion.measured)
         drawn.commands += things
         drawn.extent.append(around)
         notes += (*collisions.notes, *(() if near is None else (near.note(rate),)))

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...errors import LogError, UnitError, nearest
 from ...linalg import Array
@@ -35,38 +36,8 @@ def recording_fields(
         UnitError: A unit is unknown or measures something else.
     """
     _check_layout(layout)
-    values: dict[str, Any] = {}
-    wrenches: dict[str, Array] = {}
-    notes: list[str] = []
-    units: dict[str, str | tuple[str, ...]] = {}
-    time: Array | None = None
-    rows = np.empty(0, dtype=np.int64)
-    for table, quantities in tables:
-        found = _find(table, robot, layout, quantities)
-        groups = [*found.joints.items(), *((f"wrench {frame}", columns) for frame, columns in found.wrenches.items())]
-        if found.time is not None and time is None:
-            groups.append(("time", (found.time,)))
-        cells = table.cells([columns for _, columns in groups])
-        if table is tables[0][0]:
-            rows = cells.rows
-        elif len(cells.rows) != len(rows):
-            raise LogError(
-                "the parts of a split log differ in length",
-                where=table.path,
-                got=f"{len(cells.rows)} rows",
-                expected=f"{len(rows)} as in {tables[0][0].path}",
-                remedy="cut them to the same rows",
-            )
-        _check_numbers(table, groups, cells.groups)
-        units.update(found.units)
-        for (quantity, _), array in zip(groups, cells.groups, strict=True):
-            if quantity == "time":
-                time = array[:, 0]
-            elif quantity.startswith("wrench "):
-                wrenches[quantity.removeprefix("wrench ")] = array
-            else:
-                values[quantity] = array
-        notes += [*table.notes, *found.notes]
+    values, rows, units, notes = _columns(tables, robot, layout)
+    wrenches = {name.removeprefix("wrench "): values.pop(name) for name in list(values) if name.startswith("wrench ")}
     if "position" not in values:
         raise LogError(
             "the log holds no joint positions",
@@ -76,8 +47,7 @@ def recording_fields(
             remedy="describe the columns in the project file (`log: {columns: ...}`)",
         )
     described = replace(layout, units={**units, **layout.units})
-    if time is not None:
-        time = _seconds(time, described)
+    time = _seconds(values.pop("time")[:, 0], described) if "time" in values else None
     effort_unit = _to_si(values, robot, described)
     return dict(
         name=name,
@@ -92,6 +62,37 @@ def recording_fields(
         rows=rows,
         notes=tuple(notes),
     )
+
+
+def _columns(
+    tables: list[tuple[Table, list[str]]], robot: Robot, layout: LogLayout
+) -> tuple[dict[str, Array], NDArray[np.int64], dict[str, str | tuple[str, ...]], list[str]]:
+    """Values as logged by quantity, wrenches as ``wrench <frame>``; the rows of the first table, units of headers, notes."""
+    values: dict[str, Array] = {}
+    units: dict[str, str | tuple[str, ...]] = {}
+    notes: list[str] = []
+    rows = np.empty(0, dtype=np.int64)
+    for table, quantities in tables:
+        found = _find(table, robot, layout, quantities)
+        groups = [*found.joints.items(), *((f"wrench {frame}", columns) for frame, columns in found.wrenches.items())]
+        if found.time is not None and "time" not in values:
+            groups.append(("time", (found.time,)))
+        cells = table.cells([columns for _, columns in groups])
+        if table is tables[0][0]:
+            rows = cells.rows
+        elif len(cells.rows) != len(rows):
+            raise LogError(
+                "the parts of a split log differ in length",
+                where=table.path,
+                got=f"{len(cells.rows)} rows",
+                expected=f"{len(rows)} as in {tables[0][0].path}",
+                remedy="cut them to the same rows",
+            )
+        _check_numbers(table, groups, cells.groups)
+        units.update(found.units)
+        values.update(zip([quantity for quantity, _ in groups], cells.groups, strict=True))
+        notes += [*table.notes, *found.notes]
+    return values, rows, units, notes
 
 
 def _check_numbers(table: Table, groups: list[tuple[str, tuple[int, ...]]], arrays: tuple[Array, ...]) -> None:

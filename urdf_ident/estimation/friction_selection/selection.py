@@ -119,11 +119,8 @@ def select_friction(
     build = for_folds(build, converged.statistics)
     steady = _steady(counts)
     if len(steady) == model.n:
-        turned = f"{np.median(counts):g} reversals of the joints (median)"
-        reason = (
-            f"{turned} are too few to select friction laws ({FEWEST_REVERSALS}, or {MANY_REVERSALS} of one joint, are needed)"
-        )
-        return _simple(model, reason)
+        turned = f"{np.median(counts):g} reversals of the joints (median) are too few to select friction laws"
+        return _simple(model, f"{turned} ({FEWEST_REVERSALS}, or {MANY_REVERSALS} of one joint, are needed)")
     visits = _Visits(progress, model.n)
     chosen = list(chosen_by_data(model))
     simple = sum(len(item.term.symbols) for item in chosen)
