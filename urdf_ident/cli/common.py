@@ -201,13 +201,12 @@ def open_project(config: Path | None) -> tuple[Project, Path]:
     return load_project(config)
 
 
-def read_logs(arguments: list[str], robot: Robot, project: Project, jobs: int = 1) -> list[Recording]:
+def read_logs(arguments: list[str], robot: Robot, project: Project) -> list[Recording]:
     """Reads the logs that the arguments name.
 
     Args:
         arguments: Files, folders, globs or stems.
         project: Gives the layout of the logs.
-        jobs: Number of processes.
 
     Returns:
         The recordings; none without arguments.
@@ -215,7 +214,7 @@ def read_logs(arguments: list[str], robot: Robot, project: Project, jobs: int = 
     from ..data.readers.read import read_recordings
 
     logs = _find_logs(arguments, project)
-    return read_recordings(logs, robot, project.log_layout(), jobs=jobs) if logs else []
+    return read_recordings(logs, robot, project.log_layout()) if logs else []
 
 
 def read_readable_logs(

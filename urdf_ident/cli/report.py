@@ -86,12 +86,11 @@ def with_logs(ident: Identification, logs: list[str], force: bool) -> Identifica
     return with_scores(ident, validate(ident, recordings, force=force))
 
 
-def report_lines(ident: Identification, path: Path, title: str = "") -> list[str]:
+def report_lines(ident: Identification, path: Path) -> list[str]:
     """Writes the report; if its libraries are missing, returns one line that says so instead of raising.
 
     Args:
         path: The HTML file.
-        title: Title of the page.
 
     Returns:
         Lines for the user.
@@ -100,7 +99,7 @@ def report_lines(ident: Identification, path: Path, title: str = "") -> list[str
     from ..report import write_report
 
     try:
-        return [f"wrote {write_report(ident, path, title)}"]
+        return [f"wrote {write_report(ident, path)}"]
     except MissingExtraError as error:
         return [f"no report: {error}"]
 

@@ -152,13 +152,12 @@ class GearRipple:
         return cls(tuple(data["joints"]), *arrays)
 
 
-def fit_gear_ripple(logs: Sequence[PreparedLog], drive: Drive, *, harmonics: Sequence[int] = HARMONICS) -> GearRipple | None:
+def fit_gear_ripple(logs: Sequence[PreparedLog], drive: Drive) -> GearRipple | None:
     """Fits the kinematic error to logs with two encoders.
 
     Args:
         logs: Prepared logs with motor positions; their raw recordings are used.
         drive: The drive train; joints with coupled drives or without a gear are ignored.
-        harmonics: Periods per motor turn.
 
     Returns:
         The ripple; None if no joint has a significant one.
@@ -167,7 +166,7 @@ def fit_gear_ripple(logs: Sequence[PreparedLog], drive: Drive, *, harmonics: Seq
         LogError: A log has no motor positions.
     """
     ratio = np.where(drive.coupled, 0.0, np.diag(drive.reduction))
-    orders = np.asarray(harmonics, dtype=float)
+    orders = np.asarray(HARMONICS, dtype=float)
     rows: list[list[Array]] = [[] for _ in range(drive.n)]
     for log in logs:
         seen = log.report.recording

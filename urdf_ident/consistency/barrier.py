@@ -29,6 +29,8 @@ _SHRINK, _GAP, _STEPS = 0.1, 1e-8, 60
 _LOOSE, _TIGHT = 3.0, 0.1
 #: Relative gap of the intermediate point used as a warm start.
 _NEAR = 0.03
+#: Relative gap at which the rough optimum is accepted.
+_ROUGH_GAP = 1e-4
 
 
 def minimise(feasible: Feasible, data: DataTerm, weight: float, distance: str) -> tuple[Point | None, str]:
@@ -75,21 +77,18 @@ def central_path_point(
     return _Path(feasible, data, weight, distance).follow(start, _NEAR, _NEAR if near else 1.0)[0]
 
 
-def minimise_roughly(
-    feasible: Feasible, data: DataTerm, weight: float, distance: str, start: Array, gap: float = 1e-4
-) -> Array:
+def minimise_roughly(feasible: Feasible, data: DataTerm, weight: float, distance: str, start: Array) -> Array:
     """The optimum to a few digits, without a certificate.
 
     Args:
         weight: Weight of the prior distance, > 0.
         distance: ``"entropic"`` or ``"euclid"``.
         start: From :func:`central_path_point` for a similar problem, shape (p,).
-        gap: Relative gap between the objective and its optimum at which iterations stop.
 
     Returns:
         Shape (p,), strictly feasible.
     """
-    return _Path(feasible, data, weight, distance).follow(start, gap, _NEAR)[0]
+    return _Path(feasible, data, weight, distance).follow(start, _ROUGH_GAP, _NEAR)[0]
 
 
 def interior(feasible: Feasible) -> Array | None:

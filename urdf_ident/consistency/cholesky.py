@@ -22,6 +22,8 @@ from ..samples import ReadOnly
 
 #: The tolerances of Table III of Gautier 2013 [kg·m²].
 TABLE_TOLERANCES = (0.0, -0.01, -0.02, -0.04)
+#: Ratio of principal second moments that the smallest correction restores.
+_FLOOR = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,16 +128,12 @@ def passes_cholesky(theta: ArrayLike, tolerance: float = 0.0) -> bool:
     return True
 
 
-def check_consistency(
-    theta: ArrayLike, names: Sequence[str], *, floor: float = 1e-6, tolerances: Sequence[float] = TABLE_TOLERANCES
-) -> ConsistencyReport:
+def check_consistency(theta: ArrayLike, names: Sequence[str]) -> ConsistencyReport:
     """Tests every body with the full test and with that of Gautier 2013.
 
     Args:
         theta: Inertial parameters, shape (n, 10), or (p,) with p ≥ 10·n: entries after the bodies are ignored.
         names: The n body names.
-        floor: Ratio of principal second moments that the smallest correction restores.
-        tolerances: Tolerances ε at which passing bodies are counted (Gautier 2013, Table III) [kg·m²].
 
     Returns:
         The report.
@@ -152,18 +150,18 @@ def check_consistency(
     for name, body in zip(names, bodies, strict=True):
         if not np.isfinite(body).all():
             raise EstimationError("inertial parameters are not finite", where=f"body '{name}'", got=body.tolist())
-    entries = tuple(_judge(name, body, floor) for name, body in zip(names, bodies, strict=True))
-    counts = tuple((float(eps), sum(passes_cholesky(body, eps) for body in bodies)) for eps in tolerances)
+    entries = tuple(_judge(name, body) for name, body in zip(names, bodies, strict=True))
+    counts = tuple((float(eps), sum(passes_cholesky(body, eps) for body in bodies)) for eps in TABLE_TOLERANCES)
     return ConsistencyReport(entries, counts)
 
 
-def _judge(name: str, theta: Array, floor: float) -> BodyConsistency:
+def _judge(name: str, theta: Array) -> BodyConsistency:
     found = margins(theta)
     if found.consistent:
         least = f"smallest CoM inertia {found.min_eigenvalue:.3g} kg·m²"
         ratio = f"{found.mass:.4g} kg, {least}, thinnest/thickest {found.relative:.2g}"
         return BodyConsistency(name, found, ratio, np.zeros(10))
-    correction = nearest_physical(theta, floor) - theta
+    correction = nearest_physical(theta, _FLOOR) - theta
     problems = []
     if not found.mass > 0:
         problems.append(f"mass {found.mass:.4g} kg is not positive")

@@ -23,6 +23,9 @@ from ..model.prior import Prior
 from ..sending import SentOnce
 from .options import LmiOptions
 
+#: Distance from its limit below which a constraint is active, in prior standard deviations.
+_ACTIVE = 1e-5
+
 
 @dataclass(frozen=True, eq=False)
 class Cones:
@@ -202,21 +205,18 @@ class Feasible(SentOnce):
         worst.append(float(np.abs(self.E @ x - self.e).max(initial=0.0)))
         return max(worst)
 
-    def active(self, x: Array, tolerance: float = 1e-5) -> tuple[str, ...]:
+    def active(self, x: Array) -> tuple[str, ...]:
         """Describes the active constraints at a point.
 
         Args:
             x: Shape (p,).
-            tolerance: Distance from its limit below which a constraint is active, in prior standard deviations.
 
         Returns:
             The descriptions of the active constraints.
         """
         least = np.linalg.eigvalsh(self.cones.at(x))[:, 0]
-        held = [name for name, value in zip(self.cone_names, least, strict=True) if value < tolerance]
-        return tuple(
-            held + [name for name, value in zip(self.row_names, self.G @ x + self.h, strict=True) if value < tolerance]
-        )
+        held = [name for name, value in zip(self.cone_names, least, strict=True) if value < _ACTIVE]
+        return tuple(held + [name for name, value in zip(self.row_names, self.G @ x + self.h, strict=True) if value < _ACTIVE])
 
 
 def _joined(used: NDArray[np.bool_]) -> NDArray[np.intp]:

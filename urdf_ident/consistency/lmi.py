@@ -150,7 +150,7 @@ class LmiProblem:
         """
         return self._solve(whiten_data(self.feasible, R, rho, residual), weight)
 
-    def point_to_set(self, R: ArrayLike, rho: ArrayLike, slack: float = 0.01, *, residual: float = 0.0) -> LmiSolution:
+    def point_to_set(self, R: ArrayLike, rho: ArrayLike, slack: float = 0.01) -> LmiSolution:
         """Physically consistent parameters closest to the prior among those that fit the data almost as well as the best.
 
         Minimises the prior distance subject to ``residual² ≤ (1 + slack)·minimum``; by duality this equals
@@ -160,7 +160,6 @@ class LmiProblem:
             R: Data factor, shape (k, p).
             rho: Shape (k,).
             slack: Allowed relative increase of the squared residual above the feasible minimum, > 0.
-            residual: Squared residual that a reduction left out of R, ≥ 0; part of the minimum.
 
         Returns:
             The solution; its ``weight`` is ``inf`` if the prior itself fits well enough.
@@ -172,7 +171,7 @@ class LmiProblem:
         """
         if not slack > 0:
             raise EstimationError("the slack of point_to_set must be positive", got=slack)
-        data = whiten_data(self.feasible, R, rho, residual)
+        data = whiten_data(self.feasible, R, rho, 0.0)
         closest = self._closest(data)
         least, low = self._least_residual(data, slack)
         target = (1.0 + slack) * least.data_term

@@ -107,7 +107,6 @@ def assess_links(description: Description) -> tuple[InertialFinding, ...]:
 def repaired_theta(
     theta: ArrayLike,
     *,
-    margin: float = MARGIN,
     reference: ArrayLike | None = None,
     floor: float = 1e-2,
     small_mass: float = 1e-3,
@@ -121,12 +120,11 @@ def repaired_theta(
       entropic distance; it repairs mass, centre of mass and inertia together;
     - without a reference (for a number in a file): a reversed sign (of everything, or of the mass) is corrected, zero
       mass becomes ``small_mass``, and mass and centre of mass are kept while principal second moments about it are
-      raised to ``margin`` times the largest, the least change in the Frobenius norm. A point mass becomes a
+      raised to :data:`MARGIN` times the largest, the least change in the Frobenius norm. A point mass becomes a
       steel ball.
 
     Args:
         theta: Ten parameters, shape (10,) [kg, kg·m, kg·m²].
-        margin: Least ratio of the smallest to the largest principal second moment.
         reference: A physically consistent body, shape (10,), or None.
         floor: Least fraction of the reference in every direction.
         small_mass: Mass given to a massless body [kg].
@@ -145,7 +143,7 @@ def repaired_theta(
     if not values.any() and reference is None:
         return small_body(small_mass)
     found = margins(values)
-    if found.relative >= 0.99 * margin:
+    if found.relative >= 0.99 * MARGIN:
         return _large_enough(values)
     if found.relative < -ROUNDING and reference is not None:
         values = _nearest_to(values, np.asarray(reference, dtype=float), floor)
@@ -155,7 +153,7 @@ def repaired_theta(
         mass, com, inertia = to_com(values)
         values = from_com(-mass if mass <= -_LEAST_MASS else small_mass, com, inertia)
     radius = _ball_radius(values[0])
-    return _large_enough(nearest_physical(values, 1.01 * margin, least_mass=small_mass, least_gyration=radius / math.sqrt(5.0)))
+    return _large_enough(nearest_physical(values, 1.01 * MARGIN, least_mass=small_mass, least_gyration=radius / math.sqrt(5.0)))
 
 
 def acceptable(theta: Array) -> bool:

@@ -206,9 +206,9 @@ def _parts(rows: PlannedRows, q: Array, v: Array, a: Array) -> tuple[Array, Arra
     return rows.evaluate(q, still, a)[0] - rest, rows.evaluate(q, v, still)[0] - rest, rest
 
 
-def _random_states(limits: Limits, samples: int = 2000) -> tuple[Array, Array, Array]:
+def _random_states(limits: Limits) -> tuple[Array, Array, Array]:
     """Returns random states inside the limits, with velocities and accelerations up to half of theirs."""
     rng = np.random.default_rng(0)
     middle, half = (limits.upper + limits.lower) / 2, (limits.upper - limits.lower) / 2
-    q, v, a = rng.uniform(-1.0, 1.0, (3, samples, len(middle)))
+    q, v, a = rng.uniform(-1.0, 1.0, (3, 2000, len(middle)))
     return middle + half * q, 0.5 * limits.velocity * v, 0.5 * limits.acceleration * a

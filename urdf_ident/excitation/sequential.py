@@ -349,13 +349,12 @@ def column_sizes(after: EarlierResult, model: DynamicModel, limits: Limits) -> A
     return np.array([sizes.get(full.names[k], level.get(model.parameters[k].owner, 0.0)) for k in full.independent])
 
 
-def offer(after: EarlierResult, limits: Limits, duration: float, seed: int = 0) -> Forecast:
+def offer(after: EarlierResult, limits: Limits, duration: float) -> Forecast:
     """Predicts the effect of a random motion inside the limits: cheap, and a lower bound for a designed one.
 
     Args:
         limits: Limits of the joints.
         duration: Of the motion [s].
-        seed: Of the motion.
 
     Returns:
         The prediction.
@@ -365,4 +364,4 @@ def offer(after: EarlierResult, limits: Limits, duration: float, seed: int = 0) 
         ModelError: The earlier result has elastic joints.
     """
     usable, _ = usable_limits(limits, None)
-    return forecast(after, random_fourier(usable, duration, HARMONICS, seed), usable)
+    return forecast(after, random_fourier(usable, duration, HARMONICS, seed=0), usable)

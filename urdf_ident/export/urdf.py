@@ -162,18 +162,17 @@ def write_urdf(path: str | Path, robot: Robot, theta: Array, **options: Any) -> 
     return notes
 
 
-def mounted_urdf(text: str, link: str, theta: Array, name: str = "payload", *, where: str = "URDF") -> tuple[str, str]:
+def mounted_urdf(text: str, link: str, theta: Array, *, where: str = "URDF") -> tuple[str, str]:
     """Adds a link without geometry, fixed to an existing link; every other byte of the text is unchanged.
 
     Args:
         text: The URDF.
         link: The link to which it is fixed.
         theta: Ten parameters in that link's frame, shape (10,) [kg, kg·m, kg·m²], of a physically consistent body.
-        name: Name of the new link; a number is appended if the URDF already has the name.
         where: File name for messages.
 
     Returns:
-        The new text, and the name of the new link.
+        The new text, and the name of the new link: ``payload``, with a number if the URDF already has that name.
 
     Raises:
         UrdfError: The link does not exist.
@@ -182,7 +181,8 @@ def mounted_urdf(text: str, link: str, theta: Array, name: str = "payload", *, w
     if link not in known.links:
         raise UrdfError(f"no link is called '{link}'", where=where, remedy=nearest(link, known.links))
     taken = {*known.links, *known.joints}
-    free = next(f"{name}{k}" for k in ("", *(f"_{i}" for i in range(2, 1000))) if f"{name}{k}" not in taken)
+    names = ("payload", *(f"payload_{k}" for k in range(2, 1000)))
+    free = next(name for name in names if name not in taken)
     splicer = Splicer(text, where)
     lines = [
         (0, f'<link name="{free}">'),
@@ -198,7 +198,7 @@ def mounted_urdf(text: str, link: str, theta: Array, name: str = "payload", *, w
     return splicer.text(), free
 
 
-def torque_difference(robot: Robot, theta: Array, model: pin.Model, samples: int = 50, seed: int = 0) -> float:
+def torque_difference(robot: Robot, theta: Array, model: pin.Model, samples: int = 50) -> float:
     """Largest relative difference between the torques of ``theta`` and those of a Pinocchio model.
 
     Args:
@@ -206,12 +206,11 @@ def torque_difference(robot: Robot, theta: Array, model: pin.Model, samples: int
         theta: Inertial parameters, shape (10·n,).
         model: A model with the same joints in the same order; its armature is ignored.
         samples: Number of random states.
-        seed: Seed of the random states.
 
     Returns:
         ``max |Δtau| / max |tau|`` over the states, the worst joint [1].
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     model = model.copy()
     model.armature = np.zeros(model.nv)
     data, other = robot.model.createData(), model.createData()

@@ -95,13 +95,11 @@ def robot_shapes(robot: Robot) -> tuple[tuple[Visual, ...], tuple[str, ...]]:
     return tuple(shapes or link_capsules(robot)), tuple(notes)
 
 
-def collision_shapes(robot: Robot, radius: float | None = None) -> tuple[tuple[Visual, ...], tuple[str, ...]]:
+def collision_shapes(robot: Robot) -> tuple[tuple[Visual, ...], tuple[str, ...]]:
     """Returns the solid shapes of a robot: its ``<collision>`` geometry, and capsules where that is missing.
 
-    A link with mass and without usable collision geometry gets capsules from its joint to the next ones, with a note.
-
-    Args:
-        radius: Of the capsules [m]; by default a fixed fraction of the length of the chain, without strokes.
+    A link with mass and without usable collision geometry gets capsules from its joint to the next ones, with a note. Their
+    radius is a fixed fraction of the length of the chain, without strokes.
 
     Returns:
         Shapes, and notes on the capsules.
@@ -114,7 +112,7 @@ def collision_shapes(robot: Robot, radius: float | None = None) -> tuple[tuple[V
     bare = [name for name in robot.description.links if name in lost or (name in heavy and name not in own)]
     if not bare:
         return tuple(shapes), ()
-    thickness = CAPSULE * reach(robot, drawn_out=False) if radius is None else float(radius)
+    thickness = CAPSULE * reach(robot, drawn_out=False)
     placements = _joint_placements(robot)
     capsules = _bare_capsules(robot, placements, thickness, tiny=1e-6)
     made = [shape for shape in capsules if shape.link in bare]

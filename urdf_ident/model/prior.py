@@ -38,6 +38,9 @@ UNTURNED_WEIGHT = 30.0
 _MASSLESS = 1e-6
 #: Ratio of principal second moments below which engines that read the exported URDF treat a body as singular.
 _THINNEST = 1e-6
+#: Least ratio of principal second moments of a repaired body; least radius of gyration of the bodies of the metric over the
+#: link's length; relative standard deviation of massless bodies.
+_FLOOR, _THICKNESS, _GUESS_STD = 1e-3, 0.1, 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,18 +141,12 @@ def inertial_prior(
     relative_std: float = 0.3,
     *,
     mass_std: float = 0.3,
-    floor: float = 1e-3,
-    guess_std: float = 1.0,
-    thickness: float = 0.1,
 ) -> Prior:
     """Builds a prior from the URDF's inertials, with inconsistent and massless bodies repaired.
 
     Args:
         relative_std: Standard deviation of a body's scale in the URDF, a fraction.
         mass_std: The same for its mass; inf for no constraint beyond the scale.
-        floor: Least ratio of principal second moments of a repaired body.
-        guess_std: ``relative_std`` of massless bodies, a fraction.
-        thickness: Least radius of gyration of the bodies of the metric, a fraction of the link's length.
 
     Returns:
         The prior of the 10·n inertial parameters; ``notes`` names every changed body, and the reason.
@@ -157,17 +154,17 @@ def inertial_prior(
     Raises:
         ModelError: A standard deviation is not positive.
     """
-    if not (relative_std > 0 and guess_std > 0 and mass_std > 0):
-        raise ModelError("a prior's standard deviations must be positive", got=(relative_std, guess_std, mass_std))
+    if not (relative_std > 0 and mass_std > 0):
+        raise ModelError("a prior's standard deviations must be positive", got=(relative_std, mass_std))
     lumped = lumped_inertials(robot)
     theta, spread, origin, notes, stds = [], [], [], [], []
     for i, body in enumerate(robot.bodies):
         length = _length(robot, i)
-        repaired, word, note = _repair(robot, lumped, i, floor, length)
+        repaired, word, note = _repair(robot, lumped, i, _FLOOR, length)
         theta.append(repaired)
-        spread.append(_thicken(repaired, thickness * length))
+        spread.append(_thicken(repaired, _THICKNESS * length))
         origin += [word] * 10
-        stds.append(guess_std if word == "guess" else relative_std)
+        stds.append(_GUESS_STD if word == "guess" else relative_std)
         notes += [f"body '{body.name}' (joint '{body.joint}') {note}"] if note else []
     masses = np.where(np.array(origin[::10]) == "guess", np.inf, mass_std)
     roots = [metric_root(body, std, mass) for body, std, mass in zip(spread, stds, masses, strict=True)]
@@ -217,24 +214,19 @@ def with_joint_terms(
     parameters: Sequence[Parameter],
     first_fit: ArrayLike,
     *,
-    std_error: ArrayLike | None = None,
-    relative_std: float = 1.0,
     std: ArrayLike | None = None,
 ) -> Prior:
     """Adds a prior of friction, rotor inertia etc., which a URDF lacks, from a first fit (Gautier 2013 §V.B).
 
     Without it the prior would pull them to zero. Only those that the fit cannot identify stay at zero, as in the URDF: the
-    rotor inertia of a joint that never moved is unknown. The precision is loose: one standard deviation is
-    ``relative_std`` times the value (at least a tenth of the RMS of terms of its kind, or all of it for a clipped or
-    unidentified one), or three standard errors if that is more.
+    rotor inertia of a joint that never moved is unknown. The precision is loose: one standard deviation is the value itself,
+    at least a tenth of the RMS of terms of its kind, or all of it for a clipped or unidentified one.
 
     Args:
         prior: Of the inertial parameters, 10·n of them.
         parameters: All of theta's entries; the first 10·n are the inertial ones.
         first_fit: Values of the k others, shape (k,); unphysical negative ones are clipped to zero. NaN: not
             identifiable.
-        std_error: Their standard errors, shape (k,), ``inf`` where not identifiable, or None.
-        relative_std: A fraction.
         std: Standard deviation of each, shape (k,), instead of that rule; entries that are not finite and positive, or
             whose value is NaN, keep the rule.
 
@@ -248,15 +240,12 @@ def with_joint_terms(
     terms = tuple(parameters)[n:]
     values = np.array(first_fit, dtype=float)
     check_shape("first_fit", values.shape, (len(terms),))
-    errors = np.zeros(len(terms)) if std_error is None else np.array(std_error, dtype=float)
-    check_shape("std_error", errors.shape, (len(terms),))
-    seen = np.isfinite(values) & np.isfinite(errors)
+    seen = np.isfinite(values)
     values = np.where(seen, values, 0.0)
     clipped = np.array([term.nonnegative for term in terms], dtype=bool) & (values < 0)
     values = np.where(clipped, 0.0, values)
     usual = np.array([_typical_size(term, terms, values, seen) for term in terms])
-    found = np.maximum(relative_std * np.maximum(np.abs(values), 0.1 * usual), 3.0 * np.where(seen, errors, 0.0))
-    found = np.where(seen & ~clipped, found, np.maximum(found, relative_std * usual))
+    found = np.maximum(np.abs(values), np.where(seen & ~clipped, 0.1 * usual, usual))
     given = np.full(len(terms), np.nan) if std is None else np.array(std, dtype=float)
     check_shape("std", given.shape, (len(terms),))
     found = np.where(seen & np.isfinite(given) & (given > 0), given, found)

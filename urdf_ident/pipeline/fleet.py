@@ -136,7 +136,6 @@ def identify_fleet(
     config: Path | None = None,
     force: bool = False,
     skip_bad_logs: bool = False,
-    level: float = LEVEL,
 ) -> Fleet:
     """Identifies each robot from the logs in its folder, writes its result, and pools all results.
 
@@ -147,7 +146,6 @@ def identify_fleet(
         config: Project file.
         force: Use logs in spite of findings that refuse them.
         skip_bad_logs: Skip logs that cannot be read or are refused, and continue with the robot's other logs.
-        level: Family-wise false alarm rate over all robots and quantities, a fraction.
 
     Returns:
         The fleet, which also names robots that could not be identified.
@@ -168,7 +166,7 @@ def identify_fleet(
             got=f"{len(results)} of {len(robots)}",
             remedy="; ".join(f"{name}: {why}" for name, why in failed.items()) or "give the folders of several robots",
         )
-    pooled = pool(results, level=level)
+    pooled = pool(results)
     return replace(pooled, failed=failed, verdicts=tuple(item.verdict.level for item in results.values()))
 
 

@@ -33,6 +33,9 @@ ENDLESS = {"R": np.pi, "P": 0.5}
 WIDER = 10.0
 #: Number of parts of a log whose residuals are compared.
 PARTS = 3
+#: Factor of a mass relative to the URDF's from which it is reported; residual of a part of a log over the usual one, and over
+#: the joint's torque, from which it is reported.
+_MASS_FACTOR, _DEPARTURE, _OF_TORQUE = 6.0, 3.0, 0.1
 
 
 @dataclass(frozen=True)
@@ -270,17 +273,17 @@ def _friction(model: DynamicModel, theta: Array, trained: Range) -> dict[str, fl
     return {joint: float(tau[j] / max(trained.torque[j], 1e-300)) for j, joint in enumerate(model.robot.joints)}
 
 
-def _masses(model: DynamicModel, theta: Array, prior: Prior, factor: float = 6.0) -> dict[str, float]:
+def _masses(model: DynamicModel, theta: Array, prior: Prior) -> dict[str, float]:
     out: dict[str, float] = {}
     for i, body in enumerate(model.robot.bodies):
         before, after = float(prior.theta0[10 * i]), float(theta[10 * i])
-        if prior.origin[10 * i] != "guess" and before > 0 and not 1 / factor < after / before < factor:
+        if prior.origin[10 * i] != "guess" and before > 0 and not 1 / _MASS_FACTOR < after / before < _MASS_FACTOR:
             out[body.name] = after / before
     return out
 
 
-def _departures(statistics: StatisticSet, theta: Array, times: float = 3.0, least: float = 0.1) -> tuple[Departure, ...]:
-    """Parts of logs whose residual exceeds ``times`` the joint's usual residual and ``least`` of its torque."""
+def _departures(statistics: StatisticSet, theta: Array) -> tuple[Departure, ...]:
+    """Parts of logs whose residual is large relative to the joint's usual residual and torque (:data:`_DEPARTURE`)."""
     found: list[Departure] = []
     of_group: dict[str, dict[str, list[Statistic]]] = {
         group: {log: [] for log in statistics.logs} for group in statistics.groups
@@ -306,10 +309,10 @@ def _departures(statistics: StatisticSet, theta: Array, times: float = 3.0, leas
         rmse = {key: float(np.sqrt(total / max(n, 1.0))) for key, (total, n) in squares.items()}
         size = np.sqrt(effort / max(count, 1.0))
         for (log, part), value in rmse.items():
-            if value <= least * size:
+            if value <= _OF_TORQUE * size:
                 continue
             others = [other for key, other in rmse.items() if key != (log, part)]
             usual = float(np.median(others)) if others else value
-            if value > times * usual:
+            if value > _DEPARTURE * usual:
                 found.append(Departure(log, group.split(":", 1)[-1], f"{part + 1}/{PARTS}", value, usual))
     return tuple(found)

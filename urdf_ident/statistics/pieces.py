@@ -65,16 +65,14 @@ class Piece:
 def row_pieces(
     model: DynamicModel,
     logs: Sequence[PreparedLog],
-    longest: int = LONGEST,
     *,
     compact: bool = False,
     kept: KeptRows | None = None,
 ) -> Iterator[Piece]:
-    """Yields the filtered rows of logs in order of time.
+    """Yields the filtered rows of logs in order of time; segments above :data:`LONGEST` rows are divided evenly.
 
     Args:
         logs: Prepared logs.
-        longest: Maximum number of rows of a piece; longer segments are divided into pieces of equal length.
         compact: Whether to omit the columns that depend linearly on the others (:attr:`.DynamicModel.compact`).
         kept: Cache of rows shared between models; only with ``compact``.
 
@@ -93,7 +91,7 @@ def row_pieces(
             total = row_filter.output_rows(len(segment))
             if total == 0:
                 continue
-            length = -(-total // -(-total // longest))
+            length = -(-total // -(-total // LONGEST))
             begin, left = 0, [np.zeros((0, width + 1)) for width in widths]
             known = None if kept is None else kept.rows(model, segment, row_filter)
             for _, made in filtered_rows(model, segment, row_filter, compact=compact) if known is None else known:

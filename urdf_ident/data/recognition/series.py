@@ -15,6 +15,8 @@ from ...units import parse_unit
 _WINDOW = 0.04
 #: Range of plausible sampling intervals [s].
 _SHORTEST, _LONGEST = 5e-5, 0.5
+#: Maximum number of windows; long logs are subsampled.
+_MOST = 3000
 
 
 @dataclass(frozen=True)
@@ -99,15 +101,14 @@ def _rises(column: Array) -> bool:
     )
 
 
-def smoothed(values: Array, clock: TimeColumn, most: int = 3000) -> Series:
+def smoothed(values: Array, clock: TimeColumn) -> Series:
     """Window means and difference quotients of all columns.
 
     Args:
         values: Shape (N, W); NaN if unknown.
-        most: Maximum number of windows; long logs are subsampled.
 
     Returns:
-        The series.
+        The series, of at most :data:`_MOST` windows.
 
     Raises:
         LogError: There are too few rows.
@@ -128,7 +129,7 @@ def smoothed(values: Array, clock: TimeColumn, most: int = 3000) -> Series:
         if (np.diff(own) > 0).mean() > 0.9:
             time = own - own[0]
     total = np.vstack([np.zeros((1, values.shape[1])), np.cumsum(filled - filled.mean(axis=0), axis=0)])
-    stride = max(1, (count - 6 * half) // most)
+    stride = max(1, (count - 6 * half) // _MOST)
     centre = np.arange(3 * half, count - 3 * half, stride)
     span = np.maximum(time[centre + half] - time[centre - half], 0.2 * half * clock.interval)[:, None]
     mean = (total[centre + half + 1] - total[centre - half]) / (2 * half + 1) + filled.mean(axis=0)

@@ -165,7 +165,6 @@ def instrumented(
     segments: Sequence[Segment],
     row_filter: RowFilter,
     *,
-    blocks: int = BLOCKS,
     sign_from_twin: bool = True,
 ) -> StatisticSet:
     """Accumulates ``[Z | W | tau]`` of one log.
@@ -174,7 +173,6 @@ def instrumented(
         log: Name of the log.
         segments: Segments with torque and twin.
         row_filter: The filter and decimation of the rows.
-        blocks: Number of time blocks.
         sign_from_twin: Whether W also takes columns with a sign of the velocity from the twin.
 
     Returns:
@@ -203,7 +201,7 @@ def instrumented(
         offset = done
         pairs = zip_longest(filtered_rows(model, segment, row_filter), filtered_rows(model, twin, row_filter))
         for (first, measured), (_, simulated) in pairs:
-            block_of = (offset + first + np.arange(len(measured[0]))) * blocks // total
+            block_of = (offset + first + np.arange(len(measured[0]))) * BLOCKS // total
             for g, (W, Z) in enumerate(zip(measured, simulated, strict=True)):
                 if sign_from_twin:
                     columns = np.flatnonzero(dry[model.groups[g].columns])
@@ -297,8 +295,6 @@ def iterate_instrumental(
     base: BaseParameters,
     simulator: Simulator,
     start: Array,
-    *,
-    method: str = "wls",
 ) -> InstrumentalFit:
     """Simulates and estimates by instrumental variables in turn until the estimate converges.
 
@@ -306,7 +302,6 @@ def iterate_instrumental(
         logs: Prepared logs.
         simulator: Called with base parameters, shape (b,); the motion hardly depends on them, so a rough start suffices.
         start: Base parameters of the first simulation, shape (b,).
-        method: See :func:`fit_instrumental`.
 
     Returns:
         The last estimate.
@@ -320,7 +315,7 @@ def iterate_instrumental(
         statistics = build_instrumented(model, twins)
         if isinstance(model, ElasticModel):  # linearized, with the noise of deflections in the target
             statistics = compliance_at(statistics, model, base.embedded(params))
-        fresh = fit_instrumental(statistics, base, method=method)
+        fresh = fit_instrumental(statistics, base)
         if found is not None:
             moved = np.abs(fresh.fit.params - found.fit.params) / np.maximum(fresh.fit.bse, 1e-300)
             if moved.max() < CONVERGED:

@@ -172,17 +172,16 @@ def cosine_power(autocovariance: Array) -> Array:
     return np.asarray(power)
 
 
-def build_spectrum(model: DynamicModel, logs: Sequence[PreparedLog], kept: KeptRows | None = None) -> Spectrum:
+def build_spectrum(model: DynamicModel, logs: Sequence[PreparedLog]) -> Spectrum:
     """Transforms the rows of logs in one pass.
 
     Args:
         logs: Prepared logs.
-        kept: Cache of rows shared between models.
 
     Returns:
         The rows by frequency band.
     """
-    return start_spectrum(model, logs, kept)()
+    return start_spectrum(model, logs)()
 
 
 def start_spectrum(model: DynamicModel, logs: Sequence[PreparedLog], kept: KeptRows | None = None) -> Callable[[], Spectrum]:

@@ -41,18 +41,17 @@ def regressor(robot: Robot, q: Array, v: Array, a: Array) -> Array:
     return out
 
 
-def regressor_chunks(robot: Robot, q: Array, v: Array, a: Array, chunk: int = CHUNK) -> Iterator[tuple[slice, Array]]:
+def regressor_chunks(robot: Robot, q: Array, v: Array, a: Array) -> Iterator[tuple[slice, Array]]:
     """Yields the regressor in chunks, so that memory does not grow with the log.
 
     Args:
         q, v, a: Joint motion, shape (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²].
-        chunk: Samples per chunk.
 
     Yields:
-        The slice of samples and its regressor, shape (≤ chunk, n, 10 n).
+        The slice of at most :data:`CHUNK` samples and its regressor, shape (≤ CHUNK, n, 10 n).
     """
-    for begin in range(0, len(q), chunk):
-        part = slice(begin, min(begin + chunk, len(q)))
+    for begin in range(0, len(q), CHUNK):
+        part = slice(begin, min(begin + CHUNK, len(q)))
         yield part, regressor(robot, q[part], v[part], a[part])
 
 
