@@ -14,7 +14,8 @@ from commands import run
 from conftest import arm_urdf
 from logs import Truth, fourier, torques, write_csv
 
-from urdf_ident.data.conditioning.signals import SignalConfig, condition
+from urdf_ident.data.conditioning.config import SignalConfig
+from urdf_ident.data.conditioning.signals import condition
 from urdf_ident.data.prepare import examine_logs
 from urdf_ident.data.quality import against_urdf, fault_columns
 from urdf_ident.data.quality.candidates import Reading

@@ -11,7 +11,7 @@ import pytest
 from conftest import arm_urdf
 from logs import make_log
 
-from urdf_ident.data.conditioning.signals import SignalConfig
+from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import prepare_logs
 from urdf_ident.data.readers.read import read_recording
 from urdf_ident.data.recording import Recording

@@ -12,7 +12,8 @@ from logs import Truth, fourier, torques
 from scipy.signal import butter, sosfiltfilt
 
 import urdf_ident as ui
-from urdf_ident.data.conditioning.signals import SignalConfig, condition
+from urdf_ident.data.conditioning.config import SignalConfig
+from urdf_ident.data.conditioning.signals import condition
 from urdf_ident.data.prepare import examine_logs
 from urdf_ident.data.quality.delay import Delay, find_delays
 from urdf_ident.errors import LogError

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from logs import fourier
 
-from urdf_ident.data.conditioning.signals import SignalConfig
+from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import PreparedLog, prepare_logs
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import ModelError

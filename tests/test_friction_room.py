@@ -15,7 +15,7 @@ from conftest import arm_urdf
 from logs import fourier
 
 from urdf_ident.compensation.online import OnlineModel
-from urdf_ident.data.conditioning.signals import SignalConfig
+from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import prepare_logs
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import ModelError

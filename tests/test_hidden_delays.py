@@ -9,7 +9,8 @@ import pytest
 from test_delay import ARM
 
 import urdf_ident as ui
-from urdf_ident.data.conditioning.signals import SignalConfig, condition
+from urdf_ident.data.conditioning.config import SignalConfig
+from urdf_ident.data.conditioning.signals import condition
 from urdf_ident.data.prepare import examine_logs
 from urdf_ident.data.quality.delay import relative_delay
 from urdf_ident.data.quality.hidden_delays import count_of, hidden_delays, known_delay, known_delays

@@ -11,7 +11,7 @@ from conftest import arm_urdf
 from logs import fourier
 from motion_samples import A, robot_3r
 
-from urdf_ident.data.conditioning.signals import SignalConfig
+from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import PreparedLog, prepare_logs
 from urdf_ident.data.recording import Recording
 from urdf_ident.estimation.friction_selection.load_slopes import load_response, with_load_slopes

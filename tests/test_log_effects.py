@@ -29,7 +29,7 @@ class TwoTerms:
         from urdf_ident.friction import Coulomb, Viscous
         from urdf_ident.model.terms import AppliedTerm
 
-        self.terms = (AppliedTerm(Viscous(), 0), AppliedTerm(Coulomb(), 0))
+        self.placed_terms = ((AppliedTerm(Viscous(), 0), slice(2, 3)), (AppliedTerm(Coulomb(), 0), slice(3, 4)))
         self.n_inertial, self.names = 2, NAMES
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from conftest import arm_urdf
 
-from urdf_ident.data.readers.columns import LogLayout
+from urdf_ident.data.readers.layout import LogLayout
 from urdf_ident.data.readers.read import read_recording
 from urdf_ident.data.readers.sources import expand_logs
 from urdf_ident.data.recording import Recording

@@ -21,7 +21,7 @@ import pytest
 
 from urdf_ident import cluster, parallel, sending
 from urdf_ident.crew import Crew, LostError
-from urdf_ident.data.conditioning.signals import SignalConfig
+from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import prepare_logs
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import LogError, SchedulerError

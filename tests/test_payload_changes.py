@@ -8,7 +8,7 @@ import pytest
 from conftest import arm_urdf
 from logs import fourier
 
-from urdf_ident.data.conditioning.signals import SignalConfig
+from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import prepare_logs
 from urdf_ident.data.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel

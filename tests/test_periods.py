@@ -10,9 +10,9 @@ import pytest
 from conftest import arm_urdf
 
 from urdf_ident.data.conditioning.averaging import choose_harmonics, fourier_derivatives
+from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.conditioning.filters import HALF_WIDTH
 from urdf_ident.data.conditioning.periods import deviations, find_repetition, periods_of
-from urdf_ident.data.conditioning.signals import SignalConfig
 from urdf_ident.data.prepare import PreparedLog, prepare_log, prepare_logs
 from urdf_ident.data.readers.read import read_recording
 from urdf_ident.data.recording import Recording

@@ -253,7 +253,7 @@ def test_a_joint_that_never_reverses_has_friction_and_no_bias() -> None:
 
 def test_the_first_fit_is_bounded_by_the_torque() -> None:
     """Three columns that one slow log cannot tell apart: none explains more than the torque, and friction dissipates."""
-    from urdf_ident.data.conditioning.signals import SignalConfig
+    from urdf_ident.data.conditioning.config import SignalConfig
     from urdf_ident.data.prepare import prepare_logs
     from urdf_ident.statistics.accumulate import build_statistics
     from urdf_ident.statistics.fit import fit_base

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from urdf_ident.data.conditioning.signals import SignalConfig
+from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import prepare_log, prepare_logs
 from urdf_ident.data.readers.read import read_recording
 from urdf_ident.data.recording import Recording

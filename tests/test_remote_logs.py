@@ -11,7 +11,7 @@ from commands import run
 from conftest import arm_urdf
 from logs import make_log
 
-from urdf_ident.data.readers.columns import LogLayout
+from urdf_ident.data.readers.layout import LogLayout
 from urdf_ident.data.readers.read import read_recording, read_recordings
 from urdf_ident.data.readers.sources import expand_logs, log_source
 from urdf_ident.errors import LogError, MissingExtraError, MissingFileError

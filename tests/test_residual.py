@@ -13,7 +13,7 @@ from urdf_ident.compensation.experts import Domain, Experts
 from urdf_ident.compensation.gear_ripple import GearRipple, fit_gear_ripple
 from urdf_ident.compensation.online import OnlineModel
 from urdf_ident.compensation.residual import KINDS, Residual, fit_residual
-from urdf_ident.data.conditioning.signals import SignalConfig
+from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import prepare_log
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, MissingExtraError, ModelError

@@ -10,7 +10,7 @@ import pytest
 from motion_samples import coupled_model, make_segment, raw_rows, truth
 from scipy import signal
 
-from urdf_ident.data.conditioning.signals import SignalConfig
+from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import PreparedLog, prepare_logs
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, FingerprintError, ModelError

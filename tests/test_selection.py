@@ -12,7 +12,7 @@ from conftest import arm_urdf
 from logs import fourier
 from test_periods import wave
 
-from urdf_ident.data.conditioning.signals import SignalConfig
+from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import PreparedLog, prepare_logs
 from urdf_ident.data.recording import Recording
 from urdf_ident.estimation.friction_selection.candidates import wide_model

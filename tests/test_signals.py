@@ -13,9 +13,9 @@ import scipy.signal
 from conftest import arm_urdf
 
 from urdf_ident.data.conditioning import filters, recursive, resample
+from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.conditioning.signals import (
     Conditioned,
-    SignalConfig,
     condition,
     decimate,
     differentiate,

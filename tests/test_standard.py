@@ -13,7 +13,7 @@ from logs import make_log
 from urdf_ident.consistency import standard
 from urdf_ident.consistency.lmi import LmiProblem
 from urdf_ident.consistency.standard import USUAL_WEIGHT, WEIGHTS, HeldOutWeights, consistent_parameters, prior_with_first_fit
-from urdf_ident.data.conditioning.signals import SignalConfig
+from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import prepare_logs
 from urdf_ident.data.readers.read import read_recording
 from urdf_ident.errors import EstimationError

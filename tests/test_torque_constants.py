@@ -10,7 +10,7 @@ import pytest
 from conftest import arm_urdf
 from logs import Truth, fourier, torques
 
-from urdf_ident.data.conditioning.signals import SignalConfig
+from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import prepare_log
 from urdf_ident.data.readers.read import read_recording
 from urdf_ident.data.recording import Recording

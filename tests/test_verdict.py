@@ -11,7 +11,7 @@ from conftest import arm_urdf
 from logs import Truth, fourier, make_log, torques
 
 import urdf_ident as ui
-from urdf_ident.data.conditioning.signals import SignalConfig
+from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import prepare_log
 from urdf_ident.result.brief import brief
 from urdf_ident.result.evidence import Departure, Evidence

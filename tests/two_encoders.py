@@ -6,7 +6,7 @@ import numpy as np
 import pinocchio as pin
 from logs import fourier
 
-from urdf_ident.data.conditioning.signals import SignalConfig
+from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.recording import Recording
 from urdf_ident.model.robot import Robot
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from .crew import Crew
 from .errors import SchedulerError
 from .processes import Helper
-from .scratch import use_scratch_folder, scratch_folder
+from .scratch import scratch_folder, use_scratch_folder
 from .sending import work
 
 T = TypeVar("T")

@@ -25,8 +25,8 @@ from .settings.section import Section
 from .simulation.settings import SimulationSection
 
 if TYPE_CHECKING:
-    from .data.conditioning.signals import SignalConfig
-    from .data.readers.columns import LogLayout
+    from .data.conditioning.config import SignalConfig
+    from .data.readers.layout import LogLayout
     from .model.drive import Drive
     from .model.dynamic_model import DynamicModel
     from .model.payload import Payload
@@ -265,14 +265,14 @@ class Project(Section):
 
     def log_layout(self) -> LogLayout:
         """Layout of the logs."""
-        from .data.readers.columns import LogLayout
+        from .data.readers.layout import LogLayout
 
         log = self.log
         return LogLayout(log.files, log.rate, log.columns, log.units, log.side.position, log.side.effort, log.topic, log.joints)
 
     def signal_config(self) -> SignalConfig:
         """Signal conditioning; the cut-off ``held_out``, which is chosen later, is given as ``auto``."""
-        from .data.conditioning.signals import SignalConfig
+        from .data.conditioning.config import SignalConfig
 
         settings = self.signals.model_dump()
         return SignalConfig(**{**settings, "cutoff": "auto" if settings["cutoff"] == "held_out" else settings["cutoff"]})
@@ -286,7 +286,7 @@ class Project(Section):
         Returns:
             The conditioning.
         """
-        from .data.conditioning.signals import SignalConfig
+        from .data.conditioning.config import SignalConfig
 
         delay = float(signals.get("delay", {}).get("compensated", 0.0))
         cutoff, decimate = signals["cutoff"], signals["decimate"]

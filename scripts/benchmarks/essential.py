@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from urdf_ident.data.conditioning.signals import SignalConfig
+from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import PreparedLog, prepare_logs
 from urdf_ident.data.readers.read import read_recording
 from urdf_ident.data.readers.sources import expand_logs

@@ -23,7 +23,7 @@ import numpy as np
 import pinocchio as pin
 from scipy.signal import lfilter
 
-from urdf_ident.data.conditioning.signals import SignalConfig
+from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import PreparedLog, prepare_logs
 from urdf_ident.data.recording import Recording
 from urdf_ident.estimation.friction_selection.reference_torque import converge

@@ -19,7 +19,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 from arms import RATE, Arm, Motion, arm, wander
 
-from urdf_ident.data.conditioning.signals import SignalConfig
+from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import prepare_logs
 from urdf_ident.linalg import Array
 from urdf_ident.model.dynamic_model import DynamicModel

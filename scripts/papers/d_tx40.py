@@ -24,7 +24,7 @@ import yaml
 
 from urdf_ident.consistency.cholesky import TABLE_TOLERANCES, passes_cholesky
 from urdf_ident.consistency.standard import consistent_parameters, essential_to_prior, nearest_to_prior
-from urdf_ident.data.conditioning.signals import SignalConfig
+from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import PreparedLog, prepare_log, prepare_logs
 from urdf_ident.data.recording import Recording
 from urdf_ident.estimation.uncertainty.essential import essential_parameters

@@ -37,7 +37,7 @@ import yaml
 from urdf_ident.compensation.gear_ripple import GearRipple, fit_gear_ripple
 from urdf_ident.compensation.online import OnlineModel
 from urdf_ident.compensation.three_loop import ThreeLoop, three_loop
-from urdf_ident.data.conditioning.signals import SignalConfig
+from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import PreparedLog, prepare_log, prepare_logs
 from urdf_ident.data.recording import Recording
 from urdf_ident.excitation.sweeps import bidirectional_experiment

@@ -13,7 +13,7 @@ from .help import command
 
 if TYPE_CHECKING:
     from ..excitation.design import Design
-    from ..excitation.paths import PathExperiment
+    from ..excitation.planned_motion import PathExperiment
     from ..excitation.poses import PosesExperiment
     from ..excitation.sweeps import BidirectionalExperiment
     from ..model.dynamic_model import DynamicModel

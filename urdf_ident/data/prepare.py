@@ -15,7 +15,8 @@ from ..model.drive import Drive
 from ..model.payload import Payload
 from ..model.robot import Robot
 from ..samples import Segment
-from .conditioning.signals import Conditioned, SignalConfig, condition, resolve
+from .conditioning.config import SignalConfig
+from .conditioning.signals import Conditioned, condition, resolve
 from .joint_side import external_torque, joint_side
 from .quality.contradictions import contradictions
 from .quality.delay import delay_findings, unreported

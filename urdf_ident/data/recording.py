@@ -17,7 +17,7 @@ from ..scratch import Stored, stored
 from ..units import parse_unit
 
 if TYPE_CHECKING:
-    from .readers.columns import LogLayout
+    from .readers.layout import LogLayout
 
 Array = NDArray[np.float64]
 
@@ -154,9 +154,9 @@ class Recording(Stored):
             LogError: The columns do not fit the robot.
             UnitError: A unit is unknown or measures something else.
         """
-        from .readers.columns import PREFIXES, LogLayout
         from .readers.fields import recording_fields
         from .readers.frames import array_hash, table_of_frame
+        from .readers.layout import PREFIXES, LogLayout
 
         table = table_of_frame(frame, name)
         found = recording_fields([(table, list(PREFIXES))], robot, layout or LogLayout(), name, table.path)

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from ..data.conditioning.config import SignalConfig
 from ..data.conditioning.filters import HIGHEST, lowpass, score_band
-from ..data.conditioning.signals import SignalConfig
 from ..data.prepare import PreparedLog, prepare_logs
 from ..data.recording import Recording
 from ..errors import EstimationError

@@ -127,3 +127,16 @@ def standard_errors(W: Array) -> Array:
     errors = np.linalg.norm(right[seen].T / sigma[seen], axis=1)
     unseen = np.linalg.norm(right[~seen], axis=0) > 1e-8
     return np.asarray(np.where(unseen, np.inf, errors))
+
+
+def format_criterion(criterion: str, value: float) -> str:
+    """Formats the value of a criterion.
+
+    Args:
+        criterion: Its name.
+        value: Its logarithm.
+
+    Returns:
+        The criterion itself (the exponential) as text.
+    """
+    return f"{np.exp(value):.4g}" if np.isfinite(value) else "none yet"

@@ -28,7 +28,7 @@ from .assumptions import (
     usable_limits,
     weighted_regressor,
 )
-from .criteria import CRITERIA, condition_number, standard_errors
+from .criteria import CRITERIA, condition_number, format_criterion, standard_errors
 from .earlier_logs import IdentificationLike, continued, known_rows, row_noise
 from .family import Family
 from .global_start import check_global_start, present_name
@@ -381,19 +381,6 @@ def _slow_motion_hint(report: LimitReport) -> tuple[str, ...]:
         f"at most {100 * max(used):.0f} % of the velocity and acceleration limits are used: "
         "use more harmonics or a shorter period",
     )
-
-
-def format_criterion(criterion: str, value: float) -> str:
-    """Formats the value of a criterion.
-
-    Args:
-        criterion: Its name.
-        value: Its logarithm.
-
-    Returns:
-        The criterion itself (the exponential) as text.
-    """
-    return f"{np.exp(value):.4g}" if np.isfinite(value) else "none yet"
 
 
 def _progress_reporter(progress: Progress, criterion: str, begun: float, budget: float) -> Callable[[float], None]:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING
 
 from ..motion.base import Trajectory
 from ..motion.collision.clearance import ClearanceReport
 from ..motion.limits import LimitReport, Limits
+
+if TYPE_CHECKING:
+    pass
+
+from pathlib import Path
+from typing import ClassVar
 
 UNWATCHED = "not watched; excitation.collisions: true keeps links apart, with capsules where geometry is missing"
 
@@ -91,3 +96,22 @@ def closest_lines(report: LimitReport, clearance: ClearanceReport | None) -> lis
         )
     watched = [UNWATCHED] if clearance is None else [str(pair) for pair in clearance.closest]
     return [*lines, *(f"  {'distance':12s} {line}" for line in watched or ["nothing can collide"])]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PathExperiment(PlannedMotion):
+    """A motion of given shape inside the limits of the robot.
+
+    Attributes:
+        words: Description in one line.
+    """
+
+    words: str
+
+    def describe(self) -> list[str]:
+        """Describes the motion.
+
+        Returns:
+            One line of text.
+        """
+        return [self.words]

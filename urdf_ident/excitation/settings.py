@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..motion.limits import Limits
     from .design import Design, Progress
     from .earlier_logs import IdentificationLike
-    from .paths import PathExperiment
+    from .planned_motion import PathExperiment
     from .poses import PosesExperiment
     from .sweeps import BidirectionalExperiment
 
@@ -155,10 +155,11 @@ class ExcitationSection(Section):
             MissingFileError, ModelError: See :meth:`build_collisions`.
         """
         from ..motion.limits import prior_torque
+        from .circle import design_circle
         from .design import design_excitation  # needed only for a design
-        from .paths import design_circle, design_points
         from .poses import design_poses
         from .sweeps import bidirectional_experiment
+        from .via_points import design_points
 
         robot = model.robot
         options, around = self.options(robot), self.build_collisions(robot, folder)

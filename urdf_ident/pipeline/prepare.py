@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data.conditioning.signals import SignalConfig
+from ..data.conditioning.config import SignalConfig
 from ..data.prepare import PreparedLog, check_physics, prepare_logs, with_known_delays
 from ..data.quality.delay import delay_findings
 from ..data.quality.motion_samples import forget

@@ -15,16 +15,17 @@ from functools import partial
 import numpy as np
 
 from ...errors import LogError
-from ...linalg import Array, quantiles
 from ...model.robot import Robot
-from ...samples import Segment, columns, moving
+from ...samples import Segment
 from ..recording import Recording
 from ..refusals import each_usable
 from .averaging import Averaged, average
 from .clock import GAP_PERIODS, GAP_SECONDS, Clock
-from .filters import HALF_WIDTH, HIGHEST, ORDER, CutoffChoice, decimate, differentiate, estimate_cutoff, lowpass
+from .config import FEWEST_PERIODS, SignalConfig
+from .filters import HALF_WIDTH, HIGHEST, CutoffChoice, decimate, differentiate, estimate_cutoff, lowpass
 from .periods import LIKENESS, SAID, Repetition, find_repetition
 from .resample import Stretch, advanced, even_pieces
+from .standstill import cut_rest, hold_resting_joints, motion_ranges, rest_speeds
 from .velocity import VelocityMatch, match_velocity
 
 __all__ = ["Conditioned", "SignalConfig", "condition", "decimate", "differentiate", "estimate_cutoff", "lowpass", "resolve"]
@@ -34,73 +35,9 @@ __all__ = ["Conditioned", "SignalConfig", "condition", "decimate", "differentiat
 ROWS_PER_CUTOFF = 5.0
 #: Minimum row rate [Hz]: friction changes sign just as fast at reversals of a slow motion.
 FEWEST_ROWS = 40.0
-#: A joint is at rest if it is slower than this fraction of the rest speed, or by far the slowest (:func:`.samples.moving`), and
-#: its travel is below this [rad]; for a prismatic joint a fifth of both values applies.
-STILL_SPEED, STILL_TRAVEL = 0.25, 2e-3
-#: Minimum number of whole periods for automatic averaging; with fewer, separate periods are more useful as held-out data.
-FEWEST_PERIODS = 3
-#: Longest delay of the efforts that can be compensated [s].
-LONGEST_DELAY = 1.0
 #: Largest fraction of the acceleration power that may be noise or missing from the harmonics; above it the motion is not
 #: represented well by a Fourier series and the periods are not averaged.
 WASTE = 0.1
-
-
-@dataclass(frozen=True)
-class SignalConfig:
-    """Settings of the conditioning; ``auto`` is chosen from the log and explained in :attr:`Conditioned.why`.
-
-    Attributes:
-        cutoff: Zero-phase low-pass of positions and velocities [Hz].
-        decimate: Rate of the rows (equations) [Hz], at most that of the log.
-        velocity: ``"logged"``, ``"differentiated"``, or ``"auto"`` (logged only if it has no lag and less noise).
-        periodic: ``"on"``: average the periods of a repeated motion; ``"auto"``: if there are :data:`FEWEST_PERIODS` or
-            more; ``"off"``.
-        delay: Lag of the efforts behind the positions to compensate [s]; ``"auto"`` is 0 until estimated from the logs.
-        order: Order of one pass of the Butterworth filter.
-        rest_speed: A joint slower than this is at rest [rad/s or m/s]; lowered for joints that are always slow.
-        rest_time: Longer standstill of all joints is cut out [s], because static friction is indeterminate there.
-        shortest: Shorter pieces of motion are left out [s], unless the log has no longer ones.
-        reason: Reason for ``cutoff``, for :attr:`Conditioned.why`.
-        velocity_reason: The same for ``velocity``.
-        chosen: Which of the settings :func:`resolve` chose from the logs.
-    """
-
-    cutoff: float | str = "auto"
-    decimate: float | str = "auto"
-    velocity: str = "auto"
-    periodic: str = "auto"
-    delay: float | str = "auto"
-    order: int = ORDER
-    rest_speed: float = 0.02
-    rest_time: float = 0.25
-    shortest: float = 1.0
-    reason: str = "as configured"
-    velocity_reason: str = "as configured"
-    chosen: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        for name in ("cutoff", "decimate"):
-            value = getattr(self, name)
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            if value != "auto" and not (number and math.isfinite(value) and value > 0):
-                raise LogError(f"unusable {name}", where=f"signals.{name}", got=value, expected="a frequency [Hz] or auto")
-        if self.delay != "auto" and not (isinstance(self.delay, int | float) and abs(self.delay) <= LONGEST_DELAY):
-            raise LogError(
-                "unusable delay",
-                where="signals.delay",
-                got=self.delay,
-                expected=f"auto or at most {LONGEST_DELAY:g} s either way",
-            )
-        if self.velocity not in ("auto", "logged", "differentiated"):
-            raise LogError(
-                "unknown source of velocity",
-                where="signals.velocity",
-                got=self.velocity,
-                expected="auto, logged or differentiated",
-            )
-        if self.periodic not in ("auto", "on", "off"):
-            raise LogError("unknown choice", where="signals.periodic", got=self.periodic, expected="auto, on or off")
 
 
 @dataclass(frozen=True)
@@ -177,10 +114,10 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
             averaged = None
     if averaged is None:
         motion = [_derivatives(piece, rate, cutoff, config.order, source, recording.name) for piece in pieces]
-        motion = _held(motion, robot, config)
-        segments, why["rest"] = _cut_rest(motion, pieces, rate, cutoff, config, recording.name)
+        motion = hold_resting_joints(motion, robot, config)
+        segments, why["rest"] = cut_rest(motion, pieces, rate, cutoff, config, recording.name)
     else:
-        segments, why["rest"] = _one_period(_held([tiled], robot, config)[0], around, factor, config)
+        segments, why["rest"] = _one_period(hold_resting_joints([tiled], robot, config)[0], around, factor, config)
         why["velocity"] = "exact derivatives of the harmonics, which replace the low-pass filtered positions"
     return Conditioned(tuple(segments), rate, cutoff, row_rate, factor, row_cutoff, source, why, averaged)
 
@@ -215,7 +152,7 @@ def _repetition(pieces: list[Stretch], config: SignalConfig, name: str) -> Repet
 def _one_period(tiled: Segment, around: int, factor: int, config: SignalConfig) -> tuple[list[Segment], str]:
     """The middle one of equal periods without standstill, with the margins that the filters need."""
     samples = len(tiled) // (2 * around + 1)
-    ranges = _motions(tiled.v, _rest_speeds([tiled.v], config), config, tiled.rate)
+    ranges = motion_ranges(tiled.v, rest_speeds([tiled.v], config), config, tiled.rate)
     mine = [(begin, end) for begin, end in ranges if around * samples <= begin < (around + 1) * samples]
     if not mine:  # no long standstill: rows for exactly one period
         half = HALF_WIDTH * factor if factor > 1 else 0
@@ -301,7 +238,7 @@ def _cutoff(pieces: list[Stretch], rate: float, config: SignalConfig, name: str)
     stretches = []
     for piece in pieces:
         speed = differentiate(lowpass(piece.q, rate, first), rate)
-        stretches += [(piece, begin, end) for begin, end in _motions(speed, _rest_speeds([speed], config), config, rate)]
+        stretches += [(piece, begin, end) for begin, end in motion_ranges(speed, rest_speeds([speed], config), config, rate)]
     longest = max((end - begin for _, begin, end in stretches), default=0)
     if longest < max(32, 0.2 * rate):
         raise LogError(
@@ -346,71 +283,3 @@ def _derivatives(piece: Stretch, rate: float, cutoff: float, order: int, source:
         vm = differentiate(qm, rate)
         am = differentiate(vm, rate)
     return Segment(name, piece.start, rate, q, v, differentiate(v, rate), piece.tau, qm, vm, am, external=piece.external)
-
-
-def _held(segments: list[Segment], robot: Robot, config: SignalConfig) -> list[Segment]:
-    """Sets the motion of joints that are at rest throughout the log to exactly zero.
-
-    Otherwise encoder noise and rounding would form their friction and rotor-inertia columns, with estimates of 1e6 N·m and
-    more. Logs with motor positions are unchanged, to keep small spring deflections.
-    """
-    speed = np.array([quantiles(np.abs(v), 0.95)[0] for v in columns([segment.v for segment in segments])])
-    travel = np.max([[np.ptp(quantiles(q, 0.005, 0.995)) for q in segment.q.T] for segment in segments], axis=0)
-    share = np.where(robot.prismatic, 0.2, 1.0)
-    slow = (speed < share * STILL_SPEED * config.rest_speed) | ~moving(speed, robot.prismatic)
-    still = slow & (travel < share * STILL_TRAVEL)
-    if not still.any() or still.all() or segments[0].qm is not None:
-        return segments
-    return [
-        replace(
-            part, q=np.where(still, part.q.mean(axis=0), part.q), v=np.where(still, 0.0, part.v), a=np.where(still, 0.0, part.a)
-        )
-        for part in segments
-    ]
-
-
-def _cut_rest(
-    whole: list[Segment], pieces: list[Stretch], rate: float, cutoff: float, config: SignalConfig, name: str
-) -> tuple[list[Segment], str]:
-    """Motions between standstills; samples affected by the filter's transient are removed at the ends of each piece."""
-    thresholds = _rest_speeds([segment.v for segment in whole], config)
-    edge = math.ceil(2 * rate / cutoff)  # beyond it the acceleration error is below 0.2 % of the maximum
-    found: list[Segment] = []
-    for segment in whole:
-        for begin, end in _motions(segment.v, thresholds, config, rate):
-            begin, end = max(begin, min(edge, len(segment) // 10)), min(end, len(segment) - min(edge, len(segment) // 10))
-            if end - begin >= 10:
-                found.append(segment.slice(begin, end))
-    longest = max((len(segment) for segment in found), default=0)
-    kept = [segment for segment in found if len(segment) >= min(config.shortest * rate, 0.5 * longest)]
-    if not kept:
-        raise LogError(
-            "the robot does not move",
-            where=name,
-            expected=f"speeds above {config.rest_speed:g} rad/s (m/s)",
-            remedy="record a motion that moves every joint",
-        )
-    total = sum(len(piece.q) for piece in pieces) / rate
-    used = sum(len(segment) for segment in kept) / rate
-    why = f"{used:.4g} s of motion in {len(kept)} piece(s) out of {total:.4g} s; "
-    why += f"standstill longer than {config.rest_time:g} s is left out"
-    if len(found) > len(kept):
-        why += f", and {len(found) - len(kept)} motion(s) shorter than {config.shortest:g} s"
-    return kept, why
-
-
-def _rest_speeds(speeds: list[Array], config: SignalConfig) -> Array:
-    """Speed of each joint below which it counts as being at rest [rad/s or m/s]."""
-    typical = np.array([quantiles(np.abs(speed), 0.95)[0] for speed in columns(speeds)])
-    slow = np.maximum(0.02 * typical, 0.1 * config.rest_speed)
-    return np.asarray(np.minimum(config.rest_speed, slow))
-
-
-def _motions(v: Array, thresholds: Array, config: SignalConfig, rate: float) -> list[tuple[int, int]]:
-    """Sample ranges in which a joint is faster than its threshold, merged across short standstills."""
-    where = np.flatnonzero(np.any([np.abs(speed) > least for speed, least in zip(v.T, thresholds, strict=True)], axis=0))
-    if not len(where):
-        return []
-    breaks = np.flatnonzero(np.diff(where) > max(1.0, config.rest_time * rate))
-    begins, ends = where[np.concatenate([[0], breaks + 1])], where[np.concatenate([breaks, [len(where) - 1]])] + 1
-    return list(zip(begins.tolist(), ends.tolist(), strict=True))

@@ -12,7 +12,8 @@ from ...errors import LogError, UnitError, nearest
 from ...linalg import Array
 from ...model.robot import Robot
 from ...units import KINDS, Unit, parse_unit
-from .columns import KIND, MOTOR, PREFIXES, ColumnMap, LogLayout, find_columns
+from .columns import ColumnMap, find_columns
+from .layout import KIND, MOTOR, PREFIXES, LogLayout
 from .tables import Table
 
 

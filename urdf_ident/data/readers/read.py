@@ -20,9 +20,9 @@ from ...model.robot import Robot
 from ...parallel import workers
 from ..recording import Recording
 from ..refusals import LeftOut, all_usable, attempts
-from .columns import PREFIXES, LogLayout
 from .fields import recording_fields
 from .formats import open_table
+from .layout import PREFIXES, LogLayout
 from .remote import local_files
 from .sources import LogSource, expand_logs, log_source
 from .tables import Table

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import LogError, MissingFileError, nearest
-from .columns import LogLayout
 from .formats import PACKED, is_bag_folder, is_log_name, logs_among
+from .layout import LogLayout
 from .lerobot import episodes, is_dataset, split_episode
 from .remote import file_name, is_address, logs_at
 from .tables import file_hash

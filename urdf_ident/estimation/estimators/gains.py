@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...data.conditioning.signals import SignalConfig
+from ...data.conditioning.config import SignalConfig
 from ...data.prepare import prepare_logs
 from ...data.recording import Recording
 from ...data.torque_constants.gains import resolve_gain

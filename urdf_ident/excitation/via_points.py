@@ -1,18 +1,11 @@
-"""Motions of given shape: a circle of a frame (validation of Wu 2012), and point-to-point motion (Gautier 2013).
-
-They are not optimised like Fourier series: a circle validates a result on a typical task, and via points suit a robot's own
-controller. Poses that are not given are searched: the first pose from which the circle is feasible, and the most informative
-via points.
-"""
+"""Point-to-point motions with given or searched via points (Gautier 2013), which suit a robot's own controller."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,207 +14,32 @@ from ..errors import LimitError, ModelError, nearest
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..motion.base import Trajectory, check_joint_array
-from ..motion.cartesian import CartesianTrajectory, circle, translations
 from ..motion.collision.clearance import ClearanceReport, check_clearance
 from ..motion.collision.collisions import Collisions
-from ..motion.limits import LimitReport, Limits, Torque, check_limits, prior_torque
+from ..motion.limits import LimitReport, Limits, check_limits, prior_torque
 from ..motion.point_to_point import TrapezoidalTrajectory
 from .assumptions import rigid_for_planning, row_weights, usable_limits, weighted_regressor
 from .criteria import SPECTRAL, condition_number, criterion_value
-from .planned_motion import PlannedMotion
+from .planned_motion import PathExperiment
 from .rows import designable
-
-if TYPE_CHECKING:
-    from ..model.robot import Robot
 
 #: Fraction of velocity and acceleration limits for via points, and reduction factors to try if torques are too large.
 FASTEST, SLOWER = 0.98, (1.0, 0.8, 0.6, 0.45, 0.3, 0.2)
+
 #: Jerk over acceleration [1/s].
 JERK = 10.0
+
 #: Fraction of the position range for searched points; sampling rate for the evaluation of a motion [Hz].
 FILL, JUDGED = 0.9, 50.0
-#: Speeds to try for a circle [m/s]: that of Wu 2012, and slower ones.
-SPEEDS = (0.5, 0.25, 0.1, 0.05)
-#: Number of poses to try for a circle, and nodes per second of the trial [Hz].
-TRIED, ROUGHLY = 200, 40.0
-#: Number of poses for the directions of motion of a frame, and relative size below which there is none.
-PLANES, FLAT = 10, 1e-6
+
 #: Number of random sets of points before the best one is improved point by point.
 DRAWN = 12
+
+#: Number of random points to try for one that the robot reaches from the point before without a collision.
+_TRIES = 200
+
 #: Instants per move at which distances are checked before a motion is certified.
 INSTANTS = 16
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class PathExperiment(PlannedMotion):
-    """A motion of given shape inside the limits of the robot.
-
-    Attributes:
-        words: Description in one line.
-    """
-
-    words: str
-
-    def describe(self) -> list[str]:
-        """Describes the motion.
-
-        Returns:
-            One line of text.
-        """
-        return [self.words]
-
-
-def design_circle(
-    model: DynamicModel,
-    *,
-    radius: float = 0.05,
-    speed: float | None = None,
-    frame: str | None = None,
-    normal: ArrayLike | None = None,
-    turns: float = 3.0,
-    orientation: str | None = None,
-    start: ArrayLike | None = None,
-    limits: Limits | None = None,
-    collisions: Collisions | None = None,
-    seed: int = 0,
-    budget: float = 10.0,
-) -> PathExperiment:
-    """Plans a circle of a frame at constant speed, with smooth start and stop; by default 100 mm at 0.5 m/s (Wu 2012).
-
-    Args:
-        model: The model, for its robot.
-        radius: [m].
-        speed: Cruising speed along the circle [m/s]; None: the largest feasible one of :data:`SPEEDS`.
-        frame: Name of the frame (a link) that moves on it; the last link on the last joint if None.
-        normal: Of the circle's plane in the base frame, shape (3,); None: vertical (a horizontal circle), or the normal of
-            the plane of a planar arm.
-        turns: Number of turns.
-        orientation: "keep" holds the frame's orientation, "free" leaves it free; None: keep with six or more joints.
-        start: Start pose, shape (n,) [rad or m]; searched if None.
-        limits: Of the joints; the URDF's if None.
-        collisions: Pairs whose clearance is kept; None: collisions are not checked.
-        seed: Of the random poses.
-        budget: Time for the search [s].
-
-    Returns:
-        The motion, with verified limits and certified distances.
-
-    Raises:
-        LimitError: The circle is infeasible from the start pose, or from all tested poses, or the frame cannot move in a
-            plane, or not in the given one.
-    """
-    robot = model.robot
-    given = limits or Limits.from_robot(robot)
-    limits, notes = usable_limits(given, start)
-    # unknown acceleration limits are not replaced: the speed determines the acceleration
-    limits = replace(limits, acceleration=given.acceleration)
-    frame = frame or last_link(robot)
-    how = orientation or ("keep" if robot.n >= 6 else "free")
-    poses = _poses(limits, seed) if start is None else [check_joint_array("start", start, limits.joints)]
-    normal = _normal(robot, frame, _poses(limits, seed)[:PLANES], normal)
-    speeds = SPEEDS if speed is None else (speed,)
-    make = partial(circle, robot, frame, radius=radius, normal=normal, turns=turns, orientation=how)
-    fast, pose, motion, report, clearance = _fastest_circle(
-        make, speeds, poses, limits, prior_torque(robot), collisions, budget
-    )
-    words = f"circle of {frame}: diameter {100 * 2 * radius:.4g} cm, {fast:g} m/s, {turns:g} turns, orientation {how}, "
-    words += f"{motion.duration:.4g} s; off the circle by {1e6 * motion.path_error:.2g} µm at most"
-    at = ", ".join(f"{joint} {value:.3g}" for joint, value in zip(robot.joints, pose, strict=True))
-    slow = (f"slower than {speeds[0]:g} m/s, for the limits",) if fast != speeds[0] else ()
-    found = () if start is not None else (f"starts at {at}",)
-    return PathExperiment(
-        trajectory=motion, limits=limits, report=report, words=words, clearance=clearance, notes=(*notes, *slow, *found)
-    )
-
-
-def _fastest_circle(
-    make: partial[CartesianTrajectory],
-    speeds: Sequence[float],
-    poses: Sequence[Array],
-    limits: Limits,
-    torque: Torque,
-    collisions: Collisions | None,
-    budget: float,
-) -> tuple[float, Array, CartesianTrajectory, LimitReport, ClearanceReport | None]:
-    """The first feasible circle over speeds [m/s], in the given order, and start poses: speed, pose, motion and margins."""
-    last = None
-    for fast in speeds:
-        until = time.monotonic() + budget / len(speeds)
-        for pose in poses:
-            if last is not None and time.monotonic() > until:
-                break
-            try:
-                if len(poses) > 1:
-                    turns = min(make.keywords["turns"], 1.0)
-                    check_limits(make(pose, speed=fast, turns=turns, rate=ROUGHLY), limits, torque=torque).require()
-                motion = make(pose, speed=fast, rate=200.0)
-                return fast, pose, motion, *_certified(motion, limits, torque, collisions)
-            except LimitError as error:
-                last = error
-    why = "this circle cannot be driven from here" if len(poses) == 1 else "no pose was found for this circle"
-    raise LimitError(
-        why,
-        got=str(last),
-        remedy="give another excitation.start, a smaller radius, a lower speed, or another normal",
-    ) from last
-
-
-def _normal(robot: Robot, frame: str, poses: Sequence[Array], given: ArrayLike | None) -> ArrayLike:
-    """Returns the normal of a feasible plane; raises an error if there is none, or for a wrong one of a planar arm."""
-    ways = np.array([translations(robot, frame, pose) for pose in poses])
-    size = max(float(np.linalg.norm(ways, axis=(1, 2)).max()), 1e-300)
-    if not (np.linalg.matrix_rank(ways, tol=FLAT * size) > 1).any():
-        others = "name one with more joints before it in excitation.circle.frame, or take another family (points, spline)"
-        raise LimitError(
-            "this frame cannot move on a circle",
-            where=f"frame '{frame}'",
-            got="one direction of motion in every pose",
-            expected="at least two",
-            remedy=others,
-        )
-    _, spread, axes = np.linalg.svd(np.vstack(list(np.swapaxes(ways, 1, 2))))
-    if spread[2] > FLAT * size:
-        return (0.0, 0.0, 1.0) if given is None else given
-    own: Array = np.asarray(axes[2] * np.sign(axes[2][int(np.argmax(np.abs(axes[2])))]))
-    asked: Array = own if given is None else np.asarray(given, dtype=float)
-    if np.linalg.norm(np.cross(asked, own)) > 1e-6 * np.linalg.norm(asked):
-        raise LimitError(
-            "the frame of this planar arm stays in another plane",
-            where=f"frame '{frame}'",
-            got=f"normal {asked.tolist()}",
-            expected=str((np.round(own, 6) + 0.0).tolist()),
-            remedy="leave excitation.circle.normal out",
-        )
-    return own
-
-
-def _certified(
-    motion: Trajectory, limits: Limits, torque: Torque, collisions: Collisions | None
-) -> tuple[LimitReport, ClearanceReport | None]:
-    report = check_limits(motion, limits, torque=torque)
-    report.require()
-    clearance = None if collisions is None else check_clearance(motion, collisions)
-    if clearance is not None:
-        clearance.require()
-    return report, clearance
-
-
-def _poses(limits: Limits, seed: int) -> Sequence[Array]:
-    """Returns random poses in the middle 60 % of the position ranges (at most ±0.6π about their centres)."""
-    middle, half = (limits.upper + limits.lower) / 2, np.minimum((limits.upper - limits.lower) / 2, np.pi)
-    drawn = np.random.default_rng(seed).uniform(-0.6, 0.6, (TRIED, len(middle)))
-    return [middle + half * x for x in drawn]
-
-
-def last_link(robot: Robot) -> str:
-    """Returns the link at the end of the chain: the last one fixed to the last joint, e.g. a tool tip.
-
-    Returns:
-        Its name.
-    """
-    depth = [len(tree) for tree in robot.subtrees]
-    tip = max(range(robot.n), key=lambda j: (sum(j in tree for tree in robot.subtrees), -depth[j], j))
-    return robot.bodies[tip].links[-1].name
 
 
 def design_points(
@@ -396,7 +214,7 @@ def _drawn(builder: _Points, count: int, pose: Array | None, rng: np.random.Gene
     points = [builder.point(rng) if pose is None else pose]
     while len(points) < count:
         last = pose is not None and len(points) == count - 1
-        for _ in range(1 if last else TRIED):
+        for _ in range(1 if last else _TRIES):
             point = pose if last and pose is not None else builder.point(rng)
             if builder.free(np.array([points[-1], point])):
                 points.append(point)
