@@ -167,10 +167,7 @@ def sampler(
     pieces = thinned(logs, samples)
     if not pieces:
         return None
-    fresh = iter(each(_smooth, [item for item in pieces if _known(item) is None]))
-    smooth = [
-        _kept(item, next(fresh)) if (known := _known(item)) is None else known for item in pieces
-    ]  # a delay only shifts it
+    smooth = _smoothed(pieces)  # a delay only shifts it
 
     def efforts(delay: float) -> Array:
         every = zip(pieces, smooth, strict=True)
@@ -223,6 +220,13 @@ def _blocks(log: NDArray[np.int64], blocks: int) -> NDArray[np.int64]:
         mine = np.flatnonzero(log == k)
         block[mine] = position * each + np.arange(len(mine)) * each // len(mine)
     return block
+
+
+def _smoothed(pieces: Sequence[ThinnedPiece]) -> list[Array]:
+    """Smoothed torque of each segment, in order; only those not in the cache are computed."""
+    found = [_known(item) for item in pieces]  # before `each`, which fills the cache of this process
+    fresh = iter(each(_smooth, [item for item, known in zip(pieces, found, strict=True) if known is None]))
+    return [_kept(item, next(fresh)) if known is None else known for item, known in zip(pieces, found, strict=True)]
 
 
 def _smooth(item: ThinnedPiece) -> Array:
