@@ -17,6 +17,7 @@ from urdf_ident.data.conditioning.signals import condition
 from urdf_ident.data.prepare import examine_logs
 from urdf_ident.data.quality.delay import Delay, find_delays
 from urdf_ident.errors import LogError
+from urdf_ident.model.drive import Drive
 from urdf_ident.project import parse_project
 
 ARM = ui.Robot.from_urdf(arm_urdf("zyx"))
@@ -54,6 +55,21 @@ def test_the_low_pass_of_the_check_is_not_told_as_a_filter_of_a_slow_log(seed: i
     whole = made(seed, seconds=10.0)
     slow = replace(whole, time=whole.time[::10], position=whole.position[::10], effort=whole.effort[::10])
     assert found(slow).bandwidth is None
+
+
+@pytest.mark.parametrize("travel", [0.001, 0.005, 0.02])
+def test_friction_that_reverses_over_some_travel_is_no_delay(travel: float) -> None:
+    t, q, v, a = fourier(ARM.n, 20.0, 200.0, 1)
+    truth = Truth.of(ARM.n)
+    tau = torques(ARM, replace(truth, coulomb=np.zeros(ARM.n)), q, v, a)
+    state, size = np.zeros_like(q), tau.std(axis=0)
+    for k, step in enumerate(np.diff(q, axis=0)):  # Dahl's model
+        way = np.sign(step)
+        state[k + 1] = way - (way - state[k]) * np.exp(-np.abs(step) / travel)
+    tau += 0.5 * size * state + 0.005 * size * np.random.default_rng(1).standard_normal(q.shape)
+    log = ui.Recording("log", ARM.joints, t, q, effort=tau)
+    report = examine_logs([log], ARM, Drive.build(ARM.n), SignalConfig())[0]
+    assert [item.message for item in report.findings if item.id == "effort-delay" and item.severity != "info"] == []
 
 
 @pytest.mark.parametrize("late", [0.02, 0.05, -0.03])

@@ -20,7 +20,9 @@ from ...samples import FEWEST_REVERSALS, TESTING_REVERSALS, Segment
 from .against_urdf import against_the_urdf
 from .candidates import Reading
 from .case import Case
+from .delay import find_delays
 from .findings import Finding
+from .hidden_delays import DELAY
 from .hypotheses import DOUBTFUL, Step, open_scales, search
 from .motion_samples import MotionSamples, sampler
 from .outlying_logs import outlying_logs
@@ -40,6 +42,9 @@ _AS_CHANGE = 3.0
 _ALIKE = 0.02
 #: Maximum number of logs compared at a time.
 _COMPARED = 8
+
+#: A case, the reading that explains it, and the steps to that reading.
+_Search = tuple[Case, Reading, list[Step]]
 
 
 def contradictions(
@@ -64,7 +69,9 @@ def contradictions(
     pending = start_each(partial(_alone, robot, reduction), logs)
     if meanwhile is not None:
         meanwhile()
-    early = None if whole is None else (whole, *search(whole))  # while workers examine each log alone
+    early = None  # while workers examine each log alone
+    if whole is not None:
+        early = _without_presliding(robot, reduction, logs, (whole, *search(whole)))
     alone = pending()
     usable = [k for k, told in enumerate(alone) if told is not None]
     while usable:
@@ -105,12 +112,24 @@ def contradictions(
     return out
 
 
-def _searched(
-    robot: Robot, reduction: Array | None, logs: Sequence[tuple[Sequence[Segment], float]]
-) -> tuple[Case, Reading, list[Step]] | None:
+def _searched(robot: Robot, reduction: Array | None, logs: Sequence[tuple[Sequence[Segment], float]]) -> _Search | None:
     """Samples of some logs, with the reading that explains them and its steps; None as for :func:`_case`."""
     case = _case(robot, reduction, logs)
-    return None if case is None else (case, *search(case))
+    return None if case is None else _without_presliding(robot, reduction, logs, (case, *search(case)))
+
+
+def _without_presliding(
+    robot: Robot, reduction: Array | None, logs: Sequence[tuple[Sequence[Segment], float]], searched: _Search
+) -> _Search:
+    """Drops a delay of all efforts, and what was found after it, that is friction which reverses over some travel.
+
+    The search has no such friction; the estimate of the delay has.
+    """
+    case, _, steps = searched
+    at = next((k for k, step in enumerate(steps) if step.found.id == DELAY and not step.found.joints), None)
+    if at is None or (delay := find_delays(robot, logs, reduction)[0]) is None or not delay.excludes(steps[at].found.size):
+        return searched
+    return case, steps[at - 1].found.reading if at else Reading.as_logged(robot.n), steps[:at]
 
 
 def _small_faults(case: Case, logs: Sequence[tuple[Sequence[Segment], float]], steps: Sequence[Step]) -> list[SmallFault]:

@@ -68,6 +68,15 @@ class Delay:
     flat: bool
     bandwidth: float | None = None
 
+    def excludes(self, seconds: float) -> bool:
+        """Whether the logs rule out a delay; a delay at the end of the grid may be longer than estimated.
+
+        Args:
+            seconds: The delay [s].
+        """
+        inside = _GRID[0] < self.low and self.high < _GRID[-1]
+        return bool(inside and not self.flat and not self.low <= seconds <= self.high)
+
     def as_dict(self) -> dict[str, Any]:
         """Returns plain data for JSON, with the description."""
         return {**asdict(self), "why": self.describe()}
