@@ -203,6 +203,23 @@ def test_few_large_efforts_do_not_decide_what_a_saturation_takes_away() -> None:
     assert taken[1100] / taken[1050] == pytest.approx(8.0, rel=0.05)
 
 
+def test_friction_at_reversals_stays_free_where_all_efforts_may_saturate() -> None:
+    """Otherwise the stick and slip of a gantry's slides is told as a saturation of all joints."""
+    recording = log_of(ARM)
+    conditioned = condition(recording, ARM, SignalConfig())
+    case = _case(ARM, None, [(conditioned.segments, conditioned.cutoff)])
+    assert case is not None
+    rows = fault_columns.FaultRows.of(case)
+    zeros = np.zeros((len(rows.samples), 4))
+    shared, _, faults = rows.with_faults_of(0, zeros[:, :3], zeros)
+    fault = next(item for item in faults if item.id == "effort-saturates" and not item.joints)
+    free = shared[:, :, fault.shared[: fault.given]]
+    acts = np.any(free != 0, axis=0)
+    assert np.all(acts.sum(axis=0) == 1)
+    assert np.all(acts.sum(axis=1) >= 3)
+    assert fault.numbers == len(fault.shared) - fault.given == 1
+
+
 @pytest.mark.parametrize("order", [[0, 3, 2, 1], [0, 2, 1, 3], [1, 0, 2, 3], [0, 2, 3, 1]])
 @pytest.mark.parametrize("seed", range(3))
 def test_swapped_efforts_are_named(seed: int, order: list[int]) -> None:

@@ -184,10 +184,8 @@ class FaultRows:
             Columns shared by all rows, shape (N, n, k), those of the joint's row, shape (N, l), and the faults.
         """
         made = _Made([self.weight], [], [])
-        if j == int(np.flatnonzero(self.case.moves)[0]) and self.weight.any():
-            made.faults.append(FaultColumns("effort-without-gravity", (), shared=(0,), sense=1))
         if j == int(np.flatnonzero(self.case.moves)[0]):
-            made.add("effort-saturates", (), shared=[np.column_stack([_bend(x) for x in self.fitted.T])], sense=1)
+            self._of_all(made)
         turning = [*reversal_columns(self.samples, j).T]
         self._of_position(j, play, jerk, turning, made)
         self._of_effort(j, turning, made)
@@ -195,6 +193,18 @@ class FaultRows:
             made.add("joint-origin", (j,), shared=[*self.placed[j, :2]])
             made.add("joint-axis", (j,), shared=[*self.placed[j, 2:]])
         return np.stack(made.shared, axis=2), np.column_stack(made.own), made.faults
+
+    def _of_all(self, made: _Made) -> None:
+        """Adds gravity missing from all efforts and a saturation of all; friction at reversals is free in each row."""
+        if self.weight.any():
+            made.faults.append(FaultColumns("effort-without-gravity", (), shared=(0,), sense=1))
+        turning = [
+            np.outer(column, np.arange(self.n) == j)
+            for j in np.flatnonzero(self.case.moves).tolist()
+            for column in reversal_columns(self.samples, j).T
+        ]
+        bent = np.column_stack([_bend(x) for x in self.fitted.T])
+        made.add("effort-saturates", (), shared=[*turning, bent], sense=1, numbers=1, given=len(turning))
 
     def _of_position(self, j: int, play: Array, jerk: Array, turning: list[Array], made: _Made) -> None:
         """Adds zero, scale, delay, periodic error and backlash of a joint's positions, and a delay of all positions."""
