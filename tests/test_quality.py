@@ -240,6 +240,24 @@ def test_rows_lost_behind_even_stamps_are_said_and_sound_logs_raise_nothing(robo
     assert "at 1 place(s)" in found(assess(replace(once, time=log.time[: len(once)]), robot), "samples-lost").message
 
 
+def test_backlash_and_interpolated_rows_are_no_lost_rows(robot: Robot) -> None:
+    log = make_log(velocity=None)
+    loose, at = np.array(log.position), log.position[0, 1]
+    for k, x in enumerate(loose[:, 1]):
+        loose[k, 1] = at = min(max(at, x - 0.5), x + 0.5)  # this joint stands still more than half of the time
+    fine = np.arange(0.0, log.time[-1], 1e-3)
+    rounded = np.round(log.position, 4)
+    rounded[:500] = rounded[500]
+    rounded[:500:9, 0] += 1e-4  # one count to and fro while the robot stands still
+    lines = {
+        name: np.column_stack([np.interp(fine, log.time, x) for x in of.T])
+        for name, of in (("q", rounded), ("tau", log.effort))
+    }
+    finer = replace(log, time=fine, position=lines["q"], effort=lines["tau"], rows=np.arange(len(fine)) + 2)
+    for sound in (replace(log, position=loose), finer):
+        assert "samples-lost" not in codes(assess(sound, robot), "warning")
+
+
 def test_rows_that_are_not_sorted_are_no_other_unit_of_time(robot: Robot) -> None:
     log = make_log()
     report = assess(log.take(np.random.default_rng(0).permutation(len(log))), robot)
@@ -694,6 +712,16 @@ def test_an_effort_behind_a_limit_of_its_rate_is_named(robot: Robot) -> None:
     (found,) = (item for item in report.findings if item.id in ("effort-held", "effort-slewed"))
     assert (found.id, found.joint, found.severity) == ("effort-slewed", "b", "warning")
     assert found.size == pytest.approx(250.0 * most, rel=1e-2)
+
+
+@pytest.mark.parametrize(("rows", "named"), [(50, True), (6, False)])
+def test_efforts_that_are_all_held_are_named_where_the_motion_asks_for_more(robot: Robot, rows: int, named: bool) -> None:
+    recording = make_log()
+    at = np.arange(len(recording))
+    report = assess(replace(recording, effort=np.array(recording.effort)[at - at % rows]), robot)
+    found = [item for item in report.findings if item.id == "effort-held"]
+    assert [(item.joint, item.severity) for item in found] == [(joint, "warning") for joint in robot.joints] * named
+    assert all(item.size == pytest.approx(250.0 / rows, rel=0.02) for item in found)
 
 
 def test_a_channel_at_a_lower_rate_is_named(robot: Robot) -> None:

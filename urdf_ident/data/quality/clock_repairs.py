@@ -20,6 +20,9 @@ _RATES = (4.0, 60_000.0)
 #: usual, and at most this fraction of that sideways; minimum number of such places, length ratio for which one place is enough,
 #: and largest jitter of usable time stamps [periods]. None of 151 fault-free logs, real and simulated, has such a place.
 _AT_ONCE, _FAR, _ASIDE, _LOST, _JUMP, _STEADY = 1.6, 12.0, 0.3, 2, 5.0, 0.2
+#: Least speed of a joint that moves, over its root mean square and over that of the fastest joint at the time; and least length
+#: of the step over either neighbour.
+_SLOW, _EITHER = 0.1, 1.2
 #: Runs were joined where at least this share of the moving joints steps away, in one row, by this multiple of their fastest
 #: steps (99 % quantile), and not straight ahead (cosine), as it would if rows were missing.
 _TOGETHER, _ELSEWHERE, _AHEAD = 0.5, 5.0, 0.9
@@ -193,7 +196,7 @@ def check_lost_rows(state: Examination) -> None:
         return
     intervals = np.diff(recording.time)
     steps = np.diff(recording.position, axis=0) / intervals[:, None]
-    steps = steps / np.maximum(np.median(np.abs(steps), axis=0), 1e-12)
+    steps = steps / np.maximum(np.sqrt(np.mean(steps**2, axis=0)), 1e-12)
     usual, step = (steps[2:] + steps[:-2]) / 2, steps[1:-1]
     beyond, length = np.linalg.norm(step - usual, axis=1), np.linalg.norm(usual, axis=1)
     times = np.sum(step * usual, axis=1) / np.maximum(length**2, 1e-300)
@@ -202,7 +205,12 @@ def check_lost_rows(state: Examination) -> None:
     even = np.ones(len(intervals), dtype=bool)
     even[list(clock.gaps)] = False  # next to a pause or a clock adjustment, steps have no information
     even = even[2:] & even[1:-1] & even[:-2]
-    lost = np.flatnonzero((times > _AT_ONCE) & far & even & (aside < _ASIDE * beyond)) + 2
+    moving = np.abs(usual) > np.maximum(_SLOW, _SLOW * np.abs(usual).max(axis=1, keepdims=True))
+    longer = np.sum(moving & (step / np.where(moving, usual, 1.0) > _AT_ONCE), axis=1)
+    together = moving.any(axis=1) & (longer >= _TOGETHER * moving.sum(axis=1))  # one joint alone may leave its backlash
+    norms = np.linalg.norm(steps, axis=1)
+    alone = norms[1:-1] > _EITHER * np.maximum(norms[2:], norms[:-2])  # not the first step of an interpolated motion
+    lost = np.flatnonzero((times > _AT_ONCE) & far & even & together & alone & (aside < _ASIDE * beyond)) + 2
     if len(lost) >= _LOST or (times[lost - 2] > _JUMP).any():
         rows = int(np.maximum(np.round(times[lost - 2]) - 1, 1).sum())
         state.add(

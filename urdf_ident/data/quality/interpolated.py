@@ -1,4 +1,4 @@
-"""Checks for piecewise linear efforts: interpolated from a lower rate, or limited in their rate of change."""
+"""Checks for piecewise constant or linear efforts: from a lower rate than the motion requires, or limited in their rate."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from ...linalg import Array
 from ...model.robot import Robot
 from ..conditioning.clock import read_clock
-from .channels import moving_efforts, regular_length
+from .channels import equal_runs, moving_efforts, regular_length
 from .checks import smooth_speeds
 from .findings import Examination
 
@@ -25,14 +25,19 @@ _SHARE, _LINES, _ALIKE = 0.01, 3, 0.8
 
 
 def check_straight(state: Examination, robot: Robot) -> None:
-    """Warns of efforts that are interpolated from a lower rate, and of efforts with a limited rate of change.
+    """Warns of efforts that come at a lower rate than the motion requires, and of efforts with a limited rate of change.
 
     Args:
         state: The log.
         robot: Its joints.
     """
     rate = read_clock(state.recording.time).rate
+    positions = float(np.median([regular_length(equal_runs(q)[1]) for q in state.recording.position.T]))
     for joint, _, x in moving_efforts(state, robot):
+        held = regular_length(equal_runs(x)[1])
+        if held >= max(_LINE, 2 * positions):
+            _add_held(state, robot, joint, held / rate)
+            continue
         begins, ends = _lines(x)
         rows = int(np.sum(ends - begins))
         apart = regular_length(np.diff(begins)) if rows > _MOST * len(x) else 1.0
@@ -62,6 +67,20 @@ def check_straight(state: Examination, robot: Robot) -> None:
                 size=usual * rate,
                 remedy="log what the motor gave: behind a limit of its rate an effort misses peaks and reversals",
             )
+
+
+def _add_held(state: Examination, robot: Robot, joint: str, seconds: float) -> None:
+    """Warns of an effort that holds its values for ``seconds`` if the motion requires a higher rate, unless already said."""
+    said = any(item.id == "effort-held" and item.joint == joint for item in state.findings)
+    if not said and _taken_by(state, robot.joints.index(joint), seconds) > _LOST:
+        state.add(
+            "effort-held",
+            "warning",
+            f"the effort comes at {1 / seconds:.3g} Hz, and each value is held until the next",
+            joint=joint,
+            size=1 / seconds,
+            remedy="log it at the rate of the positions: as logged it lags and misses the reversals of friction",
+        )
 
 
 def _lines(x: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
