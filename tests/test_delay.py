@@ -111,6 +111,12 @@ def test_efforts_behind_a_filter_without_delay_are_named() -> None:
     assert found(made(3, band=1.0)).bandwidth == 1.0
 
 
+@pytest.mark.parametrize("band", [0.6, 1.4])
+def test_a_bandwidth_between_the_candidates_is_named(band: float) -> None:
+    logs = (made(seed, band=band, seconds=20.0) for seed in (3, 4, 5))
+    assert found(*logs).bandwidth == pytest.approx(band, rel=0.2)
+
+
 def test_conditioning_takes_a_delay_out() -> None:
     late, sound = (condition(made(0, d), ARM, SignalConfig(cutoff=8.0, decimate=40.0, delay=d)) for d in (0.03, 0.0))
     a, b = late.segments[0], sound.segments[0]

@@ -251,16 +251,22 @@ def relative_delay(seconds: float, joint: str | None = None) -> Finding:
 def _bandwidth(problem: DelayProblem, tau: Array, cutoff: float) -> float | None:
     """Bandwidth that explains the efforts decisively better than none; only far below the low-pass of this check."""
     whole = problem.errors(tau).held
-    best, found = float(mean_score(whole.sum(axis=0))[0]) + 2 * float(np.log(1 - _BAND)), None
-    for band in (band for band in _BANDS if band <= _BELOW * cutoff):
-        narrow = problem.filtered(band)
-        left = None if narrow is None else narrow.errors(tau).held
-        if left is None:
-            continue
-        score = float(mean_score(left.sum(axis=0))[0])
-        if score < best and problem.gained(whole[:, :, 0], left[:, :, 0])[1] > _SIGNIFICANT:
-            best, found = score, band
-    return found
+    before, held = float(mean_score(whole.sum(axis=0))[0]), dict[float, Array]()
+
+    def score(band: float) -> float:
+        narrow = problem.filtered(band) if band <= _BELOW * cutoff else None
+        if narrow is None:
+            return np.inf
+        held[band] = narrow.errors(tau).held
+        return float(mean_score(held[band].sum(axis=0))[0])
+
+    scores = {band: score(band) for band in _BANDS}
+    best = min(scores, key=scores.__getitem__)
+    if scores[best] < before:  # a band far below the motion's is seen at its own frequency only
+        scores |= {band: score(band) for band in (best / np.sqrt(2), best * np.sqrt(2))}
+        best = min(scores, key=scores.__getitem__)
+    enough = scores[best] < before + 2 * float(np.log(1 - _BAND))
+    return float(best) if enough and problem.gained(whole[:, :, 0], held[best][:, :, 0])[1] > _SIGNIFICANT else None
 
 
 def _lowest(at: Array, values: Array) -> float:
