@@ -146,6 +146,23 @@ class PiecewisePolynomial(Trajectory):
         return np.asarray(np.abs(scaled @ to_bernstein.T).max(axis=(0, 2)))
 
 
+class PiecewiseTrajectory(Trajectory):
+    """A trajectory whose joint motion is a piecewise polynomial.
+
+    Attributes:
+        pieces: The joint motion.
+    """
+
+    pieces: PiecewisePolynomial
+
+    def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        return self.pieces.evaluate(t)
+
+    def bounds(self, order: int) -> Array:
+        """Bound from the Bernstein coefficients of the pieces; see :meth:`Trajectory.bounds`."""
+        return self.pieces.bounds(order)
+
+
 def quintic_pieces(times: ArrayLike, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> tuple[Array, Array]:
     """Returns fifth-degree polynomials through given positions, velocities and accelerations.
 

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from ..errors import LimitError, check_shape, nearest
 from ..linalg import Array
 from ..model.robot import Robot
-from .base import PiecewisePolynomial, Trajectory, check_joint_array
+from .base import PiecewisePolynomial, PiecewiseTrajectory, check_joint_array
 from .splines import DEGREE, spline_pieces
 
 _ITERATIONS = 60
@@ -26,7 +26,7 @@ _TOLERANCE = 1e-10  # [m and rad]
 
 
 @dataclass(frozen=True, eq=False)
-class CartesianTrajectory(Trajectory):
+class CartesianTrajectory(PiecewiseTrajectory):
     """A joint motion whose frame follows a path.
 
     Attributes:
@@ -48,13 +48,6 @@ class CartesianTrajectory(Trajectory):
     def __post_init__(self) -> None:
         object.__setattr__(self, "duration", self.pieces.duration)
         object.__setattr__(self, "smoothness", self.pieces.smoothness)
-
-    def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
-        return self.pieces.evaluate(t)
-
-    def bounds(self, order: int) -> Array:
-        """Bound from the Bernstein coefficients of the pieces; see :meth:`Trajectory.bounds`."""
-        return self.pieces.bounds(order)
 
 
 def circle(

@@ -12,14 +12,14 @@ from numpy.typing import ArrayLike
 from ..errors import LimitError, check_shape
 from ..linalg import Array, shaped
 from ..samples import freeze_arrays
-from .base import PiecewisePolynomial, Trajectory
+from .base import PiecewisePolynomial, PiecewiseTrajectory
 
 if TYPE_CHECKING:
     from .limits import Limits
 
 
 @dataclass(frozen=True, eq=False)
-class TrapezoidalTrajectory(Trajectory):
+class TrapezoidalTrajectory(PiecewiseTrajectory):
     """Straight joint-space moves through via points; all joints start and stop together and rest at every point.
 
     Each move is as fast as its slowest joint allows: the acceleration rises linearly (constant jerk), holds and falls;
@@ -78,13 +78,6 @@ class TrapezoidalTrajectory(Trajectory):
         if not rows:
             raise LimitError("all points are the same and there is no dwell: nothing moves")
         return PiecewisePolynomial(self.joints, np.concatenate([[0.0], np.cumsum(lengths)]), np.array(rows), smoothness=2)
-
-    def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
-        return self.pieces.evaluate(t)
-
-    def bounds(self, order: int) -> Array:
-        """Bound from the Bernstein coefficients of the pieces; see :meth:`Trajectory.bounds`."""
-        return self.pieces.bounds(order)
 
 
 def _unit_profile(v: float, a: float, j: float) -> list[tuple[float, Array]]:

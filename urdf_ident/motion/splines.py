@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike
 from ..errors import LimitError
 from ..linalg import Array, shaped
 from ..samples import freeze_arrays
-from .base import PiecewisePolynomial, Trajectory
+from .base import PiecewisePolynomial, PiecewiseTrajectory
 
 DEGREE = 5
 
 
 @dataclass(frozen=True, eq=False)
-class BSplineTrajectory(Trajectory):
+class BSplineTrajectory(PiecewiseTrajectory):
     """A clamped B-spline of degree 5 on uniform knots, with four continuous derivatives and the convex-hull property.
 
     Attributes:
@@ -66,13 +66,6 @@ class BSplineTrajectory(Trajectory):
         start, end, interior = (np.atleast_2d(np.asarray(x, dtype=float)) for x in (start, end, interior))
         control = np.vstack([np.repeat(start, 3, axis=0), interior, np.repeat(end, 3, axis=0)])
         return cls(tuple(joints), control, duration)
-
-    def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
-        return self.pieces.evaluate(t)
-
-    def bounds(self, order: int) -> Array:
-        """Bound from the Bernstein coefficients of the pieces; see :meth:`Trajectory.bounds`."""
-        return self.pieces.bounds(order)
 
 
 def spline_pieces(joints: Sequence[str], knots: Array, control: Array) -> PiecewisePolynomial:

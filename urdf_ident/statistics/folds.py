@@ -99,7 +99,7 @@ def fold_labels(statistics: StatisticSet) -> dict[tuple[str, int], str]:
     if k < 2:
         raise EstimationError("one log that is too short to be cut into folds", remedy="record longer, or more logs")
     fold = {(log, block): i * k // len(own) for log, own in blocks.items() for i, block in enumerate(own)}
-    if any(entry.repeats > 1 for entry in statistics.entries) or _alone(statistics, fold):
+    if any(entry.repeats > 1 for entry in statistics.entries) or _column_in_one_fold(statistics, fold):
         fold = {(log, block): i % k for log, own in blocks.items() for i, block in enumerate(own)}
     name = group_name(statistics.logs) if len(found) == 1 else "all logs"
     return {at: f"{name}[{part + 1}/{k}]" for at, part in fold.items()}
@@ -189,7 +189,7 @@ def independent_stretches(statistics: StatisticSet) -> tuple[tuple[tuple[str, in
     return tuple(found)
 
 
-def _alone(statistics: StatisticSet, fold: Mapping[tuple[str, int], int]) -> bool:
+def _column_in_one_fold(statistics: StatisticSet, fold: Mapping[tuple[str, int], int]) -> bool:
     """Whether some column is zero, or nearly so, outside one fold."""
     for layout in statistics.layouts:
         squares = np.zeros((max(fold.values()) + 1, layout.width))
