@@ -10,7 +10,7 @@ The solver's status is not trusted: constraint violations and the duality gap ar
 :class:`.Feasible`. If an attempt is not accurate enough the next one is made, in this order, and the solution reports it:
 
 1. the fastest: with the entropic distance the barrier method of :mod:`.barrier`, with the Euclidean one Clarabel in
-   its native form (:mod:`.native`),
+   its native form (:mod:`.clarabel_form`),
 2. Clarabel through CVXPY, at looser tolerances with the Euclidean distance (for problems at the boundary where the first
    stalls),
 3. with the entropic distance Clarabel at looser tolerances, with the Euclidean one the barrier method, for data that
@@ -35,8 +35,8 @@ from ..model.parameters import Parameter
 from ..model.prior import Prior
 from ..samples import ReadOnly
 from .barrier import central_path_point, interior, minimise, minimise_roughly
+from .clarabel_form import solve_euclidean
 from .cones import Feasible, feasible_set
-from .native import solve_euclidean
 from .options import LmiOptions
 from .programme import DataTerm, Point, attempt, duality_gap, mass_range, prior_only, prior_term, whiten_data
 

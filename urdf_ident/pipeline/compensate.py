@@ -11,8 +11,8 @@ import numpy as np
 
 from ..compensation.friction_curve import friction_columns
 from ..compensation.gear_ripple import GearRipple, fit_gear_ripple
-from ..compensation.held_out import HeldOutComparison, candidate, judge
 from ..compensation.loop_rows import less_torque, residual_inputs
+from ..compensation.loop_validation import HeldOutComparison, candidate, judge
 from ..compensation.residual import DEFAULT_INPUTS, KINDS, Residual
 from ..compensation.three_loop import ThreeLoop, learn_residual, three_loop
 from ..consistency.friction import completed_prior

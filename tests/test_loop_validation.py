@@ -15,7 +15,7 @@ from conftest import arm_urdf
 from two_encoders import GEAR, RATE, SIGNALS, excitation, record
 
 import urdf_ident as ui
-from urdf_ident.compensation.held_out import PARTS, _folds, judge
+from urdf_ident.compensation.loop_validation import PARTS, _folds, judge
 from urdf_ident.compensation.three_loop import three_loop
 from urdf_ident.data.prepare import PreparedLog, prepare_logs
 from urdf_ident.data.readers.read import read_recording
