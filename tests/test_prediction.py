@@ -12,13 +12,8 @@ from test_selection import make_logs, prepared, with_torque
 
 from urdf_ident.data.conditioning.filters import lowpass
 from urdf_ident.errors import ModelError
-from urdf_ident.estimation.uncertainty.prediction import (
-    LEVELS,
-    HeldOutResidual,
-    seen_speeds,
-    smeared_friction,
-    unseen_friction,
-)
+from urdf_ident.estimation.uncertainty.prediction import LEVELS, HeldOutResidual
+from urdf_ident.estimation.uncertainty.uncovered_friction import seen_speeds, smeared_friction, unseen_friction
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ModelError, check_shape
-from ..estimation.uncertainty.prediction import HeldOutResidual, smeared_friction, unseen_friction
+from ..estimation.uncertainty.prediction import HeldOutResidual
+from ..estimation.uncertainty.uncovered_friction import smeared_friction, unseen_friction
 from ..linalg import Array, shaped, triangle
 from ..model.elasticity import ElasticModel
 from ..model.posterior import posterior_variance

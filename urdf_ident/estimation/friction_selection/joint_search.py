@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -11,14 +10,10 @@ import numpy as np
 
 from ...friction import Coulomb, Trained, Viscous, law_rows
 from ...linalg import Array
-from ...statistics.distributions import one_sigma
 from .candidates import REPLACES, Candidate, Key
+from .law_gain import LEAST_GAIN, LEAST_SHAPE_GAIN, LawGain, least_gain, standard_error
 from .subsets import Focus
 
-#: A law must lower its joint's held-out squared error by this fraction.
-LEAST_GAIN = 0.01
-#: Another shape of the same law must lower it by this fraction.
-LEAST_SHAPE_GAIN = 1e-4
 #: A column is distinguishable if more than this share of its norm is independent of the others.
 DISTINCT = 0.02
 #: A spring must gain this many standard errors, and its torque must vary by this share of its joint's: a spring is a statement
@@ -35,23 +30,6 @@ _SPEEDS, _ROUNDING = 8, 1e-9
 
 #: (law, side) → the selected candidate.
 Laws = Mapping[Key, Candidate]
-
-
-@dataclass(frozen=True)
-class LawGain:
-    """Gain of one law in addition to the others.
-
-    Attributes:
-        law: The best of its versions.
-        gain: Relative reduction of the joint's held-out squared error; negative if the error increases.
-        std_error: Standard error of this gain, over the folds (:func:`standard_error`).
-        reason: The reason for the decision, in words.
-    """
-
-    law: Candidate
-    gain: float
-    std_error: float
-    reason: str
 
 
 class JointSearch:
@@ -369,34 +347,6 @@ class JointSearch:
             if self._negligible(news[k], key):
                 word = f"its torque varies by less than {100 * LEAST_SPRING:g} % of the joint's"
         return LawGain(news[k][key], gain, error, word)
-
-
-def standard_error(gains: Array) -> Array:
-    """Returns the standard error of a mean over folds, enlarged for few folds by the ratio of Student's t to the normal.
-
-    A gain in a single fold is exactly one plain standard error above zero, however large it is, and is thus not accepted.
-
-    Args:
-        gains: Gain in each fold, shape (folds, ...).
-
-    Returns:
-        Shape (...).
-    """
-    apart = gains - np.add.reduce(gains) / len(gains)
-    return np.asarray(one_sigma(len(gains) - 1) * np.sqrt(np.add.reduce(apart**2) / ((len(gains) - 1) * len(gains))))
-
-
-def least_gain(spread: float, more: int = 1) -> float:
-    """Returns the gain required of laws with k more columns: √k standard errors, and at least :data:`LEAST_GAIN`.
-
-    Args:
-        spread: Standard error of the gain.
-        more: Number k of additional columns.
-
-    Returns:
-        A fraction of the joint's held-out squared error.
-    """
-    return float(max(LEAST_GAIN, np.sqrt(max(more, 1)) * spread))
 
 
 def changed(laws: Laws, *, add: Candidate | None = None, remove: Sequence[Key] = ()) -> dict[Key, Any]:

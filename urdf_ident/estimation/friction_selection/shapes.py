@@ -24,13 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import ModelError
-from ...friction import Shape, Term
+from ...friction import Term
 from ...linalg import Array, lstsq, triangle
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.terms import AppliedTerm
 from ...samples import Segment
 from ...statistics.fit import fit_base
+from .excited import check_excited, excited
 from .reference_torque import Build, converge
 
 #: Trials of a shape per pass, and passes per shape of a law.
@@ -41,31 +42,6 @@ EDGE = 0.01
 SWEEPS = 5
 #: Maximum number of combinations of the trials at one joint up to which all are compared.
 COMBINATIONS = 5000
-
-
-@dataclass(frozen=True)
-class Excited:
-    """Top speed [rad/s or m/s] and travel [rad or m] of an axis."""
-
-    speed: float
-    way: float
-
-    def bounds(self, shape: Shape) -> tuple[float, float]:
-        """Returns the range in which a shape is searched.
-
-        Args:
-            shape: The shape.
-
-        Returns:
-            Lower and upper bound, in the shape's unit.
-        """
-        if shape.kind == "way":
-            return 1e-5 * self.way, 0.1 * self.way
-        if shape.kind == "steepness":
-            return 2.0 / self.speed, 20000.0 / self.speed
-        if shape.kind == "exponent":
-            return 0.5, 4.0
-        return (0.0 if shape.reached else 0.002 * self.speed), 0.5 * self.speed
 
 
 @dataclass(frozen=True)
@@ -142,47 +118,6 @@ class _Free:
         if self.low > 0:
             return float(self.low * (self.high / self.low) ** position)
         return float(self.high * position)
-
-
-def excited(model: DynamicModel, motion: Sequence[Segment], item: AppliedTerm) -> Excited:
-    """Returns how fast and how far the axis of a term has moved.
-
-    Args:
-        motion: All segments.
-
-    Returns:
-        Top speed and travel of the joint or motor.
-    """
-    row = np.eye(model.n)[item.axis] if item.side == "joint" else model.drive.reduction[item.axis]
-    speed = max((float(np.abs(part.v @ row).max(initial=0.0)) for part in motion), default=0.0)
-    turn = [part.q @ row for part in motion]
-    way = max((float(np.ptp(q)) for q in turn if len(q)), default=0.0)
-    return Excited(speed, way)
-
-
-def check_excited(model: DynamicModel, motion: Sequence[Segment]) -> None:
-    """Rejects a threshold speed that the motion never exceeds, since the columns above it would be zero.
-
-    Args:
-        motion: All segments of the data.
-
-    Raises:
-        ModelError: There is such a threshold; the error names joint, law, threshold and top speed.
-    """
-    for item in model.terms:
-        for name, shape in item.term.shapes.items():
-            if not shape.reached or name in item.term.free:
-                continue
-            value, top = float(getattr(item.term, name)), excited(model, motion, item).speed
-            if value >= top:
-                unit = shape.units[bool(model.robot.prismatic[item.axis])]
-                raise ModelError(
-                    f"'{name}' of friction term '{item.term.name}' is outside the speeds of the logs",
-                    where=f"joint '{model.robot.joints[item.axis]}'",
-                    got=f"{value:g} {unit}",
-                    expected=f"less than {top:.3g} {unit}, the top speed",
-                    remedy=f"lower it, or write {name}: auto",
-                )
 
 
 def fit_shapes(model: DynamicModel, build: Build, motion: Sequence[Segment], *, method: str = "wls") -> Shaped:

@@ -35,13 +35,13 @@ from ...model.dynamic_model import DynamicModel
 from ...model.posterior import posterior_variance
 from ...model.prior import Prior
 from ...model.term_chunks import torque_by_sample
-from ...model.trained import sliders
 from ...parallel import each, start_each
 from ...samples import ReadOnly, Segment, columns
 from ...scratch import stored
 from ...statistics.entries import Statistic
 from ...statistics.folds import fold_labels, folds_of
 from ...statistics.statistic import StatisticSet
+from .uncovered_friction import seen_speeds
 
 #: Levels whose quantiles are stored; others are interpolated.
 LEVELS = (0.5, 0.68, 0.8, 0.9, 0.95, 0.98, 0.99)
@@ -49,14 +49,6 @@ LEVELS = (0.5, 0.68, 0.8, 0.9, 0.95, 0.98, 0.99)
 _REVERSAL = (0.03, 0.1)
 #: The same by time: |v|/|a| in periods of the low-pass.
 _TURNING = (0.2, 0.6)
-#: A direction counts as missing if the joint's speed in it is below this share of its speed in the other direction.
-_SEEN = 0.1
-#: Half-width at 95 % for friction outside the data, relative to the model's friction: for a direction or slow speeds that the
-#: logs lack (from none to twice the friction), and for the increase at higher speeds.
-UNSEEN, BEYOND = 1.0, 0.5
-#: The same per further multiple of the fastest logged speed, relative to the friction at that speed (quadratic at first, since
-#: value and slope are known there): friction that is flat in slow logs may still rise at high speeds.
-STEEPER = 0.2
 #: Smallest number of samples for which a class of speed has its own quantiles.
 _FEWEST = 8
 #: Number of samples of a segment at which the parameters' variance is evaluated.
@@ -196,62 +188,6 @@ def held_out_residual(
     return replace(found, seen=seen_speeds([part.v for part in shown]), relative=relative)
 
 
-def seen_speeds(v: Sequence[Array]) -> Array:
-    """Returns the slowest and fastest speed of each joint in each direction.
-
-    Args:
-        v: Joint velocities, shape (N_k, n) each [rad/s or m/s].
-
-    Returns:
-        0.5 and 99.5 % quantiles of |v| backwards and forwards, shape (n, 2, 2) [rad/s or m/s]; zeros for a direction in
-        which the joint hardly moved.
-    """
-    found = np.zeros((v[0].shape[1], 2, 2))
-    for j, speed in enumerate(columns(v)):
-        for side, sign in enumerate((-1.0, 1.0)):
-            own = sign * speed[sign * speed > 0]
-            if len(own):
-                found[j, side] = np.quantile(own, (0.005, 0.995))
-        found[j, found[j, :, 1] <= _SEEN * found[j, :, 1].max()] = 0.0
-    return found
-
-
-def unseen_friction(model: DynamicModel, theta: Array, seen: Array, q: Array, v: Array, a: Array) -> Array:
-    """Returns the uncertainty of friction outside the data, half-width at 95 %.
-
-    Args:
-        model: The rigid model.
-        theta: Its parameters, shape (p,).
-        seen: Result of :func:`seen_speeds`, shape (n, 2, 2) [rad/s or m/s].
-        q, v, a: Joint motion, shape (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²].
-
-    Returns:
-        Shape (N, n) [N·m or N]: the whole friction for a direction without data; below the slowest speed a share of it that
-        increases to all of it at rest; above the fastest speed half of the model's increase or, asymptotically, a fifth of the
-        friction at that speed per further multiple of it, whichever is larger.
-    """
-    friction = _friction_alone(model, theta)
-
-    def at(speed: Array) -> Array:
-        found: Array = model.torque(friction, q, speed, a)
-        return found
-
-    forwards = v > 0
-    slow, fast = (np.where(forwards, seen[:, 1, k], seen[:, 0, k]) for k in (0, 1))
-    sign = np.where(forwards, 1.0, -1.0)
-    missing = fast <= 0
-    other = np.where(forwards, seen[:, 0, 0], seen[:, 1, 0])
-    within = np.where(missing, 0.0, np.clip(np.abs(v), slow, fast)) * sign
-    now = at(v)
-    beyond = np.where(missing, UNSEEN, BEYOND) * np.abs(now - at(within))
-    times = np.maximum(np.abs(v) / np.where(missing, np.inf, fast), 1.0)
-    steeper = STEEPER * (times - 1.0) ** 2 / times * np.abs(at(within))
-    edge = np.where(missing, other, slow)
-    slower = np.maximum(1.0 - np.abs(v) / np.where(edge > 0, edge, np.inf), 0.0) * (edge > 0)
-    turning = UNSEEN * slower * np.abs(at(np.where(missing, other * sign, slow * sign)))
-    return np.asarray(np.maximum.reduce([beyond, steeper, turning]))
-
-
 @dataclass(frozen=True, eq=False)
 class HeldOutTorque:
     """Torque predicted by parameters estimated without its fold.
@@ -304,43 +240,6 @@ def held_out_torque(
         blocks.setdefault(entry.log, []).append(entry)
     owned = [(log.segments, _owners(blocks[log.name], labels, folds, log)) for log in logs]
     return HeldOutTorque(tuple(each(partial(_predicted, model, predicted_by), owned)), len(labels))
-
-
-def smeared_friction(model: DynamicModel, theta: Array, q: Array, v: Array, a: Array, band: float) -> Array:
-    """Returns the difference between low-passed dry friction and the model's step at a reversal.
-
-    Args:
-        model: The rigid model.
-        theta: Its parameters, shape (p,).
-        q, v, a: Joint motion, shape (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²].
-        band: Zero-phase low-pass of the measured torque [Hz].
-
-    Returns:
-        Shape (N, n) [N·m or N]: half the step times the remaining error of the step response ``|v|/|a|`` after the reversal.
-    """
-    friction = _friction_alone(model, theta)
-    forth, back = (np.asarray(model.torque(friction, q, sign * v, a), dtype=np.float64) for sign in (1.0, -1.0))
-    half = 0.5 * np.abs(forth - back)
-    time, risen = _step_response(band)
-    since = np.abs(v) / np.maximum(np.abs(a), 1e-12)
-    return np.asarray(half * np.maximum(1.0 - np.interp(since, time, risen), 0.0))
-
-
-def _step_response(band: float) -> tuple[Array, Array]:
-    """Times after a step from −1 to 1 [s], and the response of the zero-phase low-pass to it."""
-    rate = 50.0 * band
-    time = np.arange(-200, 201) / rate
-    risen = lowpass(np.sign(time), rate, band)
-    return time[200:], risen[200:]
-
-
-def _friction_alone(model: DynamicModel, theta: Array) -> Array:
-    """The parameters with all but friction laws set to zero."""
-    friction = np.zeros(len(theta))
-    for laws in sliders(model).values():
-        for first, law in laws:
-            friction[first : first + len(law.symbols)] = theta[first : first + len(law.symbols)]
-    return friction
 
 
 def _predicted(model: DynamicModel, predicted_by: Array, log: tuple[Sequence[Segment], NDArray[np.int32]]) -> tuple[Array, ...]:
