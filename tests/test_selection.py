@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
@@ -310,6 +311,21 @@ def test_joints_that_hardly_turn_back_fall_back_and_say_why(robot: Robot) -> Non
     assert found.as_dict() == {}
     assert "0 reversals of the joints" in found.notes[0]
     assert "viscous, Coulomb and offset are used" in found.notes[0]
+
+
+def test_a_joint_that_turns_back_twice_gets_no_law_with_parameters_for_each_direction(robot: Robot) -> None:
+    """Eight parameters need more reversals: in a short log, those of one direction are what noise makes of them."""
+    found = {}
+    for periods in (1.0, 4.0):
+        t = np.arange(0, 6.0 * periods, 0.005)
+        w = 2 * np.pi / 6.0 * np.array([1.0, 1.3, 0.8])
+        q, v, a = 0.8 * np.sin(w * t[:, None]), 0.8 * w * np.cos(w * t[:, None]), -0.8 * w**2 * np.sin(w * t[:, None])
+        log = with_torque(robot, [(t, q, v, a)], [{"viscous": 3.0, "coulomb": 2.0}] * 3, 0.005)[0]
+        back = np.where(v < 0, 3.0 * v * np.abs(v) + 2.0 * v**3, 0.0)
+        chosen = choose(DynamicModel(robot), prepared(DynamicModel(robot), [replace(log, effort=log.effort + back)]))
+        found[periods] = [trial for trial in chosen.trials if trial.term == "asymmetric"]
+    assert any(trial.chosen for trial in found[4.0])
+    assert {trial.reason for trial in found[1.0]} == {"the joint reverses too rarely for so many parameters"}
 
 
 def test_reversals_are_counted_and_trembling_at_rest_is_not() -> None:

@@ -43,6 +43,7 @@ class JointSearch:
         hidden: Laws that the data do not distinguish from other forces, and that are excluded.
         varying: By spring, a matrix that gives the varying part of its torque over the joint's torque, shape (r, k) each;
             springs of any size are accepted if None.
+        few: Whether the joint reverses too rarely for friction laws with many columns.
     """
 
     def __init__(
@@ -53,7 +54,9 @@ class JointSearch:
         trained: Mapping[str, Trained] | None = None,
         hidden: Set[Key] = frozenset(),
         varying: Mapping[Key, Array] | None = None,
+        few: bool = False,
     ) -> None:
+        self.few = few
         self.sub, self.candidates, self.nonnegative = sub, candidates, nonnegative
         self.trained, self._demands = trained or {}, dict[Candidate, Array]()
         self.hidden, self.varying = hidden, varying or {}
@@ -83,7 +86,7 @@ class JointSearch:
                 self._exchange,
                 self._drop,
                 self._spring,
-                *([self._replace] if many else []),
+                *([self._replace] if many and not self.few else []),
             ):
                 found = step(now)
                 if found is not None and frozenset(found.values()) not in seen:
@@ -324,6 +327,8 @@ class JointSearch:
         versions = [law for law in self.candidates if law.key == key]
         if key in self.hidden:
             return LawGain(versions[0], 0.0, 0.0, "the data do not tell it from gravity or an offset")
+        if self.few and key not in laws and len(versions[0].columns) > 1 and not versions[0].is_spring:
+            return LawGain(versions[0], 0.0, 0.0, "the joint reverses too rarely for so many parameters")
         if key in laws:
             mean, spread = self._gain(laws, self.sub.errors(self._index(self._without(laws, key))))
             missed = -float(mean[0]) > least_gain(float(spread[0])) or key not in self.usual

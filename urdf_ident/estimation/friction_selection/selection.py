@@ -9,9 +9,10 @@ that are not needed.
 Parsimony: a law is kept if it lowers the held-out error by more than one standard error of that gain over the folds (more with
 few folds, by Student's t, so that a gain in one fold alone is not enough), by √k of them if it has k columns more than what it
 replaces, and by more than :data:`.joint_search.LEAST_GAIN` of its joint's own error. The same holds for all selected laws
-together; otherwise the simple laws are kept. Excitation: a column that is nearly collinear with the others, or a
-load-dependent friction that is not significant, is not a candidate at that joint; a joint that rarely reverses keeps the simple
-laws (:func:`_steady`). Physics: parameters that cannot be negative (:attr:`Term.nonnegative`) must not be estimated so.
+together; otherwise the simple laws are kept. Excitation: a column that is nearly collinear with the others, or a load-
+dependent friction that is not significant, is not a candidate at that joint; a joint that rarely reverses keeps the simple
+laws (:func:`_steady`), and a law with parameters for each direction needs :data:`.samples.MANY_REVERSALS` reversals. Physics:
+parameters that cannot be negative (:attr:`Term.nonnegative`) must not be estimated so.
 
 Viscous and Coulomb friction exist in every drive. They are not removed because a log does not need them, and another law
 replaces them only if it gains two standard errors: a law that can replace them in a short log is wrong in faster motion.
@@ -118,7 +119,7 @@ def select_friction(
     converged = converge(model, build, partial(fit_base, base=model.base(), method=method), prior=prior)
     counts = _turns(motion, motions(converged.statistics), model.drive.reduction, model.robot.prismatic)
     build = for_folds(build, converged.statistics)
-    steady = _steady(counts)
+    steady, few = _steady(counts), frozenset(np.flatnonzero(counts < MANY_REVERSALS).tolist())
     if len(steady) == model.n:
         turned = f"{np.median(counts):g} reversals of the joints (median) are too few to select friction laws"
         return _simple(model, f"{turned} ({FEWEST_REVERSALS}, or {MANY_REVERSALS} of one joint, are needed)")
@@ -135,7 +136,7 @@ def select_friction(
             statistics = folds_of(build(wide.model.with_reference(theta)))
         except EstimationError:
             return _simple(model, "a single log that is too short to be split is not enough to select friction laws")
-        search = StructureSearch(wide, statistics, sigma, visits, _prior_rows(wide, prior), steady)
+        search = StructureSearch(wide, statistics, sigma, visits, _prior_rows(wide, prior), steady, few)
         if not len(before):
             before, first = search.squares(state), search.rmse(state)
         state = search.run(state, many=zoom == ZOOMS[-1])

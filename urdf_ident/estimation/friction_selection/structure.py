@@ -91,6 +91,7 @@ class StructureSearch:
         progress: Called after every joint.
         prior_rows: Prior knowledge of the common columns, ``[common | value]``, shape (r, c + 1), or None.
         steady: Axes whose laws are not changed.
+        few: Axes that reverse too rarely for friction laws with many columns.
     """
 
     def __init__(
@@ -101,8 +102,9 @@ class StructureSearch:
         progress: Callable[[], None] | None = None,
         prior_rows: Array | None = None,
         steady: Set[int] = frozenset(),
+        few: Set[int] = frozenset(),
     ) -> None:
-        self.steady = steady
+        self.steady, self.few = steady, few
         self.wide, self.sigma, self.progress = wide, sigma, progress
         every = [int(column) for laws in wide.candidates for law in laws for column in law.columns]
         self.place = {column: k for k, column in enumerate(every)}
@@ -192,7 +194,8 @@ class StructureSearch:
         groups = [k for k, joint in enumerate(self.joint_of_group) if joint == axis]
         sub = self.sub.focus(self._columns(others), own, groups)
         trained, hidden, varying = self.wide.trained[axis], self.hidden[axis], self.varying[axis]
-        return JointSearch(sub, self.wide.candidates[axis], self.nonnegative[own], trained, hidden, varying)
+        few = axis in self.few
+        return JointSearch(sub, self.wide.candidates[axis], self.nonnegative[own], trained, hidden, varying, few)
 
 
 def _hidden(wide: WideModel, statistics: StatisticSet, weights: Mapping[str, float], axis: int) -> frozenset[Key]:
