@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,11 +14,13 @@ from logs import make_log
 
 from urdf_ident.data.readers.layout import LogLayout
 from urdf_ident.data.readers.read import read_recording, read_recordings
+from urdf_ident.data.readers.remote import logs_at
 from urdf_ident.data.readers.sources import expand_logs, log_source
 from urdf_ident.errors import LogError, MissingExtraError, MissingFileError
 from urdf_ident.model.robot import Robot
 
 fsspec = pytest.importorskip("fsspec")
+glob_translate = pytest.importorskip("fsspec.utils").glob_translate
 ROBOT = Robot.from_urdf(arm_urdf("zyy"))
 
 
@@ -53,6 +56,43 @@ def test_processes_read_addresses_as_they_read_a_disk(store: Path) -> None:
 
 def test_a_signed_link_is_called_by_its_file() -> None:
     assert log_source("https://host/runs/run0.csv.gz?key=a.b/c", LogLayout()).name == "run0"
+
+
+class Listing:
+    """Stands for a web server, which encodes the names in its listings; counts what is downloaded to find links in it."""
+
+    names = ("robot%3D1/a%20b.csv", "robot%3D1/c.csv", "robot%3D2/a%20b.csv", "robotics/a%20b.csv")
+
+    def __init__(self) -> None:
+        self.read: list[str] = []
+
+    def glob(self, path: str, **_options: object) -> dict[str, dict[str, str]]:
+        addresses = [f"https://host/{name}" for name in self.names]
+        return {name: {"name": name, "type": "file"} for name in addresses if re.match(glob_translate(path), name)}
+
+    def isdir(self, path: str) -> bool:
+        self.read.append(path)
+        return False
+
+    def info(self, path: str) -> dict[str, str]:
+        return {"name": path, "type": "file"}
+
+    def unstrip_protocol(self, path: str) -> str:
+        return path
+
+
+def test_a_glob_on_the_web_matches_names_that_the_server_encodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    listing = Listing()
+    monkeypatch.setattr(fsspec.core, "url_to_fs", lambda address: (listing, address))
+    a, c, other, _ = (f"https://host/{name}" for name in Listing.names)
+    assert logs_at("https://host/robot=*/a b.csv") == [a, other]
+    assert logs_at("https://host/robot=[1]/*.csv") == [a, c]
+    assert logs_at("https://host/**/c.csv") == [c]
+    with pytest.raises(MissingFileError, match="no log is at"):
+        logs_at("https://host/robot=3*/*.csv")
+    assert [source.name for source in expand_logs(["https://host/robot=*/a b.csv"])] == ["robot=1/a b", "robot=2/a b"]
+    assert logs_at("https://host/run.csv?key=a*b[c") == ["https://host/run.csv?key=a*b[c"]
+    assert not listing.read  # whether a log is a folder is not asked: it would be downloaded once more
 
 
 def test_a_command_takes_addresses(store: Path, tmp_path: Path) -> None:

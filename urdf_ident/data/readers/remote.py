@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import unquote
 
 from ...errors import LogError, MissingExtraError, MissingFileError, UrdfIdentError
-from .formats import logs_among
+from .formats import is_log_name, logs_among
 
 #: Pairs (quantity, path or address).
 Files = tuple[tuple[str, str], ...]
@@ -29,7 +31,19 @@ def file_name(address: str) -> str:
     Returns:
         The name with its suffix.
     """
-    return PurePosixPath(address.split("?")[0] if _of_web(address) else address).name
+    return PurePosixPath(plain(address)).name
+
+
+def plain(address: str) -> str:
+    """An address as it is shown.
+
+    Args:
+        address: Address of a file.
+
+    Returns:
+        A web address without its query, its characters not encoded; any other address as it is.
+    """
+    return unquote(address.split("?")[0]) if _of_web(address) else address
 
 
 def _of_web(address: str) -> bool:
@@ -51,9 +65,10 @@ def logs_at(address: str) -> list[str]:
         MissingFileError: There is no log, or it cannot be reached.
     """
     with _reached(address) as (system, path):
-        if any(mark in path for mark in ("*[" if _of_web(address) else "*?[")):
-            found = _files(system.glob(path, detail=True).values())
-        elif system.isdir(path):
+        web = _of_web(address)
+        if any(mark in (path.split("?")[0] if web else path) for mark in ("*[" if web else "*?[")):
+            found = _files((_web_glob(system, path) if web else system.glob(path, detail=True)).values())
+        elif not (web and is_log_name(plain(address))) and system.isdir(path):  # which downloads the whole file from the web
             found = logs_among(_files(system.ls(path, detail=True)))
         else:
             found = _files([system.info(path)])
@@ -61,6 +76,31 @@ def logs_at(address: str) -> list[str]:
             remedy = "check the address and the rights to read it"
             raise MissingFileError("no log is at this address", where=address, remedy=remedy)
         return sorted(str(system.unstrip_protocol(item)) for item in found)
+
+
+def _web_glob(system: Any, path: str) -> dict[str, Any]:
+    """The entries that match a glob, whichever characters the server encodes in its listings (``robot%3D7`` or ``robot=7``)."""
+    from fsspec.utils import glob_translate
+
+    wide = "/".join(
+        part
+        if part == "**"
+        else re.sub(r"\*+", "*", re.sub(r"\[[^\]]*\]|[^\w.~*-]", "*", part, flags=re.ASCII))
+        if marked
+        else part
+        for part, marked in _marked(path)
+    )
+    wanted = re.compile(glob_translate(unquote(path)))
+    found = system.glob(wide, detail=True)
+    return {name: entry for name, entry in found.items() if wanted.match(unquote(name).rstrip("/"))}
+
+
+def _marked(path: str) -> Iterator[tuple[str, bool]]:
+    """The parts of a path, and whether they come at or after the first one with a wildcard."""
+    marked = False
+    for part in path.split("/"):
+        marked = marked or "*" in part or "[" in part
+        yield part, marked
 
 
 def _files(listed: Iterable[dict[str, Any]]) -> list[str]:

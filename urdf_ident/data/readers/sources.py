@@ -13,7 +13,7 @@ from ...errors import LogError, MissingFileError, nearest
 from .formats import PACKED, is_bag_folder, is_log_name, logs_among
 from .layout import LogLayout
 from .lerobot import episodes, is_dataset, split_episode
-from .remote import file_name, is_address, logs_at
+from .remote import file_name, is_address, logs_at, plain
 from .tables import file_hash
 
 
@@ -212,7 +212,7 @@ def _short(path: str) -> str:
 def _names(paths: list[str]) -> list[str]:
     """Short names, made unique by prefixing the folder (or the whole path)."""
     names = [_short(path) for path in paths]
-    for longer in (lambda p: f"{Path(p).parent.name}/{_short(p)}", str):
+    for longer in (lambda p: f"{Path(plain(p)).parent.name}/{_short(p)}", plain):
         twice = Counter(names)
         names = [longer(path) if twice[name] > 1 else name for name, path in zip(names, paths, strict=True)]
     return names
