@@ -18,13 +18,16 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from conftest import arm_urdf
+from logs import make_log
 
 from urdf_ident import cluster, parallel, sending
 from urdf_ident.crew import Crew, LostError
 from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import prepare_logs
+from urdf_ident.data.readers.read import read_recordings
 from urdf_ident.data.recording import Recording
-from urdf_ident.errors import LogError, SchedulerError
+from urdf_ident.errors import LogError, MissingFileError, SchedulerError
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -542,3 +545,16 @@ def test_processes_end_with_the_one_that_asks_even_where_that_is_killed(tmp_path
             break
         time.sleep(0.05)
     assert not left
+
+
+def test_a_log_that_workers_lack_is_read_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    robot = Robot.from_urdf(arm_urdf("zyy"))
+    for seed in range(4):
+        make_log(tmp_path / f"run{seed}.csv", robot, seed=seed, seconds=3.0)
+    with parallel.workers(2):
+        parallel.each(square, range(4))  # the processes were started in another folder
+        monkeypatch.chdir(tmp_path)
+        found = read_recordings([f"run{seed}.csv" for seed in range(4)], robot)
+        with pytest.raises(MissingFileError, match="run4"):
+            read_recordings(["run0.csv", "run4.csv"], robot)
+    assert [log.name for log in found] == ["run0", "run1", "run2", "run3"]

@@ -80,7 +80,23 @@ def attempts(function: Callable[[Any], R], logs: Iterable[Any]) -> list[R | Urdf
     Returns:
         The result or the error of each log, in the same order.
     """
-    return each(partial(_attempt, function), logs)
+    return each(partial(attempt, function), logs)
+
+
+def attempt(function: Callable[[Any], R], log: Any) -> R | UrdfIdentError:
+    """Calls a function with one log.
+
+    Args:
+        function: The function.
+        log: Its argument.
+
+    Returns:
+        The result, or the error that refuses the log.
+    """
+    try:
+        return function(log)
+    except (LogError, MissingFileError) as error:
+        return error
 
 
 def all_usable(logs: Sequence[Named], results: Sequence[R | UrdfIdentError]) -> list[R]:
@@ -117,13 +133,6 @@ def each_usable(function: Callable[[Any], R], logs: Sequence[Any]) -> list[R]:
         LogError, MissingFileError: See :func:`all_usable`.
     """
     return all_usable(logs, attempts(function, logs))
-
-
-def _attempt(function: Callable[[Any], R], log: Any) -> R | UrdfIdentError:
-    try:
-        return function(log)
-    except (LogError, MissingFileError) as error:
-        return error
 
 
 def _together(errors: dict[str, UrdfIdentError]) -> UrdfIdentError:

@@ -14,12 +14,12 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from ...errors import LogError, UrdfIdentError
+from ...errors import LogError, MissingFileError, UrdfIdentError
 from ...files import stamp
 from ...model.robot import Robot
-from ...parallel import workers
+from ...parallel import shared, workers
 from ..recording import Recording
-from ..refusals import LeftOut, all_usable, attempts
+from ..refusals import LeftOut, all_usable, attempt, attempts
 from .fields import recording_fields
 from .formats import open_table
 from .layout import PREFIXES, LogLayout
@@ -133,7 +133,10 @@ def _read_all(
 ) -> tuple[list[LogSource], list[Recording | UrdfIdentError]]:
     logs = [log_source(source, layout or LogLayout()) for source in sources]
     with workers(min(jobs, len(logs))) if jobs > 1 else nullcontext():
-        found = attempts(partial(read_recording, robot=robot, layout=layout), logs)
+        read = partial(read_recording, robot=robot, layout=layout)
+        found = attempts(read, logs)
+        if shared():  # workers of a cluster may lack files that this machine has
+            found = [attempt(read, log) if isinstance(x, MissingFileError) else x for log, x in zip(logs, found, strict=True)]
     return logs, found
 
 
