@@ -19,9 +19,10 @@ from urdf_ident.statistics.accumulate import accumulate
 from urdf_ident.statistics.entries import Statistic
 from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.folds import TIME_FOLDS, cross_validate, fold_labels, folds_of, independent_stretches, repeated
+from urdf_ident.statistics.layout import Layout
 from urdf_ident.statistics.motions import motions
 from urdf_ident.statistics.rows import RowFilter
-from urdf_ident.statistics.statistic import Layout, StatisticSet
+from urdf_ident.statistics.statistic import StatisticSet
 
 MODEL = coupled_model()
 BASE = MODEL.base()

@@ -13,9 +13,10 @@ from urdf_ident.result.file import plain
 from urdf_ident.statistics.changes import FrictionChanges
 from urdf_ident.statistics.entries import Statistic
 from urdf_ident.statistics.fit import Fit, fit_base
+from urdf_ident.statistics.layout import Layout
 from urdf_ident.statistics.log_effects import friction_changes, reml
 from urdf_ident.statistics.mixed_rows import PARTS, Moments
-from urdf_ident.statistics.statistic import Layout, StatisticSet
+from urdf_ident.statistics.statistic import StatisticSet
 from urdf_ident.statistics.varying import varying
 
 LOGS, ROWS, BLOCKS = 7, 320, 16
@@ -180,7 +181,7 @@ def test_a_slope_per_kelvin_takes_its_share_of_the_spread() -> None:
     for entry in statistics.entries:
         R, log = np.array(entry.R), int(entry.log[3:])
         R[:, -1] += -0.1 * (kelvin[log] - 30.0) * R[:, 3]
-        entries.append(replace(entry, R=R))
+        entries.append(replace(entry, factor=R, expansion=None))
     warm = replace(statistics, entries=tuple(entries))
     known = changes(warm, np.column_stack([np.full(LOGS, np.nan), kelvin]))
     assert np.isnan(known.slope[0])

@@ -14,8 +14,9 @@ from urdf_ident.linalg import triangle
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.statistics.accumulate import accumulate
 from urdf_ident.statistics.entries import Statistic
+from urdf_ident.statistics.layout import Layout
 from urdf_ident.statistics.rows import RowFilter
-from urdf_ident.statistics.statistic import Layout, StatisticSet
+from urdf_ident.statistics.statistic import StatisticSet
 
 NONE = RowFilter(1)
 LOGS = ("one", "two", "three")
@@ -142,10 +143,27 @@ def test_instruments_and_further_channels_stand_beside_the_columns() -> None:
 
 def test_factors_are_read_only_and_travel_between_processes(whole: StatisticSet) -> None:
     with pytest.raises(ValueError, match="read-only"):
-        whole.entries[0].R[0, 0] = 1.0
+        whole.entries[0].factor[0, 0] = 1.0
     again = pickle.loads(pickle.dumps(whole))
     np.testing.assert_array_equal(again.stacked(), whole.stacked())
     assert json.dumps(whole.fingerprint)
+
+
+def test_dependent_columns_are_not_stored_but_computed(whole: StatisticSet) -> None:
+    rng = np.random.default_rng(2)
+    for entry in whole.entries:
+        layout = whole.layout(entry.group)
+        assert entry.factor.shape[1] == len(layout.places) + 1 < layout.width
+        assert entry.R.shape[1] == layout.width
+        matrix = rng.normal(size=(layout.width, 3))
+        np.testing.assert_allclose(entry.factor @ entry.times(matrix), entry.R @ matrix, rtol=1e-9, atol=1e-9)
+        stored, expansion = layout.reduced(entry.R)
+        np.testing.assert_allclose(stored, entry.factor, rtol=1e-9, atol=1e-9)
+        assert layout.reduced(stored)[0] is stored
+        again = Statistic("log", 0, entry.group, entry.R, entry.rows)
+        assert again.times(matrix) is matrix
+        np.testing.assert_array_equal(layout.merged([again.factor]), layout.merged([entry.factor]))
+        assert expansion is layout.expansion
 
 
 def test_triangle_of_nothing_of_few_and_of_many_rows() -> None:

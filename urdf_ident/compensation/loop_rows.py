@@ -14,8 +14,9 @@ from ..linalg import Array, triangle
 from ..model.dynamic_model import DynamicModel
 from ..samples import ReadOnly, Segment
 from ..statistics.entries import Statistic
+from ..statistics.layout import Layout
 from ..statistics.rows import RowFilter, filtered_rows
-from ..statistics.statistic import Layout, StatisticSet
+from ..statistics.statistic import StatisticSet
 from .friction_curve import FrictionCurve, friction_columns
 
 

@@ -31,7 +31,8 @@ from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..statistics.entries import Statistic
 from ..statistics.fit import Fit, fit_base
-from ..statistics.statistic import Layout, StatisticSet
+from ..statistics.layout import Layout
+from ..statistics.statistic import StatisticSet
 
 #: The stiffness has converged if it changes by less than this fraction, or this share of its standard error: if the deflection
 #: is noisy, rounding alone changes it by more than the fraction.
@@ -318,7 +319,7 @@ def _start(statistics: StatisticSet, base: BaseParameters, springs: dict[str, in
 def _linear(statistics: StatisticSet, springs: dict[str, int], theta: Array) -> StatisticSet:
     """Gauss-Newton form of ``K0 (R theta − t)/K`` at theta: the K column is reduced by r/K0, the target is t − r."""
     moved = _moved(statistics, springs, theta, -1.0)
-    entries = [replace(entry, R=triangle(entry.R)) if entry.group in springs else entry for entry in moved]
+    entries = [replace(entry, factor=triangle(entry.R), expansion=None) if entry.group in springs else entry for entry in moved]
     return replace(statistics, entries=tuple(entries), fingerprint=f"{statistics.fingerprint} compliance")
 
 
@@ -332,10 +333,11 @@ def _moved(statistics: StatisticSet, springs: dict[str, int], theta: Array, sign
     for entry in statistics.entries:
         if entry.group in springs:
             layout = statistics.layout(entry.group)
-            R, place = _columns(np.array(entry.R), layout)
+            whole = entry.R
+            R, place = _columns(np.array(whole), layout)
             k = springs[entry.group]
             residual = R[:, :-1] @ theta[layout.columns] - R[:, -1]
             R[:, place[k]] += sign * residual / theta[k]
             R[:, -1] += sign * residual
-            entry = replace(entry, R=np.column_stack([entry.R[:, : len(layout.instruments)], R]))
+            entry = replace(entry, factor=np.column_stack([whole[:, : len(layout.instruments)], R]), expansion=None)
         yield entry

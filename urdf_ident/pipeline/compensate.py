@@ -315,5 +315,6 @@ def _with_sweep_points(statistics: StatisticSet, found: ThreeLoop, rate: float) 
         rows[:, [at[place[f"{symbol}_{curve.joint}"]] for symbol in curve.law.symbols]] = friction_columns(curve.law, velocity)
         rows[:, -1] = curve.points.torque
         count = max(1, round(len(velocity) * weight**2))
-        entries += [Statistic(log, 0, group, triangle(weight * rows), count) for log in statistics.logs]
+        factor, expansion = layout.reduced(triangle(weight * rows))
+        entries += [Statistic(log, 0, group, factor, count, expansion=expansion) for log in statistics.logs]
     return replace(statistics, entries=tuple(entries))

@@ -296,15 +296,17 @@ def _departures(statistics: StatisticSet, theta: Array) -> tuple[Departure, ...]
         last = first + len(layout.columns)
         squares: dict[tuple[str, int], list[float]] = {}
         effort = count = 0.0
+        measured = np.zeros((layout.width, 2))  # R times this: errors and efforts
+        measured[first:last, 0], measured[-1] = theta[layout.columns], (-1.0, 1.0)
         for log, entries in logs.items():
             blocks = sorted({entry.block for entry in entries})
             for entry in entries:
                 part = blocks.index(entry.block) * PARTS // len(blocks)
-                error = entry.R[:, first:last] @ theta[layout.columns] - entry.R[:, -1]
+                error, torque = (entry.factor @ entry.times(measured)).T
                 total = squares.setdefault((log, part), [0.0, 0.0])
                 total[0] += float(error @ error)
                 total[1] += entry.rows * entry.repeats
-                effort += float(np.sum(entry.R[:, -1] ** 2))
+                effort += float(torque @ torque)
                 count += entry.rows * entry.repeats
         rmse = {key: float(np.sqrt(total / max(n, 1.0))) for key, (total, n) in squares.items()}
         size = np.sqrt(effort / max(count, 1.0))

@@ -20,9 +20,10 @@ from ..progress import Progress
 from ..samples import Segment
 from .entries import Entries, Statistic
 from .kept_rows import KeptRows
+from .layout import Layout, layouts_of
 from .motions import start_motions
 from .rows import RowFilter, filtered_rows
-from .statistic import Layout, StatisticSet, layouts_of, merge_all
+from .statistic import StatisticSet, merge_all
 from .stretches import BLOCKS, blocks_of
 
 
@@ -88,10 +89,8 @@ def accumulate(
     gathered.finish()
     entries = []
     for layout, found in zip(layouts, factors, strict=True):
-        ends = np.cumsum([len(R) for R, _ in found.values()])
-        wide = layout.expanded(np.vstack([R for R, _ in found.values()]))
-        for (block, (_, rows)), begin, end in zip(found.items(), [0, *ends[:-1]], ends, strict=True):
-            entries.append(Statistic(log, block, layout.group, wide[begin:end], rows, segments[0].repeats))
+        for block, (factor, rows) in found.items():
+            entries.append(Statistic(log, block, layout.group, factor, rows, segments[0].repeats, layout.expansion))
     place = {layout.group: g for g, layout in enumerate(layouts)}
     entries.sort(key=lambda entry: (entry.block, place[entry.group]))
     digest = hashlib.sha256(f"{model.fingerprint} {conditioning or row_filter}".encode()).hexdigest()[:16]

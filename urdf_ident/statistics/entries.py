@@ -19,21 +19,45 @@ class Statistic:
 
     Attributes:
         log, block, group: The rows it stands for.
-        R: Shape (≤ width, width), with the same ``RᵀR`` as the rows; not always triangular.
+        factor: The columns of a basis of all columns, and the effort channels, shape (m, c + channels), or all columns.
         rows: Number of rows.
         repeats: Number of periods averaged in each row; such rows are scaled by √repeats.
+        expansion: E with ``all columns = basis @ E``, shape (c, k); None if ``factor`` has all columns.
     """
 
     log: str
     block: int
     group: str
-    R: Array
+    factor: Array
     rows: int
     repeats: float = 1.0
+    expansion: Array | None = None
 
     def __post_init__(self) -> None:
-        if self.R.flags.writeable:
+        if self.factor.flags.writeable:
             freeze_arrays(self)
+
+    @property
+    def R(self) -> Array:
+        """All columns, shape (≤ width, width), with the same ``RᵀR`` as the rows; not always triangular."""
+        if self.expansion is None:
+            return self.factor
+        count = len(self.expansion)
+        return np.hstack([self.factor[:, :count] @ self.expansion, self.factor[:, count:]])
+
+    def times(self, matrix: Array) -> Array:
+        """Returns a matrix whose product with :attr:`factor` is the given one's with :attr:`R`.
+
+        Args:
+            matrix: Shape (width, q).
+
+        Returns:
+            Shape (columns of :attr:`factor`, q).
+        """
+        if self.expansion is None:
+            return matrix
+        k = self.expansion.shape[1]
+        return np.vstack([self.expansion @ matrix[:k], matrix[k:]])
 
 
 class Entries(tuple[Statistic, ...]):
@@ -56,20 +80,20 @@ class Entries(tuple[Statistic, ...]):
         stacks: dict[int, list[Array]] = {}
         facts = []
         for entry in self:
-            stacks.setdefault(entry.R.shape[1], []).append(entry.R)
-            facts.append((entry.log, entry.block, entry.group, entry.R.shape, entry.rows, entry.repeats))
+            stacks.setdefault(entry.factor.shape[1], []).append(entry.factor)
+            facts.append((entry.log, entry.block, entry.group, entry.factor.shape, entry.rows, entry.repeats, entry.expansion))
         return _entries, ([np.vstack(stack) for stack in stacks.values()], facts)
 
 
-def _entries(stacks: Sequence[Array], facts: Sequence[tuple[str, int, str, tuple[int, int], int, float]]) -> Entries:
+def _entries(stacks: Sequence[Array], facts: Sequence[tuple[Any, ...]]) -> Entries:
     """Restores :class:`Entries` from another process."""
     used, of_width = {}, {}
     for stack in stacks:
         stack.setflags(write=False)
         of_width[stack.shape[1]], used[stack.shape[1]] = stack, 0
     made = []
-    for log, block, group, (length, width), rows, repeats in facts:
+    for log, block, group, (length, width), *rest in facts:
         begin = used[width]
         used[width] = begin + length
-        made.append(Statistic(log, block, group, of_width[width][begin : begin + length], rows, repeats))
+        made.append(Statistic(log, block, group, of_width[width][begin : begin + length], *rest))
     return Entries(made)

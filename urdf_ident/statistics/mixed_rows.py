@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..linalg import Array
+from .entries import Statistic
 from .fit import Fit
 from .least_squares import solve
 from .statistic import StatisticSet
@@ -71,22 +72,23 @@ class MixedRows:
         self.combine = np.zeros((statistics.p, self.q))
         for k, part in enumerate(self.parts):
             self.combine[list(part.columns), k] = 1.0
-        self._turns: dict[str, Array] = {}
+        self._turns: dict[tuple[str, bool], Array] = {}
         self._made: dict[tuple[str, str], tuple[Array, NDArray[np.intp]]] = {}
-        self._entries: dict[str, dict[str, list[tuple[int, Array, int]]]] = {}
+        self._entries: dict[str, dict[str, list[Statistic]]] = {}
         for entry in statistics.entries:
-            own = self._entries.setdefault(entry.log, {}).setdefault(entry.group, [])
-            own.append((entry.block, entry.R, entry.rows))
+            self._entries.setdefault(entry.log, {}).setdefault(entry.group, []).append(entry)
 
-    def _wide(self, R: Array, group: str) -> Array:
+    def _wide(self, entries: Sequence[Statistic]) -> Array:
         """Factors as ``[X root | Z | y − X params]``, not weighted; the mixed model estimates a change of the fit."""
-        if group not in self._turns:
-            layout = self.statistics.layout(group)
+        kind = (entries[0].group, entries[0].expansion is None)
+        if kind not in self._turns:
+            layout = self.statistics.layout(entries[0].group)
             turned = self.fit.base.turned(layout.columns, self.root, self.fit.params)
             friction = np.vstack([self.combine[layout.columns], np.zeros((1, self.q))])
             turned = np.hstack([turned[:, : self.r], friction, turned[:, self.r :]])
-            self._turns[group] = np.vstack([np.zeros((len(layout.instruments), turned.shape[1])), turned])
-        return np.asarray(R @ self._turns[group])
+            whole = np.vstack([np.zeros((len(layout.instruments), turned.shape[1])), turned])
+            self._turns[kind] = entries[0].times(whole)
+        return np.asarray(np.vstack([entry.factor for entry in entries]) @ self._turns[kind])
 
     def of(self, log: str, group: str, part: int | None = None) -> tuple[Array, NDArray[np.intp]]:
         """Returns the factors of one log (or of one of its :data:`PARTS`) and group.
@@ -115,21 +117,21 @@ class MixedRows:
             Number of rows.
         """
         own = self._in_time(log, group)
-        return sum(rows for _, _, rows in own[slice(*self._blocks(len(own), part))])
+        return sum(entry.rows for entry in own[slice(*self._blocks(len(own), part))])
 
     def _whole(self, log: str, group: str) -> tuple[Array, NDArray[np.intp]]:
         """Stacked factors of one log and group in order of time, and the row where each begins, with the total at the end."""
         made = self._made.get((log, group))
         if made is None:
-            factors = [R for _, R, _ in self._in_time(log, group)]
-            wide = self._wide(np.vstack(factors), group) if factors else np.zeros((0, self.r + self.q + 1))
-            made = wide, np.cumsum([0, *(len(R) for R in factors)])
+            own = self._in_time(log, group)
+            wide = self._wide(own) if own else np.zeros((0, self.r + self.q + 1))
+            made = wide, np.cumsum([0, *(len(entry.factor) for entry in own)])
             if len(self._made) < _KEPT:
                 self._made[log, group] = made
         return made
 
-    def _in_time(self, log: str, group: str) -> list[tuple[int, Array, int]]:
-        return sorted(self._entries[log].get(group, ()), key=lambda item: item[0])
+    def _in_time(self, log: str, group: str) -> list[Statistic]:
+        return sorted(self._entries[log].get(group, ()), key=lambda entry: entry.block)
 
     @staticmethod
     def _blocks(count: int, part: int | None) -> tuple[int, int]:

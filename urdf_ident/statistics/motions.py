@@ -215,13 +215,15 @@ class _Log:
     """One log's factors in order of time.
 
     Attributes:
-        factors: Per row group, the factors of its blocks, columns only.
+        factors: Per row group, the factors of its blocks, only the columns of :attr:`.Statistic.factor`.
+        expansions: Per row group, E with ``all columns = those @ E``; None if they are all columns.
         edges: Per group, the fraction of its rows before each block, and 1 at the end, shape (blocks + 1,).
         rows: Per group, its number of rows.
         squares: Cumulative mean squares of the columns of all groups, up to each edge of the first, shape (blocks + 1, K).
     """
 
     factors: tuple[tuple[Array, ...], ...]
+    expansions: tuple[Array | None, ...]
     edges: tuple[Array, ...]
     rows: tuple[float, ...]
     squares: Array
@@ -236,23 +238,25 @@ class _Log:
 
     @classmethod
     def _of(cls, statistics: StatisticSet, entries: Mapping[str, Sequence[Statistic]]) -> _Log:
-        factors, edges, rows, squares = [], [], [], []
+        factors, expansions, edges, rows, squares = [], [], [], [], []
         for layout in statistics.layouts:
             own = sorted(entries.get(layout.group, ()), key=lambda entry: entry.block)
-            begin = len(layout.instruments)
             count = np.cumsum([0.0, *(entry.rows * entry.repeats for entry in own)])
             whole = max(float(count[-1]), 1.0)
-            factors.append(tuple(entry.R[:, begin : begin + len(layout.columns)] for entry in own))
+            expansion = own[0].expansion if own else None
+            begin, count_of = (len(layout.instruments), len(layout.columns)) if expansion is None else (0, len(expansion))
+            factors.append(tuple(entry.factor[:, begin : begin + count_of] for entry in own))
+            expansions.append(expansion)
             rows.append(whole)
             edges.append(count / whole)
-            grown = np.cumsum([np.zeros(len(layout.columns)), *(np.sum(R**2, axis=0) for R in factors[-1])], axis=0) / whole
+            grown = np.cumsum(np.vstack([np.zeros(len(layout.columns)), *_squares(factors[-1], expansion)]), axis=0) / whole
             squares.append(_between(edges[-1][None], grown[None], np.zeros(len(edges[0]), dtype=np.intp), edges[0]))
-        return cls(tuple(factors), tuple(edges), tuple(rows), np.hstack(squares))
+        return cls(tuple(factors), tuple(expansions), tuple(edges), tuple(rows), np.hstack(squares))
 
     def lengths(self) -> _Log:
         """The norms of some of its columns, without the factors."""
         few = slice(None, None, max(1, self.squares.shape[1] // _FIRST))
-        return _Log((), self.edges[:1], self.rows[:1], np.ascontiguousarray(self.squares[:, few]))
+        return _Log((), (), self.edges[:1], self.rows[:1], np.ascontiguousarray(self.squares[:, few]))
 
     def moments(self, group: int, begin: float, end: float) -> Array:
         """Second moments per row of one group's columns over a part of the log, ``begin`` and ``end`` from 0 to 1."""
@@ -261,7 +265,18 @@ class _Log:
         shares = np.clip(inside / np.maximum(np.diff(edges), 1e-300), 0, 1)
         blocks = [np.sqrt(share) * R for share, R in zip(shares, self.factors[group], strict=True) if share > 0]
         stacked = np.vstack([np.zeros((1, self.factors[group][0].shape[1])), *blocks])
+        expansion = self.expansions[group]
+        stacked = stacked if expansion is None else stacked @ expansion
         return np.asarray(stacked.T @ stacked / ((end - begin) * self.rows[group]))
+
+
+def _squares(factors: Sequence[Array], expansion: Array | None) -> list[Array]:
+    """Sums of squares of all columns of every factor, shape (columns,) each."""
+    if expansion is None or not factors:
+        return [np.sum(R**2, axis=0) for R in factors]
+    squares = (np.vstack(factors) @ expansion) ** 2
+    ends = np.cumsum([len(R) for R in factors])
+    return [squares[end - len(R) : end].sum(axis=0) for R, end in zip(factors, ends, strict=True)]
 
 
 def _between(edges: Array, values: Array, which: NDArray[np.intp], places: Array) -> Array:

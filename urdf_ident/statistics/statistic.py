@@ -13,86 +13,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..errors import EstimationError, FingerprintError
 from ..linalg import Array, triangle
-from ..model.dynamic_model import DynamicModel
 from .entries import Statistic
+from .layout import Layout
 from .stretches import stretches_of
-
-
-@dataclass(frozen=True, eq=False)
-class Layout:
-    """Meaning of the columns of a row group's factors.
-
-    Attributes:
-        group: Name of the row group.
-        joint: Index of the joint that its residual belongs to.
-        columns: Indices into theta of the candidate columns, shape (k,).
-        channels: Names of the effort channels, at least one.
-        instruments: Indices into theta of the instrument columns (empty without instruments).
-        places: Positions in ``columns`` of a basis of all columns for any motion, shape (c,), or None if unknown.
-        expansion: E with ``all columns = those at places @ E``, shape (c, k), or None.
-    """
-
-    group: str
-    joint: int
-    columns: NDArray[np.intp]
-    channels: tuple[str, ...] = ("tau",)
-    instruments: tuple[int, ...] = ()
-    places: NDArray[np.intp] | None = None
-    expansion: Array | None = None
-
-    def expanded(self, factor: Array) -> Array:
-        """Expands a factor of the columns at :attr:`places` to all columns.
-
-        Args:
-            factor: Shape (m, len(places) + channels).
-
-        Returns:
-            Shape (m, width).
-        """
-        if self.expansion is None:
-            return factor
-        count = len(self.expansion)
-        return np.hstack([factor[:, :count] @ self.expansion, factor[:, count:]])
-
-    def merged(self, factors: Sequence[Array]) -> Array:
-        """Merges several factors into one; linearly dependent columns are omitted from the computation.
-
-        Args:
-            factors: Shapes (m_i, width).
-
-        Returns:
-            Shape (≤ width, width).
-        """
-        if self.expansion is None or self.places is None or self.instruments:
-            return triangle(*factors)
-        channels = np.arange(len(self.columns), self.width)
-        taken, begin = np.concatenate([self.places, channels]), 0
-        rows = np.empty((sum(map(len, factors)), len(taken)), order="F")  # avoids a second copy, which is large for many logs
-        for factor in factors:
-            rows[begin : begin + len(factor)] = factor[:, taken]
-            begin += len(factor)
-        return self.expanded(triangle(rows, overwrite=True))
-
-    @property
-    def width(self) -> int:
-        """Number of columns of the factors."""
-        return len(self.instruments) + len(self.columns) + len(self.channels)
-
-
-def layouts_of(model: DynamicModel) -> tuple[Layout, ...]:
-    """Returns the layouts of a model's row groups.
-
-    Returns:
-        One layout per row group.
-    """
-    return tuple(
-        Layout(group.name, group.joint, group.columns, places=some.places, expansion=some.expansion)
-        for group, some in zip(model.groups, model.compact, strict=True)
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +132,7 @@ class StatisticSet:
             for layout in self.layouts:
                 own: dict[str, list[Array]] = {each: [] for each in self.logs}
                 for entry in self.of_group.get(layout.group, ()):
-                    own[entry.log].append(entry.R)
+                    own[entry.log].append(entry.factor)
                 parts = [layout.merged(factors) if factors else np.zeros((0, layout.width)) for factors in own.values()]
                 for each, factor in zip(own, _all_but_one(layout, parts), strict=True):
                     if len(factor):
@@ -255,7 +182,7 @@ class StatisticSet:
         for (log, group), parts in gathered.items():
             rows = sum(e.rows for e in parts)
             repeats = sum(e.rows * e.repeats for e in parts) / max(rows, 1)
-            entries.append(Statistic(log, 0, group, self.layout(group).merged([e.R for e in parts]), rows, repeats))
+            entries.append(Statistic(log, 0, group, self.layout(group).merged([e.factor for e in parts]), rows, repeats))
         return replace(self, entries=tuple(entries))
 
     def shifted(self, change: ArrayLike) -> StatisticSet:
@@ -276,7 +203,7 @@ class StatisticSet:
             begin, k = len(layout.instruments), len(layout.columns)
             R = np.array(entry.R)
             R[:, begin + k :] += (R[:, begin : begin + k] @ move[layout.columns])[:, None]
-            entries.append(replace(entry, R=R))
+            entries.append(replace(entry, factor=R, expansion=None))
         return replace(self, entries=tuple(entries))
 
     @cached_property
@@ -317,11 +244,12 @@ class StatisticSet:
             EstimationError: The set has no rows of the group.
         """
         if group not in self._factors:
-            parts = [entry.R for entry in self.of_group.get(group, ())]
-            if not parts:
+            entries = self.of_group.get(group, ())
+            if not entries:
                 raise EstimationError("no data left for a row group", where=group)
-            done = len(parts) == 1 and len(parts[0]) <= parts[0].shape[1] and not np.tril(parts[0], -1).any()
-            self._factors[group] = parts[0] if done else self.layout(group).merged(parts)
+            first = entries[0].factor
+            done = len(entries) == 1 and len(first) <= first.shape[1] and not np.tril(first, -1).any()
+            self._factors[group] = entries[0].R if done else self.layout(group).merged([entry.factor for entry in entries])
         return self._factors[group]
 
     def stacked(

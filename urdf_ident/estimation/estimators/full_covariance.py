@@ -22,9 +22,10 @@ from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...statistics.entries import Statistic
 from ...statistics.fit import Fit, fit_base
+from ...statistics.layout import Layout
 from ...statistics.pieces import row_pieces
 from ...statistics.rows import RowFilter
-from ...statistics.statistic import Layout, StatisticSet
+from ...statistics.statistic import StatisticSet
 from ...statistics.stretches import blocks_of
 
 #: Converged if no parameter changes by more than this share of its standard error; maximum number of iterations.

@@ -37,8 +37,9 @@ from ...samples import Segment
 from ...statistics.distributions import f_tail
 from ...statistics.entries import Statistic
 from ...statistics.fit import Fit, fit_base
+from ...statistics.layout import Layout
 from ...statistics.rows import RowFilter, filtered_rows
-from ...statistics.statistic import Layout, StatisticSet
+from ...statistics.statistic import StatisticSet
 from ...statistics.stretches import BLOCKS
 from ..elastic import compliance_at
 
@@ -338,11 +339,12 @@ def _stacked(
     for entry in entries:
         layout = statistics.layout(entry.group)
         z, k = len(layout.instruments), len(layout.columns)
-        wide = np.zeros((len(entry.R), 2 * b + 1))
+        R = entry.R
+        wide = np.zeros((len(R), 2 * b + 1))
         for begin, columns, shift in ((0, np.array(layout.instruments), 0), (z, layout.columns, b)):
             target: NDArray[np.intp] = place[columns]
-            wide[:, shift + target[target >= 0]] = entry.R[:, begin : begin + len(columns)][:, target >= 0]
-        wide[:, -1] = entry.R[:, z + k]
+            wide[:, shift + target[target >= 0]] = R[:, begin : begin + len(columns)][:, target >= 0]
+        wide[:, -1] = R[:, z + k]
         blocks.append(wide * weights[entry.group])
     return triangle(*blocks)
 

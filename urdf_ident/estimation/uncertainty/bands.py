@@ -21,9 +21,9 @@ from ...linalg import Array, triangle
 from ...model.dynamic_model import DynamicModel
 from ...parallel import start_each
 from ...statistics.kept_rows import KeptRows
+from ...statistics.layout import Layout, layouts_of
 from ...statistics.pieces import row_pieces
 from ...statistics.rows import RowFilter
-from ...statistics.statistic import Layout, layouts_of
 
 #: Number of bands, from zero frequency on, that are one coefficient of the longest piece wide.
 SINGLE = 16

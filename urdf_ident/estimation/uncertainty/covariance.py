@@ -35,6 +35,7 @@ from ...model.elasticity import ElasticModel
 from ...parallel import shared
 from ...samples import ReadOnly
 from ...statistics.distributions import chi_square_quantile
+from ...statistics.entries import Statistic
 from ...statistics.fit import Fit
 from ...statistics.folds import independent_stretches
 from ...statistics.kept_rows import KeptRows
@@ -321,13 +322,17 @@ class _CovarianceWork:
         matrices, scores = np.zeros((len(self.units), r, r)), np.zeros((len(self.units), r))
         for group, entries in self.statistics.of_group.items():
             layout = self.statistics.layout(group)
-            own: list[list[Array]] = [[] for _ in self.units]
+            own: list[list[Statistic]] = [[] for _ in self.units]
             for entry in entries:
-                own[unit[entry.log, entry.block]].append(entry.R[:, len(layout.instruments) :][:, : len(layout.columns) + 1])
-            turned = self.weights[group] * self.fit.base.turned(layout.columns, self.solution.root, self.fit.params)
-            for k, factors in enumerate(own):
-                if factors:
-                    rows = np.vstack(factors) @ turned
+                own[unit[entry.log, entry.block]].append(entry)
+            first, turned = len(layout.instruments), np.zeros((layout.width, r + 1))
+            turned[first : first + len(layout.columns) + 1] = self.weights[group] * self.fit.base.turned(
+                layout.columns, self.solution.root, self.fit.params
+            )
+            small = entries[0].times(turned)
+            for k, some in enumerate(own):
+                if some:
+                    rows = np.vstack([entry.factor for entry in some]) @ small
                     matrices[k] += rows[:, :r].T @ rows[:, :r]
                     scores[k] += rows[:, :r].T @ rows[:, r]
         return matrices, scores

@@ -1,0 +1,98 @@
+"""Meaning of the columns of the factors of a statistic set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..linalg import Array, triangle
+from ..model.dynamic_model import DynamicModel
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Meaning of the columns of a row group's factors.
+
+    Attributes:
+        group: Name of the row group.
+        joint: Index of the joint that its residual belongs to.
+        columns: Indices into theta of the candidate columns, shape (k,).
+        channels: Names of the effort channels, at least one.
+        instruments: Indices into theta of the instrument columns (empty without instruments).
+        places: Positions in ``columns`` of a basis of all columns for any motion, shape (c,), or None if unknown.
+        expansion: E with ``all columns = those at places @ E``, shape (c, k), or None.
+    """
+
+    group: str
+    joint: int
+    columns: NDArray[np.intp]
+    channels: tuple[str, ...] = ("tau",)
+    instruments: tuple[int, ...] = ()
+    places: NDArray[np.intp] | None = None
+    expansion: Array | None = None
+
+    def expanded(self, factor: Array) -> Array:
+        """Expands a factor of the columns at :attr:`places` to all columns.
+
+        Args:
+            factor: Shape (m, len(places) + channels).
+
+        Returns:
+            Shape (m, width).
+        """
+        if self.expansion is None:
+            return factor
+        count = len(self.expansion)
+        return np.hstack([factor[:, :count] @ self.expansion, factor[:, count:]])
+
+    def reduced(self, factor: Array) -> tuple[Array, Array | None]:
+        """Returns the columns of a factor that :class:`.Statistic` holds.
+
+        Args:
+            factor: All columns, or those already, shape (m, ·).
+
+        Returns:
+            The columns at :attr:`places` and the channels, with :attr:`expansion`; all columns and None without a basis.
+        """
+        if self.expansion is None or self.places is None or self.instruments:
+            return factor, None
+        taken = np.concatenate([self.places, np.arange(len(self.columns), self.width)])
+        return factor if factor.shape[1] == len(taken) else factor[:, taken], self.expansion
+
+    def merged(self, factors: Sequence[Array]) -> Array:
+        """Merges several factors into one; linearly dependent columns are omitted from the computation.
+
+        Args:
+            factors: Shapes (m_i, width), or of a basis of the columns only, as in :attr:`.Statistic.factor`.
+
+        Returns:
+            Shape (≤ width, width).
+        """
+        if self.expansion is None or self.places is None or self.instruments:
+            return triangle(*factors)
+        count, begin = len(self.expansion), 0
+        rows = np.empty((sum(map(len, factors)), count + len(self.channels)), order="F")  # a second copy would be large
+        for factor in factors:
+            rows[begin : begin + len(factor)] = self.reduced(factor)[0]
+            begin += len(factor)
+        return self.expanded(triangle(rows, overwrite=True))
+
+    @property
+    def width(self) -> int:
+        """Number of columns of the factors."""
+        return len(self.instruments) + len(self.columns) + len(self.channels)
+
+
+def layouts_of(model: DynamicModel) -> tuple[Layout, ...]:
+    """Returns the layouts of a model's row groups.
+
+    Returns:
+        One layout per row group.
+    """
+    return tuple(
+        Layout(group.name, group.joint, group.columns, places=some.places, expansion=some.expansion)
+        for group, some in zip(model.groups, model.compact, strict=True)
+    )
