@@ -93,6 +93,8 @@ class Delay:
         if self.flat:
             return "not distinguishable from other parameters: this motion does not determine a delay of the efforts"
         if not self.decided:
+            if self.low > 0.0 or self.high < 0.0:
+                return f"a delay of the efforts of {1e3 * self.seconds:.2g} ms ({between}) hardly lowers the held-out error"
             return f"no significant delay of the efforts: {1e3 * self.seconds:.2g} ms ({between})"
         return (
             f"the efforts lag the positions by {1e3 * self.seconds:.3g} ms ({between}); without it the held-out error is larger"

@@ -230,7 +230,8 @@ def _kept(model: DynamicModel, steady: Set[int]) -> tuple[str, ...]:
     if not steady:
         return ()
     names = ", ".join(model.robot.joints[axis] for axis in sorted(steady))
-    return (f"friction: auto: {names} reverse too rarely to select laws and keep viscous, Coulomb and offset",)
+    words = "reverses too rarely to select laws and keeps" if len(steady) == 1 else "reverse too rarely to select laws and keep"
+    return (f"friction: auto: {names} {words} viscous, Coulomb and offset",)
 
 
 def _state(wide: WideModel, chosen: Sequence[AppliedTerm]) -> dict[int, Laws]:
