@@ -20,7 +20,7 @@ from urdf_ident.data.readers.read import read_recording
 from urdf_ident.errors import EstimationError, ProjectError
 from urdf_ident.estimation.estimators.full_covariance import cross_factor, fit_full_covariance
 from urdf_ident.estimation.estimators.instrumental import build_instrumented, fit_instrumental
-from urdf_ident.estimation.estimators.method import METHODS, trust
+from urdf_ident.estimation.estimators.method import METHODS, choose_weighting
 from urdf_ident.estimation.estimators.robust import find_outliers
 from urdf_ident.linalg import Array
 from urdf_ident.model.drive import Drive
@@ -121,7 +121,7 @@ def test_friction_that_the_model_lacks_is_no_outlier(plain: DynamicModel) -> Non
     poor = DynamicModel(plain.robot, friction=["viscous"])
     found = find_outliers(poor, fit_base(build_statistics(poor, [log]), poor.base()), [log])
     assert found.power < 0.01
-    assert trust(poor, [log]).weights is None
+    assert choose_weighting(poor, [log]).weights is None
 
 
 def test_friction_that_turns_round_within_a_sample_is_no_outlier(plain: DynamicModel) -> None:
@@ -132,7 +132,7 @@ def test_friction_that_turns_round_within_a_sample_is_no_outlier(plain: DynamicM
     log = as_log(make_segment(sharp, 1500, sigma=0.001))
     fit = fit_base(build_statistics(blunt, [log]), blunt.base())
     assert find_outliers(blunt, fit, [log]).power < 0.01
-    assert trust(blunt, [log]).weights is None
+    assert choose_weighting(blunt, [log]).weights is None
 
 
 def test_rounding_holds_no_outliers(plain: DynamicModel) -> None:
@@ -140,7 +140,7 @@ def test_rounding_holds_no_outliers(plain: DynamicModel) -> None:
     segment = make_segment(plain, 600)
     tau = np.array(segment.tau)
     tau[::50] *= 1 + 1e-6
-    assert trust(plain, [as_log(replace(segment, tau=tau))]).weights is None
+    assert choose_weighting(plain, [as_log(replace(segment, tau=tau))]).weights is None
 
 
 def test_auto_goes_on_where_irls_cannot(plain: DynamicModel, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,11 +155,11 @@ def test_auto_goes_on_where_irls_cannot(plain: DynamicModel, monkeypatch: pytest
         raise EstimationError("does not converge")
 
     monkeypatch.setattr(room, "fit_robust", fail)
-    decision = trust(plain, [log])
+    decision = choose_weighting(plain, [log])
     assert decision.name == "wls"
     assert "IRLS cannot help: does not converge" in decision.why
     with pytest.raises(EstimationError, match="does not converge"):
-        trust(plain, [log], "irls")
+        choose_weighting(plain, [log], "irls")
 
 
 def test_few_wild_samples_of_one_joint_are_found(plain: DynamicModel) -> None:
@@ -167,7 +167,7 @@ def test_few_wild_samples_of_one_joint_are_found(plain: DynamicModel) -> None:
     tau = np.array(segment.tau)
     tau[::100, 1] += 5.0
     log = as_log(replace(segment, tau=tau))
-    decision = trust(plain, [log])
+    decision = choose_weighting(plain, [log])
     assert decision.name == "irls"
     assert "j2" in decision.why
     (weights,) = decision.weights["log"]
@@ -380,8 +380,13 @@ def test_methods_of_the_project_file_are_those_of_the_estimators() -> None:
 def test_elastic_joints_have_least_squares_and_instruments_only(plain: DynamicModel) -> None:
     elastic = ElasticModel(plain.robot, drive=Drive.build(3, reduction=[50.0, 50.0, 50.0]), friction=LAWS, rows="sum")
     with pytest.raises(EstimationError, match="gls is for rigid joints"):
-        trust(elastic, [], "gls")
-    assert [trust(elastic, [], method).name for method in ("auto", "ols", "wls", "iv")] == ["auto", "ols", "wls", "iv"]
+        choose_weighting(elastic, [], "gls")
+    assert [choose_weighting(elastic, [], method).name for method in ("auto", "ols", "wls", "iv")] == [
+        "auto",
+        "ols",
+        "wls",
+        "iv",
+    ]
 
 
 def test_shifted_statistics_move_the_estimate_and_keep_the_residual(plain: DynamicModel) -> None:

@@ -34,7 +34,7 @@ from urdf_ident.motion.collision.find import find_collisions
 from urdf_ident.motion.collision.world import parse_world
 from urdf_ident.motion.fourier import FourierTrajectory
 from urdf_ident.viz import Motion, as_motion, motion_from, play, player_page
-from urdf_ident.viz.kinematics import course, link_placements, transform_points, upright
+from urdf_ident.viz.kinematics import body_poses, link_placements, transform_points, upright
 from urdf_ident.viz.motion import MAX_FRAMES, frames
 from urdf_ident.viz.player import Server
 from urdf_ident.viz.scene import ellipsoid
@@ -134,7 +134,7 @@ def test_links_are_where_the_urdf_says(name: str) -> None:
 def test_tip_is_the_tool() -> None:
     robot = Robot.from_urdf(arm_urdf("zyy"))
     q = np.array([[0.4, -0.3, 0.9]])
-    tip = course(robot, robot_shapes(robot)[0], q).tip[0]
+    tip = body_poses(robot, robot_shapes(robot)[0], q).tip[0]
     truth = chained(arm_urdf("zyy"), dict(zip(robot.joints, q[0], strict=True)))["tool"]
     np.testing.assert_allclose(tip, truth[:3, 3], atol=1e-12)
 

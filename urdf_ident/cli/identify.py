@@ -118,7 +118,7 @@ def identify(
         typer.echo("\n".join(["", body.summary(), "", *more]))
     if following is None:
         if verbose and not as_json and _nothing_against(ident):
-            _offer(project, ident)
+            _print_forecast(project, ident)
     else:
         run_design(project, folder, model, following, ident)
     if ident.verdict.level == "poor":
@@ -246,14 +246,14 @@ def _nothing_against(ident: Identification) -> bool:
     return ident.verdict.level != "poor" and not {"warning", "refused"} & set(findings)
 
 
-def _offer(project: Project, ident: Identification) -> None:
+def _print_forecast(project: Project, ident: Identification) -> None:
     """Prints one line on what another motion would determine; nothing if none can be planned."""
     from ..errors import LimitError, ModelError
-    from ..excitation.sequential import offer
+    from ..excitation.sequential import forecast_random_motion
 
     settings = project.excitation
     try:
-        found = offer(ident, settings.options(ident.model.robot)["limits"], settings.duration)
+        found = forecast_random_motion(ident, settings.options(ident.model.robot)["limits"], settings.duration)
     except (LimitError, ModelError):  # no limits in the URDF, or elastic joints: `design` reports it
         return
     typer.echo(f"next: {found.sentence()}, even with a random motion; --next TRAJ.csv designs a better one")

@@ -210,7 +210,7 @@ class TrainedNetwork(ReadOnly):
         return cls(centre, scale, Experts.from_dict(data["experts"]), domain)
 
 
-class Bank:
+class NetworkBank:
     """The networks of all joints in one table; joints without a network return zero.
 
     Not thread-safe: :meth:`now` uses buffers of the object.

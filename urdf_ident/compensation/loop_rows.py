@@ -155,7 +155,7 @@ def residual_inputs(segment: Segment) -> dict[str, Array | None]:
     }
 
 
-def thinned(log: PreparedLog) -> list[Segment]:
+def decimated_log(log: PreparedLog) -> list[Segment]:
     """A log's segments at the rate of its equations with low-passed torque, sufficient for runs at constant speed.
 
     Returns:
@@ -173,7 +173,7 @@ def thinned(log: PreparedLog) -> list[Segment]:
     return out
 
 
-def less_torque(log: PreparedLog, torques: Sequence[Array]) -> PreparedLog:
+def without_torque(log: PreparedLog, torques: Sequence[Array]) -> PreparedLog:
     """Subtracts a known torque from a log's measured torque; it is lost in the gears and does not load them.
 
     Args:

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import EstimationError, ModelError, check_known, check_shape
 from ..linalg import Array
-from .experts import Bank, TrainedNetwork
+from .experts import NetworkBank, TrainedNetwork
 from .gear_ripple import GearRipple
 from .networks import FOLDS, splits_of, train_network
 
@@ -52,8 +52,8 @@ class Residual:
     ripple: GearRipple | None = None
 
     @cached_property
-    def _bank(self) -> Bank:
-        return Bank(self.networks, len(self.inputs), FADE)
+    def _bank(self) -> NetworkBank:
+        return NetworkBank(self.networks, len(self.inputs), FADE)
 
     def torque(self, **signals: ArrayLike | None) -> Array:
         """Returns the residual torque.

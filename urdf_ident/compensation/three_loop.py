@@ -35,7 +35,7 @@ from ..samples import ReadOnly, Segment
 from ..statistics.fit import Fit, fit_base
 from .bidirectional import friction_points
 from .friction_curve import FrictionCurve, fit_friction, refine_friction
-from .loop_rows import LoopRows, joint_error, link_statistics, loop_rows, residual_inputs, thinned
+from .loop_rows import LoopRows, decimated_log, joint_error, link_statistics, loop_rows, residual_inputs
 from .residual import DEFAULT_INPUTS, KINDS, Residual, fit_residual
 
 #: The loops have converged when a round changes the mean training error by less than this fraction. Deformation is nearly the
@@ -250,7 +250,7 @@ class _Loops:
         self.model, self.logs, self.held_out = model, logs, held_out
         self.kind, self.use, self.seed = kind, use, seed
         self.index = {joint: j for j, joint in enumerate(model.robot.joints)}
-        self.sweeps = [part for log in sweeps for part in thinned(log)]
+        self.sweeps = [part for log in sweeps for part in decimated_log(log)]
         self.curves: tuple[FrictionCurve, ...] = ()
         self.residual: Residual | None = None
         self.gains: list[LoopGain] = []

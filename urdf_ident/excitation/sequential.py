@@ -38,7 +38,7 @@ from .rows import PlannedRows, designable
 RANK, UNSEEN = 1e-12, 1e-7
 #: Least number of weakest base parameters to name, even if none costs more than the noise.
 FEWEST = 5
-#: Harmonics of the random motion of :func:`offer`.
+#: Harmonics of the random motion of :func:`forecast_random_motion`.
 HARMONICS = 10
 #: A mass is mentioned if its standard deviation falls below this fraction of the previous one.
 NOTICEABLE = 0.8
@@ -278,12 +278,12 @@ def warming_words(after: EarlierResult) -> str:
     )
     mean, spread = changes.torque(speed, load)
     share = np.where(mean > 0, spread / np.where(mean > 0, mean, 1.0), 0.0)
-    worth = np.flatnonzero(share > NOTABLE)
-    if not len(worth):
+    variable = np.flatnonzero(share > NOTABLE)
+    if not len(variable):
         return ""
     worst = int(np.argmax(share))
     return (
-        f"friction differs from log to log on {len(worth)} of {n} joints, most on {after.model.robot.joints[worst]} "
+        f"friction differs from log to log on {len(variable)} of {n} joints, most on {after.model.robot.joints[worst]} "
         f"({100 * share[worst]:.0f} %), and no motion lowers that: repeat this one as a warm-up cycle until friction settles, "
         "or record two logs, one cold and one warm"
     )
@@ -349,7 +349,7 @@ def column_sizes(after: EarlierResult, model: DynamicModel, limits: Limits) -> A
     return np.array([sizes.get(full.names[k], level.get(model.parameters[k].owner, 0.0)) for k in full.independent])
 
 
-def offer(after: EarlierResult, limits: Limits, duration: float) -> Forecast:
+def forecast_random_motion(after: EarlierResult, limits: Limits, duration: float) -> Forecast:
     """Predicts the effect of a random motion inside the limits: cheap, and a lower bound for a designed one.
 
     Args:

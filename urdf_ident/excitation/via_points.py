@@ -85,12 +85,12 @@ def design_points(
     base = planned.base()
     weights, _ = row_weights(noise, name, limits, planned)
 
-    def worth(motion: Trajectory) -> float:
+    def score(motion: Trajectory) -> float:
         return criterion_value(name, weighted_regressor(planned, base, motion, weights, JUDGED))
 
     builder = _Points(limits, dwell, model, collisions)
     if np.ndim(points) == 0:
-        chosen, tried = _searched(builder, worth, int(points), start, seed, budget)  # type: ignore[arg-type]
+        chosen, tried = _searched(builder, score, int(points), start, seed, budget)  # type: ignore[arg-type]
         how = f"chosen by {name} out of {tried} motions"
     else:
         chosen, how = np.asarray(points, dtype=float), "as listed"
@@ -174,7 +174,7 @@ class _Points:
 
 
 def _searched(
-    builder: _Points, worth: Callable[[Trajectory], float], count: int, start: ArrayLike | None, seed: int, budget: float
+    builder: _Points, score: Callable[[Trajectory], float], count: int, start: ArrayLike | None, seed: int, budget: float
 ) -> tuple[Array, int]:
     """Returns the best of several feasible random sets, improved one point at a time until the time is up."""
     if count < 2:
@@ -187,7 +187,7 @@ def _searched(
         points = _drawn(builder, count, pose, rng)
         if points is None:
             continue
-        found = worth(builder.motion(points))
+        found = score(builder.motion(points))
         if found < value and builder.fits(points):
             best, value = points, found
     if best is None:
@@ -203,7 +203,7 @@ def _searched(
         trial[k] = builder.point(rng)
         if not builder.free(trial[max(0, k - 1) : k + 2]):
             continue
-        found = worth(builder.motion(trial))
+        found = score(builder.motion(trial))
         if found < value and builder.fits(trial):
             best, value = trial, found
     return best, tried

@@ -140,5 +140,5 @@ def columns_at(laws: Sequence[Law], v: Array, load: Array | float) -> Array:
         if law.bias or law.conservative:
             parts.append(np.zeros((len(v), len(law.symbols))))
             continue
-        parts.append(np.column_stack([np.broadcast_to(part, v.shape) for part in law.continued(motion)]))
+        parts.append(np.column_stack([np.broadcast_to(part, v.shape) for part in law.extrapolated(motion)]))
     return np.hstack(parts)

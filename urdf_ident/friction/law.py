@@ -193,7 +193,7 @@ class Law(Term):
         """
         raise NotImplementedError
 
-    def continued(self, motion: Sliding) -> Sequence[Array]:
+    def extrapolated(self, motion: Sliding) -> Sequence[Array]:
         """Returns :meth:`basis` inside the trained speeds, and its extrapolation (see ``straight``) beyond them.
 
         Returns:
@@ -288,7 +288,7 @@ class Law(Term):
         motion: Sliding = axis.made["sliding"]
         out = np.empty((len(self.symbols), len(axis.v)))
         for row, value in zip(
-            out, self.continued(replace(motion, bent=self._bent(axis)) if self.memory else motion), strict=True
+            out, self.extrapolated(replace(motion, bent=self._bent(axis)) if self.memory else motion), strict=True
         ):
             row[:] = value
         return out.T
@@ -325,7 +325,7 @@ class Friction:
         Returns:
             Shape of ``motion.v`` [N·m or N].
         """
-        basis = self.law.continued(motion)
+        basis = self.law.extrapolated(motion)
         total = self.values[0] * basis[0]
         for value, part in zip(self.values[1:], basis[1:], strict=True):
             total = total + value * part

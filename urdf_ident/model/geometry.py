@@ -112,7 +112,7 @@ def collision_shapes(robot: Robot) -> tuple[tuple[Visual, ...], tuple[str, ...]]
     bare = [name for name in robot.description.links if name in lost or (name in heavy and name not in own)]
     if not bare:
         return tuple(shapes), ()
-    thickness = CAPSULE * reach(robot, drawn_out=False)
+    thickness = CAPSULE * reach(robot, with_strokes=False)
     placements = _joint_placements(robot)
     capsules = _bare_capsules(robot, placements, thickness, tiny=1e-6)
     made = [shape for shape in capsules if shape.link in bare]
@@ -269,16 +269,16 @@ def segment(link: str, start: Array, end: Array, radius: float, colour: Colour =
     return Visual(link, "capsule", (radius, length), placement, colour)
 
 
-def reach(robot: Robot, *, drawn_out: bool = True) -> float:
+def reach(robot: Robot, *, with_strokes: bool = True) -> float:
     """Returns the length of the longest chain of links, joint to joint.
 
     Args:
-        drawn_out: Whether the strokes of prismatic joints count.
+        with_strokes: Whether the strokes of prismatic joints count.
 
     Returns:
         [m]; 0.5 if all joints coincide.
     """
-    stroke = drawn_out * np.max(
+    stroke = with_strokes * np.max(
         np.abs(np.nan_to_num([robot.limit("lower"), robot.limit("upper")], posinf=0.0, neginf=0.0)), axis=0
     )
     lengths = [0.0]

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..compensation.friction_curve import friction_columns
 from ..compensation.gear_ripple import GearRipple, fit_gear_ripple
-from ..compensation.loop_rows import less_torque, residual_inputs
+from ..compensation.loop_rows import residual_inputs, without_torque
 from ..compensation.loop_validation import HeldOutComparison, candidate, judge
 from ..compensation.residual import DEFAULT_INPUTS, KINDS, Residual
 from ..compensation.three_loop import ThreeLoop, learn_residual, three_loop
@@ -168,7 +168,7 @@ def _solved(ident: Identification, found: ThreeLoop, logs: Sequence[PreparedLog]
     """The result with the loops' model: fit and standard parameters from the torque minus the residual."""
     project, model = ident.project, found.model
     silent = found.residual.kind == "none"
-    known = list(logs) if silent else [less_torque(log, residual_torque(found.residual, log)) for log in logs]
+    known = list(logs) if silent else [without_torque(log, residual_torque(found.residual, log)) for log in logs]
     statistics = _with_sweep_points(build_statistics(model, known), found, logs[0].conditioned.decimate_rate)
     fit = fit_base(statistics, model.base(), method=row_weighting(project.estimation.method))
     fit = with_covariance(fit, statistics, project.estimation.covariance, model=model, logs=known)

@@ -15,7 +15,7 @@ from ..consistency.standard import consistent_parameters
 from ..data.prepare import PreparedLog, unused
 from ..errors import EstimationError, UrdfIdentError
 from ..estimation.elastic import compliant, visible_springs, with_row_sum
-from ..estimation.estimators.method import Estimated, held_out_errors, inflated_like, refine, row_weighting, trust
+from ..estimation.estimators.method import Estimated, choose_weighting, held_out_errors, inflated_like, refine, row_weighting
 from ..estimation.friction_selection.load_slopes import with_load_slopes
 from ..estimation.friction_selection.reference_torque import Build, ConvergedFit, Estimate, converge, cross_validate_converged
 from ..estimation.friction_selection.selection import Selected, select_friction
@@ -145,10 +145,10 @@ def learn(
     model = with_knees(model, prepared.motion)
     kept = (start or EarlyStatistics(project)).rows_of(prepared.motion)
     # outliers are detected before friction is selected
-    trusted = trust(_first(model, prepared.motion), logs, wanted.method, wanted.loss, kept=kept)
-    if trusted.weights is not None:
+    weighting = choose_weighting(_first(model, prepared.motion), logs, wanted.method, wanted.loss, kept=kept)
+    if weighting.weights is not None:
         kept = KeptRows(samples=kept.samples)  # the weights change the rows
-    produce = partial(build_statistics, logs=logs, progress=progress, weights=trusted.weights, kept=kept)
+    produce = partial(build_statistics, logs=logs, progress=progress, weights=weighting.weights, kept=kept)
     prior = inertial_prior(model.robot, consistency.relative_std, mass_std=consistency.mass_std)
     selected = _selected(model, produce, prepared.motion, prior, project, progress)  # no effect if the laws are given
     shaped = fit_shapes(selected.model, produce, prepared.motion, method=row_weighting(wanted.method))
@@ -162,7 +162,7 @@ def learn(
     loop = partial(_closed_loop, converged, logs, prior, project, reversals)
     known = "controller" in project.simulation.model_fields_set
     estimated = refine(
-        trusted, converged, logs, loss=wanted.loss, prior=prior, reference=reference, loop=loop, loop_known=known
+        weighting, converged, logs, loss=wanted.loss, prior=prior, reference=reference, loop=loop, loop_known=known
     )
     errors = _errors(estimated, converged, logs, wanted.covariance, kept)  # runs in the background
     model, statistics = converged.model, estimated.statistics

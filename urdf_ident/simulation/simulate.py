@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -114,16 +115,16 @@ def simulate(
     drive = _Drive(controller, reference, sensors or Sensors(), control_rate, step)
     solver = StickSlip(plant, drive.law, x, w, np.zeros(controller.states), drive.stages(plant))
     table, wanted = np.empty((5, len(time), robot.n)), trajectory.evaluate(time)[0]
-    guard = Guard(robot.joints, trip)
+    guard = partial(Guard(robot.joints, trip).watch, time, table[0], table[1], wanted)
     for k, t in enumerate(time.tolist()):
         _sample(solver, drive, t, table, k)
         if (k + 1) % _WATCHED == 0 or k + 1 == len(time):
-            guard.watch(time, table[0], table[1], wanted, k + 1)
+            guard(k + 1)
         if k + 1 < len(time):
             try:
                 _advance(solver, drive, t, step * (finest // counts[k]), counts[k])
             except SimulationError:  # the samples so far may show the cause and the joint
-                guard.watch(time, table[0], table[1], wanted, k + 1)
+                guard(k + 1)
                 raise
         if progress is not None and (k + 1) % max(1, len(time) // 100) == 0:
             progress((k + 1) / len(time))

@@ -16,7 +16,7 @@ _VIEW_FRAMES = 80
 
 
 @dataclass(frozen=True, eq=False)
-class Course:
+class BodyPoses:
     """Poses of a robot's bodies in every frame, in a world whose z axis points up.
 
     Attributes:
@@ -34,7 +34,7 @@ class Course:
     foot: Array
 
 
-def course(robot: Robot, shapes: Sequence[Visual], position: Array) -> Course:
+def body_poses(robot: Robot, shapes: Sequence[Visual], position: Array) -> BodyPoses:
     """Computes the forward kinematics over a motion.
 
     Args:
@@ -57,7 +57,7 @@ def course(robot: Robot, shapes: Sequence[Visual], position: Array) -> Course:
     tip = transform_points(poses[:, joint - 1], point[None])[:, 0]
     still, moving = _extent(robot, shapes, base, poses, tip)
     low = still[still[:, 2] < still[:, 2].min() + 1e-3 * reach(robot)]
-    return Course(base, poses, tip, outermost(np.concatenate([still, moving])), low.mean(axis=0))
+    return BodyPoses(base, poses, tip, outermost(np.concatenate([still, moving])), low.mean(axis=0))
 
 
 def upright(robot: Robot) -> Array:

@@ -19,7 +19,7 @@ from ..linalg import Array
 from ..model.geometry import Colour, Visual, reach, robot_shapes, tinted
 from ..model.robot import Robot
 from ..motion.collision.collisions import Collisions
-from .kinematics import Course, course, outermost, view_direction
+from .kinematics import BodyPoses, body_poses, outermost, view_direction
 from .motion import Motion, error_frames, frames, frames_at, limit_notes
 from .scene import inertia_commands, joint_path, robot_commands
 from .stage import stage_commands
@@ -58,9 +58,9 @@ def player_page(
     """
     rate, position = frames(motion, robot)
     shapes, notes = robot_shapes(robot)
-    first = course(robot, shapes, position)
+    first = body_poses(robot, shapes, position)
     thickness = 0.0025 * float(np.linalg.norm(np.ptp(first.extent, axis=0)))
-    drawn = _Drawn()
+    drawn = _PageContents()
     drawn.add_robot("robot", robot, shapes, first, _INERTIA)
     drawn.add_trail("robot", first, rate, thickness)
     legend, same = [], True
@@ -68,13 +68,12 @@ def player_page(
         other = other or robot
     if other is not None:
         moved = position if beside is None else frames_at(beside, robot, len(position), rate)
-        second, more, note = _other_course(robot, other, moved)
+        second, more, note = _other_body_poses(robot, other, moved)
         same = _alike(first, second, 1e-6 * reach(robot))
         drawn.add_robot("other", other, more, second, OTHER, ghost=True)
         if not same:
             drawn.add_trail("other", second, rate, thickness, OTHER)
-        names = (robot.name, f"{other.name} (other)") if beside is None else (motion.name, f"{beside.name} (beside)")
-        legend = [{"text": name, "colour": _css(colour[:3])} for name, colour in zip(names, (_INERTIA, OTHER), strict=True)]
+        legend = _legend(robot, motion, other, beside)
         notes += note
     near = None
     if collisions is not None:
@@ -108,7 +107,7 @@ def player_page(
     return _assemble(title, data), (*motion.notes, *limit_notes(motion, robot), *notes)
 
 
-class _Drawn:
+class _PageContents:
     """Contents of the page so far: scene commands, moving nodes and their poses, trails, and the extent."""
 
     def __init__(self) -> None:
@@ -119,7 +118,7 @@ class _Drawn:
         self.extent: list[Array] = []
 
     def add_robot(
-        self, name: str, robot: Robot, shapes: tuple[Visual, ...], found: Course, inertia: Colour, *, ghost: bool = False
+        self, name: str, robot: Robot, shapes: tuple[Visual, ...], found: BodyPoses, inertia: Colour, *, ghost: bool = False
     ) -> None:
         self.commands += robot_commands(robot, shapes, found.base, f"/{name}", ghost=ghost)
         self.commands += inertia_commands(robot, found.base, f"/inertia/{name}", inertia)
@@ -128,14 +127,14 @@ class _Drawn:
         self.poses.append(found.poses)
         self.extent.append(found.extent)
 
-    def add_trail(self, name: str, found: Course, rate: float, thickness: float, colour: Colour | None = None) -> None:
+    def add_trail(self, name: str, found: BodyPoses, rate: float, thickness: float, colour: Colour | None = None) -> None:
         path = f"/trail/{name}"
         trail, step = trail_commands(path, found.tip, rate, thickness, colour)
         self.commands += trail
         self.trails += [{"path": path, "step": step, "per_step": _TRAIL_INDICES}] if trail else []
 
 
-def _other_course(robot: Robot, other: Robot, position: Array) -> tuple[Course, tuple[Visual, ...], tuple[str, ...]]:
+def _other_body_poses(robot: Robot, other: Robot, position: Array) -> tuple[BodyPoses, tuple[Visual, ...], tuple[str, ...]]:
     """Poses of the second robot on the same motion, joints matched by name; joints that only it has stay at zero."""
     absent = [name for name in robot.joints if name not in other.joints]
     if absent:
@@ -150,10 +149,16 @@ def _other_course(robot: Robot, other: Robot, position: Array) -> tuple[Course, 
         q[:, other.index(name)] = position[:, j]
     shapes, notes = robot_shapes(other)
     shapes = tinted(shapes, OTHER)
-    return course(other, shapes, q), shapes, notes
+    return body_poses(other, shapes, q), shapes, notes
 
 
-def _alike(first: Course, second: Course, tolerance: float) -> bool:
+def _legend(robot: Robot, motion: Motion, other: Robot, beside: Motion | None) -> list[dict[str, str]]:
+    """Names and colours of the two robots, or of the two motions."""
+    names = (robot.name, f"{other.name} (other)") if beside is None else (motion.name, f"{beside.name} (beside)")
+    return [{"text": name, "colour": _css(colour[:3])} for name, colour in zip(names, (_INERTIA, OTHER), strict=True)]
+
+
+def _alike(first: BodyPoses, second: BodyPoses, tolerance: float) -> bool:
     """Whether two robots have the same kinematics, so that only their inertias can differ."""
     return first.poses.shape == second.poses.shape and bool(
         np.abs(first.poses - second.poses).max() < tolerance and np.abs(first.tip - second.tip).max() < tolerance
@@ -166,7 +171,7 @@ def _joint_entries(robot: Robot) -> list[dict[str, Any]]:
     return [{"name": name, **kind} for name, kind in zip(robot.joints, kinds, strict=True)]
 
 
-def _speed(found: Course, rate: float) -> dict[str, Any]:
+def _speed(found: BodyPoses, rate: float) -> dict[str, Any]:
     highest = float(tip_speed(found.tip, rate).max())
     return {"highest": f"{highest:.3g}", "colours": [_css(colour) for colour in SPEEDS]}
 

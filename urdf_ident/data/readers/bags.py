@@ -219,11 +219,11 @@ def _choose(topics: Sequence[_Topic], robot: Robot, wanted: str | None, where: s
             )
         return match[0]
 
-    def worth(topic: _Topic) -> tuple[int, bool, bool, int]:  # target positions are not measurements
+    def preference(topic: _Topic) -> tuple[int, bool, bool, int]:  # target positions are not measurements
         fits = len(set(robot.joints) & topic.joints) or (len(topic.joints) >= robot.n) * 0.5
         return int(2 * fits), not holds_targets(topic.name), topic.effort, topic.count
 
-    chosen = max(topics, key=worth)
+    chosen = max(topics, key=preference)
     others = [f"{topic.name} ({'with' if topic.effort else 'no'} effort)" for topic in topics if topic is not chosen]
     if others:
         notes.append(

@@ -47,7 +47,7 @@ class EffortColumns:
     rough: float
 
     @property
-    def worth(self) -> float:
+    def agreement(self) -> float:
         """Agreement with the torques of the URDF, 0 to 1: mean of ``score`` and ``clear``."""
         return (self.score + self.clear) / 2
 
@@ -77,7 +77,7 @@ class Efforts:
     @property
     def score(self) -> float:
         """Agreement of the best run with the torques, 0 to 1."""
-        return self.rows[0].worth if self.rows else 0.0
+        return self.rows[0].agreement if self.rows else 0.0
 
     def roles(self) -> dict[str, EffortColumns]:
         """Measured effort, and the controller's target current and target torque if both were logged."""
@@ -85,7 +85,7 @@ class Efforts:
             return {}
         good: list[EffortColumns] = []
         for row in self.rows:
-            enough = row.worth > 0.4 * self.rows[0].worth
+            enough = row.agreement > 0.4 * self.rows[0].agreement
             if enough and not any(set(other.block) & set(row.block) for other in good):  # a shifted copy
                 good.append(row)
         currents = sorted((row for row in good if row.kind == "current"), key=lambda row: -row.rough)
@@ -96,7 +96,7 @@ class Efforts:
                 "effort_target": currents[-1],
                 "torque_target": min(torques, key=lambda row: row.rough),
             }
-        return {"effort": max(torques or good, key=lambda row: (row.worth > 0.8 * self.rows[0].worth, row.rough))}
+        return {"effort": max(torques or good, key=lambda row: (row.agreement > 0.8 * self.rows[0].agreement, row.rough))}
 
 
 def find_efforts(robot: Robot, motion: CandidateMotion, means: Array, rough: Array, runs: Sequence[Block]) -> Efforts:
@@ -139,4 +139,4 @@ def find_efforts(robot: Robot, motion: CandidateMotion, means: Array, rough: Arr
         upright = float(inertia.sum())
         noise = float(np.median(rough[list(run)] / spread[list(run)]))
         rows.append(EffortColumns(run, score, whole, clear, axis, slopes, seen, upright, noise))
-    return Efforts(tuple(sorted(rows, key=lambda row: row.worth, reverse=True)))
+    return Efforts(tuple(sorted(rows, key=lambda row: row.agreement, reverse=True)))

@@ -73,7 +73,7 @@ class _Candidate:
     other_units: tuple[str, ...] = ()
 
     @property
-    def worth(self) -> float:
+    def plausibility(self) -> float:
         return (
             _UNITS.get(self.unit, 1.0)
             * self._usual
@@ -197,11 +197,11 @@ def _best(
             where=table.path,
             remedy=f"check that it has {robot.n} joints, or lock those that were not logged",
         )
-    best = max(candidates, key=lambda item: item.worth)
-    near = [item for item in candidates if item.worth > _RIVAL * best.worth]
+    best = max(candidates, key=lambda item: item.plausibility)
+    near = [item for item in candidates if item.plausibility > _RIVAL * best.plausibility]
     alone = all(alike(links, item.position, best.position) for item in near)
     same = [item for item in candidates if item.position == best.position and item.unit != best.unit]
-    other = tuple(item.unit for item in same if item.worth > _RIVAL_UNIT * best.worth)
+    other = tuple(item.unit for item in same if item.plausibility > _RIVAL_UNIT * best.plausibility)
     return replace(best, alone=alone, other_units=other)
 
 

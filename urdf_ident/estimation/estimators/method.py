@@ -1,8 +1,8 @@
 """``estimation.method``: choice of the estimator, with its reason.
 
-There are two steps. Before the estimation, :func:`trust` decides whether outliers must be down-weighted, so that they affect
-neither the selection of friction laws nor the final estimate. Once the model has converged, :func:`refine` applies the
-configured estimator, or the one that the data require, starting from weighted least squares.
+There are two steps. Before the estimation, :func:`choose_weighting` decides whether outliers must be down-weighted, so that
+they affect neither the selection of friction laws nor the final estimate. Once the model has converged, :func:`refine`
+applies the configured estimator, or the one that the data require, starting from weighted least squares.
 
 All subsequent steps (standard parameters, cross-validation, standard errors) read factors. Every estimator therefore returns
 statistics for which weighted least squares *is* its estimate.
@@ -48,7 +48,7 @@ _ROUGHLY = 0.1
 
 
 @dataclass(frozen=True, eq=False)
-class Trust:
+class SampleWeighting:
     """The estimator chosen before the estimation, with the weights of the samples.
 
     Attributes:
@@ -110,14 +110,14 @@ def row_weighting(method: str) -> str:
     return "ols" if method == "ols" else "wls"
 
 
-def trust(
+def choose_weighting(
     model: DynamicModel,
     logs: Sequence[PreparedLog],
     method: str = "auto",
     loss: str = "tukey",
     *,
     kept: KeptRows | None = None,
-) -> Trust:
+) -> SampleWeighting:
     """Decides whether samples are weighted individually.
 
     Args:
@@ -139,26 +139,26 @@ def trust(
             raise EstimationError(
                 f"estimation.method {method} is for rigid joints", got="elastic joints", expected="auto, ols, wls or iv"
             )
-        return Trust(method, "weighted least squares, deflections as measurements" if method == "auto" else "")
+        return SampleWeighting(method, "weighted least squares, deflections as measurements" if method == "auto" else "")
     if method not in ("auto", "irls"):
-        return Trust(method)
+        return SampleWeighting(method)
     model = model.unloaded()  # outliers are found without load-dependent friction too
     base = model.base()
     first = fit_base(build_statistics(model, logs, kept=kept), base)
     found = find_outliers(model, first, logs)
     if method == "auto" and not found.dominate:
-        return Trust("auto", "no relevant outliers")
+        return SampleWeighting("auto", "no relevant outliers")
     try:
         robust = fit_robust(model, logs, base, loss=loss, converged=_ROUGHLY, start=first)
     except EstimationError as error:
         if method == "irls":
             raise
-        return Trust("wls", f"{found.describe()}; IRLS cannot help: {error}")
-    return Trust("irls", found.describe() if found.dominate and method == "auto" else "", robust.weights)
+        return SampleWeighting("wls", f"{found.describe()}; IRLS cannot help: {error}")
+    return SampleWeighting("irls", found.describe() if found.dominate and method == "auto" else "", robust.weights)
 
 
 def refine(
-    trusted: Trust,
+    weighting: SampleWeighting,
     converged: ConvergedFit,
     logs: Sequence[PreparedLog],
     *,
@@ -171,7 +171,7 @@ def refine(
     """Estimates the parameters of a converged model with the chosen estimator.
 
     Args:
-        trusted: Decision of :func:`trust`.
+        weighting: Decision of :func:`choose_weighting`.
         converged: The model with its estimate by (weighted) least squares.
         logs: Prepared logs.
         loss: Loss function of IRLS, "tukey" or "huber".
@@ -186,32 +186,32 @@ def refine(
     Raises:
         EstimationError: The estimator does not converge, or lacks what it needs.
     """
-    plain = Estimated(converged.fit, converged.statistics, trusted.why or "as configured")
-    if trusted.name == "irls":
+    plain = Estimated(converged.fit, converged.statistics, weighting.why or "as configured")
+    if weighting.name == "irls":
         try:
             return _robust(plain, converged, logs, loss, reference)
         except EstimationError as error:
-            if not trusted.why:  # the user chose IRLS
+            if not weighting.why:  # the user chose IRLS
                 raise
             return replace(plain, why=f"{plain.why}; the first weights are kept: {error}", logs=())
-    if trusted.name == "gls":
+    if weighting.name == "gls":
         return _full_covariance(converged, logs, reference)
-    if trusted.name == "tls":
+    if weighting.name == "tls":
         return _total_least_squares(converged, logs, reference)
-    if trusted.name == "ml":
+    if weighting.name == "ml":
         return _maximum_likelihood(plain, converged, logs, reference)
-    if trusted.name == "ridge":
+    if weighting.name == "ridge":
         if prior is None:
             raise EstimationError("ridge needs a prior", remedy="use method wls")
         refit = partial(fit_ridge, fit=converged.fit, prior=prior)
         return replace(plain, fit=refit(converged.statistics), own_errors=True, solved=converged.statistics, refit=refit)
-    if trusted.name in CLOSED_LOOP and loop is None:
-        raise EstimationError(f"{trusted.name} needs the closed loop", remedy="give reference and controller, or use wls")
-    if trusted.name in CLOSED_LOOP and loop is not None:
-        by = _instrumental(converged, logs, loop()) if trusted.name == "iv" else _didim(converged, logs, loop(), reference)
+    if weighting.name in CLOSED_LOOP and loop is None:
+        raise EstimationError(f"{weighting.name} needs the closed loop", remedy="give reference and controller, or use wls")
+    if weighting.name in CLOSED_LOOP and loop is not None:
+        by = _instrumental(converged, logs, loop()) if weighting.name == "iv" else _didim(converged, logs, loop(), reference)
         guess = "" if loop_known else "; the default controller was simulated: describe yours in simulation.controller"
         return replace(by, why=by.why + guess)
-    if trusted.name == "auto":
+    if weighting.name == "auto":
         targets = all(log.report.recording.position_target is not None for log in logs)
         if loop is not None and loop_known and targets:
             return _chosen_by_test(plain, converged, logs, loop)

@@ -123,7 +123,7 @@ def select_friction(
     if len(steady) == model.n:
         turned = f"{np.median(counts):g} reversals of the joints (median) are too few to select friction laws"
         return _simple(model, f"{turned} ({FEWEST_REVERSALS}, or {MANY_REVERSALS} of one joint, are needed)")
-    visits = _Visits(progress, model.n)
+    visits = _VisitCounter(progress, model.n)
     chosen = list(chosen_by_data(model))
     simple = sum(len(item.term.symbols) for item in chosen)
     before = np.zeros((0, 0))
@@ -163,7 +163,7 @@ def select_friction(
     )
 
 
-class _Visits:
+class _VisitCounter:
     """Counts the visited joints; each zoom visits all of them at most :data:`SWEEPS` times."""
 
     def __init__(self, progress: Progress | None, joints: int) -> None:

@@ -13,7 +13,7 @@ from ...linalg import Array
 from ...model.geometry import Visual, collision_shapes
 from ...model.robot import Robot
 from .collisions import Collisions, Pair
-from .pruning import worth_watching
+from .pruning import relevant_pairs
 from .solids import Solid, link_solid, object_solid, plane_solid
 from .world import TOOL_BOX, ToolBox, World
 
@@ -69,7 +69,7 @@ def find_collisions(
     found = Collisions(robot, world, solids, pairs, required, _geometry_model(solids, pairs), tool)
     if not prune:
         return replace(found, notes=notes)
-    kept, more = worth_watching(found, seed)
+    kept, more = relevant_pairs(found, seed)
     watched = tuple(pairs[p] for p in kept)
     return Collisions(robot, world, solids, watched, required[kept], _geometry_model(solids, watched), tool, (*notes, *more))
 

@@ -21,7 +21,7 @@ _CELLS, _CUTS = 12, 5
 _MANY = 400
 
 
-def worth_watching(collisions: Collisions, seed: int) -> tuple[list[int], tuple[str, ...]]:
+def relevant_pairs(collisions: Collisions, seed: int) -> tuple[list[int], tuple[str, ...]]:
     """Excludes pairs that always touch, with a note, and pairs that never can.
 
     Links that touch by design do so at any clearance; the first moving link may be mounted on an object. Any other pair that
