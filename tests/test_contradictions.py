@@ -443,6 +443,18 @@ def test_too_few_samples_raise_no_doubt() -> None:
     assert doubts(turned.take(slice(0, None, 10))) == []
 
 
+def test_a_short_motion_names_no_cause() -> None:
+    """Its parameters fit almost any torque: the same fault is named with more of it, and stays a doubt here."""
+    recording = log_of(ARM, seconds=12.0, seed=3)
+    effort = np.asarray(recording.effort)[:, [0, 3, 2, 1]]
+    long = replace(recording, effort=effort)
+    assert {item.id for item in doubts(long)} == {"joints-exchanged"}
+    short = doubts(long.take(slice(0, 800)))
+    assert {(item.id, item.severity) for item in short} == {("physics-undecided", "warning")}
+    assert "joints-exchanged" in short[0].candidates
+    assert doubts(recording.take(slice(0, 800))) == []
+
+
 def test_doubts_are_in_the_summary_once_and_what_is_unseen_is_no_number() -> None:
     logs = []
     for seed in range(3):
@@ -636,6 +648,32 @@ def test_an_effort_that_one_log_alone_holds_behind_a_filter_is_named() -> None:
     found = told([logs[0], replace(logs[1], effort=slow), logs[2]])
     assert found[0] == found[2] == []
     assert ("log-differs", ARM.joints[3]) in found[1]
+
+
+def test_a_log_that_differs_in_everything_is_named_alone() -> None:
+    """Its efforts were computed from a heavier URDF without friction; each log by itself is explained well."""
+    logs = [replace(log_of(ARM, seed=k, seconds=9.0), name=f"run{k}", sha256=f"{k}") for k in range(3)]
+    heavy = Robot.from_urdf(URDF.replace('<mass value="2.0"/>', '<mass value="3.0"/>'))
+    nothing = Truth(*np.zeros((4, ARM.n)))
+    computed = log_of(heavy, seed=1, seconds=9.0, truth=nothing, noise=0.01)
+    reports = examine_logs([logs[0], replace(computed, name="run1"), logs[2]], ARM, Drive.build(ARM.n), SignalConfig())
+    told = [{x.id for x in report.findings if x.severity in ("warning", "refused")} for report in reports]
+    assert told[0] == told[2] == set()
+    assert "log-differs" in told[1]
+
+
+@pytest.mark.parametrize("ways", [1, 2])
+def test_friction_does_not_drift_where_a_joint_moves_one_way(ways: int) -> None:
+    """Time is then a function of its position, and so is whatever else depends on it."""
+    t = np.arange(0.0, 20.0, 0.005)
+    _, q, v, a = fourier(ARM.n, 20.0, 200.0, 2)
+    if ways == 1:
+        q[:, 3], v[:, 3], a[:, 3] = 0.2 * t + 0.1 * np.sin(t), 0.2 + 0.1 * np.cos(t), -0.1 * np.sin(t)
+    tau = torques(ARM, Truth.of(ARM.n), q, v, a)
+    tau[:, 3] += 0.4 * tau[:, 3].std() * (t / 20.0) ** 2
+    noise = np.random.default_rng(0).standard_normal((2, *q.shape))
+    log = Recording("log", ARM.joints, t, q + 1e-5 * noise[0], effort=tau + 0.02 * tau.std(axis=0) * noise[1])
+    assert [item.id for item in doubts(log)] == ([] if ways == 1 else ["effort-drift"])
 
 
 @pytest.mark.parametrize("seed", range(4))

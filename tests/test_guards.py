@@ -13,9 +13,10 @@ from urdf_ident.data.conditioning.clock import device_clock
 from urdf_ident.data.conditioning.resample import _resample, even_pieces
 from urdf_ident.data.joint_side import joint_side
 from urdf_ident.data.quality.case import drives
+from urdf_ident.data.quality.change_wording import differs
 from urdf_ident.data.quality.repairs import _sentinels, _spikes
 from urdf_ident.data.quality.report import assess
-from urdf_ident.data.quality.wording import _gravity, _refuses, differs
+from urdf_ident.data.quality.wording import _gravity, _refuses
 from urdf_ident.data.readers.variables import _numeric
 from urdf_ident.data.recognition.recognise import _positions
 from urdf_ident.data.recording import Recording
@@ -138,6 +139,12 @@ def test_a_value_that_stands_for_none_is_a_sentinel() -> None:
     missing = smooth.copy()
     missing[3::40] = -999.0
     assert _sentinels(missing).sum() == 50
+    generator = np.random.default_rng(1)
+    resting = 0.3123 + 1e-4 * (generator.random(2000) < 0.05) - 1e-4 * (generator.random(2000) < 0.02)  # one count to and fro
+    assert not _sentinels(resting, 2e-3).any()
+    assert not _spikes(resting, 0.05, 2e-3).any()
+    resting[3::40] = 0.0
+    assert _sentinels(resting, 2e-3).sum() == 50
 
 
 def test_an_effort_has_a_dead_zone_where_it_is_exactly_zero_while_its_joint_moves() -> None:

@@ -100,6 +100,17 @@ def test_parts_of_a_motion_that_hardly_turns_back_are_no_evidence(ident: ui.Iden
     assert "motion-hardly-turns" not in {reason.id for reason in judged.verdict.reasons}
 
 
+def test_a_short_motion_alone_makes_nothing_good(ident: ui.Identification) -> None:
+    def level(*seconds: float) -> tuple[str, bool]:
+        told = [{"name": "log", "findings": [{"id": "short", "severity": "warning", "size": size}]} for size in seconds]
+        found = replace(ident, validation=(), inputs=tuple(told)).verdict
+        return found.level, "motion-short" in {reason.id for reason in found.reasons}
+
+    assert level(2.0, 2.5) == ("usable", True)
+    assert level(2.0, 3.5)[1] is False
+    assert replace(ident, inputs=({"findings": [{"id": "short", "severity": "warning", "size": 2.0}]},)).verdict.level == "good"
+
+
 def test_logs_that_all_repeat_one_motion_make_nothing_good(robot: ui.Robot, logs: list[ui.Recording]) -> None:
     rng = np.random.default_rng(5)
     noise = [0.01 * logs[0].effort.std(axis=0) * rng.standard_normal(logs[0].effort.shape) for _ in range(2)]

@@ -13,6 +13,8 @@ from .errors import LogError, check_shape
 from .linalg import Array
 from .scratch import Stored, stored
 
+#: Minimum duration of motion in a log, and duration below which it is short, so that parameters fit almost any torque [s].
+SHORTEST, SHORT = 1.0, 5.0
 #: Motion below this fraction of a joint's fast speed (95 % quantile) is slow.
 SLOW = 0.05
 #: Reversals (median over joints, repetitions of a motion counted once) needed to discriminate friction laws: without

@@ -222,8 +222,8 @@ def run_design(
     Returns:
         The motion.
     """
-    from ..data.quality.checks import SHORT, SHORTEST
     from ..excitation.sequential import forecast
+    from ..samples import SHORT, SHORTEST
 
     with search_bar() as progress:
         found = project.excitation.design(model, folder, after=after, progress=progress)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..samples import HARDLY_TURNS
+from ..samples import HARDLY_TURNS, SHORT
 from .evidence import Evidence
 from .lines import joint_message
 from .record import Record
@@ -138,7 +138,7 @@ def _outside(ident: Record) -> Iterator[Reason]:
     elif ident.cross_validation:
         alone = float(ident.cross_validation["relative"])
         error = alone if ident.cross_validated is None else ident.cross_validated
-        doubt = _no_other_motion(evidence) if evidence is not None else None
+        doubt = _too_short(ident.inputs) or (_no_other_motion(evidence) if evidence is not None else None)
         if doubt is not None:
             yield doubt
         if error_level(error) == "good" != error_level(alone):
@@ -211,6 +211,19 @@ def _worse_joints(scores: Sequence[Mapping[str, Any]]) -> list[str]:
                 words = f"{joint['joint']} ({100 * joint['relative']:.0f} % of its torque, URDF {100 * share:.0f} %)"
                 found.setdefault(joint["joint"], words)
     return list(found.values())
+
+
+def _too_short(inputs: Sequence[Mapping[str, Any]]) -> Reason | None:
+    """The reason that all training logs together are too short to show a fault of theirs, if so."""
+    found = [[item["size"] for item in log.get("findings", ()) if item["id"] == "short" and item.get("size")] for log in inputs]
+    if not found or not all(found) or (seconds := sum(max(sizes) for sizes in found)) >= SHORT:
+        return None
+    return Reason(
+        "motion-short",
+        "usable",
+        f"{seconds:.2g} s of motion are too short to show faults of the log or to validate the result",
+        f"record {SHORT:g} s or more, or give a log of another motion with --validate",
+    )
 
 
 def _no_other_motion(evidence: Evidence) -> Reason | None:

@@ -229,22 +229,56 @@ class Case:
         Returns:
             Sum of the rows' log relative residuals, lower is better; and their root mean square.
         """
+        left = self._left_by_inertias(reading, np.empty((len(self._stated), 0)))[0]
+        return float(0.5 * np.log(left).sum()), float(np.sqrt(left.mean()))
+
+    def with_one_body_changed(self, reading: Reading) -> float:
+        """Relative residual with the URDF's inertias as in :meth:`with_scaled_urdf`, and one parameter of one body changed.
+
+        Args:
+            reading: The reading of the log.
+
+        Returns:
+            Root mean square over the joints that move, with the mass or first moment that explains most.
+        """
+        kept, expansion = rigid_of(self.robot).spanning_anywhere
+        own = lumped_inertials(self.robot)
+        changes = np.zeros((len(own), 4, own.size))
+        for b, body in enumerate(own):
+            changes[b, 0, 10 * b : 10 * b + 10] = body
+            changes[b, [1, 2, 3], [10 * b + 1, 10 * b + 2, 10 * b + 3]] = 1.0
+        columns = np.zeros((own.size, 4 * len(own)))
+        columns[kept] = expansion @ changes.reshape(-1, own.size).T
+        return float(np.sqrt(self._left_by_inertias(reading, columns).mean(axis=1).min()))
+
+    def _left_by_inertias(self, reading: Reading, changes: Array) -> Array:
+        """Squared relative residuals of the moving rows with the URDF's scaled inertias, alone and with each of the changes.
+
+        Args:
+            changes: Changes of the inertial parameters, each with a free size, shape (10 n, K).
+
+        Returns:
+            Shape (1 + K, moving joints).
+        """
         found = self._whole(reading)
         n, m = found.n, found.inertial
-        p = found.gram.shape[2] - n
-        both = np.zeros((p + n, 2))
-        both[:m, 0] = self._stated[found.active] * found.scale
+        p, last = found.gram.shape[2] - n, changes.shape[1] + 1
+        both = np.zeros((p + n, last + 1))
+        both[:m, :last] = np.column_stack([self._stated, changes])[found.active] * found.scale[:, None]
         total, efforts, rows = found.total, reading.efforts().reshape(n, n), []
         for i in np.flatnonzero(self.moves):
-            both[p:, 1] = efforts[i]
+            both[p:, last] = efforts[i]
             told = total[i] @ both
             own = lstsq(total[i][m:p, m:p], told[m:p], rcond=1e-9)[0]
             size = float(np.abs(efforts[i]) @ found.size) ** 2 * float(found.count.sum())
             rows.append((both.T @ told - told[m:p].T @ own) / size)
         S = np.array(rows)
-        common = S[:, 0, 1].sum() / max(float(S[:, 0, 0].sum()), 1e-300)
-        left = np.maximum(S[:, 1, 1] - 2 * common * S[:, 0, 1] + common**2 * S[:, 0, 0], EXACT**2)
-        return float(0.5 * np.log(left).sum()), float(np.sqrt(left.mean()))
+        out = []
+        for some in ([0], *([0, k] for k in range(1, last))):
+            x = lstsq(S[:, some][:, :, some].sum(axis=0), S[:, some, last].sum(axis=0), rcond=1e-9)[0]
+            explained = 2 * S[:, last, some] @ x - np.einsum("a,iab,b->i", x, S[:, some][:, :, some], x)
+            out.append(np.maximum(S[:, last, last] - explained, EXACT**2))
+        return np.array(out)
 
     @property
     def _kept_columns(self) -> NDArray[np.intp]:

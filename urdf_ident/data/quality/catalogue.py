@@ -94,7 +94,7 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
         "position-beyond-limit": FindingKind("warning", "Positions exceed the URDF's limits.", "Check zeros, signs and units."),
         "at-rest": FindingKind("refused", "The robot does not move.", "Record a motion that moves every joint."),
         "too-short": FindingKind("refused", "Less than 1 s of motion.", "Record 5 s or more."),
-        "short": FindingKind("warning", "Less than 5 s of motion.", "Record 5 s or more."),
+        "short": FindingKind("warning", "Less than 5 s of motion.", "Record 5 s or more.", "duration of the motion [s]"),
         "joint-at-rest": FindingKind(
             "warning", "A joint does not move; its friction cannot be identified.", "Move it, or lock it."
         ),

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ...linalg import Array, quantiles
 from ...model.robot import Robot
-from ...samples import columns
+from ...samples import SHORT, SHORTEST, columns
 from ..conditioning.clock import read_clock
 from ..conditioning.filters import HIGHEST, differentiate, lowpass
 from ..conditioning.resample import Stretch, even_pieces
@@ -21,8 +21,6 @@ from .hidden_delays import count_of
 
 #: A joint moves above this speed [rad/s or m/s]; a log is at rest below a quarter (prismatic joints a twentieth) of it.
 MOVING = 0.02
-#: Minimum duration of motion in a log, and duration below which it is called short [s].
-SHORTEST, SHORT = 1.0, 5.0
 _DEGREE = 180 / np.pi
 #: Ratio (dq/dt) / v caused by a wrong unit → correct entry of the project file.
 _RATIOS = (
@@ -170,7 +168,8 @@ def check_motion(state: Examination, robot: Robot) -> None:
     if seconds < SHORTEST:
         state.add("too-short", "refused", f"the log holds {seconds:.2g} s of motion", remedy=f"record {SHORT:g} s or more")
     elif seconds < SHORT:
-        state.add("short", "warning", f"the log holds {seconds:.2g} s of motion", remedy=f"record {SHORT:g} s or more")
+        words = f"the log holds {seconds:.2g} s of motion"
+        state.add("short", "warning", words, remedy=f"record {SHORT:g} s or more", size=seconds)
     for j in np.flatnonzero(moving.mean(axis=0) * len(moving) < 0.1 * rate):
         exact = " (not even by one encoder step)" if np.ptp(state.recording.position[:, j]) == 0 else ""
         state.add(

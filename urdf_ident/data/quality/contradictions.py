@@ -6,7 +6,7 @@ is too slow to determine it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 
@@ -16,20 +16,21 @@ from numpy.typing import NDArray
 from ...linalg import Array
 from ...model.robot import Robot
 from ...parallel import each, shared, start_each
-from ...samples import FEWEST_REVERSALS, TESTING_REVERSALS, Segment
+from ...samples import FEWEST_REVERSALS, SHORT, TESTING_REVERSALS, Segment
 from .against_urdf import against_the_urdf
 from .candidates import Reading
 from .case import Case
+from .change_wording import changes, differs, worse_explained
 from .delay import find_delays
 from .findings import Finding
 from .hidden_delays import DELAY
 from .hypotheses import DOUBTFUL, Step, open_scales, search
 from .motion_samples import MotionSamples, sampler
-from .outlying_logs import outlying_logs
+from .outlying_logs import LogResidual, outlying_logs
 from .small_fault_wording import small_fault
 from .small_faults import SmallFault, small_faults
-from .stationarity import BETWEEN_LOGS, Alone, Change, between, in_all, within
-from .wording import SEVERE, changes, differs, doubt, named, open_scale, worse_explained
+from .stationarity import BETWEEN_LOGS, EVERYTHING, Alone, Change, between, in_all, within
+from .wording import SEVERE, doubt, named, open_scale, too_short_to_tell
 
 #: Minimum number of samples per joint.
 _FEWEST = 25
@@ -55,6 +56,9 @@ def contradictions(
 ) -> list[tuple[Finding, ...]]:
     """Searches for readings of the logs that explain their torques decisively better, and for changes over time.
 
+    With less than :data:`.samples.SHORT` seconds of motion in all logs together, the parameters of one robot fit almost any
+    torque: causes found there are reported as undecided, and changes over time and small faults are not searched for.
+
     Args:
         robot: Kinematics and gravity; its inertias are not used.
         logs: Conditioned motion with measured torque of each log, and the cut-off of its positions [Hz].
@@ -74,16 +78,18 @@ def contradictions(
         early = _without_presliding(robot, reduction, logs, (whole, *search(whole)))
     alone = pending()
     usable = [k for k, told in enumerate(alone) if told is not None]
+    brief = _seconds(logs) < SHORT
     while usable:
         searched = early if early and len(usable) == len(logs) else _searched(robot, reduction, [logs[k] for k in usable])
         if searched is None:
             break
         together, reading, steps = searched
-        odd = _inconsistent_logs(robot, reduction, logs, usable, together, steps)
+        left = {k: told.left for k in usable if (told := alone[k])}
+        odd = _inconsistent_logs(robot, reduction, logs, left, together, steps)
         if not odd:
             asked = usable if not steps or steps[0].gain < _AS_CHANGE else []
-            changed = dict(zip(asked, _changing(together, [told for k in asked if (told := alone[k])]), strict=True))
-            small = _small_faults(together, [logs[k] for k in usable], steps)
+            changed = dict(zip(asked, _changing(together, [told for k in asked if (told := alone[k])], brief), strict=True))
+            small = [] if brief else _small_faults(together, [logs[k] for k in usable], steps)
             others = [*(item.gain for item in changed.values() if item is not None), *(item.gain for item in small)]
             if steps and max(others, default=0.0) > steps[0].gain:
                 steps = []
@@ -97,7 +103,7 @@ def contradictions(
                 change = None if steps else changed[k]
                 out[k] = (*out[k], *found, *([] if change is None else [changes(robot, change)]))
                 out[k] = (*out[k], *more)
-            if not steps and not small and not any(changed.values()):
+            if not brief and not steps and not small and not any(changed.values()):
                 for at, (joint, times) in outlying_logs([told.left for k in usable if (told := alone[k])]).items():
                     out[usable[at]] = (*out[usable[at]], worse_explained(robot, joint, times))
             break
@@ -109,7 +115,12 @@ def contradictions(
         if any(len(group) > 1 for group in odd):
             break
         usable = [k for k in usable if not any(k in group for group in odd)]
-    return out
+    return [tuple(map(too_short_to_tell, found)) for found in out] if brief else out
+
+
+def _seconds(logs: Sequence[tuple[Sequence[Segment], float]]) -> float:
+    """Duration of the motion in all logs [s]."""
+    return sum(part.repeats * len(part) / part.rate for parts, _ in logs for part in parts)
 
 
 def _searched(robot: Robot, reduction: Array | None, logs: Sequence[tuple[Sequence[Segment], float]]) -> _Search | None:
@@ -149,13 +160,13 @@ def _alone(robot: Robot, reduction: Array | None, log: tuple[Sequence[Segment], 
         return None
     reading = Reading.as_logged(robot.n)
     told = within(case.evidence(reading), reading.efforts())
-    return told if case.turns >= FEWEST_REVERSALS else replace(told, change=None)
+    return told if case.turns >= FEWEST_REVERSALS and _seconds([log]) >= SHORT else replace(told, change=None)
 
 
-def _changing(together: Case, alone: Sequence[Alone]) -> list[Change | None]:
-    """Changes along each log; if no log shows any by itself, the common change of all."""
+def _changing(together: Case, alone: Sequence[Alone], brief: bool) -> list[Change | None]:
+    """Changes along each log; if no log shows any by itself, the common change of all, unless their motion is brief."""
     changed = [told.change for told in alone]
-    if any(changed) or not alone:
+    if any(changed) or not alone or brief:
         return changed
     reading = Reading.as_logged(together.robot.n)
     shared = in_all(together.evidence(reading), _log_of_block(together), reading.efforts(), [told.growth for told in alone])
@@ -166,24 +177,28 @@ def _inconsistent_logs(
     robot: Robot,
     reduction: Array | None,
     logs: Sequence[tuple[Sequence[Segment], float]],
-    usable: Sequence[int],
+    alone: Mapping[int, LogResidual],
     together: Case,
     steps: Sequence[Step],
 ) -> list[dict[int, tuple[str, float, int]]]:
     """Logs that differ from the others, by group, unless another reading of all of them explains more.
 
+    The keys of ``alone`` are the logs to compare, its values their residuals with their own parameters.
+
     Many logs are compared in groups: among a hundred, the samples of one would have too little weight.
     """
+    usable = list(alone)
     if len(usable) < 2:
         return []
     parted = -(-len(usable) // _COMPARED)
     groups = [usable[k::parted] for k in range(parted)]
     if parted == 1:
-        found = [_differing(together)]
+        found = [_differing(together, list(alone.values()))]
     else:
         cases = [_case(robot, reduction, [logs[k] for k in group]) for group in groups]
         thin = [
-            None if case is None else (case.sampled(0.0), case.moves) for case in cases
+            None if case is None else (case.sampled(0.0), case.moves, [alone[k] for k in group])
+            for case, group in zip(cases, groups, strict=True)
         ]  # much less data to send than the logs
         found = each(partial(_differing_of, robot), thin)
     gain = max((change[1] for odd in found for change in odd.values()), default=0.0)
@@ -192,20 +207,23 @@ def _inconsistent_logs(
     return [{group[at]: change for at, change in odd.items()} for group, odd in zip(groups, found, strict=True) if odd]
 
 
-def _differing_of(robot: Robot, thin: tuple[MotionSamples, NDArray[np.bool_]] | None) -> dict[int, tuple[str, float, int]]:
-    """Calls :func:`_differing` with samples and the joints that move."""
-    return {} if thin is None else _differing(Case(robot, {0.0: thin[0]}.__getitem__, thin[1]))
+def _differing_of(
+    robot: Robot, thin: tuple[MotionSamples, NDArray[np.bool_], list[LogResidual]] | None
+) -> dict[int, tuple[str, float, int]]:
+    """Calls :func:`_differing` with samples, the joints that move, and the residuals of each log by itself."""
+    return {} if thin is None else _differing(Case(robot, {0.0: thin[0]}.__getitem__, thin[1]), thin[2])
 
 
-def _differing(case: Case) -> dict[int, tuple[str, float, int]]:
+def _differing(case: Case, alone: Sequence[LogResidual]) -> dict[int, tuple[str, float, int]]:
     """Index of each log that differs from the others of the case, with kind, gain and joint.
 
     Friction is not compared where the joints hardly reverse: each log then shows it in one direction and at few speeds, and
     laws that Coulomb, viscous and offset approximate differ from log to log.
     """
     reading = Reading.as_logged(case.robot.n)
-    kinds = [kind for kind in BETWEEN_LOGS if kind != "friction" or case.turns >= FEWEST_REVERSALS]
-    return between(case.evidence(reading), _log_of_block(case), reading.efforts(), kinds)
+    turning = case.turns >= FEWEST_REVERSALS
+    kinds = [kind for kind in BETWEEN_LOGS if turning or kind not in ("friction", EVERYTHING)]
+    return between(case.evidence(reading), _log_of_block(case), reading.efforts(), alone, kinds)
 
 
 def _log_of_block(case: Case) -> NDArray[np.int64]:
@@ -242,7 +260,7 @@ def _findings(robot: Robot, case: Case, reading: Reading, steps: Sequence[Step],
 
 
 def _steps_in_words(robot: Robot, case: Case, reading: Reading, steps: Sequence[Step]) -> tuple[Finding, ...]:
-    """Findings of the steps; they refuse the log only if it is explained well after all corrections."""
+    """Findings of the steps; they name causes, and refuse the log, only if it is explained well after all corrections."""
     last = reading if not steps or steps[-1].decided else steps[-1].found.reading
     sound = case.judge(last).part < _SOUND
     return tuple(
@@ -250,8 +268,8 @@ def _steps_in_words(robot: Robot, case: Case, reading: Reading, steps: Sequence[
         for step in steps
         for item in (
             [named(robot, own, sound) for own in _by_joint(robot, step)]
-            if step.decided
-            else [doubt("physics-undecided", robot, step, sound)]
+            if step.decided and sound
+            else [doubt(robot, step, sound)]
         )
     )
 

@@ -143,7 +143,8 @@ def find_delays(
     turning = reversals(motion.v) >= TESTING_REVERSALS
     enough = 2 * np.sum(turning & moves) > np.sum(moves)
     decided = enough and abs(seconds) > half and gain > _MATERIAL and errors > _SIGNIFICANT
-    band = _bandwidth(problem, pair[:, :, 1:] if decided else pair[:, :, :1], min(cutoff for _, cutoff in some))
+    cutoff = min(cutoff for _, cutoff in some)
+    band = _bandwidth(problem, pair[:, :, 1:] if decided else pair[:, :, :1], cutoff) if enough else None
     common = seconds if decided else 0.0
     delay = Delay(seconds, seconds - half, seconds + half, gain, bool(decided), bool(flat), band)
     apart = _relative_delays(problem, late, common, turning) if enough else {}

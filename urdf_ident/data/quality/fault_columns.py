@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pinocchio as pin
+from numpy.typing import NDArray
 
 from ...linalg import Array
 from ...model.engine.pinocchio import regressor
@@ -221,7 +222,7 @@ class FaultRows:
         made.add(ALL_LATE, (j,), shared=[np.sum(late, axis=0)], guard=turning, unit=-1.0)
         turn = np.pi / float(np.ptp(q)) if robot.prismatic[j] else 1.0
         sign = np.tanh(v / (0.1 * max(float(v.std()), 1e-9)))
-        for waves in _WAVES:
+        for waves in _WAVES if self._drives(j).sum() == 1 else ():  # friction of a coupled motor depends on other positions
             k = turn * waves
             sine, cosine = np.sin(k * q), np.cos(k * q)
             errors = (
@@ -236,19 +237,22 @@ class FaultRows:
 
     def _of_effort(self, j: int, turning: list[Array], made: _Made) -> None:
         """Adds crosstalk, delay, saturation and asymmetry of a joint's effort."""
-        samples, n, v = self.samples, self.n, self.samples.v[:, j]
-        A = np.eye(n) if samples.reduction is None else samples.reduction
-        for i in np.flatnonzero(self.case.moves & ~(A[A[:, j] != 0] != 0).any(axis=0)):  # not for motors that drive both
+        v, tau = self.samples.v[:, j], self.fitted[:, j]
+        for i in np.flatnonzero(self.case.moves & ~self._drives(j)):
             if i != j:
-                made.add("effort-crosstalk", (j, int(i)), own=[samples.tau[:, i]], unit=-1.0)
+                made.add("effort-crosstalk", (j, int(i)), own=[self.samples.tau[:, i]], unit=-1.0)
         soon, after = self.case.sampled(-_SOON).tau[:, j], self.case.sampled(_SOON).tau[:, j]
         made.add("effort-delay", (j,), own=[(after - soon) / (2 * _SOON)], guard=turning, sense=1)
-        tau = self.fitted[:, j]
         swept = one_way(v)  # then load-dependent friction also gives each sign another scale
         made.add("effort-saturates", (j,), own=[_bend(tau)], guard=[*turning, *([np.abs(tau)] if swept else [])], sense=1)
         if not swept and min(np.sum(tau.clip(0) ** 2), np.sum(tau.clip(None, 0) ** 2)) > _BOTH * np.sum(tau**2):
             guard = [np.abs(v), v**2]  # allow friction that depends on the direction
             made.add("effort-asymmetric", (j,), own=[np.abs(tau)], guard=guard, unit=-1.0)
+
+    def _drives(self, j: int) -> NDArray[np.bool_]:
+        """Joints that a motor of this joint drives, itself included, shape (n,)."""
+        A = np.eye(self.n) if self.samples.reduction is None else self.samples.reduction
+        return np.asarray((A[A[:, j] != 0] != 0).any(axis=0))
 
     def _torque(self, j: int, error: Array, rate: Array, growth: Array) -> Array:
         """Effect of a small error of a joint's positions on all torques, shape (N, n)."""

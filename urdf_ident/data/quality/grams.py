@@ -172,6 +172,17 @@ class Grams:
         """Returns all blocks summed to one, for use without folds."""
         return replace(self, gram=self.total[None], count=self.count.sum(keepdims=True))
 
+    def of_blocks(self: Own, select: NDArray[np.bool_]) -> Own:
+        """Selects blocks.
+
+        Args:
+            select: Mask, shape (B,).
+
+        Returns:
+            Their Gram matrices; the efforts' sizes remain those of all blocks.
+        """
+        return replace(self, gram=self.gram[select], count=self.count[select])
+
     def changing(self: Own, kind: str, weight: Array) -> Own:
         """Returns the same samples with additional columns for parameters that change with time.
 

@@ -101,7 +101,8 @@ def best_step(case: Case, reading: Reading) -> Step | None:
     before = case.judge(reading)
     found = list(candidates(case.robot, case.moves, reading, poor=bool(before.left.max() > POOR or before.driven.any())))
     judged = case.judge_all([item.reading for item in found])
-    tried = sorted(zip(found, judged, strict=True), key=lambda pair: pair[1].score)
+    pairs = [pair for pair in zip(found, judged, strict=True) if _explains_its_row(*pair, before)]
+    tried = sorted(pairs, key=lambda pair: pair[1].score)
     if not tried or before.score - tried[0][1].score < DOUBTFUL:
         return None
     springs = with_springs(case.moves, reading)
@@ -122,6 +123,11 @@ def best_step(case: Case, reading: Reading) -> Step | None:
             winner, rivals = group[first], ()
             after = case.judge(winner.reading)
     return Step(winner, gain, errors, rivals, before, after, gain > DECISIVE and not rivals)
+
+
+def _explains_its_row(found: Hypothesis, after: ReadingScore, before: ReadingScore) -> bool:
+    """Whether a scale of one effort explains that effort better: others alone improve where its noise ceases to matter."""
+    return found.id != "effort-scale" or bool((after.left < before.left)[list(found.joints)].all())
 
 
 def open_scales(case: Case, reading: Reading) -> dict[int, tuple[float, float]]:

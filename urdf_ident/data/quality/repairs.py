@@ -23,6 +23,8 @@ _REQUIRED = ("position", "effort")
 _SPIKE = {"position": 0.05, "motor_position": 0.05, "velocity": 0.1, "effort": 0.5}
 #: Minimum number of samples of a sentinel value, and their distance from their neighbours over the signal's usual range.
 _SENTINELS, _APART = 5, 0.3
+#: Least distance from the neighbours [rad or m]: the encoder of a resting joint jumps between counts (12 bits: 0.0015 rad).
+_RESOLUTION = {"position": 2e-3}
 
 
 def drop_unreadable_rows(state: Examination) -> None:
@@ -121,7 +123,8 @@ def _without_bad_values(state: Examination, robot: Robot, name: str, array: Arra
             )
             x[bad] = np.nan
         if name in _SPIKE:
-            stuck = _sentinels(x)
+            least = _RESOLUTION.get(name, 1e-9)
+            stuck = _sentinels(x, least)
             if stuck.any():
                 words = f"{int(stuck.sum())} value(s) of {name} are exactly {x[stuck][0]:.6g} between others; left out"
                 state.add(
@@ -133,7 +136,7 @@ def _without_bad_values(state: Examination, robot: Robot, name: str, array: Arra
                     remedy="check which value the logger writes for missing data",
                 )
             x[stuck] = np.nan
-            spikes = _spikes(x, _SPIKE[name])
+            spikes = _spikes(x, _SPIKE[name], least)
             if spikes.any():
                 words = f"{int(spikes.sum())} spike(s) of {name} left out"
                 state.add("values-spike", "repaired", words, joint=joint, at=np.flatnonzero(spikes))
@@ -145,15 +148,18 @@ def _without_bad_values(state: Examination, robot: Robot, name: str, array: Arra
     return array if clean is None else clean
 
 
-def _sentinels(x: Array) -> NDArray[np.bool_]:
-    """Single samples far from their neighbours that all have the same value, as some loggers write for missing values."""
+def _sentinels(x: Array, least: float = 1e-9) -> NDArray[np.bool_]:
+    """Single samples far from their neighbours that all have the same value, as some loggers write for missing values.
+
+    Those closer than ``least`` to their neighbours are not.
+    """
     none = np.zeros(len(x), dtype=bool)
     known = np.isfinite(x)
     if known.sum() < 20:
         return none
     filled = _filled(x, known)
     low, high = quantiles(filled, 0.1, 0.9)
-    apart = max(_APART * (high - low), 1e-9)
+    apart = max(_APART * (high - low), least)
     away = _away(filled, 7, apart)
     if away is None:
         return none
@@ -166,15 +172,15 @@ def _sentinels(x: Array) -> NDArray[np.bool_]:
     return np.asarray(far & (x == value)) if same else none
 
 
-def _spikes(x: Array, share: float) -> NDArray[np.bool_]:
-    """Samples far from the median of their five neighbours, while all others are close to it."""
+def _spikes(x: Array, share: float, least: float = 1e-9) -> NDArray[np.bool_]:
+    """Samples far, and at least ``least``, from the median of their five neighbours, while all others are close to it."""
     none = np.zeros(len(x), dtype=bool)
     known = np.isfinite(x)
     if known.sum() < 20:
         return none
     filled = _filled(x, known)
     low, high = quantiles(filled, 0.01, 0.99)
-    apart = max(share * (high - low), 1e-9)
+    apart = max(share * (high - low), least)
     away = _away(filled, 5, apart)
     return none if away is None else np.asarray((away > max(apart, 10 * quantiles(away, 0.99)[0])) & known)
 

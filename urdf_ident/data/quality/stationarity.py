@@ -26,6 +26,7 @@ from .evidence import (
     unexplained,
 )
 from .gram_fit import solved
+from .grams import COULOMB, OFFSET
 from .outlying_logs import LogResidual
 
 #: Least gain of a change in the sum of the rows' log relative residuals, and least ratio to its standard error.
@@ -42,9 +43,12 @@ _PUSHED, PUSH = 2, 0.6
 GROWTHS = ((0.1, 4.5), (0.3, 3.0))
 #: The same for several logs together: fault-free ones reach 2.7 errors above 0.05.
 GROWTHS_TOGETHER = ((0.06, 3.3),)
+#: Correlation of offset and smoothed sign of the velocity above which a joint moves in one direction only.
+_SWEPT = 0.6
 KINDS = ("payload", "friction", "gain")
-#: Kinds of change that are compared between logs.
-BETWEEN_LOGS = (*KINDS, "zeros or inertias")
+#: Kinds of change that are compared between logs: also of all bodies, and of all parameters.
+EVERYTHING = "everything"
+BETWEEN_LOGS = (*KINDS, "zeros or inertias", EVERYTHING)
 
 
 @dataclass(frozen=True)
@@ -204,21 +208,22 @@ def within(found: RigidEvidence, reading: Array) -> Alone:
     """
     order = reading[:, None]
     base = _Steady.of(found, order)
-    grown = _growth(found, order, base.weights)
+    grown, along = _growth(found, order, base.weights), _along(len(found.count))
     usual = 1.0 / (found.usual * found.size) ** 2
     fitted = in_sample(found, order, usual)
     best: Change | None = None
     profiles = list(_profiles(len(found.count)))
     changes = _changes(found, np.array([weight for *_, weight in profiles]), base, order)
-    for (begin, end, drift, _), change in zip(profiles, changes, strict=True):
-        if change is not None and (best is None or change[1] > best.gain):
+    for (begin, end, drift, weight), change in zip(profiles, changes, strict=True):
+        testable = change is None or change[0] != "friction" or _both_ways(found, weight)[change[2]]
+        if change is not None and testable and (best is None or change[1] > best.gain):
             best = Change(change[0], begin, end, drift, change[2], change[1])
     if best is None:
         best = _contact(found, base.squares, fitted[:, :, 0]) or _push(found, order, usual, fitted)
     if best is None and (part := differing_part(found, order, usual)) is not None:
         best = Change("friction", part.begin, part.end, False, part.joint, part.gain)
-    if best is None and (joint := grown.told(GROWTHS)) is not None:
-        best = _offset_drift(found, order, base, _along(len(found.count)), joint)
+    if best is None and (joint := grown.told(GROWTHS)) is not None and _both_ways(found, along)[joint]:
+        best = _offset_drift(found, order, base, along, joint)
     return Alone(best, grown, LogResidual(unexplained(found, fitted, order)[:, 0], base.left, found.size))
 
 
@@ -240,10 +245,33 @@ def in_all(found: RigidEvidence, log_of_block: NDArray[np.int64], reading: Array
     base = _Steady.of(found, order)
     along = np.concatenate([_along(int(count)) for count in np.bincount(log_of_block)])
     (change,) = _changes(found, along[None], base, order)
-    if change is not None:
+    swept = ~_both_ways(found, along)
+    if change is not None and not (change[0] == "friction" and swept[change[2]]):
         return Change(change[0], 0.0, 1.0, True, change[2], change[1])
     joint = Growth.together(growths).told(GROWTHS_TOGETHER)
-    return None if joint is None else _offset_drift(found, order, base, along, joint)
+    return None if joint is None or swept[joint] else _offset_drift(found, order, base, along, joint)
+
+
+def _both_ways(found: RigidEvidence, weight: Array) -> NDArray[np.bool_]:
+    """Whether joints move in both directions, in a changed part and in the rest, or in the whole log for a drift.
+
+    Otherwise offset, Coulomb friction and torques that depend on the position are collinear there, and time is a function of
+    the position.
+
+    Args:
+        weight: Weight of the change in each block, shape (B,); negative for a drift.
+
+    Returns:
+        Shape (n,).
+    """
+    parts = [np.ones(len(weight))] if (weight < 0).any() else [weight, 1.0 - weight]
+    at = found.inertial + OFFSET, found.inertial + COULOMB
+    out = np.ones(found.n, dtype=bool)
+    for part in parts:
+        own = np.tensordot(part, found.gram[:, :, at][:, :, :, at], axes=1)
+        likeness = np.abs(own[:, 0, 1]) / np.maximum(np.sqrt(own[:, 0, 0] * own[:, 1, 1]), 1e-300)
+        out &= likeness < _SWEPT
+    return out
 
 
 def _along(blocks: int) -> Array:
@@ -301,12 +329,14 @@ def _contact(found: RigidEvidence, squares: Array, fitted: Array) -> Change | No
     """Contact: blocks with errors far beyond those of the others, both held out and in-sample."""
     mean, seen = squares / found.count[:, None], fitted / found.count[:, None]
     usual = np.maximum(_median(mean), (EXACT * found.size) ** 2)
-    excess = np.where(mean > OUTLYING * usual, (mean - usual) / found.size**2, 0.0)
+    above = (mean - usual) / found.size**2
     together = 0.5 * np.log(np.maximum(mean, 1e-300) / usual).mean(axis=1) > EVERYWHERE
-    several = ((mean - usual) / found.size**2 > PART).sum(axis=1) > 1
+    several = (above > PART).sum(axis=1) > 1
+    # of a joint that stands out held out alone, the pose is only far from those of the other blocks
+    stands_out = seen > OUTLYING_SEEN * np.maximum(_median(seen), (EXACT * found.size) ** 2)
+    one = stands_out & (mean > OUTLYING * usual) & (above > PART_OF_ONE)
+    where = np.flatnonzero((together & several & (stands_out & (above > PART)).any(axis=1)) | one.any(axis=1))
     # the first and last block are excluded: predicted from one side only, and with starts and stops
-    stands_out = (seen > OUTLYING_SEEN * np.maximum(_median(seen), (EXACT * found.size) ** 2)).any(axis=1)
-    where = np.flatnonzero(stands_out & ((together & several) | (excess.max(axis=1) > PART_OF_ONE)))
     where = where[(where > 0) & (where < len(mean) - 1)]
     if not len(where) or len(where) > 0.34 * len(mean):
         return None
@@ -322,7 +352,11 @@ def _median(squares: Array) -> Array:
 
 
 def between(
-    found: RigidEvidence, log_of_block: NDArray[np.int64], reading: Array, kinds: Sequence[str] = BETWEEN_LOGS
+    found: RigidEvidence,
+    log_of_block: NDArray[np.int64],
+    reading: Array,
+    alone: Sequence[LogResidual],
+    kinds: Sequence[str] = BETWEEN_LOGS,
 ) -> dict[int, tuple[str, float, int]]:
     """Finds logs that are inconsistent with the others.
 
@@ -330,6 +364,7 @@ def between(
         found: Evidence of all logs.
         log_of_block: Log of each block, shape (B,).
         reading: The reading of the efforts, shape (n²,).
+        alone: Residuals of each log with its own parameters.
         kinds: Kinds of change to try, simplest first.
 
     Returns:
@@ -340,10 +375,39 @@ def between(
     if len(logs) < 2:
         return {}
     base = _Steady.of(found, order)
-    changes = _changes(found, (log_of_block == logs[:, None]).astype(float), base, order, kinds)
-    odd = {int(log): change for log, change in zip(logs, changes, strict=True) if change is not None}
+    some = [kind for kind in kinds if kind != EVERYTHING]
+    changes = _changes(found, (log_of_block == logs[:, None]).astype(float), base, order, some)
+    odd: dict[int, tuple[str, float, int]] = {}
+    for log, change in zip(map(int, logs), changes, strict=True):
+        apart = _apart(found, log_of_block == log, base, order, alone[log]) if EVERYTHING in kinds else None
+        if apart is not None and (change is None or apart[1] > change[1] + DECISIVE):
+            change = apart
+        if change is not None:
+            odd[log] = change
     if not odd:
         return {}
     best = max(odd, key=lambda log: odd[log][1])
     close = {log: change for log, change in odd.items() if change[1] > 0.8 * odd[best][1]}
     return close
+
+
+def _apart(
+    found: RigidEvidence, mine: NDArray[np.bool_], base: _Steady, order: Array, alone: LogResidual
+) -> tuple[str, float, int] | None:
+    """Change of all parameters: one log, whose blocks are ``mine``, explained by itself, and the others without it."""
+    if base.left.max() <= MATERIAL:
+        return None
+    others = found.of_blocks(~mine)
+    squares, seen = base.squares.copy(), base.squares.copy()
+    squares[~mine] = held_out(others, order, base.weights).squares[:, :, 0]
+    seen[~mine] = in_sample(others, order, base.weights)[:, :, 0]
+    for left, own in ((squares, alone.elsewhere), (seen, alone.seen)):
+        left[mine] = found.count[mine, None] * (own * alone.size) ** 2
+    after, fitted = (unexplained(found, left[:, :, None], order)[:, 0] for left in (squares, seen))
+    gains = np.log(base.left) - np.log(after)
+    area = found.count[:, None] * found.size**2
+    gain = float(gains.sum())
+    decisive = gain > DECISIVE and significance(base.squares / area, squares / area) > SIGNIFICANT
+    if not decisive or base.seen - float(np.log(fitted).sum()) < DECISIVE or not material(base.left, after):
+        return None
+    return EVERYTHING, gain, int(np.argmax(gains))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,12 +11,13 @@ from ...model.robot import Robot
 from .candidates import GAINS, Hypothesis
 from .findings import Finding
 from .hypotheses import Step
-from .stationarity import Change
 
 #: Gain of a reading above which the log is refused as it is described.
 SEVERE = 1.0
 #: A reading that leaves more than this fraction of the residual is no reason to refuse a log.
 CLEAR = 0.85
+#: Id of a fault whose cause is not determined.
+UNDECIDED = "physics-undecided"
 #: The name of a cause, and a test that distinguishes it from others.
 _NOUNS = {
     "effort-sign": ("the sign of the effort of {joints}", "move that joint alone against gravity"),
@@ -77,11 +79,10 @@ def named(robot: Robot, step: Step, sound: bool = True) -> Finding:
     return Finding(found.id, severity, joint, None, f"{message}; {_evidence(step)}", remedy, size, step.certainty)
 
 
-def doubt(id: str, robot: Robot, step: Step, sound: bool = True) -> Finding:
+def doubt(robot: Robot, step: Step, sound: bool = True) -> Finding:
     """Builds the finding of a fault whose cause the evidence does not determine.
 
     Args:
-        id: Its id.
         robot: Names of the joints.
         step: The best explanation and its rivals.
         sound: Whether the log is explained well after all corrections; otherwise it is not refused.
@@ -91,21 +92,40 @@ def doubt(id: str, robot: Robot, step: Step, sound: bool = True) -> Finding:
     """
     causes = [step.found, *step.rivals]
     shown = "; ".join(cause(robot, item) for item in causes[:6])
-    words = "one of the following is wrong" if step.gain > SEVERE else "one of the following may be wrong"
+    some = "one of the following" if len(causes) > 1 else "the following"
+    words = f"{some} {'is' if step.gain > SEVERE else 'may be'} wrong"
+    open_ = "but the log does not show which" if len(causes) > 1 else "but it does not explain the log well"
     tests = dict.fromkeys(_NOUNS[item.id][1] for item in causes[:6])
     ids = tuple(dict.fromkeys(item.id for item in causes))
     severity = "refused" if _refuses(step, sound) else "warning"
     return Finding(
-        id,
+        UNDECIDED,
         severity,
         None,
         None,
-        f"{words}, but the log does not show which: {shown}; {_evidence(step)}",
+        f"{words}, {open_}: {shown}; {_evidence(step)}",
         f"to find out: {', or '.join(list(tests)[:3])}",
         step.gain,
         step.certainty,
         ids,
     )
+
+
+def too_short_to_tell(found: Finding) -> Finding:
+    """Turns a cause found in a motion that is too short to determine causes into a doubt.
+
+    Args:
+        found: A finding about a log.
+
+    Returns:
+        The finding, undecided and not refusing the log; information and computed efforts, which no parameters imitate, are
+        unchanged.
+    """
+    if found.severity not in ("warning", "refused") or found.id == "effort-commanded":
+        return found
+    words = found.message if found.id == UNDECIDED else f"the motion is too short to be sure, but {found.message}"
+    ids = found.candidates if found.id == UNDECIDED else tuple(dict.fromkeys((found.id, *found.candidates)))
+    return replace(found, id=UNDECIDED, severity="warning", message=words, size=None, candidates=ids)
 
 
 def against(
@@ -133,7 +153,7 @@ def against(
     tests = " or ".join(list(dict.fromkeys(_NOUNS[item.id][1] for item in causes))[:3])
     joint = robot.joints[found.joints[0]] if len(found.joints) == 1 and not rivals else None
     ids = tuple(dict.fromkeys(item.id for item in causes))
-    id = found.id if alone else "physics-undecided"
+    id = found.id if alone else UNDECIDED
     remedy = f"to find out: {tests}" + (f"; {_like_a_clock(found.size)}" if found.id == "time-scale" else "")
     return Finding(id, "warning", joint, None, words, remedy, found.size if alone else gain, 0.5, ids)
 
@@ -168,114 +188,6 @@ def _between(low: float, high: float) -> str:
     if least or most:
         return "any" if least and most else f"up to {high:g}" if least else f"from {low:g}"
     return f"{low:g} to {high:g}"
-
-
-#: Id, text and remedy of each kind of change.
-_CHANGES = {
-    "payload": ("payload-changes", "the load on the last link", "split the log there, or record it again with one load"),
-    "friction": ("effort-drift", "friction or offset", "warm the robot up first, or record it again"),
-    "gain": ("effort-drift", "the scale of the efforts", "check the sensor, or record it again"),
-    "zeros or inertias": ("log-differs", "a zero, the load or the robot", "find out what was changed before or after it"),
-    "contact": (
-        "contact",
-        "a torque that is not the robot's own",
-        "cut this part out; was there contact, a dragging brake, a hand?",
-    ),
-}
-
-
-def changes(robot: Robot, change: Change) -> Finding:
-    """Builds the finding of a change along a log.
-
-    Args:
-        robot: Names of the joints.
-        change: The change, with its kind and place.
-
-    Returns:
-        The finding.
-    """
-    id, what, remedy = _CHANGES[change.kind]
-    when = (
-        "drifts along the log"
-        if change.drift
-        else f"acts from {100 * change.begin:.0f} to {100 * change.end:.0f} % of the motion"
-    )
-    if change.kind in ("payload", "friction", "gain") and not change.drift:
-        when = f"differs from {100 * change.begin:.0f} to {100 * change.end:.0f} % of the motion"
-    joint = robot.joints[change.joint]
-    others = tuple(item[0] for kind, item in _CHANGES.items() if kind != change.kind)
-    return Finding(
-        id,
-        "warning",
-        joint,
-        None,
-        f"{what} {when}, most on this joint",
-        remedy,
-        change.gain,
-        float(1 - np.exp(-4 * change.gain)),
-        tuple(dict.fromkeys((id, *others))),
-    )
-
-
-def differs(robot: Robot, kind: str, gain: float, joint: int, alone: bool, own: Sequence[Finding]) -> Finding:
-    """Builds the finding of a log that is inconsistent with the others.
-
-    Args:
-        robot: Names of the joints.
-        kind: What differs: payload, friction or gain.
-        gain: How much worse one common set of parameters fits, as a sum of logarithms.
-        joint: The joint with the largest difference.
-        alone: Whether it is the only inconsistent log.
-        own: Findings about the log by itself.
-
-    Returns:
-        The finding.
-    """
-    severity = "refused" if gain > 2 * SEVERE else "warning"
-    certainty = float(1 - np.exp(-4 * gain))
-    what = _CHANGES[kind][1]
-    if alone:
-        cause = "" if own else f": {what} differs, most on this joint"
-        return Finding(
-            "log-differs",
-            severity,
-            robot.joints[joint],
-            None,
-            f"this log contradicts the others{cause}",
-            "leave it out, or find out what was changed before or after it",
-            gain,
-            certainty,
-            (_CHANGES[kind][0],),
-        )
-    return Finding(
-        "logs-disagree",
-        severity,
-        robot.joints[joint],
-        None,
-        f"the logs contradict each other: {what} differs",
-        "inspect them one by one, or record another one to find out which one is wrong",
-        gain,
-        certainty,
-        (_CHANGES[kind][0],),
-    )
-
-
-def worse_explained(robot: Robot, joint: int, times: float) -> Finding:
-    """Builds the finding of a log in which a joint's effort contains something besides the robot's torque.
-
-    Args:
-        robot: Names of the joints.
-        joint: The joint.
-        times: Ratio of its residual to that in any other log.
-
-    Returns:
-        The finding.
-    """
-    words = (
-        f"of the effort of this joint {times:.2g} times as much stays unexplained in this log as in any other, whatever its "
-    )
-    remedy = "leave it out, or look at this joint's effort: noise, a filter or delay, held or clipped values, contact?"
-    return Finding("log-differs", "warning", robot.joints[joint], None, f"{words}parameters", remedy, None, None)
 
 
 def _refuses(step: Step, sound: bool) -> bool:
