@@ -6,13 +6,14 @@ import ast
 from pathlib import Path
 
 from urdf_ident.data.quality.catalogue import KNOWN, page
+from urdf_ident.data.quality.change_wording import _CHANGES
 from urdf_ident.data.quality.findings import SEVERITIES
 from urdf_ident.data.quality.small_fault_wording import _SMALL
-from urdf_ident.data.quality.wording import _CHANGES, _WORDS
+from urdf_ident.data.quality.wording import _WORDS, UNDECIDED
 
 ROOT = Path(__file__).parents[1]
 #: Functions whose argument of that position is a finding's id.
-MAKERS = {"add": 0, "Finding": 0, "_distrust": 1, "drop_rows": 2, "doubt": 0}
+MAKERS = {"add": 0, "Finding": 0, "_distrust": 1, "drop_rows": 2}
 
 
 def literal_ids() -> set[str]:
@@ -28,7 +29,7 @@ def literal_ids() -> set[str]:
                 value = node.args[at]
                 if isinstance(value, ast.Constant) and isinstance(value.value, str):
                     found.add(value.value)
-    return found | set(_WORDS) | set(_SMALL) | {item[0] for item in _CHANGES.values()}
+    return found | set(_WORDS) | set(_SMALL) | {item[0] for item in _CHANGES.values()} | {UNDECIDED}
 
 
 def test_every_finding_is_in_the_catalogue_and_every_entry_can_be_found() -> None:
