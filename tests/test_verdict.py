@@ -261,4 +261,7 @@ def test_validate_says_what_was_trained_on_and_when_the_error_jumps(ident: ui.Id
     assert "one of the training logs" in report.summary()
     jumped = ui.validate(ident, [scaled(logs[2], 1.3)], force=True)
     assert "the error rose from" in jumped.summary()
+    for beyond, words in (({}, "; check for another tool"), ({"j1": 0.6}, "; identify from motions as fast as this one")):
+        entries = tuple({**entry, "beyond_trained": beyond} for entry in jumped.entries)
+        assert words in replace(jumped, entries=entries).summary()
     assert jumped.level != "good"

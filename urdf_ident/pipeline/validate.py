@@ -82,7 +82,7 @@ class ValidationReport:
         if self.expected:
             said += [
                 f"{entry['log']}: the error rose from {100 * self.expected:.1f} % in the identification to "
-                f"{100 * _relative(entry):.1f} %; check for another tool, unit, temperature or robot"
+                f"{100 * _relative(entry):.1f} %; {_why_it_rose(entry)}"
                 for entry in self.entries
                 if _relative(entry) > JUMP * self.expected and _relative(entry) > GOOD_ERROR / 2
             ]
@@ -285,6 +285,14 @@ def traces(
         series = {name: predicted[..., k] for k, name in enumerate(("exported", "urdf", "urdf_friction"))}
         logs.append(log_trace(log, series, cutoff, held_out=False))
     return Traces(tuple(logs), shown())
+
+
+def _why_it_rose(entry: Mapping[str, Any]) -> str:
+    """What to do where the error on a log is larger than expected; often it is faster than the training logs."""
+    others = "another tool, unit, temperature or robot"
+    if entry.get("beyond_trained"):
+        return f"identify from motions as fast as this one; if they exist, check for {others}"
+    return f"check for {others}"
 
 
 def _shares(beyond: Mapping[str, float]) -> str:
