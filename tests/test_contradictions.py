@@ -26,6 +26,7 @@ from urdf_ident.data.quality.findings import Finding
 from urdf_ident.data.quality.gram_fit import new_in, solved
 from urdf_ident.data.quality.grams import COULOMB, Grams
 from urdf_ident.data.quality.motion_samples import thinned
+from urdf_ident.data.quality.small_faults import SmallFault
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import QualityError
 from urdf_ident.linalg import Array
@@ -192,6 +193,18 @@ def test_small_faults_are_named_with_their_size(id: str, joint: int | None, size
         assert named.size == pytest.approx(size, rel=0.4)
         assert found == [named]
     assert named.severity == ("refused" if id == "effort-without-gravity" and size is None else "warning")
+
+
+@pytest.mark.parametrize(
+    ("errors", "gain", "significance", "decided"),
+    [(4.1, 1.15, 6.8, True), (4.1, 0.6, 6.8, False), (4.1, 0.6, 8.5, True), (2.5, 1.15, 6.8, False), (4.1, 1.15, 4.0, False)],
+)
+def test_a_fault_with_a_large_gain_needs_fewer_errors_of_its_size(
+    errors: float, gain: float, significance: float, decided: bool
+) -> None:
+    """A link of the Panda that is 11 cm too long in the URDF was GOOD at 1.6 times the error."""
+    left = np.array([[0.1, 0.1], [0.03, 0.1]])
+    assert SmallFault("joint-origin", (1,), 0.09, errors, gain, significance, left).decided == decided
 
 
 def test_few_large_efforts_do_not_decide_what_a_saturation_takes_away() -> None:

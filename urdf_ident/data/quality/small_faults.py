@@ -28,9 +28,9 @@ _LEFT = 0.02
 _WORTH, _CLOSE, _CLOSE_PLACES = 0.05, 4, 2
 #: Least size of a fault in standard errors, least gain, and least gain in standard errors between blocks: fault-free logs, real
 #: and simulated, reach 7.4 errors with a gain of 2.6 standard errors, and 4.2 errors with 5.8. A gain that is equal in all
-#: blocks needs fewer errors of the size, which varies between blocks with the motion.
+#: blocks needs fewer errors of the size, which varies between blocks with the motion; so does a gain above `_MORE`.
 _ERRORS, _GAIN, _SIGNIFICANT = 5.0, 0.12, 3.0
-_FEWER_ERRORS, _IN_ALL = 3.0, 8.0
+_FEWER_ERRORS, _IN_ALL, _OF_LARGE = 3.0, 8.0, 5.0
 #: Least gain, or least explained part of some torque, of faults that resemble unmodelled friction: in fault-free logs backlash
 #: reaches 0.58 and 0.048, a significant saturation 0.67 and 0.016.
 _MORE, _LIKE_FRICTION = 0.8, {"position-play": 0.06, "effort-saturates": 0.04}
@@ -82,7 +82,8 @@ class SmallFault:
     @property
     def decided(self) -> bool:
         """Whether it is significant, and larger than unmodelled friction explains."""
-        steady = self.errors > _FEWER_ERRORS and self.significance > _IN_ALL
+        enough = _OF_LARGE if self.gain > _MORE else _IN_ALL
+        steady = self.errors > _FEWER_ERRORS and self.significance > enough
         sure = self.gain > _GAIN and (steady or (self.errors > _ERRORS and self.significance > _SIGNIFICANT))
         if not self.joints and self.id == "effort-saturates":
             return sure and np.sum(self.left[1] < self.left[0]) > _OFTENER * np.sum(self.left[1] > self.left[0])
