@@ -213,7 +213,8 @@ def main() -> None:
     )
     print(text)
     if given.write:
-        PAGE.write_text(text, encoding="utf-8")
+        rest = PAGE.read_text(encoding="utf-8").partition("## ")  # sections with figures of other scripts
+        PAGE.write_text("\n".join([text, "".join(rest[1:])]) if rest[1] else text, encoding="utf-8")
 
 
 if __name__ == "__main__":
