@@ -101,13 +101,14 @@ def best_step(case: Case, reading: Reading) -> Step | None:
     before = case.judge(reading)
     found = list(candidates(case.robot, case.moves, reading, poor=bool(before.left.max() > POOR or before.driven.any())))
     judged = case.judge_all([item.reading for item in found])
-    pairs = [pair for pair in zip(found, judged, strict=True) if _explains_its_row(*pair, before)]
-    tried = sorted(pairs, key=lambda pair: pair[1].score)
-    if not tried or before.score - tried[0][1].score < DOUBTFUL:
+    if before.score - min((item.score for item in judged), default=np.inf) < DOUBTFUL:
         return None
     springs = with_springs(case.moves, reading)
+    tried = [pair for pair in zip(found, judged, strict=True) if _explains_its_row(*pair, before)]
     tried += zip(springs, case.judge_all([item.reading for item in springs]), strict=True)
     tried.sort(key=_rank)
+    if not tried or before.score - _rank(tried[0]) < DOUBTFUL:
+        return None
     best = sorted((_refined(case, *pair) for pair in _different(tried, before.score)), key=_rank)
     (winner, after), others = best[0], best[1:]
     gain, errors = before.score - after.score, _errors(before, after)

@@ -32,8 +32,8 @@ _WORTH, _CLOSE, _CLOSE_PLACES = 0.05, 4, 2
 _ERRORS, _GAIN, _SIGNIFICANT = 5.0, 0.12, 3.0
 _FEWER_ERRORS, _IN_ALL, _OF_LARGE = 3.0, 8.0, 5.0
 #: Least gain, or least explained part of some torque, of faults that resemble unmodelled friction: in fault-free logs backlash
-#: reaches 0.58 and 0.048, a significant saturation 0.67 and 0.016.
-_MORE, _LIKE_FRICTION = 0.8, {"position-play": 0.06, "effort-saturates": 0.04}
+#: reaches 0.58 and 0.048, a significant saturation 0.67 and 0.016, crosstalk 0.29 and 0.017.
+_MORE, _LIKE_FRICTION = 0.8, {"position-play": 0.06, "effort-saturates": 0.04, "effort-crosstalk": 0.02}
 #: Least ratio of improved to worsened rows for a saturation of all efforts: friction bends that of one joint. The opposite bend
 #: is load-dependent friction: the UR10e's reaches 0.08, simulated ones 0.02.
 _OFTENER = 2.0

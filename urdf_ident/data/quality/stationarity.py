@@ -215,7 +215,7 @@ def within(found: RigidEvidence, reading: Array) -> Alone:
     profiles = list(_profiles(len(found.count)))
     changes = _changes(found, np.array([weight for *_, weight in profiles]), base, order)
     for (begin, end, drift, weight), change in zip(profiles, changes, strict=True):
-        testable = change is None or change[0] != "friction" or _both_ways(found, weight)[change[2]]
+        testable = change is None or change[0] == "payload" or _both_ways(found, weight)[change[2]]
         if change is not None and testable and (best is None or change[1] > best.gain):
             best = Change(change[0], begin, end, drift, change[2], change[1])
     if best is None:
@@ -270,7 +270,7 @@ def _both_ways(found: RigidEvidence, weight: Array) -> NDArray[np.bool_]:
     for part in parts:
         own = np.tensordot(part, found.gram[:, :, at][:, :, :, at], axes=1)
         likeness = np.abs(own[:, 0, 1]) / np.maximum(np.sqrt(own[:, 0, 0] * own[:, 1, 1]), 1e-300)
-        out &= likeness < _SWEPT
+        out &= (likeness < _SWEPT) & (own[:, 0, 0] > 0)  # at rest it has no samples
     return out
 
 
