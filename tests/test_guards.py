@@ -147,6 +147,14 @@ def test_a_value_that_stands_for_none_is_a_sentinel() -> None:
     assert _sentinels(resting, 2e-3).sum() == 50
 
 
+def test_the_next_step_of_a_coarse_effort_at_rest_is_not_missing() -> None:
+    """A joint at rest shows two levels; the rarer one is far from its neighbours and always the same."""
+    effort = np.where(np.random.default_rng(0).random(1000) < 0.05, 15.6, 15.3)
+    assert not _sentinels(effort).any()
+    assert _sentinels(np.where(effort > 15.5, -1.0, effort)).sum() == 0  # two levels alone cannot tell
+    assert _sentinels(np.where(effort > 15.5, -1.0, np.round(15.3 + 0.3 * np.sin(np.arange(1000) / 50), 1))).any()
+
+
 def test_an_effort_has_a_dead_zone_where_it_is_exactly_zero_while_its_joint_moves() -> None:
     robot = Robot.from_urdf(arm_urdf("zy"))
     t = np.arange(0.0, 10.0, 0.005)

@@ -13,6 +13,7 @@ from ...model.robot import Robot
 from ...scratch import stored
 from ..recording import Recording
 from .findings import Examination
+from .hidden_delays import count_of
 
 #: Share of bad rows above which a log is refused.
 TOO_MANY = 0.05
@@ -151,7 +152,7 @@ def _without_bad_values(state: Examination, robot: Robot, name: str, array: Arra
 def _sentinels(x: Array, least: float = 1e-9) -> NDArray[np.bool_]:
     """Single samples far from their neighbours that all have the same value, as some loggers write for missing values.
 
-    Those closer than ``least`` to their neighbours are not.
+    Those closer than ``least``, or one step of a quantised signal, to their neighbours are not.
     """
     none = np.zeros(len(x), dtype=bool)
     known = np.isfinite(x)
@@ -164,6 +165,7 @@ def _sentinels(x: Array, least: float = 1e-9) -> NDArray[np.bool_]:
     if away is None:
         return none
     far = known & (away > max(apart, 10 * quantiles(away, 0.5)[0]))
+    far &= away > 1.5 * count_of(x[known])
     if far.sum() < _SENTINELS:
         return none
     values, counts = np.unique(x[far], return_counts=True)
