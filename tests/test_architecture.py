@@ -24,11 +24,6 @@ FOUNDATION = (
     "linalg",
     "provenance",
     "progress",
-    "sending",
-    "scratch",
-    "processes",
-    "crew",
-    "cluster",
     "parallel",
 )
 ROOMS = (

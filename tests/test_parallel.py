@@ -21,8 +21,7 @@ import pytest
 from conftest import arm_urdf
 from logs import make_log
 
-from urdf_ident import cluster, parallel, sending
-from urdf_ident.crew import Crew, LostError
+from urdf_ident import parallel
 from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import prepare_logs
 from urdf_ident.data.readers.read import read_recordings
@@ -35,10 +34,12 @@ from urdf_ident.model.robot import Robot
 from urdf_ident.model.trained import with_trained
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.trajectories import random_fourier
+from urdf_ident.parallel import cluster, messages
+from urdf_ident.parallel.pool import LostError, WorkerPool
+from urdf_ident.parallel.scratch import samples_in
 from urdf_ident.pipeline.learn import EarlyStatistics
 from urdf_ident.project import Project
 from urdf_ident.provenance import computing
-from urdf_ident.scratch import samples_in
 from urdf_ident.statistics import accumulate
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.kept_rows import KeptRows
@@ -95,19 +96,19 @@ def size(log: Recording) -> tuple[float, Recording]:
 
 
 def held(_: int) -> int:
-    return sum(isinstance(thing, Recording) for thing in sending._SharedObjects.get().held.values())
+    return sum(isinstance(thing, Recording) for thing in messages._SharedObjects.get().held.values())
 
 
 def lose(_: int) -> None:
-    sending._SharedObjects.get().held.clear()
+    messages._SharedObjects.get().held.clear()
 
 
 def test_a_log_is_sent_to_a_worker_once_and_again_only_where_it_was_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     recordings = logs(Robot.from_urdf(robot_path("zollo_2r")), 8)
     expected, sent = [size(log)[0] for log in recordings], [0]
-    message = sending.Task.message
+    message = messages.Task.message
 
-    def counted(task: sending.Task, known: set[str]) -> tuple[str, list[str], sending.Parcel]:
+    def counted(task: messages.Task, known: set[str]) -> tuple[str, list[str], messages.Parcel]:
         made = message(task, known)
         head, _, arrays = made[2]
         sent[0] += len(head) + arrays.nbytes
@@ -120,7 +121,7 @@ def test_a_log_is_sent_to_a_worker_once_and_again_only_where_it_was_lost(monkeyp
         assert all(ours is theirs for (_, ours), theirs in zip(found, recordings, strict=True))  # nor do they come back
         return sent[0]
 
-    monkeypatch.setattr(sending.Task, "message", counted)
+    monkeypatch.setattr(messages.Task, "message", counted)
     with parallel.workers(2):
         whole = result()
         assert whole > 8 * 600 * 5 * 8
@@ -307,13 +308,13 @@ class At:
     def cancel(self) -> None:
         self.crowd.seen.append(("cancelled", self.place))
 
-    def result(self) -> tuple[str, sending.Parcel | list[str]]:
+    def result(self) -> tuple[str, messages.Parcel | list[str]]:
         self.crowd.seen.append(("waited", self.place))
         if not self.here and self.crowd.news:
             self.crowd.news = False
             raise LostError
         assert self.here or self.place in self.crowd.alive
-        return "it", sending.work("client", *self.message[1:])[1]
+        return "it", messages.work("client", *self.message[1:])[1]
 
 
 class Crowd:
@@ -321,7 +322,7 @@ class Crowd:
 
     def __init__(self) -> None:
         self.alive, self.news, self.seen, self.sent = {"a", "b", None}, False, [], []  # type: set, bool, list, list[At]
-        self.crew = Crew(self.submit, lambda: [place if place in self.alive else None for place in ("a", "b")])
+        self.pool = WorkerPool(self.submit, lambda: [place if place in self.alive else None for place in ("a", "b")])
 
     def submit(self, place: str | None, _later: bool, *message: object) -> At:
         self.seen.append(("sent", place))
@@ -335,10 +336,10 @@ class Crowd:
 
 def test_all_that_a_lost_worker_had_not_finished_is_sent_to_others_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also what is awaited later, and also while the answer of another worker is awaited."""
-    monkeypatch.setattr(sending, "_SHARED_OBJECTS", None)
+    monkeypatch.setattr(messages, "_SHARED_OBJECTS", None)
     crowd = Crowd()
-    begun = crowd.crew(abs, range(-8, 0), later=True)
-    waiting = crowd.crew(abs, range(-16, 0), later=False)
+    begun = crowd.pool(abs, range(-8, 0), later=True)
+    waiting = crowd.pool(abs, range(-16, 0), later=False)
     crowd.sent[6].here = True  # begun, of worker b
     crowd.lose("b")
     del crowd.seen[:]
@@ -351,25 +352,25 @@ def test_all_that_a_lost_worker_had_not_finished_is_sent_to_others_at_once(monke
 
 
 def test_a_part_with_which_every_worker_is_lost_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sending, "_SHARED_OBJECTS", None)
+    monkeypatch.setattr(messages, "_SHARED_OBJECTS", None)
     crowd = Crowd()
-    waiting = crowd.crew(abs, [-1, -2], later=False)
+    waiting = crowd.pool(abs, [-1, -2], later=False)
     with pytest.raises(SchedulerError, match=r"was lost.*4 workers"):  # noqa: PT012
         for _ in range(4):
             crowd.lose("a")
-            crowd.crew(abs, [-1, -2], later=False)
+            crowd.pool(abs, [-1, -2], later=False)
             crowd.alive.add("a")
-            crowd.crew(abs, [-1, -2], later=False)
+            crowd.pool(abs, [-1, -2], later=False)
     del waiting
 
 
 def test_a_loss_is_noticed_when_new_work_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sending, "_SHARED_OBJECTS", None)
+    monkeypatch.setattr(messages, "_SHARED_OBJECTS", None)
     crowd = Crowd()
-    begun = crowd.crew(abs, range(-8, 0), later=True)
+    begun = crowd.pool(abs, range(-8, 0), later=True)
     crowd.alive.remove("a")
     del crowd.seen[:]
-    assert crowd.crew(abs, [-1, -2], later=False)() == [1, 2]
+    assert crowd.pool(abs, [-1, -2], later=False)() == [1, 2]
     assert crowd.seen == [
         *[("cancelled", "a"), ("sent", None)] * 4,
         ("sent", None),

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from urdf_ident import scratch
 from urdf_ident.errors import OutputError
+from urdf_ident.parallel import scratch
+from urdf_ident.parallel.scratch import _file_of, empty_array, samples_in, stored
 from urdf_ident.samples import Segment
-from urdf_ident.scratch import _file_of, room, samples_in, stored
 from urdf_ident.statistics.entries import Entries, Statistic
 
 
@@ -35,7 +35,7 @@ def test_samples_lie_in_files_and_go_to_others_as_places(tmp_path: Path) -> None
                 assert not getattr(other, name).flags.writeable
         assert len(pickle.dumps(kept)) < 2000 < 80_000 < len(pickle.dumps(memory))
         assert stored(kept.q) is kept.q
-        scratch.room((10_000_000,))[:] = 1.0  # another file, which nothing holds
+        scratch.empty_array((10_000_000,))[:] = 1.0  # another file, which nothing holds
         assert len(list(tmp_path.rglob("*.samples"))) <= 2
     assert not any(tmp_path.iterdir())
     assert np.array_equal(kept.q, memory.q)  # what is in use outlives the folder
@@ -58,7 +58,7 @@ def test_small_arrays_and_those_outside_stay_in_memory(tmp_path: Path) -> None:
     with samples_in(tmp_path):
         assert stored(small := np.zeros(10)) is small
     assert stored(large := np.zeros(100_000)) is large
-    assert room((3, 2)).shape == (3, 2)
+    assert empty_array((3, 2)).shape == (3, 2)
 
 
 def test_a_folder_that_is_full_or_missing_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .errors import LogError, check_shape
 from .linalg import Array
-from .scratch import Stored, stored
+from .parallel.scratch import Stored, stored
 
 #: Minimum duration of motion in a log, and duration below which it is short, so that parameters fit almost any torque [s].
 SHORTEST, SHORT = 1.0, 5.0

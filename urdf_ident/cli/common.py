@@ -49,7 +49,7 @@ SkipBadLogs = Annotated[bool, typer.Option("--skip-bad-logs", help="Leave out lo
 def _use_scratch(context: typer.Context, folder: Path | None) -> Path | None:
     """Keeps samples in a folder until the command ends."""
     if folder is not None:
-        from ..scratch import samples_in
+        from ..parallel.scratch import samples_in
 
         context.with_resource(samples_in(folder))
     return folder

@@ -20,7 +20,7 @@ from ..linalg import Array, solve_triangular
 from ..model.inertia import PSEUDO_BASIS, nearest_physical, pseudo_inertia
 from ..model.parameters import Parameter
 from ..model.prior import Prior
-from ..sending import SentOnce
+from ..parallel.messages import SentOnce
 from .options import LmiOptions
 
 #: Distance from its limit below which a constraint is active, in prior standard deviations.

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import EstimationError, check_shape
 from ..linalg import Array, solve_triangular
-from ..sending import SentOnce
+from ..parallel.messages import SentOnce
 from .cones import Cones, Feasible
 
 

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import LogError, check_shape
 from ..model.robot import Robot
+from ..parallel.scratch import Stored, stored
 from ..samples import freeze_arrays
-from ..scratch import Stored, stored
 from ..units import parse_unit
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import ModelError
 from ..linalg import Array, one_each
+from ..parallel.messages import SentOnce
 from ..samples import ReadOnly
-from ..sending import SentOnce
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from ..errors import ModelError, check_shape
 from ..friction import MOTOR_FRICTION, AxisMotion, Term, friction_by_joint
 from ..linalg import Array
+from ..parallel.messages import SentOnce
+from ..parallel.scratch import empty_array
 from ..samples import Segment
-from ..scratch import room
-from ..sending import SentOnce
 from .base import BaseParameters
 from .drive import Drive
 from .engine.rigid import CHUNK, rigid_of
@@ -351,7 +351,7 @@ class DynamicModel(SentOnce):
             Shape (N, n) or (N, n, k) [N·m or N].
         """
         theta = np.asarray(theta, dtype=float)
-        whole = room((*segment.q.shape, *theta.shape[1:]))
+        whole = empty_array((*segment.q.shape, *theta.shape[1:]))
         for part, torque in torque_chunks(self, theta, segment):
             whole[part] = torque
         return whole

@@ -20,7 +20,7 @@ import pinocchio as pin
 from ..errors import ModelError, UrdfError, nearest
 from ..files import read_text
 from ..linalg import Array, shaped
-from ..sending import SentOnce
+from ..parallel.messages import SentOnce
 from ..sizes import MOST_JOINTS
 from .urdf import MOVING_TYPES, Description, parse_urdf
 

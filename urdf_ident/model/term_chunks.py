@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from ..friction import AxisMotion, Law
 from ..linalg import Array
+from ..parallel.scratch import empty_array
 from ..samples import Segment
-from ..scratch import room
 from .engine.rigid import rigid_of
 from .robot import Robot
 from .terms import AppliedTerm
@@ -110,7 +110,7 @@ def torque_by_sample(model: TorqueModel, thetas: Array, which: NDArray[np.int32]
     Returns:
         Shape (N, n) [N·m or N].
     """
-    out = room(segment.q.shape)
+    out = empty_array(segment.q.shape)
     for part, terms in term_chunks(model, segment, AT_ONCE):
         own, engine = which[part], rigid_of(model.robot)
         for k in np.unique(own):

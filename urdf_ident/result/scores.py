@@ -13,7 +13,7 @@ from ..data.conditioning.filters import score_band
 from ..data.prepare import PreparedLog
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
-from ..scratch import room
+from ..parallel.scratch import empty_array
 from .traces import LogTrace, log_trace
 
 #: Below this speed a joint counts as at rest in the ``moving`` scores [rad/s or m/s].
@@ -110,7 +110,7 @@ def predict(model: DynamicModel, theta: Array, log: PreparedLog) -> Array:
         Shape (N, n) or (N, n, k) [N·m or N], segments concatenated.
     """
     parts = (model.torque_along(theta, segment) for segment in log.segments)
-    found, begin = room((sum(map(len, log.segments)), model.n, *theta.shape[1:])), 0
+    found, begin = empty_array((sum(map(len, log.segments)), model.n, *theta.shape[1:])), 0
     for part in parts:
         found[begin : begin + len(part)] = part
         begin += len(part)

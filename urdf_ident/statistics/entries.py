@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..linalg import Array
+from ..parallel.scratch import scratch_folder, stored
 from ..samples import freeze_arrays
-from ..scratch import scratch_folder, stored
 
 
 @dataclass(frozen=True, eq=False)

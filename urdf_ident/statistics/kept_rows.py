@@ -20,8 +20,8 @@ from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.robot import Robot
 from ..model.terms import AppliedTerm
+from ..parallel.messages import SentOnce
 from ..samples import Segment
-from ..sending import SentOnce
 from .rows import RowFilter, filtered_rows
 from .statistic import StatisticSet
 

@@ -22,7 +22,7 @@ import numpy as np
 from ..errors import EstimationError
 from ..linalg import Array, cholesky, lstsq, solve_cholesky, solve_triangular
 from ..model.dynamic_model import DynamicModel
-from ..scratch import room
+from ..parallel.scratch import empty_array
 from .changes import FrictionChanges
 from .fit import Fit
 from .mixed_rows import PARTS, MixedRows, Moments
@@ -263,7 +263,10 @@ def _squares(
 ) -> tuple[Array, Array]:
     """Gram matrices of all columns per log, and of the columns ``Z | y`` with all columns per log and part."""
     width = rows.r + rows.q + 1
-    whole, inside = room((len(logs), width, width)), room((len(logs), PARTS, width, rows.q + 1))  # large with many logs
+    whole, inside = (
+        empty_array((len(logs), width, width)),
+        empty_array((len(logs), PARTS, width, rows.q + 1)),
+    )  # large with many logs
     for k, log in enumerate(logs):
         square, in_parts = rows.squares(log, weights, part_weights)
         whole[k], inside[k] = square.sum(axis=0), in_parts[:, :, rows.r :]

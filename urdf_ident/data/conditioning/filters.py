@@ -11,7 +11,7 @@ import numpy as np
 
 from ...errors import LogError
 from ...linalg import Array
-from ...scratch import room
+from ...parallel.scratch import empty_array
 from .recursive import both_ways, butterworth, chebyshev, welch
 
 #: Order of the Butterworth filter; forward-backward filtering doubles it.
@@ -87,7 +87,7 @@ def _in_pieces(function: Callable[[Array], Array], x: Array, memory: int) -> Arr
     step = max(LONG, 4 * memory)
     if len(x) <= 2 * step:
         return np.asarray(function(x))
-    out = room(x.shape)
+    out = empty_array(x.shape)
     for begin in range(0, len(x), step):
         first = max(0, begin - memory)
         out[begin : begin + step] = function(x[first : begin + step + memory])[begin - first :][:step]

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...errors import LogError
 from ...linalg import Array, lapack
-from ...scratch import room
+from ...parallel.scratch import empty_array
 from ...sizes import MOST_SAMPLES
 from ..recording import Recording
 from .clock import Clock, bounds, read_clock
@@ -90,7 +90,7 @@ def _resample(part: Recording, rate: float, even: bool) -> Stretch:
     def cubic(x: Array | None) -> Array | None:
         if x is None:
             return None
-        out = room((len(grid), x.shape[1]))
+        out = empty_array((len(grid), x.shape[1]))
         for begin in range(0, len(grid), LONG):  # distant knots have no influence
             some = grid[begin : begin + LONG]
             first, last = np.searchsorted(time[knots], (some[0], some[-1])) + (-KNOTS, KNOTS)
@@ -101,7 +101,7 @@ def _resample(part: Recording, rate: float, even: bool) -> Stretch:
     def linear(x: Array | None) -> Array | None:
         if x is None:
             return None
-        out = room((len(grid), x.shape[1]))
+        out = empty_array((len(grid), x.shape[1]))
         for j, column in enumerate(x.T):
             out[:, j] = np.interp(grid, time, column)
         return out

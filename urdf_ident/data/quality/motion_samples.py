@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from ...linalg import Array, quantiles, running_median
 from ...parallel import each
+from ...parallel.scratch import empty_array, stored
 from ...samples import Segment
-from ...scratch import room, stored
 from ..conditioning.filters import delayed, lowpass
 
 #: Number of samples from all logs together, and of blocks of time they are split into.
@@ -268,7 +268,7 @@ _SHORT = 20_000
 
 def _without_outliers(tau: Array) -> Array:
     """Replaces single samples far from their neighbours by the neighbours' median; the estimators handle them separately."""
-    out = room(tau.shape)
+    out = empty_array(tau.shape)
     for j, x in enumerate(tau.T):
         usual = running_median(x, _NEIGHBOURS)
         away = np.abs(x - usual)

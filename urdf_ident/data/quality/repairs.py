@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ...linalg import Array, quantiles, running_median
 from ...model.robot import Robot
-from ...scratch import stored
+from ...parallel.scratch import stored
 from ..recording import Recording
 from .findings import Examination
 from .hidden_delays import count_of

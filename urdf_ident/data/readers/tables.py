@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ...errors import LogError, MissingExtraError, MissingFileError, UrdfIdentError
 from ...files import read_stream
 from ...linalg import Array
-from ...scratch import room
+from ...parallel.scratch import empty_array
 
 Rows = NDArray[np.int64]
 
@@ -123,7 +123,7 @@ class ArrayTable(Table):
         count = len(self.columns[0]) if self.columns else 0
         arrays = []
         for group in groups:
-            array = room((count, len(group)))
+            array = empty_array((count, len(group)))
             for k, column in enumerate(group):
                 array[:, k] = self.columns[column]
             arrays.append(array)

@@ -23,8 +23,8 @@ from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.trained import KNEE
 from ...parallel import each
+from ...parallel.scratch import stored
 from ...samples import Segment, columns
-from ...scratch import stored
 from ...statistics.accumulate import build_statistics
 from ...statistics.fit import Fit, fit_base
 from ...statistics.statistic import StatisticSet

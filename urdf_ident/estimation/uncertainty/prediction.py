@@ -36,8 +36,8 @@ from ...model.posterior import posterior_variance
 from ...model.prior import Prior
 from ...model.term_chunks import torque_by_sample
 from ...parallel import each, start_each
+from ...parallel.scratch import stored
 from ...samples import ReadOnly, Segment, columns
-from ...scratch import stored
 from ...statistics.entries import Statistic
 from ...statistics.folds import fold_labels, folds_of
 from ...statistics.statistic import StatisticSet

@@ -18,8 +18,8 @@ from ...data.prepare import PreparedLog
 from ...linalg import Array
 from ...model.dynamic_model import DynamicModel
 from ...parallel import start_each
+from ...parallel.scratch import stored
 from ...samples import columns
-from ...scratch import stored
 from ...statistics.accumulate import Source, source, statistic_of
 from ...statistics.statistic import StatisticSet, merge_all
 from ...statistics.stretches import blocks_of, stretches_of

@@ -13,10 +13,10 @@ from threading import Event
 from time import monotonic
 from typing import Any
 
-from .crew import Crew, LostError
-from .errors import MissingExtraError, SchedulerError
-from .provenance import computing
-from .sending import leave, work
+from ..errors import MissingExtraError, SchedulerError
+from ..provenance import computing
+from .messages import leave, work
+from .pool import LostError, WorkerPool
 
 #: Timeout for connecting to a scheduler, and for the workers to say their versions (they import the package first) [s].
 _PATIENCE, _FIRST = 10.0, 60.0
@@ -30,7 +30,7 @@ _ALONE = 60.0
 
 
 @contextmanager
-def cluster(address: str, ready: str) -> Iterator[Crew]:
+def cluster(address: str, ready: str) -> Iterator[WorkerPool]:
     """Context with the workers of a scheduler.
 
     Args:
@@ -73,7 +73,7 @@ def cluster(address: str, ready: str) -> Iterator[Crew]:
                 return _Answer(client, client.submit(_work_there, computing(), *message, pure=False, **where), places.check)
 
         try:
-            yield Crew(submit, places)
+            yield WorkerPool(submit, places)
         finally:
             with suppress(SchedulerError, OSError, TimeoutError), _connected(client, address):
                 client.run(leave, leave(), workers=alive(), on_error="ignore", callback_timeout=_PATIENCE)
@@ -223,7 +223,7 @@ class _Places:
 
 
 def _work_there(asking: Mapping[str, str], *message: Any) -> Any:
-    """:func:`.sending.work` on a cluster; the version check is repeated because workers may have joined later."""
+    """:func:`.messages.work` on a cluster; the version check is repeated because workers may have joined later."""
     _check_versions(asking, computing(), f"the worker on {gethostname()}")
     _keep_memory()
     return work(*message)

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import OutputError
-from .sending import SentOnce
+from ..errors import OutputError
+from .messages import SentOnce
 
 #: Size of a file shared by several arrays, and of the smallest array that is stored [bytes].
 _FILE, _WORTH = 1 << 26, 1 << 12
@@ -41,7 +41,7 @@ class _Store:
         self.whole: np.memmap[Any, Any] | None = None
         self.path, self.used = "", 0
 
-    def room(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
         """An array in a file whose blocks are allocated now, so that a full disk is an error here and not a crash later."""
         size = math.prod(shape) * np.dtype(dtype).itemsize
         if self.whole is None or self.used + size > self.whole.size:
@@ -117,7 +117,7 @@ def use_scratch_folder(folder: str | None) -> None:
     _STORE.set(None if folder is None else _Store(folder, foreign=True))
 
 
-def room(shape: tuple[int, ...], dtype: Any = float) -> NDArray[Any]:
+def empty_array(shape: tuple[int, ...], dtype: Any = float) -> NDArray[Any]:
     """An uninitialised array for samples, in the scratch folder if there is one.
 
     Args:
@@ -133,7 +133,7 @@ def room(shape: tuple[int, ...], dtype: Any = float) -> NDArray[Any]:
     store = _STORE.get()
     if store is None or math.prod(shape) * np.dtype(dtype).itemsize < _WORTH:
         return np.empty(shape, dtype)
-    return store.room(shape, dtype)
+    return store.empty(shape, dtype)
 
 
 def stored(array: NDArray[Any]) -> NDArray[Any]:
@@ -147,7 +147,7 @@ def stored(array: NDArray[Any]) -> NDArray[Any]:
     """
     if _STORE.get() is None or array.nbytes < _WORTH or _file_of(array) is not None:
         return array
-    kept = room(array.shape, array.dtype)
+    kept = empty_array(array.shape, array.dtype)
     kept[...] = array
     return kept
 

@@ -1,7 +1,7 @@
 """Parallel map over logs, in processes or on a cluster; the results do not depend on the number of workers.
 
 Callers map a function with :func:`each`; the entry point chooses the workers once with :func:`workers`. Each worker always
-receives the same share of the items, so that its copies of the logs are reused (:mod:`.sending`). Results are returned, and
+receives the same share of the items, so that its copies of the logs are reused (:mod:`.messages`). Results are returned, and
 merged by the caller, in the order of the logs; they are bitwise equal to those of a single process.
 """
 
@@ -13,11 +13,11 @@ from contextvars import ContextVar
 from functools import lru_cache, partial
 from typing import Any, TypeVar
 
-from .crew import Crew
-from .errors import SchedulerError
-from .processes import Helper
+from ..errors import SchedulerError
+from .messages import work
+from .pool import WorkerPool
+from .processes import WorkerProcess
 from .scratch import scratch_folder, use_scratch_folder
-from .sending import work
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -84,19 +84,19 @@ def workers(jobs: int = 1, scheduler: str | None = None, ready: str = "") -> Ite
             )
         from .cluster import cluster
 
-        with cluster(scheduler, ready) as crew:
-            yield from _using(crew)
+        with cluster(scheduler, ready) as pool:
+            yield from _using(pool)
     elif jobs > 1:
         with ExitStack() as stack:
             begin = partial(_set_up_worker, scratch_folder())
 
             @lru_cache
-            def helper(place: int) -> Helper:  # started as late as possible, to inherit the modules imported by then
-                made = Helper(begin, work)
+            def helper(place: int) -> WorkerProcess:  # started as late as possible, to inherit the modules imported by then
+                made = WorkerProcess(begin, work)
                 stack.callback(made.end)
                 return made
 
-            yield from _using(Crew(lambda place, *task: helper(place).submit(*task), lambda: range(jobs)))
+            yield from _using(WorkerPool(lambda place, *task: helper(place).submit(*task), lambda: range(jobs)))
     else:
         yield
 

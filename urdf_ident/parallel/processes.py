@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from .errors import SchedulerError
+from ..errors import SchedulerError
 
 
-class Helper:
+class WorkerProcess:
     """A process that calls one function with the arguments it receives, one call after the other.
 
     Args:

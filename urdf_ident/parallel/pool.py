@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import Any
 from weakref import WeakSet
 
-from .errors import SchedulerError
-from .sending import Task
+from ..errors import SchedulerError
+from .messages import Task
 
 #: Number of parts in which a worker's share of the items is sent: the next is packed while one is processed, and a lost
 #: worker costs only what it had not finished. Background work has smaller parts, so that urgent work can go in between.
@@ -46,7 +46,7 @@ class _Sent:
     lost: int = 0
 
 
-class Crew:
+class WorkerPool:
     """Workers among which the items of every call are divided in the same way.
 
     Args:
