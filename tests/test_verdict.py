@@ -13,7 +13,7 @@ from logs import Truth, fourier, make_log, torques
 import urdf_ident as ui
 from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import prepare_log
-from urdf_ident.result.brief import brief
+from urdf_ident.result.brief import brief, joint_errors
 from urdf_ident.result.evidence import Departure, Evidence
 from urdf_ident.result.verdict import Reason, judge
 
@@ -265,3 +265,26 @@ def test_validate_says_what_was_trained_on_and_when_the_error_jumps(ident: ui.Id
         entries = tuple({**entry, "beyond_trained": beyond} for entry in jumped.entries)
         assert words in replace(jumped, entries=entries).summary()
     assert jumped.level != "good"
+
+
+def test_a_joint_without_effort_does_not_spoil_the_others() -> None:
+    """A horizontal slide at rest whose coarse effort is 0 but for one count at the start: no scale for weights and errors."""
+    robot = ui.Robot.from_urdf(arm_urdf("xyz", kind="prismatic"))
+    logs = []
+    for seed in range(2):
+        t, q, v, a = fourier(robot.n, 14.0, 200.0, seed, amplitude=0.3)
+        x = np.clip(t - 0.5, 0.0, 1.0)[:, None]  # at rest for half a second, then faster within one
+        s, ds, dds = x**3 * (10 - 15 * x + 6 * x**2), 30 * x**2 * (1 - x) ** 2, 60 * x * (1 - x) * (1 - 2 * x)
+        q, v, a = q * s, v * s + q * ds, a * s + 2 * v * ds + q * dds
+        q[:, 0], v[:, 0], a[:, 0] = 0.1, 0.0, 0.0
+        tau = torques(robot, Truth.of(robot.n), q, v, a) + 0.1 * np.random.default_rng(seed).standard_normal(q.shape)
+        tau[:, 0] = 0.0
+        tau[seed:1, 0] = 5.0
+        logs.append(ui.Recording.from_arrays(t, q, tau, joints=robot, name=f"log{seed}"))
+    ident = ui.identify(ui.DynamicModel(robot, friction=FRICTION), logs)
+    assert ident.verdict.level == "usable", ident.verdict
+    assert np.isfinite(ident.fit.params).all()
+    assert max(error.identified for error in joint_errors(ident)[1]) < 0.1
+    found = {parameter.name: value for parameter, value in zip(ident.model.parameters, ident.theta, strict=True)}
+    assert found[f"Fv_{robot.joints[1]}"] == pytest.approx(2.0, rel=0.05)
+    assert found[f"Fv_{robot.joints[2]}"] == pytest.approx(4.0 / 3.0, rel=0.05)

@@ -327,3 +327,17 @@ class FactorAccumulator:
                 raise ValueError(f"LAPACK refuses argument {-info}")
         self._factor, self._parts, self._count = old, [], 0
         return old
+
+
+def divisors(sizes: ArrayLike) -> Array:
+    """Sizes of the joints' torques by which errors are divided; a joint without torque is compared with the largest.
+
+    Args:
+        sizes: RMS or largest torque of each joint, shape (n,) [N·m or N].
+
+    Returns:
+        Positive sizes, shape (n,); those below 1e-9 of the largest, which are rounding errors, are replaced by it.
+    """
+    sizes = np.asarray(sizes, dtype=float)
+    largest = max(float(sizes.max(initial=0.0)), 1e-300)
+    return np.where(sizes > 1e-9 * largest, sizes, largest)

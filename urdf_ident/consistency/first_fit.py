@@ -24,6 +24,7 @@ from ..model.parameters import Parameter
 from ..model.prior import Prior, least_weight
 from ..model.springs import SPRING_SYMBOLS
 from ..samples import ReadOnly
+from ..statistics.fit import SIGMA_FLOOR
 from ..statistics.statistic import StatisticSet
 from .options import HalfSpaces
 
@@ -109,7 +110,7 @@ def first_fit(
         rotors = np.array([parameters[int(k)].rotor for k in chosen])
         # where joints hardly reverse, gravity of a tool missing in the URDF correlates with acceleration
         weight = np.where(rotors, max(_VARIANCE_FACTOR, least_weight(reversals)), _VARIANCE_FACTOR)
-        ridge = np.diag(np.where(springs, 0.0, np.sqrt(weight) / size)[usable])
+        ridge = np.diag(np.where(springs, 0.0, np.sqrt(weight))[usable] / size[usable])
         prior_rows = ridge if inertial is None else block_diagonal(np.sqrt(_VARIANCE_FACTOR) * inertial.root, ridge)
         noise = np.ones(len(blocks))
         for _ in range(2):  # the second time with the residual noise of the first
@@ -118,7 +119,8 @@ def first_fit(
             A = np.vstack([*rows, prior_rows])
             x = constrained_least_squares(A, np.concatenate([*right, np.zeros(len(prior_rows))]), own)
             rest = [np.linalg.norm(r - block[:, used] @ x) for r, block in zip(rights, blocks, strict=True)]
-            noise = np.maximum(rest, _BEST * efforts + 1e-300) / np.sqrt(np.maximum(counts, 1.0))
+            noise = np.maximum(rest, _BEST * efforts) / np.sqrt(np.maximum(counts, 1.0))
+            noise[efforts <= SIGMA_FLOOR * efforts.max()] = 1.0  # a joint without effort
         values[usable] = x[len(bodies) :]
     return FirstFit(values, np.where(springs, np.inf, size))
 

@@ -9,7 +9,7 @@ from html import escape
 import numpy as np
 
 from ..estimation.uncertainty.identifiability import COMBINATION, LOST
-from ..linalg import Array
+from ..linalg import Array, divisors
 from ..model.inertia import to_com
 from .frames import parameters
 from .record import Record
@@ -62,9 +62,9 @@ def joint_errors(ident: Record) -> tuple[str, list[JointError]]:
     """
     joints, found = ident.model.robot.joints, []
     if ident.validation:
-        for j, joint in enumerate(joints):
-            own = [entry["per_joint"][j] for entry in ident.validation]
-            size = max(_rms([item["rms_torque"] for item in own]), 1e-300)
+        by_joint = [[entry["per_joint"][j] for entry in ident.validation] for j in range(len(joints))]
+        sizes = divisors([_rms([item["rms_torque"] for item in own]) for own in by_joint])
+        for joint, own, size in zip(joints, by_joint, sizes.tolist(), strict=True):
             before = [
                 _rms([item[key] for item in own]) / size if all(key in item for item in own) else None
                 for key in ("urdf_rmse", "urdf_friction_rmse")
@@ -79,9 +79,9 @@ def joint_errors(ident: Record) -> tuple[str, list[JointError]]:
     if not cross or len(loads) != len(joints):
         return "", []
     groups = {group.split(":")[-1]: float(value) for group, value in zip(cross["groups"], cross["group_rmse"], strict=True)}
-    for joint, load in zip(joints, loads, strict=True):
+    for joint, size in zip(joints, divisors(loads).tolist(), strict=True):
         if joint in groups:
-            found.append(JointError(joint, groups[joint] / max(float(load), 1e-300), None, None))
+            found.append(JointError(joint, groups[joint] / size, None, None))
     return "cross-validated", found
 
 

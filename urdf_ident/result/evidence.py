@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..linalg import Array, lstsq
+from ..linalg import Array, divisors, lstsq
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.posterior import posterior_covariance
@@ -175,7 +175,7 @@ def gather(
     q, v, a = _states(robot, trained)
     rows = model.torque(np.eye(len(theta)), q, v, a)
     tau = rows @ theta
-    size = np.maximum(np.sqrt(np.mean(tau**2, axis=0)), 1e-300)
+    size = divisors(np.sqrt(np.mean(tau**2, axis=0)))
 
     def uncertain(wider: float) -> dict[str, float]:
         """Standard errors with the prior's precision divided by ``wider`` squared."""
@@ -270,7 +270,7 @@ def _friction(model: DynamicModel, theta: Array, trained: Range) -> dict[str, fl
     own[: model.n_inertial] = 0.0
     zero = np.zeros((2, model.n))
     tau = np.abs(model.torque(own, zero, np.vstack([trained.speed, -trained.speed]), zero)).max(axis=0)
-    return {joint: float(tau[j] / max(trained.torque[j], 1e-300)) for j, joint in enumerate(model.robot.joints)}
+    return dict(zip(model.robot.joints, (tau / divisors(trained.torque)).tolist(), strict=True))
 
 
 def _masses(model: DynamicModel, theta: Array, prior: Prior) -> dict[str, float]:

@@ -11,7 +11,7 @@ import numpy as np
 from ..compensation.friction_filter import FilterSettings, replay
 from ..data.conditioning.filters import score_band
 from ..data.prepare import PreparedLog
-from ..linalg import Array
+from ..linalg import Array, divisors
 from ..model.dynamic_model import DynamicModel
 from ..parallel.scratch import empty_array
 from .traces import LogTrace, log_trace
@@ -163,7 +163,7 @@ def score(log: PreparedLog, predicted: Array, joints: Sequence[str], cutoff: flo
     """
     tau, error = filtered_errors(log, predicted, cutoff, measured_only=measured_only)
     moving = np.abs(np.vstack([part.v for part in log.segments])) > MOVING
-    scores = []
+    scores, sizes = [], divisors([_rms(column) for column in tau.T])
     for j, joint in enumerate(joints):
         e, t = error[:, j], tau[:, j]
         on = moving[:, j]
@@ -171,7 +171,7 @@ def score(log: PreparedLog, predicted: Array, joints: Sequence[str], cutoff: flo
             JointScore(
                 joint,
                 rmse=_rms(e),
-                relative=_rms(e) / max(_rms(t), 1e-300),
+                relative=_rms(e) / float(sizes[j]),
                 rms_torque=_rms(t),
                 moving_rmse=_rms(e[on]) if on.any() else 0.0,
                 p95=float(np.percentile(np.abs(e), 95)),

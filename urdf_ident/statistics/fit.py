@@ -19,7 +19,7 @@ from .least_squares import Solution, solve
 from .statistic import StatisticSet
 
 #: Residuals below this fraction of the torque are rounding errors, not noise, and must not define weights.
-_SIGMA_FLOOR = 1e-9
+SIGMA_FLOOR = 1e-9
 #: WLS updates its weights until they change by less than this fraction; maximum number of updates.
 _CONVERGED, _ROUNDS = 1e-3, 5
 
@@ -218,6 +218,8 @@ def group_sigma(
     """
     theta, root = base.embedded(solution.estimate), base.embedded(solution.root)
     sigma = {}
+    efforts = {group: np.sqrt(statistics.effort_squares(group) / max(rows, 1)) for group, rows in statistics.rows.items()}
+    least = SIGMA_FLOOR * max(efforts.values(), default=0.0)
     for layout in statistics.layouts:
         squares = statistics.residual_squares(theta, layout.group)
         R = statistics.factor(layout.group)
@@ -225,9 +227,8 @@ def group_sigma(
         begin = len(layout.instruments)
         leverage = weight**2 * float(np.sum((R[:, begin : begin + len(layout.columns)] @ root[layout.columns]) ** 2))
         rows = statistics.rows[layout.group]
-        floor = _SIGMA_FLOOR * np.sqrt(statistics.effort_squares(layout.group) / max(rows, 1))
-        found = float(max(np.sqrt(squares / max(rows - leverage, 1.0)), floor))
-        sigma[layout.group] = found if found > 0 else 1.0  # a torque that is zero throughout has no scale
+        found = float(max(np.sqrt(squares / max(rows - leverage, 1.0)), SIGMA_FLOOR * efforts[layout.group]))
+        sigma[layout.group] = found if efforts[layout.group] > least else 1.0  # a torque that is zero throughout has no scale
     return sigma
 
 

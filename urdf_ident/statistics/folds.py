@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from ..errors import EstimationError
-from ..linalg import Array
+from ..linalg import Array, divisors
 from .motions import motions, periodic
 from .statistic import StatisticSet
 
@@ -55,8 +55,8 @@ class CrossValidation:
     @property
     def relative(self) -> float:
         """Held-out RMSE over RMS effort, a fraction; mean over row groups with a measured effort."""
-        effort = np.maximum(np.sqrt(np.mean(self.effort_rms**2, axis=0)), 1e-300)
-        return float(np.mean((self.group_rmse / effort)[self._measured]))
+        effort = np.sqrt(np.mean(self.effort_rms**2, axis=0))[self._measured]
+        return float(np.mean(self.group_rmse[self._measured] / divisors(effort)))
 
 
 def folds_of(statistics: StatisticSet) -> StatisticSet:

@@ -101,7 +101,8 @@ def both_ways(sections: Array, x: Array, pad: int) -> Array:
         pad: Samples of odd extension at each end, below N.
 
     Returns:
-        Same shape as ``x``.
+        Same shape as ``x``; 0 where it is below the rounding error of the largest value, as the decay of a single count in an
+        effort that is zero would otherwise be taken for a tiny effort.
     """
     flat = x.reshape(len(x), -1)
     y = np.asfortranarray(np.concatenate([2 * flat[0] - flat[pad:0:-1], flat, 2 * flat[-1] - flat[-2 : -pad - 2 : -1]]))
@@ -109,7 +110,9 @@ def both_ways(sections: Array, x: Array, pad: int) -> Array:
         for section in sections:
             y = run(section, y, steady=True)
         y = y[::-1]
-    return np.ascontiguousarray(y[pad : len(y) - pad]).reshape(x.shape)
+    out = np.ascontiguousarray(y[pad : len(y) - pad])
+    out[np.abs(out) < np.finfo(float).eps * np.abs(flat).max(axis=0)] = 0.0
+    return out.reshape(x.shape)
 
 
 def welch(x: Array, rate: float, length: int, centred: bool = False) -> tuple[Array, Array]:

@@ -26,7 +26,7 @@ from ...parallel import each
 from ...parallel.scratch import stored
 from ...samples import Segment, columns
 from ...statistics.accumulate import build_statistics
-from ...statistics.fit import Fit, fit_base
+from ...statistics.fit import SIGMA_FLOOR, Fit, fit_base
 from ...statistics.statistic import StatisticSet
 
 #: Tuning constants for an efficiency of 95 % with Gaussian noise.
@@ -183,7 +183,10 @@ def robust_scale(residuals: Array) -> Array:
 
 
 def _scales(model: DynamicModel, residuals: Mapping[str, list[Array]]) -> dict[str, float]:
-    spread = robust_scale(np.concatenate([part for parts in residuals.values() for part in parts]))
+    together = np.concatenate([part for parts in residuals.values() for part in parts])
+    largest = np.abs(together).max(axis=0)
+    # a joint without effort has no scale, as in statistics.fit.group_sigma
+    spread = np.where(largest > SIGMA_FLOOR * largest.max(), robust_scale(together), 1.0)
     if not (spread > 0).all():
         group = model.groups[int(np.argmin(spread))].name
         raise EstimationError("more than half of the residuals are exactly zero", where=group, remedy="use method wls")

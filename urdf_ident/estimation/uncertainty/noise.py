@@ -27,6 +27,8 @@ LONGEST_MEMORY = 1 / 16
 MEMORIES = 12
 #: The spectra have converged if none changes by more than this fraction; maximum number of iterations.
 TOLERANCE, ROUNDS = 1e-3, 40
+#: Residual power of a row group, as a fraction of the largest, below which its noise is rounding error: an effort that is zero.
+_NO_NOISE = 1e-18
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,14 +116,15 @@ def fit_noise(spectrum: Spectrum, rows: WhitenedRows) -> NoiseModel:
     memories = np.geomspace(shortest, max(LONGEST_MEMORY * longest, 2 * shortest), MEMORIES)
     shapes = np.array([spectrum.expected(0.0), *(spectrum.expected(m) for m in memories)])
     start = np.bincount(rows.unit // bands, rows.residual**2, groups) / np.maximum(rows.count.sum(axis=1), 1)
-    power = np.repeat(np.maximum(start, 1e-300)[:, None], bands, axis=1)
+    scaled = start > _NO_NOISE * start.max()
+    power = np.repeat(np.where(scaled, start, 1.0)[:, None], bands, axis=1)  # 1 without noise, as statistics.fit.group_sigma
     best = np.zeros((groups, 3))
     for turn in range(ROUNDS):
         squares, leverage = _residual_power(rows, power)
         freedom = np.maximum(rows.count - leverage, 1e-6)
         fresh = power.copy()
         for g in range(groups):
-            if start[g] > 0:
+            if scaled[g]:
                 fresh[g], best[g] = _fit_shapes(squares[g] / freedom[g], freedom[g] * (rows.count[g] > 0), shapes, power[g])
         change = float(np.abs(np.log(fresh / power)).max())
         power = fresh if turn < ROUNDS // 2 else np.sqrt(fresh * power)  # damping, as two estimates may alternate

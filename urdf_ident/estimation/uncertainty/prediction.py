@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from ...data.conditioning.filters import lowpass, score_band
 from ...data.prepare import PreparedLog
 from ...errors import ModelError
-from ...linalg import Array, lstsq
+from ...linalg import Array, divisors, lstsq
 from ...model.dynamic_model import DynamicModel
 from ...model.posterior import posterior_variance
 from ...model.prior import Prior
@@ -181,7 +181,7 @@ def held_out_residual(
     predicted = [torque for own in held.parts for torque in own]
     errors = [stored(np.abs(tau - torque)) for tau, torque in zip(measured, predicted, strict=True)]
     wrong, size = (np.array([np.sqrt(np.mean(np.square(x))) for x in columns(some)]) for some in (errors, measured))
-    relative = wrong / np.maximum(size, 1e-300)
+    relative = wrong / divisors(size)
     variance = posterior_variance(statistics.stacked(weights)[:, :-1], prior, weight, np.concatenate(rows))
     shown = _with_torque(logs)
     found = _classed(errors, shown, variance.mean(axis=0), _band(logs), held.blocks)
