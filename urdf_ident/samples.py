@@ -25,6 +25,9 @@ FEWEST_REVERSALS = 2
 TESTING_REVERSALS = 4
 #: A joint with this many reversals determines its own friction laws, however few reversals the other joints have.
 MANY_REVERSALS = 5
+#: Reversals needed by a friction law with parameters for each direction: two into each direction, so that the speeds of either
+#: are passed twice.
+EACH_WAY_REVERSALS = 4
 #: Up to this many reversals (mean over the moving joints) the log is too short, or ten times slower than ordinary motion.
 HARDLY_TURNS = 1.0
 #: A joint moves in one direction only if it moves in the other for less than this fraction of the time.
