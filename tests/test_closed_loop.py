@@ -95,7 +95,7 @@ def test_noise_on_the_encoders_does_not_bias_it(folder: Path, by_wls: Identifica
     z, biased = (np.concatenate(errors(ident)) / sorted_errors(found) for ident in (found, by_wls))
     assert np.sqrt(np.mean(z**2)) < 1.6
     assert method != "iv" or "as those of least squares are" in found.fit.covariance_kind
-    assert np.sqrt(np.mean(biased**2)) > 1.8 * np.sqrt(np.mean(z**2))
+    assert np.sqrt(np.mean(biased**2)) > 1.7 * np.sqrt(np.mean(z**2))
     # what follows rests on the same estimate: rotors that least squares shrinks to nothing are there again
     np.testing.assert_allclose([found.term_values("Ia")[f"j{k}"] for k in (1, 2, 3)], KNOWN["Ia"], rtol=0.3)
     assert min(by_wls.term_values("Ia").values()) < 0.05

@@ -13,7 +13,7 @@ from motion_samples import make_segment, robot_3r, truth
 from urdf_ident.data.conditioning.filters import differentiate, lowpass
 from urdf_ident.data.prepare import PreparedLog
 from urdf_ident.errors import EstimationError
-from urdf_ident.estimation.estimators.method import refine, trust
+from urdf_ident.estimation.estimators.method import choose_weighting, refine
 from urdf_ident.estimation.estimators.noisy_regressor import (
     fit_total_least_squares,
     generalised_total_least_squares,
@@ -124,7 +124,7 @@ def test_the_method_hands_on_its_own_estimate() -> None:
     base, log = model.base(), shaken(model, 1)
     statistics = build_statistics(model, [log])
     converged = ConvergedFit(model, statistics, fit_base(statistics, base))
-    found = refine(trust(model, [log], "tls"), converged, [log])
+    found = refine(choose_weighting(model, [log], "tls"), converged, [log])
     assert found.fit.method == "tls"
     assert "noise of the positions" in found.describe()
     again = fit_base(found.statistics, base, weights=found.fit.row_weights)

@@ -187,9 +187,9 @@ def test_what_a_local_search_has_found_is_kept_when_its_last_motions_come_too_cl
     assert obstacles is not None
     search.deadline = next(clock) + 2 * LOOKED_AT
     certified = obstacles.is_clear
-    obstacles.is_clear = lambda X: not search.late and certified(X)  # type: ignore[method-assign]
+    obstacles.is_clear = lambda X: not search.out_of_time and certified(X)  # type: ignore[method-assign]
     search._improve(X, QUICK, lambda _: None)
-    assert search.late
+    assert search.out_of_time
     assert search.best.value < begun - 1.0
 
 

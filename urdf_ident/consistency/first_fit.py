@@ -119,8 +119,9 @@ def first_fit(
             A = np.vstack([*rows, prior_rows])
             x = constrained_least_squares(A, np.concatenate([*right, np.zeros(len(prior_rows))]), own)
             rest = [np.linalg.norm(r - block[:, used] @ x) for r, block in zip(rights, blocks, strict=True)]
-            noise = np.maximum(rest, _BEST * efforts) / np.sqrt(np.maximum(counts, 1.0))
-            noise[efforts <= SIGMA_FLOOR * efforts.max()] = 1.0  # a joint without effort
+            noise = np.maximum(rest, _BEST * efforts)
+            silent = noise <= SIGMA_FLOOR * efforts.max()  # joints without effort
+            noise = np.where(silent, 1.0, noise / np.sqrt(np.maximum(counts, 1.0)))
         values[usable] = x[len(bodies) :]
     return FirstFit(values, np.where(springs, np.inf, size))
 

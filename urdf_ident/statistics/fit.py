@@ -15,6 +15,7 @@ from ..model.base import BaseParameters
 from ..samples import ReadOnly
 from .changes import FrictionChanges
 from .distributions import student_quantile
+from .layout import is_measured
 from .least_squares import Solution, solve
 from .statistic import StatisticSet
 
@@ -228,7 +229,8 @@ def group_sigma(
         leverage = weight**2 * float(np.sum((R[:, begin : begin + len(layout.columns)] @ root[layout.columns]) ** 2))
         rows = statistics.rows[layout.group]
         found = float(max(np.sqrt(squares / max(rows - leverage, 1.0)), SIGMA_FLOOR * efforts[layout.group]))
-        sigma[layout.group] = found if efforts[layout.group] > least else 1.0  # a torque that is zero throughout has no scale
+        silent = is_measured(layout.group) and efforts[layout.group] <= least
+        sigma[layout.group] = found if found > 0 and not silent else 1.0  # a torque that is zero throughout has no scale
     return sigma
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import EstimationError
 from ..linalg import Array, divisors
+from .layout import is_measured
 from .motions import motions, periodic
 from .statistic import StatisticSet
 
@@ -45,7 +46,7 @@ class CrossValidation:
     @property
     def _measured(self) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
         """Groups with a measured effort: all but the links of elastic joints."""
-        return np.array([not group.startswith("link:") for group in self.groups])
+        return np.array([is_measured(group) for group in self.groups])
 
     @property
     def mean_rmse(self) -> float:

@@ -12,6 +12,18 @@ from ..linalg import Array, triangle
 from ..model.dynamic_model import DynamicModel
 
 
+def is_measured(group: str) -> bool:
+    """Whether the efforts of a row group are measured.
+
+    Args:
+        group: Name of the row group.
+
+    Returns:
+        False for the links of elastic joints, whose equations have no effort.
+    """
+    return not group.startswith("link:")
+
+
 @dataclass(frozen=True, eq=False)
 class Layout:
     """Meaning of the columns of a row group's factors.

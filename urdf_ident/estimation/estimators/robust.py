@@ -185,8 +185,8 @@ def robust_scale(residuals: Array) -> Array:
 def _scales(model: DynamicModel, residuals: Mapping[str, list[Array]]) -> dict[str, float]:
     together = np.concatenate([part for parts in residuals.values() for part in parts])
     largest = np.abs(together).max(axis=0)
-    # a joint without effort has no scale, as in statistics.fit.group_sigma
-    spread = np.where(largest > SIGMA_FLOOR * largest.max(), robust_scale(together), 1.0)
+    silent = largest < SIGMA_FLOOR * largest.max()  # a joint without effort has no scale, as in statistics.fit.group_sigma
+    spread = np.where(silent, 1.0, robust_scale(together))
     if not (spread > 0).all():
         group = model.groups[int(np.argmin(spread))].name
         raise EstimationError("more than half of the residuals are exactly zero", where=group, remedy="use method wls")
