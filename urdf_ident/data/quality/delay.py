@@ -39,8 +39,8 @@ _ERRORS, _SIGNIFICANT = 2.5, 3.5
 #: Least relative reduction of the held-out error by a delay or a bandwidth of practical size.
 _MATERIAL, _BAND = 0.08, 0.25
 #: The same for one joint or one log relative to the others. Fault-free joints, real and simulated, reach 0.25 by unmodelled
-#: friction; 10 ms of one joint reach 0.35, a tenth of a second 0.8, and 60 ms of the elbow of the real UR10e 0.298.
-_ALONE = {"joint": 0.28, "log": 0.15}
+#: friction; 10 ms of one joint reach 0.35, a tenth of a second 0.8.
+_ALONE = {"joint": 0.3, "log": 0.15}
 #: Smallest standard error of a delay [s].
 _RESOLUTION = 5e-4
 #: Ratio of the efforts' cut-off to that of the motion: reversing friction is steeper than the motion.
