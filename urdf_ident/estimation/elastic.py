@@ -31,7 +31,7 @@ from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..statistics.entries import Statistic
 from ..statistics.fit import Fit, fit_base
-from ..statistics.layout import Layout
+from ..statistics.layout import Layout, is_measured
 from ..statistics.statistic import StatisticSet
 
 #: The stiffness has converged if it changes by less than this fraction, or this share of its standard error: if the deflection
@@ -276,7 +276,7 @@ def with_row_sum(
 
 def _stiffness_columns(statistics: StatisticSet, model: ElasticModel) -> dict[str, int]:
     """Link row group → index of its stiffness in theta."""
-    return {item.group: model.of_spring(item.joint) for item in statistics.layouts if item.group.startswith("link:")}
+    return {item.group: model.of_spring(item.joint) for item in statistics.layouts if not is_measured(item.group)}
 
 
 def _columns(R: Array, layout: Layout) -> tuple[Array, dict[int, int]]:

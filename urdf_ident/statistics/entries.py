@@ -11,6 +11,7 @@ import numpy as np
 from ..linalg import Array
 from ..parallel.scratch import scratch_folder, stored
 from ..samples import freeze_arrays
+from .layout import expanded
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,10 +41,7 @@ class Statistic:
     @property
     def R(self) -> Array:
         """All columns, shape (≤ width, width), with the same ``RᵀR`` as the rows; not always triangular."""
-        if self.expansion is None:
-            return self.factor
-        count = len(self.expansion)
-        return np.hstack([self.factor[:, :count] @ self.expansion, self.factor[:, count:]])
+        return expanded(self.factor, self.expansion)
 
     def times(self, matrix: Array) -> Array:
         """Returns a matrix whose product with :attr:`factor` is the given one's with :attr:`R`.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,22 @@ def is_measured(group: str) -> bool:
         False for the links of elastic joints, whose equations have no effort.
     """
     return not group.startswith("link:")
+
+
+def expanded(factor: Array, expansion: Array | None) -> Array:
+    """Expands a factor of a basis of the columns to all columns.
+
+    Args:
+        factor: The basis and the effort channels, shape (m, c + channels).
+        expansion: E with ``all columns = basis @ E``, shape (c, k); None: the factor has all columns.
+
+    Returns:
+        Shape (m, k + channels).
+    """
+    if expansion is None:
+        return factor
+    count = len(expansion)
+    return np.hstack([factor[:, :count] @ expansion, factor[:, count:]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,19 +63,12 @@ class Layout:
     places: NDArray[np.intp] | None = None
     expansion: Array | None = None
 
-    def expanded(self, factor: Array) -> Array:
-        """Expands a factor of the columns at :attr:`places` to all columns.
-
-        Args:
-            factor: Shape (m, len(places) + channels).
-
-        Returns:
-            Shape (m, width).
-        """
-        if self.expansion is None:
-            return factor
-        count = len(self.expansion)
-        return np.hstack([factor[:, :count] @ self.expansion, factor[:, count:]])
+    @cached_property
+    def _held(self) -> NDArray[np.intp] | None:
+        """Positions of the columns that :class:`.Statistic` holds; None: all of them."""
+        if self.expansion is None or self.places is None or self.instruments:
+            return None
+        return np.concatenate([self.places, np.arange(len(self.columns), self.width)])
 
     def reduced(self, factor: Array) -> tuple[Array, Array | None]:
         """Returns the columns of a factor that :class:`.Statistic` holds.
@@ -69,10 +79,9 @@ class Layout:
         Returns:
             The columns at :attr:`places` and the channels, with :attr:`expansion`; all columns and None without a basis.
         """
-        if self.expansion is None or self.places is None or self.instruments:
+        if self._held is None:
             return factor, None
-        taken = np.concatenate([self.places, np.arange(len(self.columns), self.width)])
-        return factor if factor.shape[1] == len(taken) else factor[:, taken], self.expansion
+        return factor if factor.shape[1] == len(self._held) else factor[:, self._held], self.expansion
 
     def merged(self, factors: Sequence[Array]) -> Array:
         """Merges several factors into one; linearly dependent columns are omitted from the computation.
@@ -83,14 +92,13 @@ class Layout:
         Returns:
             Shape (≤ width, width).
         """
-        if self.expansion is None or self.places is None or self.instruments:
+        if self._held is None:
             return triangle(*factors)
-        count, begin = len(self.expansion), 0
-        rows = np.empty((sum(map(len, factors)), count + len(self.channels)), order="F")  # a second copy would be large
+        rows, begin = np.empty((sum(map(len, factors)), len(self._held)), order="F"), 0  # a second copy would be large
         for factor in factors:
             rows[begin : begin + len(factor)] = self.reduced(factor)[0]
             begin += len(factor)
-        return self.expanded(triangle(rows, overwrite=True))
+        return expanded(triangle(rows, overwrite=True), self.expansion)
 
     @property
     def width(self) -> int:

@@ -263,10 +263,8 @@ def _squares(
 ) -> tuple[Array, Array]:
     """Gram matrices of all columns per log, and of the columns ``Z | y`` with all columns per log and part."""
     width = rows.r + rows.q + 1
-    whole, inside = (
-        empty_array((len(logs), width, width)),
-        empty_array((len(logs), PARTS, width, rows.q + 1)),
-    )  # large with many logs
+    whole = empty_array((len(logs), width, width))  # large with many logs
+    inside = empty_array((len(logs), PARTS, width, rows.q + 1))
     for k, log in enumerate(logs):
         square, in_parts = rows.squares(log, weights, part_weights)
         whole[k], inside[k] = square.sum(axis=0), in_parts[:, :, rows.r :]

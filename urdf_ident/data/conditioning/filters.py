@@ -180,6 +180,19 @@ class CutoffChoice:
     why: str
 
 
+def white_noise(x: Array) -> Array:
+    """Estimates the noise of signals from their third differences, which a smooth motion hardly shows.
+
+    Args:
+        x: Shape (N,) or (N, n).
+
+    Returns:
+        Standard deviation, shape () or (n,), in the unit of x; 0 with fewer than four samples.
+    """
+    third = np.diff(x, 3, axis=0)
+    return np.asarray(np.median(np.abs(third), axis=0) / (0.6745 * np.sqrt(20.0)) if len(third) else np.zeros(x.shape[1:]))
+
+
 def estimate_cutoff(pieces: list[Array], rate: float) -> CutoffChoice:
     """Chooses the low-pass for positions from the frequency at which the motion's acceleration falls below the noise.
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ...linalg import Array
 from ...model.robot import Robot
 from ..conditioning.clock import read_clock
+from ..conditioning.filters import white_noise
 from .findings import Examination
 
 #: Ratio of step to standard deviation from which the rounding is about a tenth of the efforts' RMS; minimum rows.
@@ -107,7 +108,7 @@ def check_dead_zone(state: Examination, robot: Robot) -> None:
     for joint, q, x in moving_efforts(state, robot):
         way = np.abs(q[_APART:] - q[:-_APART])
         # before and after: at the ends of a rest with the brake on, efforts are zero as well
-        least = max(_MOVES * way.max(), _NOISE * position_noise(q))
+        least = max(_MOVES * way.max(), _NOISE * float(white_noise(q)))
         moving = np.flatnonzero(np.minimum(way[:-_APART], way[_APART:]) > least) + _APART
         at = moving[x[moving] == 0]
         if len(at) < _DEAD or coarse_step(x) > 0.0:
@@ -125,19 +126,6 @@ def check_dead_zone(state: Examination, robot: Robot) -> None:
                 size=len(at) / len(moving),
                 remedy="log what the sensor measures, without a threshold",
             )
-
-
-def position_noise(q: Array) -> float:
-    """Estimates the noise of a position from its third differences, which a smooth motion hardly shows.
-
-    Args:
-        q: One joint's positions, shape (N,).
-
-    Returns:
-        Its standard deviation, in the unit of q.
-    """
-    third = np.diff(q, 3)
-    return float(np.median(np.abs(third)) / (0.6745 * np.sqrt(20.0))) if len(third) else 0.0
 
 
 def moving_efforts(state: Examination, robot: Robot) -> Iterator[tuple[str, Array, Array]]:

@@ -76,19 +76,19 @@ def contradictions(
     early = None  # while workers examine each log alone
     if whole is not None:
         early = _without_presliding(robot, reduction, logs, (whole, *search(whole)))
-    alone = pending()
-    usable = [k for k, told in enumerate(alone) if told is not None]
+    alone = {k: told for k, told in enumerate(pending()) if told is not None}
+    usable = list(alone)
     brief = _seconds(logs) < SHORT
     while usable:
         searched = early if early and len(usable) == len(logs) else _searched(robot, reduction, [logs[k] for k in usable])
         if searched is None:
             break
         together, reading, steps = searched
-        left = {k: told.left for k in usable if (told := alone[k])}
+        left = {k: alone[k].left for k in usable}
         odd = _inconsistent_logs(robot, reduction, logs, left, together, steps)
         if not odd:
             asked = usable if not steps or steps[0].gain < _AS_CHANGE else []
-            changed = dict(zip(asked, _changing(together, [told for k in asked if (told := alone[k])], brief), strict=True))
+            changed = dict(zip(asked, _changing(together, [alone[k] for k in asked], brief), strict=True))
             small = [] if brief else _small_faults(together, [logs[k] for k in usable], steps)
             others = [*(item.gain for item in changed.values() if item is not None), *(item.gain for item in small)]
             if steps and max(others, default=0.0) > steps[0].gain:
@@ -104,7 +104,7 @@ def contradictions(
                 out[k] = (*out[k], *found, *([] if change is None else [changes(robot, change)]))
                 out[k] = (*out[k], *more)
             if not brief and not steps and not small and not any(changed.values()):
-                for at, (joint, times) in outlying_logs([told.left for k in usable if (told := alone[k])]).items():
+                for at, (joint, times) in outlying_logs(list(left.values())).items():
                     out[usable[at]] = (*out[usable[at]], worse_explained(robot, joint, times))
             break
         for group in odd:

@@ -10,6 +10,7 @@ import numpy as np
 from ...errors import LogError
 from ...linalg import Array
 from ...units import parse_unit
+from ..conditioning.filters import white_noise
 
 #: Window over which values are averaged and differences taken [s].
 _WINDOW = 0.04
@@ -140,6 +141,4 @@ def smoothed(values: Array, clock: TimeColumn) -> Series:
 
     wide = np.maximum(0.5 * (time[centre + 2 * half] - time[centre - 2 * half]), 0.2 * half * clock.interval)[:, None]
     bend = (middle(centre + 2 * half) - 2 * middle(centre) + middle(centre - 2 * half)) / wide**2
-    third = filled[3:] - 3 * filled[2:-1] + 3 * filled[1:-2] - filled[:-3]
-    rough = np.median(np.abs(third), axis=0) / (0.6745 * np.sqrt(20.0))
-    return Series(mean, slope, bend, rough, stride * clock.interval)
+    return Series(mean, slope, bend, white_noise(filled), stride * clock.interval)

@@ -21,7 +21,7 @@ from ...linalg import Array, triangle
 from ...model.dynamic_model import DynamicModel
 from ...parallel import start_each
 from ...statistics.kept_rows import KeptRows
-from ...statistics.layout import Layout, layouts_of
+from ...statistics.layout import Layout, expanded, layouts_of
 from ...statistics.pieces import row_pieces
 from ...statistics.rows import RowFilter
 
@@ -204,7 +204,10 @@ def start_spectrum(model: DynamicModel, logs: Sequence[PreparedLog], kept: KeptR
 
 def _spectrum(model: DynamicModel, edges: Array, pending: Callable[[], Sequence[_Bands]]) -> Spectrum:
     made, bands, layouts = pending(), range(len(edges) - 1), layouts_of(model)
-    factors = (tuple(some.expanded(triangle(*(own.of(g, b) for own in made))) for b in bands) for g, some in enumerate(layouts))
+    factors = (
+        tuple(expanded(triangle(*(own.of(g, b) for own in made)), some.expansion) for b in bands)
+        for g, some in enumerate(layouts)
+    )
     counts = {kind: number for own in made for kind, number in own.pieces.items()}
     return Spectrum(layouts, tuple(factors), counts, edges)
 

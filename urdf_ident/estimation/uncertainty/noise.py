@@ -18,7 +18,7 @@ import numpy as np
 from ...errors import EstimationError
 from ...linalg import Array, cholesky, solve_cholesky
 from ...samples import ReadOnly
-from ...statistics.fit import Fit
+from ...statistics.fit import SIGMA_FLOOR, Fit
 from ...statistics.least_squares import Solution
 from .bands import Spectrum
 
@@ -27,8 +27,6 @@ LONGEST_MEMORY = 1 / 16
 MEMORIES = 12
 #: The spectra have converged if none changes by more than this fraction; maximum number of iterations.
 TOLERANCE, ROUNDS = 1e-3, 40
-#: Residual power of a row group, as a fraction of the largest, below which its noise is rounding error: an effort that is zero.
-_NO_NOISE = 1e-18
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +114,7 @@ def fit_noise(spectrum: Spectrum, rows: WhitenedRows) -> NoiseModel:
     memories = np.geomspace(shortest, max(LONGEST_MEMORY * longest, 2 * shortest), MEMORIES)
     shapes = np.array([spectrum.expected(0.0), *(spectrum.expected(m) for m in memories)])
     start = np.bincount(rows.unit // bands, rows.residual**2, groups) / np.maximum(rows.count.sum(axis=1), 1)
-    scaled = start > _NO_NOISE * start.max()
+    scaled = start > SIGMA_FLOOR**2 * start.max()  # others hold rounding errors: the effort of a joint is zero
     power = np.repeat(np.where(scaled, start, 1.0)[:, None], bands, axis=1)  # 1 without noise, as statistics.fit.group_sigma
     best = np.zeros((groups, 3))
     for turn in range(ROUNDS):
