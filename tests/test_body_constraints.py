@@ -6,7 +6,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from urdf_ident.consistency.body_constraints import body_boxes, demands
+from urdf_ident.consistency.constraints import body_boxes, demands
 from urdf_ident.consistency.lmi import LmiProblem
 from urdf_ident.model.bundled import robot_names, robot_path
 from urdf_ident.model.inertia import from_com, pseudo_inertia, to_com

@@ -19,8 +19,8 @@ from urdf_ident.linalg import Array
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
+from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
-from urdf_ident.motion.trajectories import random_fourier
 from urdf_ident.pipeline.experiment import build_plant, run_experiment
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import Project, parse_project

@@ -20,8 +20,8 @@ from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.elasticity import ElasticModel
 from urdf_ident.model.prior import lumped_inertials
+from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
-from urdf_ident.motion.trajectories import random_fourier
 from urdf_ident.pipeline.experiment import true_plant
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project

@@ -16,8 +16,8 @@ from commands import assert_refused, run
 from urdf_ident.friction.law import Sliding
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.robot import Robot
+from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
-from urdf_ident.motion.trajectories import random_fourier
 from urdf_ident.pipeline.demo import run_demo
 from urdf_ident.pipeline.experiment import build_plant, plant_of
 from urdf_ident.result.load import load

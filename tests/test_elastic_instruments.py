@@ -17,8 +17,8 @@ from urdf_ident.estimation.estimators.instrumental import fit_instrumental, inst
 from urdf_ident.linalg import Array
 from urdf_ident.model.elasticity import ElasticModel
 from urdf_ident.model.prior import lumped_inertials
+from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
-from urdf_ident.motion.trajectories import random_fourier
 from urdf_ident.pipeline.experiment import run_experiment, true_plant
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import Project, parse_project

@@ -14,9 +14,9 @@ from urdf_ident.errors import ModelError, ProjectError, SimulationError
 from urdf_ident.friction import friction_from_mapping
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.robot import Robot
+from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.splines import BSplineTrajectory
-from urdf_ident.motion.trajectories import random_fourier
 from urdf_ident.pipeline.experiment import run_experiment, true_plant
 from urdf_ident.project import Project, parse_project
 from urdf_ident.simulation.elastic.drive import MotorFriction

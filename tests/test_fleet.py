@@ -18,7 +18,7 @@ from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, FingerprintError, LogError
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
-from urdf_ident.motion.table import table_text
+from urdf_ident.motion.base import table_text
 from urdf_ident.pipeline.fleet import pool, robot_folders
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.result.identification import Identification

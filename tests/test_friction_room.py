@@ -37,8 +37,7 @@ from urdf_ident.friction import (
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
-from urdf_ident.simulation.from_model import rotors_and_friction
-from urdf_ident.simulation.truth import read_truth
+from urdf_ident.simulation.truth import read_truth, rotors_and_friction
 from urdf_ident.statistics.accumulate import build_statistics
 
 ROBOT = Robot.from_urdf(arm_urdf("zyx"))

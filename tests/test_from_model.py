@@ -9,7 +9,7 @@ from conftest import arm_urdf
 from urdf_ident.friction import FRICTION, AxisMotion
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
-from urdf_ident.simulation.from_model import rotors_and_friction
+from urdf_ident.simulation.truth import rotors_and_friction
 
 ROBOT = Robot.from_urdf(arm_urdf("zyx"))
 

@@ -15,8 +15,8 @@ from urdf_ident.data.prepare import examine_logs
 from urdf_ident.data.quality.delay import relative_delay
 from urdf_ident.data.quality.hidden_delays import count_of, hidden_delays, known_delay, known_delays
 from urdf_ident.model.bundled import robot_path
+from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
-from urdf_ident.motion.trajectories import random_fourier
 from urdf_ident.pipeline.experiment import run_experiment, true_plant
 from urdf_ident.project import parse_project
 

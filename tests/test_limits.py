@@ -10,8 +10,9 @@ from conftest import arm_urdf
 from urdf_ident.errors import LimitError, ShapeError
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
+from urdf_ident.motion.fourier import FourierTrajectory
 from urdf_ident.motion.limits import Limits, check_limits, prior_torque
-from urdf_ident.motion.trajectories import FourierTrajectory, TrapezoidalTrajectory
+from urdf_ident.motion.point_to_point import TrapezoidalTrajectory
 
 ROBOT = Robot.from_urdf(robot_path("generic_6axis"))
 

@@ -8,8 +8,8 @@ from scipy.optimize import minimize
 import urdf_ident.consistency.barrier as barrier
 import urdf_ident.consistency.lmi as lmi
 from urdf_ident.consistency.cholesky import check_consistency
+from urdf_ident.consistency.constraints import LmiOptions, ellipsoid
 from urdf_ident.consistency.lmi import LmiProblem
-from urdf_ident.consistency.options import LmiOptions, ellipsoid
 from urdf_ident.errors import EstimationError, ShapeError, SolverError
 from urdf_ident.model.inertia import from_com, from_pseudo_inertia, margins, pseudo_inertia, to_com
 from urdf_ident.model.parameters import Parameter, inertial_parameters

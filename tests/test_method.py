@@ -370,7 +370,7 @@ def test_every_method_ends_in_a_result(spoilt: Path, method: str, tmp_path: Path
 def test_methods_of_the_project_file_are_those_of_the_estimators() -> None:
     from typing import get_args
 
-    from urdf_ident.settings.estimation import EstimationSection
+    from urdf_ident.settings import EstimationSection
 
     assert get_args(EstimationSection.model_fields["method"].annotation) == METHODS
     with pytest.raises(ProjectError, match=r"estimation\.loss"):

@@ -32,8 +32,8 @@ from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.model.trained import with_trained
+from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
-from urdf_ident.motion.trajectories import random_fourier
 from urdf_ident.parallel import cluster, messages
 from urdf_ident.parallel.pool import LostError, WorkerPool
 from urdf_ident.parallel.scratch import samples_in

@@ -15,8 +15,7 @@ from urdf_samples import STYLES, random_theta, random_urdf
 
 from urdf_ident.consistency.repair import MARGIN, assess_links, assess_urdf, massless_moving_links, repaired_theta, small_body
 from urdf_ident.errors import ModelError, ShapeError, UrdfError
-from urdf_ident.export.fix import fix_urdf
-from urdf_ident.export.urdf import corrected_urdf
+from urdf_ident.export.urdf import corrected_urdf, fix_urdf
 from urdf_ident.model.inertia import from_com, from_pseudo_inertia, margins, pseudo_inertia, to_com
 from urdf_ident.model.robot import Robot
 from urdf_ident.model.urdf import parse_urdf

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from urdf_ident.errors import ModelError, ShapeError
-from urdf_ident.motion.trajectories import FourierTrajectory
+from urdf_ident.motion.fourier import FourierTrajectory
 from urdf_ident.samples import Segment
 from urdf_ident.simulation.sensors import Measurement, Noise, Sensors, measure, quantise
 

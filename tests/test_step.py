@@ -10,8 +10,8 @@ from conftest import arm_urdf
 from urdf_ident.errors import SimulationError
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
+from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
-from urdf_ident.motion.trajectories import random_fourier
 from urdf_ident.simulation.controllers import PD, ComputedTorque, PDGravity, PositionReference
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.plant import RigidPlant

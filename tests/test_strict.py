@@ -11,11 +11,10 @@ from conftest import arm_urdf
 from urdf_ident.cli.common import run
 from urdf_ident.consistency.repair import LEAST_INERTIA, acceptable, repaired_theta
 from urdf_ident.errors import ModelError
-from urdf_ident.export.fix import fix_urdf
 from urdf_ident.export.mjcf import mjcf_text, write_mjcf
 from urdf_ident.export.strict_mjcf import mjcf_violations, readable_mesh
 from urdf_ident.export.strict_urdf import violations, without_violations
-from urdf_ident.export.urdf import torque_difference, write_urdf
+from urdf_ident.export.urdf import fix_urdf, torque_difference, write_urdf
 from urdf_ident.model.inertia import from_com, to_com
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot

@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from .motion.collision.collisions import Collisions as Collisions
     from .motion.collision.find import find_collisions as find_collisions
     from .motion.collision.world import read_world as read_world
+    from .motion.files import read_trajectory as read_trajectory
+    from .motion.fourier import random_fourier as random_fourier
     from .motion.limits import Limits as Limits
-    from .motion.trajectories import random_fourier as random_fourier
-    from .motion.trajectories import read_trajectory as read_trajectory
     from .pipeline.check import check as check
     from .pipeline.compare import compare as compare
     from .pipeline.compare import contradictions as contradictions
@@ -101,9 +101,9 @@ _HOME = {
     "load": "result.load",
     "load_project": "project",
     "play": "viz.player",
-    "random_fourier": "motion.trajectories",
+    "random_fourier": "motion.fourier",
     "read_recording": "data.readers.read",
-    "read_trajectory": "motion.trajectories",
+    "read_trajectory": "motion.files",
     "read_world": "motion.collision.world",
     "robot_path": "model.bundled",
     "simulate": "pipeline.experiment",

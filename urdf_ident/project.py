@@ -18,10 +18,7 @@ from .errors import MissingFileError, ProjectError, nearest
 from .excitation.settings import ExcitationSection
 from .files import read_text
 from .model.robot import STANDARD_GRAVITY, Robot
-from .settings.compensation import CompensationSection
-from .settings.consistency import ConsistencySection
-from .settings.estimation import EstimationSection
-from .settings.section import Section
+from .settings import CompensationSection, ConsistencySection, EstimationSection, Section
 from .simulation.settings import SimulationSection
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from urdf_ident.estimation.uncertainty.essential import essential_parameters
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
+from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
-from urdf_ident.motion.trajectories import random_fourier
 from urdf_ident.project import load_project
 from urdf_ident.simulation.controllers import PDGravity
 from urdf_ident.simulation.plant import RigidPlant

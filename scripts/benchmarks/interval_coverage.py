@@ -30,8 +30,8 @@ from urdf_ident.friction import AxisScale, Coulomb, FormerName, Law, Sliding, Vi
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
+from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
-from urdf_ident.motion.trajectories import random_fourier
 from urdf_ident.result.intervals import functional_interval
 from urdf_ident.samples import Segment
 from urdf_ident.simulation.controllers import PDGravity

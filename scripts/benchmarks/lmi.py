@@ -10,8 +10,8 @@ import time
 
 import numpy as np
 
+from urdf_ident.consistency.constraints import LmiOptions
 from urdf_ident.consistency.lmi import LmiProblem
-from urdf_ident.consistency.options import LmiOptions
 from urdf_ident.linalg import Array
 from urdf_ident.model.engine.pinocchio import regressor
 from urdf_ident.model.inertia import PSEUDO_BASIS, from_com, pseudo_inertia, to_com

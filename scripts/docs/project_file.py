@@ -16,7 +16,7 @@ from urdf_ident.data.readers.layout import PREFIXES
 from urdf_ident.files import write_text
 from urdf_ident.friction import FRICTION
 from urdf_ident.project import Project
-from urdf_ident.settings.section import Section
+from urdf_ident.settings import Section
 
 PAGE = Path(__file__).parents[2] / "docs" / "project_file.md"
 INTRODUCTION = """# The project file

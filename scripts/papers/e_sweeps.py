@@ -20,8 +20,8 @@ from urdf_ident.data.recording import Recording
 from urdf_ident.excitation.sweeps import bidirectional_experiment
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
-from urdf_ident.motion.trajectories import random_fourier
 from urdf_ident.pipeline.compensate import compensate, compensated_score
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.pipeline.validate import validate

@@ -33,7 +33,7 @@ def check(
     """Check a URDF: joints, inertial parameters, what can be identified."""
     project, folder = open_project(config)
     if fix is not None:
-        from ..export.fix import fix_urdf
+        from ..export.urdf import fix_urdf
         from ..files import check_output, read_text, write_text
 
         source = read_text(urdf, "URDF")
@@ -123,7 +123,7 @@ def _resolved_drive(
 ) -> tuple[Drive, UrdfIdentError | None]:
     """The drive with its torque constants; with constants of 1 and the reason if they cannot be determined."""
     from ..data.torque_constants.gains import resolve_gain
-    from ..estimation.estimators.gains import resolve_drive, without_constants
+    from ..estimation.estimators.total_least_squares import resolve_drive, without_constants
 
     drive = project.build_drive(robot)
     if payload is None:

@@ -73,7 +73,7 @@ def simulate(
     With stick-slip friction and imperfect sensors; the project file holds the settings.
     """
     from ..files import check_output
-    from ..motion.trajectories import read_trajectory, why_recorded
+    from ..motion.files import read_trajectory, why_recorded
     from ..pipeline.experiment import run_experiment, true_plant, truth_notes
     from ..simulation.simulate import write_log
 
@@ -157,7 +157,7 @@ def play(
 def _with_errors(shown: Motion, result: Path, log: str, robot: Robot) -> Motion:
     """Returns the motion with the torque errors of a result on the log of the motion."""
     from ..errors import LogError, ModelError
-    from ..pipeline.torque_error import torque_error
+    from ..pipeline.compensate import torque_error
     from ..result.load import load
     from ..viz.motion import with_error
 
@@ -188,7 +188,7 @@ def export_motion(
     from ..errors import LogError
     from ..export.on_robot import write_motion
     from ..files import check_writable
-    from ..motion.trajectories import read_trajectory, why_recorded
+    from ..motion.files import read_trajectory, why_recorded
 
     project, folder = open_project(config)
     robot = project.build_robot(urdf, folder)

@@ -21,7 +21,7 @@ from ..model.inertia import PSEUDO_BASIS, nearest_physical, pseudo_inertia
 from ..model.parameters import Parameter
 from ..model.prior import Prior
 from ..parallel.messages import SentOnce
-from .options import LmiOptions
+from .constraints import LmiOptions
 
 #: Distance from its limit below which a constraint is active, in prior standard deviations.
 _ACTIVE = 1e-5

@@ -22,11 +22,11 @@ from ..friction import bias_symbols
 from ..linalg import Array, block_diagonal, lstsq
 from ..model.parameters import Parameter
 from ..model.prior import Prior, least_weight
-from ..model.springs import SPRING_SYMBOLS
+from ..model.terms import SPRING_SYMBOLS
 from ..samples import ReadOnly
 from ..statistics.fit import SIGMA_FLOOR
 from ..statistics.statistic import StatisticSet
-from .options import HalfSpaces
+from .constraints import HalfSpaces
 
 #: Factor by which nominal variances of a fit are too small (residuals are not independent noise).
 _VARIANCE_FACTOR = 10.0

@@ -18,8 +18,8 @@ from ..model.trained import sliders
 from ..samples import Segment
 from ..statistics.fit import Fit
 from ..statistics.statistic import StatisticSet
+from .constraints import HalfSpaces, LmiOptions
 from .first_fit import first_fit
-from .options import HalfSpaces, LmiOptions
 from .standard import Standard, prior_with_first_fit
 
 #: Assumed ratio of the peak load to its root mean square.

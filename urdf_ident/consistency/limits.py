@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from ..errors import SolverError
 from ..linalg import Array
 from ..model.prior import Prior, metric_root
+from .constraints import LmiOptions
 from .lmi import LmiProblem, LmiSolution
-from .options import LmiOptions
 
 #: Relative increase of the residual over the unconstrained fit's that is reported.
 COSTLY = 0.05

@@ -37,7 +37,7 @@ from ..samples import ReadOnly
 from .barrier import central_path_point, interior, minimise, minimise_roughly
 from .clarabel_form import solve_euclidean
 from .cones import Feasible, feasible_set
-from .options import LmiOptions
+from .constraints import LmiOptions
 from .programme import DataTerm, Point, attempt, duality_gap, mass_range, prior_only, prior_term, whiten_data
 
 #: Largest violation, in prior standard deviations, and largest relative duality gap of an accepted solution.

@@ -16,11 +16,11 @@ from ..model.prior import USUAL_WEIGHT, Prior, least_weight, with_joint_terms
 from ..statistics.fit import Fit
 from ..statistics.folds import folds_of
 from ..statistics.statistic import StatisticSet
+from .constraints import HalfSpaces, LmiOptions
 from .first_fit import first_fit
 from .limits import fit_squares, limit_notes
 from .lmi import LmiProblem
 from .nearest import essential, frozen, minimum_norm
-from .options import HalfSpaces, LmiOptions
 
 METHODS = ("lmi", "minimum_norm", "frozen", "essential")
 #: Candidate weights of the prior.

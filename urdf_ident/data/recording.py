@@ -155,8 +155,8 @@ class Recording(Stored):
             UnitError: A unit is unknown or measures something else.
         """
         from .readers.fields import recording_fields
-        from .readers.frames import array_hash, table_of_frame
         from .readers.layout import PREFIXES, LogLayout
+        from .readers.tables import array_hash, table_of_frame
 
         table = table_of_frame(frame, name)
         found = recording_fields([(table, list(PREFIXES))], robot, layout or LogLayout(), name, table.path)

@@ -13,8 +13,8 @@ from ..model.base import BaseParameters, reduce_factor
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.prior import lumped_inertials
-from ..model.springs import SPRING_TERMS
 from ..model.structure import random_motion
+from ..model.terms import SPRING_TERMS
 from ..motion.base import Trajectory, check_joint_array
 from ..motion.limits import Limits
 from ..samples import Segment

@@ -12,7 +12,7 @@ from pydantic import Field, PositiveFloat
 from ..errors import ProjectError, nearest
 from ..friction.law import LEAST_SPEEDS
 from ..linalg import Array
-from ..settings.section import Section
+from ..settings import Section
 
 if TYPE_CHECKING:
     from ..model.dynamic_model import DynamicModel

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
-from ..consistency.repair import MARGIN, acceptable, repaired_theta
+from ..consistency.repair import MARGIN, acceptable, assess_links, repaired_links, repaired_theta
 from ..errors import EstimationError, ModelError, UrdfError, check_shape, nearest
 from ..files import write_text
 from ..linalg import Array
@@ -373,3 +373,25 @@ def _compare_torques(robot: Robot, written: Robot, theta: Array) -> None:
             got=f"relative difference {difference:.3g}",
             expected="at most 1e-9",
         )
+
+
+def fix_urdf(text: str, where: str = "URDF") -> tuple[str, tuple[str, ...]]:
+    """Repairs inconsistent inertials, removes elements that strict readers reject (:mod:`.strict_urdf`), and nothing else.
+
+    Args:
+        text: The URDF; negative masses are accepted, numbers that are not finite are not.
+        where: File name for messages.
+
+    Returns:
+        The repaired text, unchanged if nothing was wrong, and a note on each change.
+
+    Raises:
+        UrdfError: The URDF is unreadable, or contains something that cannot be repaired.
+    """
+    text, repairs = without_violations(text, where)
+    links, notes = repaired_links(parse_urdf(text, where, allow_negative_mass=True))
+    fixed = corrected_urdf(text, links, where=where)
+    left = [item.name for item in assess_links(parse_urdf(fixed, where)) if item.level != "ok"]
+    if left:
+        raise UrdfError("some links could not be repaired", where=where, got=left)
+    return fixed, (*notes, *repairs)

@@ -3,7 +3,8 @@
 Three kinds of parameter (Szabó 2021, Zollo 2015): a zero column (not identifiable), a column that depends on others
 (identifiable only in combination), and an independent one. ``W = W_L [1 K]`` on the independent columns, so torque
 determines exactly ``beta = theta_L + K theta_K``. The rank is decided by QR on column-scaled, random, full-range motion,
-not on ``WᵀW``, which squares the condition number.
+not on ``WᵀW``, which squares the condition number. Two alternatives decide it by pivots (Gauss-Jordan elimination, Szabó 2021)
+and by singular values (Gautier 2013); the agreement of all three in span and independent columns validates each.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import ModelError, check_known
 from ..linalg import Array, shaped
 from ..samples import ReadOnly
 
@@ -274,7 +276,7 @@ def reduce_factor(
         order: Permutation of range(p); natural if None.
         tolerance: See :data:`RANK_TOLERANCE`.
         scale: Unit size of each column, shape (p,); its own norm if None.
-        split: Finds the independent ones of scaled columns, shape (k, m); alternatives to QR are in :mod:`.reductions`.
+        split: Finds the independent ones of scaled columns, shape (k, m); alternatives to QR: :func:`split_function`.
 
     Returns:
         The reduction, in the units of the parameters.
@@ -295,3 +297,86 @@ def reduce_factor(
     return BaseParameters(
         tuple(names), first, rest, np.flatnonzero(zero), K, found.accepted / largest, doubtful.astype(np.intp)
     )
+
+
+def split_function(method: str) -> Callable[[Array, float], Split]:
+    """Returns one of the three split functions by name.
+
+    Args:
+        method: Any of "qr", "rref" and "svd".
+
+    Returns:
+        The function, for :func:`.base.reduce_factor`.
+
+    Raises:
+        ModelError: Unknown name.
+    """
+    known = {"qr": split_by_distance, "rref": split_by_elimination, "svd": split_by_svd}
+    check_known("reduction", method, known, ModelError)
+    return known[method]
+
+
+def split_by_elimination(columns: Array, tolerance: float) -> Split:
+    """Splits by reduced row echelon form with row pivoting (Szabó 2021, §3).
+
+    Args:
+        columns: Columns of about unit norm, shape (k, m).
+        tolerance: A column whose remainder is at most this long is not a pivot column.
+
+    Returns:
+        The split; its distances are the norms of the remainders after elimination.
+    """
+    work = columns.copy()
+    pivots: list[int] = []
+    accepted, rejected = np.inf, []
+    for k in range(columns.shape[1]):
+        row = len(pivots)
+        rest = float(np.linalg.norm(work[row:, k]))
+        if row == len(work) or rest <= tolerance:
+            rejected.append(rest)
+            continue
+        best = row + int(np.argmax(np.abs(work[row:, k])))
+        work[[row, best]] = work[[best, row]]
+        work[row] /= work[row, k]
+        others = np.arange(len(work)) != row
+        work[others] -= np.outer(work[others, k], work[row])
+        pivots.append(k)
+        accepted = min(accepted, rest)
+    dependent = [k for k in range(columns.shape[1]) if k not in set(pivots)]
+    return Split(pivots, dependent, work[: len(pivots)][:, dependent], accepted, np.array(rejected))
+
+
+def split_by_svd(columns: Array, tolerance: float) -> Split:
+    """Splits by the null space ``V2``: dependent columns are chosen such that its rows are regular (Gautier 2013).
+
+    A column depends on those before it exactly if a null vector ends there; rows of ``V2`` are therefore chosen from the end.
+
+    Args:
+        columns: Columns of about unit norm, shape (k, m).
+        tolerance: Singular values below this count as zero.
+
+    Returns:
+        The split; its distances are singular values.
+    """
+    count = columns.shape[1]
+    _, values, right = np.linalg.svd(columns, full_matrices=True)
+    values = np.append(values, np.zeros(count - len(values)))
+    rank = int((values > tolerance).sum())
+    null = right[rank:].T
+    chosen: list[int] = []
+    basis = np.zeros((count - rank, 0))
+    for k in range(count)[::-1]:
+        if len(chosen) == count - rank:
+            break
+        rest = null[k] - basis @ (basis.T @ null[k])
+        rest = rest - basis @ (basis.T @ rest)
+        size = float(np.linalg.norm(rest))
+        if size > tolerance:
+            chosen.append(k)
+            basis = np.column_stack([basis, rest / size])
+    dependent = sorted(chosen)
+    independent = np.setdiff1d(np.arange(count), dependent)
+    K = -np.linalg.solve(null[dependent].T, null[independent].T).T if dependent else np.zeros((count, 0))
+    accepted = float(values[rank - 1]) if rank else np.inf
+    neglected = np.full(len(dependent), float(values[rank:].max(initial=0.0)))
+    return Split(independent.tolist(), dependent, K, accepted, neglected)

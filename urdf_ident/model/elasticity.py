@@ -33,8 +33,7 @@ from .engine.rigid import CHUNK, rigid_of
 from .robot import Robot
 from .rotors import carriers_of_rotors, rotor_coupling
 from .row_groups import RowGroup
-from .springs import SPRING_TERMS, Damping, Preload, Stiffness
-from .terms import AppliedTerm, RotorInertia
+from .terms import SPRING_TERMS, AppliedTerm, Damping, Preload, RotorInertia, Stiffness
 
 COUPLINGS = ("complete", "reduced")
 ROWS = ("motor", "sum")

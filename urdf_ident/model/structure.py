@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from ..errors import ModelError
 from ..linalg import Array, triangle
 from ..samples import Segment
-from .base import RANK_TOLERANCE, BaseParameters, reduce_factor
+from .base import RANK_TOLERANCE, BaseParameters, reduce_factor, split_function
 from .parameters import Parameter
-from .reductions import split_function
 from .robot import Robot
 from .row_groups import RowGroup
 
@@ -84,7 +83,7 @@ def reduce_to_base(
         order: All parameters by name or index, those preferred as independent first; theta's order if None.
         tolerance: See :data:`RANK_TOLERANCE`.
         seed: Seed of the random motion.
-        method: "qr"; "rref" and "svd" are alternatives with the same result (:mod:`.reductions`).
+        method: "qr"; "rref" and "svd" are alternatives with the same result (:mod:`.base`).
 
     Returns:
         The reduction.

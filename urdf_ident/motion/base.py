@@ -1,4 +1,4 @@
-"""Base class of trajectories, and the piecewise polynomial that most of them use.
+"""Base class of trajectories, the piecewise polynomial that most of them use, and the default CSV.
 
 A trajectory provides *bounds* on its derivatives and its *smoothness*: a limit checked on samples holds only there; with a
 bound on higher derivatives it can be certified between samples as well (:mod:`.limits`).
@@ -19,7 +19,27 @@ from ..files import write_text
 from ..linalg import Array
 from ..samples import freeze_arrays
 from ..sizes import MOST_SAMPLES
-from .table import table_text
+
+
+def table_text(joints: tuple[str, ...], time: Array, signals: dict[str, Array]) -> str:
+    """Formats signals as the default CSV (docs/logs.md).
+
+    Args:
+        joints: Joint names.
+        time: Shape (N,) [s].
+        signals: Prefix (``q``, ``v``, ``a``, ``tau``, …) → shape (N, n), SI units.
+
+    Returns:
+        Header and rows with 12 significant digits. Names that contain a comma or a quotation mark are quoted.
+    """
+    header = ",".join(["t", *(_quoted(f"{prefix}_{joint}") for prefix in signals for joint in joints)])
+    table = np.column_stack([time, *signals.values()])
+    row = ",".join(["%.12g"] * table.shape[1])
+    return "\n".join([header, *(row % tuple(values) for values in table.tolist()), ""])
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"' if "," in name or '"' in name else name
 
 
 class Trajectory(ABC):

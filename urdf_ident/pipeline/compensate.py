@@ -23,14 +23,14 @@ from ..errors import EstimationError, LogError, ModelError
 from ..estimation.estimators.method import row_weighting
 from ..estimation.friction_selection.load_slopes import with_load_slopes
 from ..estimation.uncertainty.covariance import with_covariance
-from ..linalg import triangle
+from ..linalg import Array, triangle
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.prior import inertial_prior
 from ..parallel import one_thread
 from ..progress import Progress
 from ..result.identification import Identification
-from ..result.scores import predict, score
+from ..result.scores import filtered_errors, predict, score
 from ..samples import typical_reversals
 from ..statistics.accumulate import build_statistics
 from ..statistics.entries import Statistic
@@ -318,3 +318,26 @@ def _with_sweep_points(statistics: StatisticSet, found: ThreeLoop, rate: float) 
         factor, expansion = layout.reduced(triangle(weight * rows))
         entries += [Statistic(log, 0, group, factor, count, expansion=expansion) for log in statistics.logs]
     return replace(statistics, entries=tuple(entries))
+
+
+def torque_error(ident: Identification, recording: Recording, *, force: bool = False) -> tuple[Array, Array]:
+    """Error of the predicted torque, relative to the RMS of the joint's measured torque.
+
+    Both torques are low-pass filtered as in the fit and the scores.
+
+    Args:
+        recording: A log with efforts.
+        force: Use the log in spite of findings that refuse it.
+
+    Returns:
+        Time of the parts in motion, shape (N,) [s], and absolute error over the root mean square of the measured torque,
+        shape (N, n) [1].
+
+    Raises:
+        QualityError: The log is refused.
+    """
+    log = prepared_log(ident, recording, force)
+    tau, error = filtered_errors(log, predict(ident.model, ident.theta, log), ident.signals["cutoff"])
+    time = np.concatenate([part.time for part in log.segments])
+    scale = np.sqrt(np.mean(tau**2, axis=0))
+    return time, np.abs(error) / np.maximum(scale, np.finfo(float).tiny)

@@ -24,8 +24,8 @@ from ..model.bundled import robot_path, truth_path
 from ..model.inertia import from_com, to_com
 from ..model.prior import lumped_inertials
 from ..model.robot import Robot
+from ..motion.fourier import random_fourier
 from ..motion.limits import Limits
-from ..motion.trajectories import random_fourier
 from ..project import Project, parse_project
 from ..result.exports import write_all
 from ..result.identification import Identification

@@ -16,8 +16,8 @@ from ..linalg import Array
 from ..model.drive import Drive
 from ..model.elasticity import ElasticModel
 from ..model.robot import Robot
+from ..motion.base import Trajectory
 from ..motion.limits import Limits, check_limits
-from ..motion.trajectories import Trajectory
 from ..project import Project
 from ..result.identification import Identification
 from ..result.load import load
@@ -26,12 +26,11 @@ from ..simulation.elastic.from_model import elastic_plant
 from ..simulation.elastic.log import motor_law, simulate_elastic
 from ..simulation.elastic.plant import ElasticPlant
 from ..simulation.friction_truth import FrictionTruth
-from ..simulation.from_model import rotors_and_friction
 from ..simulation.plant import RigidPlant
 from ..simulation.simulate import SimulatedLog
 from ..simulation.simulate import simulate as simulate_rigid
 from ..simulation.step import needed_substeps
-from ..simulation.truth import JointTruth, read_truth
+from ..simulation.truth import JointTruth, read_truth, rotors_and_friction
 from ..sizes import MOST_SAMPLES
 
 

@@ -31,16 +31,15 @@ from ..parallel import shared
 from ..progress import Progress
 from ..project import Project
 from ..samples import Segment, typical_reversals
-from ..settings.estimation import EssentialSection
+from ..settings import EssentialSection
 from ..statistics.accumulate import begin_statistics, build_statistics
-from ..statistics.changes import FrictionChanges
+from ..statistics.changes import FrictionChanges, varying
 from ..statistics.fit import Fit, fit_base
 from ..statistics.folds import repeated
 from ..statistics.kept_rows import KeptRows
 from ..statistics.motions import motions, velocities
 from ..statistics.payload_changes import changes_between_logs
 from ..statistics.statistic import StatisticSet
-from ..statistics.varying import varying
 from .prepare import Prepared
 
 if TYPE_CHECKING:

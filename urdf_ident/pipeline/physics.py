@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..consistency.body_constraints import demands
+from ..consistency.constraints import LmiOptions, demands
 from ..consistency.friction import dissipating, urdf_with_friction
-from ..consistency.options import LmiOptions
 from ..consistency.standard import Standard, consistent_parameters, essential_to_prior, nearest_to_prior
 from ..errors import EstimationError
 from ..estimation.uncertainty.essential import essential_parameters

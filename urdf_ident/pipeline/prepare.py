@@ -18,7 +18,7 @@ from ..data.refusals import LeftOut
 from ..errors import UrdfIdentError
 from ..estimation.cutoff import sweep_cutoff
 from ..estimation.elastic import check_motors
-from ..estimation.estimators.gains import resolve_drive
+from ..estimation.estimators.total_least_squares import resolve_drive
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.payload import Payload

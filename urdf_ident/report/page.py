@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from ..files import write_text
+from ..result.friction_curves import friction_curves
 from ..result.identification import Identification
+from ..result.plots.parameters import draw_body, draw_changes, draw_parameters, draw_terms
+from ..result.plots.torque import draw_errors, draw_memory, draw_spectrum, draw_torque
 from ..result.traces import LogTrace
-from . import pictures
 from .content import content
-from .svg import MARKED
+from .svg import MARKED, svg
 from .template import rendered
 
 FILE = "report.html"
@@ -58,13 +61,13 @@ def write_report(ident: Identification, path: str | Path, title: str = "") -> Pa
 def _pictures(ident: Identification) -> dict[str, Any]:
     trace = _worst(ident)
     return {
-        "torque": [] if trace is None else pictures.torque_pictures(ident, trace),
-        "errors": pictures.error_picture(ident) if ident.validation else "",
-        "friction": pictures.friction_pictures(ident),
-        "changes": pictures.change_pictures(ident),
-        "parameters": pictures.parameter_pictures(ident),
-        "bodies": pictures.body_pictures(ident),
-        "residual": [] if trace is None else pictures.residual_pictures(ident, trace),
+        "torque": [] if trace is None else torque_pictures(ident, trace),
+        "errors": error_picture(ident) if ident.validation else "",
+        "friction": friction_pictures(ident),
+        "changes": change_pictures(ident),
+        "parameters": parameter_pictures(ident),
+        "bodies": body_pictures(ident),
+        "residual": [] if trace is None else residual_pictures(ident, trace),
         "palette": MARKED,
     }
 
@@ -74,3 +77,129 @@ def _worst(ident: Identification) -> LogTrace | None:
     logs = ident.traces.logs if ident.traces is not None else ()
     errors = {entry["log"]: float(entry["mean_rmse"]) for entry in ident.validation}
     return max(logs, key=lambda trace: errors.get(trace.log, 0.0), default=None)
+
+
+#: Width and margins of every figure [in, fractions of the figure].
+_WIDTH, _LEFT, _RIGHT = 3.75, 0.15, 0.98
+
+
+def torque_pictures(ident: Identification, trace: LogTrace) -> list[str]:
+    """Draws measured and predicted torque, one figure per joint.
+
+    Args:
+        trace: Series of one log.
+
+    Returns:
+        SVG elements.
+    """
+    return [_torque(ident, trace, j, joint) for j, joint in enumerate(ident.model.robot.joints)]
+
+
+def friction_pictures(ident: Identification) -> list[str]:
+    """Draws friction curves, one figure per joint with friction laws.
+
+    Returns:
+        SVG elements.
+    """
+    title = "Friction torque of {} against its speed"
+    return [_picture(2.3, title.format(curve.joint), ident.plot.draw_friction, curve) for curve in friction_curves(ident)]
+
+
+def change_pictures(ident: Identification) -> list[str]:
+    """Draws changes of friction: deviations of each log, one figure per parameter with non-zero spread.
+
+    Returns:
+        SVG elements.
+    """
+    changes = ident.fit.changes
+    if changes is None:
+        return []
+    units = {parameter.name: parameter.unit for parameter in ident.model.parameters}
+    return [
+        _picture(2.0, f"Deviations of {name} from its mean", draw_changes, changes, k, units[name])
+        for k, name in enumerate(changes.parameters)
+        if not changes.known or changes.spread[k] > 0
+    ]
+
+
+def parameter_pictures(ident: Identification) -> list[str]:
+    """Draws estimates with intervals, one figure per body and one per kind of joint term.
+
+    Returns:
+        SVG elements.
+    """
+    bodies, terms = ident.plot.parameter_groups()
+    return [
+        _picture(2.4, f"Parameters {title} with their 95 % intervals", draw, rows, title, left=left)
+        for groups, draw, left in ((bodies, draw_parameters, _LEFT), (terms, draw_terms, 0.36))
+        for title, rows in groups.items()
+    ]
+
+
+def body_pictures(ident: Identification) -> list[str]:
+    """Draws inertia ellipsoids before and after, one figure per body.
+
+    Returns:
+        SVG elements.
+    """
+    model, title = ident.model, "Inertia ellipsoid of {} in the URDF and as identified"
+    before = ident.prior.theta0[: model.n_inertial].reshape(-1, 10)
+    names = [body.name for body in model.robot.bodies]
+    return [
+        _picture(1.9, title.format(name), draw_body, before[k], ident.bodies[k], name, columns=2, wspace=0.42)
+        for k, name in enumerate(names)
+    ]
+
+
+def residual_pictures(ident: Identification, trace: LogTrace) -> list[str]:
+    """Draws autocorrelation and spectrum of the residual.
+
+    Args:
+        trace: Series of one log.
+
+    Returns:
+        SVG elements.
+    """
+    joints, unit = ident.model.robot.joints, ident.plot.unit(0)
+
+    found = [_picture(2.6, "Autocorrelation of the residual", draw_memory, trace, joints)]
+    if len(trace.frequency):
+        found.append(_picture(2.6, "Spectrum of the residual", draw_spectrum, trace, joints, unit, left=0.19))
+    return found
+
+
+def error_picture(ident: Identification) -> str:
+    """Draws held-out errors per joint next to those of the URDF.
+
+    Args:
+        ident: The result, with held-out scores.
+
+    Returns:
+        An SVG element.
+    """
+    height = 0.9 + 0.34 * ident.model.n
+    return _picture(height, "Held-out errors per joint", draw_errors, ident.validation, ident.plot.unit(0), left=0.36)
+
+
+def _torque(ident: Identification, trace: LogTrace, j: int, joint: str) -> str:
+    """Torque over time with the residual below."""
+
+    def draw(figure: Any) -> None:
+        top, under = figure.subplots(2, 1, height_ratios=[3, 1], gridspec_kw=_margins(2.5, 0.22, hspace=0.08))
+        draw_torque(top, trace, j, joint, ident.plot.unit(j), MARKED, residual=under)
+
+    return svg(draw, _WIDTH, 2.5, f"Measured and predicted torque of {joint} on {trace.log}")
+
+
+def _picture(height: float, title: str, draw: Callable[..., Any], *what: Any, columns: int = 1, **margins: float) -> str:
+    """One SVG element: ``draw(axes, *what, MARKED)`` on axes with margins of fixed size."""
+
+    def on(figure: Any) -> None:
+        draw(figure.subplots(1, columns, gridspec_kw={**_margins(height), **margins}), *what, MARKED)
+
+    return svg(on, _WIDTH, height, title)
+
+
+def _margins(height: float, top: float = 0.26, **more: float) -> dict[str, float]:
+    """Margins of fixed size [in], so that labels keep their position."""
+    return {"left": _LEFT, "right": _RIGHT, "bottom": 0.42 / height, "top": 1.0 - top / height, **more}

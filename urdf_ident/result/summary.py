@@ -9,7 +9,7 @@ import numpy as np
 
 from ..estimation.uncertainty.identifiability import COMBINATION, IDENTIFIABLE, LOST, WEAK
 from ..friction import Law
-from ..model.springs import SPRING_SYMBOLS
+from ..model.terms import SPRING_SYMBOLS
 from ..model.trained import trained_speeds
 from .lines import finding_words, table
 from .record import Record

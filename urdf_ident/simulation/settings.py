@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from ..errors import ModelError
 from ..linalg import Array
-from ..settings.section import Section
+from ..settings import Section
 
 if TYPE_CHECKING:
     from ..model.robot import Robot

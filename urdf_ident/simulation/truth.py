@@ -1,4 +1,4 @@
-"""Truth files (``robots/<name>_truth.yaml``): simulation parameters that a URDF cannot contain."""
+"""Truth files (``robots/<name>_truth.yaml``): simulation parameters that a URDF cannot contain; the same from a model."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import numpy as np
 from ..documents import parse_yaml
 from ..errors import ModelError, nearest
 from ..files import read_text
-from ..friction import Friction, friction_from_mapping
+from ..friction import Friction, Law, friction_from_mapping, gather
 from ..linalg import Array
+from ..model.dynamic_model import DynamicModel
 from ..model.robot import Robot
 from .friction_truth import FrictionTruth
 
@@ -145,3 +146,24 @@ def _matrix(settings: Mapping[str, Any], count: int, where: str) -> Array | None
     if values.shape != (count, count) or not np.isfinite(values).all():
         raise ModelError("'reduction' is not a square matrix of finite numbers", where=where, expected=f"{count} × {count}")
     return values
+
+
+def rotors_and_friction(model: DynamicModel, theta: Array) -> tuple[Array, FrictionTruth]:
+    """Rotors and friction of a plant with a model's parameters; springs of elastic joints are not included.
+
+    Args:
+        theta: All its parameters, shape (p,).
+
+    Returns:
+        Rotor inertia seen from the joints, shape (n, n) [kg·m² or kg], and the friction.
+    """
+    n, rotor = model.n, np.zeros((model.n, model.n))
+    sides: dict[str, list[tuple[int, Law, Array]]] = {"joint": [], "motor": []}
+    for item, own in model.placed_terms:
+        if item.term.name == "rotor_inertia":
+            spread = item.distribution(model.drive.reduction)
+            rotor += theta[own.start] * np.outer(spread, spread)
+        elif isinstance(item.term, Law):
+            sides[item.side].append((item.axis, item.term, np.asarray(theta[own])))
+    joint, motor = gather(sides["joint"], n), gather(sides["motor"], n)
+    return rotor, FrictionTruth(n, joint, motor, model.drive.reduction if motor else None)

@@ -23,11 +23,10 @@ from ..errors import EstimationError
 from ..linalg import Array, cholesky, lstsq, solve_cholesky, solve_triangular
 from ..model.dynamic_model import DynamicModel
 from ..parallel.scratch import empty_array
-from .changes import FrictionChanges
+from .changes import FrictionChanges, Varying, varying
 from .fit import Fit
 from .mixed_rows import PARTS, MixedRows, Moments
 from .statistic import StatisticSet
-from .varying import Varying, varying
 
 #: Stretches of a log from whose scatter the noise is estimated: long compared with the noise's autocorrelation.
 _STRETCHES = 8

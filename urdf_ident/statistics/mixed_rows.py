@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..linalg import Array
+from .changes import Varying
 from .entries import Statistic
 from .fit import Fit
 from .least_squares import solve
 from .statistic import StatisticSet
-from .varying import Varying
 
 #: Number of parts of a log between which drift is estimated.
 PARTS = 3

@@ -12,11 +12,10 @@ import numpy as np
 from ..errors import EstimationError
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
-from .changes import FrictionChanges
+from .changes import FrictionChanges, Varying
 from .fit import Fit
 from .log_effects import friction_changes
 from .statistic import StatisticSet
-from .varying import Varying
 
 #: The mass of a last body must differ between logs by this share of the robot's moving mass.
 _WORTH = 0.005

@@ -24,10 +24,10 @@ from ...samples import Segment
 from ...simulation.elastic.from_model import elastic_plant
 from ...simulation.elastic.log import motor_law, simulate_elastic
 from ...simulation.elastic.plant import ElasticPlant
-from ...simulation.from_model import rotors_and_friction
 from ...simulation.plant import RigidPlant
 from ...simulation.settings import SimulationSection
 from ...simulation.simulate import simulate
+from ...simulation.truth import rotors_and_friction
 
 #: Largest difference between simulated and measured motion, root mean square over the motion's standard deviation.
 FAITHFUL = 0.2

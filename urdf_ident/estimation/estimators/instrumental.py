@@ -30,7 +30,7 @@ from ...linalg import Array, lstsq, solve_triangular, triangle
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
-from ...model.springs import SPRING_TERMS
+from ...model.terms import SPRING_TERMS
 from ...motion.base import Trajectory
 from ...motion.files import sampled
 from ...samples import Segment

@@ -44,10 +44,9 @@ from ...statistics.motions import motions, start_motions
 from ...statistics.statistic import StatisticSet
 from .bands import Spectrum, build_spectrum, start_spectrum
 from .noise import fit_noise, sandwich, whitened_rows
-from .periods import Period, find_period
 from .repetitions import all_averaged, lack_of_fit, repetition_count, scatter_covariance, scatter_noise
 from .reversals import excess_shift, without_reversals
-from .score_covariance import between_repetitions, with_short_memory
+from .score_covariance import Period, between_repetitions, find_period, with_short_memory
 
 KINDS = ("auto", "model", "hac", "ar", "jackknife", "bootstrap", "period", "log")
 #: The noise model and the jackknife agree if their standard errors differ by less than this factor (median).

@@ -10,7 +10,7 @@ from ...friction import SIGN_WIDTH
 from ...linalg import Array
 from ...model.elasticity import ElasticModel
 from ...model.robot import Robot
-from ..from_model import rotors_and_friction
+from ..truth import rotors_and_friction
 from .drive import MotorFriction
 from .plant import ElasticPlant
 

@@ -1,0 +1,154 @@
+"""Sections of the project file, one per stage; the keys of a section are the arguments of its stage.
+
+Sections whose stage needs more than plain data stand in its room; :mod:`.project` combines all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, field_validator, model_validator
+
+
+class Section(BaseModel):
+    """A section of the file: unknown keys are errors, values are immutable."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _empty_is_default(cls, data: Any) -> Any:
+        """Ignores keys without a value, such as ``drive:`` with all its lines commented out."""
+        return {key: value for key, value in data.items() if value is not None} if isinstance(data, Mapping) else data
+
+
+class EssentialSection(Section):
+    """Which base parameters are essential; may be given as the rule alone."""
+
+    rule: Literal["f-test", "relative_std", "ratio", "none"] = Field(
+        "f-test",
+        description="f-test: by residual and held-out error; relative_std: largest relative standard error within the limit; "
+        "ratio: largest over smallest at most the limit",
+    )
+    limit: PositiveFloat | None = Field(None, description="limit of relative_std [%] (default 6) or of ratio (default 10)")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rule_alone(cls, data: Any) -> Any:
+        return {"rule": data} if isinstance(data, str) else data
+
+    @model_validator(mode="after")
+    def _limited(self) -> EssentialSection:
+        if self.limit is not None and self.rule not in ("relative_std", "ratio"):
+            raise ValueError(f"the rule '{self.rule}' has no limit; relative_std and ratio have one")
+        return self
+
+
+class EstimationSection(Section):
+    """The estimator and its standard errors."""
+
+    method: Literal["auto", "ols", "wls", "irls", "iv", "gls", "didim", "ml", "ridge", "tls"] = Field(
+        "auto",
+        description="auto: WLS, row groups weighted by their residual; IRLS where outliers would dominate; "
+        "IV where reference and controller are known and show that noise on the motion biases WLS; "
+        "ml: weighted by the scatter between periods; tls: noise of the positions counted in the regressor",
+    )
+    loss: Literal["tukey", "huber"] = Field("tukey", description="loss function of IRLS; tukey gives outliers no weight at all")
+    covariance: Literal["auto", "model", "hac", "jackknife", "bootstrap", "period", "log"] = Field(
+        "auto", description="how standard errors are computed; auto: with the autocorrelation of the residuals"
+    )
+    essential: EssentialSection = Field(EssentialSection(), description="which base parameters are essential")
+
+
+Auto = Literal["auto"]
+#: Distances from the prior that each ``consistency.method`` supports, its default first.
+DISTANCES: dict[str, tuple[str, ...]] = {
+    "auto": ("entropic", "euclid"),
+    "lmi": ("entropic", "euclid"),
+    "minimum_norm": ("euclid", "plain"),
+    "frozen": (),
+    "essential": (),
+}
+
+
+class ConsistencySection(Section):
+    """How standard parameters are chosen among those that fit the data."""
+
+    method: Literal["auto", "lmi", "minimum_norm", "frozen", "essential"] = Field(
+        "auto",
+        description="auto is lmi: physically consistent bodies, close to the prior; minimum_norm and frozen fit exactly, "
+        "consistent or not; essential moves only what estimation.essential keeps",
+    )
+    prior: Literal["urdf"] = Field("urdf", description="prior that the solution stays close to")
+    distance: Literal["auto", "entropic", "euclid", "plain"] = Field(
+        "auto",
+        description="from the prior: entropic (lmi, its auto), euclid in the prior's standard deviations (lmi; minimum_norm, "
+        "its auto), plain in SI units, kg added to kg·m² (minimum_norm)",
+    )
+    weight: PositiveFloat | Auto = Field(
+        "auto", description="weight of the prior; auto: by held-out error over logs or blocks of time"
+    )
+    point_to_set: PositiveFloat | None = Field(
+        None, description="instead of a weight: allowed increase of the squared residual over its minimum, as a fraction"
+    )
+    relative_std: float = Field(0.3, gt=0, description="relative uncertainty of the URDF's inertial parameters")
+    mass_std: float = Field(0.3, gt=0, description="relative uncertainty of the URDF's masses")
+    total_mass: float | tuple[float, float] | None = Field(
+        None, description="total mass of the moving bodies [kg], or (lowest, highest)"
+    )
+    com_in_box: bool = Field(True, description="keep centres of mass inside the URDF's geometry, if it covers the whole body")
+    mass_factor: float | None = Field(
+        10.0, gt=1, description="largest factor by which a mass may differ from the URDF's; null: no limit"
+    )
+    ellipsoids: bool = Field(False, description="keep the mass distribution inside ellipsoids around that geometry")
+    keep_children: bool = Field(False, description="keep the inertial parameters of links behind fixed joints as in the URDF")
+
+    @model_validator(mode="after")
+    def _one_way(self) -> ConsistencySection:
+        if self.point_to_set is not None and self.weight != "auto":
+            raise ValueError("give a weight or point_to_set, not both")
+        known = DISTANCES[self.method]
+        if self.distance != "auto" and self.distance not in known:
+            given = " or ".join(known) or "auto: it measures no distance"
+            raise ValueError(f"method '{self.method}' has no distance '{self.distance}'; give {given}")
+        return self
+
+    @property
+    def measure(self) -> str:
+        """The distance that the method uses, ``auto`` resolved; empty for a method that measures none."""
+        return self.distance if self.distance != "auto" else next(iter(DISTANCES[self.method]), "")
+
+    def demands(self) -> dict[str, Any]:
+        """Keyword arguments of :func:`.consistency.demands.demands`."""
+        return {
+            "distance": self.measure,
+            **self.model_dump(include={"total_mass", "com_in_box", "mass_factor", "ellipsoids", "keep_children"}),
+        }
+
+
+Input = Literal["deformation", "deformation_rate", "position", "velocity", "acceleration"]
+
+
+class CompensationSection(Section):
+    """Prediction of the residual of the rigid model from two encoders."""
+
+    residual: Literal["none", "rbf", "gmr", "auto"] = Field(
+        "none", description="model of the residual; auto: the one that predicts held-out motions best, or none"
+    )
+    inputs: tuple[Input, ...] = Field(
+        ("deformation", "deformation_rate"), min_length=1, description="inputs of the residual model; others over-fit"
+    )
+    rounds: int = Field(20, ge=1, description="maximum number of iterations over friction, links and residual")
+    seed: int = Field(0, ge=0, description="random seed of the Gaussian mixture")
+
+    @field_validator("inputs")
+    @classmethod
+    def _once(cls, value: tuple[Any, ...]) -> tuple[Any, ...]:
+        if len(set(value)) != len(value):
+            raise ValueError("each input once")
+        return value
+
+    def options(self) -> dict[str, Any]:
+        """Keyword arguments of :func:`..result.compensated.compensate`."""
+        return {"kind": self.residual, "use": self.inputs, "rounds": self.rounds, "seed": self.seed}
