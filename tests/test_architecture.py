@@ -21,6 +21,7 @@ FOUNDATION = (
     "files",
     "fileset",
     "documents",
+    "grouping",
     "linalg",
     "provenance",
     "progress",

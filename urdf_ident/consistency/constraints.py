@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ShapeError, check_shape
+from ..grouping import grouped
 from ..linalg import Array
 from ..model.geometry import stated_shapes
 from ..model.inertia import pseudo_inertia
@@ -130,9 +131,7 @@ def body_boxes(robot: Robot) -> Boxes:
         The boxes.
     """
     shapes, lost = stated_shapes(robot)
-    corners: dict[str, list[Array]] = {}
-    for shape in shapes:
-        corners.setdefault(shape.link, []).append(shape.corners())
+    corners = grouped((shape.link, shape.corners()) for shape in shapes)
     limits = np.full((2, robot.n, 3), np.nan)
     for i, body in enumerate(robot.bodies):
         points = _corners(robot, body, corners, lost)

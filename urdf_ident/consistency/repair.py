@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ModelError, check_shape
+from ..grouping import grouped
 from ..linalg import Array
 from ..model.inertia import from_com, from_pseudo_inertia, margins, nearest_physical, pseudo_inertia, to_com
 from ..model.prior import lumped_inertials
@@ -202,10 +203,7 @@ def moving_groups(description: Description) -> tuple[tuple[str, tuple[str, ...]]
     Returns:
         (child link of the joint, all links of its set, child first), in document order.
     """
-    fixed: dict[str, list[str]] = {}
-    for joint in description.joints.values():
-        if joint.type == "fixed":
-            fixed.setdefault(joint.parent, []).append(joint.child)
+    fixed = grouped((joint.parent, joint.child) for joint in description.joints.values() if joint.type == "fixed")
     groups = []
     for joint in description.joints.values():
         if joint.type != "fixed":

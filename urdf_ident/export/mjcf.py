@@ -22,6 +22,7 @@ import pinocchio as pin
 
 from ..errors import ModelError
 from ..files import write_text
+from ..grouping import grouped
 from ..linalg import Array, shaped
 from ..model.inertia import to_com
 from ..model.meshes import find_mesh
@@ -156,10 +157,8 @@ class _Writer:
         root = outline(source, robot.path)
         self.robot, self.inertials, self.dynamics, self.assets = robot, inertials, dynamics, assets
         self.links = {node.get("name"): node for node in root.all("link")}
-        self.joints: dict[str, list[Node]] = {}
-        for node in root.all("joint"):
-            if node.get("type"):
-                self.joints.setdefault(robot.description.joints[node.get("name")].parent, []).append(node)
+        joints = robot.description.joints
+        self.joints = grouped((joints[node.get("name")].parent, node) for node in root.all("joint") if node.get("type"))
         materials = (node for node in root.all("material"))
         self.colors = {node.get("name"): color[0].get("rgba") for node in materials if (color := node.all("color"))}
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..friction import Coulomb, Law, Trained, trained_range
+from ..grouping import grouped
 from ..linalg import Array
 from ..samples import Segment
 from .dynamic_model import DynamicModel
@@ -38,11 +39,11 @@ def sliders(model: DynamicModel) -> dict[Slider, list[tuple[int, Law]]]:
     Returns:
         Axis and side → the first column (index into theta) and the law, in the order of theta.
     """
-    found: dict[Slider, list[tuple[int, Law]]] = {}
-    for item, own in model.placed_terms:
-        if isinstance(item.term, Law) and not item.term.conservative:
-            found.setdefault((item.axis, item.side), []).append((own.start, item.term))
-    return found
+    return grouped(
+        ((item.axis, item.side), (own.start, item.term))
+        for item, own in model.placed_terms
+        if isinstance(item.term, Law) and not item.term.conservative
+    )
 
 
 def without_inertia(model: DynamicModel, theta: Array) -> Array:

@@ -11,6 +11,7 @@ from ..consistency.repair import assess_urdf
 from ..data.motor_side import visible_stiffness
 from ..estimation.uncertainty.identifiability import structural_verdicts
 from ..export.strict_urdf import violations
+from ..grouping import grouped
 from ..model.base import ALONE, COMBINED, NEVER, BaseParameters
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
@@ -204,10 +205,8 @@ def _identifiable(seen: dict[str, Any]) -> list[str]:
             f"  the kinematics give {ranks['geometry']} inertial base parameters, motion within the joint limits shows "
             f"{ranks['regressor']}: a joint has hardly any range, or angles are rounded"
         )
-    by_motion: dict[str, list[str]] = {}
-    for item in seen["verdicts"][: seen["inertial"]]:
-        if item["motion"]:
-            by_motion.setdefault(item["motion"], []).append(item["name"])
+    inertial = seen["verdicts"][: seen["inertial"]]
+    by_motion = grouped((item["motion"], item["name"]) for item in inertial if item["motion"])
     lines.append("  simplest motion for each inertial parameter (friction and rotor inertia: each joint slowly and fast):")
     lines += [f"    {motion}: {', '.join(names)}" for motion, names in by_motion.items()]
     return lines

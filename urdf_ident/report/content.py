@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..estimation.uncertainty.identifiability import missing_motions
+from ..grouping import grouped
 from ..linalg import Array
 from ..model.inertia import to_com
 from ..provenance import versions
@@ -38,7 +40,7 @@ def content(ident: Identification) -> dict[str, Any]:
         "bodies": _bodies(ident),
         "parameters": list(ident.parameters),
         "verdicts": _verdicts(ident),
-        "motions": _motions(ident),
+        "motions": missing_motions(ident.verdicts),
         "findings": _findings(ident),
         "choices": _choices(ident),
         "inputs": [dict(item) for item in ident.inputs],
@@ -167,23 +169,11 @@ def _verdicts(ident: Identification) -> list[tuple[str, int, str]]:
     return [(level, levels.count(level), words) for level, words in _VERDICT_WORDS.items()]
 
 
-def _motions(ident: Identification) -> list[tuple[str, list[str]]]:
-    """Motions that would determine more, with the parameters that each would determine; most first."""
-    wanting: dict[str, list[str]] = {}
-    for verdict in ident.verdicts:
-        if verdict.motion:
-            wanting.setdefault(verdict.motion, []).append(verdict.parameter)
-    return sorted(wanting.items(), key=lambda item: -len(item[1]))
-
-
 def _findings(ident: Identification) -> list[Mapping[str, str]]:
     """Findings about the logs, most severe first; one that several logs share is listed once."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for log in ident.left_out:
-        found.setdefault(("left out", str(log["why"])), []).append(str(log["name"]))
-    for log in ident.inputs:
-        for finding in log["findings"]:
-            found.setdefault((finding["severity"], finding_words(finding)), []).append(str(log["name"]))
+    left_out = [(("left out", str(log["why"])), str(log["name"])) for log in ident.left_out]
+    of_logs = [((f["severity"], finding_words(f)), str(log["name"])) for log in ident.inputs for f in log["findings"]]
+    found = grouped([*left_out, *of_logs])
     order = {"left out": 0, "refused": 1, "warning": 2}
     rows = [
         {"log": ", ".join(dict.fromkeys(logs)), "severity": severity, "words": words}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..estimation.uncertainty.identifiability import COMBINATION, IDENTIFIABLE, LOST, WEAK
+from ..estimation.uncertainty.identifiability import COMBINATION, IDENTIFIABLE, LOST, WEAK, missing_motions
 from ..friction import Law
 from ..model.terms import SPRING_SYMBOLS
 from ..model.trained import trained_speeds
@@ -189,14 +189,11 @@ def _verdicts(ident: Record) -> list[str]:
     """Number of parameters per verdict, and the motions that would determine most of the poorly known ones."""
     levels = [verdict.level for verdict in ident.verdicts]
     counted = ", ".join(f"{levels.count(level)} {level}" for level in (IDENTIFIABLE, WEAK, COMBINATION, LOST))
-    wanting: dict[str, list[str]] = {}
-    for verdict in ident.verdicts:
-        if verdict.motion:
-            wanting.setdefault(verdict.motion, []).append(verdict.parameter)
+    wanting = missing_motions(ident.verdicts)
     lines = [f"  of {len(levels)} standard parameters: {counted}"]
     if ident.essential:
         lines.append(f"  {_essential(ident.essential, len(ident.fit.base))}")
-    for motion, names in sorted(wanting.items(), key=lambda item: -len(item[1]))[:_MOTIONS]:
+    for motion, names in wanting[:_MOTIONS]:
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         lines.append(f"  to identify {', '.join(names[:_NAMED])}{more}: {motion}")
     if len(wanting) > _MOTIONS:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..friction import Law
+from ..grouping import grouped
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..samples import ReadOnly
@@ -43,11 +44,9 @@ def varying(model: DynamicModel) -> tuple[Varying, ...]:
     found: dict[tuple[int, str, str], Varying] = {}
     for item, places in model.placed_terms:
         if isinstance(item.term, Law):
-            own: dict[str, list[int]] = {}
-            for k, symbol in enumerate(item.term.symbols, places.start):
-                if symbol in item.term.changing:
-                    own.setdefault(item.term.changing[symbol], []).append(k)
-            for kind, columns in own.items():
+            kinds = item.term.changing
+            symbols = enumerate(item.term.symbols, places.start)
+            for kind, columns in grouped((kinds[symbol], k) for k, symbol in symbols if symbol in kinds).items():
                 entry = Varying(model.names[columns[0]], item.axis, kind, tuple(columns))
                 found.setdefault((item.axis, item.side, kind), entry)
     return tuple(sorted(found.values(), key=lambda entry: entry.columns))

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from ..errors import EstimationError
+from ..grouping import grouped
 from ..linalg import Array, divisors
 from .layout import is_measured
 from .motions import motions, periodic
@@ -123,10 +124,7 @@ def _whole(statistics: StatisticSet, found: Sequence[tuple[str, ...]], blocks: M
 
 def _blocks(statistics: StatisticSet) -> dict[str, list[int]]:
     """The time blocks of every log, in order."""
-    blocks: dict[str, list[int]] = {}
-    for log, block in sorted({(entry.log, entry.block) for entry in statistics.entries}):
-        blocks.setdefault(log, []).append(block)
-    return blocks
+    return grouped(sorted({(entry.log, entry.block) for entry in statistics.entries}))
 
 
 def _groups(found: Sequence[tuple[str, ...]]) -> list[tuple[str, tuple[str, ...]]]:
@@ -175,9 +173,7 @@ def independent_stretches(statistics: StatisticSet) -> tuple[tuple[tuple[str, in
     Returns:
         The (log, block) pairs of each stretch.
     """
-    of_log: dict[str, list[tuple[tuple[str, int], ...]]] = {}
-    for stretch in statistics.stretches:
-        of_log.setdefault(stretch[0][0], []).append(stretch)
+    of_log = grouped((stretch[0][0], stretch) for stretch in statistics.stretches)
     found: list[tuple[tuple[str, int], ...]] = []
     for logs in motions(statistics):
         rows = [of_log[log] for log in logs]

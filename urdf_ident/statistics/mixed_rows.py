@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..grouping import grouped
 from ..linalg import Array
 from .changes import Varying
 from .entries import Statistic
@@ -74,9 +75,8 @@ class MixedRows:
             self.combine[list(part.columns), k] = 1.0
         self._turns: dict[tuple[str, bool], Array] = {}
         self._made: dict[tuple[str, str], tuple[Array, NDArray[np.intp]]] = {}
-        self._entries: dict[str, dict[str, list[Statistic]]] = {}
-        for entry in statistics.entries:
-            self._entries.setdefault(entry.log, {}).setdefault(entry.group, []).append(entry)
+        of_log = grouped((entry.log, (entry.group, entry)) for entry in statistics.entries)
+        self._entries = {log: grouped(own) for log, own in of_log.items()}
 
     def _wide(self, entries: Sequence[Statistic]) -> Array:
         """Factors as ``[X root | Z | y − X params]``, not weighted; the mixed model estimates a change of the fit."""

@@ -21,6 +21,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from ..grouping import grouped
 from ..linalg import Array, whitening
 from ..parallel import start_each
 from ..samples import Segment
@@ -100,10 +101,7 @@ def _labelled(logs: Sequence[str], distances: Callable[[], Array]) -> tuple[tupl
         for a in range(b):
             if apart[a, b] < SAME:
                 label = [label[a] if one == label[b] else one for one in label]
-    found: dict[int, list[str]] = {}
-    for log, one in zip(logs, label, strict=True):
-        found.setdefault(one, []).append(log)
-    return tuple(tuple(names) for names in found.values())
+    return tuple(tuple(names) for names in grouped(zip(label, logs, strict=True)).values())
 
 
 def velocities(motion: Sequence[Segment], moves: Sequence[Sequence[str]]) -> list[Array]:
@@ -231,10 +229,8 @@ class _Log:
     @classmethod
     def all_of(cls, statistics: StatisticSet) -> dict[str, _Log]:
         """Creates the logs of a set, by name."""
-        entries: dict[str, dict[str, list[Statistic]]] = {log: {} for log in statistics.logs}
-        for entry in statistics.entries:
-            entries[entry.log].setdefault(entry.group, []).append(entry)
-        return {log: cls._of(statistics, own) for log, own in entries.items()}
+        of_log = grouped((entry.log, (entry.group, entry)) for entry in statistics.entries)
+        return {log: cls._of(statistics, grouped(of_log.get(log, ()))) for log in statistics.logs}
 
     @classmethod
     def _of(cls, statistics: StatisticSet, entries: Mapping[str, Sequence[Statistic]]) -> _Log:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import EstimationError, FingerprintError
+from ..grouping import grouped
 from ..linalg import Array, triangle
 from .entries import Statistic
 from .layout import Layout
@@ -74,14 +75,12 @@ class StatisticSet:
     @cached_property
     def stretches(self) -> tuple[tuple[tuple[str, int], ...], ...]:
         """Stretches of time as (log, block) pairs; each log is divided by :func:`.stretches_of`."""
-        found: list[tuple[tuple[str, int], ...]] = []
-        of_log: dict[str, set[int]] = {}
-        for entry in self.entries:
-            of_log.setdefault(entry.log, set()).add(entry.block)
-        for log, own in of_log.items():
-            parts = stretches_of(sorted(own), len(of_log))
-            found += [tuple((log, int(block)) for block in part) for part in parts]
-        return tuple(found)
+        of_log = grouped((entry.log, entry.block) for entry in self.entries)
+        return tuple(
+            tuple((log, int(block)) for block in part)
+            for log, own in of_log.items()
+            for part in stretches_of(sorted(set(own)), len(of_log))
+        )
 
     def layout(self, group: str) -> Layout:
         """Returns the layout of a row group.
@@ -175,11 +174,8 @@ class StatisticSet:
         Returns:
             A set with the same second moments.
         """
-        gathered: dict[tuple[str, str], list[Statistic]] = {}
-        for entry in self.entries:
-            gathered.setdefault((entry.log, entry.group), []).append(entry)
         entries = []
-        for (log, group), parts in gathered.items():
+        for (log, group), parts in grouped(((entry.log, entry.group), entry) for entry in self.entries).items():
             rows = sum(e.rows for e in parts)
             repeats = sum(e.rows * e.repeats for e in parts) / max(rows, 1)
             entries.append(Statistic(log, 0, group, self.layout(group).merged([e.factor for e in parts]), rows, repeats))
@@ -226,10 +222,7 @@ class StatisticSet:
     @cached_property
     def of_group(self) -> Mapping[str, tuple[Statistic, ...]]:
         """The entries of each row group that has any, in their order."""
-        found: dict[str, list[Statistic]] = {}
-        for entry in self.entries:
-            found.setdefault(entry.group, []).append(entry)
-        return {group: tuple(own) for group, own in found.items()}
+        return {group: tuple(own) for group, own in grouped((entry.group, entry) for entry in self.entries).items()}
 
     def factor(self, group: str) -> Array:
         """Returns the merged factor of one row group over all logs and blocks.

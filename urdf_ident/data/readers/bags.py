@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import LogError, UrdfIdentError, nearest
+from ...grouping import grouped
 from ...linalg import Array
 from ...model.robot import Robot
 from .bag_messages import Sample, sample_of
@@ -291,9 +292,7 @@ def _joined(samples: list[Sample], time: Array, names: list[str], topic: str, no
         if len(whole) < len(samples):
             notes.append(_partial(samples, whole, topic))
         return time[whole], _signals([samples[k] for k in whole], names)
-    groups: dict[frozenset[str], list[int]] = {}
-    for k, sample in enumerate(samples):
-        groups.setdefault(frozenset(sample.names), []).append(k)
+    groups = grouped((frozenset(sample.names), k) for k, sample in enumerate(samples))
     owner = {name: max((group for group in groups if name in group), key=lambda group: len(groups[group])) for name in names}
     used = Counter(owner.values())
     base = max(used, key=lambda group: (used[group], len(groups[group])))

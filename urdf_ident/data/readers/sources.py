@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import LogError, MissingFileError, nearest
+from ...grouping import grouped
 from .formats import PACKED, is_bag_folder, is_log_name, logs_among
 from .layout import LogLayout
 from .lerobot import episodes, is_dataset, split_episode
@@ -184,12 +185,9 @@ def _missing(argument: str) -> MissingFileError:
 
 def _refuse_copies(paths: list[str], found: dict[str, tuple[tuple[str, str], ...]]) -> None:
     """Refuses files of the same content; only files of equal size are read."""
-    sizes: dict[tuple[int, ...], list[str]] = {}
-    for path in paths:
-        parts = [Path(part) for _, part in found[path]]
-        if all(part.is_file() for part in parts):
-            sizes.setdefault(tuple(part.stat().st_size for part in parts), []).append(path)
-    for group in sizes.values():
+    parts = {path: [Path(part) for _, part in found[path]] for path in paths}
+    whole = [path for path in paths if all(part.is_file() for part in parts[path])]
+    for group in grouped((tuple(part.stat().st_size for part in parts[path]), path) for path in whole).values():
         seen: dict[tuple[str, ...], str] = {}
         for path in group if len(group) > 1 else ():
             digest = tuple(file_hash(part) for _, part in found[path])

@@ -11,13 +11,14 @@ with data, by the standard error after the motion is added to them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...grouping import grouped
 from ...linalg import Array, triangle
 from ...model.base import ALONE, NEVER, BaseParameters
 from ...model.dynamic_model import DynamicModel
@@ -89,6 +90,19 @@ class Verdict:
             raise TypeError("a verdict on a parameter holds something else than words")
         error = None if data["error"] is None else float(data["error"])
         return cls(data["name"], data["verdict"], tuple(data["with"]), error, data["motion"], data["note"])
+
+
+def missing_motions(found: Iterable[Verdict]) -> list[tuple[str, list[str]]]:
+    """Returns the motions that would determine more.
+
+    Args:
+        found: Verdicts.
+
+    Returns:
+        Each motion with the names of the parameters that it would determine; the motion with the most parameters first.
+    """
+    motions = grouped((verdict.motion, verdict.parameter) for verdict in found if verdict.motion)
+    return sorted(motions.items(), key=lambda item: -len(item[1]))
 
 
 def structural_verdicts(model: DynamicModel, base: BaseParameters) -> tuple[Verdict, ...]:

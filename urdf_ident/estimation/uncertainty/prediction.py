@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from ...data.conditioning.filters import lowpass, score_band
 from ...data.prepare import PreparedLog
 from ...errors import ModelError
+from ...grouping import grouped
 from ...linalg import Array, divisors, lstsq
 from ...model.dynamic_model import DynamicModel
 from ...model.posterior import posterior_variance
@@ -235,9 +236,8 @@ def held_out_torque(
         thetas.append(lstsq(rows[:, :-1] / scale, rows[:, -1], rcond=None)[0] / scale)
     predicted_by = np.column_stack(thetas)
     group = max(statistics.groups, key=lambda name: statistics.rows[name])
-    blocks: dict[str, list[Statistic]] = {}
-    for entry in sorted(statistics.of_group[group], key=lambda entry: entry.block):
-        blocks.setdefault(entry.log, []).append(entry)
+    in_order = sorted(statistics.of_group[group], key=lambda entry: entry.block)
+    blocks = grouped((entry.log, entry) for entry in in_order)
     owned = [(log.segments, _owners(blocks[log.name], labels, folds, log)) for log in logs]
     return HeldOutTorque(tuple(each(partial(_predicted, model, predicted_by), owned)), len(labels))
 

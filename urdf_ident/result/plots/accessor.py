@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import ModelError, OutputError, check_known
+from ...grouping import grouped
 from ...linalg import Array
 from ...units import joint_units
 from ..frames import ParameterRow, parameters
@@ -127,14 +128,8 @@ class Plots:
         Returns:
             Body → its ten parameters, and symbol of a joint term → its parameters of all joints.
         """
-        bodies: dict[str, list[ParameterRow]] = {}
-        terms: dict[str, list[ParameterRow]] = {}
-        for k, row in enumerate(parameters(self._ident)):
-            if k < self._ident.model.n_inertial:
-                bodies.setdefault(row.owner, []).append(row)
-            else:
-                terms.setdefault(row.symbol, []).append(row)
-        return bodies, terms
+        rows, count = list(parameters(self._ident)), self._ident.model.n_inertial
+        return grouped((row.owner, row) for row in rows[:count]), grouped((row.symbol, row) for row in rows[count:])
 
     def bodies(self) -> Array:
         """Plots the inertia ellipsoids of every body, from the URDF and as identified.
