@@ -18,7 +18,7 @@ from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.base import PiecewisePolynomial, Trajectory
 from urdf_ident.motion.compose import ramped, repeated
-from urdf_ident.motion.files import read_trajectory, ros2_yaml, sampled, why_recorded, write_ros2, write_trajectory
+from urdf_ident.motion.files import read_trajectory, ros2_yaml, sampled, why_recorded
 from urdf_ident.motion.fourier import FourierTrajectory, ModifiedFourierTrajectory, random_fourier
 from urdf_ident.motion.limits import Limits, check_limits
 from urdf_ident.motion.point_to_point import TrapezoidalTrajectory, constant_speed_sweep, random_via_points
@@ -298,7 +298,7 @@ def test_a_recording_is_told_from_a_planned_motion(tmp_path: Path) -> None:
     assert "'tau_j2'" in told(q, ("tau_j2",))
     assert told(q, ("effort_limit",)) == ""
     planned = random_fourier(Limits.from_robot(robot), 6.0, 4, 0, fill=0.6)
-    assert why_recorded(path, read_trajectory(write_trajectory(planned, path), robot)) == ""
+    assert why_recorded(path, read_trajectory(planned.write(path), robot)) == ""
 
 
 def test_ros2_message_holds_the_points(tmp_path: Path) -> None:
@@ -311,7 +311,6 @@ def test_ros2_message_holds_the_points(tmp_path: Path) -> None:
     assert time == pytest.approx(1.85)
     for key, wanted in zip(("positions", "velocities", "accelerations"), trajectory.evaluate([time]), strict=True):
         np.testing.assert_allclose(point[key], wanted[0], rtol=1e-10)
-    assert write_ros2(trajectory, tmp_path / "t.yaml").is_file()
 
 
 def test_unwritable_output_is_refused(tmp_path: Path) -> None:

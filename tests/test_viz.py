@@ -34,7 +34,7 @@ from urdf_ident.motion.collision.find import find_collisions
 from urdf_ident.motion.collision.world import parse_world
 from urdf_ident.motion.fourier import FourierTrajectory
 from urdf_ident.viz import Motion, as_motion, motion_from, play, player_page
-from urdf_ident.viz.kinematics import body_poses, link_placements, transform_points, upright
+from urdf_ident.viz.kinematics import body_poses, transform_points, upright
 from urdf_ident.viz.motion import MAX_FRAMES, frames
 from urdf_ident.viz.player import Server
 from urdf_ident.viz.scene import ellipsoid
@@ -118,7 +118,7 @@ def test_links_are_where_the_urdf_says(name: str) -> None:
     page, _ = player_page(robot, motion)
     data = page_data(page)
     poses = decoded(data["poses"], data["frames"], robot.n, 7)
-    placements = link_placements(robot)
+    placements = robot.link_placements
     for frame in (0, 7, data["frames"] - 1):
         q = [np.interp(frame / data["rate"], motion.time, column) for column in motion.position.T]
         truth = chained(urdf, {**dict(zip(robot.joints, q, strict=True)), **(lock or {})})

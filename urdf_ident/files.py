@@ -171,7 +171,7 @@ def _readable(path: str | Path, what: str) -> Iterator[None]:
 
 
 @contextmanager
-def read_stream(path: str | Path, what: str = "file") -> Iterator[BinaryIO]:
+def read_stream(path: str | Path, what: str) -> Iterator[BinaryIO]:
     """Opens a file for reading.
 
     Args:

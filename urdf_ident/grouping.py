@@ -1,9 +1,12 @@
-"""Values collected by key, in the order in which they come."""
+"""Values collected by key, and samples collected in runs."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -22,3 +25,16 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
     for key, value in pairs:
         found.setdefault(key, []).append(value)
     return found
+
+
+def runs(mask: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Finds the stretches in which a condition holds.
+
+    Args:
+        mask: Whether it holds at each sample, shape (N,).
+
+    Returns:
+        The first sample of each stretch and the sample after its last one.
+    """
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(int))).tolist()
+    return list(zip(edges[::2], edges[1::2], strict=True))

@@ -46,7 +46,7 @@ class Command(TyperCommand):
         found = list(super().get_params(ctx))
         for parameter in found:
             if isinstance(parameter, TyperArgument):
-                parameter.display_type_rich = _no_type  # type: ignore[method-assign]
+                parameter.display_type_rich = lambda ctx: None  # type: ignore[method-assign]
         return found
 
 
@@ -63,7 +63,3 @@ def command(app: typer.Typer, *examples: str, name: str | None = None) -> Callab
     """
     lines = ["\b", "Example:" if len(examples) == 1 else "Examples:", *(f"  urdf-ident {example}" for example in examples)]
     return app.command(name, cls=Command, epilog="\n".join(lines))
-
-
-def _no_type(ctx: Any) -> str | None:
-    return None

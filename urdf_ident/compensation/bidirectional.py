@@ -16,6 +16,7 @@ from itertools import pairwise
 import numpy as np
 
 from ..errors import LogError
+from ..grouping import runs
 from ..linalg import Array
 from ..model.robot import Robot
 from ..samples import Segment
@@ -96,20 +97,19 @@ def _constant_speed_runs(segment: Segment, j: int) -> list[_Run]:
     moving = (np.abs(v) > _REST) & (others < np.maximum(_STILL * np.abs(v), _REST))
     state = np.where(moving, np.sign(v), 0.0)
     edges = np.flatnonzero(np.diff(state, prepend=0.0, append=0.0))
-    runs = []
+    found = []
     for begin, end in pairwise(edges.tolist()):
         if state[begin] == 0:
             continue
         level = _cruise(np.abs(v[begin:end]))
         steady = np.abs(np.abs(v[begin:end]) - level) < _STEADY * level
-        starts = np.flatnonzero(np.diff(np.concatenate([[False], steady, [False]]).astype(int)))
-        first, last = max(zip(starts[::2], starts[1::2], strict=True), key=lambda pair: pair[1] - pair[0])
+        first, last = max(runs(steady), key=lambda pair: pair[1] - pair[0])
         trim = (last - first) // 10  # friction transients and filter edges
         first, last = begin + first + trim, begin + last - trim
         part = slice(first, last)
         if (last - first) / segment.rate >= 0.1 and last - first >= 10 and _cruises(segment.a[:, j], part, begin, end):
-            runs.append(_Run(segment.q[part, j], tau[part], float(np.mean(v[part]))))
-    return runs
+            found.append(_Run(segment.q[part, j], tau[part], float(np.mean(v[part]))))
+    return found
 
 
 def _cruises(a: Array, part: slice, begin: int, end: int) -> bool:

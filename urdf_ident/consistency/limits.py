@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import SolverError
 from ..linalg import Array
@@ -113,17 +112,3 @@ def _released(options: LmiOptions, which: Sequence[int]) -> LmiOptions:
             freed[list(which)] = np.nan
         boxes.append(freed)
     return replace(options, mass_factor=None, com_lower=boxes[0], com_upper=boxes[1])
-
-
-def fit_squares(factor: tuple[Array, Array], independent: NDArray[np.intp], params: Array) -> float:
-    """Sum of squared residuals of base parameters.
-
-    Args:
-        factor: The data, shapes (k, p) and (k,), whitened.
-        independent: Indices of the base parameters' columns, shape (b,).
-        params: Base parameters, shape (b,).
-
-    Returns:
-        The sum of squares.
-    """
-    return float(np.sum((factor[0][:, independent] @ params - factor[1]) ** 2))

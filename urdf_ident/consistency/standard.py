@@ -18,7 +18,7 @@ from ..statistics.folds import folds_of
 from ..statistics.statistic import StatisticSet
 from .constraints import HalfSpaces, LmiOptions
 from .first_fit import first_fit
-from .limits import fit_squares, limit_notes
+from .limits import limit_notes
 from .lmi import LmiProblem
 from .nearest import essential, frozen, minimum_norm
 
@@ -179,7 +179,7 @@ def consistent_parameters(
         solution = problem.solve(*factor, USUAL_WEIGHT)
         record = {"weight_choice": "the default: the data are too short for held-out errors"}
     kept = {**solution.as_dict(), **record}
-    least = fit_squares(factor, fit.base.independent, fit.params)
+    least = float(np.sum((factor[0][:, fit.base.independent] @ fit.params - factor[1]) ** 2))
     held = limit_notes(problem, solution, factor, solution.weight, least) if np.isfinite(solution.weight) else []
     kept["notes"] = [*notes, *kept["notes"], *_held_at_zero(fit, parameters, solution.active), *held]
     return Standard(solution.theta, {"method": "lmi", **kept})

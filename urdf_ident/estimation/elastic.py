@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,6 @@ from ..data.refusals import each_usable
 from ..errors import EstimationError, LogError
 from ..linalg import Array, triangle
 from ..model.base import BaseParameters
-from ..model.drive import Drive
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..statistics.entries import Statistic
@@ -108,11 +106,7 @@ def check_motors(model: DynamicModel, recordings: Sequence[Recording]) -> None:
         LogError: No motor positions, wrong gear ratios, swapped encoders.
     """
     if isinstance(model, ElasticModel):
-        each_usable(partial(_check_motor, drive=model.drive), recordings)
-
-
-def _check_motor(recording: Recording, drive: Drive) -> None:
-    check_gears(joint_side(recording, drive), drive)
+        each_usable(lambda recording: check_gears(joint_side(recording, model.drive), model.drive), recordings)
 
 
 def visible_springs(model: DynamicModel, logs: Sequence[PreparedLog]) -> tuple[DynamicModel, list[dict[str, Any]], list[str]]:

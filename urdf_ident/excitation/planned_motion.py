@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import ClassVar
 
 from ..motion.base import Trajectory
 from ..motion.collision.clearance import ClearanceReport
 from ..motion.limits import LimitReport, Limits
-
-if TYPE_CHECKING:
-    pass
-
-from pathlib import Path
-from typing import ClassVar
 
 UNWATCHED = "not watched; excitation.collisions: true keeps links apart, with capsules where geometry is missing"
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..linalg import Array
-from ..model.inertia import PSEUDO_BASIS, skew
+from ..model.inertia import PSEUDO_BASIS, motion_cross
 from ..model.robot import Robot
 
 
@@ -59,7 +59,7 @@ class RigidRegressor:
             joint = model.joints[i + 1]
             axis = np.asarray(joint.createData().S, dtype=float).reshape(6)
             placement = np.asarray(model.jointPlacements[i + 1].toActionMatrixInverse())
-            cross = _cross(axis)
+            cross = motion_cross(axis)
             turns = bool(np.abs(axis[3:]).max() > 0)
             #: exp(−q ad) = 1 − sin q·ad + (1 − cos q)·ad² for a revolute joint through the origin, 1 − q·ad for a prismatic one
             self._transform.append((turns, placement, cross @ placement, cross @ cross @ placement))
@@ -154,12 +154,6 @@ class RigidRegressor:
         if not turns:
             return np.asarray(one - q[:, None, None] * first)
         return np.asarray(one - np.sin(q)[:, None, None] * first + (1.0 - np.cos(q))[:, None, None] * second)
-
-
-def _cross(motion: Array) -> Array:
-    """Returns the spatial cross-product matrix of a motion vector (linear, angular): ``cross(x) @ y`` is x × y."""
-    linear, angular = skew(motion[:3]), skew(motion[3:])
-    return np.block([[angular, linear], [np.zeros((3, 3)), angular]])
 
 
 def _product(x: Array, y: Array) -> Array:

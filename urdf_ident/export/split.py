@@ -134,7 +134,9 @@ def _pieces(robot: Robot, body: Body, theta: Array) -> tuple[list[_Piece], list[
     pieces, notes = [], []
     stated = {link.name: robot.description.links[link.name].theta for link in body.links}
     heavy = {name for name, own in stated.items() if own is not None and own.any()}
-    bare = _bare_links(robot, heavy or {body.name}) & set(stated)
+    # links with their own movable joint (also a locked one) and no heavy link fixed to them
+    groups = [(root, set(members)) for root, members in moving_groups(robot.description) if root in stated]
+    bare = {root for root, members in groups if not members & (heavy or {body.name})}
     for link in body.links:
         own = stated[link.name]
         if own is not None and own.any():
@@ -157,11 +159,6 @@ def _pieces(robot: Robot, body: Body, theta: Array) -> tuple[list[_Piece], list[
     first = pieces[0].link.name == body.name and body.name not in bare
     carrier = pieces.pop(0 if first else max(range(len(pieces)), key=lambda k: float(pieces[k].pseudo[3, 3])))
     return [carrier, *pieces], notes
-
-
-def _bare_links(robot: Robot, heavy: set[str]) -> set[str]:
-    """Links with their own movable joint (also a locked one) and no heavy link fixed to them."""
-    return {root for root, members in moving_groups(robot.description) if not heavy & set(members)}
 
 
 def _share(body: Body, theta: Array, pieces: list[_Piece]) -> tuple[dict[str, Array], list[str]]:

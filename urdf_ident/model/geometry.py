@@ -372,16 +372,3 @@ def along(direction: Array, origin: Array) -> Array:
     placement[:3, :3] = np.column_stack([x, np.cross(direction, x), direction])
     placement[:3, 3] = origin
     return placement
-
-
-def tinted(shapes: Sequence[Visual], colour: Colour) -> tuple[Visual, ...]:
-    """Returns the same shapes in one colour.
-
-    Args:
-        shapes: The shapes.
-        colour: Red, green, blue, opacity.
-
-    Returns:
-        Copies.
-    """
-    return tuple(replace(shape, colour=colour) for shape in shapes)

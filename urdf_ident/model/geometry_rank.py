@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..linalg import Array, triangle
-from .inertia import skew, transform_matrix
+from .inertia import motion_cross, skew, symmetric, transform_matrix
 from .robot import Robot
 
 #: Angles [rad], and lengths relative to the mean joint offset, below this count as zero.
@@ -42,7 +42,7 @@ def geometric_rank(robot: Robot, rotor_inertia: bool = False) -> int:
         placement, parent = model.jointPlacements[joint], reach[int(model.parents[joint])]
         axis = _axis(robot, joint)
         step = _motion(placement.rotation, placement.translation / length)
-        turn = _bracket(axis)
+        turn = motion_cross(axis)
         carried = _closure(step @ parent[0], turn)
         velocity = _span(np.column_stack([carried, axis]))
         pull = _closure(step @ parent[1], turn)
@@ -77,19 +77,10 @@ def _motion(rotation: Array, translation: Array) -> Array:
     return np.block([[back, -back @ skew(translation)], [np.zeros((3, 3)), back]])
 
 
-def _bracket(axis: Array) -> Array:
-    """Returns the rate of change of twists in a frame that moves along the axis, up to sign; shape (6, 6)."""
-    linear, angular = skew(axis[:3]), skew(axis[3:])
-    return np.block([[angular, linear], [np.zeros((3, 3)), angular]])
-
-
 _BASIS = np.zeros((10, 6, 6))
 for _k, _unit in enumerate(np.eye(10)):
     _first = skew(_unit[1:4])
-    _xx, _xy, _yy, _xz, _yz, _zz = _unit[4:]
-    _BASIS[_k] = np.block(
-        [[_unit[0] * np.eye(3), -_first], [_first, np.array([[_xx, _xy, _xz], [_xy, _yy, _yz], [_xz, _yz, _zz]])]]
-    )
+    _BASIS[_k] = np.block([[_unit[0] * np.eye(3), -_first], [_first, symmetric(_unit[4:])]])
 _READ = np.linalg.pinv(_BASIS.reshape(10, 36).T)
 
 

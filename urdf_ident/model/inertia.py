@@ -40,6 +40,19 @@ def skew(vector: ArrayLike) -> Array:
     return out - np.swapaxes(out, -1, -2)
 
 
+def motion_cross(motion: ArrayLike) -> Array:
+    """Spatial cross-product matrix of a motion vector.
+
+    Args:
+        motion: Linear and angular part, shape (6,).
+
+    Returns:
+        Shape (6, 6), with ``motion_cross(x) @ y == x × y``: the rate of change of y in a frame that moves with x.
+    """
+    linear, angular = skew(np.asarray(motion, dtype=float).reshape(2, 3))
+    return np.block([[angular, linear], [np.zeros((3, 3)), angular]])
+
+
 def symmetric(six: ArrayLike) -> Array:
     """Symmetric matrix from ``[xx, xy, yy, xz, yz, zz]``.
 

@@ -221,14 +221,18 @@ class Robot(SentOnce):
         return out
 
     @cached_property
+    def link_placements(self) -> Mapping[str, tuple[int, Array]]:
+        """Link → joint that carries it (−1 for fixed links), and its placement in that joint's frame, shape (4, 4) [m]."""
+        frames = [frame for frame in self.model.frames if frame.type == pin.FrameType.BODY]
+        return {frame.name: (int(frame.parentJoint) - 1, np.array(frame.placement.homogeneous)) for frame in frames}
+
+    @cached_property
     def bodies(self) -> tuple[Body, ...]:
         """The moving bodies, one per joint in the order of :attr:`joints`, each with its lumped links."""
         found: list[list[LumpedLink]] = [[] for _ in self.joints]
-        for frame in self.model.frames:
-            if frame.type == pin.FrameType.BODY and frame.parentJoint > 0:
-                placement = frame.placement
-                lump = LumpedLink(frame.name, placement.rotation.copy(), placement.translation.copy())
-                found[frame.parentJoint - 1].append(lump)
+        for name, (joint, placement) in self.link_placements.items():
+            if joint >= 0:
+                found[joint].append(LumpedLink(name, placement[:3, :3].copy(), placement[:3, 3].copy()))
         bodies = []
         for name, links in zip(self.joints, found, strict=True):
             child = self.description.joints[name].child

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import LogError, nearest
-from ..files import read_text, write_text
+from ..files import read_text
 from ..linalg import Array
 from ..model.robot import Robot
 from ..sizes import LONGEST_MOTION
@@ -25,21 +25,6 @@ AT_REST = 0.02
 #: with ten rows per period has 0.2, noise more than 1.
 ROUGH, _MANY = 0.6, 100
 _EFFORTS = ("tau", "effort", "torque", "current")
-
-
-def write_trajectory(trajectory: Trajectory, path: str | Path, rate: float = 1000.0) -> Path:
-    """Writes ``t, q_<joint>…, v_<joint>…, a_<joint>…`` in SI units.
-
-    Args:
-        rate: Samples per second [Hz].
-
-    Returns:
-        The path written.
-
-    Raises:
-        OutputError: It cannot be written.
-    """
-    return trajectory.write(path, rate)
 
 
 def read_trajectory(path: str | Path, robot: Robot) -> PiecewisePolynomial:
@@ -171,21 +156,6 @@ def ros2_yaml(trajectory: Trajectory, rate: float = 100.0) -> str:
         lines.append(f"    accelerations: {row(a[k])}")
         lines.append(f"    time_from_start: {{sec: {stamp // 10**9}, nanosec: {stamp % 10**9}}}")
     return "\n".join([*lines, ""])
-
-
-def write_ros2(trajectory: Trajectory, path: str | Path, rate: float = 100.0) -> Path:
-    """Writes :func:`ros2_yaml`.
-
-    Args:
-        rate: Points per second [Hz].
-
-    Returns:
-        The path written.
-
-    Raises:
-        OutputError: It cannot be written.
-    """
-    return write_text(path, ros2_yaml(trajectory, rate))
 
 
 def _check_derivative(

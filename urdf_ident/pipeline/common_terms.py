@@ -203,8 +203,7 @@ def row_dof(ident: Identification, row: Array) -> float:
         Harmonic mean over the parameters, weighted with their variances.
     """
     own = row**2 * np.diag(ident.fit.covariance)
-    dof = np.broadcast_to(ident.fit.dof if ident.fit.error_dof is None else ident.fit.error_dof, own.shape)
-    return float(own.sum() / max(float((own / dof).sum()), 1e-300)) if own.sum() > 0 else float(ident.fit.dof)
+    return float(own.sum() / max(float((own / ident.fit.dofs).sum()), 1e-300)) if own.sum() > 0 else float(ident.fit.dof)
 
 
 @dataclass(frozen=True, eq=False)

@@ -100,7 +100,7 @@ def contradictions(robot: Robot, ident: Identification, *, level: float = LEVEL)
         parameter = model.parameters[int(index)]
         note = "includes rotor inertia, which a URDF does not hold" if partners & rotors else ""
         says = _Side(float(stated[row]), 0.0, np.inf)
-        found = _Side(float(fit.params[row]), float(fit.bse[row]), _dof(ident, row))
+        found = _Side(float(fit.params[row]), float(fit.bse[row]), float(fit.dofs[row]))
         tests.append(_test("inertia", parameter.owner, fit.base.labels[row], parameter.unit, says, found, note))
     for j, joint in enumerate(model.robot.joints):
         entry = robot.description.joints[joint]
@@ -168,10 +168,6 @@ def _holm(tests: Sequence[ParameterChange], level: float) -> list[ParameterChang
         open_ = open_ and item.chance < level / (len(ordered) - k)
         out.append(replace(item, changed=open_))
     return out
-
-
-def _dof(ident: Identification, row: int) -> float:
-    return float(ident.fit.dof if ident.fit.error_dof is None else ident.fit.error_dof[row])
 
 
 def _spread(pairs: Sequence[tuple[Identification, Array]]) -> tuple[float, float]:

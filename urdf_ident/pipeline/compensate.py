@@ -94,7 +94,8 @@ def compensate(
             kind, ident = comparison.chosen, replace(ident, compensation=comparison.as_dict())
         except EstimationError as error:  # a kind requested by name may still be trained on all logs
             kind, runs = ("none", []) if kind == "auto" else (kind, runs)
-            ident = _noted(ident, f"compensation not judged on held-out motion, residual {kind}: {error}")
+            note = f"compensation not judged on held-out motion, residual {kind}: {error}"
+            ident = replace(ident, solver={**ident.solver, "notes": [*ident.solver.get("notes", ()), note]})
     if comparison is not None and comparison.laws == "logs":
         runs = []  # the sweeps are not used: the result is as without them
     if runs:
@@ -106,21 +107,18 @@ def compensate(
         _solved(ident, found, prepared),
         inputs=tuple(log.as_dict() for log in (*prepared, *runs)),
         cross_validation=_cross_validation(comparison, prepared, ident.cross_validation.get("structure", "given")),
-        compensation={**ident.compensation, "kind": kind, **_loops(found)},
+        compensation={
+            **ident.compensation,
+            "kind": kind,
+            "settled": found.converged,
+            "loops": [gain.as_dict() for gain in found.gains],
+            "friction_curves": [curve.as_dict() for curve in found.friction],
+        },
     )
     if kind == "none":
         return solved
     left = learn_residual(found.model, solved.theta, prepared, kind=kind, use=use, seed=seed, like=found.residual)
     return replace(solved, residual=replace(left, ripple=ripple))
-
-
-def _loops(found: ThreeLoop) -> dict[str, Any]:
-    """The course of the loops and the friction curves, as plain data."""
-    return {
-        "settled": found.converged,
-        "loops": [gain.as_dict() for gain in found.gains],
-        "friction_curves": [curve.as_dict() for curve in found.friction],
-    }
 
 
 def check_compensation(model: DynamicModel, logs: Sequence[Recording], kind: str, use: Sequence[str]) -> None:
@@ -153,10 +151,6 @@ def check_compensation(model: DynamicModel, logs: Sequence[Recording], kind: str
                 expected=f"qm_{joint}, … before the gear beside q_{joint}, …",
                 remedy="log both encoders, or leave the residual out",
             )
-
-
-def _noted(ident: Identification, note: str) -> Identification:
-    return replace(ident, solver={**ident.solver, "notes": [*ident.solver.get("notes", ()), note]})
 
 
 def _available() -> list[str]:

@@ -39,6 +39,8 @@ from .identify import identify
 ROBOT = "ur10e"
 #: Number of training logs, and duration of each log [s].
 LOGS, SECONDS = 2, 15.0
+#: Start pose with bent joints, so that gravity acts on them and no axes are aligned [rad].
+_HOME = np.array([0.0, -1.2, 1.3, -1.0, -1.2, 0.3])
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +78,9 @@ def run_demo(out: str | Path, *, seed: int = 0, progress: Callable[[str, float],
     logs = []
     for k in range(LOGS + 1):
         name = f"log_{k + 1}" if k < LOGS else "held_out"
-        motion = random_fourier(Limits.from_robot(true_robot), SECONDS, 10, 100 * seed + k, fill=0.9, start=_home(true_robot))
+        motion = random_fourier(
+            Limits.from_robot(true_robot), SECONDS, 10, 100 * seed + k, fill=0.9, start=_HOME[: true_robot.n]
+        )
         motion.write(folder / f"{name}_trajectory.csv", rate=100)
         log = run_experiment(
             project,
@@ -161,11 +165,6 @@ def _project(robot: Robot) -> Project:
             "simulation": {"rate": 250.0, "step": 2e-3, "sensors": sensors, "controller": controller},
         }
     )
-
-
-def _home(robot: Robot) -> Array:
-    """Start pose with bent joints, so that gravity acts on them and no axes are aligned."""
-    return np.array([0.0, -1.2, 1.3, -1.0, -1.2, 0.3])[: robot.n]
 
 
 def _errors(ident: Identification) -> list[str]:

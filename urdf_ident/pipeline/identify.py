@@ -82,7 +82,8 @@ def identify(
         logs, left_out = [log.recording for log in prepared.logs], [*left_out, *refused]
     else:
         prepared = prepare(model, logs, project, force, progress, start)
-    judges = prepare_held_out(prepared, held_out, project, force)  # logs that cannot be scored raise before the fit
+    # logs that cannot be scored raise before the fit
+    judges = prepare_held_out(prepared.model, held_out, project, prepared.signals, force)
     learnt = learn(prepared, project, progress, start)
     named = tuple(log.as_dict() for log in sorted(left_out, key=lambda log: log.path or log.name))
     result, shown = _result(learnt, prepared, project)

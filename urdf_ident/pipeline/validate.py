@@ -28,7 +28,6 @@ from ..statistics.accumulate import build_statistics
 from ..statistics.motions import repeated
 from ..statistics.stretches import blocks_of
 from .learn import Learnt
-from .prepare import Prepared
 
 #: Ratio to the identification's own held-out error from which an error is reported as a jump.
 JUMP = 2.0
@@ -123,7 +122,7 @@ def validate(ident: Identification, logs: Sequence[Recording], *, force: bool = 
     Raises:
         QualityError: A log is refused.
     """
-    prepared = _prepared(ident.model, logs, ident.project, ident.signals, force)
+    prepared = prepare_held_out(ident.model, logs, ident.project, ident.signals, force)
     return score_logs(ident, logs, prepared, force=force)
 
 
@@ -143,14 +142,15 @@ def with_scores(ident: Identification, report: ValidationReport) -> Identificati
 
 
 def prepare_held_out(
-    prepared: Prepared, recordings: Sequence[Recording], project: Project, force: bool = False
+    model: DynamicModel, recordings: Sequence[Recording], project: Project, signals: Mapping[str, Any], force: bool
 ) -> list[PreparedLog]:
-    """Conditions logs to score on as the training logs were.
+    """Conditions logs to score on one by one as the training logs were, without their known payload.
 
     Args:
-        prepared: The training logs.
+        model: The dynamic model.
         recordings: The held-out logs.
         project: Settings.
+        signals: How the training logs were conditioned.
         force: Use logs in spite of findings that refuse them.
 
     Returns:
@@ -159,13 +159,6 @@ def prepare_held_out(
     Raises:
         QualityError: A log is refused.
     """
-    return _prepared(prepared.model, recordings, project, prepared.signals, force)
-
-
-def _prepared(
-    model: DynamicModel, recordings: Sequence[Recording], project: Project, signals: Mapping[str, Any], force: bool
-) -> list[PreparedLog]:
-    """Conditions logs one by one as the training logs were, without their known payload."""
     scoring, payload = project.scoring_config(signals), project.build_payload(model.robot)
     prepared = partial(prepare_log, robot=model.robot, drive=model.drive, config=scoring, force=force, payload=payload)
     return [prepared(recording) for recording in recordings]

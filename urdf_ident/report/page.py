@@ -32,36 +32,9 @@ def report_html(ident: Identification, title: str = "") -> str:
     Raises:
         MissingExtraError: matplotlib or jinja2 is not installed.
     """
-    return rendered(
-        "report.html.j2",
-        title=title or ident.model.robot.name,
-        pictures=_pictures(ident),
-        trace=_worst(ident),
-        **content(ident),
-    )
-
-
-def write_report(ident: Identification, path: str | Path, title: str = "") -> Path:
-    """Writes the report atomically.
-
-    Args:
-        path: The HTML file.
-        title: Title of the page; the robot's name if empty.
-
-    Returns:
-        The path written.
-
-    Raises:
-        MissingExtraError: matplotlib or jinja2 is not installed.
-        OutputError: It cannot be written.
-    """
-    return write_text(path, report_html(ident, title))
-
-
-def _pictures(ident: Identification) -> dict[str, Any]:
-    trace = _worst(ident)
-    return {
-        "torque": [] if trace is None else torque_pictures(ident, trace),
+    trace, joints = _worst(ident), ident.model.robot.joints
+    pictures = {
+        "torque": [] if trace is None else [_torque(ident, trace, j, joint) for j, joint in enumerate(joints)],
         "errors": error_picture(ident) if ident.validation else "",
         "friction": friction_pictures(ident),
         "changes": change_pictures(ident),
@@ -70,6 +43,24 @@ def _pictures(ident: Identification) -> dict[str, Any]:
         "residual": [] if trace is None else residual_pictures(ident, trace),
         "palette": MARKED,
     }
+    name = title or ident.model.robot.name
+    return rendered("report.html.j2", title=name, pictures=pictures, trace=trace, **content(ident))
+
+
+def write_report(ident: Identification, path: str | Path) -> Path:
+    """Writes the report atomically.
+
+    Args:
+        path: The HTML file.
+
+    Returns:
+        The path written.
+
+    Raises:
+        MissingExtraError: matplotlib or jinja2 is not installed.
+        OutputError: It cannot be written.
+    """
+    return write_text(path, report_html(ident))
 
 
 def _worst(ident: Identification) -> LogTrace | None:
@@ -81,18 +72,6 @@ def _worst(ident: Identification) -> LogTrace | None:
 
 #: Width and margins of every figure [in, fractions of the figure].
 _WIDTH, _LEFT, _RIGHT = 3.75, 0.15, 0.98
-
-
-def torque_pictures(ident: Identification, trace: LogTrace) -> list[str]:
-    """Draws measured and predicted torque, one figure per joint.
-
-    Args:
-        trace: Series of one log.
-
-    Returns:
-        SVG elements.
-    """
-    return [_torque(ident, trace, j, joint) for j, joint in enumerate(ident.model.robot.joints)]
 
 
 def friction_pictures(ident: Identification) -> list[str]:

@@ -43,9 +43,8 @@ def functional_interval(fit: Fit, factor: Array, rows: Array, alpha: float) -> A
     """
     variance = np.maximum(np.einsum("...i,ij,...j->...", rows, fit.covariance, rows), 0.0)
     own = rows**2 * np.diag(fit.covariance)
-    dof = np.broadcast_to(fit.dof if fit.error_dof is None else fit.error_dof, fit.params.shape)
     total = own.sum(axis=-1)
-    effective = np.where(total > 0, total / np.maximum((own / dof).sum(axis=-1), 1e-300), fit.dof)
+    effective = np.where(total > 0, total / np.maximum((own / fit.dofs).sum(axis=-1), 1e-300), fit.dof)
     reach = student_quantile(1 - alpha / 2, effective) * np.sqrt(variance)
     reach = np.where(_determined(fit, factor, rows), reach, np.inf)
     centre = rows @ fit.params

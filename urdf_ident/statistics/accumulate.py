@@ -181,11 +181,6 @@ def statistic_of(
     )
 
 
-def _to_scratch(part: StatisticSet) -> StatisticSet:
-    """Moves the statistic of one of several logs to the scratch folder, if there is one."""
-    return replace(part, entries=Entries(part.entries).stored())
-
-
 def build_statistics(
     model: DynamicModel,
     logs: Sequence[PreparedLog],
@@ -230,7 +225,7 @@ def build_statistics(
     else:
         work = partial(statistic_of, model, blocks or blocks_of(len(logs)), kept=kept, progress=progress)
         made = map(work, _sources(logs, weights))
-    total = merge_all([_to_scratch(part) for part in made])
+    total = merge_all([replace(part, entries=Entries(part.entries).stored()) for part in made])  # in the scratch folder, if any
     if kept is None or len(logs) < 2:
         return replace(total, motions=alike)
     if blocks is None:  # fewer blocks are too coarse to compare motions

@@ -75,6 +75,11 @@ class Fit(ReadOnly):
                 found += spread**2 * np.outer(direction, direction)
         return found
 
+    @property
+    def dofs(self) -> Array:
+        """Degrees of freedom of each standard error, shape (b,)."""
+        return np.array(np.broadcast_to(self.dof if self.error_dof is None else self.error_dof, self.params.shape), dtype=float)
+
     @cached_property
     def of_mean(self) -> Fit:
         """The same fit with errors of the mean over logs instead of those for the next log."""
@@ -95,7 +100,7 @@ class Fit(ReadOnly):
         found = replace(self, changes=changes)
         added = found.spread_covariance
         covariance, more = self.covariance + added, np.diag(added)
-        dof = np.array(np.broadcast_to(self.dof if self.error_dof is None else self.error_dof, self.params.shape), dtype=float)
+        dof = self.dofs
         for columns, own in zip(changes.columns, np.maximum(changes.spread_dof, 1.0), strict=True):
             rows = np.flatnonzero((self.base.projection[:, list(columns)].sum(axis=1) != 0) & (more > 0))
             parts = np.diag(self.covariance)[rows] ** 2 / dof[rows] + more[rows] ** 2 / own  # Satterthwaite
@@ -122,8 +127,7 @@ class Fit(ReadOnly):
         Returns:
             Shape (b, 2): lower and upper bounds; ±inf where a parameter is not identifiable.
         """
-        dof = self.dof if self.error_dof is None else self.error_dof
-        reach = student_quantile(1 - alpha / 2, dof) * self.bse
+        reach = student_quantile(1 - alpha / 2, self.dofs) * self.bse
         return np.column_stack([self.params - reach, self.params + reach])
 
     def theta(self, dependent: Array) -> Array:

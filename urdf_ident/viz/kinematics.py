@@ -78,19 +78,6 @@ def upright(robot: Robot) -> Array:
     return placement
 
 
-def link_placements(robot: Robot) -> dict[str, tuple[int, Array]]:
-    """Joint that carries each link, and the link's placement in that joint's frame.
-
-    Returns:
-        Link → (index of the joint in :attr:`Robot.joints`, -1 for fixed links; placement, shape (4, 4) [m]).
-    """
-    placements = {}
-    for frame in robot.model.frames:
-        if frame.type == pin.FrameType.BODY:
-            placements[frame.name] = (int(frame.parentJoint) - 1, np.array(frame.placement.homogeneous))
-    return placements
-
-
 def transform_points(poses: Array, points: Array) -> Array:
     """Transforms points of a body into the world in every frame.
 
@@ -134,7 +121,7 @@ def view_direction(extents: Array) -> Array:
 def _extent(robot: Robot, shapes: Sequence[Visual], base: Array, poses: Array, tip: Array) -> tuple[Array, Array]:
     """Points around the fixed parts, and around the moving parts in a few frames; each of shape (K, 3) [m]."""
     some = np.unique(np.linspace(0, len(poses) - 1, _VIEW_FRAMES).astype(int))
-    placements = link_placements(robot)
+    placements = robot.link_placements
     still, moving = [base[None, :3, 3]], [tip[some], poses[some, :, :3].reshape(-1, 3)]
     for shape in shapes:
         joint, placement = placements[shape.link]

@@ -6,6 +6,7 @@ import base64
 import html
 import importlib.util
 import json
+from dataclasses import replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -16,7 +17,7 @@ import numpy as np
 from ..errors import MissingExtraError, ModelError
 from ..files import read_text
 from ..linalg import Array
-from ..model.geometry import Colour, Visual, reach, robot_shapes, tinted
+from ..model.geometry import Colour, Visual, reach, robot_shapes
 from ..model.robot import Robot
 from ..motion.collision.collisions import Collisions
 from .kinematics import BodyPoses, body_poses, outermost, view_direction
@@ -148,7 +149,7 @@ def _other_body_poses(robot: Robot, other: Robot, position: Array) -> tuple[Body
     for j, name in enumerate(robot.joints):
         q[:, other.index(name)] = position[:, j]
     shapes, notes = robot_shapes(other)
-    shapes = tinted(shapes, OTHER)
+    shapes = tuple(replace(shape, colour=OTHER) for shape in shapes)
     return body_poses(other, shapes, q), shapes, notes
 
 

@@ -13,7 +13,6 @@ from ..linalg import Array
 from ..model.geometry import PLAIN, Colour, Visual
 from ..model.inertia import pseudo_inertia
 from ..model.robot import Robot
-from .kinematics import link_placements
 from .three import Command, Entry, SceneObject, at, hexadecimal, packed, set_transform
 
 _LYING = np.array([[1.0, 0, 0, 0], [0, 0, -1, 0], [0, 1, 0, 0], [0, 0, 0, 1]])  # three's cylinders lie along y, URDF's along z
@@ -35,7 +34,7 @@ def robot_commands(robot: Robot, shapes: Sequence[Visual], base: Array, root: st
         MissingFileError: A mesh file cannot be read.
     """
     commands = []
-    placements = link_placements(robot)
+    placements = robot.link_placements
     for link in dict.fromkeys(shape.link for shape in shapes):
         joint, placement = placements[link]
         item = SceneObject(f"{root}/{joint_path(robot, joint)}/{plain(link)}")
@@ -146,7 +145,7 @@ def inertia_commands(robot: Robot, base: Array, root: str, colour: Colour) -> li
         Commands; links without mass are left out.
     """
     commands = []
-    for link, (joint, placement) in link_placements(robot).items():
+    for link, (joint, placement) in robot.link_placements.items():
         known = robot.description.links.get(link)
         if known is None or known.theta is None or known.theta[0] <= 0:
             continue

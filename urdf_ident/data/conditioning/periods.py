@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...grouping import runs
 from ...linalg import Array
 
 #: A motion repeats if its difference to itself one period later is below this fraction of its variance; the second value
@@ -181,12 +182,8 @@ def _alike(x: Array, lag: float, likeness: float) -> tuple[int, int] | None:
     if len(squares) < window:
         return None
     mean = np.convolve(squares, np.full(window, 1.0 / window), "valid")
-    good = np.concatenate([[0], (mean < likeness).astype(int), [0]])
-    begins, ends = np.flatnonzero(np.diff(good) == 1), np.flatnonzero(np.diff(good) == -1)
-    if not len(begins):
-        return None
-    best = int(np.argmax(ends - begins))
-    return int(begins[best]), int(ends[best]) + window - 1
+    begin, end = max(runs(mean < likeness), key=lambda run: run[1] - run[0], default=(0, 0))
+    return (begin, end + window - 1) if end else None
 
 
 def _refined(x: Array, lag: float, stretch: tuple[int, int]) -> float:

@@ -26,7 +26,7 @@ from .filters import HALF_WIDTH, HIGHEST, CutoffChoice, decimate, differentiate,
 from .periods import LIKENESS, SAID, Repetition, find_repetition
 from .resample import Stretch, advanced, even_pieces
 from .standstill import cut_rest, hold_resting_joints, motion_ranges, rest_speeds
-from .velocity import VelocityMatch, match_velocity
+from .velocity import match_velocity
 
 __all__ = ["Conditioned", "SignalConfig", "condition", "decimate", "differentiate", "estimate_cutoff", "lowpass", "resolve"]
 
@@ -267,11 +267,8 @@ def _velocity_source(
     if piece.v is None or len(piece.q) < 64:
         return "differentiated", "too few samples to judge the logged velocity"
     match = match_velocity(piece.q, piece.v, rate, choice.cutoff)
-    return ("logged", match.words) if _logged_is_better(match) else ("differentiated", match.words)
-
-
-def _logged_is_better(match: VelocityMatch) -> bool:
-    return match.agrees and match.lag_error < 0.02 and match.noise_ratio < 0.25
+    better = match.agrees and match.lag_error < 0.02 and match.noise_ratio < 0.25
+    return "logged" if better else "differentiated", match.words
 
 
 def _derivatives(piece: Stretch, rate: float, cutoff: float, order: int, source: str, name: str) -> Segment:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ...grouping import runs
 from ...linalg import Array, quantiles, running_median
 from ..conditioning.clock import GAP_PERIODS, GAP_SECONDS, device_clock, read_clock
 from ..recording import Recording
@@ -229,10 +230,7 @@ def _repeated_samples(recording: Recording) -> NDArray[np.bool_]:
     for _, array in recording.signals():
         same &= (array[1:] == array[:-1]).all(axis=1)
     repeated = np.concatenate([[False], same])
-    if not repeated.any():
-        return repeated
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], repeated.astype(int), [0]])))
-    for begin, end in zip(edges[::2], edges[1::2], strict=True):  # rows begin … end - 1 repeat row begin - 1
+    for begin, end in runs(repeated):  # rows begin … end - 1 repeat row begin - 1
         after = min(end, len(recording) - 1)
         before = max(begin - 2, 0)
         elapsed = recording.time[after] - recording.time[before]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ...grouping import runs
 from ...linalg import Array
 from ...model.robot import Robot
 from ..conditioning.clock import read_clock
@@ -89,8 +90,7 @@ def _lines(x: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     grain = float(np.diff(levels).min())
     step = np.diff(x)
     straight = (np.abs(np.diff(step)) < _OFF * grain) & (np.abs(step[1:]) > _COARSE * grain)
-    edges = np.diff(np.concatenate([[0], straight.astype(int), [0]]))
-    begins, ends = np.flatnonzero(edges > 0), np.flatnonzero(edges < 0) + 2
+    begins, ends = np.array(runs(straight), dtype=np.intp).reshape(-1, 2).T + [[0], [2]]
     long = ends - begins >= _LINE
     return begins[long], ends[long]
 

@@ -183,7 +183,7 @@ def whitened_statistics(model: DynamicModel, logs: Sequence[PreparedLog], covari
         EstimationError: No log, or one without torque.
     """
     mixing, layouts = _mixing(covariance), _layouts(model)
-    totals = {log.name: _output_rows(log) for log in logs}
+    totals = {log.name: sum(_segment_rows(log)) for log in logs}
     begins = {log.name: np.concatenate([[0], np.cumsum(_segment_rows(log))]) for log in logs}
     factors: dict[tuple[str, int, int], tuple[Array, int]] = {}
     for piece in row_pieces(model, logs):
@@ -225,7 +225,3 @@ def _wide(model: DynamicModel, parts: Sequence[Array]) -> Array:
 def _segment_rows(log: PreparedLog) -> list[int]:
     row_filter = RowFilter(log.conditioned.factor)
     return [row_filter.output_rows(len(segment)) for segment in log.segments]
-
-
-def _output_rows(log: PreparedLog) -> int:
-    return sum(_segment_rows(log))

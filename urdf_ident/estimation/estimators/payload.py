@@ -304,7 +304,7 @@ class _Solved:
         changes = {name: (float(self.solution.estimate[k]), float(errors[k])) for name, k in zip(names, at, strict=True)}
         dof = np.broadcast_to(noise.dof, (len(self.base),))[part]
         fit = self.problem.fit
-        own = fit.dof if fit.error_dof is None else float(np.min(fit.error_dof))
+        own = float(np.min(fit.dofs))
         cut = (part, part)
         return PayloadFit(
             self.method,

@@ -19,6 +19,7 @@ from ...data.joint_side import joint_side
 from ...data.quality.report import assess
 from ...data.recording import Recording
 from ...errors import EstimationError
+from ...grouping import runs
 from ...linalg import Array
 from ...model.drive import Drive
 from ...model.robot import Robot
@@ -89,7 +90,7 @@ def resting_poses(logs: Sequence[Recording], robot: Robot, drive: Drive) -> Stat
             smooth = lowpass(piece.q, clock.rate, min(_SLOW, HIGHEST * clock.rate))
             still = np.asarray((np.abs(differentiate(smooth, clock.rate)) < STILL).all(axis=1))
             last = 0
-            for begin, end in _runs(still, DWELL * clock.rate):
+            for begin, end in (run for run in runs(still) if run[1] - run[0] >= DWELL * clock.rate):
                 cut = int(EDGE * clock.rate)
                 part = slice(begin + cut, end - cut)
                 place = np.median(piece.q[part], axis=0)
@@ -106,11 +107,6 @@ def resting_poses(logs: Sequence[Recording], robot: Robot, drive: Drive) -> Stat
             remedy="`design --family poses` plans them, or use the motion without --static",
         )
     return StaticPoses(robot.joints, np.array(places), np.array(torques), np.array(directions))
-
-
-def _runs(still: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], least: float) -> list[tuple[int, int]]:
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], still.astype(int), [0]])))
-    return [(int(b), int(e)) for b, e in zip(edges[::2], edges[1::2], strict=True) if e - b >= least]
 
 
 def _approach(way: Array, place: Array, before: Array) -> Array:
@@ -227,7 +223,7 @@ def _solved(problem: PayloadProblem, rows: _Rows, poses: StaticPoses) -> tuple[A
         gains += error**2 * np.outer(move, move)
     information = np.vstack([w * part for w, part in zip(weights, rows.body, strict=True)])
     dof = max(total - found.rank, 1)
-    own = fit.dof if fit.error_dof is None else float(np.min(fit.error_dof))
+    own = float(np.min(fit.dofs))
     params = np.where(found.seen[:10], found.estimate[:10], 0.0)
     shares = {
         f"share_at_rest_{joint}": (float(found.estimate[10 + j]), float(np.linalg.norm(found.root[10 + j])))

@@ -44,7 +44,7 @@ from ...statistics.motions import motions, start_motions
 from ...statistics.statistic import StatisticSet
 from .bands import Spectrum, build_spectrum, start_spectrum
 from .noise import fit_noise, sandwich, whitened_rows
-from .repetitions import all_averaged, lack_of_fit, repetition_count, scatter_covariance, scatter_noise
+from .repetitions import lack_of_fit, repetition_count, scatter_covariance, scatter_noise
 from .reversals import excess_shift, without_reversals
 from .score_covariance import Period, between_repetitions, find_period, with_short_memory
 
@@ -93,7 +93,6 @@ def with_covariance(
     model: DynamicModel | None = None,
     logs: Sequence[PreparedLog] = (),
     seed: int = 0,
-    kept: KeptRows | None = None,
 ) -> Fit:
     """Returns the same estimate with standard errors of another kind.
 
@@ -103,7 +102,6 @@ def with_covariance(
         model: The model of the rows; without it, only kinds that need no second pass over the data.
         logs: The prepared logs of the statistics.
         seed: Seed of the bootstrap.
-        kept: Cache of rows shared between models.
 
     Returns:
         The fit.
@@ -111,7 +109,7 @@ def with_covariance(
     Raises:
         EstimationError: Unknown kind, or one that needs missing logs, repetitions or stretches.
     """
-    return start_covariance(fit, statistics, kind, model=model, logs=logs, seed=seed, kept=kept)()
+    return start_covariance(fit, statistics, kind, model=model, logs=logs, seed=seed)()
 
 
 def start_covariance(
@@ -287,7 +285,7 @@ class _CovarianceWork:
     @property
     def averaged(self) -> bool:
         """Whether all rows are averages over periods, with their scatter."""
-        return self.has_rows and all_averaged(self.logs)
+        return self.has_rows and all(log.conditioned.averaged is not None for log in self.logs)
 
     def lack(self) -> float:
         """Variance of the residual over that of the scatter between averaged periods."""

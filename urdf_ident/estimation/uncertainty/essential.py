@@ -108,7 +108,6 @@ def essential_parameters(
     fit: Fit,
     *,
     rule: str = "f-test",
-    allowed: float = ALLOWED,
     limit: float | None = None,
 ) -> EssentialFit:
     """Finds the essential parameters.
@@ -118,7 +117,6 @@ def essential_parameters(
         fit: The full estimate; its weights are kept.
         rule: "f-test" (with cross-validation), or one of the published rules (without): "relative_std", by the fit's
             standard errors, or "ratio".
-        allowed: See :data:`ALLOWED`.
         limit: Limit of the published rules; see :data:`LIMITS` if None.
 
     Returns:
@@ -161,9 +159,9 @@ def essential_parameters(
         words = f"relative standard errors at most {bound:g} %"
     if rule == "f-test":
         # models[k] is the model after k steps; the smallest that predicts as well as the full one is selected
-        good = [k for k in range(len(models)) if k == 0 or steps[k - 1].held_out <= 1 + allowed]
+        good = [k for k in range(len(models)) if k == 0 or steps[k - 1].held_out <= 1 + ALLOWED]
         kept = models[good[-1]]
-        words = "F-test" if good[-1] == len(models) - 1 else f"held-out error may grow by {100 * allowed:.2g} %"
+        words = "F-test" if good[-1] == len(models) - 1 else f"held-out error may grow by {100 * ALLOWED:.2g} %"
     return EssentialFit(kept, _embedded(fit, solve(_columns(factor, kept), rows), kept, factor, rows), tuple(steps), words)
 
 

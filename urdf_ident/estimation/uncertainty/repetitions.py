@@ -22,18 +22,6 @@ from .bands import Spectrum, band_of
 from .noise import NoiseModel, WhitenedRows, sandwich, whitened_rows
 
 
-def all_averaged(logs: Sequence[PreparedLog]) -> bool:
-    """Returns whether every log is an average over periods.
-
-    Args:
-        logs: Any number of prepared logs.
-
-    Returns:
-        True if there is at least one log and all are averaged.
-    """
-    return bool(logs) and all(log.conditioned.averaged is not None for log in logs)
-
-
 def repetition_count(logs: Sequence[PreparedLog]) -> int:
     """Returns the number of periods in averaged logs.
 

@@ -14,7 +14,7 @@ from ...model.geometry import Visual, collision_shapes
 from ...model.robot import Robot
 from .collisions import Collisions, Pair
 from .pruning import relevant_pairs
-from .solids import Solid, link_solid, object_solid, plane_solid
+from .solids import Solid, plane_solid, shape_solid
 from .world import TOOL_BOX, ToolBox, World
 
 
@@ -25,7 +25,6 @@ def find_collisions(
     clearance: float | None = None,
     allow: Iterable[tuple[str, str]] = (),
     prune: bool = True,
-    seed: int = 0,
 ) -> Collisions:
     """Finds the pairs that can collide.
 
@@ -40,7 +39,6 @@ def find_collisions(
         clearance: Smallest distance allowed [m]; the world's if None.
         allow: More pairs of names that may touch.
         prune: If False, pairs that are always, or provably never, too close are kept.
-        seed: Of the random configurations.
 
     Returns:
         The pairs to check.
@@ -54,7 +52,7 @@ def find_collisions(
     if not (np.isfinite(distance) and distance > 0):
         raise LimitError("the clearance must be positive", got=distance, expected="metres")
     shapes, notes = collision_shapes(robot)
-    solids = (*_robot_solids(robot, shapes), *_world_solids(world))
+    solids = _solids(robot, shapes, world)
     allowed = _allowed(robot, world, [*world.allowed, *allow])
     pairs = tuple(
         Pair(a, b, (solids[a].name, solids[b].name))
@@ -69,23 +67,16 @@ def find_collisions(
     found = Collisions(robot, world, solids, pairs, required, _geometry_model(solids, pairs), tool)
     if not prune:
         return replace(found, notes=notes)
-    kept, more = relevant_pairs(found, seed)
+    kept, more = relevant_pairs(found)
     watched = tuple(pairs[p] for p in kept)
     return Collisions(robot, world, solids, watched, required[kept], _geometry_model(solids, watched), tool, (*notes, *more))
 
 
-def _robot_solids(robot: Robot, shapes: Iterable[Visual]) -> list[Solid]:
-    frames = {
-        frame.name: (int(frame.parentJoint), np.array(frame.placement.homogeneous))
-        for frame in robot.model.frames
-        if frame.type == pin.FrameType.BODY
-    }
-    return [link_solid(shape, *frames[shape.link]) for shape in shapes]
-
-
-def _world_solids(world: World) -> list[Solid]:
-    objects = [object_solid(shape, world.root) for shape in world.shapes]
-    return objects + [plane_solid(plane, world.root) for plane in world.planes]
+def _solids(robot: Robot, shapes: Iterable[Visual], world: World) -> tuple[Solid, ...]:
+    placed = ((shape, *robot.link_placements[shape.link]) for shape in shapes)
+    links = [shape_solid(shape, joint + 1, frame) for shape, joint, frame in placed]
+    objects = [shape_solid(shape, 0, np.asarray(np.linalg.inv(world.root)), of_world=True) for shape in world.shapes]
+    return (*links, *objects, *(plane_solid(plane, world.root) for plane in world.planes))
 
 
 def _allowed(robot: Robot, world: World, pairs: Iterable[tuple[str, str]]) -> set[frozenset[str]]:
@@ -113,11 +104,11 @@ def _may_collide(robot: Robot, first: Solid, second: Solid, allowed: set[frozens
 
 
 def _tool_point(robot: Robot, tool: ToolBox) -> tuple[int, Array]:
-    names = [frame.name for frame in robot.model.frames if frame.type == pin.FrameType.BODY]
-    if tool.frame not in names:
-        raise ModelError(f"no link is called '{tool.frame}'", where="tool.frame", remedy=nearest(tool.frame, names))
-    frame = robot.model.frames[robot.model.getFrameId(tool.frame, pin.FrameType.BODY)]
-    return int(frame.parentJoint), np.array(frame.placement.translation)
+    if tool.frame not in robot.link_placements:
+        remedy = nearest(tool.frame, robot.link_placements)
+        raise ModelError(f"no link is called '{tool.frame}'", where="tool.frame", remedy=remedy)
+    joint, placement = robot.link_placements[tool.frame]
+    return joint + 1, placement[:3, 3]
 
 
 def _geometry_model(solids: Iterable[Solid], pairs: Iterable[Pair]) -> pin.GeometryModel:

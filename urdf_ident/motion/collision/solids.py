@@ -52,57 +52,22 @@ class Solid(ReadOnly):
     assumed: bool = False
 
 
-def link_solid(shape: Visual, body: int, frame: Array) -> Solid:
-    """Returns the solid of a link's shape.
+def shape_solid(shape: Visual, body: int, frame: Array, *, of_world: bool = False) -> Solid:
+    """Returns the solid of a shape of a link or of the world.
 
     Args:
-        shape: The shape, in the link's frame.
-        body: Index of the body that the link is lumped into.
-        frame: Placement of the link in that body, shape (4, 4) [m].
+        shape: The shape, in the frame of the link or of the world.
+        body: Index of the body that the link is lumped into; 0 for fixed links and the world.
+        frame: Placement of that frame in the body, shape (4, 4) [m].
+        of_world: Whether it belongs to the world.
 
     Returns:
-        The solid; for a mesh, its convex hull.
+        The solid; for a mesh of a link its convex hull, for one of the world its exact surface.
 
     Raises:
-        ModelError: The mesh has no hull.
-    """
-    return _solid(shape, body, False, frame @ shape.placement)
-
-
-def object_solid(shape: Visual, root: Array) -> Solid:
-    """Returns the solid of a shape of the world.
-
-    Args:
-        shape: The shape, in world coordinates.
-        root: Placement of the robot's root in the world, shape (4, 4) [m].
-
-    Returns:
-        The solid; for a mesh, its exact surface.
-    """
-    return _solid(shape, 0, True, np.linalg.inv(root) @ shape.placement)
-
-
-def plane_solid(plane: Plane, root: Array) -> Solid:
-    """Returns the solid of a half-space of the world.
-
-    Args:
-        plane: In world coordinates.
-        root: Placement of the robot's root in the world, shape (4, 4) [m].
-
-    Returns:
-        The solid.
+        ModelError: The mesh of a link has no hull.
     """
     import coal  # type: ignore[import-untyped]  # comes with Pinocchio
-
-    offset = plane.offset - float(plane.normal @ root[:3, 3])
-    turned = root[:3, :3].T @ plane.normal
-    nowhere = np.zeros(3)
-    solid = coal.Halfspace(turned, offset)
-    return Solid(plane.name, 0, True, solid, np.eye(4), np.inf, offset * turned, np.inf, nowhere, nowhere[None], np.inf)
-
-
-def _solid(shape: Visual, body: int, of_world: bool, placement: Array) -> Solid:
-    import coal
 
     middle = np.zeros(3)
     if shape.kind == "mesh":
@@ -118,6 +83,7 @@ def _solid(shape: Visual, body: int, of_world: bool, placement: Array) -> Solid:
         points, round_off = np.array([[0.0, 0, -length], [0, 0, length]]), shape.size[0]
         half = np.array([round_off, round_off, length + (0.0 if shape.kind == "cylinder" else round_off)])
         geometry = {"sphere": coal.Sphere, "cylinder": coal.Cylinder, "capsule": coal.Capsule}[shape.kind](*shape.size)
+    placement = frame @ shape.placement
     there = points @ placement[:3, :3].T + placement[:3, 3]
     centre = placement[:3, :3] @ middle + placement[:3, 3]
     if shape.kind == "cylinder":
@@ -130,6 +96,25 @@ def _solid(shape: Visual, body: int, of_world: bool, placement: Array) -> Solid:
     return Solid(
         shape.link, body, of_world, geometry, placement, reach, centre, radius, half, balls, ball_radius, shape.assumed
     )
+
+
+def plane_solid(plane: Plane, root: Array) -> Solid:
+    """Returns the solid of a half-space of the world.
+
+    Args:
+        plane: In world coordinates.
+        root: Placement of the robot's root in the world, shape (4, 4) [m].
+
+    Returns:
+        The solid.
+    """
+    import coal
+
+    offset = plane.offset - float(plane.normal @ root[:3, 3])
+    turned = root[:3, :3].T @ plane.normal
+    nowhere = np.zeros(3)
+    solid = coal.Halfspace(turned, offset)
+    return Solid(plane.name, 0, True, solid, np.eye(4), np.inf, offset * turned, np.inf, nowhere, nowhere[None], np.inf)
 
 
 def _cover(half: Array, *, round_section: bool) -> tuple[Array, float]:
