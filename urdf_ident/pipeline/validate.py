@@ -147,7 +147,7 @@ def prepare_held_out(
     """Conditions logs to score on one by one as the training logs were, without their known payload.
 
     Args:
-        model: The dynamic model.
+        model: Gives the robot and the drive with its torque constants.
         recordings: The held-out logs.
         project: Settings.
         signals: How the training logs were conditioned.
