@@ -10,10 +10,9 @@ from urdf_ident.errors import LimitError
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.base import Trajectory
-from urdf_ident.motion.collision.clearance import Clearance, ClearanceReport, check_clearance
+from urdf_ident.motion.collision.clearance import MEASURED, Clearance, ClearanceReport, SpeedBounds, check_clearance
 from urdf_ident.motion.collision.collisions import Collisions
 from urdf_ident.motion.collision.find import find_collisions
-from urdf_ident.motion.collision.speeds import MEASURED, SpeedBounds
 from urdf_ident.motion.collision.world import parse_world
 from urdf_ident.motion.compose import ramped
 from urdf_ident.motion.fourier import random_fourier

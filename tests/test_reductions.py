@@ -12,9 +12,8 @@ from urdf_ident.model.base import ALONE, COMBINED, NEVER, BaseParameters
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.geometry_rank import geometric_rank
 from urdf_ident.model.robot import Robot
-from urdf_ident.model.structure import structural_factor
+from urdf_ident.model.structure import geometric_rank, structural_factor
 from urdf_ident.pipeline.check import check, check_text
 
 NAMES = ("ur10e", "puma560", "tx40", "szabo_3r", "zollo_2r", "emps", "generic_6axis")

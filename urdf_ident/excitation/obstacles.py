@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..linalg import Array
-from ..motion.collision.clearance import Clearance, check_clearance
+from ..motion.collision.clearance import Clearance, SpeedBounds, check_clearance
 from ..motion.collision.collisions import Collisions
 from ..motion.collision.placements import Poses
 from ..motion.collision.pruning import CONSTANT
-from ..motion.collision.speeds import SpeedBounds
 from ..motion.limits import Limits
 from .family import Family
 from .interior import Push

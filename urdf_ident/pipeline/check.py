@@ -16,10 +16,9 @@ from ..model.base import ALONE, COMBINED, NEVER, BaseParameters
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.engine.pinocchio import regressor
-from ..model.geometry_rank import geometric_rank
 from ..model.prior import inertial_prior
 from ..model.robot import Robot
-from ..model.structure import random_motion
+from ..model.structure import geometric_rank, random_motion
 from ..model.terms import RotorInertia
 from ..result.lines import finding_words, table
 

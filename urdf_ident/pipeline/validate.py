@@ -25,8 +25,8 @@ from ..result.summary import adaptation_remarks, validation_table
 from ..result.traces import LOGS, LogTrace, SpeedProfile, Traces, log_trace, speed_profile
 from ..result.verdict import GOOD_ERROR, LEVELS, error_level
 from ..statistics.accumulate import build_statistics
+from ..statistics.entries import blocks_of
 from ..statistics.motions import repeated
-from ..statistics.stretches import blocks_of
 from .learn import Learnt
 
 #: Ratio to the identification's own held-out error from which an error is reported as a jump.

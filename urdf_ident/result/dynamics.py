@@ -147,7 +147,7 @@ def to_pinocchio(ident: Record) -> pin.Model:
     Raises:
         ModelError: Elastic joints.
     """
-    from .equivalent import armature, equivalent_friction
+    from .friction_curves import armature, equivalent_friction
 
     require_rigid(ident)
     robot, found = ident.model.robot, equivalent_friction(ident)

@@ -16,9 +16,9 @@ from ..model.payload import moving_link
 from ..model.prior import lumped_inertials
 from ..model.robot import Robot
 from ..provenance import sha256
-from .equivalent import armature, equivalent_friction
 from .file import plain, save
 from .frames import ParameterRow, parameters
+from .friction_curves import armature, equivalent_friction
 from .payload import PayloadResult
 from .record import Record
 from .springs import springs

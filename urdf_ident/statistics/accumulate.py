@@ -18,13 +18,12 @@ from ..model.dynamic_model import DynamicModel
 from ..parallel import shared, start_each
 from ..progress import Progress
 from ..samples import Segment
-from .entries import Entries, Statistic
+from .entries import BLOCKS, Entries, Statistic, blocks_of
 from .kept_rows import KeptRows
 from .layout import Layout, layouts_of
 from .motions import start_motions
 from .rows import RowFilter, filtered_rows
 from .statistic import StatisticSet, merge_all
-from .stretches import BLOCKS, blocks_of
 
 
 def accumulate(

@@ -18,9 +18,8 @@ from numpy.typing import ArrayLike
 from ..errors import EstimationError, FingerprintError
 from ..grouping import grouped
 from ..linalg import Array, triangle
-from .entries import Statistic
+from .entries import Statistic, stretches_of
 from .layout import Layout
-from .stretches import stretches_of
 
 
 @dataclass(frozen=True, eq=False)

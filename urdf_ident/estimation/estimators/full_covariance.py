@@ -20,13 +20,12 @@ from ...errors import EstimationError
 from ...linalg import Array, cholesky, solve_triangular, triangle
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
-from ...statistics.entries import Statistic
+from ...statistics.entries import Statistic, blocks_of
 from ...statistics.fit import Fit, fit_base
 from ...statistics.layout import Layout
 from ...statistics.pieces import row_pieces
 from ...statistics.rows import RowFilter
 from ...statistics.statistic import StatisticSet
-from ...statistics.stretches import blocks_of
 
 #: Converged if no parameter changes by more than this share of its standard error; maximum number of iterations.
 CONVERGED, ROUNDS = 1e-3, 100

@@ -35,12 +35,11 @@ from ...motion.base import Trajectory
 from ...motion.files import sampled
 from ...samples import Segment
 from ...statistics.distributions import f_tail
-from ...statistics.entries import Statistic
+from ...statistics.entries import BLOCKS, Statistic
 from ...statistics.fit import Fit, fit_base
 from ...statistics.layout import Layout
 from ...statistics.rows import RowFilter, filtered_rows
 from ...statistics.statistic import StatisticSet
-from ...statistics.stretches import BLOCKS
 from ..elastic import compliance_at
 
 #: Terms whose columns contain no sign of the velocity and no threshold; in W they are computed from the measured motion.

@@ -21,8 +21,8 @@ from ...parallel import start_each
 from ...parallel.scratch import stored
 from ...samples import columns
 from ...statistics.accumulate import Source, source, statistic_of
+from ...statistics.entries import blocks_of, stretches_of
 from ...statistics.statistic import StatisticSet, merge_all
-from ...statistics.stretches import blocks_of, stretches_of
 
 #: A joint is near a reversal below this share of its usual (95 %) speed, and below this speed in any case [rad/s or m/s].
 SLOW, AT_REST = 0.1, 0.02

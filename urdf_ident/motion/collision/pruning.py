@@ -6,8 +6,8 @@ import numpy as np
 
 from ...errors import LimitError
 from ...linalg import Array
+from .clearance import MEASURED, SpeedBounds
 from .collisions import Collisions
-from .speeds import MEASURED, SpeedBounds
 
 #: Number of random configurations for the decision which pairs always touch.
 SAMPLES = 200
