@@ -21,7 +21,7 @@ from urdf_ident.data.readers.variables import _numeric
 from urdf_ident.data.recognition.recognise import _positions
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import LogError
-from urdf_ident.estimation.uncertainty import covariance
+from urdf_ident.estimation.uncertainty import covariance, covariance_kinds
 from urdf_ident.estimation.uncertainty.bands import band_edges
 from urdf_ident.export.split import split_bodies
 from urdf_ident.model.drive import Drive
@@ -95,11 +95,11 @@ def test_a_residual_below_the_scatter_does_not_make_errors_smaller(
     lack: float, factor: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("build_spectrum", "scatter_noise"):
-        monkeypatch.setattr(covariance, name, lambda *_: None)
-    monkeypatch.setattr(covariance, "repetition_count", lambda _: 5)
-    monkeypatch.setattr(covariance, "scatter_covariance", lambda *_: (np.eye(2), 4.0))
+        monkeypatch.setattr(covariance_kinds, name, lambda *_: None)
+    monkeypatch.setattr(covariance_kinds, "repetition_count", lambda _: 5)
+    monkeypatch.setattr(covariance_kinds, "scatter_covariance", lambda *_: (np.eye(2), 4.0))
     work = SimpleNamespace(need_rows=lambda _: None, logs=(), fit=None, solution=None)
-    found = covariance._CovarianceWork.by_scatter(work, lack)  # type: ignore[arg-type]
+    found = covariance_kinds.Covariances.by_scatter(work, lack)  # type: ignore[arg-type]
     np.testing.assert_array_equal(found.matrix, factor * np.eye(2))
 
 

@@ -35,8 +35,13 @@ from .payload import weigh_and_write
 from .report import NoReport, report_lines, say_replaced, written_line
 
 if TYPE_CHECKING:
+    from ..data.recording import Recording
     from ..project import Project
     from ..result.identification import Identification
+
+
+#: Files beside the result.
+_REPORT, _PAYLOAD = "report.html", "payload.json"
 
 
 @command(
@@ -75,8 +80,7 @@ def identify(
         robot = project.build_robot(urdf, folder)
         model = project.build_model(robot)
         from ..pipeline.identify import identify as run
-        from ..result.exports import result_names, write_all
-        from ..result.file import plain
+        from ..result.exports import result_names
 
         recordings, left_out = read_readable_logs(logs, robot, project, skip=skip_bad_logs)
         held_out, runs, loaded = (read_logs(some or [], robot, project) for some in (validate, sweeps, payload_logs))
@@ -85,8 +89,7 @@ def identify(
 
             check_loaded(robot, recordings, loaded, payload_link)
         check_writable(out)
-        report, payload = out / "report.html", out / "payload.json"
-        optional = (None if no_report else report, payload if loaded else None, following)
+        optional = (None if no_report else out / _REPORT, out / _PAYLOAD if loaded else None, following)
         for output in (*(out / name for name in result_names(robot)), *optional):
             if output is not None:
                 check_output(output)
@@ -102,20 +105,7 @@ def identify(
                 left_out=left_out,
                 progress=progress,
             )
-    say_replaced(out)
-    notes = write_all(ident, out)
-    if not as_json:
-        typer.echo(coloured(ident.summary(verbose=verbose)))
-    if not no_report:
-        notes += report_lines(ident, report)
-    if not as_json:
-        typer.echo("\n".join(["", *notes]) if verbose else written_line(out, notes))
-    body, more = weigh_and_write(ident, loaded, payload, payload_link, force) if loaded else (None, [])
-    if as_json:
-        outcome = {**_outcome(ident, [*notes, *more]), **({} if body is None else {"payload": body.as_dict()})}
-        typer.echo(json.dumps(plain(outcome), indent=1, ensure_ascii=False))
-    elif body is not None:
-        typer.echo("\n".join(["", body.summary(), "", *more]))
+    _write(ident, out, loaded, payload_link, force=force, no_report=no_report, verbose=verbose, as_json=as_json)
     if following is None:
         if verbose and not as_json and _nothing_against(ident):
             _print_forecast(project, ident)
@@ -123,6 +113,37 @@ def identify(
         run_design(project, folder, model, following, ident)
     if ident.verdict.level == "poor":
         raise typer.Exit(JUDGED_BAD)
+
+
+def _write(
+    ident: Identification,
+    out: Path,
+    loaded: list[Recording],
+    link: str | None,
+    *,
+    force: bool,
+    no_report: bool,
+    verbose: bool,
+    as_json: bool,
+) -> None:
+    """Writes the result, its report and the payload of the loaded logs, and prints them as they become available."""
+    from ..result.exports import write_all
+    from ..result.file import plain
+
+    say_replaced(out)
+    notes = write_all(ident, out)
+    if not as_json:
+        typer.echo(coloured(ident.summary(verbose=verbose)))
+    if not no_report:
+        notes += report_lines(ident, out / _REPORT)
+    if not as_json:
+        typer.echo("\n".join(["", *notes]) if verbose else written_line(out, notes))
+    body, more = weigh_and_write(ident, loaded, out / _PAYLOAD, link, force) if loaded else (None, [])
+    if as_json:
+        outcome = {**_outcome(ident, [*notes, *more]), **({} if body is None else {"payload": body.as_dict()})}
+        typer.echo(json.dumps(plain(outcome), indent=1, ensure_ascii=False))
+    elif body is not None:
+        typer.echo("\n".join(["", body.summary(), "", *more]))
 
 
 @contextmanager

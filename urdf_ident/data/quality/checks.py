@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,7 +11,6 @@ from ...samples import SHORT, SHORTEST, columns
 from ..conditioning.clock import read_clock
 from ..conditioning.filters import HIGHEST, differentiate, lowpass
 from ..conditioning.resample import Stretch, even_pieces
-from ..conditioning.velocity import VelocityMatch, match_velocity
 from ..recording import Recording
 from .channels import equal_runs
 from .findings import Examination
@@ -21,17 +18,8 @@ from .hidden_delays import count_of
 
 #: A joint moves above this speed [rad/s or m/s]; a log is at rest below a quarter (prismatic joints a twentieth) of it.
 MOVING = 0.02
-_DEGREE = 180 / np.pi
-#: Ratio (dq/dt) / v caused by a wrong unit → correct entry of the project file.
-_RATIOS = (
-    (_DEGREE, "position: deg"),
-    (1 / (2 * np.pi), "position: rev"),
-    (1e3, "position: mm"),
-    (1 / _DEGREE, "velocity: deg/s"),
-    (np.pi / 30, "velocity: rpm"),
-    (2 * np.pi, "velocity: rev/s"),
-    (1e-3, "velocity: mm/s"),
-)
+#: One radian in degrees.
+DEGREE = 180 / np.pi
 
 
 def check_effort(state: Examination, robot: Robot) -> None:
@@ -91,7 +79,7 @@ def check_position_unit(state: Examination, robot: Robot) -> None:
     # a wrong zero or sign also exceeds the limits, but not by a factor
     too_far = (over > 0.2 * span) & (largest > 3 * np.maximum(np.abs(lower), np.abs(upper)))
     too_fast = np.zeros(robot.n, dtype=bool) if stated.all() else ~stated & _too_fast(state, robot)
-    for revolute, factor, unit in ((True, _DEGREE, "deg"), (False, 1e3, "mm")):
+    for revolute, factor, unit in ((True, DEGREE, "deg"), (False, 1e3, "mm")):
         kind = robot.prismatic != revolute
         fits = ~stated | ((low / factor > lower - 0.05 * span) & (high / factor < upper + 0.05 * span))
         suspects = kind & (too_far | too_fast)
@@ -137,10 +125,19 @@ def smooth_speeds(recording: Recording) -> tuple[list[Array], float]:
         Velocities of each segment between gaps, shape (N, n) [rad/s or m/s], and their rate [Hz].
     """
     pieces, clock = even_pieces(recording)
-    return [_velocity(piece, clock.rate) for piece in pieces], clock.rate
+    return [smooth_speed(piece, clock.rate) for piece in pieces], clock.rate
 
 
-def _velocity(piece: Stretch, rate: float) -> Array:
+def smooth_speed(piece: Stretch, rate: float) -> Array:
+    """Computes velocities from the positions of one segment.
+
+    Args:
+        piece: The segment, at a constant rate.
+        rate: That rate [Hz].
+
+    Returns:
+        Shape (N, n) [rad/s or m/s].
+    """
     return differentiate(lowpass(piece.q, rate, min(10.0, HIGHEST * rate)), rate)
 
 
@@ -299,115 +296,3 @@ def _constant_runs(x: Array, shortest: int) -> list[tuple[int, int]]:
     """Ranges (begin, end) of at least ``shortest`` equal samples."""
     begins, lengths = equal_runs(x)
     return [(int(begins[k]), int(begins[k] + lengths[k])) for k in np.flatnonzero(lengths >= shortest)]
-
-
-def check_velocity(state: Examination, robot: Robot) -> None:
-    """Compares logged velocities with dq/dt: joint order, sign, unit, scale, lag.
-
-    Args:
-        state: The log; its velocities are removed if they cannot be trusted.
-        robot: Its joints.
-    """
-    recording = state.recording
-    if recording.velocity is None:
-        return
-    pieces, clock = even_pieces(recording)
-    piece = max(pieces, key=lambda piece: len(piece.q))
-    if piece.v is None or len(piece.q) < 64:
-        return
-    match = match_velocity(piece.q, piece.v, clock.rate, min(10.0, HIGHEST * clock.rate))
-    moves = np.array([quantiles(np.abs(speed), 0.95)[0] > MOVING for speed in _velocity(piece, clock.rate).T])
-    if not moves.any():
-        return
-    dead = moves & (np.ptp(piece.v, axis=0) == 0)
-    if dead.any():
-        names = ", ".join(robot.joints[j] for j in np.flatnonzero(dead))
-        _distrust(state, "velocity-dead", f"the logged velocity of {names} never changes although the joint moves")
-        return
-    if (
-        _swapped(state, robot, match, moves)
-        or _wrong_sign(state, robot, match, moves)
-        or _wrong_unit(state, robot, match, moves)
-    ):
-        return
-    known = np.flatnonzero(moves & np.isfinite(match.scale))
-    foreign = [robot.joints[j] for j in known if match.correlation[j] < 0.9]
-    scaled = [robot.joints[j] for j in known if abs(match.scale[j] - 1) > 0.05]
-    common = float(np.median(match.scale[known])) if len(known) else 1.0
-    # attenuation of all velocities by a filter with this lag and by differences over two or three samples
-    filtered = match.lag_error**2 + (match.frequency / clock.rate) ** 2 / 2
-    alike = bool((np.abs(match.scale[known] / common - 1) < 0.02).all())
-    if not foreign and len(known) > 1 and abs(common - 1) > 0.02 + filtered and alike:
-        state.add(
-            "time-scale",
-            "refused",
-            f"dq/dt is {common:.4g} times the logged velocity on all joints: the clock is wrong, "
-            f"1 s of the log is {common:.4g} s",
-            size=common,
-            remedy="correct the time column's unit, or give `log: {rate: ...}`; if the velocities are scaled leave them out",
-        )
-    elif foreign:
-        _distrust(state, "velocity-unrelated", f"the logged velocity of {', '.join(foreign)} does not follow dq/dt")
-    elif scaled:
-        factors = ", ".join(f"{match.scale[robot.joints.index(name)]:.4g}" for name in scaled)
-        _distrust(state, "velocity-scale", f"dq/dt of {', '.join(scaled)} is {factors} times the logged velocity")
-    elif match.lag_error > 0.02:
-        state.add(
-            "velocity-lag", "repaired", f"{match.words}; dq/dt is used unless `signals: {{velocity: logged}}` asks for it"
-        )
-    else:
-        state.add("velocity-agrees", "info", match.words)
-
-
-def _distrust(state: Examination, code: str, message: str) -> None:
-    state.add(code, "repaired", f"{message}; logged velocities are not used", remedy="check the columns and their unit")
-    state.recording = replace(state.recording, velocity=None)
-
-
-def _swapped(state: Examination, robot: Robot, match: VelocityMatch, moves: NDArray[np.bool_]) -> bool:
-    likeness = np.where(moves[:, None] & moves[None, :], np.abs(match.cross), 0.0)
-    found = False
-    for i in range(robot.n):
-        for j in range(i + 1, robot.n):
-            own = max(likeness[i, i], likeness[j, j])
-            if moves[i] and moves[j] and own < 0.8 and min(likeness[i, j], likeness[j, i]) > 0.95:
-                one, other = robot.joints[i], robot.joints[j]
-                state.add(
-                    "velocities-exchanged",
-                    "refused",
-                    f"the velocities of {one} and {other} look swapped",
-                    joint=one,
-                    remedy="correct the order of the position or velocity columns in the project file",
-                )
-                found = True
-    return found
-
-
-def _wrong_sign(state: Examination, robot: Robot, match: VelocityMatch, moves: NDArray[np.bool_]) -> bool:
-    wrong = np.flatnonzero(moves & (np.nan_to_num(match.correlation) < -0.9))
-    for j in wrong:
-        state.add(
-            "velocity-sign",
-            "refused",
-            "the logged velocity has the opposite sign of dq/dt",
-            joint=robot.joints[j],
-            remedy="correct the sign of the position or of the velocity, or leave the velocity columns out",
-        )
-    return len(wrong) > 0
-
-
-def _wrong_unit(state: Examination, robot: Robot, match: VelocityMatch, moves: NDArray[np.bool_]) -> bool:
-    known = np.flatnonzero(moves & np.isfinite(match.scale) & (np.nan_to_num(match.correlation) > 0.9))
-    for kind in (False, True):
-        group = known[robot.prismatic[known] == kind]
-        for ratio, remedy in _RATIOS:
-            if ("mm" in remedy) != kind or not len(group) or not (np.abs(match.scale[group] / ratio - 1) < 0.1).all():
-                continue
-            state.add(
-                "velocity-unit",
-                "refused",
-                f"dq/dt is {np.median(match.scale[group]):.4g} times the logged velocity: one of them is in another unit",
-                remedy=f"in the project file: `log: {{units: {{{remedy}}}}}`",
-            )
-            return True
-    return False

@@ -12,6 +12,7 @@ from ...model.robot import Robot
 from ..recording import Recording
 from . import channels, checks, clock_repairs, interpolated, repairs
 from .findings import SEVERITIES, Examination, Finding
+from .velocity_checks import check_velocity
 
 __all__ = ["SEVERITIES", "Finding", "QualityReport", "assess"]
 
@@ -98,7 +99,7 @@ def _examine(state: Examination, robot: Robot) -> None:
     channels.check_dead_zone(state, robot)
     channels.check_copied(state, robot)
     checks.check_motion(state, robot)
-    checks.check_velocity(state, robot)
+    check_velocity(state, robot)
 
 
 def _too_few(state: Examination) -> bool:

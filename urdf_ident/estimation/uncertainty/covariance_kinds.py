@@ -1,0 +1,235 @@
+"""The kinds of covariance of the base parameters, computed from the factors or from the rows in order of time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from ...data.prepare import PreparedLog
+from ...errors import EstimationError
+from ...linalg import Array, lstsq
+from ...model.dynamic_model import DynamicModel
+from ...model.elasticity import ElasticModel
+from ...samples import ReadOnly
+from ...statistics.entries import Statistic
+from ...statistics.fit import Fit
+from ...statistics.folds import independent_stretches
+from ...statistics.kept_rows import KeptRows
+from ...statistics.least_squares import Solution, leave_one_out_changes, solve
+from ...statistics.motions import motions, start_motions
+from ...statistics.statistic import StatisticSet
+from .bands import Spectrum, build_spectrum, start_spectrum
+from .noise import fit_noise, sandwich, whitened_rows
+from .repetitions import lack_of_fit, repetition_count, scatter_covariance, scatter_noise
+from .reversals import without_reversals
+from .score_covariance import Period, between_repetitions, find_period, with_short_memory
+
+#: Smallest numbers of repetitions, logs and stretches from which a scatter is estimated.
+FEWEST_PERIODS, FEWEST_LOGS, FEWEST_STRETCHES = 6, 3, 4
+#: Part of the data determines a direction if it contains at least this share of the information on it.
+TOLD = 0.1
+#: Number of bootstrap samples.
+DRAWS = 400
+
+
+@dataclass(frozen=True, eq=False)
+class Covariance(ReadOnly):
+    """Covariance of the base parameters.
+
+    Attributes:
+        matrix: Shape (b, b).
+        kind: Description of the method.
+        dof: Degrees of freedom of the standard errors, a number, or shape (b,).
+    """
+
+    matrix: Array
+    kind: str
+    dof: float | Array
+
+    @property
+    def spread(self) -> Array:
+        """Standard errors, shape (b,)."""
+        return np.asarray(np.sqrt(np.maximum(np.diag(self.matrix), 0.0)))
+
+
+class Covariances:
+    """The covariances of a fit, of every kind, and the intermediate results that they share."""
+
+    def __init__(
+        self,
+        fit: Fit,
+        statistics: StatisticSet,
+        model: DynamicModel | None = None,
+        logs: Sequence[PreparedLog] = (),
+        solution: Solution | None = None,
+        kept: KeptRows | None = None,
+    ) -> None:
+        self.fit, self.statistics, self.model, self.logs, self.kept = fit, statistics, model, logs, kept
+        self.weights = fit.row_weights or fit.weights
+        self.solution = solution or solve(statistics.stacked(self.weights, fit.base.independent), fit.rows)
+        self.units = independent_stretches(statistics)
+        self.stretches = len(self.units) >= FEWEST_STRETCHES
+        #: Elastic rows are linear only in their factors (compliance form), not sample by sample.
+        self.has_rows = bool(logs) and model is not None and not isinstance(model, ElasticModel)
+
+    @cached_property
+    def spectrum(self) -> Callable[[], Spectrum]:
+        """Starts the spectrum; the returned function waits for it."""
+        return start_spectrum(self.need_rows("ar"), self.logs, self.kept)
+
+    @cached_property
+    def rest(self) -> Callable[[], StatisticSet]:
+        """Starts the statistics without the samples near reversals; the returned function waits for them."""
+        return without_reversals(self.need_rows("auto"), self.logs, start_motions(self.statistics))
+
+    def on(self, statistics: StatisticSet) -> Covariances:
+        """The same estimate from part of the data, changed only in directions that it determines well (:data:`TOLD`).
+
+        Laws that differ only at reversals (Coulomb friction and presliding) are not distinguishable without them: along such
+        a direction the change of the estimate would be unbounded and independent of the model's errors.
+        """
+        factor = statistics.stacked(self.weights, self.fit.base.independent)
+        X, y, start = factor[:, :-1], factor[:, -1], self.solution.estimate
+        _, told, turned = np.linalg.svd(X @ self.solution.root, full_matrices=False)
+        kept = told**2 >= TOLD
+        root = self.solution.root @ (turned[kept].T / told[kept])
+        estimate = start + root @ (root.T @ (X.T @ (y - X @ start)))
+        solution = replace(self.solution, estimate=estimate, root=root)
+        return Covariances(replace(self.fit, params=estimate), statistics, self.model, self.logs, solution)
+
+    @property
+    def averaged(self) -> bool:
+        """Whether all rows are averages over periods, with their scatter."""
+        return self.has_rows and all(log.conditioned.averaged is not None for log in self.logs)
+
+    def lack(self) -> float:
+        """Variance of the residual over that of the scatter between averaged periods."""
+        return lack_of_fit(self.need_rows("period"), self.logs, self.fit)
+
+    def by_scatter(self, lack: float = 1.0) -> Covariance:
+        """Covariance from the spectrum of the scatter between averaged periods, enlarged by the lack of fit."""
+        model = self.need_rows("period")
+        spectrum = build_spectrum(model, self.logs)
+        noise = scatter_noise(model, self.logs, spectrum)
+        matrix, dof = scatter_covariance(spectrum, noise, self.fit, self.solution)
+        words = f"spectrum of the scatter between {repetition_count(self.logs)} periods"
+        return Covariance(max(1.0, lack) * matrix, words, dof)
+
+    def need_rows(self, kind: str) -> DynamicModel:
+        """The model, if the rows can be computed again; an error otherwise."""
+        if self.model is None or not self.has_rows:
+            got = "elastic joints" if self.logs else f"the factors of method {self.fit.method} alone"
+            raise EstimationError(
+                f"covariance '{kind}' needs the rows in order of time",
+                got=got,
+                remedy="use auto, jackknife, bootstrap or log; in Python give model and logs",
+            )
+        return self.model
+
+    @cached_property
+    def _scores(self) -> tuple[Array, Array]:
+        """Normal matrices (u, r, r) and scores (u, r) of the stretches of time."""
+        unit = {block: k for k, blocks in enumerate(self.units) for block in blocks}
+        r = self.solution.root.shape[1]
+        matrices, scores = np.zeros((len(self.units), r, r)), np.zeros((len(self.units), r))
+        for group, entries in self.statistics.of_group.items():
+            layout = self.statistics.layout(group)
+            own: list[list[Statistic]] = [[] for _ in self.units]
+            for entry in entries:
+                own[unit[entry.log, entry.block]].append(entry)
+            first, turned = len(layout.instruments), np.zeros((layout.width, r + 1))
+            turned[first : first + len(layout.columns) + 1] = self.weights[group] * self.fit.base.turned(
+                layout.columns, self.solution.root, self.fit.params
+            )
+            small = entries[0].times(turned)
+            for k, some in enumerate(own):
+                if some:
+                    rows = np.vstack([entry.factor for entry in some]) @ small
+                    matrices[k] += rows[:, :r].T @ rows[:, :r]
+                    scores[k] += rows[:, :r].T @ rows[:, r]
+        return matrices, scores
+
+    def _matrix(self, middle: Array) -> Array:
+        return np.asarray(self.solution.root @ middle @ self.solution.root.T)
+
+    def _left_out(self, matrices: Array, scores: Array) -> Array:
+        """Jackknife covariance, leaving out one unit after the other."""
+        moves = leave_one_out_changes(matrices, scores)
+        return self._matrix((len(moves) - 1) / len(moves) * moves.T @ moves)
+
+    @cached_property
+    def jackknife(self) -> Covariance:
+        """Jackknife over stretches of time."""
+        if not self.stretches:
+            raise EstimationError("too few blocks of time for a jackknife", got=len(self.units), expected=">= 4")
+        kind = f"jackknife over {len(self.units)} blocks of time"
+        return Covariance(self._left_out(*self._scores), kind, len(self.units) - 1.0)
+
+    def by_log(self) -> Covariance:
+        """Jackknife over motions (logs with their repetitions)."""
+        moves = motions(self.statistics)
+        if len(moves) < 2:
+            got = f"{len(self.statistics.logs)} of one motion"
+            raise EstimationError(
+                "standard errors between logs need several logs of different motions", got=got, expected=">= 2"
+            )
+        motion = {log: k for k, logs in enumerate(moves) for log in logs}
+        begins = np.unique([motion[unit[0][0]] for unit in self.units], return_index=True)[1]
+        return Covariance(
+            self._left_out(*(np.add.reduceat(x, begins) for x in self._scores)),
+            f"leaving out each of {len(moves)} logs",
+            len(moves) - 1.0,
+        )
+
+    def bootstrap(self, seed: int) -> Covariance:
+        """Bootstrap over stretches of time, drawn with replacement."""
+        if not self.stretches:
+            raise EstimationError("too few blocks of time for a bootstrap", got=len(self.units), expected=">= 4")
+        matrices, scores = self._scores
+        rng = np.random.default_rng(seed)
+        draws = rng.multinomial(len(self.units), np.full(len(self.units), 1 / len(self.units)), DRAWS)
+        moves = []
+        for draw in draws:
+            normal = np.einsum("u,uij->ij", draw, matrices)
+            moves.append(lstsq(normal, draw @ scores, rcond=1e-6)[0])
+        kind = f"bootstrap over {len(self.units)} blocks of time, {DRAWS} draws"
+        return Covariance(self._matrix(np.cov(np.array(moves).T)), kind, len(self.units) - 1.0)
+
+    def autoregressive(self) -> Covariance:
+        """Covariance by the model of autocorrelated noise."""
+        spectrum = self.spectrum()
+        rows = whitened_rows(spectrum, self.fit, self.solution)
+        noise = fit_noise(spectrum, rows)
+        kind = f"autocorrelated noise by REML ({noise.describe()})" if noise.coloured else "uncorrelated noise by REML"
+        return Covariance(sandwich(rows, self.solution, self.weights, noise), kind, self.fit.dof)
+
+    @cached_property
+    def any_period(self) -> Period | None:
+        """The common period of the logs, if it is repeated often enough."""
+        found = find_period(self.logs)
+        return found if found is not None and found.count >= FEWEST_PERIODS else None
+
+    def period(self) -> Period:
+        """The common period of the logs."""
+        found = find_period(self.logs)
+        if found is None or found.count < 2:
+            raise EstimationError(
+                "the motion does not repeat: there is no scatter between periods",
+                where=", ".join(self.statistics.logs),
+                remedy="use covariance: auto, or record several periods of one motion",
+            )
+        return found
+
+    def by_period(self, period: Period) -> Covariance:
+        """Covariance from the scatter of the scores between repetitions."""
+        middle, count = between_repetitions(self.need_rows("period"), self.logs, self.fit, self.solution, period)
+        return Covariance(self._matrix(middle), f"scatter between {count} repetitions of {period.seconds:.4g} s", count - 1.0)
+
+    def newey_west(self) -> Covariance:
+        """Newey-West covariance, with Bartlett weights."""
+        lags = int(4 * (self.fit.rows / len(self.statistics.groups) / 100) ** (2 / 9))
+        middle = with_short_memory(self.need_rows("hac"), self.logs, self.fit, self.solution, lags)
+        return Covariance(self._matrix(middle), f"Newey-West, {lags} lags", self.fit.dof)
