@@ -56,7 +56,16 @@ class Covariance(ReadOnly):
 
 
 class Covariances:
-    """The covariances of a fit, of every kind, and the intermediate results that they share."""
+    """The covariances of a fit, of every kind, and the intermediate results that they share.
+
+    Args:
+        fit: The fit.
+        statistics: Its factors, by time block.
+        model: Its model, for rows in order of time.
+        logs: Its logs, likewise.
+        solution: The solution if it is not that of the factors alone.
+        kept: Cache of rows shared between models.
+    """
 
     def __init__(
         self,
@@ -110,7 +119,17 @@ class Covariances:
         return lack_of_fit(self.need_rows("period"), self.logs, self.fit)
 
     def by_scatter(self, lack: float = 1.0) -> Covariance:
-        """Covariance from the spectrum of the scatter between averaged periods, enlarged by the lack of fit."""
+        """Covariance from the spectrum of the scatter between averaged periods, enlarged by the lack of fit.
+
+        Args:
+            lack: From :meth:`lack`; below 1 it has no effect.
+
+        Returns:
+            The covariance.
+
+        Raises:
+            EstimationError: The rows cannot be computed again.
+        """
         model = self.need_rows("period")
         spectrum = build_spectrum(model, self.logs)
         noise = scatter_noise(model, self.logs, spectrum)
@@ -119,7 +138,17 @@ class Covariances:
         return Covariance(max(1.0, lack) * matrix, words, dof)
 
     def need_rows(self, kind: str) -> DynamicModel:
-        """The model, if the rows can be computed again; an error otherwise."""
+        """The model, if the rows can be computed again; an error otherwise.
+
+        Args:
+            kind: Kind of covariance, for the error.
+
+        Returns:
+            The model.
+
+        Raises:
+            EstimationError: There are only factors, or the joints are elastic.
+        """
         if self.model is None or not self.has_rows:
             got = "elastic joints" if self.logs else f"the factors of method {self.fit.method} alone"
             raise EstimationError(
@@ -185,7 +214,17 @@ class Covariances:
         )
 
     def bootstrap(self, seed: int) -> Covariance:
-        """Bootstrap over stretches of time, drawn with replacement."""
+        """Bootstrap over stretches of time, drawn with replacement.
+
+        Args:
+            seed: Seed of the draws.
+
+        Returns:
+            The covariance.
+
+        Raises:
+            EstimationError: There are too few blocks of time.
+        """
         if not self.stretches:
             raise EstimationError("too few blocks of time for a bootstrap", got=len(self.units), expected=">= 4")
         matrices, scores = self._scores
