@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -83,9 +85,18 @@ def test_an_internal_error_is_one_line_and_its_trace_is_for_debug(
 def test_memory_that_is_not_there_is_said(
     work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("urdf_ident.pipeline.check.check_text", lambda _: np.zeros(2**45))
-    assert run(["check", str(work / "robot.urdf")]) == 2
-    assert "not enough memory" in capsys.readouterr().err
+    def raises(error: Exception) -> Callable[[object], None]:
+        def check(_: object) -> None:
+            raise error
+
+        return check
+
+    library = ImportError("/usr/lib/x.so: failed to map segment from shared object")
+    kinds = (lambda _: np.zeros(2**45), raises(library), raises(OSError(errno.ENOMEM, "Cannot allocate memory")))
+    for check in kinds:
+        monkeypatch.setattr("urdf_ident.pipeline.check.check_text", check)
+        assert run(["check", str(work / "robot.urdf")]) == 2
+        assert "not enough memory" in capsys.readouterr().err
 
 
 def test_a_path_that_the_system_refuses_is_no_failure_of_the_program(work: Path, capsys: pytest.CaptureFixture[str]) -> None:

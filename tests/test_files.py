@@ -99,8 +99,10 @@ def test_read_only_places_are_refused(tmp_path: Path) -> None:
 
 
 def test_output_folder_is_proved(tmp_path: Path) -> None:
-    assert check_writable(tmp_path / "a" / "b").is_dir()
-    assert list((tmp_path / "a" / "b").iterdir()) == []
+    assert check_writable(tmp_path / "a" / "b") == tmp_path / "a" / "b"
+    assert list(tmp_path.iterdir()) == []  # an empty folder is not left behind
+    (tmp_path / "a").mkdir()
+    assert check_writable(tmp_path / "a").is_dir()
     (tmp_path / "file").write_text("x")
     with pytest.raises(OutputError, match="-o"):
         check_writable(tmp_path / "file")

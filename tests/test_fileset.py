@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -187,3 +188,7 @@ def test_an_error_inside_a_set_writes_nothing(tmp_path: Path) -> None:
         stopped_half_way()
     assert words_in(tmp_path) == {"old"}
     assert not list(tmp_path.glob(".*"))
+    new = tmp_path / "new" / "folder"
+    with suppress(MissingFileError), FileSet(new, last=NAMES[-1]):
+        read_text("absent")
+    assert not new.parent.exists()

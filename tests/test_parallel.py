@@ -506,6 +506,14 @@ def test_a_cluster_that_loses_all_workers_for_good_or_its_scheduler_is_one_line(
     empty = Dask({}, 5.0)
     with pytest.raises(SchedulerError, match="no workers any more"):
         cluster._Answer(empty, object(), cluster._Places(cluster._Alive(empty, "tcp://s:0")).check).result()
+    monkeypatch.setattr(cluster, "_SILENT", 0.05)
+    monkeypatch.setattr(cluster, "_ALONE", 30.0)
+    full = Dask({"a": {"status": "running"}, "b": {"status": "running"}}, 5.0)
+    places = cluster._Places(alive := cluster._Alive(full, "tcp://s:0"), lambda: alive.paused)
+    assert places() == ["a", "b"]
+    full.workers = {place: {"status": "paused"} for place in "ab"}
+    with pytest.raises(SchedulerError, match=r"not enough memory, got all of them \(2\) paused"):
+        cluster._Answer(full, object(), places.check).result()
     for name, said in (("KilledWorker", "gave up.*--memory-limit"), ("FutureCancelledError", "gave up")):
         dask = Dask({}, 0.0, type(name, (Exception,), {})("the task, again and again"))
         with pytest.raises(SchedulerError, match=said):

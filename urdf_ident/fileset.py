@@ -12,7 +12,7 @@ from types import TracebackType
 
 from . import files
 from .errors import OutputError
-from .files import check_output, check_writable, mode_of, unwritable
+from .files import check_output, make_writable, mode_of, remove_empty, unwritable
 
 #: Folder of a complete set until its files are moved, and name prefix of the folder of an unfinished set.
 _COMPLETE, _UNFINISHED = ".urdf-ident-complete", ".urdf-ident-unfinished-"
@@ -32,7 +32,7 @@ class FileSet:
     ```
 
     Args:
-        folder: Output folder; created if missing.
+        folder: Output folder; created if missing, and removed again if nothing is written to it.
         last: The file whose presence marks the set as complete.
 
     Raises:
@@ -40,7 +40,8 @@ class FileSet:
     """
 
     def __init__(self, folder: str | Path, last: str) -> None:
-        self.folder, self.last = check_writable(folder), last
+        self.folder, self.last = Path(folder), last
+        self._made = make_writable(folder)
         self._stage: Path | None = None
         self._lock: int | None = None
 
@@ -70,6 +71,7 @@ class FileSet:
                 self._stage = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=self.folder))
                 self._lock = _hold(self._stage)
         except OSError as error:
+            remove_empty(self._made)
             raise unwritable(self.folder, str(error.strerror)) from error
         return self
 
@@ -91,6 +93,7 @@ class FileSet:
             if self._lock is not None:
                 os.close(self._lock)
             shutil.rmtree(stage, ignore_errors=True)
+            remove_empty(self._made)
             self._stage = self._lock = None
 
     def _commit(self, stage: Path) -> None:

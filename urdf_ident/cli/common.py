@@ -116,7 +116,7 @@ def _one_line(error: Exception, arguments: list[str]) -> tuple[str, int]:
         text = " ".join(error.format_message().split()).rstrip(".")  # type: ignore[attr-defined]
         return f"{text}; see `{' '.join(words)}`", WRONG_USE
     what = " ".join(str(error).split())[:300]
-    if isinstance(error, MemoryError):
+    if _lacks_memory(error):
         return f"not enough memory ({what or 'no more is known'}); use fewer or shorter logs, or a lower rate", WRONG_USE
     if isinstance(error, OSError) and error.filename is None and error.errno in _FULL:
         _drop_stdout()
@@ -128,6 +128,13 @@ def _one_line(error: Exception, arguments: list[str]) -> tuple[str, int]:
         "`--debug` prints",
         UNFORESEEN,
     )
+
+
+def _lacks_memory(error: Exception) -> bool:
+    """Whether there was not enough memory for an array, a thread, a process, or a library to be loaded."""
+    if isinstance(error, ImportError):
+        return "failed to map segment" in str(error)
+    return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
 
 
 def _maintainers() -> str:

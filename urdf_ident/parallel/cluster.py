@@ -62,7 +62,7 @@ def cluster(address: str, ready: str) -> Iterator[WorkerPool]:
         _check_workers(client, address)
         _keep_memory()
         _submit = [client.submit(import_module, ready, workers=[place], pure=False) for place in client.nthreads() if ready]
-        places = _Places(alive := _Alive(client, address))
+        places = _Places(alive := _Alive(client, address), lambda: alive.paused)
 
         def submit(place: str | None, later: bool, *message: Any) -> _Answer:
             # In order, because a message may refer to objects of the previous one; on this worker only: others lack the logs.
@@ -165,6 +165,7 @@ class _Alive:
         self.client, self.address = client, address
         self.heard: dict[str, tuple[Any, float]] = {}  # worker → its last report and when that was seen first
         self.found: list[str] = []  # the last result
+        self.paused: list[str] = []  # workers left out of it because they are paused
 
     def __call__(self) -> list[str]:
         """Addresses of the workers, without those that are silent or paused."""
@@ -177,6 +178,7 @@ class _Alive:
             last = before.get(place)
             self.heard[place] = last if last is not None and last[0] == report else (report, now)
         self.found = [place for place, (_, since) in self.heard.items() if now - since < _SILENT]
+        self.paused = [place for place in workers if place not in self.found and self.heard[place][0] == "paused"]
         return list(self.found)
 
     def preferred(self) -> list[str] | None:
@@ -189,10 +191,11 @@ class _Places:
 
     Args:
         alive: Returns the addresses of the current workers.
+        paused: Returns the addresses of those that have been paused for long.
     """
 
-    def __init__(self, alive: Callable[[], Iterable[str]]) -> None:
-        self.alive, self.held = alive, list[str | None]()
+    def __init__(self, alive: Callable[[], Iterable[str]], paused: Callable[[], Sequence[str]] = list) -> None:
+        self.alive, self.paused, self.held = alive, paused, list[str | None]()
         self.alone: float | None = None  # since when there have been no workers
 
     def __call__(self) -> Sequence[str | None]:
@@ -208,9 +211,16 @@ class _Places:
 
         Raises:
             LostError: A worker has been lost since the places were last asked for.
-            SchedulerError: There have been no workers for a minute.
+            SchedulerError: There have been no workers for a minute, or all are paused.
         """
         alive = set(self.alive())
+        paused = () if alive else self.paused()
+        if paused and len(paused) >= len(self.held):  # none was lost: no others will be started in their places
+            raise SchedulerError(
+                "the workers have not enough memory",
+                got=f"all of them ({len(paused)}) paused by dask for {_SILENT:.0f} s",
+                remedy="start fewer workers with more memory (--memory-limit), or use fewer logs",
+            )
         self.alone = None if alive else monotonic() if self.alone is None else self.alone
         if self.alone is not None and monotonic() - self.alone > _ALONE:
             raise SchedulerError(
