@@ -54,6 +54,24 @@ def log_of(
     return Recording("log", robot.joints, t, q, effort=tau + noise * tau.std(axis=0) * generator.standard_normal(tau.shape))
 
 
+def one_after_the_other(robot: Robot, *, seed: int = 0, step: float = 0.05) -> Recording:
+    """Each joint swings to and fro for 5 s while the others rest; efforts in steps of a fraction of their deviation."""
+    t = np.arange(0, 5.0 * robot.n, 0.005)
+    q, v, a = np.zeros((3, len(t), robot.n))
+    for j in range(robot.n):
+        x, w = np.clip(t / 5.0 - j, 0, 1), 6 * np.pi
+        on = (x > 0) & (x < 1)
+        hull, slope, bend = np.sin(np.pi * x) ** 2, np.pi * np.sin(2 * np.pi * x), 2 * np.pi**2 * np.cos(2 * np.pi * x)
+        sine, cosine = np.sin(w * x), w * np.cos(w * x)
+        q[:, j] = hull * sine
+        v[:, j] = on * (slope * sine + hull * cosine) / 5.0
+        a[:, j] = on * (bend * sine + 2 * slope * cosine - hull * w**2 * sine) / 25.0
+    tau, generator = torques(robot, Truth.of(robot.n), q, v, a), np.random.default_rng(seed)
+    size = tau.std(axis=0)
+    tau = np.round((tau + 0.01 * size * generator.standard_normal(tau.shape)) / (step * size)) * step * size
+    return Recording("log", robot.joints, t, q + 1e-6 * generator.standard_normal(q.shape), effort=tau)
+
+
 def doubts(recording: Recording, robot: Robot = ARM) -> list[Finding]:
     report = examine_logs([recording], robot, Drive.build(robot.n), SignalConfig())[0]
     return [item for item in report.findings if item.id in PHYSICS and item.severity != "info"]
@@ -68,6 +86,16 @@ def test_a_sound_log_raises_no_doubt(seed: int) -> None:
 def test_a_sound_log_without_friction_raises_no_doubt() -> None:
     zero = np.zeros(4)
     assert doubts(log_of(ARM, truth=Truth(zero, zero, zero, zero))) == []
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_an_effort_that_hardly_varies_while_another_joint_moves_is_not_taken_for_that_joints(seed: int) -> None:
+    """Where joints move one after the other, the effort of a joint at rest is easily explained as any other's."""
+    coarse, fine = (one_after_the_other(ARM, seed=seed, step=step) for step in (0.6, 0.05))
+    assert doubts(coarse) == []
+    assert doubts(fine) == []
+    (found,) = doubts(replace(fine, effort=fine.effort[:, [3, 1, 2, 0]]))
+    assert (found.id, found.severity) == ("joints-exchanged", "refused")
 
 
 @pytest.mark.parametrize("name", ["emps", "szabo_3r", "puma560"])
@@ -334,7 +362,7 @@ def test_what_a_column_of_one_row_leaves_is_that_of_a_fit_with_it() -> None:
     n, m, own, blocks = 3, 5, 6, 4
     columns = generator.standard_normal((n, 40 * blocks, m + own + n))
     gram = np.stack([c.transpose(0, 2, 1) @ c for c in np.split(columns, blocks, axis=1)])
-    found = Grams(gram, m, np.ones(30, dtype=bool), np.ones(m), np.ones(n), np.full(blocks, 40.0))
+    found = Grams(gram, m, np.ones(30, dtype=bool), np.ones(m), np.ones((n, n)), np.full(blocks, 40.0))
     weights, row, column = np.array([1.0, 4.0, 0.25]), 1, m + COULOMB
     acts = np.array([[0.0, 1.0, 1.0, 0.0]])
     left = new_in(found, np.tensordot(acts, gram[:, :, column], axes=1)[:, :, :-n], acts @ gram[:, :, column, column], weights)

@@ -691,6 +691,18 @@ def test_an_effort_with_the_sign_of_the_velocity_is_refused(robot: Robot) -> Non
         assert "effort-unsigned" not in codes(assess(replace(recording, effort=effort), robot), "refused")
 
 
+@pytest.mark.parametrize(
+    ("ratios", "lost"), [((0.35, 0.41, 0.71), False), ((0.35, 0.41, 0.38), True), ((0.1, 0.2, 0.7, 0.3), True)]
+)
+def test_a_sign_is_lost_only_if_the_visits_to_zero_agree(
+    robot: Robot, ratios: tuple[float, ...], lost: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a joint brakes, friction and inertia may cancel; noise about zero is then smoother after a flip by chance."""
+    found = np.arange(len(ratios)), np.array(ratios)
+    monkeypatch.setattr("urdf_ident.data.quality.channels._folds_against", lambda q, x: found)
+    assert ("effort-unsigned" in codes(assess(make_log(), robot), "refused")) == lost
+
+
 @pytest.mark.parametrize(("rows", "named"), [(50, True), (6, False)])
 def test_efforts_between_straight_lines_are_named_where_the_motion_asks_for_more(robot: Robot, rows: int, named: bool) -> None:
     recording = make_log()

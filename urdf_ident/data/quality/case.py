@@ -17,7 +17,8 @@ from ...model.prior import lumped_inertials
 from ...model.robot import Robot
 from ...samples import one_way, reversals
 from .candidates import Reading
-from .evidence import EXACT, RigidEvidence, held_out, in_sample, unexplained
+from .evidence import RigidEvidence, held_out, in_sample, unexplained
+from .grams import EXACT
 from .motion_samples import MotionSamples
 
 T = TypeVar("T")
@@ -139,7 +140,7 @@ class Case:
 
     def _judge_alike(self, found: RigidEvidence, items: list[Reading]) -> None:
         R = np.stack([item.efforts() for item in items], axis=1)
-        size = np.abs(R).reshape(found.n, found.n, -1).transpose(0, 2, 1) @ found.size
+        size, _ = found.size_of(R)
         errors = held_out(found, R, 1.0 / (found.usual * size[:, 0]) ** 2)
         part = unexplained(found, errors.squares, R)
         mean = errors.power.mean(axis=0)
@@ -160,7 +161,7 @@ class Case:
         """
         found = self.evidence(reading)
         R = reading.efforts()[:, None]
-        size = np.abs(R).reshape(found.n, found.n, -1).transpose(0, 2, 1) @ found.size
+        size, _ = found.size_of(R)
         squares = in_sample(found, R, 1.0 / (found.usual * size[:, 0]) ** 2)
         return float(np.log(unexplained(found, squares, R)[self.moves, 0]).sum())
 
@@ -195,11 +196,12 @@ class Case:
         p = found.gram.shape[2] - n
         theta = self._stated[found.active] * found.scale
         total, efforts, score = found.total, reading.efforts().reshape(n, n), 0.0
+        sizes = found.size_of(reading.efforts()[:, None])[0][:, 0]
         for i in np.flatnonzero(self.moves):
             x = np.concatenate([-theta, np.zeros(p - m), efforts[i]])
             G = total[i]
             x[m:p] = -lstsq(G[m:p, m:p], G[m:p] @ x, rcond=1e-9)[0]
-            size = float(np.abs(efforts[i]) @ found.size) ** 2 * float(found.count.sum())
+            size = float(sizes[i]) ** 2 * float(found.count.sum())
             score += 0.5 * float(np.log(max(float(x @ G @ x) / size, EXACT**2)))
         return score
 
@@ -216,8 +218,9 @@ class Case:
         n, m = found.n, found.inertial
         x = np.zeros((n, found.gram.shape[2]))
         x[:, :m] = -self._stated[found.active] * found.scale
-        x[:, -n:] = efforts = reading.efforts().reshape(n, n)
-        squares = np.einsum("ip,ipq,iq->i", x, found.total, x) / (np.abs(efforts) @ found.size) ** 2 / found.count.sum()
+        x[:, -n:] = reading.efforts().reshape(n, n)
+        size = found.size_of(reading.efforts()[:, None])[0][:, 0]
+        squares = np.einsum("ip,ipq,iq->i", x, found.total, x) / size**2 / found.count.sum()
         return float(np.sqrt(np.maximum(squares[self.moves], 0.0).mean()))
 
     def with_scaled_urdf(self, reading: Reading) -> tuple[float, float]:
@@ -266,11 +269,12 @@ class Case:
         both = np.zeros((p + n, last + 1))
         both[:m, :last] = np.column_stack([self._stated, changes])[found.active] * found.scale[:, None]
         total, efforts, rows = found.total, reading.efforts().reshape(n, n), []
+        sizes = found.size_of(reading.efforts()[:, None])[0][:, 0]
         for i in np.flatnonzero(self.moves):
             both[p:, last] = efforts[i]
             told = total[i] @ both
             own = lstsq(total[i][m:p, m:p], told[m:p], rcond=1e-9)[0]
-            size = float(np.abs(efforts[i]) @ found.size) ** 2 * float(found.count.sum())
+            size = float(sizes[i]) ** 2 * float(found.count.sum())
             rows.append((both.T @ told - told[m:p].T @ own) / size)
         S = np.array(rows)
         out = []

@@ -14,10 +14,8 @@ import numpy as np
 
 from ...linalg import Array
 from .gram_fit import solved
-from .grams import DISSIPATES, VISCOUS, Grams, column_starts
+from .grams import DISSIPATES, EXACT, VISCOUS, Grams, column_starts
 
-#: Relative residual below which a torque counts as exactly explained.
-EXACT = 5e-3
 #: Relative residual in fault-free logs that a change over time or another reading may explain by chance.
 MATERIAL = 0.05
 
@@ -84,7 +82,7 @@ def held_out(found: Grams, reading: Array, weights: Array) -> Errors:
     x = solved(learnt, counts, m, efforts, weights)
     squares = np.sum(x[fold] * (found.gram @ x[fold]), axis=2)
     p = total.shape[1] - n
-    size = np.maximum(np.abs(efforts).transpose(0, 2, 1) @ found.size, 1e-300)
+    size, _ = found.size_of(reading)
     power = np.zeros_like(x[:, :, 0])
     for k in column_starts(p - m):  # only the sum of the friction of a joint and its motor is identifiable
         own = slice(m + k + DISSIPATES.start, m + k + DISSIPATES.stop)
@@ -135,9 +133,8 @@ def unexplained(found: Grams, squares: Array, reading: Array) -> Array:
     Returns:
         RMS error over the RMS of the row's effort about its mean, at least :data:`EXACT`, shape (n, H).
     """
-    n = found.n
-    size = np.maximum(np.abs(reading).reshape(n, n, -1).transpose(0, 2, 1) @ found.size, 1e-300)
-    return np.asarray(np.maximum(np.sqrt(squares.sum(axis=0) / found.count.sum()) / size, EXACT))
+    size, least = found.size_of(reading)
+    return np.asarray(np.maximum(np.sqrt(squares.sum(axis=0) / found.count.sum()), least) / size)
 
 
 def material(before: Array, after: Array) -> bool:

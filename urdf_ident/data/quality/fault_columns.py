@@ -23,9 +23,8 @@ from ...model.robot import Robot
 from ...samples import one_way
 from .candidates import Reading, axis_of
 from .case import Case
-from .evidence import EXACT
 from .gram_fit import solved
-from .grams import friction_columns
+from .grams import EXACT, friction_columns
 from .motion_samples import MotionSamples
 from .reversal_friction import reversal_columns
 

@@ -23,6 +23,8 @@ Own = TypeVar("Own", bound="Grams")
 FOLDS = 5
 #: Columns of :func:`friction_columns`: offset, velocity, its sign, and the dissipative ones, which are odd in the velocity.
 OFFSET, VISCOUS, COULOMB, DISSIPATES = 1, 2, 3, slice(2, 6)
+#: Relative residual below which a torque counts as exactly explained.
+EXACT = 5e-3
 #: Number of columns per joint or motor, and of additional columns for springs.
 _OF_ONE, _OF_SPRINGS = 6, 3
 
@@ -102,7 +104,7 @@ class Grams:
         inertial: Number of inertial columns.
         active: Mask of these columns in the regressor, shape (10 n,); the others depend on them or are zero.
         scale: Scale factors by which they were divided, shape (m,).
-        size: Root mean square of each effort about its mean, where its joint moves, shape (n,) [N·m or N].
+        sizes: Root mean square of each effort about its mean, where the row's joint moves, shape (rows, efforts) [N·m or N].
         count: Samples of each block, shape (B,).
     """
 
@@ -110,7 +112,7 @@ class Grams:
     inertial: int
     active: NDArray[np.bool_]
     scale: Array
-    size: Array
+    sizes: Array
     count: Array
 
     @classmethod
@@ -147,12 +149,35 @@ class Grams:
         for out, end, length in zip(gram, np.cumsum(count), count, strict=True):
             rows = columns[:, end - length : end]
             np.matmul(rows.transpose(0, 2, 1), rows, out=out)
-        return cls(gram, m, active, scale, motion.size, count.astype(float))
+        return cls(gram, m, active, scale, motion.sizes, count.astype(float))
 
     @property
     def n(self) -> int:
         """Number of joints."""
         return int(self.gram.shape[1])
+
+    @property
+    def size(self) -> Array:
+        """Root mean square of each effort about its mean, where its own joint moves, shape (n,) [N·m or N]."""
+        return np.asarray(np.diag(self.sizes))
+
+    def size_of(self, reading: Array) -> tuple[Array, Array]:
+        """Root mean square of the efforts as read about their means, and the part of it below which all is noise.
+
+        An effort that is read as another joint's must be explained where that joint moves. Where it hardly varies meanwhile
+        (joints move one after the other), this would be easy: its precision remains that of its variation where its own joint
+        moves.
+
+        Args:
+            reading: Coefficients of the (row, effort) pairs, shape (n², H).
+
+        Returns:
+            Size, and the smallest residual that counts as explained, shape (n, H) each [N·m or N].
+        """
+        efforts = np.abs(reading).reshape(self.n, self.n, -1)
+        least = EXACT * np.einsum("ieh,e->ih", efforts, self.size)
+        size = np.einsum("ieh,ie->ih", efforts, self.sizes)
+        return np.asarray(np.maximum(size, np.maximum(least, 1e-300))), np.asarray(least)
 
     @cached_property
     def total(self) -> Array:

@@ -65,11 +65,16 @@ class MotionSamples:
         return np.asarray(speed > _AT_REST * np.quantile(speed, _FAST, axis=0))
 
     @cached_property
-    def size(self) -> Array:
-        """Root mean square of each effort about its mean where its joint moves, over all samples, shape (n,) [N·m or N]."""
-        moving = np.where(self.glides, self.tau, np.nan)
-        away = moving - np.sum(self.tau, axis=0, where=self.glides) / np.maximum(self.glides.sum(axis=0), 1)
-        return np.asarray(np.maximum(np.sqrt(np.nansum(away**2, axis=0) / len(self.tau)), 1e-12))
+    def sizes(self) -> Array:
+        """RMS of each effort about its mean where the joint of a row moves, over all samples, shape (rows, efforts) [N·m or N].
+
+        An effort that is read as another joint's must explain its variation while that joint moves.
+        """
+        away = self.tau - self.tau.mean(axis=0)
+        moving = self.glides.astype(float)
+        means = moving.T @ away / np.maximum(moving.sum(axis=0), 1.0)[:, None]
+        squares = moving.T @ away**2 - moving.sum(axis=0)[:, None] * means**2
+        return np.asarray(np.maximum(np.sqrt(np.maximum(squares, 0.0) / len(self.tau)), 1e-12))
 
     def of(self, select: NDArray[np.bool_]) -> MotionSamples:
         """Selects samples.
