@@ -108,6 +108,20 @@ def test_validate_and_export_work_where_out_was_moved(identified: Path, work: Pa
     assert "armature" in files["--mjcf"].read_text()
 
 
+def test_a_result_is_found_in_its_folder(identified: Path, tmp_path: Path) -> None:
+    result = run("export", identified, "--sidecar", tmp_path / "joints.yaml")
+    assert result.returncode == 0, result.stderr
+    assert load(identified).theta.tobytes() == load(identified / "identification.json").theta.tobytes()
+
+
+def test_a_tilde_is_the_home_of_the_user(work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No shell expands it in a project file, in Python, or in the quoted globs that the help recommends."""
+    monkeypatch.setenv("HOME", str(work))
+    (tmp_path / "project.yaml").write_text("robot: {urdf: ~/arm.urdf}\n")
+    assert run("inspect", "~/log0.cs*", "-c", tmp_path / "project.yaml").returncode == 0
+    assert len(read_recording("~/log0.csv", Robot.from_urdf("~/arm.urdf"))) > 100
+
+
 def test_validate_judges_a_result_that_is_worse_than_the_urdf(identified: Path, tmp_path: Path) -> None:
     data = json.loads((identified / "identification.json").read_text())
     for entry in data["parameters"]["standard"]:
@@ -143,6 +157,25 @@ def test_check_and_inspect(work: Path, tmp_path: Path) -> None:
     assert "good" in result.stdout
     again = run("inspect", work / "log0.csv", "-c", project)
     assert again.returncode == 0, again.stderr
+
+
+def test_inspect_goes_on_after_a_log_that_cannot_be_read(work: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty.csv").touch()
+    result = run("inspect", work / "log0.csv", tmp_path / "empty.csv", "--robot", work / "arm.urdf")
+    assert result.returncode == 2, result.stderr
+    assert "log0: good" in result.stdout
+    assert re.search(r"empty: REFUSED\n  refused  the log is empty, got 0 bytes", result.stdout)
+
+
+def test_inspect_names_the_joints_of_one_finding_together(work: Path, tmp_path: Path) -> None:
+    lines = (work / "log0.csv").read_text().splitlines()
+    efforts = [k for k, name in enumerate(lines[0].split(",")) if name.startswith("tau_")]
+    rows = [[("nan" if k in efforts else x) for k, x in enumerate(line.split(","))] for line in lines[1:]]
+    (tmp_path / "no.csv").write_text("\n".join([lines[0], *(",".join(row) for row in rows)]) + "\n")
+    result = run("inspect", tmp_path / "no.csv", "--robot", work / "arm.urdf")
+    assert result.returncode == 1
+    assert result.stdout.count("100 % of the effort values") == 1
+    assert "j1 (also j2, j3)" in result.stdout
 
 
 def test_check_fix_repairs_an_impossible_link(work: Path, tmp_path: Path) -> None:

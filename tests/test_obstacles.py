@@ -83,9 +83,21 @@ def test_a_design_keeps_its_distance(name: str, options: dict[str, object]) -> N
     assert check_limits(design.trajectory, design.limits, torque=prior_torque(model.robot)).feasible
     assert closest(model.robot, collisions, design.trajectory) > 0.015 - 2e-4
     assert "mm at" in design.summary()
-    free = design_excitation(model, 8.0, **settings)  # type: ignore[arg-type]
+    free = design_excitation(model, 8.0, collisions=None, **settings)  # type: ignore[arg-type]
     assert free.clearance is None
     assert name != "ur10e" or not check_clearance(free.trajectory, collisions).feasible  # it had to give way
+
+
+def test_links_keep_their_distance_unless_told_otherwise() -> None:
+    """A motion designed in Python must be as safe as one of the command line."""
+    quick = {"harmonics": 3, "budget": 0.5, "starts": 1, "jobs": 1}
+    with_geometry = DynamicModel(Robot.from_urdf(robot_path("ur10e")))
+    watched = design_excitation(with_geometry, 8.0, **quick).clearance  # type: ignore[arg-type]
+    assert watched is not None
+    assert watched.feasible
+    text = robot_path("zollo_2r").read_text()
+    without = DynamicModel(Robot.from_urdf(text.replace("<collision>", "<ignored>").replace("</collision>", "</ignored>")))
+    assert design_excitation(without, 8.0, **quick).clearance is None  # type: ignore[arg-type]
 
 
 def test_the_barrier_and_its_gradient() -> None:

@@ -155,6 +155,20 @@ def test_one_unit_per_joint(tmp_path: Path, robot: Robot) -> None:
         read_recording(tmp_path / "run.csv", robot, LogLayout(units={"position": ["deg", "rad", "deg"]}))
 
 
+def test_currents_beside_positions_of_the_default_names(tmp_path: Path, robot: Robot) -> None:
+    rows = "0,1,2,3,4,5,6\n" * 2
+    names = "t,pos_zeta,pos_alpha,pos_slide,current_zeta{0},current_alpha{0},current_slide{0}\n"
+    log = read_recording(write(tmp_path, names.format("") + rows), robot)
+    assert log.effort_unit == "A"
+    assert log.effort is not None
+    milli = read_recording(write(tmp_path, names.format(" [mA]") + rows), robot)
+    assert milli.effort is not None
+    assert np.allclose(milli.effort, 1e-3 * log.effort)
+    header = names.format("").replace("\n", ",tau_zeta,tau_alpha,tau_slide\n")
+    both = read_recording(write(tmp_path, header + "0,1,2,3,4,5,6,7,8,9\n" * 2), robot)
+    assert both.effort_unit == "N·m"
+
+
 @pytest.mark.parametrize(
     "header",
     [

@@ -236,7 +236,7 @@ def test_valley_between_two_tones_is_not_taken_for_the_end_of_the_motion() -> No
 
 @pytest.mark.parametrize(("length", "rest", "step"), [(2.38, 0.2, 1e-4), (2.12, 0.5, 1e-5), (2.08, 0.5, 1e-4)])
 def test_a_zero_in_the_spectrum_of_a_single_move_is_not_the_end_of_the_motion(length: float, rest: float, step: float) -> None:
-    """The spectrum of a move from point to point falls to nearly zero between its lobes; those of other moves have none there."""
+    """The spectrum of a move from point to point falls to nearly zero between its lobes."""
     rate, box = 100.0, np.ones(6) / 6
 
     def move(seconds: float) -> Array:

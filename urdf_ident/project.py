@@ -190,7 +190,7 @@ class Project(Section):
         own = self.robot.urdf
         if urdf is None and own is None:
             raise ProjectError("no URDF is named", remedy="give ROBOT.urdf, or robot.urdf in the project file")
-        path = urdf if urdf is not None else (folder or Path()) / str(own)
+        path = urdf if urdf is not None else (folder or Path()) / Path(str(own)).expanduser()
         return Robot.from_urdf(path, joints=self.robot.joints, lock=self.robot.lock, gravity=self.robot.gravity)
 
     def build_drive(self, robot: Robot) -> Drive:

@@ -69,12 +69,13 @@ KINDS = {
 }
 
 
-def parse_unit(text: str, quantity: str | None = None) -> Unit:
+def parse_unit(text: str, quantity: str | None = None, where: str | None = None) -> Unit:
     """Finds a unit by its name.
 
     Args:
         text: Name such as ``"deg"``, ``"N·m"`` (or ``"Nm"``), ``"counts(4096)"`` (counts per revolution).
         quantity: Key of :data:`KINDS`; if given, the unit must measure it.
+        where: Where the unit was written, for messages.
 
     Returns:
         The unit with its factor to SI.
@@ -89,9 +90,11 @@ def parse_unit(text: str, quantity: str | None = None) -> Unit:
     elif name in _UNITS:
         unit = _UNITS[name]
     else:
-        raise UnitError("unknown unit", got=repr(text), remedy=nearest(name, _valid(quantity)))
+        raise UnitError("unknown unit", where=where, got=repr(text), remedy=nearest(name, _valid(quantity)))
     if quantity is not None and unit.kind not in KINDS[quantity]:
-        raise UnitError(f"'{text}' is a unit of {unit.kind}, not of {quantity}", expected=" or ".join(_valid(quantity)))
+        raise UnitError(
+            f"'{text}' is a unit of {unit.kind}, not of {quantity}", where=where, expected=" or ".join(_valid(quantity))
+        )
     return unit
 
 

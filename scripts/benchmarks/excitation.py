@@ -93,7 +93,7 @@ def gain_over_random(seeds: int, budget: float) -> None:
     for name, model in arms.items():
         base, ratios, elapsed = model.base(), [], []
         for seed in range(seeds):
-            design = design_excitation(model, DURATION, "D", seed, harmonics=HARMONICS, budget=budget, jobs=1)
+            design = design_excitation(model, DURATION, "D", seed, harmonics=HARMONICS, budget=budget, jobs=1, collisions=None)
             random = random_fourier(design.limits, DURATION, HARMONICS, seed, fill=1.0, span=2 * np.pi)
             ours, theirs = (
                 standard_errors(weighted_regressor(model, base, path, design.noise)) for path in (design.excitation, random)
@@ -109,12 +109,12 @@ def gain_over_random(seeds: int, budget: float) -> None:
 def torque_bound(seeds: int) -> None:
     """Torque limits at 60 % of what the free design uses: does the search still work, and do they hold?"""
     model = DynamicModel(Robot.from_urdf(robot_path("ur10e")), friction="none", rotor_inertia=False)
-    free = design_excitation(model, DURATION, "cond", 0, budget=3.0, jobs=1)
+    free = design_excitation(model, DURATION, "cond", 0, budget=3.0, jobs=1, collisions=None)
     peak = {m.joint: abs(m.value) for m in free.margins if m.quantity == "torque"}
     limits = Limits.from_robot(model.robot, torque=[0.6 * peak[joint] + 0.5 for joint in model.robot.joints])
     print(f"torque limits {limits.torque.round(1)} N·m (free design: cond {free.condition:.2f})")
     for seed in range(seeds):
-        design = design_excitation(model, DURATION, "cond", seed, limits=limits, budget=3.0, jobs=1)
+        design = design_excitation(model, DURATION, "cond", seed, limits=limits, budget=3.0, jobs=1, collisions=None)
         closest = min(m.relative for m in design.margins if m.quantity == "torque")
         print(
             f"  seed {seed}: cond {design.condition:.2f}, closest torque {100 * closest:.1f} % left, feasible "

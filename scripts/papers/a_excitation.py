@@ -88,6 +88,7 @@ def solve(name: str, end: tuple[float, ...] | None, budget: float, seed: int, st
         start=START,
         end=end,
         limits=limits,
+        collisions=None,
         budget=budget,
         starts=starts,
         jobs=1,

@@ -181,6 +181,7 @@ def optimal_trajectory(setup: Setup, seed: int) -> Trajectory:
         harmonics=HARMONICS,
         start=np.zeros(3),
         limits=limits,
+        collisions=None,
         budget=120.0,
         starts=STARTS,
         jobs=1,

@@ -109,7 +109,17 @@ class Experiment:
             The outcome.
         """
         design = design_excitation(
-            self.model, PERIOD, "cond", seed, family=family, harmonics=HARMONICS, ramp=0.0, budget=budget, starts=starts, jobs=1
+            self.model,
+            PERIOD,
+            "cond",
+            seed,
+            family=family,
+            harmonics=HARMONICS,
+            ramp=0.0,
+            budget=budget,
+            starts=starts,
+            jobs=1,
+            collisions=None,
         )
         log = self.drive(repeated(design.excitation, PERIODS), seed)
         theta, sigma = self.identify(log, design.excitation)

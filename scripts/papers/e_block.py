@@ -162,6 +162,7 @@ def design(model: DynamicModel, criterion: str, seed: int, budget: float, starts
         harmonics=HARMONICS,
         start=np.zeros(6),
         limits=e_limits(model.robot),
+        collisions=None,
         noise=NOISE,
         budget=budget,
         starts=starts,

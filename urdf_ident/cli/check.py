@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import EstimationError, LogError, UrdfIdentError
-from .common import JUDGED_BAD, AsJson, Config, Logs, Scratch, Urdf, app, open_project, read_logs
+from .common import JUDGED_BAD, WRONG_USE, AsJson, Config, Logs, Scratch, Urdf, app, open_project, read_readable_logs
 from .help import command
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def inspect(
 ) -> None:
     """Check whether logs are good enough.
 
-    Every finding comes with a remedy. The exit code is 1 if a log cannot be used.
+    Every finding comes with a remedy. The exit code is 1 if a log cannot be used, 2 if one cannot be read.
     """
     from ..data.prepare import examine_logs
     from ..files import check_output, write_text
@@ -95,7 +95,7 @@ def inspect(
         text = describe(logs, project, built, robot or folder / built.path)
         project = parse_project(yaml.safe_load(text), str(write_project))
         built = project.build_robot(robot, folder)
-    recordings = read_logs(logs, built, project)
+    recordings, unreadable = read_readable_logs(logs, built, project, skip=True, copies=False)
     payload = project.build_payload(built)
     drive, unknown = _resolved_drive(project, built, recordings, payload)
     found, good = [], True
@@ -110,10 +110,13 @@ def inspect(
                 "findings": [finding.as_dict() for finding in report.findings],
             }
         )
+    found += [{"log": log.name, "acceptable": False, "findings": [log.as_finding()]} for log in unreadable]
     typer.echo(json.dumps(found, indent=1, ensure_ascii=False) if as_json else findings_text(found))
     if write_project is not None:
         write_text(write_project, text)
         typer.echo(f"wrote {write_project}: read its comments before you use it", err=as_json)
+    if unreadable:
+        raise typer.Exit(WRONG_USE)
     if not good:
         raise typer.Exit(JUDGED_BAD)
 

@@ -62,7 +62,17 @@ Scratch = Annotated[
     ),
 ]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Print the details: settings chosen, tables, advice.")]
-Result = Annotated[Path, typer.Argument(metavar="OUT/identification.json", help="The result that `identify` wrote.")]
+
+
+def _result_file(path: Path) -> Path:
+    """The result itself if its folder is named."""
+    return path / "identification.json" if path.is_dir() else path
+
+
+Result = Annotated[
+    Path,
+    typer.Argument(metavar="OUT/identification.json", callback=_result_file, help="The result that `identify` wrote."),
+]
 
 
 def main() -> None:
@@ -225,7 +235,7 @@ def read_logs(arguments: list[str], robot: Robot, project: Project) -> list[Reco
 
 
 def read_readable_logs(
-    arguments: list[str], robot: Robot, project: Project, *, skip: bool
+    arguments: list[str], robot: Robot, project: Project, *, skip: bool, copies: bool = True
 ) -> tuple[list[Recording], list[LeftOut]]:
     """Reads the readable logs.
 
@@ -233,13 +243,14 @@ def read_readable_logs(
         arguments: Files, folders, globs or stems.
         project: Gives the layout of the logs.
         skip: Whether to skip unreadable logs and duplicates; otherwise all must be readable.
+        copies: Whether duplicates are skipped with them.
 
     Returns:
         The recordings, and the logs that are left out.
     """
     from ..data.readers.read import read_readable
 
-    return read_readable(_find_logs(arguments, project, copies=skip), robot, project.log_layout(), skip=skip)
+    return read_readable(_find_logs(arguments, project, copies=skip and copies), robot, project.log_layout(), skip=skip)
 
 
 def _find_logs(arguments: list[str], project: Project, *, copies: bool = False) -> list[LogSource]:

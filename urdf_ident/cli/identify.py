@@ -130,7 +130,7 @@ def _write(
     from ..result.exports import write_all
     from ..result.file import plain
 
-    say_replaced(out)
+    say_replaced(out, report=not no_report)
     notes = write_all(ident, out)
     if not as_json:
         typer.echo(coloured(ident.summary(verbose=verbose)))

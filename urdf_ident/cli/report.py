@@ -104,11 +104,12 @@ def report_lines(ident: Identification, path: Path) -> list[str]:
         return [f"no report: {error}"]
 
 
-def say_replaced(out: Path) -> None:
+def say_replaced(out: Path, *, report: bool) -> None:
     """Prints which earlier result is replaced; call it when the new one is ready to be written.
 
     Args:
         out: The output folder.
+        report: Whether its report is written anew.
     """
     from datetime import datetime
 
@@ -116,6 +117,8 @@ def say_replaced(out: Path) -> None:
     if earlier.is_file():
         when = datetime.fromtimestamp(earlier.stat().st_mtime).strftime("%Y-%m-%d %H:%M")
         typer.echo(f"note: {earlier} of {when} is replaced", err=True)
+    if not report and (out / "report.html").is_file():
+        typer.echo(f"note: {out / 'report.html'} remains that of the earlier result", err=True)
 
 
 def written_line(out: Path, notes: list[str]) -> str:

@@ -56,8 +56,13 @@ class LeftOut:
         Returns:
             The record.
         """
-        why = error.what if error.remedy is None else f"{error.what}: {error.remedy}"
+        what = str(UrdfIdentError(error.what, got=error.got, expected=error.expected))
+        why = what if error.remedy is None else f"{what}: {error.remedy}"
         return cls(log.name, log.path, why, getattr(log, "sha256", ""), getattr(error, "findings", ()))
+
+    def as_finding(self) -> dict[str, Any]:
+        """The reason as a finding about a log that cannot be read."""
+        return Finding("log-unreadable", "refused", None, None, self.why, None).as_dict()
 
     def as_dict(self) -> dict[str, Any]:
         """The log's entry in ``left_out`` of identification.json."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +17,7 @@ from ..model.dynamic_model import DynamicModel
 from ..motion.base import Trajectory, check_joint_array
 from ..motion.collision.clearance import ClearanceReport, check_clearance
 from ..motion.collision.collisions import Collisions
+from ..motion.collision.find import own_collisions
 from ..motion.limits import LimitReport, Limits, Margin, check_limits, prior_torque
 from ..samples import ReadOnly
 from .assumptions import (
@@ -153,7 +154,7 @@ def design_excitation(
     starts: int | None = None,
     jobs: int | None = None,
     after: IdentificationLike | None = None,
-    collisions: Collisions | None = None,
+    collisions: Collisions | Literal["auto"] | None = "auto",
     global_start: str = "none",
     progress: Progress | None = None,
 ) -> Design:
@@ -187,7 +188,8 @@ def design_excitation(
         after: An earlier result for the same robot: the information of its logs is added to that of the motion; its
             terms, drive and noise of the row groups are used.
         collisions: Pairs of links and objects whose clearance is kept, ramps included, from
-            ``find_collisions(robot, read_world(path))``; None: collisions are not checked.
+            ``find_collisions(robot, read_world(path))``. ``"auto"``: the links of the robot, if the URDF has collision
+            geometry; None: collisions are not checked.
         global_start: Each local search starts at the best of several random motions (``"none"``), or at the result of CMA-ES
             (``"cma"``) or differential evolution (``"differential_evolution"``) from there, within the same budget.
         progress: Called with the completed fraction, 0 to 1, and the best value so far as text.
@@ -216,6 +218,8 @@ def design_excitation(
     goal = None if end is None else check_joint_array("end", end, limits.joints)
     ramps = float(ramp) if family == "fourier" else 0.0
     shape = Family(family, limits.joints, float(duration), harmonics, periods, ramps, pose, goal)
+    if collisions == "auto":
+        collisions = own_collisions(model.robot)
     plan = _planned(model, shape, limits, criterion, noise, scaling, after, collisions, global_start)
     say = None if progress is None else _progress_reporter(progress, criterion, begun, budget)
     left = max((1 - CERTIFICATE) * budget - (time.monotonic() - begun), min(budget, LEAST_SEARCH))

@@ -10,7 +10,10 @@ from ..motion.base import Trajectory
 from ..motion.collision.clearance import ClearanceReport
 from ..motion.limits import LimitReport, Limits
 
-UNWATCHED = "not watched; excitation.collisions: true keeps links apart, with capsules where geometry is missing"
+UNWATCHED = (
+    "not watched; to keep links apart: `excitation: {collisions: true}`, in Python collisions=find_collisions(robot); "
+    "capsules stand in for missing geometry"
+)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -79,7 +82,7 @@ def closest_lines(report: LimitReport, clearance: ClearanceReport | None) -> lis
         Lines of text.
     """
     worst = {m.quantity: m for m in sorted(report.margins, key=lambda m: -m.relative)}
-    lines = ["closest to each limit:"]
+    lines = ["closest to each limit (torque: rigid bodies of the URDF; friction and rotors need more):"]
     for quantity in ("position", "velocity", "acceleration", "torque"):
         m = worst.get(quantity)
         if m is None:

@@ -223,13 +223,13 @@ class ExcitationSection(Section):
             MissingFileError, ProjectError: See :func:`..motion.collision.world.read_world`.
             ModelError: See :func:`..motion.collision.find.find_collisions`.
         """
-        solid = any(link.has_collision for link in robot.description.links.values())
-        if self.collisions is False or (self.collisions == "auto" and self.world is None and not solid):
+        from ..motion.collision.find import find_collisions, has_collision_geometry
+
+        if self.collisions is False or (self.collisions == "auto" and self.world is None and not has_collision_geometry(robot)):
             return None
-        from ..motion.collision.find import find_collisions
         from ..motion.collision.world import read_world
 
-        world = None if self.world is None else read_world((folder or Path()) / self.world)
+        world = None if self.world is None else read_world((folder or Path()) / Path(self.world).expanduser())
         return find_collisions(robot, world, clearance=self.clearance)
 
 

@@ -101,6 +101,7 @@ class Robot(SentOnce):
             ModelError: A name is unknown, a joint type is unsupported, or nothing moves.
         """
         is_text = isinstance(source, str) and source.lstrip().startswith("<")
+        source = source if is_text else Path(source).expanduser()
         text = str(source) if is_text else read_text(source, "URDF")
         where = "URDF" if is_text else str(source)
         description = parse_urdf(text, where)

@@ -31,6 +31,8 @@ _TURNS = (10.0, 1e4)
 #: A wrong unit is a factor of ten or more; springs, counterweights and thermal limits of the motor explain less.
 _BEYOND = 3.0
 _POSES = 200
+#: Number of parameters that are listed for one motion.
+_LISTED = 8
 
 
 def check(model: DynamicModel) -> dict[str, Any]:
@@ -148,6 +150,7 @@ def check_text(found: dict[str, Any]) -> str:
         rows.append([joint["name"], joint["type"], *bounds, body["name"], ", ".join(body["lumped_links"]) or "-"])
     lines = [f"{found['robot']} ({found['path']}): {len(rows)} joints", ""]
     lines += table(["joint", "type", "lower", "upper", "velocity", "effort", "body", "fixed links"], rows)
+    lines.append("  limits in rad, rad/s and N·m; of sliding joints in m, m/s and N")
     if found["locked"]:
         lines.append("  locked: " + ", ".join(f"{name} at {value:g}" for name, value in found["locked"].items()))
     lines.append("")
@@ -207,7 +210,12 @@ def _identifiable(seen: dict[str, Any]) -> list[str]:
     inertial = seen["verdicts"][: seen["inertial"]]
     by_motion = grouped((item["motion"], item["name"]) for item in inertial if item["motion"])
     lines.append("  simplest motion for each inertial parameter (friction and rotor inertia: each joint slowly and fast):")
-    lines += [f"    {motion}: {', '.join(names)}" for motion, names in by_motion.items()]
+    for motion, names in by_motion.items():
+        more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+        lines.append(f"    {motion}: {', '.join(names[:_LISTED])}{more}")
+    lines.append(
+        "  m: mass; mx, my, mz: mass times centre of mass; Ixx … Izz: inertia; in the joint frame of the body that follows"
+    )
     return lines
 
 
@@ -215,7 +223,7 @@ def findings_text(found: Sequence[Mapping[str, Any]]) -> str:
     """Formats the result of ``inspect``: the level and findings of each log.
 
     Args:
-        found: One entry per log.
+        found: One entry per log; without ``rows`` if it cannot be read.
 
     Returns:
         Several lines of text.
@@ -224,9 +232,14 @@ def findings_text(found: Sequence[Mapping[str, Any]]) -> str:
     for item in found:
         warnings = sum(finding["severity"] == "warning" for finding in item["findings"])
         level = "good" if not warnings else f"usable, {warnings} warning{'s' if warnings > 1 else ''}"
-        lines.append(f"{item['log']}: {level if item['acceptable'] else 'REFUSED'} ({item['rows']} rows)")
+        rows = f" ({item['rows']} rows)" if "rows" in item else ""
+        lines.append(f"{item['log']}: {level if item['acceptable'] else 'REFUSED'}{rows}")
+        alike: dict[tuple[Any, ...], list[Any]] = {}
         for finding in item["findings"]:
-            message, arrow, remedy = finding_words(finding).partition(" -> ")
+            alike.setdefault((finding["severity"], finding["message"], finding["remedy"]), []).append(finding)
+        for same in alike.values():
+            finding, joints = same[0], [str(each["joint"]) for each in same if each["joint"]]
+            message, arrow, remedy = finding_words(finding, joints).partition(" -> ")
             lines.append(f"  {finding['severity']:<8} {message}")
             lines += [f"  {'':<8} -> {remedy}"] if arrow else []
     return "\n".join(lines)

@@ -25,18 +25,19 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return lines
 
 
-def finding_words(finding: Mapping[str, Any]) -> str:
+def finding_words(finding: Mapping[str, Any], joints: Sequence[str] = ()) -> str:
     """Formats one finding about a log: joint, rows, message and remedy.
 
     Args:
         finding: As in ``findings`` of identification.json.
+        joints: Other joints with the same finding.
 
     Returns:
         One line.
     """
     rows, remedy = finding.get("rows"), finding.get("remedy")
     where = f" (from row {rows[0]})" if rows else ""
-    return f"{joint_message(finding)}{where}" + (f" -> {remedy}" if remedy else "")
+    return f"{joint_message(finding, joints)}{where}" + (f" -> {remedy}" if remedy else "")
 
 
 def joint_message(finding: Mapping[str, Any], joints: Sequence[str] = ()) -> str:

@@ -34,7 +34,7 @@ def load(path: str | Path) -> Identification:
     """Reads a result; its torque is bitwise equal to that of the saved result.
 
     Args:
-        path: An identification.json.
+        path: An identification.json, or its folder.
 
     Returns:
         The result.
@@ -43,11 +43,13 @@ def load(path: str | Path) -> Identification:
         MissingFileError: No such file.
         LogError: It is not an identification.json, has another version, is damaged (:mod:`.checks`) or was edited.
     """
-    finish(Path(path).parent, Path(path).name)
+    path = Path(path).expanduser()
+    path = path / "identification.json" if path.is_dir() else path
+    finish(path.parent, path.name)
     data = parse_json(read_text(path, "identification"), str(path), LogError, "result")
     try:
         check_result(data, SCHEMA)
-        return from_dict(data, series=Path(path).parent / FILE)
+        return from_dict(data, series=path.parent / FILE)
     except UrdfIdentError as error:
         where = f"{path}, {error.where}" if error.where else str(path)
         raise LogError(error.what, where=where, got=error.got, expected=error.expected, remedy=error.remedy) from error

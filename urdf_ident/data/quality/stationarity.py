@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from ...linalg import Array
 from .differing_parts import differing_part
 from .evidence import (
-    EXACT,
     MATERIAL,
     RigidEvidence,
     held_out,
@@ -26,7 +25,7 @@ from .evidence import (
     unexplained,
 )
 from .gram_fit import solved
-from .grams import COULOMB, OFFSET
+from .grams import COULOMB, EXACT, OFFSET
 from .outlying_logs import LogResidual
 
 #: Least gain of a change in the sum of the rows' log relative residuals, and least ratio to its standard error.

@@ -28,6 +28,8 @@ ALIASES = {
     "motor_velocity": ("motor_velocity",),
     "temperature": ("temp",),
 }
+#: The command that finds out what the columns hold.
+INFER = "`urdf-ident inspect LOG --robot URDF --write-project project.yaml` finds out which is which"
 TIME_NAMES = ("t", "time", "timestamp")
 WRENCH_AXES = ("fx", "fy", "fz", "mx", "my", "mz")
 _NUMBERED = {
@@ -276,7 +278,7 @@ def _check_positions(table: Table, robot: Robot, prefix: str) -> None:
             where=table.path,
             got=", ".join(names[:8]) + (", …" if len(names) > 8 else ""),
             expected=f"{prefix}{robot.joints[0]}, …",
-            remedy="describe the columns in the project file (`log: {columns: ...}`)",
+            remedy="describe the columns in the project file (`log: {columns: ...}`); " + INFER,
         )
     if missing:
         several = f"joints {', '.join(missing)} are" if len(missing) > 1 else f"joint '{missing[0]}' is"

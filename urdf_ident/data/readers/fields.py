@@ -12,7 +12,7 @@ from ...errors import LogError, UnitError, nearest
 from ...linalg import Array
 from ...model.robot import Robot
 from ...units import KINDS, Unit, parse_unit
-from .columns import ColumnMap, find_columns
+from .columns import INFER, ColumnMap, find_columns
 from .layout import KIND, MOTOR, PREFIXES, LogLayout
 from .tables import Table
 
@@ -143,8 +143,7 @@ def _find(table: Table, robot: Robot, layout: LogLayout, quantities: list[str]) 
             "the log has no header",
             where=table.path,
             expected="a first line t,q_<joint>,…",
-            remedy="add it, or list the columns in the project file: `log: {columns: {time: 0, position: [1, …]}}`; "
-            "`urdf-ident inspect LOG --robot URDF --write-project project.yaml` finds out which is which",
+            remedy="add it, or list the columns in the project file: `log: {columns: {time: 0, position: [1, …]}}`; " + INFER,
         )
     return find_columns(table, robot, own, [q for q in quantities if q != "time"])
 
@@ -157,7 +156,7 @@ def _clock(time: Array | None, count: int, layout: LogLayout, where: str) -> Arr
             "the log has no time column",
             where=where,
             expected="a column 't' [s]",
-            remedy="name it in `log: {columns: {time: ...}}`, or give `log: {rate: ...}` [Hz]",
+            remedy="name it in `log: {columns: {time: ...}}`, or give `log: {rate: ...}` [Hz]; " + INFER,
         )
     return np.asarray(np.arange(count) / layout.rate)
 
@@ -165,7 +164,7 @@ def _clock(time: Array | None, count: int, layout: LogLayout, where: str) -> Arr
 def _seconds(time: Array, layout: LogLayout) -> Array:
     """Time in seconds; the first value of a clock with a distant epoch is subtracted to keep the precision."""
     unit = layout.units.get("time", "s")
-    factor = parse_unit(unit if isinstance(unit, str) else unit[0], "time").factor
+    factor = parse_unit(unit if isinstance(unit, str) else unit[0], "time", "log.units.time").factor
     if factor == 1.0:
         return time
     known = time[np.isfinite(time)]
@@ -188,7 +187,7 @@ def _to_si(values: dict[str, Array], robot: Robot, layout: LogLayout) -> str:
                 expected=f"one for all, or one per joint in the order {', '.join(robot.order)}",
             )
         names = [given] * robot.n if isinstance(given, str) else [given[robot.order.index(joint)] for joint in robot.joints]
-        units = [parse_unit(name, kind) for name in names]
+        units = [parse_unit(name, kind, f"log.units.{quantity}") for name in names]
         on_motor = quantity in MOTOR or (layout.position_side == "motor" and kind != "effort")
         factors = [
             _factor(unit, sliding, kind, on_motor, not isinstance(given, str), quantity)

@@ -153,7 +153,11 @@ def default_header(names: Sequence[str], robot: Robot, joints: Mapping[str, str]
     if default_spelling(bare, robot):  # nothing is guessed
         pairs = {joint: joint for joint in (*robot.joints, *robot.locked)}
         meant = _parsed(bare, tuple(pairs.items()))
-        parsed = [item if item is not None and name.startswith(f"{item[0]}_") else None for name, item in meant]
+        currents = not any(item is not None and item[0] == "tau" and not _is_current(item[2]) for _, item in meant)
+        parsed = [
+            item if item is not None and (name.startswith(f"{item[0]}_") or (currents and _is_current(item[2]))) else None
+            for name, item in meant
+        ]
     else:
         whole = tuple(joint.lower() for joint in (*robot.joints, *robot.locked))
         ends = (_without_end(name, unit, whole) for name, unit in zip(bare, units, strict=True))
@@ -185,11 +189,16 @@ def default_header(names: Sequence[str], robot: Robot, joints: Mapping[str, str]
                 default = name
             else:
                 known.add(default)
-                told[k] = units[k] or ("A" if "current" in word else "")
+                told[k] = units[k] or ("A" if _is_current(word) else "")
         elif item is None and unmatched and name.startswith(("q_", "position_", "pos_")):
             default = f"({name})"  # a joint of another arm in the same log
         result.append(default)
     return Header(tuple(result), tuple(told), tuple(notes))
+
+
+def _is_current(word: str) -> bool:
+    """Whether a word of :data:`WORDS` names a measured motor current."""
+    return word in WORDS["tau"] and "current" in word
 
 
 def default_spelling(names: Sequence[str], robot: Robot) -> bool:

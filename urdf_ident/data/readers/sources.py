@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -52,8 +53,8 @@ def expand_logs(arguments: Sequence[str | Path], layout: LogLayout | None = None
     """
     layout = layout or LogLayout()
     found: dict[str, tuple[tuple[str, str], ...]] = {}
-    for argument in arguments:
-        matches = _split_logs(str(argument), layout) if layout.files else _plain_logs(str(argument))
+    for argument in (os.path.expanduser(argument) for argument in arguments):
+        matches = _split_logs(argument, layout) if layout.files else _plain_logs(argument)
         found.update(matches)
     unique: dict[tuple[str, ...], str] = {}
     for path in sorted(found):
@@ -79,7 +80,7 @@ def log_source(source: str | Path | LogSource, layout: LogLayout) -> LogSource:
     """
     if isinstance(source, LogSource):
         return source
-    path = str(source)
+    path = os.path.expanduser(source)
     files = _parts(path, layout) if layout.files else (("", path),)
     return LogSource(_short(path), path, files)
 
