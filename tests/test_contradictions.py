@@ -465,6 +465,14 @@ def test_what_no_joint_tells_of_anothers_scale_is_said() -> None:
     assert f"{ARM.joints[-1]} (0.75 to 1.33)" in found.message
 
 
+@pytest.mark.parametrize("upright", [True, False])
+def test_a_clock_that_no_gravity_torque_shows_is_said(upright: bool) -> None:
+    """One axis along gravity: another clock is another inertia. The weights of an arm tell its clock."""
+    robot = Robot.from_urdf(arm_urdf("z", fixed_tip=False)) if upright else ARM
+    report = examine_logs([log_of(robot, noise=0.05, seed=2)], robot, Drive.build(robot.n), SignalConfig())[0]
+    assert ("time-scale-open" in {item.id for item in report.findings}) == upright
+
+
 def test_a_push_that_the_fit_of_a_short_log_smears_over_all_is_contact() -> None:
     recording = log_of(ARM, seconds=6.0, noise=0.05)
     part = slice(40 * len(recording) // 100, 53 * len(recording) // 100)

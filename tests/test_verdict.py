@@ -15,7 +15,9 @@ from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import prepare_log
 from urdf_ident.result.brief import brief, joint_errors
 from urdf_ident.result.evidence import Departure, Evidence
-from urdf_ident.result.verdict import Reason, judge
+from urdf_ident.result.scale import CommonScale
+from urdf_ident.result.untested import untested
+from urdf_ident.result.verdict import SCALE_ERRORS, Reason, judge
 
 FRICTION = ["viscous", "coulomb", "offset"]
 
@@ -177,6 +179,50 @@ def test_the_scale_of_a_joint_is_told_by_the_other_joints_alone(ident: ui.Identi
     alone = ui.identify(ui.DynamicModel(robot, friction=FRICTION), [log]).evidence
     assert isinstance(alone, Evidence)
     assert alone.scales["j1"] > 100
+
+
+@pytest.mark.parametrize("factor", [0.5, 2.5])
+def test_a_factor_on_all_efforts_is_told_by_the_masses_of_the_urdf_unless_the_scale_is_known(
+    robot: ui.Robot, logs: list[ui.Recording], factor: float
+) -> None:
+    model = ui.DynamicModel(robot, friction=FRICTION)
+    found = ui.identify(model, [scaled(log, factor) for log in logs[:2]], held_out=[scaled(logs[2], factor)])
+    assert isinstance(found.evidence, Evidence)
+    assert found.evidence.scale is not None
+    assert found.evidence.scale.errors > SCALE_ERRORS
+    (cause,) = (reason for reason in found.verdict.reasons if reason.id in ("mass-scale", "gravity-scale"))
+    assert "scale_known" in str(cause.remedy)
+    trusted = replace(found, project=ui.Project.model_validate({"drive": {"scale_known": True}}))
+    assert not {"mass-scale", "gravity-scale"} & {reason.id for reason in trusted.verdict.reasons}
+
+
+def test_the_scale_of_masses_that_share_no_error_is_within_its_interval(ident: ui.Identification) -> None:
+    assert isinstance(ident.evidence, Evidence)
+    assert ident.evidence.scale is not None
+    assert ident.evidence.scale.errors < 2
+    assert 0.05 < ident.evidence.scale.error < 0.3
+
+
+def test_few_masses_far_from_the_urdf_s_are_said_with_their_ratio(ident: ui.Identification) -> None:
+    assert isinstance(ident.evidence, Evidence)
+    evidence = replace(ident.evidence, scale=CommonScale(0.66, 0.1))
+    cause = replace(ident, evidence=evidence).verdict.cause
+    assert cause is not None
+    assert cause.id == "mass-scale"
+    assert "0.66 ± 0.07" in cause.text
+
+
+def test_what_the_data_do_not_test_is_in_the_first_lines(ident: ui.Identification) -> None:
+    assert "not tested: scale of all efforts (masses " in brief(ident).splitlines()[1]
+    assert "not tested by the data: scale of all efforts" in ident.summary(verbose=True)
+    trusted = replace(ident, project=ui.Project.model_validate({"drive": {"scale_known": True}}))
+    assert untested(trusted) == ("scale of the effort of j4",)
+    finding = {"id": "time-scale-open", "severity": "info", "joint": None, "message": "", "remedy": None}
+    open_ = replace(trusted, inputs=tuple({**log, "findings": [finding]} for log in trusted.inputs))
+    assert untested(open_) == ("clock",)
+    tested = replace(trusted, inputs=tuple({**log, "findings": []} for log in trusted.inputs))
+    assert untested(tested) == ()
+    assert "not tested" not in brief(tested)
 
 
 def test_a_log_that_was_trained_on_proves_nothing(ident: ui.Identification) -> None:

@@ -64,6 +64,9 @@ class DriveSection(Section):
     gain: list[float] | float | Auto | None = Field(None, description="torque per unit of effort [N·m or N per unit]")
     joint_offset: list[float] | float | None = Field(None, description="joint position at motor zero [rad or m]")
     payload: PayloadSection | None = Field(None, description="a known body that some logs carry")
+    scale_known: bool = Field(
+        False, description="the scale of the torques was checked: masses far from the URDF's do not lower the verdict"
+    )
 
 
 class SideSection(Section):

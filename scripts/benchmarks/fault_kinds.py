@@ -445,7 +445,7 @@ KINDS: dict[str, tuple[Make, set[str], bool]] = {
     "copied": (_copied, {"joints-exchanged", "effort-twice"}, False),
     "crosstalk": (_crosstalk, {"effort-crosstalk"}, False),
     "scale": (_scale, {"effort-scale", "effort-scale-open"}, False),
-    "scale all": (_scale_all, {"effort-scale", "effort-unit", "gravity-scale"}, False),
+    "scale all": (_scale_all, {"effort-scale", "effort-unit", "gravity-scale", "mass-scale"}, False),
     "magnitude": (_magnitude, {"effort-sign", "effort-unsigned"}, False),
     "clipped": (_clipped, {"effort-clipped"}, False),
     "saturating": (_saturating, {"effort-clipped", "effort-saturates"}, False),

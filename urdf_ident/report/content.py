@@ -15,6 +15,7 @@ from ..provenance import versions
 from ..result.brief import headline
 from ..result.identification import Identification
 from ..result.lines import finding_words
+from ..result.untested import untested
 
 _VERDICT_WORDS = {
     "identifiable": "determined by the data",
@@ -34,6 +35,7 @@ def content(ident: Identification) -> dict[str, Any]:
         "robot": ident.model.robot.name,
         "headline": headline(ident),
         "reasons": [reason for reason in ident.verdict.reasons[1:] if reason.level != "good"],
+        "untested": untested(ident),
         "facts": _facts(ident),
         "errors": _errors(ident),
         "changes": _changes(ident),

@@ -13,6 +13,7 @@ from ..linalg import Array, divisors
 from ..model.inertia import to_com
 from .frames import parameters
 from .record import Record
+from .untested import untested
 from .verdict import judge
 
 WIDTH, LINES = 100, 14
@@ -33,7 +34,7 @@ class JointError:
 
 
 def brief(ident: Record) -> str:
-    """Returns verdict, cause, remedy, error of each joint, what changed most and what is not identified.
+    """Returns verdict, cause, remedy, what was not tested, error of each joint, what changed most and what is not identified.
 
     Returns:
         At most 14 lines of at most 100 columns.
@@ -42,16 +43,18 @@ def brief(ident: Record) -> str:
     kind, errors = joint_errors(ident)
     shown = errors if len(errors) <= _JOINTS else sorted(errors, key=lambda item: -item.identified)[:_WORST]
     table = _table(kind, shown, len(errors))
+    open_ = untested(ident) if said.level != "poor" else ()
+    taken = [_line("not tested:", ", ".join(open_))] if open_ else []
     ends = [
         _line("changed most:", ", ".join(changes(ident)) or "no body by a significant amount"),
         _unknown(ident),
         *([_line("left out:", _left_out(ident))] if ident.left_out else []),
     ]
-    room = LINES - len(table) - len(ends)
+    room = LINES - len(taken) - len(table) - len(ends)
     name = ident.model.robot.name
     head = _wrapped(f"{name}: {said.level.upper()}, {said.cause}", "  ", room - bool(said.remedy))
     remedy = _wrapped(f"  to do: {said.remedy}", "      ", min(2, room - len(head))) if said.remedy else []
-    return "\n".join([*head, *remedy, *table, *ends])
+    return "\n".join([*head, *remedy, *taken, *table, *ends])
 
 
 def joint_errors(ident: Record) -> tuple[str, list[JointError]]:
@@ -135,6 +138,8 @@ def html(ident: Record) -> str:
         )
         head = "<tr><th>joint</th><th>identified</th><th>URDF</th><th>URDF + friction</th></tr>"
         parts.append(f"<table><caption>{kind} error over torque</caption>{head}{rows}</table>")
+    if open_ := untested(ident):
+        parts.append(f"<p>not tested: {escape(', '.join(open_))}</p>")
     parts.append(f"<p>{escape(_unknown(ident).strip())}</p>")
     return "".join(parts)
 

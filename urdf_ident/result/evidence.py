@@ -24,6 +24,7 @@ from ..motion.limits import Limits
 from ..samples import moving
 from ..statistics.entries import Statistic
 from ..statistics.statistic import StatisticSet
+from .scale import CommonScale, common_scale
 
 #: Random states at which torques are compared; from 100 on the median over 20 seeds changes by less than 5 %.
 STATES = 150
@@ -80,6 +81,8 @@ class Evidence:
         one_way: Joints that moved in one direction only.
         scales: By joint: standard error of a factor on its efforts, determined from the other joints' efforts and its own
             shape; large where any factor explains the data equally well. Residuals are taken as white noise.
+        scale: Factor of all inertial parameters relative to the URDF's; None for elastic joints, placeholders in the URDF, or
+            data that do not depend on its inertial parameters.
     """
 
     uncertainty: Mapping[str, float]
@@ -95,6 +98,7 @@ class Evidence:
     reversals: float | None = None
     one_way: tuple[str, ...] = ()
     scales: Mapping[str, float] = field(default_factory=dict)
+    scale: CommonScale | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -111,7 +115,8 @@ class Evidence:
             The record.
         """
         departures = tuple(Departure(**item) for item in data["departures"])
-        return cls(**{**data, "departures": departures, "one_way": tuple(data.get("one_way", ()))})
+        scale = None if data.get("scale") is None else CommonScale(**data["scale"])
+        return cls(**{**data, "departures": departures, "one_way": tuple(data.get("one_way", ())), "scale": scale})
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,6 +189,7 @@ def gather(
         return dict(zip(joints, (np.sqrt(np.mean(square, axis=0)) / size).tolist(), strict=True))
 
     gravity = _gravity(model, theta, prior.theta0, q)
+    blank = placeholders(robot)
     return Evidence(
         uncertain(1.0),
         seen,
@@ -193,11 +199,12 @@ def gather(
         masses,
         departures,
         folds_repeat,
-        placeholders(robot),
+        blank,
         uncertain(WIDER),
         reversals,
         one_way,
         _scales(statistics, row_weights, factor[:, :-1], fitted, joints),
+        None if blank else common_scale(factor, prior, weight, model.n_inertial),
     )
 
 

@@ -14,6 +14,7 @@ from ..model.trained import trained_speeds
 from .lines import finding_words, table
 from .record import Record
 from .springs import springs
+from .untested import untested
 from .verdict import judge
 
 #: Maximum number of warnings about the logs in a summary.
@@ -36,6 +37,7 @@ def details(ident: Record) -> str:
     lines = [
         f"{robot.name}: {verdict.level.upper()}",
         *(f"  {reason}" for reason in verdict.reasons),
+        *([f"  not tested by the data: {', '.join(taken)}"] if (taken := untested(ident)) else []),
         f"  {len(ident.inputs)} log(s), {fit.rows} rows; {len(ident.theta)} standard parameters, {len(fit.base)} base "
         f"parameters, {weak} of these with more than 50 % standard error; condition number {fit.condition:.3g}",
         *(f"  {line}" for line in ident.signals.get("why", ())),

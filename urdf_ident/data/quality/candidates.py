@@ -14,7 +14,8 @@ from ...model.robot import Robot
 from .evidence import readings
 
 _ZEROS = (-np.pi / 2, -0.4, -0.1, 0.1, 0.4, np.pi / 2, np.pi)
-_STRETCHES = (0.25, 0.5, 0.8, 1.25, 2.0, 4.0)
+#: Candidate numbers of real seconds per second of the log.
+STRETCHES = (0.25, 0.5, 0.8, 1.25, 2.0, 4.0)
 #: Candidate factors of one joint's effort.
 GAINS = (0.01, 0.1, 0.5, 0.75, 1.33, 2.0, 10.0, 100.0)
 _DELAYS = (-0.03, 0.015, 0.03, 0.06)
@@ -142,7 +143,7 @@ def candidates(robot: Robot, moves: NDArray[np.bool_], reading: Reading, *, poor
             yield Hypothesis("joints-exchanged", (i, j), 1.0, replace(reading, places=places))
             both = replace(reading, places=places, order=_exchange(reading.order, i, j))
             yield Hypothesis("joints-exchanged", (i, j), 2.0, both)
-    for stretch in _STRETCHES:
+    for stretch in STRETCHES:
         yield Hypothesis("time-scale", (), reading.stretch * stretch, replace(reading, stretch=reading.stretch * stretch))
     for delay in _DELAYS:
         yield Hypothesis("effort-delay", (), reading.delay + delay, replace(reading, delay=reading.delay + delay))

@@ -245,6 +245,11 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
             "The log does not determine the scale of some joints' efforts, because no other joint's effort depends on it.",
             "If in doubt, hold a known load with these joints.",
         ),
+        "time-scale-open": FindingKind(
+            "info",
+            "The log does not determine the scale of its time, because hardly any joint works against gravity.",
+            "If in doubt, compare the duration of the log with a watch.",
+        ),
         "spring": FindingKind(
             "warning",
             "A joint carries a torque that depends on its position but is not gravity.",

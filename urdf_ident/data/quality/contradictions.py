@@ -24,13 +24,13 @@ from .change_wording import changes, differs, worse_explained
 from .delay import find_delays
 from .findings import Finding
 from .hidden_delays import DELAY
-from .hypotheses import DOUBTFUL, Step, open_scales, search
+from .hypotheses import DOUBTFUL, Step, open_clock, open_scales, search
 from .motion_samples import MotionSamples, sampler
 from .outlying_logs import LogResidual, outlying_logs
 from .small_fault_wording import small_fault
 from .small_faults import SmallFault, small_faults
 from .stationarity import BETWEEN_LOGS, EVERYTHING, Alone, Change, between, in_all, within
-from .wording import SEVERE, doubt, named, open_scale, too_short_to_tell
+from .wording import SEVERE, doubt, named, open_scale, open_time, too_short_to_tell
 
 #: Minimum number of samples per joint.
 _FEWEST = 25
@@ -253,10 +253,12 @@ def _findings(robot: Robot, case: Case, reading: Reading, steps: Sequence[Step],
         return _steps_in_words(robot, case, reading, steps)
     told = against_the_urdf(robot, case, reading, loaded)
     found = (*_steps_in_words(robot, case, reading, steps[:-1] if weak and told else steps), *told)
-    unseen = {} if steps else open_scales(case, reading)
+    if steps:
+        return found
     named = {item.joint for item in found if item.id == "effort-scale"}
-    told_not = {j: ends for j, ends in unseen.items() if robot.joints[j] not in named}
-    return (*found, open_scale(robot, told_not)) if told_not else found
+    scales = {j: ends for j, ends in open_scales(case, reading).items() if robot.joints[j] not in named}
+    clock = open_clock(case, reading)
+    return (*found, *([open_scale(robot, scales)] if scales else []), *([] if clock is None else [open_time(*clock)]))
 
 
 def _steps_in_words(robot: Robot, case: Case, reading: Reading, steps: Sequence[Step]) -> tuple[Finding, ...]:

@@ -7,12 +7,12 @@ have to drive a joint counts against a reading. Faults are found one at a time, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .candidates import GAINS, Hypothesis, Reading, candidates, put, tilted_gravity, with_springs
+from .candidates import GAINS, STRETCHES, Hypothesis, Reading, candidates, put, tilted_gravity, with_springs
 from .case import Case, ReadingScore
 from .evidence import material, significance
 
@@ -146,15 +146,36 @@ def open_scales(case: Case, reading: Reading) -> dict[int, tuple[float, float]]:
         :data:`DOUBTFUL`; the ends of :data:`.GAINS` if none is worse.
     """
     found: dict[int, tuple[float, float]] = {}
-    before = case.judge(reading).score
     for j in map(int, np.flatnonzero(case.moves)):
-        tries = [replace(reading, gain=put(reading.gain, j, factor * reading.gain[j])) for factor in GAINS]
-        worse = [factor for factor, item in zip(GAINS, case.judge_all(tries), strict=True) if item.score - before >= DOUBTFUL]
-        below, above = max((k for k in worse if k < 1), default=0.0), min((k for k in worse if k > 1), default=np.inf)
-        alike = [1.0, *(factor for factor in GAINS if below < factor < above)]
-        if len(alike) > 1:
-            found[j] = min(alike), max(alike)
+        tries = {factor: replace(reading, gain=put(reading.gain, j, factor * reading.gain[j])) for factor in GAINS}
+        if (ends := _alike(case, reading, tries)) is not None:
+            found[j] = ends
     return found
+
+
+def open_clock(case: Case, reading: Reading) -> tuple[float, float] | None:
+    """Returns the range of real seconds per second of the log that explain it as well as 1, as :func:`open_scales`.
+
+    Without gravity, another clock is another mass and other friction.
+
+    Args:
+        case: The robot and the samples.
+        reading: The reading of the log.
+
+    Returns:
+        Smallest and largest value; None if the log determines its clock.
+    """
+    return _alike(case, reading, {factor: replace(reading, stretch=factor * reading.stretch) for factor in STRETCHES})
+
+
+def _alike(case: Case, reading: Reading, tries: Mapping[float, Reading]) -> tuple[float, float] | None:
+    """Ends of the contiguous range of factors around 1 whose readings explain the log as well, or None."""
+    before = case.judge(reading).score
+    scores = [item.score for item in case.judge_all(list(tries.values()))]
+    worse = [factor for factor, score in zip(tries, scores, strict=True) if score - before >= DOUBTFUL]
+    below, above = max((k for k in worse if k < 1), default=0.0), min((k for k in worse if k > 1), default=np.inf)
+    alike = [1.0, *(factor for factor in tries if below < factor < above)]
+    return (min(alike), max(alike)) if len(alike) > 1 else None
 
 
 def _rank(pair: tuple[Hypothesis, ReadingScore]) -> float:

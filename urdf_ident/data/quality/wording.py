@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...model.robot import Robot
-from .candidates import GAINS, Hypothesis
+from .candidates import GAINS, STRETCHES, Hypothesis
 from .findings import Finding
 from .hypotheses import Step
 
@@ -183,8 +183,31 @@ def open_scale(robot: Robot, factors: Mapping[int, tuple[float, float]]) -> Find
     )
 
 
-def _between(low: float, high: float) -> str:
-    least, most = low == min(GAINS), high == max(GAINS)
+def open_time(low: float, high: float) -> Finding:
+    """Builds the finding that the log does not determine its clock.
+
+    Args:
+        low, high: Least and most real seconds per second of the log with which it is explained equally well.
+
+    Returns:
+        The finding, as information: nothing is wrong with the log.
+    """
+    return Finding(
+        "time-scale-open",
+        "info",
+        None,
+        None,
+        f"the log does not determine the scale of its time (possible factors: {_between(low, high, STRETCHES)}): other masses "
+        "and friction would explain it as well",
+        "if in doubt, compare the duration of the log with a watch",
+        None,
+        None,
+        ("time-scale",),
+    )
+
+
+def _between(low: float, high: float, tried: Sequence[float] = GAINS) -> str:
+    least, most = low == min(tried), high == max(tried)
     if least or most:
         return "any" if least and most else f"up to {high:g}" if least else f"from {low:g}"
     return f"{low:g} to {high:g}"
