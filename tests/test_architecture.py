@@ -18,6 +18,7 @@ FOUNDATION = (
     "errors",
     "units",
     "sizes",
+    "folders",
     "files",
     "fileset",
     "documents",

@@ -12,7 +12,6 @@ from urdf_ident import sizes
 from urdf_ident.errors import MissingFileError, OutputError
 from urdf_ident.files import (
     check_output,
-    check_writable,
     inputs_protected,
     note_input,
     read_bytes,
@@ -21,6 +20,7 @@ from urdf_ident.files import (
     write_text,
 )
 from urdf_ident.fileset import FileSet
+from urdf_ident.folders import check_writable
 from urdf_ident.provenance import sha256, versions
 
 

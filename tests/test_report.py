@@ -19,7 +19,8 @@ from urdf_ident.result.brief import brief, joint_errors
 from urdf_ident.result.friction_curves import friction_curves
 from urdf_ident.result.identification import Identification
 from urdf_ident.result.load import load
-from urdf_ident.result.verdict import Reason, ResultVerdict
+from urdf_ident.result.reason import Reason
+from urdf_ident.result.verdict import ResultVerdict
 
 
 def run(*arguments: object) -> int:

@@ -12,7 +12,8 @@ from types import TracebackType
 
 from . import files
 from .errors import OutputError
-from .files import check_output, make_writable, mode_of, remove_empty, unwritable
+from .files import check_output, mode_of, unwritable
+from .folders import make_writable, remove_empty
 
 #: Folder of a complete set until its files are moved, and name prefix of the folder of an unfinished set.
 _COMPLETE, _UNFINISHED = ".urdf-ident-complete", ".urdf-ident-unfinished-"

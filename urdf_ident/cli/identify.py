@@ -72,7 +72,8 @@ def identify(
 
     Writes identification.json, the corrected URDF, joints.yaml and report.html to OUT.
     """
-    from ..files import check_output, check_writable
+    from ..files import check_output
+    from ..folders import check_writable
     from ..parallel import workers
 
     project, folder = open_project(config)

@@ -38,7 +38,8 @@ def design(
     ] = None,
 ) -> None:
     """Design an exciting motion within all limits."""
-    from ..files import check_output, check_writable
+    from ..files import check_output
+    from ..folders import check_writable
     from ..result.load import load
 
     project, folder = open_project(config)
@@ -187,7 +188,7 @@ def export_motion(
     """
     from ..errors import LogError
     from ..export.on_robot import write_motion
-    from ..files import check_writable
+    from ..folders import check_writable
     from ..motion.files import read_trajectory, why_recorded
 
     project, folder = open_project(config)

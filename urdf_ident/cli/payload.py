@@ -49,7 +49,7 @@ def payload(
 
     Gives mass, centre of mass and inertia with intervals, from a result of the unloaded robot and logs with the load.
     """
-    from ..files import check_writable
+    from ..folders import check_writable
     from ..pipeline.payload import weigh
     from ..result.load import load
 

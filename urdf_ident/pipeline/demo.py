@@ -17,7 +17,8 @@ import numpy as np
 
 from ..data.readers.read import read_recording
 from ..export.urdf import corrected_urdf
-from ..files import check_writable, write_text
+from ..files import write_text
+from ..folders import check_writable
 from ..friction import Coulomb, Stribeck
 from ..linalg import Array
 from ..model.bundled import robot_path, truth_path

@@ -53,7 +53,6 @@ def common_scale(factor: Array, prior: Prior, weight: float, inertial: int) -> C
 
     Args:
         factor: Whitened data factor ``[R | rho]``, shape (k, p + 1).
-        prior: The prior.
         weight: Factor by which the data's nominal precision is too high.
         inertial: Number of inertial parameters, which come first.
 

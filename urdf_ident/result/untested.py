@@ -7,7 +7,7 @@ stated with it.
 from __future__ import annotations
 
 from .record import Record
-from .verdict import gains_estimated
+from .scale_reasons import gains_estimated
 
 #: Relative standard error of the common scale up to which the ratio to the URDF's masses is stated.
 _TELLING = 0.25

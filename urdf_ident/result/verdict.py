@@ -13,20 +13,15 @@ from typing import Any
 from ..samples import HARDLY_TURNS, SHORT
 from .evidence import Evidence
 from .lines import joint_message
+from .reason import Reason
 from .record import Record
+from .scale_reasons import scale_reasons
 
 LEVELS = ("good", "usable", "poor")
 #: Relative torque error on other motions below which a result is good, and below which it is usable.
 GOOD_ERROR, USABLE_ERROR = 0.1, 0.4
 #: The same for the relative standard error of the torque over random feasible states, mean over joints.
 GOOD_UNCERTAINTY, USABLE_UNCERTAINTY = 0.15, 0.6
-#: Plausible range of the identified gravity torque over the URDF's.
-GRAVITY = (0.55, 1.8)
-#: Standard error of a factor on a joint's efforts (white noise) up to which the data exclude a factor of two. It is small
-#: because on simulated arms friction and coloured noise leave factors undetermined that are 50 and more such errors away.
-SCALE_TOLD = 0.01
-#: Distance of the common scale of all masses from the URDF's, in standard errors, above which it counts against the result.
-SCALE_ERRORS = 3.0
 #: Relative friction at the trained speed, and relative torque at the velocity limits, above which a model is unusable.
 FRICTION_LIMIT, PEAK_LIMIT = 1.5, 10.0
 #: Largest ratio of the exported model's held-out error to that of the unconstrained fit or the URDF with fitted friction.
@@ -60,26 +55,6 @@ OUTSTANDING = (
 #: Reasons that state the size of an error without naming its cause.
 _ERRORS = ("held-out-error", "cross-validation")
 _WORSE = ("worse-than-urdf", "joint-worse-than-urdf", "worse-than-friction")
-
-
-@dataclass(frozen=True)
-class Reason:
-    """One reason of a verdict.
-
-    Attributes:
-        id: Short fixed identifier for programs.
-        level: The best level that it permits: "good" (it supports the result), "usable" or "poor".
-        text: What was found.
-        remedy: What to do about it, or None.
-    """
-
-    id: str
-    level: str
-    text: str
-    remedy: str | None = None
-
-    def __str__(self) -> str:
-        return self.text if self.remedy is None else f"{self.text} -> {self.remedy}"
 
 
 @dataclass(frozen=True)
@@ -118,7 +93,7 @@ def judge(ident: Record) -> ResultVerdict:
     error = max((LEVELS.index(reason.level) for reason in outside), default=0)
     reasons = [*outside, *_physics(ident), *_findings(ident.inputs, LEVELS[max(error, 1)])]
     if ident.evidence is not None:
-        reasons += [*_left_open(ident.evidence), *_scale(ident, ident.evidence), *_implausible(ident.evidence)]
+        reasons += [*_left_open(ident.evidence), *scale_reasons(ident, ident.evidence), *_implausible(ident.evidence)]
     level = max((LEVELS.index(reason.level) for reason in reasons), default=1)
     if not any(reason.id in _ERRORS and reason.level == "good" for reason in reasons):
         level = max(level, 1)
@@ -337,53 +312,6 @@ def _left_open(evidence: Evidence) -> Iterator[Reason]:
             "direction is unknown",
             "record motions in both directions",
         )
-
-
-def _odd_gravity(evidence: Evidence) -> dict[str, float]:
-    """Gravity torques that a wrong scale may explain: for most joints, or for one whose scale the data do not determine.
-
-    Where the other joints' efforts determine a joint's scale, its gravity torque differs because the URDF's masses are wrong.
-    """
-    odd = {joint: value for joint, value in evidence.gravity.items() if not GRAVITY[0] < value < GRAVITY[1]}
-    if 2 * len(odd) > len(evidence.gravity):
-        return odd
-    return {joint: value for joint, value in odd.items() if value <= 0 or evidence.scales.get(joint, 1.0) > SCALE_TOLD}
-
-
-def _scale(ident: Record, evidence: Evidence) -> Iterator[Reason]:
-    """Doubts about the scale of the torques, unless the user has checked it."""
-    known, odd = ident.project.drive.scale_known, _odd_gravity(evidence)
-    if known:
-        odd = {joint: value for joint, value in odd.items() if value <= 0}
-    confirm = "if the scale was checked, for example with a known weight, set drive.scale_known: true"
-    if evidence.placeholders and not known:
-        yield Reason(
-            "scale-unproven",
-            "usable",
-            "the URDF's inertial parameters are placeholders, so the scale depends on the unit of the log alone",
-            f"check drive.gain and log.units; {confirm}",
-        )
-    elif odd and not evidence.placeholders:
-        words = ", ".join(f"{joint} {value:.2g} ×" for joint, value in odd.items())
-        yield Reason(
-            "gravity-scale",
-            "usable",
-            f"gravity torque differs from the URDF's: {words}",
-            f"check the unit of the efforts, drive.gain, drive.reduction, and tools missing in the URDF; {confirm}",
-        )
-    elif evidence.scale is not None and evidence.scale.errors > SCALE_ERRORS and not (known or gains_estimated(ident)):
-        yield Reason(
-            "mass-scale",
-            "usable",
-            f"the masses and inertias together are {evidence.scale} × the URDF's: the scale of the efforts, or the URDF's, is "
-            "wrong",
-            f"check the unit of the efforts, drive.gain and drive.reduction; {confirm}",
-        )
-
-
-def gains_estimated(ident: Record) -> bool:
-    """Whether the torque constants were estimated from a target torque or a known payload, which is evidence of the scale."""
-    return ident.model.drive.gain_error is not None
 
 
 def _implausible(evidence: Evidence) -> Iterator[Reason]:

@@ -19,20 +19,12 @@ from .world import TOOL_BOX, ToolBox, World
 
 
 def own_collisions(robot: Robot) -> Collisions | None:
-    """Returns the pairs of the robot's links that can collide, or None if the URDF has no collision geometry.
-
-    Args:
-        robot: The robot.
-    """
+    """Returns the pairs of the robot's links that can collide, or None if the URDF has no collision geometry."""
     return find_collisions(robot) if has_collision_geometry(robot) else None
 
 
 def has_collision_geometry(robot: Robot) -> bool:
-    """Returns whether any link of the URDF has collision geometry.
-
-    Args:
-        robot: The robot.
-    """
+    """Returns whether any link of the URDF has collision geometry."""
     return any(link.has_collision for link in robot.description.links.values())
 
 

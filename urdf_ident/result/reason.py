@@ -1,0 +1,25 @@
+"""One reason of a verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Reason:
+    """One reason of a verdict.
+
+    Attributes:
+        id: Short fixed identifier for programs.
+        level: The best level that it permits: "good" (it supports the result), "usable" or "poor".
+        text: What was found.
+        remedy: What to do about it, or None.
+    """
+
+    id: str
+    level: str
+    text: str
+    remedy: str | None = None
+
+    def __str__(self) -> str:
+        return self.text if self.remedy is None else f"{self.text} -> {self.remedy}"
