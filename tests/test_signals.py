@@ -234,21 +234,6 @@ def test_valley_between_two_tones_is_not_taken_for_the_end_of_the_motion() -> No
     assert estimate_cutoff([q], 250.0).motion_end > 4
 
 
-@pytest.mark.parametrize(("length", "rest", "step"), [(2.38, 0.2, 1e-4), (2.12, 0.5, 1e-5), (2.08, 0.5, 1e-4)])
-def test_a_zero_in_the_spectrum_of_a_single_move_is_not_the_end_of_the_motion(length: float, rest: float, step: float) -> None:
-    """The spectrum of a move from point to point falls to nearly zero between its lobes."""
-    rate, box = 100.0, np.ones(6) / 6
-
-    def move(seconds: float) -> Array:
-        t = np.arange(0, seconds, 1 / rate)
-        x = np.clip((t - rest / 2) / (seconds - rest), 0, 1)
-        speed = np.convolve(np.convolve(np.minimum(1, 3 * np.minimum(x, 1 - x)), box, "same"), box, "same")
-        return np.asarray(np.round(np.cumsum(speed)[:, None] / rate * np.array([1.0, -0.7]) / step) * step)
-
-    assert estimate_cutoff([move(length)], rate).motion_end > 3.0
-    assert estimate_cutoff([move(length), *(move(share * length) for share in (0.6, 0.7, 0.9))], rate).motion_end > 3.0
-
-
 # ---- conditioning --------------------------------------------------------------------------------
 
 

@@ -235,7 +235,7 @@ def _acceleration_spectrum(pieces: list[Array], rate: float) -> tuple[Array, Arr
 
     White noise of the positions does not count as position power; it is estimated in the highest octave.
     """
-    window = int(min(min(len(piece) for piece in pieces) - 2, max(64, 4 * rate)))
+    window = int(min(max(len(piece) for piece in pieces) - 2, max(64, 4 * rate)))
     step = max(LONG, 4 * window)
     parts = [piece[begin : begin + step] for piece in pieces for begin in range(0, len(piece), step)]
     long = [part for part in parts if len(part) - 2 >= window]
@@ -252,11 +252,7 @@ def _acceleration_spectrum(pieces: list[Array], rate: float) -> tuple[Array, Arr
 
 
 def _valley(frequency: Array, density: Array, share_above: Array) -> float:
-    """First minimum that is followed by a clear rise and has no motion above it; else the lowest point.
-
-    The spectrum of a single move from point to point has zeros between its lobes. The lowest point is therefore searched above
-    the motion, unless that is clearly higher: then what is above is the noise of coarse positions.
-    """
+    """First minimum that is followed by a clear rise and has no motion above it; else the global minimum."""
     smooth = _third_octaves(frequency, density)
     lowest = 0
     for k in range(1, len(smooth)):
@@ -264,9 +260,7 @@ def _valley(frequency: Array, density: Array, share_above: Array) -> float:
             lowest = k
         elif smooth[k] > _RISE * smooth[lowest]:
             return float(frequency[lowest])
-    first, above = int(np.argmin(smooth)), int(np.argmin(np.where(share_above > _MOTION_LEFT, np.inf, smooth)))
-    still = share_above[above] <= _MOTION_LEFT and smooth[above] <= _RISE * smooth[first]
-    return float(frequency[above if still else first])
+    return float(frequency[int(np.argmin(smooth))])
 
 
 _RISE = 10.0
