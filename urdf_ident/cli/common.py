@@ -65,8 +65,9 @@ Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Print the detail
 
 
 def _result_file(path: Path) -> Path:
-    """The result itself if its folder is named."""
-    return path / "identification.json" if path.is_dir() else path
+    from ..result.load import result_file
+
+    return result_file(path)
 
 
 Result = Annotated[

@@ -17,7 +17,7 @@ from ..model.dynamic_model import DynamicModel
 from ..motion.base import Trajectory, check_joint_array
 from ..motion.collision.clearance import ClearanceReport, check_clearance
 from ..motion.collision.collisions import Collisions
-from ..motion.collision.find import own_collisions
+from ..motion.collision.find import find_collisions, has_collision_geometry
 from ..motion.limits import LimitReport, Limits, Margin, check_limits, prior_torque
 from ..samples import ReadOnly
 from .assumptions import (
@@ -219,7 +219,7 @@ def design_excitation(
     ramps = float(ramp) if family == "fourier" else 0.0
     shape = Family(family, limits.joints, float(duration), harmonics, periods, ramps, pose, goal)
     if collisions == "auto":
-        collisions = own_collisions(model.robot)
+        collisions = find_collisions(model.robot) if has_collision_geometry(model.robot) else None
     plan = _planned(model, shape, limits, criterion, noise, scaling, after, collisions, global_start)
     say = None if progress is None else _progress_reporter(progress, criterion, begun, budget)
     left = max((1 - CERTIFICATE) * budget - (time.monotonic() - begun), min(budget, LEAST_SEARCH))

@@ -26,6 +26,11 @@ from .parameters import Parameter
 from .robot import Robot
 from .row_groups import RowGroup
 
+#: Angles [rad], and lengths relative to the mean joint offset, below this count as zero.
+ALIGNED = 3e-5
+#: The ten parameters vary with frequencies up to 2 in one joint angle: derivatives beyond the fourth are dependent.
+_DERIVATIVES = 4
+
 
 class LinearModel(Protocol):
     """Interface of a model that is linear in its parameters, rigid or elastic."""
@@ -144,12 +149,6 @@ def _permutation(names: Sequence[str], order: Sequence[str | int] | None) -> NDA
     if sorted(picked) != list(range(len(names))):
         raise ModelError("the column order is not a permutation of the parameters", got=list(order)[:5])
     return np.array(picked, dtype=np.intp)
-
-
-#: Angles [rad], and lengths relative to the mean joint offset, below this count as zero.
-ALIGNED = 3e-5
-#: The ten parameters vary with frequencies up to 2 in one joint angle: derivatives beyond the fourth are dependent.
-_DERIVATIVES = 4
 
 
 def geometric_rank(robot: Robot, rotor_inertia: bool = False) -> int:

@@ -234,11 +234,9 @@ def findings_text(found: Sequence[Mapping[str, Any]]) -> str:
         level = "good" if not warnings else f"usable, {warnings} warning{'s' if warnings > 1 else ''}"
         rows = f" ({item['rows']} rows)" if "rows" in item else ""
         lines.append(f"{item['log']}: {level if item['acceptable'] else 'REFUSED'}{rows}")
-        alike: dict[tuple[Any, ...], list[Any]] = {}
-        for finding in item["findings"]:
-            alike.setdefault((finding["severity"], finding["message"], finding["remedy"]), []).append(finding)
-        for same in alike.values():
-            finding, joints = same[0], [str(each["joint"]) for each in same if each["joint"]]
+        alike = grouped(((f["severity"], f["message"], f["remedy"], str(f["rows"])), f) for f in item["findings"])
+        for finding, *others in alike.values():
+            joints = [str(other["joint"]) for other in others if other["joint"]]
             message, arrow, remedy = finding_words(finding, joints).partition(" -> ")
             lines.append(f"  {finding['severity']:<8} {message}")
             lines += [f"  {'':<8} -> {remedy}"] if arrow else []

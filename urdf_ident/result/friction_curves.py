@@ -17,6 +17,10 @@ from .record import Record
 _POINTS = 161
 #: A curve extends to the first multiple of the logs' speeds, or to the URDF's limit if that is within the second.
 _BEYOND, _FAR = 1.25, 2.0
+#: Laws that need no equivalent (a URDF cannot represent an offset, and nothing can replace it).
+_EXACT = ("viscous", "coulomb", "offset")
+#: Slowest speed of the fit of an equivalent, a fraction of the fastest; presliding dominates below it.
+_SLOWEST = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,12 +131,6 @@ def _interval(ident: Record, columns: Array, alpha: float) -> Array:
     lost = (np.abs(rest).max(axis=1, initial=0.0) > 1e-9 * scale) | (np.abs(columns[:, base.zero]).max(axis=1, initial=0.0) > 0)
     found[lost] = [-np.inf, np.inf]
     return np.asarray(found)
-
-
-#: Laws that need no equivalent (a URDF cannot represent an offset, and nothing can replace it).
-_EXACT = ("viscous", "coulomb", "offset")
-#: Slowest speed of the fit, a fraction of the fastest; presliding dominates below it.
-_SLOWEST = 0.05
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,19 @@ from .identification import Identification
 from .traces import FILE, read_series
 
 
+def result_file(path: str | Path) -> Path:
+    """Finds the file of a result.
+
+    Args:
+        path: An identification.json, or its folder; ``~`` is the user's home.
+
+    Returns:
+        The path of the file, whether it exists or not.
+    """
+    place = Path(path).expanduser()
+    return place / "identification.json" if place.is_dir() else place
+
+
 def load(path: str | Path) -> Identification:
     """Reads a result; its torque is bitwise equal to that of the saved result.
 
@@ -43,8 +56,7 @@ def load(path: str | Path) -> Identification:
         MissingFileError: No such file.
         LogError: It is not an identification.json, has another version, is damaged (:mod:`.checks`) or was edited.
     """
-    path = Path(path).expanduser()
-    path = path / "identification.json" if path.is_dir() else path
+    path = result_file(path)
     finish(path.parent, path.name)
     data = parse_json(read_text(path, "identification"), str(path), LogError, "result")
     try:

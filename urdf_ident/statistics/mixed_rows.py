@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..grouping import grouped
 from ..linalg import Array
 from .changes import Varying
 from .entries import Statistic
@@ -75,8 +74,6 @@ class MixedRows:
             self.combine[list(part.columns), k] = 1.0
         self._turns: dict[tuple[str, bool], Array] = {}
         self._made: dict[tuple[str, str], tuple[Array, NDArray[np.intp]]] = {}
-        of_log = grouped((entry.log, (entry.group, entry)) for entry in statistics.entries)
-        self._entries = {log: grouped(own) for log, own in of_log.items()}
 
     def _wide(self, entries: Sequence[Statistic]) -> Array:
         """Factors as ``[X root | Z | y − X params]``, not weighted; the mixed model estimates a change of the fit."""
@@ -116,22 +113,19 @@ class MixedRows:
         Returns:
             Number of rows.
         """
-        own = self._in_time(log, group)
+        own = self.statistics.of_log[log].get(group, ())
         return sum(entry.rows for entry in own[slice(*self._blocks(len(own), part))])
 
     def _whole(self, log: str, group: str) -> tuple[Array, NDArray[np.intp]]:
         """Stacked factors of one log and group in order of time, and the row where each begins, with the total at the end."""
         made = self._made.get((log, group))
         if made is None:
-            own = self._in_time(log, group)
+            own = self.statistics.of_log[log].get(group, ())
             wide = self._wide(own) if own else np.zeros((0, self.r + self.q + 1))
             made = wide, np.cumsum([0, *(len(entry.factor) for entry in own)])
             if len(self._made) < _KEPT:
                 self._made[log, group] = made
         return made
-
-    def _in_time(self, log: str, group: str) -> list[Statistic]:
-        return sorted(self._entries[log].get(group, ()), key=lambda entry: entry.block)
 
     @staticmethod
     def _blocks(count: int, part: int | None) -> tuple[int, int]:

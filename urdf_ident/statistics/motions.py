@@ -229,14 +229,13 @@ class _Log:
     @classmethod
     def all_of(cls, statistics: StatisticSet) -> dict[str, _Log]:
         """Creates the logs of a set, by name."""
-        of_log = grouped((entry.log, (entry.group, entry)) for entry in statistics.entries)
-        return {log: cls._of(statistics, grouped(of_log.get(log, ()))) for log in statistics.logs}
+        return {log: cls._of(statistics, statistics.of_log.get(log, {})) for log in statistics.logs}
 
     @classmethod
     def _of(cls, statistics: StatisticSet, entries: Mapping[str, Sequence[Statistic]]) -> _Log:
         factors, expansions, edges, rows, squares = [], [], [], [], []
         for layout in statistics.layouts:
-            own = sorted(entries.get(layout.group, ()), key=lambda entry: entry.block)
+            own = entries.get(layout.group, ())
             count = np.cumsum([0.0, *(entry.rows * entry.repeats for entry in own)])
             whole = max(float(count[-1]), 1.0)
             expansion = own[0].expansion if own else None

@@ -223,6 +223,12 @@ class StatisticSet:
         """The entries of each row group that has any, in their order."""
         return {group: tuple(own) for group, own in grouped((entry.group, entry) for entry in self.entries).items()}
 
+    @cached_property
+    def of_log(self) -> Mapping[str, Mapping[str, Sequence[Statistic]]]:
+        """Log → row group → its entries, in the order of their time blocks."""
+        in_order = sorted(self.entries, key=lambda entry: entry.block)
+        return {log: grouped(own) for log, own in grouped((entry.log, (entry.group, entry)) for entry in in_order).items()}
+
     def factor(self, group: str) -> Array:
         """Returns the merged factor of one row group over all logs and blocks.
 

@@ -10,6 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ...grouping import grouped
 from ...linalg import Array, lstsq
 from ...model.engine.pinocchio import regressor
 from ...model.engine.rigid import rigid_of
@@ -125,22 +126,16 @@ class Case:
         Returns:
             Their scores, in the same order.
         """
-        groups: dict[tuple[object, ...], list[Reading]] = {}
-        for item in candidates:
-            if item not in self._judged:
-                groups.setdefault(item.motion(), []).append(item)
-        for group in groups.values():
+        for group in grouped((item.motion(), item) for item in candidates if item not in self._judged).values():
             found = self.evidence(group[0])
-            alike: dict[tuple[object, ...], list[Reading]] = {}
-            for item in group:  # readings that differ only in signs have the same weights and share one solution
-                alike.setdefault((item.order, tuple(abs(g) for g in item.gain)), []).append(item)
-            for items in alike.values():
+            # readings that differ only in signs have the same weights and share one solution
+            for items in grouped(((item.order, tuple(abs(g) for g in item.gain)), item) for item in group).values():
                 self._judge_alike(found, items)
         return [self._judged[item] for item in candidates]
 
     def _judge_alike(self, found: RigidEvidence, items: list[Reading]) -> None:
         R = np.stack([item.efforts() for item in items], axis=1)
-        size, _ = found.size_of(R)
+        size = found.size_of(R)
         errors = held_out(found, R, 1.0 / (found.usual * size[:, 0]) ** 2)
         part = unexplained(found, errors.squares, R)
         mean = errors.power.mean(axis=0)
@@ -161,7 +156,7 @@ class Case:
         """
         found = self.evidence(reading)
         R = reading.efforts()[:, None]
-        size, _ = found.size_of(R)
+        size = found.size_of(R)
         squares = in_sample(found, R, 1.0 / (found.usual * size[:, 0]) ** 2)
         return float(np.log(unexplained(found, squares, R)[self.moves, 0]).sum())
 
@@ -196,7 +191,7 @@ class Case:
         p = found.gram.shape[2] - n
         theta = self._stated[found.active] * found.scale
         total, efforts, score = found.total, reading.efforts().reshape(n, n), 0.0
-        sizes = found.size_of(reading.efforts()[:, None])[0][:, 0]
+        sizes = found.size_of(reading.efforts())
         for i in np.flatnonzero(self.moves):
             x = np.concatenate([-theta, np.zeros(p - m), efforts[i]])
             G = total[i]
@@ -219,7 +214,7 @@ class Case:
         x = np.zeros((n, found.gram.shape[2]))
         x[:, :m] = -self._stated[found.active] * found.scale
         x[:, -n:] = reading.efforts().reshape(n, n)
-        size = found.size_of(reading.efforts()[:, None])[0][:, 0]
+        size = found.size_of(reading.efforts())
         squares = np.einsum("ip,ipq,iq->i", x, found.total, x) / size**2 / found.count.sum()
         return float(np.sqrt(np.maximum(squares[self.moves], 0.0).mean()))
 
@@ -269,7 +264,7 @@ class Case:
         both = np.zeros((p + n, last + 1))
         both[:m, :last] = np.column_stack([self._stated, changes])[found.active] * found.scale[:, None]
         total, efforts, rows = found.total, reading.efforts().reshape(n, n), []
-        sizes = found.size_of(reading.efforts()[:, None])[0][:, 0]
+        sizes = found.size_of(reading.efforts())
         for i in np.flatnonzero(self.moves):
             both[p:, last] = efforts[i]
             told = total[i] @ both

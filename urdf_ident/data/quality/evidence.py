@@ -82,7 +82,7 @@ def held_out(found: Grams, reading: Array, weights: Array) -> Errors:
     x = solved(learnt, counts, m, efforts, weights)
     squares = np.sum(x[fold] * (found.gram @ x[fold]), axis=2)
     p = total.shape[1] - n
-    size, _ = found.size_of(reading)
+    size = found.size_of(reading)
     power = np.zeros_like(x[:, :, 0])
     for k in column_starts(p - m):  # only the sum of the friction of a joint and its motor is identifiable
         own = slice(m + k + DISSIPATES.start, m + k + DISSIPATES.stop)
@@ -133,8 +133,8 @@ def unexplained(found: Grams, squares: Array, reading: Array) -> Array:
     Returns:
         RMS error over the RMS of the row's effort about its mean, at least :data:`EXACT`, shape (n, H).
     """
-    size, least = found.size_of(reading)
-    return np.asarray(np.maximum(np.sqrt(squares.sum(axis=0) / found.count.sum()), least) / size)
+    left = np.sqrt(squares.sum(axis=0) / found.count.sum())
+    return np.asarray(np.maximum(left, found.exact_of(reading)) / found.size_of(reading))
 
 
 def material(before: Array, after: Array) -> bool:

@@ -161,23 +161,35 @@ class Grams:
         """Root mean square of each effort about its mean, where its own joint moves, shape (n,) [N·m or N]."""
         return np.asarray(np.diag(self.sizes))
 
-    def size_of(self, reading: Array) -> tuple[Array, Array]:
-        """Root mean square of the efforts as read about their means, and the part of it below which all is noise.
+    def size_of(self, reading: Array) -> Array:
+        """Root mean square of the efforts as read about their means, at least :meth:`exact_of`.
 
-        An effort that is read as another joint's must be explained where that joint moves. Where it hardly varies meanwhile
-        (joints move one after the other), this would be easy: its precision remains that of its variation where its own joint
-        moves.
+        An effort that is read as another joint's must be explained where that joint moves.
 
         Args:
-            reading: Coefficients of the (row, effort) pairs, shape (n², H).
+            reading: Coefficients of the (row, effort) pairs, shape (n², ...).
 
         Returns:
-            Size, and the smallest residual that counts as explained, shape (n, H) each [N·m or N].
+            Shape (n, ...) [N·m or N].
         """
-        efforts = np.abs(reading).reshape(self.n, self.n, -1)
-        least = EXACT * np.einsum("ieh,e->ih", efforts, self.size)
-        size = np.einsum("ieh,ie->ih", efforts, self.sizes)
-        return np.asarray(np.maximum(size, np.maximum(least, 1e-300))), np.asarray(least)
+        efforts = np.abs(reading).reshape(self.n, self.n, *reading.shape[1:])
+        size = np.einsum("ie...,ie->i...", efforts, self.sizes)
+        return np.asarray(np.maximum(size, np.maximum(self.exact_of(reading), 1e-300)))
+
+    def exact_of(self, reading: Array) -> Array:
+        """Residual below which the efforts as read count as exactly explained.
+
+        It follows their variation where their own joints move: while the joint they are read as moves, an effort may hardly
+        vary (joints move one after the other), and would be easy to explain.
+
+        Args:
+            reading: Coefficients of the (row, effort) pairs, shape (n², ...).
+
+        Returns:
+            Shape (n, ...) [N·m or N].
+        """
+        efforts = np.abs(reading).reshape(self.n, self.n, *reading.shape[1:])
+        return np.asarray(EXACT * np.einsum("ie...,e->i...", efforts, self.size))
 
     @cached_property
     def total(self) -> Array:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from ...errors import ModelError
 from ...friction import Term
+from ...grouping import grouped
 from ...linalg import Array, lstsq, triangle
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
@@ -250,9 +251,7 @@ def _search(
     """One pass with all trials of one shape per law: the best combination, and position and cost along each shape."""
     trials = _Trials(model, build, base, weights, {item.index: [law for _, law in grid] for item, grid in grids.items()})
     choice = {item.index: 0 for item in grids}
-    by_axis: dict[int, list[_Free]] = {}
-    for item in grids:
-        by_axis.setdefault(model.terms[item.index].axis, []).append(item)
+    by_axis = grouped((model.terms[item.index].axis, item) for item in grids)
     for _ in range(SWEEPS):
         before = dict(choice)
         for items in by_axis.values():

@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 from ...data.conditioning.filters import lowpass, score_band
 from ...data.prepare import PreparedLog
 from ...errors import ModelError
-from ...grouping import grouped
 from ...linalg import Array, divisors, lstsq
 from ...model.dynamic_model import DynamicModel
 from ...model.posterior import posterior_variance
@@ -236,9 +235,7 @@ def held_out_torque(
         thetas.append(lstsq(rows[:, :-1] / scale, rows[:, -1], rcond=None)[0] / scale)
     predicted_by = np.column_stack(thetas)
     group = max(statistics.groups, key=lambda name: statistics.rows[name])
-    in_order = sorted(statistics.of_group[group], key=lambda entry: entry.block)
-    blocks = grouped((entry.log, entry) for entry in in_order)
-    owned = [(log.segments, _owners(blocks[log.name], labels, folds, log)) for log in logs]
+    owned = [(log.segments, _owners(statistics.of_log[log.name][group], labels, folds, log)) for log in logs]
     return HeldOutTorque(tuple(each(partial(_predicted, model, predicted_by), owned)), len(labels))
 
 

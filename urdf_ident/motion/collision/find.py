@@ -18,11 +18,6 @@ from .solids import Solid, plane_solid, shape_solid
 from .world import TOOL_BOX, ToolBox, World
 
 
-def own_collisions(robot: Robot) -> Collisions | None:
-    """Returns the pairs of the robot's links that can collide, or None if the URDF has no collision geometry."""
-    return find_collisions(robot) if has_collision_geometry(robot) else None
-
-
 def has_collision_geometry(robot: Robot) -> bool:
     """Returns whether any link of the URDF has collision geometry."""
     return any(link.has_collision for link in robot.description.links.values())
@@ -85,7 +80,8 @@ def find_collisions(
 def _solids(robot: Robot, shapes: Iterable[Visual], world: World) -> tuple[Solid, ...]:
     placed = ((shape, *robot.link_placements[shape.link]) for shape in shapes)
     links = [shape_solid(shape, joint + 1, frame) for shape, joint, frame in placed]
-    objects = [shape_solid(shape, 0, np.asarray(np.linalg.inv(world.root)), of_world=True) for shape in world.shapes]
+    from_root = np.asarray(np.linalg.inv(world.root))
+    objects = [shape_solid(shape, 0, from_root, of_world=True) for shape in world.shapes]
     return (*links, *objects, *(plane_solid(plane, world.root) for plane in world.planes))
 
 
