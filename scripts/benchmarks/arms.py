@@ -1,6 +1,7 @@
 """The defaults on simulated arms that nobody tuned them for, tested on a faster motion than they learnt from.
 
     python scripts/benchmarks/arms.py [--arms 40] [--first 0] [--kinds rich,repeats,...] [--no-simple] [-o ROWS.jsonl]
+    python scripts/benchmarks/arms.py --kinds dwells,bits,steps,pair,sparse    (logs as users record them)
     python scripts/benchmarks/arms.py --arms 50 --poor    (short, bad and singular logs: is anything exported that is worse
                                                            than the URDF with bounded friction?)
 
@@ -54,6 +55,9 @@ KINDS = ("rich", "repeats", "eight", "four", "resting", "one_way", "flat")
 #: Logs that hardly tell anything: 1.5 s, one sine on all joints, two joints that move, coarse efforts, ten times the noise,
 #: one tenth of the speed.
 POOR = ("brief", "same", "few", "coarse", "noisy", "slow")
+#: Logs as users record them: moves from point to point with dwells, a 14-bit encoder, efforts in steps of 1 % of the range,
+#: each joint one way in one log and back in the other, 25 Hz. (A kind's position in all three lists is part of its seed.)
+USUAL = ("dwells", "bits", "steps", "pair", "sparse")
 #: What is exported may be so much worse than the URDF with bounded friction.
 WORSE = 1.05
 RATE, SCORE = 100.0, 10.0  # [Hz]
@@ -155,12 +159,12 @@ class Arm:
         rigid, friction = self.columns(motion)
         return np.asarray(rigid + sum(c @ law.sizes for c, law in zip(friction, self.friction, strict=True)))
 
-    def log(self, name: str, motion: Motion, rng: np.random.Generator) -> Recording:
-        """What a logger would have written."""
+    def log(self, name: str, motion: Motion, rng: np.random.Generator, bits: int = 18) -> Recording:
+        """What a logger would have written; encoders have ``bits`` bits per turn of a joint (per 0.63 m of a slide)."""
         tau = self.torque(motion)
         white = rng.standard_normal(tau.shape) * np.sqrt(1 - 0.8**2)
         noisy = tau + self.noise * lfilter([1.0], [1.0, -0.8], white, axis=0)
-        step = 2 * np.pi / 2**18 * np.where(self.robot.prismatic, 0.1, 1.0)
+        step = 2 * np.pi / 2**bits * np.where(self.robot.prismatic, 0.1, 1.0)
         return Recording(name, self.robot.joints, motion.t, np.round(motion.q / step) * step, effort=noisy, sha256=name)
 
 
@@ -258,8 +262,60 @@ def wander(arm: Arm, rng: np.random.Generator, seconds: float, pace: float, wide
     return Motion(t, middle + s @ a.T - c @ b.T, (c * w) @ a.T + (s * w) @ b.T, (-s * w**2) @ a.T + (c * w**2) @ b.T)
 
 
+def moves(arm: Arm, rng: np.random.Generator, seconds: float) -> Motion:
+    """From point to point and rests between: all joints start and stop together, with trapezoidal speeds of limited jerk."""
+    fine, n = 1000.0, arm.n
+    reach = np.where(arm.robot.prismatic, 0.15, 1.2)
+    blend = int(fine * rng.uniform(0.02, 0.12))
+    speed = np.zeros((round(seconds * fine), n))
+    begin, at = int(0.5 * fine), np.zeros(n)
+    while True:
+        goal = rng.uniform(-reach, reach)
+        length = int(fine * (1.5 * np.max(np.abs(goal - at) / arm.speed) + 2 * blend / fine + 0.2))
+        if begin + length > len(speed):
+            break
+        inner = length - 2 * blend
+        flat = np.clip(3 * np.minimum(x := (np.arange(inner) + 0.5) / inner, 1 - x), 0.0, 1.0)
+        shape = np.convolve(np.convolve(flat, np.ones(blend) / blend), np.ones(blend) / blend)
+        speed[begin : begin + len(shape)] = np.outer(shape / (shape.sum() / fine), goal - at)
+        begin, at = begin + length + int(fine * rng.uniform(0.4, 1.2)), goal
+    position, every = np.cumsum(speed, axis=0) / fine, round(fine / RATE)
+    middle = rng.uniform(-0.5, 0.5, n) * np.where(arm.robot.prismatic, 0.1, 1.0)
+    q, v, a = position + middle, speed, np.gradient(speed, 1 / fine, axis=0)
+    return Motion(np.arange(len(speed))[::every] / fine, q[::every], v[::every], a[::every])
+
+
+def sweep(arm: Arm, rng: np.random.Generator, seconds: float, way: float) -> Motion:
+    """Every joint goes one way, ``way`` ±1, at changing speed."""
+    t = np.arange(round(seconds * RATE)) / RATE
+    w, lag = 2 * np.pi * rng.uniform(0.1, 0.6, (4, arm.n)), rng.uniform(0, 2 * np.pi, (4, arm.n))
+    size = rng.uniform(0.3, 1.0, (4, arm.n))
+    size *= 0.85 / size.sum(axis=0)
+    angle, mean = t[:, None, None] * w + lag, 0.5 * arm.speed
+    q = mean * (t[:, None] - 0.5 * seconds + (size / w * np.sin(angle)).sum(axis=1))
+    v = mean * (1 + (size * np.cos(angle)).sum(axis=1))
+    return Motion(t, way * q, way * v, way * -mean * (size * w * np.sin(angle)).sum(axis=1))
+
+
+def usual(arm: Arm, kind: str, rng: np.random.Generator) -> list[Recording]:
+    """Logs of one kind among ``USUAL``."""
+    if kind == "dwells":
+        return [arm.log(f"run{k}", moves(arm, rng, 20.0), rng) for k in range(2)]
+    if kind == "pair":
+        return [arm.log(name, sweep(arm, rng, 10.0, way), rng) for name, way in (("there", 1.0), ("back", -1.0))]
+    logs = [arm.log(f"run{k}", wander(arm, rng, 12.0, 1.0), rng, bits=14 if kind == "bits" else 18) for k in range(2)]
+    if kind == "sparse":
+        return [log.take(np.arange(len(log.time)) % 4 == 0) for log in logs]
+    if kind == "steps":
+        step = 0.01 * 1.5 * np.max([np.abs(log.effort).max(axis=0) for log in logs], axis=0)
+        return [replace(log, effort=np.round(log.effort / step) * step) for log in logs]
+    return logs
+
+
 def training(arm: Arm, kind: str, rng: np.random.Generator) -> list[Recording]:
     """Logs of one kind."""
+    if kind in USUAL:
+        return usual(arm, kind, rng)
     if kind == "rich":
         return [arm.log(f"run{k}", wander(arm, rng, 12.0, 1.0), rng) for k in range(3)]
     if kind == "repeats":
@@ -317,9 +373,15 @@ def _regressor(model: pin.Model, motion: Motion) -> Array:
 
 def _motion_of(log: Recording) -> Motion:
     """The noise-free motion is not known to anybody: position filtered and differentiated at 8 Hz."""
-    q = lowpass(log.position, RATE, 8.0)
-    v = np.gradient(q, 1 / RATE, axis=0)
-    return Motion(log.time, q, v, np.gradient(v, 1 / RATE, axis=0))
+    rate = rate_of(log)
+    q = lowpass(log.position, rate, 8.0)
+    v = np.gradient(q, 1 / rate, axis=0)
+    return Motion(log.time, q, v, np.gradient(v, 1 / rate, axis=0))
+
+
+def rate_of(log: Recording) -> float:
+    """Samples per second [Hz]."""
+    return float(1 / np.median(np.diff(log.time)))
 
 
 def bounded_baseline(arm: Arm, logs: Sequence[Recording], test: Motion) -> Array:
@@ -328,19 +390,19 @@ def bounded_baseline(arm: Arm, logs: Sequence[Recording], test: Motion) -> Array
     predicted = _regressor(arm.robot.model, test) @ theta
 
     def columns(v: Array) -> Array:
-        rate = v @ A.T
-        return np.stack([rate, np.tanh(rate / 0.02), np.ones_like(rate)], axis=-1)  # (N, n, 3)
+        turn = v @ A.T
+        return np.stack([turn, np.tanh(turn / 0.02), np.ones_like(turn)], axis=-1)  # (N, n, 3)
 
-    moves = [_motion_of(log) for log in logs]
+    moves, rate = [_motion_of(log) for log in logs], rate_of(logs[0])
     left = np.vstack(
         [np.asarray(log.effort) - _regressor(arm.robot.model, m) @ theta for log, m in zip(logs, moves, strict=True)]
     )
-    motor = lowpass(left @ np.linalg.inv(A), RATE, SCORE)
+    motor = lowpass(left @ np.linalg.inv(A), rate, SCORE)
     made = np.vstack([columns(m.v) for m in moves])
     friction = np.zeros_like(predicted)
     for k in range(arm.n):
         moved = np.std(made[:, k, 0]) > 1e-4
-        W = lowpass(made[:, k], RATE, SCORE) if moved else np.ones((len(left), 1))
+        W = lowpass(made[:, k], rate, SCORE) if moved else np.ones((len(left), 1))
         most = np.abs(motor[:, k]).max() / np.sqrt(np.mean(W**2, axis=0))  # no law may be larger than all torque
         lower = most * ([0.0, 0.0, -1.0] if moved else [-1.0])
         ridge = 1e-2 * np.linalg.norm(motor[:, k]) * np.diag(1.0 / most)
@@ -363,9 +425,10 @@ def oracle(arm: Arm, logs: Sequence[Recording], test: Motion, judge: Recording) 
         rotor = A.T[None] * (motion.a @ A.T)[:, None, :]  # (N, joints, motors)
         return np.concatenate([_regressor(arm.robot.model, motion), rotor, *friction], axis=2)
 
-    moves = [_motion_of(log) for log in logs]
+    moves, rate = [_motion_of(log) for log in logs], rate_of(logs[0])
     W, y = np.concatenate([rows(m) for m in moves]), np.vstack([np.asarray(log.effort) for log in logs])
-    W, y = lowpass(W.reshape(len(W), -1), RATE, SCORE).reshape(W.shape)[::4], lowpass(y, RATE, SCORE)[::4]
+    every = max(1, round(4 * rate / RATE))
+    W, y = lowpass(W.reshape(len(W), -1), rate, SCORE).reshape(W.shape)[::every], lowpass(y, rate, SCORE)[::every]
     k = len(prior.theta0)
     extra = np.concatenate([arm.rotor, *(law.sizes for law in arm.friction)])
     typical = np.maximum(np.abs(extra), 1e-3)
@@ -398,7 +461,7 @@ def _trained(rate: Array) -> tuple[float, float]:
 def run(seed: int, kind: str, *, simple: bool = True) -> dict[str, float | str]:
     """One arm with one kind of log."""
     one = arm(seed)
-    rng = np.random.default_rng([11, seed, (*KINDS, *POOR).index(kind)])
+    rng = np.random.default_rng([11, seed, (*KINDS, *POOR, *USUAL).index(kind)])
     logs = training(one, kind, rng)
     test = wander(one, rng, 12.0, 2.0 * (0.4 if kind == "repeats" else 1.0))
     judge = one.log("test", test, rng)
@@ -475,7 +538,7 @@ def report(rows: Sequence[dict[str, float | str]]) -> str:
         f"{'tangents 50/90/worst':>22} "
         f"{'inside all/rev/fast':>20} {'width':>6} {'covered':>7} {'cpu':>5}"
     ]
-    for kind in [*KINDS, *POOR, "all"]:
+    for kind in [*KINDS, *POOR, *USUAL, "all"]:
         some = [row for row in rows if kind in (row["kind"], "all") and "exported" in row]
         if not some:
             continue
@@ -527,12 +590,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--arms", type=int, default=40)
     parser.add_argument("--first", type=int, default=0, help="seed of the first arm")
-    parser.add_argument("--kinds", default=",".join(KINDS))
+    parser.add_argument("--kinds", default=",".join(KINDS), help=f"of {','.join((*KINDS, *POOR, *USUAL))}")
     parser.add_argument("--poor", action="store_true", help="logs that hardly tell anything, without comparisons")
     parser.add_argument("--no-simple", action="store_true", help="leave the comparison with listed laws out")
     parser.add_argument("-o", "--output", type=Path, help="rows as JSON lines, appended")
     arguments = parser.parse_args()
     kinds = list(POOR) if arguments.poor else arguments.kinds.split(",")
+    if unknown := sorted(set(kinds) - {*KINDS, *POOR, *USUAL}):
+        parser.error(f"--kinds: no kind {', '.join(map(repr, unknown))}; known are {', '.join((*KINDS, *POOR, *USUAL))}")
     rows = []
     for seed in range(arguments.first, arguments.first + arguments.arms):
         for kind in kinds:
