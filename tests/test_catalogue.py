@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+from urdf_ident.data.diagnosis.changes.wording import _CHANGES
+from urdf_ident.data.diagnosis.small_faults.wording import _SMALL
+from urdf_ident.data.diagnosis.wording import _WORDS, UNDECIDED
 from urdf_ident.data.quality.catalogue import KNOWN, page
-from urdf_ident.data.quality.change_wording import _CHANGES
 from urdf_ident.data.quality.findings import SEVERITIES
-from urdf_ident.data.quality.small_fault_wording import _SMALL
-from urdf_ident.data.quality.wording import _WORDS, UNDECIDED
 
 ROOT = Path(__file__).parents[1]
 #: Functions whose argument of that position is a finding's id.

@@ -16,17 +16,18 @@ from logs import Truth, fourier, torques, write_csv
 
 from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.conditioning.signals import condition
+from urdf_ident.data.diagnosis import against_urdf
+from urdf_ident.data.diagnosis.candidates import Reading
+from urdf_ident.data.diagnosis.case import Case
+from urdf_ident.data.diagnosis.contradictions import _case
+from urdf_ident.data.diagnosis.gram_fit import new_in, solved
+from urdf_ident.data.diagnosis.grams import COULOMB, Grams
+from urdf_ident.data.diagnosis.motion_samples import thinned
+from urdf_ident.data.diagnosis.small_faults import columns as fault_columns
+from urdf_ident.data.diagnosis.small_faults.find import SmallFault
 from urdf_ident.data.prepare import examine_logs
-from urdf_ident.data.quality import against_urdf, fault_columns
-from urdf_ident.data.quality.candidates import Reading
-from urdf_ident.data.quality.case import Case
 from urdf_ident.data.quality.catalogue import KNOWN
-from urdf_ident.data.quality.contradictions import _case
 from urdf_ident.data.quality.findings import Finding
-from urdf_ident.data.quality.gram_fit import new_in, solved
-from urdf_ident.data.quality.grams import COULOMB, Grams
-from urdf_ident.data.quality.motion_samples import thinned
-from urdf_ident.data.quality.small_faults import SmallFault
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import QualityError
 from urdf_ident.linalg import Array

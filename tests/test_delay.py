@@ -14,8 +14,8 @@ from scipy.signal import butter, sosfiltfilt
 import urdf_ident as ui
 from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.conditioning.signals import condition
+from urdf_ident.data.diagnosis.delay.profile import Delay, find_delays
 from urdf_ident.data.prepare import examine_logs
-from urdf_ident.data.quality.delay import Delay, find_delays
 from urdf_ident.errors import LogError
 from urdf_ident.model.drive import Drive
 from urdf_ident.project import parse_project

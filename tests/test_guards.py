@@ -11,12 +11,12 @@ from conftest import arm_urdf
 
 from urdf_ident.data.conditioning.clock import device_clock
 from urdf_ident.data.conditioning.resample import _resample, even_pieces
+from urdf_ident.data.diagnosis.case import drives
+from urdf_ident.data.diagnosis.changes.wording import differs
+from urdf_ident.data.diagnosis.wording import _gravity, _refuses
 from urdf_ident.data.joint_side import joint_side
-from urdf_ident.data.quality.case import drives
-from urdf_ident.data.quality.change_wording import differs
 from urdf_ident.data.quality.repairs import _sentinels, _spikes
 from urdf_ident.data.quality.report import assess
-from urdf_ident.data.quality.wording import _gravity, _refuses
 from urdf_ident.data.readers.variables import _numeric
 from urdf_ident.data.recognition.recognise import _positions
 from urdf_ident.data.recording import Recording

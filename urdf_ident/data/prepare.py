@@ -17,9 +17,9 @@ from ..model.robot import Robot
 from ..samples import Segment
 from .conditioning.config import SignalConfig
 from .conditioning.signals import Conditioned, condition, resolve
+from .diagnosis.contradictions import contradictions
+from .diagnosis.delay.profile import delay_findings, unreported
 from .joint_side import external_torque, joint_side
-from .quality.contradictions import contradictions
-from .quality.delay import delay_findings, unreported
 from .quality.hidden_delays import known_delays
 from .quality.report import Finding, QualityReport, assess
 from .recording import Recording

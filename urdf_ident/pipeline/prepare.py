@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..data.conditioning.config import SignalConfig
+from ..data.diagnosis.delay.profile import delay_findings
+from ..data.diagnosis.motion_samples import forget
 from ..data.prepare import PreparedLog, check_physics, prepare_logs, with_known_delays
-from ..data.quality.delay import delay_findings
-from ..data.quality.motion_samples import forget
 from ..data.recording import Recording
 from ..data.refusals import LeftOut
 from ..errors import UrdfIdentError

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...linalg import Array
-from .grams import coupled_with
-from .motion_samples import MotionSamples
+from ....linalg import Array
+from ..grams import coupled_with
+from ..motion_samples import MotionSamples
 
 #: Widths of the friction reversal besides those of the other checks, as fractions of the joint's typical speed.
 _TURNS = (0.03, 0.25, 1.5)

@@ -1,4 +1,4 @@
-"""Messages of changes along a log (:mod:`stationarity`), and of logs that differ from the others."""
+"""Messages of changes along a log (:mod:`.stationarity`), and of logs that differ from the others."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...model.robot import Robot
-from .findings import Finding
+from ....model.robot import Robot
+from ...quality.findings import Finding
+from ..wording import SEVERE
 from .stationarity import Change
-from .wording import SEVERE
 
 #: Id, text and remedy of each kind of change.
 _CHANGES = {

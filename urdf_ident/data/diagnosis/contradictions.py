@@ -17,19 +17,19 @@ from ...linalg import Array
 from ...model.robot import Robot
 from ...parallel import each, shared, start_each
 from ...samples import FEWEST_REVERSALS, SHORT, TESTING_REVERSALS, Segment
+from ..quality.findings import Finding
+from ..quality.hidden_delays import DELAY
 from .against_urdf import against_the_urdf
 from .candidates import Reading
 from .case import Case
-from .change_wording import changes, differs, worse_explained
-from .delay import find_delays
-from .findings import Finding
-from .hidden_delays import DELAY
+from .changes.outlying_logs import LogResidual, outlying_logs
+from .changes.stationarity import BETWEEN_LOGS, EVERYTHING, Alone, Change, between, in_all, within
+from .changes.wording import changes, differs, worse_explained
+from .delay.profile import find_delays
 from .hypotheses import DOUBTFUL, Step, open_clock, open_scales, search
 from .motion_samples import MotionSamples, sampler
-from .outlying_logs import LogResidual, outlying_logs
-from .small_fault_wording import small_fault
-from .small_faults import SmallFault, small_faults
-from .stationarity import BETWEEN_LOGS, EVERYTHING, Alone, Change, between, in_all, within
+from .small_faults.find import SmallFault, small_faults
+from .small_faults.wording import small_fault
 from .wording import SEVERE, doubt, named, open_scale, open_time, too_short_to_tell
 
 #: Minimum number of samples per joint.

@@ -2,7 +2,7 @@
 
 A small error e(t) of one joint's positions changes all torques by ``∂τ/∂q e + ∂τ/∂v ė + ∂τ/∂a ë``, evaluated with the robot
 identified from the log itself. So a zero offset, a periodic encoder error and backlash at the encoder each add one or two
-columns to the fit of one rigid robot (:mod:`evidence`); crosstalk, saturation, a sign-dependent scale and a delay add their
+columns to the fit of one rigid robot (:mod:`..evidence`); crosstalk, saturation, a sign-dependent scale and a delay add their
 effect on one joint's effort. Friction or torque ripple with a similar effect is added as guard columns.
 """
 
@@ -15,18 +15,18 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ...linalg import Array
-from ...model.engine.pinocchio import regressor
-from ...model.engine.rigid import rigid_of
-from ...model.prior import lumped_inertials
-from ...model.robot import Robot
-from ...samples import one_way
-from .candidates import Reading, axis_of
-from .case import Case
-from .gram_fit import solved
-from .grams import EXACT, friction_columns
-from .motion_samples import MotionSamples
-from .reversal_friction import reversal_columns
+from ....linalg import Array
+from ....model.engine.pinocchio import regressor
+from ....model.engine.rigid import rigid_of
+from ....model.prior import lumped_inertials
+from ....model.robot import Robot
+from ....samples import one_way
+from ..candidates import Reading, axis_of
+from ..case import Case
+from ..delay.reversal_friction import reversal_columns
+from ..gram_fit import solved
+from ..grams import EXACT, friction_columns
+from ..motion_samples import MotionSamples
 
 #: Candidate waves per radian of an encoder's error; for a slide, half as many in its range.
 _WAVES = (1, 2, 3, 4, 6, 8)

@@ -1,6 +1,6 @@
 """Tests for small faults, whose effect on the torques is proportional to their size.
 
-Each fault adds columns to the fit of one rigid robot (:mod:`fault_columns`). Its size is a coefficient with a jackknife
+Each fault adds columns to the fit of one rigid robot (:mod:`.columns`). Its size is a coefficient with a jackknife
 standard error over blocks of time. Friction and torque ripple with a similar effect are free in the fits with and without it.
 """
 
@@ -12,15 +12,15 @@ from functools import cached_property
 
 import numpy as np
 
-from ...linalg import Array, lstsq
-from ...samples import Segment
+from ....linalg import Array, lstsq
+from ....samples import Segment
+from ..candidates import Reading
+from ..case import Case
+from ..evidence import significance
+from ..gram_fit import solved
+from ..motion_samples import jerks
 from .backlash import play
-from .candidates import Reading
-from .case import Case
-from .evidence import significance
-from .fault_columns import ALL_LATE, FaultColumns, FaultRows
-from .gram_fit import solved
-from .motion_samples import jerks
+from .columns import ALL_LATE, FaultColumns, FaultRows
 
 #: Least relative residual for which small faults are searched.
 _LEFT = 0.02

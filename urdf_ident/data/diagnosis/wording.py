@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from ...model.robot import Robot
+from ..quality.findings import Finding
 from .candidates import GAINS, STRETCHES, Hypothesis
-from .findings import Finding
 from .hypotheses import Step
 
 #: Gain of a reading above which the log is refused as it is described.

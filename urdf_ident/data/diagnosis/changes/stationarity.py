@@ -12,9 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...linalg import Array
-from .differing_parts import differing_part
-from .evidence import (
+from ....linalg import Array
+from ..evidence import (
     MATERIAL,
     RigidEvidence,
     held_out,
@@ -24,8 +23,9 @@ from .evidence import (
     significance,
     unexplained,
 )
-from .gram_fit import solved
-from .grams import COULOMB, EXACT, OFFSET
+from ..gram_fit import solved
+from ..grams import COULOMB, EXACT, OFFSET
+from .differing_parts import differing_part
 from .outlying_logs import LogResidual
 
 #: Least gain of a change in the sum of the rows' log relative residuals, and least ratio to its standard error.

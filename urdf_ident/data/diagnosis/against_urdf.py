@@ -17,9 +17,9 @@ from ...model.engine.pinocchio import regressor
 from ...model.prior import lumped_inertials
 from ...model.robot import Robot
 from ...samples import TESTING_REVERSALS
+from ..quality.findings import Finding
 from .candidates import Hypothesis, Reading, candidates
 from .case import Case
-from .findings import Finding
 from .hypotheses import refined
 from .wording import against
 

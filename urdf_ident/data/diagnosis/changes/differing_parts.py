@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...linalg import Array
-from .gram_fit import new_in, solved
-from .grams import COULOMB, EXACT, OFFSET, Grams
+from ....linalg import Array
+from ..gram_fit import new_in, solved
+from ..grams import COULOMB, EXACT, OFFSET, Grams
 
 #: Least torque of the part relative to the joint's effort, and least gain in the log residual: fault-free logs, real and
 #: simulated, slow and poor, reach a gain of 0.45; a brake of 0.4 to 2 of an effort's standard deviation gives 0.5 to 3.

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...linalg import Array
-from .grams import EXACT
+from ....linalg import Array
+from ..grams import EXACT
 
 #: Least ratio of a joint's residual to that in any other log, and least relative residual. Fault-free logs, real and simulated,
 #: slow and fast, short and long ones mixed, reach 1.8; filters, delays and saturation of one effort give 3 to 10.

@@ -9,11 +9,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ...linalg import Array
-from ...parallel import each
-from ...samples import Segment
-from ..conditioning.filters import lowpass
-from .motion_samples import ThinnedPiece, thinned
+from ....linalg import Array
+from ....parallel import each
+from ....samples import Segment
+from ...conditioning.filters import lowpass
+from ..motion_samples import ThinnedPiece, thinned
 
 #: Travel relative to a joint's range that does not yet count as a reversal.
 _TURNED = 2e-3

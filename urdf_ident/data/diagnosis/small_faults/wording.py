@@ -1,4 +1,4 @@
-"""Messages of small faults (:mod:`.small_faults`): cause, size, alternatives and remedy."""
+"""Messages of small faults (:mod:`.find`): cause, size, alternatives and remedy."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...model.robot import Robot
-from .delay import relative_delay
-from .findings import Finding
-from .small_faults import SmallFault
+from ....model.robot import Robot
+from ...quality.findings import Finding
+from ..delay.profile import relative_delay
+from .find import SmallFault
 
 #: Fraction of the best fault's gain from which another one is a rival.
 _RIVAL = 0.7

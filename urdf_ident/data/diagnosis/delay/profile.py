@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...linalg import Array
-from ...model.robot import Robot
-from ...samples import TESTING_REVERSALS, Segment, reversals
-from ..conditioning.filters import HIGHEST
-from .delay_fit import DelayProblem, mean_score
-from .findings import Finding
-from .motion_samples import sampler
+from ....linalg import Array
+from ....model.robot import Robot
+from ....samples import TESTING_REVERSALS, Segment, reversals
+from ...conditioning.filters import HIGHEST
+from ...quality.findings import Finding
+from ..motion_samples import sampler
+from .residuals import DelayProblem, mean_score
 
 #: Initial grid of delays [s], refined around the best one; then the grid for one joint relative to the others.
 _GRID = np.array([-0.06, -0.04, -0.02, 0.0, 0.02, 0.04, 0.06, 0.08, 0.1, 0.13, 0.16])

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...linalg import Array
-from ...model.engine.pinocchio import regressor
-from ...model.engine.rigid import rigid_of
-from ...model.robot import Robot
-from ..conditioning.filters import lowpass
-from .evidence import significance
-from .gram_fit import solved
-from .grams import friction_columns
-from .motion_samples import MotionSamples
+from ....linalg import Array
+from ....model.engine.pinocchio import regressor
+from ....model.engine.rigid import rigid_of
+from ....model.robot import Robot
+from ...conditioning.filters import lowpass
+from ..evidence import significance
+from ..gram_fit import solved
+from ..grams import friction_columns
+from ..motion_samples import MotionSamples
 from .reversal_friction import reversal_columns
 
 #: Number of folds of the held-out errors.
