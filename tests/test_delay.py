@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from conftest import arm_urdf
 from logs import Truth, fourier, torques
-from scipy.signal import butter, sosfiltfilt
+from scipy.signal import butter, lfilter, sosfiltfilt
 
 import urdf_ident as ui
 from urdf_ident.data.conditioning.config import SignalConfig
@@ -76,6 +76,7 @@ def test_friction_that_reverses_over_some_travel_is_no_delay(travel: float) -> N
 def test_a_delay_is_found_with_its_size(late: float) -> None:
     delay = found(made(0, late), made(1, late))
     assert delay.decided
+    assert delay.lag is None
     assert delay.seconds == pytest.approx(late, abs=0.002)
     assert delay.low < delay.seconds < delay.high
 
@@ -115,6 +116,17 @@ def test_efforts_behind_a_filter_without_delay_are_named() -> None:
 def test_a_bandwidth_between_the_candidates_is_named(band: float) -> None:
     logs = (made(seed, band=band, seconds=20.0) for seed in (3, 4, 5))
     assert found(*logs).bandwidth == pytest.approx(band, rel=0.2)
+
+
+@pytest.mark.parametrize("whose", ["effort", "position"])
+def test_a_first_order_low_pass_is_not_told_as_a_delay(whose: str) -> None:
+    k, logs = 2 * np.pi * 2.5 / 200.0, [made(seed) for seed in (0, 1)]
+    for n, log in enumerate(logs):
+        x = getattr(log, whose)
+        logs[n] = replace(log, **{whose: lfilter([k], [1, k - 1], x, axis=0, zi=(1 - k) * x[:1])[0]})
+    report, _ = examine_logs(logs, ARM, Drive.build(ARM.n), SignalConfig())
+    (told,) = [item for item in report.findings if item.id == f"{whose}-bandwidth"]
+    assert told.size == pytest.approx(2.5, rel=0.25)
 
 
 def test_conditioning_takes_a_delay_out() -> None:

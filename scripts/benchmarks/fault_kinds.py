@@ -13,6 +13,7 @@ import pinocchio as pin
 from faults import commanded, interpolated, part, payload, smoothed, speeds
 from scipy.ndimage import uniform_filter1d
 
+from urdf_ident.data.conditioning.filters import lowpass
 from urdf_ident.data.recording import Recording
 from urdf_ident.linalg import Array
 from urdf_ident.model.drive import Drive
@@ -317,6 +318,39 @@ def _slow_position(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
     )
 
 
+def _smooth_position(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+    cutoff = draw.between(0.4, 4.0)
+    return f"positions low-passed without delay at {cutoff:.2g} Hz", lambda log: replace(
+        log, sha256="", position=lowpass(log.position, 1 / float(np.median(np.diff(log.time))), cutoff, order=2), velocity=None
+    )
+
+
+def _noisy_position(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+    size, seed = draw.between(0.0005, 0.02), draw.rng.integers(1 << 30)
+    scale = size * np.where(draw.setting.robot.prismatic, 0.2, 1.0)
+
+    def act(log: Recording) -> Recording:
+        noise = scale * np.random.default_rng(seed).standard_normal(log.position.shape)
+        return replace(log, sha256="", position=log.position + noise, velocity=None)
+
+    return f"noise of positions {size:.2g}", act
+
+
+def _few_samples(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+    rate = draw.between(3.0, 15.0)
+
+    def act(log: Recording) -> Recording:
+        at = np.searchsorted(log.time, np.arange(log.time[0], log.time[-1], 1 / rate))
+        return replace(log.take(np.isin(np.arange(len(log)), at)), sha256="", velocity=None)
+
+    return f"logged at {rate:.2g} Hz", act
+
+
+def _slow_efforts(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
+    cutoff = draw.between(0.5, 8.0)
+    return f"efforts behind {cutoff:.2g} Hz", lambda log: smoothed(log, cutoff)
+
+
 def _slow_effort(draw: Draw) -> tuple[str, Callable[[Recording], Recording]]:
     j, cutoff = draw.joint(), draw.between(0.3, 5.0)
     return f"effort {j} behind {cutoff:.2g} Hz", lambda log: changed_effort(
@@ -456,6 +490,10 @@ KINDS: dict[str, tuple[Make, set[str], bool]] = {
     "slow velocity": (_slow_velocity, {"velocity-lag"}, False),
     "slow position": (_slow_position, {"effort-delay", "effort-bandwidth", "velocity-lag"}, False),
     "slow effort": (_slow_effort, {"effort-delay", "effort-bandwidth"}, False),
+    "smooth position": (_smooth_position, {"effort-bandwidth", "position-bandwidth"}, False),
+    "noisy position": (_noisy_position, {"position-noise", "position-bandwidth"}, False),
+    "few samples": (_few_samples, {"position-bandwidth"}, False),
+    "slow efforts": (_slow_efforts, {"effort-delay", "effort-bandwidth"}, False),
     "jitter": (_jitter, {"clock-uneven", "clock-jitter", "clock-gaps"}, False),
     "lost": (_lost, {"samples-lost", "time-scale", "clock-gaps", "values-jump"}, False),
     "stretched": (_stretched, {"time-scale"}, False),

@@ -14,21 +14,23 @@ from urdf_ident.data.recording import Recording
 from urdf_ident.linalg import Array
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
+from urdf_ident.model.urdf import MOVING_TYPES, parse_urdf
 
 SHAPES = ("velocities", "stops", "chirps", "one by one", "lengths", "20 Hz", "1 kHz", "gaps")
-PUBLISHED = ("ur10e", "puma560", "tx40", "generic_6axis", "panda")
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
+#: Bundled robots and URDF files.
+PUBLISHED = ["ur10e", "puma560", "tx40", "generic_6axis", str(DATA / "panda" / "panda.urdf")]
 SECONDS = 9.0
 
 
 def published(seed: int) -> Arm:
-    """An arm of a published URDF; inertials, rotors, friction and noise drawn by the seed."""
+    """An arm of a published URDF, fingers and mimicking joints locked; inertials, rotors, friction and noise by the seed."""
     name = PUBLISHED[seed % len(PUBLISHED)]
-    if name == "panda":
-        robot = Robot.from_urdf(DATA / "panda" / "panda.urdf", lock={"panda_finger_joint1": 0.0, "panda_finger_joint2": 0.0})
-    else:
-        robot = Robot.from_urdf(robot_path(name))
-    return moving(np.random.default_rng([23, seed]), name, robot)
+    path = Path(name) if name.endswith(".urdf") else robot_path(name)
+    joints = parse_urdf(path.read_text(encoding="utf-8-sig")).joints.items()
+    held = [key for key, joint in joints if joint.type in MOVING_TYPES and ("finger" in key or joint.mimic is not None)]
+    robot = Robot.from_urdf(path, lock=dict.fromkeys(held, 0.0))
+    return moving(np.random.default_rng([23, seed]), path.stem, robot)
 
 
 def shaped(one: Arm, shape: str, rng: np.random.Generator) -> list[Recording]:

@@ -2,6 +2,7 @@
 
     python scripts/benchmarks/random_faults.py [--faults 200] [--first 0] [--automatic] [--data ../shared/data] [-o ROWS.jsonl]
     python scripts/benchmarks/random_faults.py --clean 16    (findings of sound logs of so many arms, of many shapes)
+    python scripts/benchmarks/random_faults.py --robots *.urdf    (arms of these URDFs alone, e. g. of example-robot-data)
 
 Every fault is drawn by its seed: what it is, of which joints, how strong, in which part of which logs; every fourth is two
 at once. The logs are of the simulated arms of ``arms.py`` (6 and 7 axes, SCARA, gantry, coupled wrist, a tool unknown to the
@@ -28,7 +29,7 @@ import numpy as np
 from arms import SCORE, SIMPLE, arm, training, wander
 from fault_kinds import KINDS, ODD, Draw, Setting
 from faults import BENIGN, ur10e
-from log_shapes import SHAPES, published, shaped
+from log_shapes import PUBLISHED, SHAPES, published, shaped
 from setup_faults import SETUP_KINDS, URDF_KINDS
 
 from urdf_ident.data.prepare import examine_logs, prepare_logs
@@ -49,13 +50,16 @@ from urdf_ident.statistics.fit import fit_base
 HARMFUL, GRAVE = 1.1, 1.5
 ARMS, FAULTS_AN_ARM = 24, 6
 SIGNALS = parse_project({}).signal_config()
+NAMES = sorted(KINDS | SETUP_KINDS | URDF_KINDS)
+#: URDF files that replace the simulated arms.
+GIVEN: list[str] = []
 
 
 @cache
 def setting(seed: int) -> Setting:
     """The arm of a seed, every third of a published URDF, with its clean logs: half of them wander, half have another shape."""
     rng = np.random.default_rng([13, seed])
-    one = published(seed) if seed % 3 == 2 else arm(seed)
+    one = published(seed) if seed % 3 == 2 or GIVEN else arm(seed)
     shape = SHAPES[seed // 2 % len(SHAPES)] if seed % 2 else "wander"
     test = one.log("test", wander(one, rng, 12.0, 1.5), rng)
     other = arm(seed + 1000 * 8)
@@ -84,10 +88,9 @@ def real(data: Path) -> Setting:
 def drawn(seed: int, at: Setting) -> tuple[list[str], str, set[str], list[Recording], Robot]:
     """The fault of a seed: its kinds, words, ids, and the logs and the robot with it."""
     rng = np.random.default_rng([17, seed])
-    names = sorted(KINDS | SETUP_KINDS | URDF_KINDS)
-    kinds = [names[seed % len(names)]]
+    kinds = [NAMES[seed % len(NAMES)]]
     if rng.random() < 0.25:
-        kinds.append(str(rng.choice(names)))
+        kinds.append(str(rng.choice(NAMES)))
     logs, robot, words, ids = list(at.learn), at.robot, [], set()
     draw = Draw(rng, at, mild=len(kinds) > 1 and rng.random() < 0.5)
     for kind in kinds:
@@ -212,7 +215,7 @@ def sound(first: int, arms: int) -> None:
     """All warnings and refusals of sound logs."""
     sets = 0
     for seed in range(first, first + arms):
-        for one in (arm(seed), published(seed)):
+        for one in (*([] if GIVEN else [arm(seed)]), published(seed)):
             rng = np.random.default_rng([19, seed])
             kinds = {kind: training(one, kind, rng) for kind in ("rich", "eight", "four", "flat", "resting", "one_way")}
             kinds["slow"] = [one.log("run", wander(one, rng, 30.0, 0.2), rng)]
@@ -237,10 +240,15 @@ def main() -> None:
     )
     parser.add_argument("--seeds", type=int, nargs="*", help="these seeds alone")
     parser.add_argument("--clean", type=int, help="inspect sound logs of so many arms instead")
+    parser.add_argument("--robots", nargs="*", default=[], help="URDF files to take instead of all simulated arms")
+    parser.add_argument("--kinds", nargs="*", default=[], help="draw from these kinds of faults alone")
     parser.add_argument("--automatic", action="store_true", help="friction chosen by the data, instead of three laws")
     parser.add_argument("--data", type=Path, default=Path(__file__).parents[2].parent / "shared" / "data")
     parser.add_argument("-o", "--output", type=Path, help="rows as JSON lines, appended")
     arguments = parser.parse_args()
+    GIVEN[:] = arguments.robots
+    PUBLISHED[:] = GIVEN or PUBLISHED
+    NAMES[:] = arguments.kinds or NAMES
     if arguments.clean:
         sound(arguments.first or 100, arguments.clean)
         return

@@ -29,6 +29,7 @@ LOSS = 1.05
 #: Prefixes of the ids of findings that concern sign, order, gravity, units or time.
 OUTSTANDING = (
     "effort",
+    "position-bandwidth",
     "position-held",
     "position-late",
     "position-scale",

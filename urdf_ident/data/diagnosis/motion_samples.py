@@ -98,6 +98,21 @@ class MotionSamples:
             self.reduction,
         )
 
+    def unlagged(self, seconds: float, jerk: Array) -> MotionSamples:
+        """Returns the motion before a causal first-order low-pass of the positions.
+
+        Args:
+            seconds: Its time constant [s].
+            jerk: Shape (N, n) [rad/s³ or m/s³].
+
+        Returns:
+            The same efforts with that motion.
+        """
+        v = self.v + seconds * self.a
+        typical = np.maximum(np.sqrt(np.mean(v**2, axis=0)), 1e-9)
+        signs = np.stack([np.tanh(v / (w * typical)) for w in WIDTHS], axis=2)
+        return self.with_motion(self.q + seconds * self.v, v, self.a + seconds * jerk, signs)
+
     def with_motion(self, q: Array, v: Array, a: Array, signs: Array | None = None) -> MotionSamples:
         """Returns the same efforts with another motion.
 
@@ -202,16 +217,17 @@ def _signs(item: ThinnedPiece, typical: Array) -> Array:
     return np.concatenate(made, axis=1)
 
 
-def jerks(logs: Sequence[tuple[Sequence[Segment], float]]) -> Array:
+def jerks(logs: Sequence[tuple[Sequence[Segment], float]], samples: int = SAMPLES) -> Array:
     """Returns the jerk at the samples used.
 
     Args:
         logs: Conditioned motion of each log, and the cut-off of its positions [Hz].
+        samples: Approximate maximum number of samples.
 
     Returns:
         Shape (N, n) [rad/s³ or m/s³].
     """
-    return np.concatenate([np.gradient(item.part.a, axis=0)[item.rows] * item.part.rate for item in thinned(logs)])
+    return np.concatenate([np.gradient(item.part.a, axis=0)[item.rows] * item.part.rate for item in thinned(logs, samples)])
 
 
 def _blocks(log: NDArray[np.int64], blocks: int) -> NDArray[np.int64]:

@@ -273,6 +273,12 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
             "Log unfiltered efforts.",
             "bandwidth [Hz]",
         ),
+        "position-bandwidth": FindingKind(
+            "warning",
+            "The positions were low-pass filtered below the bandwidth of the motion.",
+            "Log unfiltered positions.",
+            "bandwidth [Hz]",
+        ),
         "physics-undecided": FindingKind(
             "warning",
             "One of the above is wrong, but the log does not show which: see `candidates`.",

@@ -3,14 +3,16 @@
 A delay d adds d times rotor inertia times jerk, d times viscous friction times acceleration and so on to the torque, which
 other parameters may explain as well. So all parameters are fitted again for every delay: inertial parameters, rotor inertia,
 friction that reverses within several speeds, and presliding friction (Dahl 1968). The estimate minimises the residual; its
-standard error is from a jackknife over blocks of time. A first-order filter is a delay at low frequencies; attenuation by a
-filter without delay is estimated by filtering the columns as well.
+standard error is from a jackknife over blocks of time. A first-order low-pass is a delay at low frequencies: where a delay is
+decided, such a filter of the efforts, or of the positions, is compared with it. Attenuation by a filter without delay is
+estimated by filtering the columns as well.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ from ....model.robot import Robot
 from ....samples import TESTING_REVERSALS, Segment, reversals
 from ...conditioning.filters import HIGHEST
 from ...quality.findings import Finding
-from ..motion_samples import sampler
+from ..motion_samples import jerks, sampler
 from .residuals import DelayProblem, mean_score
 
 #: Initial grid of delays [s], refined around the best one; then the grid for one joint relative to the others.
@@ -38,6 +40,9 @@ _LOGS, _SECONDS = 8, 120.0
 _ERRORS, _SIGNIFICANT = 2.5, 3.5
 #: Least relative reduction of the held-out error by a delay or a bandwidth of practical size.
 _MATERIAL, _BAND = 0.08, 0.25
+#: First-order low-passes compared with a delay: time constant and remaining delay, as fractions of the delay. At low
+#: frequencies the low-pass delays by its time constant, at higher ones by less.
+_LAGS = ((1.0, 0.1), (1.0, 0.0), (1.25, 0.0), (1.6, 0.0), (2.0, 0.0))
 #: The same for one joint or one log relative to the others. Fault-free joints, real and simulated, reach 0.25 by unmodelled
 #: friction; 10 ms of one joint reach 0.35, a tenth of a second 0.8.
 _ALONE = {"joint": 0.3, "log": 0.15}
@@ -58,6 +63,8 @@ class Delay:
         decided: Whether the interval excludes 0 and the gain is significant and of practical size.
         flat: Whether no delay in the grid is significantly worse: the motion does not determine it.
         bandwidth: Frequency above which the efforts are attenuated [Hz]; None if they are not.
+        lag: Time constant of a causal first-order low-pass that explains the logs better than the delay [s]: of the efforts,
+            or of the positions if negative; None if none does.
     """
 
     seconds: float
@@ -67,6 +74,7 @@ class Delay:
     decided: bool
     flat: bool
     bandwidth: float | None = None
+    lag: float | None = None
 
     def excludes(self, seconds: float) -> bool:
         """Whether the logs rule out a delay; a delay at the end of the grid may be longer than estimated.
@@ -98,6 +106,7 @@ class Delay:
             return f"no significant delay of the efforts: {1e3 * self.seconds:.2g} ms ({between})"
         return (
             f"the efforts lag the positions by {1e3 * self.seconds:.3g} ms ({between}); without it the held-out error is larger"
+            + ("" if self.lag is None else "; a low-pass explains the logs better")
         )
 
 
@@ -144,12 +153,43 @@ def find_delays(
     enough = 2 * np.sum(turning & moves) > np.sum(moves)
     decided = enough and abs(seconds) > half and gain > _MATERIAL and errors > _SIGNIFICANT
     cutoff = min(cutoff for _, cutoff in some)
-    band = _bandwidth(problem, pair[:, :, 1:] if decided else pair[:, :, :1], cutoff) if enough else None
+    lag = None
+    if decided:
+        lagged = partial(_lagged, robot, problem, partial(jerks, some, _SAMPLES), moves)
+        lag = _lag(problem, held[:, :, 1], lagged, late, seconds)
+    band = _bandwidth(problem, pair[:, :, 1:] if decided else pair[:, :, :1], cutoff) if enough and lag is None else None
     common = seconds if decided else 0.0
-    delay = Delay(seconds, seconds - half, seconds + half, gain, bool(decided), bool(flat), band)
+    delay = Delay(seconds, seconds - half, seconds + half, gain, bool(decided), bool(flat), band, lag)
     apart = _relative_delays(problem, late, common, turning) if enough else {}
     apart = {(kind, chosen[k] if kind == "log" else k): seconds for (kind, k), seconds in apart.items()}
     return delay, apart
+
+
+def _lagged(
+    robot: Robot, problem: DelayProblem, jerk: Callable[[], Array], moves: NDArray[np.bool_], seconds: float
+) -> DelayProblem | None:
+    """The problem of efforts behind a first-order low-pass with a time constant [s]; negative: of positions behind one."""
+    if seconds > 0:
+        return problem.lagged(seconds)
+    return DelayProblem.of(robot, problem.motion.unlagged(-seconds, jerk()), moves)
+
+
+def _lag(
+    problem: DelayProblem,
+    held: Array,
+    lagged: Callable[[float], DelayProblem | None],
+    late: Callable[[Array], Array],
+    seconds: float,
+) -> float | None:
+    """Time constant of a first-order low-pass that explains the logs decisively better than the delay; None if none does."""
+    found = []
+    for share, rest in _LAGS:
+        other = lagged(share * seconds)
+        if other is not None:
+            after = other.errors(late(np.array([rest * seconds]))).held[:, :, 0]
+            found.append((*problem.gained(held, after), share * seconds))
+    gain, errors, best = max(found, default=(0.0, 0.0, 0.0))
+    return best if gain > _MATERIAL and errors > _SIGNIFICANT else None
 
 
 def _relative_delays(
@@ -214,8 +254,21 @@ def delay_findings(
         words = f"the efforts hold little above {found.bandwidth:g} Hz, though the motion asks for it: they were filtered"
         remedy = "log efforts that are not filtered, or filtered with a higher cut-off"
         said.append(Finding("effort-bandwidth", "warning", None, None, words, remedy, found.bandwidth, 0.99))
+    if found.lag is not None:
+        said.append(_filtered(found.lag))
     said += [relative_delay(seconds, robot.joints[j]) for (kind, j), seconds in apart.items() if kind == "joint"]
     return found, [(*said, *([relative_delay(apart["log", k])] if ("log", k) in apart else [])) for k in range(len(logs))]
+
+
+def _filtered(lag: float) -> Finding:
+    """Finding that efforts, or positions if negative, are behind a first-order low-pass with a time constant [s]."""
+    id, whose = ("effort-bandwidth", "efforts") if lag > 0 else ("position-bandwidth", "positions")
+    band = 1 / (2 * np.pi * abs(lag))
+    words = (
+        f"the {whose} are behind a low-pass of about {band:.2g} Hz, which explains the log better than a delay: shifting them "
+        "does not restore their amplitude"
+    )
+    return Finding(id, "warning", None, None, words, f"log {whose} that are not filtered", band, 0.99)
 
 
 def unreported(late: Sequence[Finding], found: Sequence[Finding]) -> list[Finding]:

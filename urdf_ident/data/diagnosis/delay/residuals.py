@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -14,6 +15,7 @@ from ....model.engine.pinocchio import regressor
 from ....model.engine.rigid import rigid_of
 from ....model.robot import Robot
 from ...conditioning.filters import lowpass
+from ...conditioning.recursive import butterworth, run
 from ..evidence import significance
 from ..gram_fit import solved
 from ..grams import friction_columns
@@ -60,7 +62,7 @@ class DelayProblem:
     power: Array
 
     @classmethod
-    def of(cls, robot: Robot, motion: MotionSamples, moves: Array) -> DelayProblem:
+    def of(cls, robot: Robot, motion: MotionSamples, moves: NDArray[np.bool_]) -> DelayProblem:
         """Builds the columns of a motion; rows are weighted by their residual without a delay.
 
         Args:
@@ -144,14 +146,34 @@ class DelayProblem:
         Returns:
             The problem; None if the sampling rate is too low for the filter.
         """
+        return self._behind(lambda x, rate: lowpass(x, rate, band, order=2, padlen=int(2 * rate / band)), 5 * band)
+
+    def lagged(self, seconds: float) -> DelayProblem | None:
+        """Returns the problem with its columns behind a causal first-order low-pass.
+
+        Args:
+            seconds: Its time constant [s], positive.
+
+        Returns:
+            The problem; None if the sampling rate is too low for the filter.
+        """
+
+        def lag(x: Array, rate: float) -> Array:
+            (section,) = butterworth(1, 1 / (np.pi * rate * seconds))
+            return run(section, x.reshape(len(x), -1), steady=True).reshape(x.shape)
+
+        return self._behind(lag, 0.5 / seconds)
+
+    def _behind(self, filter: Callable[[Array, float], Array], least: float) -> DelayProblem | None:
+        """The problem with filtered columns; None if the samples are sparser than ``least`` [Hz]."""
         motion, columns = self.motion, np.concatenate([self.inertial, self.friction.transpose(1, 0, 2)], axis=2)
         out = np.empty_like(columns)
         starts = np.flatnonzero((np.diff(motion.log) != 0) | (np.diff(motion.time) > 1.5 * np.median(np.diff(motion.time)))) + 1
         for some in np.split(np.arange(len(motion)), starts):
             rate = 1 / float(np.median(np.diff(motion.time[some]))) if len(some) > 20 else 0.0
-            if rate < 5 * band:
+            if rate < least:
                 return None
-            out[some] = lowpass(columns[some], rate, band, order=2, padlen=int(2 * rate / band))
+            out[some] = filter(columns[some], rate)
         m = self.inertial.shape[2]
         return replace(self, inertial=out[:, :, :m], friction=out[:, :, m:].transpose(1, 0, 2))
 
