@@ -94,6 +94,30 @@ def test_variances_are_those_of_statsmodels(seed: int) -> None:
     np.testing.assert_allclose(reml(logs, np.array([0.1, 0.1])), np.diag(found.cov_re), rtol=2e-3)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_pair_of_one_way_logs_tells_no_spread_of_dry_friction(seed: int) -> None:
+    """Offset and Coulomb friction explain whatever differs: the likelihood is flat, and its maximum was anywhere.
+
+    The third column nearly repeats the fourth, so that their estimates are as large as noise makes them; with a coupled drive
+    this ended in a matrix that was not positive definite.
+    """
+    rng, entries = np.random.default_rng(seed), []
+    for log, way in enumerate((1.0, -1.0)):
+        v = way * (1.0 + 0.5 * np.sin(np.linspace(0.0, 20.0, ROWS) + rng.uniform(0, 6)))
+        sign = np.tanh(v / 0.02)
+        W = np.column_stack([rng.normal(size=ROWS), np.ones(ROWS), sign + 1e-7 * rng.normal(size=ROWS), sign])
+        y = W @ [2.0, -1.0, 3.0, 5.0] + 0.1 * noise_of(rng, 0.0)
+        for block, part in enumerate(np.array_split(np.arange(ROWS), BLOCKS)):
+            R = np.linalg.qr(np.column_stack([W, y])[part], mode="r")
+            entries.append(Statistic(f"log{log}", block, "joint:a", R, len(part)))
+    statistics = StatisticSet(NAMES, (Layout("joint:a", 0, np.arange(4)),), tuple(entries), "test")
+    assert np.abs(fitted(statistics).params[2:]).max() > 1e3  # as in the case that failed
+    found = changes(statistics)
+    effort = np.sqrt(statistics.effort_squares("joint:a") / (2 * ROWS))
+    assert (found.spread <= effort).all()
+    assert (found.spread_dof <= 1.0).all()
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_variances_are_those_of_the_dense_restricted_likelihood(seed: int) -> None:
     """The best of many others near by and far off, zero included, from any first guess; the second parameter does not vary."""

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from itertools import compress, pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import EstimationError
 from ..linalg import Array, cholesky, lstsq, solve_cholesky, solve_triangular
@@ -39,6 +40,9 @@ _LEAST = 1e-12
 #: REML: maximum numbers of steps and of halvings of each; fraction of its error below which a variance may be held at zero;
 #: smallest scaled eigenvalue for a full Newton step; rounding of the likelihood; gain of twice its logarithm at which to stop.
 _NEWTON_STEPS, _HALVINGS, _AT_ZERO, _CONVEX, _ROUNDING, _FLAT = 100, 30, 1e-3, 1e-3, 1e-13, 1e-9
+#: Least degrees of freedom of a variance, were the parameter to differ by all of itself; with fewer it stays at the first
+#: guess.
+_FEWEST_DOF = 0.01
 #: Prior standard deviation where the spread is unknown, in units of the mean (practically uninformative).
 _FREE = 1e3
 
@@ -49,6 +53,7 @@ def _marginal(logs: Moments, spread: Array) -> tuple[Array, Array, Array]:
     half = logs.xz @ middle
     normal = logs.xx.sum(axis=0) - _side_by_side(half) @ _side_by_side(logs.xz).T
     score = logs.xy.sum(axis=0) - np.einsum("lrq,lq->r", half, logs.zy)
+    normal = 0.5 * (normal + normal.T)  # rounding errors differ between its triangles
     try:
         np.linalg.cholesky(normal - _LEAST * np.eye(len(normal)))
     except np.linalg.LinAlgError:  # free deviations may leave only rounding errors in a direction
@@ -95,7 +100,7 @@ def _projected(logs: Moments, middle: Array, factor: Array, beta: Array) -> tupl
     return gap @ logs.zz - taken @ taken.swapaxes(1, 2), zpy, taken
 
 
-def reml(logs: Moments, start: Array) -> Array:
+def reml(logs: Moments, start: Array, held: NDArray[np.bool_] | None = None) -> Array:
     """Estimates the variances of the deviations by restricted maximum likelihood.
 
     Projected Newton method (Bertsekas 1982), with the expected Hessian (Fisher scoring) where the criterion is not convex.
@@ -103,6 +108,7 @@ def reml(logs: Moments, start: Array) -> Array:
     Args:
         logs: Whitened moments of each log.
         start: Initial variances, positive, shape (q,).
+        held: Which variances stay as they are, shape (q,); None: none.
 
     Returns:
         Shape (q,), non-negative.
@@ -113,7 +119,10 @@ def reml(logs: Moments, start: Array) -> Array:
         free = (variance > _AT_ZERO * unit) | (slope < 0)  # the others stay at zero
         usable = np.linalg.eigvalsh((observed * unit * unit[:, None])[np.ix_(free, free)]).min(initial=1.0) > _CONVEX
         curvature = np.where(free[:, None] & free, observed if usable else expected, np.diag(np.diag(expected)))
+        if held is not None:
+            curvature = np.where(held[:, None] | held, np.diag(np.diag(expected)), curvature)
         step = -unit * lstsq(curvature * unit * unit[:, None], slope * unit, rcond=None)[0]
+        step = step if held is None else np.where(held, 0.0, step)
         for length in 0.5 ** np.arange(_HALVINGS):
             fresh = np.maximum(variance + length * step, 0.0)
             expected_gain = -float(slope @ (fresh - variance))
@@ -164,6 +173,7 @@ def friction_changes(
     unknown = None if known is None else np.hstack([known, np.full((len(known), len(carried)), np.nan)])
     weights, part_weights = _effective_weights(rows)
     whole, inside = _squares(rows, statistics.logs, weights, part_weights)
+    size[:q] = np.minimum(size[:q], _as_large_as_the_effort(rows, whole, weights)[:q])
     if len(statistics.logs) > 1:
         logs = Moments.of(whole, rows.r)
         found = _mixed(logs, size, unknown)
@@ -219,7 +229,7 @@ class _Mixed:
 def _evidence(logs: Moments, spread: Array, size: Array, q: int) -> float:
     """Twice the logarithm of the restricted likelihood ratio of all deviations against the first q alone."""
     alone = replace(logs, xz=logs.xz[:, :, :q], zz=logs.zz[:, :q, :q], zy=logs.zy[:, :q])
-    without = _criterion(alone, reml(alone, _first_guess(alone, size[:q])))[0]
+    without = _criterion(alone, _spread(alone, size[:q]) ** 2)[0]
     return without - _criterion(logs, spread**2)[0]
 
 
@@ -232,7 +242,7 @@ def _single(r: int, q: int) -> _Mixed:
 def _mixed(logs: Moments, size: Array, known: Array | None) -> _Mixed:
     """Estimates the spreads by REML, then solves the mixed-model equations with them."""
     q = len(size)
-    spread = np.sqrt(reml(logs, _first_guess(logs, size)))
+    spread = _spread(logs, size)
     normal, score, middles = _marginal(logs, spread)
     factor = cholesky(normal)
     beta = solve_cholesky(factor, score)
@@ -248,7 +258,7 @@ def _mixed(logs: Moments, size: Array, known: Array | None) -> _Mixed:
 def _slopes(logs: Moments, size: Array, known: Array) -> tuple[Array, Array, Array]:
     """Slope on the covariate, its error and the remaining spread, shape (q,) each; NaN where the covariate is not usable."""
     r, wide = logs.xx.shape[1], _with_covariates(logs, known)
-    left = np.sqrt(reml(wide, _first_guess(logs, size)))
+    left = _spread(wide, size)
     normal, score, _ = _marginal(wide, left)
     factor = cholesky(normal)
     slope = solve_cholesky(factor, score)[r:]
@@ -268,6 +278,14 @@ def _squares(
         square, in_parts = rows.squares(log, weights, part_weights)
         whole[k], inside[k] = square.sum(axis=0), in_parts[:, :, rows.r :]
     return whole, inside
+
+
+def _as_large_as_the_effort(rows: MixedRows, whole: Array, weights: Mapping[str, float]) -> Array:
+    """The value with which each parameter alone would be as large as all efforts, shape (q,): parameters that the logs do not
+    separate can be estimated at any value."""
+    efforts = sum(weight**2 * rows.statistics.effort_squares(group) for group, weight in weights.items())
+    columns = np.diagonal(whole, axis1=1, axis2=2).sum(axis=0)[rows.r : -1]
+    return np.asarray(np.sqrt(efforts / np.maximum(columns, 1e-300)))
 
 
 def _effective_weights(rows: MixedRows) -> tuple[dict[str, float], dict[str, float]]:
@@ -328,6 +346,15 @@ def _weights(rows: MixedRows, units: Sequence[tuple[str, int | None]], squares_o
         effective = squares / expected if expected > 0 else variance
         found[group] = float(1.0 / np.sqrt(max(effective, variance, floor)))
     return found
+
+
+def _spread(logs: Moments, size: Array) -> Array:
+    """Spread of each parameter by REML, shape (q,); the first guess where the logs cannot show any.
+
+    With one log in each direction, Coulomb friction and offset that differ between the logs are collinear with their means: the
+    likelihood is then flat, and its maximum is anywhere.
+    """
+    return np.asarray(np.sqrt(reml(logs, _first_guess(logs, size), _spread_dof(logs, size**2) < _FEWEST_DOF)))
 
 
 def _first_guess(logs: Moments, size: Array) -> Array:
