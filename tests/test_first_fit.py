@@ -127,7 +127,9 @@ def test_a_slider_that_only_goes_down_with_less_weight_than_the_urdf_says_is_not
     logs = with_torque(Robot.from_urdf(urdf), [(t, q, v, a)], TRUTH, 0.01)
     found = identify(DynamicModel(heavy, friction="auto"), logs)
     assert found.verdict.level == "usable"
-    assert "one-way" in {reason.id for reason in found.verdict.reasons}
+    said = {reason.id: reason.text for reason in found.verdict.reasons}
+    assert "of j1 only the sum of weight and dry friction is known" in said["one-way"]
+    assert found.evidence.one_way == found.evidence.lifting == ("j1",)
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,8 @@ PARTS = 3
 #: Factor of a mass relative to the URDF's from which it is reported; residual of a part of a log over the usual one, and over
 #: the joint's torque, from which it is reported.
 _MASS_FACTOR, _DEPARTURE, _OF_TORQUE = 6.0, 3.0, 0.1
+#: Largest change of a weight over all positions for it to be constant, as a fraction of it; the least weight, of the robot's.
+_CONSTANT = 1e-3
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,7 @@ class Evidence:
             undetermined and the URDF fills in.
         reversals: Mean number of reversals of the moving joints, repetitions of a motion counted once.
         one_way: Joints that moved in one direction only.
+        lifting: Those of them that slide with a constant weight, a vertical axis of a gantry for instance.
         scales: By joint: standard error of a factor on its efforts, determined from the other joints' efforts and its own
             shape; large where any factor explains the data equally well. Residuals are taken as white noise.
         scale: Factor of all inertial parameters relative to the URDF's; None for elastic joints, placeholders in the URDF, or
@@ -97,6 +100,7 @@ class Evidence:
     unaided: Mapping[str, float] = field(default_factory=dict)
     reversals: float | None = None
     one_way: tuple[str, ...] = ()
+    lifting: tuple[str, ...] = ()
     scales: Mapping[str, float] = field(default_factory=dict)
     scale: CommonScale | None = None
 
@@ -116,7 +120,8 @@ class Evidence:
         """
         departures = tuple(Departure(**item) for item in data["departures"])
         scale = None if data.get("scale") is None else CommonScale(**data["scale"])
-        return cls(**{**data, "departures": departures, "one_way": tuple(data.get("one_way", ())), "scale": scale})
+        joints = {key: tuple(data.get(key, ())) for key in ("one_way", "lifting")}
+        return cls(**{**data, "departures": departures, **joints, "scale": scale})
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,6 +208,7 @@ def gather(
         uncertain(WIDER),
         reversals,
         one_way,
+        tuple(joint for joint in one_way if joint in _constant_weights(model, prior.theta0, q)),
         _scales(statistics, row_weights, factor[:, :-1], fitted, joints),
         None if blank else common_scale(factor, prior, weight, model.n_inertial),
     )
@@ -243,6 +249,16 @@ def _gravity(model: DynamicModel, theta: Array, theta0: Array, q: Array) -> dict
         carries = [j for j in group if size[j] > 0.02 * size[group].max() and size[j] > 0]
         out |= {model.robot.joints[j]: float(ours[:, j] @ theirs[:, j] / (theirs[:, j] @ theirs[:, j])) for j in carries}
     return out
+
+
+def _constant_weights(model: DynamicModel, theta0: Array, q: Array) -> tuple[str, ...]:
+    """Slides whose gravity force in the URDF is the same in all positions, and not zero."""
+    own, still = theta0.copy(), np.zeros_like(q)
+    own[model.n_inertial :] = 0.0
+    force = model.torque(own, q, still, still)
+    weight, least = np.abs(force.mean(axis=0)), _CONSTANT * theta0[: model.n_inertial : 10].sum()
+    constant = model.robot.prismatic & (weight > least) & (np.ptp(force, axis=0) < _CONSTANT * weight)
+    return tuple(model.robot.joints[j] for j in np.flatnonzero(constant))
 
 
 def _scales(

@@ -310,9 +310,14 @@ def _left_open(evidence: Evidence) -> Iterator[Reason]:
             "one-way",
             "usable",
             f"{names} moved in one direction only: Coulomb friction and offset cannot be separated, and friction in the other "
-            "direction is unknown",
+            f"direction is unknown{_weight_and_friction(evidence.lifting)}",
             "record motions in both directions",
         )
+
+
+def _weight_and_friction(lifting: Sequence[str]) -> str:
+    """What is said of slides with a constant weight that moved in one direction only."""
+    return f"; of {', '.join(lifting)} only the sum of weight and dry friction is known" if lifting else ""
 
 
 def _implausible(evidence: Evidence) -> Iterator[Reason]:
