@@ -106,6 +106,14 @@ def test_beta_gives_the_torque_of_theta(name: str) -> None:
     np.testing.assert_array_equal(base.of(hidden), base.of(theta))
 
 
+def test_random_states_of_a_joint_whose_range_is_far_from_zero() -> None:
+    text = arm_urdf("zyx").replace('lower="-2.6" upper="2.6"', 'lower="-60" upper="-20"', 1)
+    robot = Robot.from_urdf(text.replace('lower="-2.6" upper="2.6"', 'lower="20" upper="21"', 1))
+    q = random_motion(robot, 50).q
+    assert ((q >= robot.limit("lower")) & (q <= robot.limit("upper"))).all()
+    assert DynamicModel(robot).base().rank == DynamicModel(Robot.from_urdf(arm_urdf("zyx"))).base().rank
+
+
 def test_order_decides_who_is_independent() -> None:
     model = build("szabo_3r")
     names = model.names

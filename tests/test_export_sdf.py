@@ -90,3 +90,12 @@ def test_limits_friction_and_frames() -> None:
     assert arm.find("visual/geometry/mesh/uri").text == "model://a/b.stl"
     assert arm.find("visual/geometry/mesh/scale").text == "1 1 2"
     assert notes == ()
+
+
+def test_prefixes_need_no_declaration() -> None:
+    """Readers of URDF accept ``drake:acceleration`` without ``xmlns:drake``, and a default namespace."""
+    plain = arm_urdf()
+    text = plain.replace("<limit ", '<limit drake:acceleration="2" ').replace(
+        "<robot ", '<robot xmlns="http://www.ros.org" ', 1
+    )
+    assert sdf_text(text)[0] == sdf_text(plain)[0]

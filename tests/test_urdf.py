@@ -47,15 +47,30 @@ def test_links_are_read_as_pinocchio_reads_them() -> None:
 
 
 def test_joints_are_read_as_written() -> None:
-    joint = '<limit lower="-1.5" upper="2" velocity="3"/><dynamics damping="0.5"/><mimic joint="other"/>'
+    joint = '<limit lower="-1.5" upper="2" velocity="3" effort="4"/><dynamics damping="0.5"/><mimic joint="other"/>'
     hinge = parse_urdf(urdf(joint=joint)).joints["hinge"]
     assert (hinge.parent, hinge.child, hinge.type, hinge.mimic) == ("base", "tip", "revolute", "other")
-    assert hinge.limits == {"lower": -1.5, "upper": 2.0, "velocity": 3.0}
+    assert hinge.limits == {"lower": -1.5, "upper": 2.0, "velocity": 3.0, "effort": 4.0}
     assert (hinge.damping, hinge.friction) == (0.5, 0.0)
 
 
 def test_unlimited_effort_may_be_infinite() -> None:
-    assert parse_urdf(urdf(joint='<limit lower="-1" upper="1" effort="inf"/>')).joints["hinge"].limits["effort"] == np.inf
+    assert (
+        parse_urdf(urdf(joint='<limit lower="-1" upper="1" effort="inf" velocity="1"/>')).joints["hinge"].limits["effort"]
+        == np.inf
+    )
+
+
+@pytest.mark.parametrize(
+    ("stated", "limits"), [('lower="-2"', (-2.0, 0.0)), ('upper="2"', (0.0, 2.0)), ("", (-np.inf, np.inf))]
+)
+def test_one_position_limit_without_the_other(stated: str, limits: tuple[float, float], tmp_path: Path) -> None:
+    path = tmp_path / "one.urdf"
+    path.write_text(urdf(joint=f'<limit {stated} effort="1" velocity="1"/>'))
+    robot = Robot.from_urdf(path)
+    assert (robot.limit("lower")[0], robot.limit("upper")[0]) == limits
+    if stated:  # as Pinocchio's reader, which knows the specification's 0, has it
+        assert (robot.model.lowerPositionLimit[0], robot.model.upperPositionLimit[0]) == limits
 
 
 def test_transmissions_plugins_and_namespaces_are_not_links() -> None:
@@ -88,6 +103,11 @@ BAD = {
     "no limit": (urdf(joint=""), "joint 'hinge': revolute joint without <limit>.*add <limit"),
     "NaN limit": (urdf(joint='<limit lower="nan" upper="1"/>'), "joint 'hinge': <limit lower>"),
     "NaN damping": (urdf(joint=LIMIT + '<dynamics damping="nan"/>'), "joint 'hinge': <dynamics damping>"),
+    "no effort": (urdf(joint='<limit lower="-1" upper="1"/>'), "joint 'hinge': <limit> lacks effort and velocity; add effort="),
+    "upper 0": (urdf(joint=LIMIT.replace('lower="-1" upper="1"', 'lower="1"')), "got 1 > 0; write 'upper', which is 0 if"),
+    "commas": (urdf(INERTIAL.replace(MASS, '<origin xyz="0, 0, 1"/>' + MASS)), "link 'tip': <origin xyz>.*by spaces only"),
+    "substitution": (urdf(INERTIAL.replace(MASS, '<origin xyz="$(arg x) 0 0"/>' + MASS)), "link 'tip': <origin xyz>.*`xacro"),
+    "property": (urdf(INERTIAL.replace('value="1"', 'value="${m}"')), "link 'tip': <mass value>.*run `xacro"),
     "no parent": (urdf(ends='<child link="tip"/>'), "joint 'hinge': <parent link"),
     "no child link": (urdf(ends='<parent link="base"/><child/>'), "joint 'hinge': <child link"),
     "unknown link": (urdf(ends='<parent link="bass"/><child link="tip"/>'), "joint 'hinge' names a link.*got 'bass'"),
@@ -96,7 +116,7 @@ BAD = {
     "no type": (urdf(kind=""), "joint 'hinge': <joint> lacks 'type', expected revolute"),
     "two parents": (urdf(extra=JOINT.replace("hinge", "h2")), "'tip' is the child of two joints.*kinematic tree.*joint 'h2'"),
     "two roots": (urdf(extra='<link name="stray"/>'), "2 links without a parent .base, stray., expected exactly one root"),
-    "no link at all": ('<robot name="r"/>', "not a kinematic tree, got 0 links"),
+    "no link at all": ('<robot name="r"/>', "the URDF has no <link>; run `xacro"),
     "loop": (urdf(extra=LOOP), "link '[ab]' hangs in a loop of joints"),
     "loop of one": (
         urdf(extra='<link name="a"/>' + JOINT.replace("hinge", "o").replace("base", "a").replace("tip", "a")),

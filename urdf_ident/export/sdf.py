@@ -11,6 +11,7 @@ from xml.etree import ElementTree as ET
 
 from ..errors import UrdfError
 from ..files import write_text
+from ..model.urdf import read_xml
 
 _TYPES = {
     "revolute": "revolute",
@@ -38,10 +39,7 @@ def sdf_text(urdf: str, where: str = "URDF") -> tuple[str, tuple[str, ...]]:
     Raises:
         UrdfError: Not a URDF, or a joint type that SDFormat lacks.
     """
-    try:
-        robot = ET.fromstring(urdf)
-    except ET.ParseError as error:
-        raise UrdfError("not XML", where=where, got=str(error)) from error
+    robot = read_xml(urdf, where)
     sdf = ET.Element("sdf", version="1.8")
     model = ET.SubElement(sdf, "model", name=robot.get("name") or "robot")
     joints = robot.findall("joint")

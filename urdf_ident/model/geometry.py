@@ -14,7 +14,7 @@ import pinocchio as pin
 from ..linalg import Array
 from .meshes import MESH_FORMATS, find_mesh, mesh_box
 from .robot import Robot
-from .urdf import _read_xml, rotation_from_rpy
+from .urdf import read_xml, rotation_from_rpy
 
 Colour = tuple[float, float, float, float]
 PLAIN: Colour = (0.76, 0.78, 0.80, 1.0)
@@ -76,7 +76,7 @@ def robot_shapes(robot: Robot) -> tuple[tuple[Visual, ...], tuple[str, ...]]:
     Returns:
         Shapes, and notes on what could not be drawn as in the URDF.
     """
-    root = _read_xml(robot.urdf, robot.path)
+    root = read_xml(robot.urdf, robot.path)
     materials = {item.get("name"): colour for item in root.iter("material") if (colour := _colour(item)) is not None}
     for tag in ("visual", "collision"):
         shapes, missing, bad = _drawn(root, tag, materials, Path(robot.path))
@@ -104,7 +104,7 @@ def collision_shapes(robot: Robot) -> tuple[tuple[Visual, ...], tuple[str, ...]]
     Returns:
         Shapes, and notes on the capsules.
     """
-    root = _read_xml(robot.urdf, robot.path)
+    root = read_xml(robot.urdf, robot.path)
     shapes, missing, bad = _drawn(root, "collision", {}, Path(robot.path))
     lost = {link for link, _ in missing} | bad
     own = {shape.link for shape in shapes} - lost
@@ -140,7 +140,7 @@ def stated_shapes(robot: Robot) -> tuple[tuple[Visual, ...], frozenset[str]]:
     Returns:
         Shapes of ``<visual>`` and ``<collision>``, and the links whose geometry could not be read completely.
     """
-    root = _read_xml(robot.urdf, robot.path)
+    root = read_xml(robot.urdf, robot.path)
     shapes: list[Visual] = []
     lost: set[str] = set()
     for tag in ("visual", "collision"):
@@ -333,7 +333,7 @@ def _link_ends(robot: Robot, places: dict[str, Array]) -> list[tuple[str, Array]
 
 def _joint_placements(robot: Robot) -> dict[str, Array]:
     """Returns each joint's placement in its parent link at position zero, shape (4, 4) [m]."""
-    root = _read_xml(robot.urdf, robot.path)
+    root = read_xml(robot.urdf, robot.path)
     return {joint.get("name") or "": _origin(joint) for joint in root.findall("joint")}
 
 

@@ -20,6 +20,7 @@ from ..linalg import Array
 from .inertia import from_com, symmetric, transform
 
 MOVING_TYPES = ("revolute", "continuous", "prismatic")
+_EXPAND = "run `xacro FILE > robot.urdf` on the xacro file"
 _INERTIA_ATTRIBUTES = ("ixx", "ixy", "iyy", "ixz", "iyz", "izz")
 
 
@@ -89,11 +90,11 @@ def parse_urdf(text: str, where: str = "URDF", *, allow_negative_mass: bool = Fa
         UrdfError: The XML does not parse, declares entities, is unprocessed xacro, or holds a number that is
             missing, not finite, or (mass) negative; with the line or the link.
     """
-    root = _read_xml(text, where)
+    root = read_xml(text, where)
     if root.tag != "robot":
         raise UrdfError("not a URDF", where=where, got=f"<{root.tag}>", expected="<robot>")
     if any(element.tag.startswith("xacro:") for element in root.iter()):
-        raise UrdfError("unprocessed xacro", where=where, remedy="run `xacro FILE > robot.urdf` first")
+        raise UrdfError("unprocessed xacro", where=where, remedy=_EXPAND)
     links: dict[str, Link] = {}
     joints: dict[str, Joint] = {}
     for element in root:
@@ -101,6 +102,8 @@ def parse_urdf(text: str, where: str = "URDF", *, allow_negative_mass: bool = Fa
             _add(links, _link(element, where, allow_negative_mass), where)
         elif element.tag == "joint":
             _add(joints, _joint(element, where), where)
+    if not links:
+        raise UrdfError("the URDF has no <link>", where=where, remedy=f"{_EXPAND} that calls the macros")
     _check_tree(links, joints, where)
     return Description(root.get("name") or "robot", links, joints)
 
@@ -141,9 +144,21 @@ def _check_tree(links: dict[str, Link], joints: dict[str, Joint], where: str) ->
             seen.add(name)
 
 
-def _read_xml(text: str, where: str) -> ElementTree.Element:
-    """Parses XML without namespaces, as the engines' readers do: ``<robot xmlns="…">`` still contains links, and
-    ``<sensor:link>`` is not a link."""
+def read_xml(text: str, where: str) -> ElementTree.Element:
+    """Parses XML without namespaces, as the engines' readers do.
+
+    Prefixes need no declaration, ``<robot xmlns="…">`` still contains links, and ``<sensor:link>`` is not a link.
+
+    Args:
+        text: The XML.
+        where: File name for messages.
+
+    Returns:
+        The root element.
+
+    Raises:
+        UrdfError: The XML does not parse, declares entities, or is too deep or too large.
+    """
     builder = ElementTree.TreeBuilder()
     parser = expat.ParserCreate("utf-8")
     parser.buffer_text = True
@@ -232,14 +247,8 @@ def _joint(element: ElementTree.Element, where: str) -> Joint:
         _vector(element.find("origin"), key, here)
     if kind != "fixed":
         _check_axis(element.find("axis"), here)
-    limits = {}
-    if limit is not None:
-        keys = [key for key in ("lower", "upper", "velocity", "effort") if limit.get(key) is not None]
-        limits = {key: _number(limit, key, here, finite=False) for key in keys}
-        if limits.get("lower", -math.inf) > limits.get("upper", math.inf) and kind in ("revolute", "prismatic"):
-            got = f"{limits['lower']:g} > {limits['upper']:g}"
-            raise UrdfError("the lower limit is above the upper", where=here, got=got, remedy="exchange them")
-    elif kind in ("revolute", "prismatic"):
+    limits = {} if limit is None else _limits(limit, kind, here)
+    if limit is None and kind in ("revolute", "prismatic"):
         raise UrdfError(
             f"{kind} joint without <limit>", where=here, remedy='add <limit lower="…" upper="…" velocity="…" effort="…"/>'
         )
@@ -253,6 +262,24 @@ def _joint(element: ElementTree.Element, where: str) -> Joint:
         friction=_optional(dynamics, "friction", here),
         mimic=None if mimic is None else mimic.get("joint"),
     )
+
+
+def _limits(limit: ElementTree.Element, kind: str, here: str) -> dict[str, float]:
+    """The limits that are stated; of two position limits, one that is not written is 0 (URDF specification, joint)."""
+    keys = [key for key in ("lower", "upper", "velocity", "effort") if limit.get(key) is not None]
+    limits = {key: _number(limit, key, here, finite=False) for key in keys}
+    absent = [key for key in ("effort", "velocity") if key not in keys]
+    if absent:  # urdfdom refuses the file
+        remedy = "add " + " ".join(f'{key}="…"' for key in absent) + "; 0 means that it is not known"
+        raise UrdfError(f"<limit> lacks {' and '.join(absent)}", where=here, remedy=remedy)
+    if kind in ("revolute", "prismatic") and ("lower" in limits or "upper" in limits):
+        limits = {"lower": 0.0, "upper": 0.0} | limits
+        if limits["lower"] > limits["upper"]:
+            got = f"{limits['lower']:g} > {limits['upper']:g}"
+            absent = [key for key in ("lower", "upper") if key not in keys]
+            remedy = f"write '{absent[0]}', which is 0 if it is absent" if absent else "exchange them"
+            raise UrdfError("the lower limit is above the upper", where=here, got=got, remedy=remedy)
+    return limits
 
 
 def _check_axis(axis: ElementTree.Element | None, here: str) -> None:
@@ -275,7 +302,10 @@ def _number(element: ElementTree.Element, key: str, here: str, *, finite: bool =
         value = math.nan
     if math.isnan(value) or (finite and math.isinf(value)):
         raise UrdfError(
-            f"<{element.tag} {key}> is not a finite number", where=here, got=repr(text[:40]), remedy="write a number there"
+            f"<{element.tag} {key}> is not a finite number",
+            where=here,
+            got=repr(text[:40]),
+            remedy=_remedy(text, "write a number there"),
         )
     if finite and abs(value) > sizes.LARGEST_NUMBER:
         raise UrdfError(
@@ -285,6 +315,10 @@ def _number(element: ElementTree.Element, key: str, here: str, *, finite: bool =
             expected=f"at most {sizes.LARGEST_NUMBER:g}",
         )
     return value
+
+
+def _remedy(text: str, otherwise: str) -> str:
+    return _EXPAND if "$" in text else otherwise
 
 
 def _optional(element: ElementTree.Element | None, key: str, here: str) -> float:
@@ -304,5 +338,6 @@ def _vector(element: ElementTree.Element | None, key: str, here: str) -> Array:
             where=here,
             got=repr(text[:80]),
             expected=f"three numbers, each at most {sizes.LARGEST_NUMBER:g}",
+            remedy=_remedy(text, "separate them by spaces only" if "," in text else ""),
         )
     return values
