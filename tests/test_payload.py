@@ -61,6 +61,15 @@ def test_the_body_is_found(ident: Identification, robot: Robot, body: pin.Inerti
     assert np.linalg.eigvalsh(0.5 * np.trace(found.inertia) * np.eye(3) - found.inertia).min() > 0
 
 
+def test_a_load_on_a_repeated_motion(ident: Identification, robot: Robot, body: pin.Inertia) -> None:
+    t, q, v, a = motion(robot.n, 1, seconds=18.0)
+    tau, rng = torque(robot, q, v, a, body), np.random.default_rng(7)
+    tau = tau + 0.01 * tau.std(axis=0) * rng.standard_normal(tau.shape)
+    found = weigh(ident, [Recording("loaded", robot.joints, t, q, effort=tau, sha256="repeated")], method="held")
+    assert "scatter between 3 periods" in found.summary()
+    assert abs(found.mass / MASS - 1) < 0.01
+
+
 def test_gain_errors_are_mass_errors(ident: Identification, robot: Robot, body: pin.Inertia) -> None:
     log = made(robot, "loaded", 1, body)
     exact, unsure = (weigh(ident, [log], method="held", refit="none", gain_error=e) for e in (0.0, 0.02))

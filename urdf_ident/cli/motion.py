@@ -10,6 +10,7 @@ import typer
 from ..progress import search_bar, steps
 from .common import Config, Urdf, app, open_project, read_logs
 from .help import command
+from .report import say_file_replaced
 
 if TYPE_CHECKING:
     from ..excitation.design import Design
@@ -40,6 +41,7 @@ def design(
     """Design an exciting motion within all limits."""
     from ..files import check_output
     from ..folders import check_writable
+    from ..motion.base import table_header
     from ..result.load import load
 
     project, folder = open_project(config)
@@ -47,9 +49,9 @@ def design(
     robot = project.build_robot(urdf, folder)
     check_writable(out.parent)
     earlier = None if after is None else load(after)
-    for output in (out, plot):
-        if output is not None:
-            check_output(output)
+    check_output(out, table_header(robot.joints).encode())
+    if plot is not None:
+        check_output(plot)
     found = run_design(project, folder, project.build_model(robot), out, earlier)
     if plot is not None:
         from ..motion.limits import prior_torque
@@ -95,6 +97,7 @@ def simulate(
             seed=seed,
             progress=lambda done: progress("simulating", done),
         )
+    say_file_replaced(out)
     write_log(log, out)
     error = ", ".join(f"{value:.2g}" for value in log.tracking_error)
     typer.echo(

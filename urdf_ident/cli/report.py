@@ -31,10 +31,12 @@ def report(
     force: Force = False,
 ) -> None:
     """Write report.html again, optionally for other logs."""
+    from ..files import check_output
     from ..result.load import load
 
-    ident = with_logs(load(result), logs or [], force)
-    typer.echo("\n".join(report_lines(ident, out or result.parent / "report.html")))
+    page = out or result.parent / "report.html"
+    check_output(page, b"<!doctype html><html>")
+    typer.echo("\n".join(report_lines(with_logs(load(result), logs or [], force), page)))
 
 
 @command(app, "plot out/identification.json torque friction -o pictures --format pdf")
@@ -104,6 +106,19 @@ def report_lines(ident: Identification, path: Path) -> list[str]:
         return [f"no report: {error}"]
 
 
+def say_file_replaced(path: Path) -> None:
+    """Prints that an existing file is replaced, with its date; nothing if there is none.
+
+    Args:
+        path: The output.
+    """
+    from datetime import datetime
+
+    if path.is_file():
+        when = datetime.fromtimestamp(path.stat().st_mtime).strftime("%Y-%m-%d %H:%M")
+        typer.echo(f"note: {path} of {when} is replaced", err=True)
+
+
 def say_replaced(out: Path, *, report: bool) -> None:
     """Prints which earlier result is replaced; call it when the new one is ready to be written.
 
@@ -111,12 +126,7 @@ def say_replaced(out: Path, *, report: bool) -> None:
         out: The output folder.
         report: Whether its report is written anew.
     """
-    from datetime import datetime
-
-    earlier = out / "identification.json"
-    if earlier.is_file():
-        when = datetime.fromtimestamp(earlier.stat().st_mtime).strftime("%Y-%m-%d %H:%M")
-        typer.echo(f"note: {earlier} of {when} is replaced", err=True)
+    say_file_replaced(out / "identification.json")
     if not report and (out / "report.html").is_file():
         typer.echo(f"note: {out / 'report.html'} remains that of the earlier result", err=True)
 

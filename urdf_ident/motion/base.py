@@ -7,6 +7,7 @@ bound on higher derivatives it can be certified between samples as well (:mod:`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import comb
 from pathlib import Path
@@ -32,10 +33,22 @@ def table_text(joints: tuple[str, ...], time: Array, signals: dict[str, Array]) 
     Returns:
         Header and rows with 12 significant digits. Names that contain a comma or a quotation mark are quoted.
     """
-    header = ",".join(["t", *(_quoted(f"{prefix}_{joint}") for prefix in signals for joint in joints)])
     table = np.column_stack([time, *signals.values()])
     row = ",".join(["%.12g"] * table.shape[1])
-    return "\n".join([header, *(row % tuple(values) for values in table.tolist()), ""])
+    return "\n".join([table_header(joints, signals), *(row % tuple(values) for values in table.tolist()), ""])
+
+
+def table_header(joints: tuple[str, ...], prefixes: Iterable[str] = ("q", "v", "a")) -> str:
+    """First line of the default CSV.
+
+    Args:
+        joints: Joint names.
+        prefixes: Signals; by default those of a motion.
+
+    Returns:
+        Column names, separated by commas.
+    """
+    return ",".join(["t", *(_quoted(f"{prefix}_{joint}") for prefix in prefixes for joint in joints)])
 
 
 def _quoted(name: str) -> str:

@@ -220,7 +220,7 @@ class Trend(ReadOnly):
         Returns:
             The path written.
         """
-        from .plots.style import figure_class
+        from .plots.style import figure_class, write_figure
 
         figure = figure_class()(figsize=(7.0, 4.5), layout="constrained")
         axes = figure.add_subplot()
@@ -232,5 +232,4 @@ class Trend(ReadOnly):
         axes.set_title(f"{self.robot}: friction over results")
         axes.grid(alpha=0.3)
         axes.legend(fontsize="small", ncols=2)
-        figure.savefig(path, dpi=130)
-        return Path(path)
+        return write_figure(figure, path, dpi=130)

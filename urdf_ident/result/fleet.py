@@ -197,7 +197,7 @@ class Fleet:
             MissingExtraError: matplotlib is not installed.
         """
         from .plots.parameters import draw_quantity
-        from .plots.style import figure_class
+        from .plots.style import figure_class, write_figure
 
         make = figure_class()
         shown, columns = self.shown, 2
@@ -209,5 +209,4 @@ class Fleet:
             draw_quantity(axis, item.value, item.error, (item.mean, item.spread), item.stands_out, list(self.names), title)
         for axis in axes[len(shown) :]:
             axis.set_visible(False)
-        figure.savefig(path)
-        return Path(path)
+        return write_figure(figure, path)

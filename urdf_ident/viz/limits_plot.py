@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..errors import OutputError
-from ..files import write_bytes
 from ..linalg import Array
 from ..motion.base import Trajectory
 from ..motion.limits import Limits, Torque
-from ..result.plots.style import figure_class
+from ..result.plots.style import figure_class, write_figure
 from ..units import joint_units
 
 _QUANTITIES = ("position", "velocity", "acceleration", "torque")
@@ -76,12 +73,7 @@ def plot_limits(
         MissingExtraError: matplotlib is not installed.
         OutputError: It cannot be written, or the format is unknown.
     """
-    figure, page = limits_figure(trajectory, limits, torque, title), io.BytesIO()
-    try:
-        figure.savefig(page, dpi=130, format=Path(path).suffix.lstrip(".").lower() or "png")
-    except ValueError as error:
-        raise OutputError("the picture cannot be written", where=str(path), got=str(error)) from error
-    return write_bytes(path, page.getvalue())
+    return write_figure(limits_figure(trajectory, limits, torque, title), path, dpi=130)
 
 
 def _range(limits: Limits, quantity: str, j: int) -> tuple[float, float]:

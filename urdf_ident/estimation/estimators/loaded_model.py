@@ -37,7 +37,7 @@ class LoadedModel:
     def __init__(self, model: DynamicModel, theta: Array, body: int, placement: Array, copies: Sequence[int] = ()) -> None:
         self.model, self.theta, self.body, self.placement, self.copies = model, theta, body, placement, tuple(copies)
         self.own = np.arange(10 * body, 10 * body + 10)
-        self.p = len(model.names)
+        self.p, self.n = len(model.names), model.n
 
     @cached_property
     def names(self) -> tuple[str, ...]:

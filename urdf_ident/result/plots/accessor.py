@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ModelError, OutputError, check_known
+from ...errors import ModelError, check_known
 from ...grouping import grouped
 from ...linalg import Array
 from ...units import joint_units
@@ -18,7 +18,7 @@ from ..friction_curves import friction_curves
 from ..record import Record
 from ..traces import LogTrace
 from .parameters import draw_body, draw_friction, draw_parameters, draw_terms
-from .style import PALETTE, TEXT, Palette, figure_class, legend
+from .style import PALETTE, TEXT, Palette, figure_class, legend, write_figure
 from .torque import draw_errors, draw_memory, draw_spectrum, draw_torque
 
 #: Available plots.
@@ -202,12 +202,7 @@ class Plots:
         """
         check_known("picture", picture, PICTURES, ModelError)
         axes = getattr(self, picture)()
-        try:
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
-            axes.flat[0].figure.savefig(path, dpi=150, facecolor="white")
-        except (OSError, ValueError) as error:
-            raise OutputError("the picture cannot be written", where=str(path), got=str(error)) from error
-        return Path(path)
+        return write_figure(axes.flat[0].figure, path, dpi=150, facecolor="white")
 
     def trace(self, log: str | None = None) -> LogTrace:
         """Returns the series of one log.

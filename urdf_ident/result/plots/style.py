@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from ...errors import MissingExtraError
+from ...errors import MissingExtraError, OutputError
+from ...files import write_bytes
 
 
 @dataclass(frozen=True)
@@ -91,3 +94,24 @@ def legend(axis: Any, palette: Palette, **options: Any) -> None:
     """
     settings = {"fontsize": TEXT - 0.5, "labelcolor": palette.ink, "frameon": False, "handlelength": 1.6, **options}
     axis.legend(**settings)
+
+
+def write_figure(figure: Any, path: str | Path, **options: Any) -> Path:
+    """Writes a figure atomically, in the format that the file's suffix names (default: PNG).
+
+    Args:
+        figure: A matplotlib figure.
+        options: For ``Figure.savefig``.
+
+    Returns:
+        The path written.
+
+    Raises:
+        OutputError: The file cannot be written, or the format is unknown.
+    """
+    page = io.BytesIO()
+    try:
+        figure.savefig(page, format=Path(path).suffix.lstrip(".").lower() or "png", **options)
+    except ValueError as error:
+        raise OutputError("the picture cannot be written", where=str(path), got=str(error)) from error
+    return write_bytes(path, page.getvalue())
