@@ -25,7 +25,7 @@ from urdf_ident.data.diagnosis.grams import COULOMB, Grams
 from urdf_ident.data.diagnosis.motion_samples import thinned
 from urdf_ident.data.diagnosis.small_faults import columns as fault_columns
 from urdf_ident.data.diagnosis.small_faults.find import SmallFault
-from urdf_ident.data.prepare import examine_logs
+from urdf_ident.data.prepare import check_physics, examine_logs, prepare_logs
 from urdf_ident.data.quality.catalogue import KNOWN
 from urdf_ident.data.quality.findings import Finding
 from urdf_ident.data.recording import Recording
@@ -710,6 +710,10 @@ def test_a_log_that_differs_in_everything_is_named_alone() -> None:
     told = [{x.id for x in report.findings if x.severity in ("warning", "refused")} for report in reports]
     assert told[0] == told[2] == set()
     assert "log-differs" in told[1]
+    joint = next(x.joint for x in reports[1].findings if x.id == "log-differs")
+    ready = prepare_logs([logs[0], replace(computed, name="run1"), logs[2]], ARM, Drive.build(ARM.n), SignalConfig())
+    with pytest.raises(QualityError, match=f"run1: .*{joint}"):  # "most on this joint" alone would not tell which
+        check_physics(ready, ARM)
 
 
 @pytest.mark.parametrize("ways", [1, 2])

@@ -7,12 +7,13 @@ import multiprocessing
 import os
 import pickle
 import signal
+import socket
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext, suppress
 from functools import partial
 from pathlib import Path
-from threading import Timer
+from threading import Thread, Timer
 from types import SimpleNamespace
 from typing import ClassVar
 
@@ -228,6 +229,27 @@ def test_a_scheduler_that_does_not_answer_is_one_line(monkeypatch: pytest.Monkey
     with pytest.raises(SchedulerError, match="does not answer") as caught, parallel.workers(scheduler="tcp://127.0.0.1:9"):
         pass
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.0 400 Bad request\r\n\r\n", None])
+def test_another_program_in_place_of_a_scheduler_is_one_line(answer: bytes | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
+    monkeypatch.setattr(cluster, "_PATIENCE", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            held = []
+            with suppress(OSError):  # closed at the end
+                while True:
+                    held.append(server.accept()[0])
+                    if answer is not None:
+                        held[-1].sendall(answer)
+
+        Thread(target=serve, daemon=True).start()
+        where = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(SchedulerError, match=f"{where}: the scheduler does not answer"), parallel.workers(scheduler=where):
+            pass
+        server.shutdown(socket.SHUT_RDWR)
 
 
 def test_workers_of_another_version_are_refused_by_name() -> None:

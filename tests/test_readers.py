@@ -401,6 +401,17 @@ def test_missing_arguments_say_what_is_there(tmp_path: Path) -> None:
 # ---- bad files: one line, with the place and the remedy ------------------------------------------
 
 
+def test_links_to_missing_files_are_reported_and_folders_below_are_searched(tmp_path: Path, robot: Robot) -> None:
+    write(tmp_path, table(), "a.csv")
+    (tmp_path / "b.csv").symlink_to("nowhere.csv")
+    for argument in (tmp_path, tmp_path / "*.csv"):
+        with pytest.raises(MissingFileError, match=r"b\.csv: log not found"):
+            read_recordings(expand_logs([argument]), robot)
+    (tmp_path / "day=1" / "part=2").mkdir(parents=True)
+    write(tmp_path / "day=1" / "part=2", table(), "c.csv")
+    assert [log.name for log in expand_logs([tmp_path / "day=*" / "**" / "*.csv"])] == ["c"]
+
+
 def test_missing_file(tmp_path: Path, robot: Robot) -> None:
     with pytest.raises(MissingFileError, match="log not found"):
         read_recording(tmp_path / "none.csv", robot)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+import threading
+from collections import Counter
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from time import sleep
 
 import numpy as np
 import pytest
@@ -12,6 +16,7 @@ from commands import run
 from conftest import arm_urdf
 from logs import make_log
 
+from urdf_ident.data.readers import remote
 from urdf_ident.data.readers.layout import LogLayout
 from urdf_ident.data.readers.read import read_recording, read_recordings
 from urdf_ident.data.readers.remote import logs_at
@@ -83,7 +88,7 @@ class Listing:
 
 def test_a_glob_on_the_web_matches_names_that_the_server_encodes(monkeypatch: pytest.MonkeyPatch) -> None:
     listing = Listing()
-    monkeypatch.setattr(fsspec.core, "url_to_fs", lambda address: (listing, address))
+    monkeypatch.setattr(fsspec.core, "url_to_fs", lambda address, **_options: (listing, address))
     a, c, other, _ = (f"https://host/{name}" for name in Listing.names)
     assert logs_at("https://host/robot=*/a b.csv") == [a, other]
     assert logs_at("https://host/robot=[1]/*.csv") == [a, c]
@@ -125,6 +130,63 @@ def test_a_log_that_changes_while_it_is_copied_is_refused(store: Path, monkeypat
     monkeypatch.setattr(system, "get_file", grows)
     with pytest.raises(LogError, match="changed while it was read"):
         read_recording("memory://runs/run0.csv", ROBOT)
+
+
+@pytest.fixture
+def web(store: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A server that fails in the way that the first part of a path names; its address."""
+    pytest.importorskip("aiohttp")
+    asked: Counter[str] = Counter()
+
+    class Server(BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:
+            self.do_GET()
+
+        def do_GET(self) -> None:
+            how, name = self.path.strip("/").split("/")
+            content, body = (store / name).read_bytes(), self.command == "GET"
+            asked[self.path] += body
+            half = body and (how in ("half", "cut") or (how == "once" and asked[self.path] == 1))
+            self.send_response(int(how) if how.isdigit() else 200)
+            if not (body and how == "cut"):
+                self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            if body and how == "silent":
+                sleep(1.0)
+            elif body:
+                self.wfile.write(content[: len(content) // 2] if half else content)
+
+        def log_message(self, *_: object) -> None: ...
+
+    monkeypatch.setattr(remote, "_AGAIN", (0.0,))
+    monkeypatch.setattr(remote, "_SILENT", 0.3)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Server) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_a_dropped_connection_is_tried_again_and_half_a_log_is_never_used(store: Path, web: str) -> None:
+    whole = read_recording(store / "run0.csv", ROBOT)
+    assert read_recording(f"{web}/200/run0.csv", ROBOT).sha256 == whole.sha256
+    assert read_recording(f"{web}/once/run0.csv", ROBOT).sha256 == whole.sha256
+    for how in ("half", "cut"):  # with and without the length in the answer itself
+        with pytest.raises(MissingFileError, match=f"{how}/run0.csv: the log cannot be read .*connection"):
+            read_recording(f"{web}/{how}/run0.csv", ROBOT)
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("403", "answers 403 Forbidden.*rights"),
+        ("503", "answers 503 .*try later"),
+        ("404", "log not found"),
+        ("silent", "for 0 s"),
+    ],
+)
+def test_what_a_server_refuses_is_said_as_it_is(web: str, how: str, said: str) -> None:
+    with pytest.raises(MissingFileError, match=said):
+        read_recording(f"{web}/{how}/run0.csv", ROBOT)
 
 
 def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

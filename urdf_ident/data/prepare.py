@@ -275,9 +275,10 @@ def _with_wrenches(report: QualityReport, robot: Robot) -> QualityReport:
 
 def _refusal(recording: Recording, findings: Sequence[Finding], refused: Sequence[Finding]) -> QualityError:
     first = refused[0]
+    joint = "" if first.joint is None or first.joint in first.message else f"{first.joint}: "
     more = f" (and {len(refused) - 1} more: see `urdf-ident inspect`)" if len(refused) > 1 else ""
     return QualityError(
-        first.message + more, where=recording.path or recording.name, remedy=first.remedy, findings=tuple(findings)
+        joint + first.message + more, where=recording.path or recording.name, remedy=first.remedy, findings=tuple(findings)
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from importlib import import_module
@@ -49,15 +50,8 @@ def cluster(address: str, ready: str) -> Iterator[WorkerPool]:
         from distributed import Client
     except ImportError as error:
         raise MissingExtraError("--scheduler needs dask", remedy="pip install 'urdf-ident[cluster]'") from error
-    try:
-        client = Client(address, timeout=_PATIENCE, set_as_default=False, direct_to_workers=True)
-    except (OSError, ValueError, TypeError) as error:
-        raise SchedulerError(
-            "the scheduler does not answer",
-            where=address,
-            got=str(error).splitlines()[0][:120] if str(error) else type(error).__name__,
-            remedy="start one with `dask scheduler`, and workers with `dask worker tcp://HOST:PORT`",
-        ) from error
+    _check_scheduler(address)
+    client = Client(address, timeout=_PATIENCE, set_as_default=False, direct_to_workers=True)
     with client:
         _check_workers(client, address)
         _keep_memory()
@@ -249,6 +243,38 @@ def _keep_memory() -> None:
     if mallopt is not None:
         mallopt(-3, 32 << 20)  # M_MMAP_THRESHOLD [bytes]
         mallopt(-1, 256 << 20)  # M_TRIM_THRESHOLD [bytes]
+
+
+def _check_scheduler(address: str) -> None:
+    """Refuses an address at which no scheduler answers; the client would wait forever for some other programs."""
+    import asyncio
+
+    from distributed.core import connect
+    from distributed.security import Security
+
+    async def kind() -> str:
+        link = await connect(address, timeout=_PATIENCE, **Security().get_connection_args("client"))
+        try:
+            await link.write({"op": "identity", "reply": True})
+            return str((await link.read()).get("type"))
+        finally:
+            link.abort()
+
+    cause: Exception | None = None
+    try:
+        with ThreadPoolExecutor(1) as beside:  # a notebook has an event loop of its own in this thread
+            found = beside.submit(asyncio.run, asyncio.wait_for(kind(), 1.5 * _PATIENCE)).result()
+    except (OSError, ValueError, TypeError) as error:
+        found, cause = " ".join(str(error).split())[:160] or "no answer", error
+    except Exception as error:  # noqa: BLE001 - the answer of another kind of program may raise anything, such as MemoryError
+        found, cause = "an answer of another program", error
+    if not found.endswith("Scheduler"):
+        raise SchedulerError(
+            "the scheduler does not answer",
+            where=address,
+            got=found,
+            remedy="start one with `dask scheduler`, and workers with `dask worker tcp://HOST:PORT`",
+        ) from cause
 
 
 def _check_workers(client: Any, address: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
@@ -15,6 +16,11 @@ from .formats import is_log_name, logs_among
 
 #: Pairs (quantity, path or address).
 Files = tuple[tuple[str, str], ...]
+#: Waiting times before a log is copied again after a failure that may pass (connection dropped, server busy) [s].
+_AGAIN = (1.0, 4.0)
+#: A web server that sends nothing for this time counts as unreachable [s]. The library's own limit is five minutes for a whole
+#: file, which a long log on a slow connection exceeds.
+_SILENT = 60.0
 
 
 def is_address(path: str | Path) -> bool:
@@ -137,16 +143,33 @@ def local_files(files: Files) -> Iterator[Files]:
 
 
 def _copied(address: str, folder: Path) -> str:
-    """Copies the file at an address to a folder, under the same name."""
-    with _reached(address) as (system, path):
-        before = system.checksum(path)
-        near = folder / file_name(address)
-        system.get_file(path, str(near))
-        system.invalidate_cache()
-        if system.checksum(path) != before:
-            remedy = "wait until it is written, or read a copy"
-            raise LogError("the log changed while it was read", where=address, remedy=remedy)
-        return str(near)
+    """Copies the file at an address to a folder, under the same name; a copy that fails is tried again a few times."""
+    near = folder / file_name(address)
+    for wait in (*_AGAIN, None):
+        try:
+            with _reached(address) as (system, path):
+                _copy(system, path, near, address)
+            break
+        except _UnreachedError:
+            if wait is None:
+                raise
+            time.sleep(wait)
+    return str(near)
+
+
+def _copy(system: Any, path: str, near: Path, address: str) -> None:
+    before, size = system.checksum(path), system.info(path).get("size")
+    system.get_file(path, str(near))
+    system.invalidate_cache()
+    if system.checksum(path) != before:
+        remedy = "wait until it is written, or read a copy"
+        raise LogError("the log changed while it was read", where=address, remedy=remedy)
+    if size is not None and near.stat().st_size < size:  # a server that closes the connection early, without an error
+        raise ConnectionError(f"{near.stat().st_size} of {size} bytes arrived")
+
+
+class _UnreachedError(MissingFileError):
+    """A log could not be copied for a reason that may pass."""
 
 
 @contextmanager
@@ -159,14 +182,41 @@ def _reached(address: str) -> Iterator[tuple[Any, str]]:
             f"a log at an address needs fsspec ({address})", remedy="pip install 'urdf-ident[remote]'"
         ) from error
     try:
-        yield fsspec.core.url_to_fs(address)
+        yield fsspec.core.url_to_fs(address, **_web_options(address, fsspec.config.conf))
     except UrdfIdentError:
         raise
     except ImportError as error:
         raise MissingExtraError(f"{address} cannot be read ({error})", remedy="install what the message names") from error
-    except FileNotFoundError as error:
-        raise MissingFileError("log not found", where=address, remedy="check the address") from error
     except Exception as error:  # each kind of storage has its own errors
-        reason = " ".join(str(error).split()) or type(error).__name__
-        remedy = "check the address and the rights to read it"
-        raise MissingFileError(f"the log cannot be read ({reason})", where=address, remedy=remedy) from error
+        raise _failure(address, error) from error
+
+
+def _failure(address: str, error: Exception) -> MissingFileError:
+    """One line about what a storage raised; :class:`_UnreachedError` if it may pass."""
+    # fsspec reports any refusal of a web server as a missing file; its cause has the status
+    cause = (error.__cause__ or error) if isinstance(error, FileNotFoundError) else error
+    status = getattr(cause, "status", None)
+    where = plain(address)
+    if isinstance(cause, FileNotFoundError) or status in (404, 410):
+        return MissingFileError("log not found", where=where, remedy="check the address")
+    reason = " ".join(str(cause).split()) or type(cause).__name__
+    if isinstance(status, int):
+        reason = f"the server answers {status} {getattr(cause, 'message', '')}".rstrip()
+    if isinstance(cause, TimeoutError) and _of_web(address):
+        remedy = "check the connection, or copy the log first"
+        return MissingFileError(f"the log cannot be read (nothing arrived for {_SILENT:.0f} s)", where=where, remedy=remedy)
+    lasting = isinstance(cause, PermissionError) or (isinstance(status, int) and status < 500 and status not in (408, 429))
+    remedy = "check the address and the rights to read it" if lasting else "check the address and the connection, or try later"
+    kind = MissingFileError if lasting else _UnreachedError
+    return kind(f"the log cannot be read ({reason})", where=where, remedy=remedy)
+
+
+def _web_options(address: str, configured: dict[str, Any]) -> dict[str, Any]:
+    """Options for a web server, with a limit for silence; those of the user's fsspec configuration are kept."""
+    if not _of_web(address):
+        return {}
+    from aiohttp import ClientTimeout
+
+    limit = ClientTimeout(total=None, sock_connect=_SILENT, sock_read=_SILENT)
+    own = (configured.get("http") or {}) | (configured.get("https") or {})
+    return {"client_kwargs": {"timeout": limit, **own.get("client_kwargs", {})}}

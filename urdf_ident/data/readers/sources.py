@@ -101,8 +101,8 @@ def _plain_logs(argument: str) -> dict[str, tuple[tuple[str, str], ...]]:
     elif path.exists() or split_episode(path) is not None:
         found = [argument]
     else:
-        matches = sorted(glob.glob(argument)) if _is_glob(argument) else []
-        found = [log for match in matches for log in ([match] if Path(match).is_file() else _logs_of_folder(Path(match)))]
+        matches = sorted(glob.glob(argument, recursive=True)) if _is_glob(argument) else []
+        found = [log for match in matches for log in ([match] if _file_or_link(Path(match)) else _logs_of_folder(Path(match)))]
         if not found:
             raise _missing(argument)
     return {log: (("", log),) for log in found}
@@ -114,8 +114,13 @@ def _in_folder(path: Path) -> list[str]:
     if own:
         return own
     members = sorted(p for p in path.iterdir() if not p.name.startswith("."))
-    tables = logs_among(str(p) for p in members if p.is_file())
+    tables = logs_among(str(p) for p in members if _file_or_link(p))
     return [*tables, *(log for p in members if p.is_dir() for log in _logs_of_folder(p))]
+
+
+def _file_or_link(path: Path) -> bool:
+    """Whether a path is a file, or a link to a missing one, which is reported when it is read instead of being passed over."""
+    return path.is_file() or (path.is_symlink() and not path.exists())
 
 
 def _logs_of_folder(path: Path) -> list[str]:
