@@ -163,3 +163,11 @@ def test_filtered_efforts_are_never_good() -> None:
     ident = ui.identify(ui.DynamicModel(ARM, friction=LAWS), logs, held_out=[made(2, band=1.0)])
     assert ident.verdict.level != "good"
     assert "effort-bandwidth" in {reason.id for reason in ident.verdict.reasons}
+
+
+def test_a_low_pass_that_smooths_the_motion_is_named() -> None:
+    whole = made(0, seconds=60.0)
+    for step, names in ((60, ["position-bandwidth"]), (20, [])):
+        few = replace(whole, time=whole.time[::step] / 4, position=whole.position[::step], effort=whole.effort[::step])
+        (report,) = examine_logs([few], ARM, Drive.build(ARM.n), SignalConfig(periodic="off"))
+        assert [item.id for item in report.findings if item.id == "position-bandwidth"] == names

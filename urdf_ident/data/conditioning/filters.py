@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from ...errors import LogError
-from ...linalg import Array
+from ...linalg import Array, divisors
 from ...parallel.scratch import empty_array
 from .recursive import both_ways, butterworth, chebyshev, welch
 
@@ -230,6 +230,39 @@ def estimate_cutoff(pieces: list[Array], rate: float) -> CutoffChoice:
     return CutoffChoice(cutoff, motion_end, noise_limit, why)
 
 
+def attenuation(pieces: list[Array], motion: list[Array], rate: float, cutoff: float, order: int = ORDER) -> Array:
+    """Returns how much of each joint's acceleration the low-pass of its positions takes away, in RMS.
+
+    Args:
+        pieces: Positions before :func:`lowpass`, each shape (N_k, n) [rad or m].
+        motion: Accelerations after it, each shape (M_k, n) [rad/s² or m/s²].
+        rate: Samples per second [Hz].
+        cutoff: The cut-off [Hz].
+        order: Order of one pass.
+
+    Returns:
+        Fraction of the acceleration below the cut-off, shape (n,); 0 for joints at rest or whose acceleration is partly noise.
+    """
+    frequency, after = _mean_spectrum(motion, rate)
+    below = frequency <= cutoff
+    gain = 1 / (1 + (frequency[below] / cutoff) ** (2 * order))[:, None]
+    after = after[below]
+    high, raw = _mean_spectrum([np.diff(piece, 2, axis=0) for piece in pieces], rate)
+    position = raw / np.maximum(2.0 * np.sin(np.pi * high[:, None] / rate), 1e-9) ** 4
+    noise = np.median(position[high > rate / 4], axis=0) * (2 * np.pi * frequency[below, None]) ** 4 * gain**2
+    clear = noise.sum(axis=0) < _NOISY * after.sum(axis=0)
+    lost = 1 - np.sqrt(after.sum(axis=0) / divisors((after / gain**2).sum(axis=0)))
+    return np.where(clear, lost, 0.0)
+
+
+def _mean_spectrum(pieces: list[Array], rate: float) -> tuple[Array, Array]:
+    """Frequencies [Hz] and mean power density of the longer pieces, shape (F, n)."""
+    window = int(min(max(len(piece) for piece in pieces), max(64, 4 * rate)))
+    long = [piece for piece in pieces if len(piece) >= window]
+    spectra = [welch(piece, rate, window) for piece in long]
+    return spectra[0][0], np.average([density for _, density in spectra], axis=0, weights=[len(piece) for piece in long])
+
+
 def _acceleration_spectrum(pieces: list[Array], rate: float) -> tuple[Array, Array, Array]:
     """Frequencies [Hz], geometric mean of the joints' acceleration spectra, fraction of position power above.
 
@@ -263,6 +296,8 @@ def _valley(frequency: Array, density: Array, share_above: Array) -> float:
     return float(frequency[int(np.argmin(smooth))])
 
 
+#: Fraction of a joint's acceleration power that may be noise for its attenuation to be known.
+_NOISY = 0.1
 _RISE = 10.0
 _MOTION_LEFT = 1e-5
 #: Factor on the noise that is subtracted from the spectrum of the positions: the median of few averaged spectra is up to a

@@ -275,8 +275,8 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
         ),
         "position-bandwidth": FindingKind(
             "warning",
-            "The positions were low-pass filtered below the bandwidth of the motion.",
-            "Log unfiltered positions.",
+            "Positions hold less bandwidth than the motion: filtered before logging, too few samples, or too much noise.",
+            "Log unfiltered positions, at a higher rate or with less noise, or move more slowly.",
             "bandwidth [Hz]",
         ),
         "physics-undecided": FindingKind(
