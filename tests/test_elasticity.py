@@ -16,7 +16,6 @@ from urdf_ident.model.drive import Drive
 from urdf_ident.model.elasticity import ElasticModel
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
-from urdf_ident.model.rotors import joint_axes
 from urdf_ident.model.structure import random_motion
 from urdf_ident.samples import Segment
 from urdf_ident.simulation.elastic.drive import MotorFriction
@@ -69,7 +68,7 @@ def lagrangian(robot: Robot, ratio: list[float], rotor: list[float], stiffness: 
 
     ``rotor`` is Υ, about the rotor's own axis. Returns a function of (q, θ, q', θ', q'', θ'').
     """
-    n, model, axes = robot.n, robot.model, joint_axes(robot)
+    n, model, axes = robot.n, robot.model, robot.axes
     names = "q p dq dp ddq ddp"
     q, p, dq, dp, ddq, ddp = (sympy.Matrix(sympy.symbols(f"{name}:{n}")) for name in names.split())
     up = -exact(model.gravity.linear)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import builtins
 import subprocess
 import sys
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pinocchio as pin
 import pytest
 
 from tests.urdf_samples import Style, random_urdf
@@ -19,7 +17,7 @@ from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.engine import compiled, program, rigid
-from urdf_ident.model.engine.batched import program_inputs, regressor_program, tree_of
+from urdf_ident.model.engine.batched import program_inputs, regressor_program
 from urdf_ident.model.engine.pinocchio import regressor
 from urdf_ident.model.engine.program import Argument, Program, Row, Tape
 from urdf_ident.model.engine.rigid import FEW, SHORT, Rigid, rigid_of
@@ -54,12 +52,12 @@ def test_columns_and_torques_are_pinocchios_on_random_trees() -> None:
         seen |= {robot.model.joints[j].shortname() for j in range(1, robot.model.njoints)}
         engine, (q, v, a) = Rigid(robot), motion(robot, SHORT + 5, seed)
         expected, rows = regressor(robot, q, v, a), whole_rows(robot)
-        assert engine.tree is not None
         size = np.abs(expected).max()
         for j, ((_, columns), made) in enumerate(zip(rows, engine.columns(rows, q, v, a), strict=True)):
             np.testing.assert_allclose(made.T, expected[:, j][:, columns], rtol=0, atol=1e-12 * size)
         theta = rng.normal(size=10 * robot.n)
         np.testing.assert_allclose(engine.torque(theta, q, v, a), expected @ theta, rtol=0, atol=1e-11 * size)
+        assert engine.used != "pinocchio"
         kept, expansion = engine.spanning
         np.testing.assert_allclose(expected[:, :, kept] @ expansion, expected, rtol=0, atol=1e-9 * size)
     assert len(seen) >= 8  # about x, y, z and oblique axes; limited and endless
@@ -106,25 +104,6 @@ def test_wrong_shapes_are_refused(arm: Robot) -> None:
             rigid_of(arm).torque(np.ones(60), q, v, a[:, :2])
     with pytest.raises(ShapeError, match="theta"):
         rigid_of(arm).torque(np.ones(59), q, v, a)
-
-
-def test_unknown_joints_are_left_to_pinocchio() -> None:
-    robot = Robot.from_urdf(robot_path("zollo_2r"))
-    strange = pin.Model()
-    strange.appendBodyToJoint(
-        strange.addJoint(0, pin.JointModelRZ(), pin.SE3.Identity(), "turn"), pin.Inertia.Random(), pin.SE3.Identity()
-    )
-    strange.appendBodyToJoint(
-        strange.addJoint(1, pin.JointModelHZ(0.3), pin.SE3.Random(), "screw"), pin.Inertia.Random(), pin.SE3.Identity()
-    )
-    other = replace(robot, model=strange)
-    assert tree_of(other) is None
-    engine, (q, v, a) = Rigid(other), motion(robot, 150)
-    assert engine.name(150) == "pinocchio (a joint that neither turns nor slides about one axis)"
-    theta = np.random.default_rng(0).normal(size=20)
-    np.testing.assert_allclose(engine.torque(theta, q, v, a), regressor(other, q, v, a) @ theta)
-    (made,) = engine.columns([(np.array([0.0, 1.0]), np.arange(10, 20))], q, v, a)
-    np.testing.assert_allclose(made.T, regressor(other, q, v, a)[:, 1, 10:])
 
 
 def test_without_numba_the_reason_is_said(arm: Robot, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,9 +196,7 @@ def test_a_program_folds_what_is_known() -> None:
 
 
 def test_a_program_costs_what_the_robot_asks_for(arm: Robot) -> None:
-    tree = tree_of(arm)
-    assert tree is not None
-    whole, one = (regressor_program(tree, rows) for rows in (whole_rows(arm), [(np.eye(6)[0], [9])]))
+    whole, one = (regressor_program(arm, rows) for rows in (whole_rows(arm), [(np.eye(6)[0], [9])]))
     assert isinstance(whole, Program)
     assert len(one.code) < 10 < len(whole.code)  # Izz of a body that turns about a fixed z: its acceleration
     q, v, a = motion(arm, 3)

@@ -189,6 +189,32 @@ def _below(rows: int, columns: int) -> NDArray[np.bool_]:
     return np.tri(rows, columns, -1, dtype=bool)
 
 
+def independent_columns(columns: Array, tolerance: float, given: Array | None = None) -> tuple[NDArray[np.bool_], Array, Array]:
+    """Finds the columns farther than a tolerance from the span of those found before, by Gram-Schmidt.
+
+    Args:
+        columns: In the order in which they are tried, of about unit norm, shape (m, k).
+        tolerance: Distance up to which a column is dependent.
+        given: Orthonormal basis of directions that count as found, shape (m, g).
+
+    Returns:
+        Whether each column is independent, its distance, shapes (k,), and an orthonormal basis of their span, shape (m, r).
+    """
+    count = 0 if given is None else given.shape[1]
+    Q = np.zeros((len(columns), min(len(columns), columns.shape[1] + count)))
+    if given is not None:
+        Q[:, :count] = given
+    independent, distances = np.zeros(columns.shape[1], dtype=bool), np.empty(columns.shape[1])
+    for j, rest in enumerate(columns.T):
+        for _ in range(2):  # twice is enough (Kahan)
+            rest = rest - Q[:, :count] @ (Q[:, :count].T @ rest)
+        distances[j] = np.linalg.norm(rest)
+        if distances[j] > tolerance and count < Q.shape[1]:
+            independent[j], Q[:, count] = True, rest / distances[j]
+            count += 1
+    return independent, distances, Q[:, :count]
+
+
 def block_diagonal(*blocks: Array) -> Array:
     """Block-diagonal matrix.
 

@@ -17,6 +17,7 @@ from ..friction import SIGN_WIDTH, Friction, Law, Sliding, gather
 from ..linalg import Array, shaped
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
+from ..model.engine.pinocchio import with_inertias
 from .residual import Residual
 
 
@@ -136,9 +137,9 @@ class _Rigid:
         robot, bodies = model.robot, np.array(theta, dtype=float).reshape(-1, 10)
         # Pinocchio divides by the mass: near zero mass a unit body is added and its torque subtracted (RNEA is linear).
         self._shifted = bool((np.abs(bodies[:, 0]) < 1e-6 * np.maximum(np.abs(bodies).max(axis=1), 1e-12)).any())
-        self._model = _with_bodies(robot.model, bodies + self._shifted * _UNIT)
+        self._model = with_inertias(robot, (bodies + self._shifted * _UNIT).ravel())
         self._data = self._model.createData()
-        self._unit = _with_bodies(robot.model, np.tile(_UNIT, (robot.n, 1))) if self._shifted else None
+        self._unit = with_inertias(robot, np.tile(_UNIT, robot.n)) if self._shifted else None
 
     def __call__(self, q: Array, v: Array, a: Array) -> Array:
         tau = np.array(pin.rnea(self._model, self._data, q, v, a))
@@ -149,14 +150,6 @@ class _Rigid:
 
 #: A body of mass 1, shape (10,).
 _UNIT = np.array([1.0, 0, 0, 0, 1.0, 0, 1.0, 0, 0, 1.0])
-
-
-def _with_bodies(source: pin.Model, bodies: Array) -> pin.Model:
-    model = source.copy()
-    for j, ten in enumerate(bodies):  # FromDynamicParameters also accepts physically inconsistent parameters
-        model.inertias[j + 1] = pin.Inertia.FromDynamicParameters(ten)
-    model.armature = np.zeros(len(bodies))
-    return model
 
 
 def _side(model: DynamicModel, theta: Array, side: str) -> tuple[Array, list[Friction]]:

@@ -47,25 +47,17 @@ class RigidRegressor:
     """
 
     def __init__(self, robot: Robot) -> None:
-        self.n = robot.n
-        model = robot.model
-        self.parents = [int(model.parents[i + 1]) - 1 for i in range(robot.n)]
+        self.n, self.parents, self.axes = robot.n, robot.parents, robot.twists
         #: For each body, the axes that move it, root first, its own last.
         self.paths = [self._path(i) for i in range(robot.n)]
-        self.axes: list[Array] = []
         self._crosses: list[Array] = []
         self._transform: list[tuple[bool, Array, Array, Array]] = []
-        for i in range(robot.n):
-            joint = model.joints[i + 1]
-            axis = np.asarray(joint.createData().S, dtype=float).reshape(6)
-            placement = np.asarray(model.jointPlacements[i + 1].toActionMatrixInverse())
-            cross = motion_cross(axis)
-            turns = bool(np.abs(axis[3:]).max() > 0)
+        for axis, joint, slides in zip(robot.twists, list(robot.model.jointPlacements)[1:], robot.prismatic, strict=True):
+            placement, cross = np.asarray(joint.toActionMatrixInverse()), motion_cross(axis)
             #: exp(−q ad) = 1 − sin q·ad + (1 − cos q)·ad² for a revolute joint through the origin, 1 − q·ad for a prismatic one
-            self._transform.append((turns, placement, cross @ placement, cross @ cross @ placement))
-            self.axes.append(axis)
+            self._transform.append((not slides, placement, cross @ placement, cross @ cross @ placement))
             self._crosses.append(cross)
-        self._gravity = np.concatenate([-np.asarray(model.gravity.linear), np.zeros(3)])
+        self._gravity = np.concatenate([-np.asarray(robot.model.gravity.linear), np.zeros(3)])
         self._basis = PSEUDO_BASIS.reshape(10, 16).T
 
     def _path(self, i: int) -> list[int]:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ModelError, check_known
-from ..linalg import Array, shaped
+from ..linalg import Array, independent_columns, shaped
 from ..samples import ReadOnly
 
 #: Columns smaller than this fraction of the largest count as zero: scaling them up would create spurious parameters.
@@ -210,14 +210,14 @@ class Split(NamedTuple):
     """The independent columns of a matrix, and the others as combinations of them.
 
     Attributes:
-        independent, dependent: Indices of columns, lengths b and d.
+        independent, dependent: Indices of columns, shapes (b,) and (d,).
         K: Coefficients of the dependent columns in the independent ones, shape (b, d).
         accepted: Smallest distance of an independent column.
         rejected: Distances of the dependent columns, shape (d,).
     """
 
-    independent: Sequence[int]
-    dependent: Sequence[int]
+    independent: NDArray[np.intp]
+    dependent: NDArray[np.intp]
     K: Array
     accepted: float
     rejected: Array
@@ -233,27 +233,11 @@ def split_by_distance(columns: Array, tolerance: float) -> Split:
     Returns:
         The split.
     """
-    Q = np.zeros((len(columns), min(columns.shape)))
-    independent: list[int] = []
-    dependent: list[int] = []
-    accepted, rejected = np.inf, []
-    for j in range(columns.shape[1]):
-        basis = Q[:, : len(independent)]
-        rest = columns[:, j]
-        for _ in range(2):  # twice is enough (Kahan)
-            rest = rest - basis @ (basis.T @ rest)
-        distance = float(np.linalg.norm(rest))
-        if distance > tolerance and len(independent) < Q.shape[1]:
-            Q[:, len(independent)] = rest / distance
-            independent.append(j)
-            accepted = min(accepted, distance)
-        else:
-            dependent.append(j)
-            rejected.append(distance)
-    basis = Q[:, : len(independent)]
+    free, distances, basis = independent_columns(columns, tolerance)
+    independent, dependent = np.flatnonzero(free), np.flatnonzero(~free)
     left, right = basis.T @ columns[:, independent], basis.T @ columns[:, dependent]
-    K = np.asarray(np.linalg.solve(left, right)) if independent else np.zeros((0, len(dependent)))
-    return Split(independent, dependent, K, accepted, np.array(rejected))
+    K = np.asarray(np.linalg.solve(left, right)) if len(independent) else np.zeros((0, len(dependent)))
+    return Split(independent, dependent, K, float(distances[free].min(initial=np.inf)), distances[~free])
 
 
 def reduce_factor(
@@ -287,7 +271,7 @@ def reduce_factor(
     scaled = R / np.where(sizes > 0, sizes, 1.0)
     places = np.array([j for j in (range(R.shape[1]) if order is None else order) if not zero[j]], dtype=np.intp)
     found = split(scaled[:, places], tolerance)
-    first, rest = places[list(found.independent)], places[list(found.dependent)]
+    first, rest = places[found.independent], places[found.dependent]
     largest = max(float(found.rejected.max(initial=0.0)), float(np.finfo(float).eps))
     K = np.where(np.abs(found.K) > max(_COEFFICIENT * largest, 1e-11), found.K, 0.0)
     K = K * sizes[rest] / sizes[first][:, None]
@@ -342,8 +326,8 @@ def split_by_elimination(columns: Array, tolerance: float) -> Split:
         work[others] -= np.outer(work[others, k], work[row])
         pivots.append(k)
         accepted = min(accepted, rest)
-    dependent = [k for k in range(columns.shape[1]) if k not in set(pivots)]
-    return Split(pivots, dependent, work[: len(pivots)][:, dependent], accepted, np.array(rejected))
+    dependent = np.setdiff1d(np.arange(columns.shape[1]), pivots)
+    return Split(np.array(pivots, dtype=np.intp), dependent, work[: len(pivots)][:, dependent], accepted, np.array(rejected))
 
 
 def split_by_svd(columns: Array, tolerance: float) -> Split:
@@ -363,20 +347,9 @@ def split_by_svd(columns: Array, tolerance: float) -> Split:
     values = np.append(values, np.zeros(count - len(values)))
     rank = int((values > tolerance).sum())
     null = right[rank:].T
-    chosen: list[int] = []
-    basis = np.zeros((count - rank, 0))
-    for k in range(count)[::-1]:
-        if len(chosen) == count - rank:
-            break
-        rest = null[k] - basis @ (basis.T @ null[k])
-        rest = rest - basis @ (basis.T @ rest)
-        size = float(np.linalg.norm(rest))
-        if size > tolerance:
-            chosen.append(k)
-            basis = np.column_stack([basis, rest / size])
-    dependent = sorted(chosen)
-    independent = np.setdiff1d(np.arange(count), dependent)
-    K = -np.linalg.solve(null[dependent].T, null[independent].T).T if dependent else np.zeros((count, 0))
+    chosen = independent_columns(null[::-1].T, tolerance)[0][::-1]
+    dependent, independent = np.flatnonzero(chosen), np.flatnonzero(~chosen)
+    K = -np.linalg.solve(null[dependent].T, null[independent].T).T if len(dependent) else np.zeros((count, 0))
     accepted = float(values[rank - 1]) if rank else np.inf
     neglected = np.full(len(dependent), float(values[rank:].max(initial=0.0)))
-    return Split(independent.tolist(), dependent, K, accepted, neglected)
+    return Split(independent, dependent, K, accepted, neglected)

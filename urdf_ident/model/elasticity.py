@@ -31,8 +31,8 @@ from .drive import Drive
 from .dynamic_model import DynamicModel
 from .engine.rigid import CHUNK, rigid_of
 from .robot import Robot
-from .rotors import carriers_of_rotors, rotor_coupling
-from .row_groups import RowGroup
+from .rotors import rotor_coupling
+from .row_groups import RowGroup, inertial_columns
 from .terms import SPRING_TERMS, AppliedTerm, Damping, Preload, RotorInertia, Stiffness
 
 COUPLINGS = ("complete", "reduced")
@@ -173,13 +173,12 @@ class ElasticModel(DynamicModel):
     @cached_property
     def groups(self) -> tuple[RowGroup, ...]:
         """``link:j`` and ``motor:j`` for elastic joints; their sum, ``joint:j`` or ``actuator:j``, for rigid ones."""
-        groups = []
-        carriers, alone = carriers_of_rotors(self.robot), ~self.drive.coupled
+        groups, alone = [], ~self.drive.coupled
         for j, joint in enumerate(self.robot.joints):
-            bodies = sorted({body for i in np.flatnonzero(self.drive.row_mix[j]) for body in self.robot.subtrees[i]})
-            inertial = np.array([10 * body + k for body in bodies for k in range(10)], dtype=np.intp)
-            carried = [k for k, body in enumerate(carriers) if body in bodies and alone[k] and self.coupling == "complete"]
-            coupled = np.concatenate([self._of("rotor", k) for k in carried]) if carried else np.array([], dtype=np.intp)
+            inertial = inertial_columns(self.robot, self.drive.row_mix[j])
+            carried = [k for k, body in enumerate(self.robot.parents) if 10 * body in inertial and alone[k]]
+            rotors = [self._of("rotor", k) for k in carried if self.coupling == "complete"]
+            coupled = np.concatenate([*rotors, np.zeros(0, dtype=np.intp)])
             own = np.concatenate([self._of("rotor", j), self._of("friction", j)])
             spring, start = self._of("spring", j), self.n_inertial
             if joint not in self.rigid:

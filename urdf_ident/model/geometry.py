@@ -236,7 +236,7 @@ def link_capsules(robot: Robot) -> list[Visual]:
     shapes = _bare_capsules(robot, places, radius, 0.2 * radius)
     joints = robot.description.joints
     for index, name in enumerate(robot.joints):
-        joint, place, axis = joints[name], places[name], _joint_axis(robot, index)
+        joint, place, axis = joints[name], places[name], robot.axes[index]
         if joint.type == "prismatic":
             block = (2.6 * radius, 2.6 * radius, 3.6 * radius)
             shapes.append(Visual(joint.child, "box", block, along(axis, np.zeros(3)), JOINT))
@@ -281,11 +281,10 @@ def reach(robot: Robot, *, with_strokes: bool = True) -> float:
     stroke = with_strokes * np.max(
         np.abs(np.nan_to_num([robot.limit("lower"), robot.limit("upper")], posinf=0.0, neginf=0.0)), axis=0
     )
+    steps = np.linalg.norm(robot.placements[:, :3, 3], axis=1) + np.where(robot.prismatic, stroke, 0.0)
     lengths = [0.0]
-    for index in range(1, robot.model.njoints):
-        offset = float(np.linalg.norm(robot.model.jointPlacements[index].translation))
-        slide = stroke[index - 1] if robot.prismatic[index - 1] else 0.0
-        lengths.append(lengths[robot.model.parents[index]] + offset + slide)
+    for parent, step in zip(robot.parents, steps, strict=True):
+        lengths.append(lengths[parent + 1] + float(step))
     frames = robot.model.frames
     longest = max(lengths[frame.parentJoint] + float(np.linalg.norm(frame.placement.translation)) for frame in frames)
     return longest if longest > 1e-3 else 0.5
@@ -344,15 +343,6 @@ def _origin(element: ElementTree.Element) -> Array:
         placement[:3, :3] = rotation_from_rpy(_numbers(origin.get("rpy") or "0 0 0", 3))
         placement[:3, 3] = _numbers(origin.get("xyz") or "0 0 0", 3)
     return placement
-
-
-def _joint_axis(robot: Robot, index: int) -> Array:
-    """Returns the axis of a joint in its own frame, which is that of its child link, shape (3,)."""
-    data = robot.model.createData()
-    pin.computeJointJacobians(robot.model, data, pin.neutral(robot.model))
-    jacobian = pin.getJointJacobian(robot.model, data, index + 1, pin.ReferenceFrame.LOCAL)
-    column = jacobian.reshape(6, -1)[:, index]  # Pinocchio returns a vector for one joint
-    return np.asarray(column[:3] if robot.prismatic[index] else column[3:])
 
 
 def along(direction: Array, origin: Array) -> Array:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from ..errors import ModelError, nearest
 from ..linalg import Array
 from ..samples import ReadOnly, Segment
-from .engine import pinocchio as engine
+from .engine.rigid import rigid_of
 from .inertia import from_com, margins, transform
 from .robot import LumpedLink, Robot
 
@@ -107,10 +107,7 @@ class Payload(ReadOnly):
         """
         theta = np.zeros(10 * robot.n)
         theta[10 * self.body : 10 * self.body + 10] = self.theta
-        tau = np.zeros(segment.q.shape)
-        for part, rigid in engine.regressor_chunks(robot, segment.q, segment.v, segment.a):
-            tau[part] = rigid @ theta
-        return tau
+        return rigid_of(robot).torque(theta, segment.q, segment.v, segment.a)
 
     def taken_off(self, robot: Robot, log: str, segments: Sequence[Segment]) -> tuple[Segment, ...]:
         """Returns the segments of a log with the payload's torque as an external torque.

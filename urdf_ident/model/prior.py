@@ -277,13 +277,12 @@ def _triangular(matrix: Array) -> Array:
 
 def _length(robot: Robot, i: int) -> float:
     """Returns the size of a body [m]: the distance from its joint to the next ones, or to its lumped links."""
-    model = robot.model
-    reach = [np.linalg.norm(model.jointPlacements[j].translation) for j in range(1, model.njoints) if model.parents[j] == i + 1]
+    steps = np.linalg.norm(robot.placements[:, :3, 3], axis=1)
+    reach = [step for step, parent in zip(steps, robot.parents, strict=True) if parent == i]
     reach += [np.linalg.norm(link.translation) for link in robot.bodies[i].links]
     if max(reach) < 1e-3:  # a wrist with intersecting axes, or a tip: use the offset of its own joint
-        reach.append(np.linalg.norm(model.jointPlacements[i + 1].translation))
-    everywhere = [np.linalg.norm(placement.translation) for placement in list(model.jointPlacements)[1:]]
-    typical = 0.5 * float(np.mean(everywhere)) if max(everywhere) > 1e-3 else 0.1
+        reach.append(steps[i])
+    typical = 0.5 * float(steps.mean()) if steps.max() > 1e-3 else 0.1
     return float(max(reach)) if max(reach) >= 1e-3 else typical
 
 
@@ -293,9 +292,7 @@ def _repair(robot: Robot, lumped: Array, i: int, floor: float, length: float) ->
     heaviest = lumped[:, 0].max()
     if theta[0] <= _MASSLESS * heaviest or heaviest <= 0:
         mass = _plausible_mass(robot, lumped, i)
-        ahead = [
-            robot.model.jointPlacements[j].translation for j in range(1, robot.model.njoints) if robot.model.parents[j] == i + 1
-        ]
+        ahead = [place[:3, 3] for place, parent in zip(robot.placements, robot.parents, strict=True) if parent == i]
         com = 0.5 * max(ahead, key=lambda step: float(np.linalg.norm(step))) if ahead else np.zeros(3)
         ball = from_com(mass, com, mass * length**2 / 6.0 * np.eye(3))  # second moment L²/12: a cube of the link's length
         words = f"has no mass in the URDF: {mass:.3g} kg guessed from its neighbours, as a cube of {length:.3g} m"
@@ -316,8 +313,7 @@ def _repair(robot: Robot, lumped: Array, i: int, floor: float, length: float) ->
 
 def _plausible_mass(robot: Robot, lumped: Array, i: int) -> float:
     """Returns the geometric mean of the neighbours' masses along the tree, else of all masses, else 1 kg."""
-    parents = [int(parent) - 1 for parent in robot.model.parents][1:]
-    beside = [parents[i]] + [j for j, parent in enumerate(parents) if parent == i]
+    beside = [robot.parents[i]] + [j for j, parent in enumerate(robot.parents) if parent == i]
     for group in ([j for j in beside if j >= 0], range(len(lumped))):
         masses = [lumped[j, 0] for j in group if lumped[j, 0] > _MASSLESS * lumped[:, 0].max()]
         if masses:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
+from numpy.typing import NDArray
 
 from ..errors import ModelError, UrdfError, nearest
 from ..files import read_text
@@ -157,12 +158,32 @@ class Robot(SentOnce):
         return hashlib.sha256(self.urdf.encode("utf-8")).hexdigest()
 
     @cached_property
-    def prismatic(self) -> NDArrayBool:
+    def prismatic(self) -> NDArray[np.bool_]:
         """Shape (n,): True where the joint is prismatic."""
         return np.array([self.description.joints[name].type == "prismatic" for name in self.joints])
 
     @cached_property
-    def continuous(self) -> NDArrayBool:
+    def parents(self) -> tuple[int, ...]:
+        """For each joint, the index of the body that carries it, −1 for the base; parents come first."""
+        return tuple(int(parent) - 1 for parent in list(self.model.parents)[1:])
+
+    @cached_property
+    def placements(self) -> Array:
+        """Placement of each joint in its parent at position zero, shape (n, 4, 4) [m]."""
+        return np.array([placement.homogeneous for placement in list(self.model.jointPlacements)[1:]])
+
+    @cached_property
+    def twists(self) -> Array:
+        """Unit twist (linear, angular) of each joint in its own frame, shape (n, 6)."""
+        return np.array([np.asarray(joint.createData().S, dtype=float).ravel() for joint in list(self.model.joints)[1:]])
+
+    @cached_property
+    def axes(self) -> Array:
+        """Unit vector along the axis of each joint in its own frame, shape (n, 3)."""
+        return np.asarray(self.twists[:, :3] + self.twists[:, 3:])
+
+    @cached_property
+    def continuous(self) -> NDArray[np.bool_]:
         """Shape (n,): True where the joint is continuous (two numbers in Pinocchio's q)."""
         return np.array([joint.nq == 2 for joint in list(self.model.joints)[1:]])
 
@@ -245,9 +266,6 @@ class Robot(SentOnce):
     def subtrees(self) -> tuple[tuple[int, ...], ...]:
         """For each joint, the indices of the bodies that it moves (its own first)."""
         return tuple(tuple(sorted(int(k) - 1 for k in self.model.subtrees[j + 1])) for j in range(self.n))
-
-
-NDArrayBool = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 
 
 def _choose_joints(

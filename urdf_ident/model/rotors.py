@@ -11,8 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import pinocchio as pin
-from numpy.typing import NDArray
 
 from ..errors import check_shape
 from ..linalg import Array
@@ -32,32 +30,6 @@ class RotorCoupling:
     motor: Array
 
 
-def joint_axes(robot: Robot) -> Array:
-    """Returns the axis of every joint in its own frame.
-
-    Returns:
-        Unit vectors, shape (n, 3).
-    """
-    model = robot.model
-    data = model.createData()
-    pin.computeJointJacobians(model, data, pin.neutral(model))
-    axes = np.empty((robot.n, 3))
-    for j in range(robot.n):
-        jacobian = np.asarray(pin.getJointJacobian(model, data, j + 1, pin.ReferenceFrame.LOCAL))
-        column = jacobian.reshape(6, -1)[:, model.joints[j + 1].idx_v]  # Pinocchio returns a vector for one joint
-        axes[j] = column[:3] if robot.prismatic[j] else column[3:]
-    return axes
-
-
-def carriers_of_rotors(robot: Robot) -> NDArray[np.intp]:
-    """Returns the body on which each joint's motor is mounted.
-
-    Returns:
-        Shape (n,): body indices, −1 for the base.
-    """
-    return np.array([int(parent) - 1 for parent in list(robot.model.parents)[1:]], dtype=np.intp)
-
-
 def rotor_coupling(robot: Robot, ratio: Array, q: Array, v: Array, a: Array, vm: Array, am: Array) -> RotorCoupling:
     """Computes the inertial coupling torques of rotors and links, without the spring and Ia·θ'' itself.
 
@@ -75,13 +47,12 @@ def rotor_coupling(robot: Robot, ratio: Array, q: Array, v: Array, a: Array, vm:
     n, count = robot.n, len(q)
     for name, array in (("v", v), ("a", a), ("vm", vm), ("am", am)):
         check_shape(name, np.shape(array), (count, n))
-    axes, placed = joint_axes(robot), [placement.rotation for placement in list(robot.model.jointPlacements)[1:]]
-    omega, alpha, jacobian = _turning(robot, axes, placed, q, v, a)
+    omega, alpha, jacobian = _turning(robot, q, v, a)
     link, motor = np.zeros((count, n, n)), np.zeros((count, n))
-    for k, body in enumerate(carriers_of_rotors(robot)):
+    for k, body in enumerate(robot.parents):
         if body < 0:  # mounted on the base: no coupling
             continue
-        z = placed[k] @ axes[k]
+        z = robot.placements[k, :3, :3] @ robot.axes[k]
         spin = omega[body] @ z + ratio[k] * vm[:, k]
         spin_rate = alpha[body] @ z + ratio[k] * am[:, k]
         moment = spin_rate[:, None] * z + spin[:, None] * np.cross(omega[body], z)
@@ -90,29 +61,27 @@ def rotor_coupling(robot: Robot, ratio: Array, q: Array, v: Array, a: Array, vm:
     return RotorCoupling(link, motor)
 
 
-def _turning(
-    robot: Robot, axes: Array, placed: list[Array], q: Array, v: Array, a: Array
-) -> tuple[list[Array], list[Array], list[Array]]:
+def _turning(robot: Robot, q: Array, v: Array, a: Array) -> tuple[list[Array], list[Array], list[Array]]:
     """Returns angular velocity (N, 3), acceleration (N, 3) and Jacobian (N, 3, n) of each body in its own frame."""
     count, n = q.shape
     omega: list[Array] = []
     alpha: list[Array] = []
     jacobian: list[Array] = []
-    for j, parent in enumerate(carriers_of_rotors(robot)):
+    for j, (parent, axis) in enumerate(zip(robot.parents, robot.axes, strict=True)):
         turns = not robot.prismatic[j]
-        back = np.broadcast_to(placed[j].T, (count, 3, 3))
+        back = np.broadcast_to(robot.placements[j, :3, :3].T, (count, 3, 3))
         if turns:
-            back = _rotation(axes[j], -q[:, j]) @ back
+            back = _rotation(axis, -q[:, j]) @ back
         if parent < 0:
             w, dw, J = np.zeros((count, 3)), np.zeros((count, 3)), np.zeros((count, 3, n))
         else:
             w, dw = ((back @ x[parent][:, :, None])[:, :, 0] for x in (omega, alpha))
             J = back @ jacobian[parent]
         if turns:
-            own = v[:, j, None] * axes[j]
-            dw = dw + a[:, j, None] * axes[j] + np.cross(w, own)
+            own = v[:, j, None] * axis
+            dw = dw + a[:, j, None] * axis + np.cross(w, own)
             w = w + own
-            J[:, :, j] += axes[j]
+            J[:, :, j] += axis
         omega.append(w)
         alpha.append(dw)
         jacobian.append(J)

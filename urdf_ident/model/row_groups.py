@@ -46,6 +46,19 @@ class Compact:
     expansion: Array
 
 
+def inertial_columns(robot: Robot, mix: Array) -> NDArray[np.intp]:
+    """Returns the inertial parameters of all bodies that the joints of a row carry.
+
+    Args:
+        mix: Weights of the joint rows in the row, shape (n,).
+
+    Returns:
+        Their indices in theta, shape (k,).
+    """
+    bodies = sorted({body for joint in np.flatnonzero(mix) for body in robot.subtrees[joint]})
+    return np.array([10 * body + k for body in bodies for k in range(10)], dtype=np.intp)
+
+
 def row_groups(robot: Robot, drive: Drive, distribution: Array) -> tuple[RowGroup, ...]:
     """Returns one row group per motor: its joint's torque, or for coupled joints the torque at the actuator.
 
@@ -59,8 +72,7 @@ def row_groups(robot: Robot, drive: Drive, distribution: Array) -> tuple[RowGrou
     groups = []
     for j, joint in enumerate(robot.joints):
         mix = drive.row_mix[j]
-        bodies = sorted({body for i in np.flatnonzero(mix) for body in robot.subtrees[i]})
-        inertial = np.array([10 * body + k for body in bodies for k in range(10)], dtype=np.intp)
+        inertial = inertial_columns(robot, mix)
         spread = mix @ distribution
         spread[np.abs(spread) < 1e-12 * max(np.abs(spread).max(initial=0.0), 1e-300)] = 0.0
         used = np.flatnonzero(spread)

@@ -162,15 +162,13 @@ def geometric_rank(robot: Robot, rotor_inertia: bool = False) -> int:
     Returns:
         The rank of the regressor of inertial parameters and rotor inertias.
     """
-    model = robot.model
-    length = float(np.mean([np.linalg.norm(step.translation) for step in list(model.jointPlacements)[1:]])) or 1.0
-    gravity = np.concatenate([-np.asarray(model.gravity.linear), np.zeros(3)])
-    reach = {0: (np.zeros((6, 0)), _span(gravity[:, None]), np.zeros((0, 10)))}
+    length = float(np.linalg.norm(robot.placements[:, :3, 3], axis=1).mean()) or 1.0
+    gravity = np.concatenate([-np.asarray(robot.model.gravity.linear), np.zeros(3)])
+    reach = {-1: (np.zeros((6, 0)), _span(gravity[:, None]), np.zeros((0, 10)))}
     rank = 0
-    for joint in range(1, model.njoints):
-        placement, parent = model.jointPlacements[joint], reach[int(model.parents[joint])]
-        axis = _axis(robot, joint)
-        step = _motion(placement.rotation, placement.translation / length)
+    for joint, (placement, axis) in enumerate(zip(robot.placements, robot.twists, strict=True)):
+        parent, rotation, offset = reach[robot.parents[joint]], placement[:3, :3], placement[:3, 3] / length
+        step = _motion(rotation, offset)
         turn = motion_cross(axis)
         carried = _closure(step @ parent[0], turn)
         velocity = _span(np.column_stack([carried, axis]))
@@ -178,7 +176,7 @@ def geometric_rank(robot: Robot, rotor_inertia: bool = False) -> int:
         along = np.vstack([_momentum(axis, direction) for direction in carried.T] or [np.zeros((0, 10))])
         weight = np.vstack([_momentum(axis, direction) for direction in pull.T] or [np.zeros((0, 10))])
         own = _momentum(axis, axis)
-        moved = [parent[2] @ transform_matrix(placement.rotation, placement.translation / length)]
+        moved = [parent[2] @ transform_matrix(rotation, offset)]
         for _ in range(_DERIVATIVES + 1):
             moved.append(moved[-1] @ _drift(turn))
         felt = np.vstack([along, weight, *moved[1:]])
@@ -190,14 +188,6 @@ def geometric_rank(robot: Robot, rotor_inertia: bool = False) -> int:
         every = np.vstack([_momentum(axis, direction) for direction in velocity.T])
         reach[joint] = (velocity, pull, _rows(np.vstack([every, weight, *moved])))
     return rank
-
-
-def _axis(robot: Robot, joint: int) -> Array:
-    """Returns the joint's unit twist (linear, angular) in its own frame."""
-    data = robot.model.joints[joint]
-    frame = data.createData()
-    data.calc(frame, np.eye(1, data.nq).ravel(), np.ones(data.nv))
-    return np.asarray(frame.S).ravel()
 
 
 def _motion(rotation: Array, translation: Array) -> Array:

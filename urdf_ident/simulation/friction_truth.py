@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import ModelError
 from ..friction import Conservative, Friction, Sliding
 from ..linalg import Array, shaped
-from ..model.robot import NDArrayBool
 
 #: Velocities at which friction is tested for being affine [rad/s or m/s].
 _PROBES = (-3.7, -0.41, -0.013, 0.0021, 0.17, 1.3, 8.9)
@@ -41,7 +41,7 @@ class FrictionTruth:
     motor: tuple[Friction, ...] = ()
     reduction: Array | None = None
     transmission: Array | None = field(init=False, repr=False)
-    hard: NDArrayBool = field(init=False, repr=False)
+    hard: NDArray[np.bool_] = field(init=False, repr=False)
     load: Array | None = field(init=False, repr=False)
     memory: bool = field(init=False, repr=False)
     affine: tuple[Array, Array, Array] | None = field(init=False, repr=False)

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import SimulationError
 from ..linalg import Array, lstsq
-from ..model.robot import NDArrayBool
 from .plant import Plant
 from .stages import Stages
 
@@ -133,7 +133,7 @@ class StickSlip:
         x, w, state = self._runge_kutta(t, end - t, start)
         return self._accept(x, w, state, (self.slip * self.friction.velocity(w)) < 0)
 
-    def _accept(self, x: Array, w: Array, state: Array, crossing: NDArrayBool | None = None) -> None:
+    def _accept(self, x: Array, w: Array, state: Array, crossing: NDArray[np.bool_] | None = None) -> None:
         if self.friction.memory:
             self.bristles = self.friction.advance(self.bristles, self.friction.velocity(x - self.x))
         self.x, self.w, self.state, self._known = x, w, state, None
@@ -179,7 +179,7 @@ class StickSlip:
         a, extra = self._constrained(x, w, net, slip, self.sticking)
         return Rates(a, tau, friction.to_joints(torque + extra), rate)
 
-    def _constrained(self, x: Array, w: Array, net: Array, slip: Array, stuck: NDArrayBool) -> tuple[Array, Array]:
+    def _constrained(self, x: Array, w: Array, net: Array, slip: Array, stuck: NDArray[np.bool_]) -> tuple[Array, Array]:
         """Accelerations with sticking sliders and load-dependent friction, and the additional friction of both."""
         mass, bias, coefficient = self.plant.mass(x), self.plant.bias(x, w), self.friction.load
         extra = np.zeros(self.friction.sliders)
@@ -200,7 +200,7 @@ class StickSlip:
         extra[stuck] += hold
         return a, extra
 
-    def _solve(self, matrix: Array, rhs: Array, stuck: NDArrayBool) -> tuple[Array, Array]:
+    def _solve(self, matrix: Array, rhs: Array, stuck: NDArray[np.bool_]) -> tuple[Array, Array]:
         """Solves ``matrix·a + Gᵀ·hold = rhs`` with ``G·a = 0`` on the sliders that stick."""
         if not stuck.any():
             return np.asarray(np.linalg.solve(matrix, rhs)), np.zeros(0)
@@ -253,8 +253,8 @@ class StickSlip:
         self._set_slip(new)
 
     def _first_crossing(
-        self, t: float, h: float, start: Rates, end: tuple[Array, Array, Array], wrong: NDArrayBool
-    ) -> tuple[float, NDArrayBool]:
+        self, t: float, h: float, start: Rates, end: tuple[Array, Array, Array], wrong: NDArray[np.bool_]
+    ) -> tuple[float, NDArray[np.bool_]]:
         """Fraction of the step until the first slider stops, and the sliders that stop then."""
         x, w, state = end
         last = self._evaluate(t + h, x, w, state, self._bent(x))

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import ModelError, SimulationError, check_shape
 from ..linalg import Array, shaped
-from ..model.inertia import symmetric
+from ..model.engine.pinocchio import with_inertias
 from ..model.robot import Robot
 from .friction_truth import FrictionTruth
 
@@ -119,14 +119,9 @@ class RigidPlant:
             ShapeError: Wrong shapes.
         """
         n = robot.n
-        model = robot.model.copy()
-        if theta is not None:
-            values = shaped("theta", theta, (10 * n,))
-            for j, ten in enumerate(values.reshape(n, 10)):
-                model.inertias[j + 1] = _inertia(ten, robot.bodies[j].name)
+        model = robot.model.copy() if theta is None else with_inertias(robot, theta)
         if gravity is not None:
-            vector = shaped("gravity", gravity, (3,))
-            model.gravity.linear = vector
+            model.gravity.linear = shaped("gravity", gravity, (3,))
         rotor = np.zeros(n) if rotor_inertia is None else np.asarray(rotor_inertia, dtype=float)
         rotor = np.diag(rotor) if rotor.ndim == 1 else rotor
         check_shape("rotor_inertia", rotor.shape, (n, n))
@@ -220,12 +215,3 @@ class RigidPlant:
                     got=f"smallest eigenvalue {values[0]:.3g}",
                     remedy="give the body an inertia, or the joint a rotor",
                 )
-
-
-def _inertia(ten: Array, body: str) -> pin.Inertia:
-    """Inertia from ten parameters; massless bodies are built directly, because Pinocchio divides by the mass."""
-    if ten[0] != 0:
-        return pin.Inertia.FromDynamicParameters(ten)
-    if np.any(ten[1:4] != 0):
-        raise ModelError("first moments without mass", where=f"body '{body}'", got=ten[1:4].tolist(), remedy="give it a mass")
-    return pin.Inertia(0.0, np.zeros(3), symmetric(ten[4:]))

@@ -59,7 +59,7 @@ def changes_between_logs(
 
 def _last_bodies(model: DynamicModel, statistics: StatisticSet, size: float) -> list[Varying]:
     """Mass and first moments of the bodies without children, where the data have non-zero columns for them."""
-    parents = {int(parent) - 1 for parent in list(model.robot.model.parents)[2:]}
+    parents = set(model.robot.parents[1:])
     length = np.linalg.norm(statistics.stacked()[:, :-1], axis=0)
     shown = set(np.flatnonzero(length > _SEEN * length.max()).tolist())
     found = []

@@ -185,29 +185,8 @@ def _zero_matters(robot: Robot, j: int) -> bool:
     """Whether a zero offset of a joint is observable: not just a rotation of the last body or of the robot about gravity."""
     if robot.prismatic[j] or len(robot.subtrees[j]) == 1:
         return False
-    root = int(robot.model.parents[j + 1]) == 0
-    axis = robot.model.jointPlacements[j + 1].rotation @ axis_of(robot, j)
-    gravity = np.asarray(robot.model.gravity.linear)
-    return not (root and np.linalg.norm(np.cross(axis, gravity)) < 1e-3 * np.linalg.norm(gravity))
-
-
-def axis_of(robot: Robot, j: int) -> Array:
-    """Returns the axis of a joint.
-
-    Args:
-        robot: Kinematics.
-        j: Index of the joint.
-
-    Returns:
-        The axis in the joint's own frame, shape (3,).
-    """
-    import pinocchio as pin
-
-    data = robot.model.createData()
-    q = pin.neutral(robot.model)
-    pin.computeJointJacobians(robot.model, data, q)
-    way = pin.getJointJacobian(robot.model, data, j + 1, pin.LOCAL)[:, robot.model.joints[j + 1].idx_v]
-    return np.asarray(way[:3] if robot.prismatic[j] else way[3:])
+    axis, gravity = robot.placements[j, :3, :3] @ robot.axes[j], np.asarray(robot.model.gravity.linear)
+    return not (robot.parents[j] < 0 and np.linalg.norm(np.cross(axis, gravity)) < 1e-3 * np.linalg.norm(gravity))
 
 
 def tilted_gravity(gravity: Array, tilt: Array) -> tuple[float, float, float]:

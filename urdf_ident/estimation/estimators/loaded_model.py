@@ -14,7 +14,7 @@ from ...data.prepare import PreparedLog
 from ...linalg import Array
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
-from ...model.engine import pinocchio as engine
+from ...model.engine.rigid import CHUNK, rigid_of
 from ...model.inertia import BODY_PARAMETERS
 from ...model.row_groups import Compact, RowGroup
 from ...samples import Segment
@@ -89,7 +89,7 @@ class LoadedModel:
         return self.model.row_targets(tau, external)
 
     def row_blocks(
-        self, segment: Segment, chunk: int = engine.CHUNK, *, compact: bool = False, torque: bool = False
+        self, segment: Segment, chunk: int = CHUNK, *, compact: bool = False, torque: bool = False
     ) -> Iterator[tuple[slice, list[Array]]]:
         """See :meth:`.DynamicModel.row_blocks`.
 
@@ -142,16 +142,16 @@ def with_load(loaded: LoadedModel, log: PreparedLog, params: Array) -> PreparedL
     """
     if not loaded.model.loaded:
         return log
-    slopes = LoadSlopes(loaded.model, loaded.theta, loaded.own)
+    slopes, engine = LoadSlopes(loaded.model, loaded.theta, loaded.own), rigid_of(loaded.model.robot)
+    body = np.zeros(loaded.model.n_inertial)
+    robot = body if loaded.model.reference_theta is None else loaded.model.reference_theta
+    body = body.copy()
+    body[loaded.own] = loaded.placement @ params
     segments = []
     for segment in log.segments:
-        carried = np.zeros(segment.q.shape)
-        rest = np.zeros(segment.q.shape) if segment.external is None else -segment.external
-        reference = loaded.model.reference_theta
-        for part, rigid in engine.regressor_chunks(loaded.model.robot, segment.q, segment.v, segment.a):
-            carried[part] = rigid[:, :, loaded.own] @ (loaded.placement @ params)
-            rest[part] += rigid @ (reference if reference is not None else np.zeros(rigid.shape[2]))
-        heavy = replace(segment, reference_torque=rest)
+        carried = engine.torque(body, segment.q, segment.v, segment.a)
+        rest = engine.torque(robot, segment.q, segment.v, segment.a)
+        heavy = replace(segment, reference_torque=rest if segment.external is None else rest - segment.external)
         grown = np.zeros(segment.q.shape)
         for spread, axis, factor in slopes.factors(heavy):
             grown += (factor * (carried @ axis))[:, None] * spread

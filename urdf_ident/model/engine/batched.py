@@ -5,9 +5,6 @@ axes (Luh, Walker, Paul 1980). The joint torque per unit of a parameter of a car
 force and moment at unit rate of that joint alone (Atkeson, An, Hollerbach 1986), so that a column costs a few products.
 Only the requested columns are computed, in the rows of the joints that carry the body. The recursion is recorded once per
 robot as a :class:`.Program`, without the terms that vanish for the robot's geometry.
-
-Revolute and prismatic joints with one fixed axis are supported. For all others :func:`tree_of` returns None, and
-Pinocchio, the reference, computes the columns.
 """
 
 from __future__ import annotations
@@ -29,65 +26,6 @@ _PAIRS = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
 
 
 @dataclass(frozen=True, eq=False)
-class Tree:
-    """Constants of a kinematic tree of revolute and prismatic joints.
-
-    Attributes:
-        parent: Index of each joint's parent, −1 for the base; parents come first.
-        prismatic: Whether each joint is prismatic.
-        rotation, translation: Placement of each joint in its parent, shapes (n, 3, 3) and (n, 3) [m].
-        axis: Unit vector of each joint in its own frame, shape (n, 3).
-        gravity: Shape (3,) [m/s²].
-    """
-
-    parent: tuple[int, ...]
-    prismatic: tuple[bool, ...]
-    rotation: Array
-    translation: Array
-    axis: Array
-    gravity: Array
-
-
-_AXES = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
-_ALIGNED = {f"JointModel{kind}{axis}": vector for kind in ("R", "RUB", "P") for axis, vector in _AXES.items()}
-_ANY_AXIS = (
-    "JointModelRevoluteUnaligned",
-    "JointModelRevoluteUnboundedUnalignedTpl",
-    "JointModelRevoluteUnboundedUnaligned",
-    "JointModelPrismaticUnaligned",
-)
-
-
-def tree_of(robot: Robot) -> Tree | None:
-    """Returns the constants of a robot's tree.
-
-    Returns:
-        The tree, or None if a joint type is not supported.
-    """
-    model, prismatic, axes = robot.model, [], []
-    for j in range(1, model.njoints):
-        joint, kind = model.joints[j], model.joints[j].shortname()
-        if joint.nv != 1 or joint.idx_v != j - 1 or (kind not in _ALIGNED and kind not in _ANY_AXIS):
-            return None
-        data = joint.createData()
-        state = np.zeros(joint.idx_q + joint.nq)
-        state[joint.idx_q] = 1.0 if joint.nq == 2 else 0.0
-        joint.calc(data, state)
-        moves = np.asarray(data.S, dtype=float).ravel()
-        prismatic.append(bool(np.abs(moves[:3]).max() > 0.5 * np.abs(moves).max()))
-        axes.append(moves[:3] if prismatic[-1] else moves[3:])
-    placements = list(model.jointPlacements)[1:]
-    return Tree(
-        tuple(int(k) - 1 for k in list(model.parents)[1:]),
-        tuple(prismatic),
-        np.array([placement.rotation for placement in placements]),
-        np.array([placement.translation for placement in placements]),
-        np.array(axes),
-        np.asarray(model.gravity.linear, dtype=float),
-    )
-
-
-@dataclass(frozen=True, eq=False)
 class _Body:
     """Kinematics of one body in its own axes: angular rates, acceleration of its origin minus gravity, joint axes.
 
@@ -103,11 +41,10 @@ class _Body:
     arm: dict[int, list[Value]]
 
 
-def regressor_program(tree: Tree, groups: Sequence[tuple[Array, Sequence[int]]]) -> Program:
+def regressor_program(robot: Robot, groups: Sequence[tuple[Array, Sequence[int]]]) -> Program:
     """Builds the program that computes columns of some rows.
 
     Args:
-        tree: The robot's constants.
         groups: Per row group, the weights of the joint rows, shape (n,), and the indices of the inertial parameters, ten
             per body as in ``inertial_parameters``.
 
@@ -115,11 +52,11 @@ def regressor_program(tree: Tree, groups: Sequence[tuple[Array, Sequence[int]]])
         A program whose inputs are :func:`program_inputs` and whose outputs are the groups' columns, one group after the
         other.
     """
-    tape, n = Tape(), len(tree.parent)
+    tape, n = Tape(), robot.n
     cosine, sine, q, v, a = ([tape.input() for _ in range(n)] for _ in range(5))
     bodies: list[_Body] = []
     for i in range(n):
-        bodies.append(_moved(tape, tree, bodies, i, (cosine[i], sine[i], q[i], v[i], a[i])))
+        bodies.append(_moved(tape, robot, bodies, i, (cosine[i], sine[i], q[i], v[i], a[i])))
     outputs: list[Value] = []
     for mix, columns in groups:
         for column in columns:
@@ -127,37 +64,35 @@ def regressor_program(tree: Tree, groups: Sequence[tuple[Array, Sequence[int]]])
             total: Value = 0.0
             for joint in np.flatnonzero(mix):
                 if int(joint) in bodies[body].axis:
-                    part = _column(tape, bodies[body], int(joint), tree.prismatic[joint], k)
+                    part = _column(tape, bodies[body], int(joint), robot.prismatic[joint], k)
                     total = tape.add(total, tape.multiply(float(mix[joint]), part))
             outputs.append(total)
     return tape.program(outputs)
 
 
-def torque_program(tree: Tree) -> Program:
+def torque_program(robot: Robot) -> Program:
     """Builds the program that computes joint torques, with the inertial parameters as arguments.
-
-    Args:
-        tree: The robot's constants.
 
     Returns:
         A program whose inputs are :func:`program_inputs`, whose parameters are the 10·n inertial ones and whose outputs
         are the n torques.
     """
-    tape, n = Tape(), len(tree.parent)
+    tape, n = Tape(), robot.n
     cosine, sine, q, v, a = ([tape.input() for _ in range(n)] for _ in range(5))
     bodies: list[_Body] = []
     for i in range(n):
-        bodies.append(_moved(tape, tree, bodies, i, (cosine[i], sine[i], q[i], v[i], a[i]), arms=False))
+        bodies.append(_moved(tape, robot, bodies, i, (cosine[i], sine[i], q[i], v[i], a[i]), arms=False))
     wrenches = [_wrench(tape, body, 10 * i) for i, body in enumerate(bodies)]
     torques: list[Value] = [0.0] * n
     for i in reversed(range(n)):
         force, moment = wrenches[i]
-        torques[i] = tape.dot([float(x) for x in tree.axis[i]], force if tree.prismatic[i] else moment)
-        if tree.parent[i] >= 0:
-            down, turned = (_seen_before(tape, tree, i, cosine[i], sine[i], x) for x in (force, moment))
-            lever = tape.cross(_offset(tape, tree, i, q[i]), down)
-            before = wrenches[tree.parent[i]]
-            wrenches[tree.parent[i]] = tape.plus(before[0], down), tape.plus(tape.plus(before[1], turned), lever)
+        torques[i] = tape.dot([float(x) for x in robot.axes[i]], force if robot.prismatic[i] else moment)
+        parent = robot.parents[i]
+        if parent >= 0:
+            down, turned = (_seen_before(tape, robot, i, cosine[i], sine[i], x) for x in (force, moment))
+            lever = tape.cross(_offset(tape, robot, i, q[i]), down)
+            before = wrenches[parent]
+            wrenches[parent] = tape.plus(before[0], down), tape.plus(tape.plus(before[1], turned), lever)
     return tape.program(torques)
 
 
@@ -199,50 +134,50 @@ def program_inputs(q: Array, v: Array, a: Array) -> Array:
     return np.concatenate([np.cos(q).T, np.sin(q).T, q.T, v.T, a.T])
 
 
-def _offset(tape: Tape, tree: Tree, i: int, q: Row) -> list[Value]:
+def _offset(tape: Tape, robot: Robot, i: int, q: Row) -> list[Value]:
     """Vector from the origin of the parent of body i to its own, in parent axes."""
-    offset: list[Value] = [float(x) for x in tree.translation[i]]
-    if tree.prismatic[i]:
-        offset = tape.plus(offset, [tape.multiply(float(k), q) for k in tree.rotation[i] @ tree.axis[i]])
+    offset: list[Value] = [float(x) for x in robot.placements[i, :3, 3]]
+    if robot.prismatic[i]:
+        offset = tape.plus(offset, [tape.multiply(float(k), q) for k in robot.placements[i, :3, :3] @ robot.axes[i]])
     return offset
 
 
-def _seen(tape: Tape, tree: Tree, i: int, cosine: Row, sine: Row, x: Sequence[Value]) -> list[Value]:
+def _seen(tape: Tape, robot: Robot, i: int, cosine: Row, sine: Row, x: Sequence[Value]) -> list[Value]:
     """Transforms a vector from parent axes to the axes of body i."""
-    if tree.prismatic[i]:
-        return tape.transform(tree.rotation[i].T, x)
-    frame = _frame(tree.axis[i])
-    x0, x1, x2 = tape.transform((tree.rotation[i] @ frame).T, x)
+    if robot.prismatic[i]:
+        return tape.transform(robot.placements[i, :3, :3].T, x)
+    frame = _frame(robot.axes[i])
+    x0, x1, x2 = tape.transform((robot.placements[i, :3, :3] @ frame).T, x)
     c0 = tape.add(tape.multiply(cosine, x0), tape.multiply(sine, x1))
     c1 = tape.add(tape.multiply(cosine, x1), tape.multiply(sine, x0), sign=-1.0)
     return tape.transform(frame, [c0, c1, x2])
 
 
-def _seen_before(tape: Tape, tree: Tree, i: int, cosine: Row, sine: Row, x: Sequence[Value]) -> list[Value]:
+def _seen_before(tape: Tape, robot: Robot, i: int, cosine: Row, sine: Row, x: Sequence[Value]) -> list[Value]:
     """Inverse of :func:`_seen`."""
-    if tree.prismatic[i]:
-        return tape.transform(tree.rotation[i], x)
-    frame = _frame(tree.axis[i])
+    if robot.prismatic[i]:
+        return tape.transform(robot.placements[i, :3, :3], x)
+    frame = _frame(robot.axes[i])
     x0, x1, x2 = tape.transform(frame.T, x)
     c0 = tape.add(tape.multiply(cosine, x0), tape.multiply(sine, x1), sign=-1.0)
     c1 = tape.add(tape.multiply(cosine, x1), tape.multiply(sine, x0))
-    return tape.transform(tree.rotation[i] @ frame, [c0, c1, x2])
+    return tape.transform(robot.placements[i, :3, :3] @ frame, [c0, c1, x2])
 
 
 def _moved(
-    tape: Tape, tree: Tree, bodies: Sequence[_Body], i: int, inputs: tuple[Row, Row, Row, Row, Row], *, arms: bool = True
+    tape: Tape, robot: Robot, bodies: Sequence[_Body], i: int, inputs: tuple[Row, Row, Row, Row, Row], *, arms: bool = True
 ) -> _Body:
     """Computes body i from its parent."""
     cosine, sine, q, v, a = inputs
-    slides, axis = tree.prismatic[i], tree.axis[i]
+    slides, axis = robot.prismatic[i], robot.axes[i]
     along = [float(k) for k in axis]
     still: list[Value] = [0.0, 0.0, 0.0]
-    if tree.parent[i] < 0:
-        start: list[Value] = [-float(g) for g in tree.gravity]
+    if robot.parents[i] < 0:
+        start: list[Value] = [-float(g) for g in robot.model.gravity.linear]
         before = _Body(still, still, start, [still, still, still], {}, {})
     else:
-        before = bodies[tree.parent[i]]
-    offset, seen = _offset(tape, tree, i, q), partial(_seen, tape, tree, i, cosine, sine)
+        before = bodies[robot.parents[i]]
+    offset, seen = _offset(tape, robot, i, q), partial(_seen, tape, robot, i, cosine, sine)
     turn, turn_rate = seen(before.turn), seen(before.turn_rate)
     reached = [tape.dot(row, offset) for row in before.gain]
     acceleration = seen(tape.plus(before.acceleration, reached))
@@ -259,7 +194,7 @@ def _moved(
     for joint, line in before.axis.items() if arms else ():
         base = before.arm[joint]
         axes[joint] = seen(line)
-        levers[joint] = seen(base if tree.prismatic[joint] else tape.plus(base, tape.cross(line, offset)))
+        levers[joint] = seen(base if robot.prismatic[joint] else tape.plus(base, tape.cross(line, offset)))
     return _Body(turn, turn_rate, acceleration, _gain(tape, turn, turn_rate), axes, levers)
 
 

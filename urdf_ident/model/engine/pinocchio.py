@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pinocchio as pin
+from numpy.typing import ArrayLike
 
-from ...errors import check_shape
+from ...errors import ModelError, check_shape
 from ...linalg import Array, shaped
-from ..inertia import to_com
+from ..inertia import symmetric
 from ..robot import Robot
-
-#: Samples per chunk of the regressor; small enough to stay in the cache.
-CHUNK = 512
 
 
 def regressor(robot: Robot, q: Array, v: Array, a: Array) -> Array:
@@ -41,33 +37,43 @@ def regressor(robot: Robot, q: Array, v: Array, a: Array) -> Array:
     return out
 
 
-def regressor_chunks(robot: Robot, q: Array, v: Array, a: Array) -> Iterator[tuple[slice, Array]]:
-    """Yields the regressor in chunks, so that memory does not grow with the log.
+def inertia_of(theta: Array, body: str) -> pin.Inertia:
+    """Returns Pinocchio's inertia of one body, also of a massless or physically inconsistent one.
 
     Args:
-        q, v, a: Joint motion, shape (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²].
+        theta: Its ten parameters, shape (10,).
+        body: Its name, for the message.
 
-    Yields:
-        The slice of at most :data:`CHUNK` samples and its regressor, shape (≤ CHUNK, n, 10 n).
+    Returns:
+        The inertia.
+
+    Raises:
+        ModelError: First moments without mass; Pinocchio stores the centre of mass.
     """
-    for begin in range(0, len(q), CHUNK):
-        part = slice(begin, min(begin + CHUNK, len(q)))
-        yield part, regressor(robot, q[part], v[part], a[part])
+    if theta[0] != 0:
+        return pin.Inertia.FromDynamicParameters(theta)
+    if np.any(theta[1:4] != 0):
+        raise ModelError("first moments without mass", where=f"body '{body}'", got=theta[1:4].tolist(), remedy="give it a mass")
+    return pin.Inertia(0.0, np.zeros(3), symmetric(theta[4:]))
 
 
-def with_inertias(robot: Robot, theta: Array, rotor_inertia: Array | None = None) -> pin.Model:
-    """Returns a Pinocchio model with other inertial parameters, for dynamics algorithms.
+def with_inertias(robot: Robot, theta: ArrayLike, rotor_inertia: ArrayLike | None = None) -> pin.Model:
+    """Returns the robot's Pinocchio model with other inertial parameters, for dynamics algorithms.
 
     Args:
         theta: Inertial parameters, shape (10 n,).
         rotor_inertia: Reflected rotor inertia, shape (n,) [kg·m² or kg], put into ``armature``; 0 if None.
 
     Returns:
-        A new model; the masses must not be zero (Pinocchio stores the centre of mass).
+        A new model.
+
+    Raises:
+        ModelError: A body with first moments but no mass.
+        ShapeError: Wrong shapes.
     """
-    theta = shaped("theta", theta, (10 * robot.n,))
+    bodies = shaped("theta", theta, (10 * robot.n,)).reshape(-1, 10)
     model = robot.model.copy()
-    for j, (mass, com, inertia) in enumerate(zip(*to_com(theta.reshape(-1, 10)), strict=True)):
-        model.inertias[j + 1] = pin.Inertia(float(mass), com, inertia)
-    model.armature = np.zeros(robot.n) if rotor_inertia is None else np.asarray(rotor_inertia, dtype=float)
+    for j, (ten, body) in enumerate(zip(bodies, robot.bodies, strict=True), 1):
+        model.inertias[j] = inertia_of(ten, body.name)
+    model.armature = np.zeros(robot.n) if rotor_inertia is None else shaped("rotor_inertia", rotor_inertia, (robot.n,))
     return model

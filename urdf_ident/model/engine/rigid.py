@@ -1,7 +1,7 @@
 """Rigid-body columns and torques of many samples, computed by the engine that suits the robot and the job size.
 
-The programs of :mod:`.batched` compute them for trees of revolute and prismatic joints, in numba or NumPy
-(:mod:`.compiled`); Pinocchio is used for all other robots, and for few samples, where a program does not pay off.
+The programs of :mod:`.batched` compute them, in numba or NumPy (:mod:`.compiled`); Pinocchio is used for few samples, where
+a program does not pay off.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import check_shape
-from ...linalg import Array, lstsq, triangle
+from ...linalg import Array, independent_columns, lstsq, triangle
 from ..robot import Robot
 from . import pinocchio
-from .batched import Tree, program_inputs, regressor_program, torque_program, tree_of
+from .batched import program_inputs, regressor_program, torque_program
 from .compiled import runner, wanted_engine
 from .program import Program
 
@@ -60,12 +60,7 @@ class Rigid:
     @property
     def used(self) -> str:
         """The engine that computed columns or torques last."""
-        return self._used if self.tree is not None else self.name(0)
-
-    @cached_property
-    def tree(self) -> Tree | None:
-        """Constants of the tree; None if Pinocchio is used."""
-        return None if wanted_engine() == "pinocchio" else tree_of(self.robot)
+        return self._used
 
     def name(self, samples: int) -> str:
         """Returns the name of the engine that computes the columns.
@@ -76,16 +71,16 @@ class Rigid:
         Returns:
             "numba", "numpy" or "pinocchio", with a reason if it is not the expected one.
         """
-        if self.tree is None:
-            asked = wanted_engine() == "pinocchio"
-            return "pinocchio" if asked else "pinocchio (a joint that neither turns nor slides about one axis)"
+        wanted = wanted_engine()
+        if wanted == "pinocchio":
+            return wanted
         name = runner(100.0 * self.robot.n * samples)[1]
         large = sum(map(len, self.robot.subtrees)) > _CARRIED
-        return "pinocchio" if large and wanted_engine() == "auto" and name.startswith("numpy") else name
+        return "pinocchio" if large and wanted == "auto" and name.startswith("numpy") else name
 
     def _by_pinocchio(self, samples: int, total: int | None) -> bool:
         """Whether Pinocchio computes this number of samples out of a total."""
-        if self.tree is None or samples < FEW or (total or samples) < SHORT:
+        if samples < FEW or (total or samples) < SHORT:
             return True
         if self.name(total or samples) != "pinocchio":
             return False
@@ -120,14 +115,14 @@ class Rigid:
         widths = counts + np.asarray(spare or np.zeros_like(counts), dtype=np.intp)
         out = np.empty((int(widths.sum()), len(q)))
         parts = np.split(out, np.cumsum(widths)[:-1])
-        if self.tree is None or self._by_pinocchio(len(q), total):
+        if self._by_pinocchio(len(q), total):
             made = pinocchio.regressor(self.robot, q, v, a)
             for part, (mix, columns) in zip(parts, groups, strict=True):
                 part[: len(columns)] = _mixed(made, mix, columns)
             return parts
         key = tuple((mix.tobytes(), columns.tobytes()) for mix, columns in groups)
         if key not in self._programs:
-            self._programs[key] = regressor_program(self.tree, [(mix, [int(k) for k in columns]) for mix, columns in groups])
+            self._programs[key] = regressor_program(self.robot, [(mix, [int(k) for k in columns]) for mix, columns in groups])
         places = np.arange(counts.sum()) + np.repeat(np.cumsum(widths - counts) - (widths - counts), counts)
         self._run(self._programs[key], q, v, a, total, out, places)
         return parts
@@ -167,13 +162,13 @@ class Rigid:
         if theta.ndim == 2:
             return np.stack([self.torque(one, q, v, a) for one in theta.T], axis=2)
         check_shape("theta", theta.shape, (10 * self.robot.n,))
-        if self.tree is None or self._by_pinocchio(len(q), None):
+        if self._by_pinocchio(len(q), None):
             out = np.empty(np.shape(q))
-            for part, made in pinocchio.regressor_chunks(self.robot, q, v, a):
-                out[part] = made @ theta
+            for part in (slice(k, k + CHUNK) for k in range(0, len(q), CHUNK)):
+                out[part] = pinocchio.regressor(self.robot, q[part], v[part], a[part]) @ theta
             return out
         if "torque" not in self._programs:
-            self._programs["torque"] = torque_program(self.tree)
+            self._programs["torque"] = torque_program(self.robot)
         out = np.empty((self.robot.n, len(q)))
         self._run(self._programs["torque"].with_parameters(theta), q, v, a, None, out, slice(None))
         return out.T
@@ -257,38 +252,16 @@ def _spanning(made: Array, order: NDArray[np.intp]) -> tuple[NDArray[np.intp], A
     R = triangle(made.reshape(-1, made.shape[2]))
     norms = np.linalg.norm(R, axis=0)
     scaled = R / np.where(norms > 0, norms, 1.0)
-    kept = _independent(scaled, order, _COARSE)
-    rest = order[~np.isin(order, kept)]
-    kept = np.sort(np.concatenate([kept, _independent(scaled, rest, _SAME, kept)])).astype(np.intp)
+    coarse = independent_columns(scaled[:, order], _COARSE)[0]
+    kept, rest = order[coarse], order[~coarse]
+    fine = independent_columns(scaled[:, rest], _SAME, np.linalg.qr(scaled[:, kept])[0])[0]
+    kept = np.sort(np.concatenate([kept, rest[fine]]))
     others = np.setdiff1d(order, kept)
     E = np.zeros((len(kept), len(norms)))
     E[np.arange(len(kept)), kept] = 1.0
     E[:, others] = lstsq(scaled[:, kept], scaled[:, others], rcond=None)[0]
     E[:, others] *= norms[others] / norms[kept][:, None]
     return kept, E
-
-
-def _independent(
-    scaled: Array, order: NDArray[np.intp], tolerance: float, given: Sequence[int] | NDArray[np.intp] = ()
-) -> NDArray[np.intp]:
-    """Returns columns farther than the tolerance from the span of the given ones and those chosen before."""
-    Q = np.zeros((len(scaled), min(scaled.shape)))
-    count = 0
-    if len(given):
-        basis = np.linalg.qr(scaled[:, np.asarray(given, dtype=np.intp)])[0]
-        count = basis.shape[1]
-        Q[:, :count] = basis
-    found = []
-    for j in order:
-        rest = scaled[:, j]
-        for _ in range(2):
-            rest = rest - Q[:, :count] @ (Q[:, :count].T @ rest)
-        distance = float(np.linalg.norm(rest))
-        if distance > tolerance and count < Q.shape[1]:
-            Q[:, count] = rest / distance
-            count += 1
-            found.append(int(j))
-    return np.array(found, dtype=np.intp)
 
 
 def _mixed(made: Array, mix: Array, columns: NDArray[np.intp]) -> Array:

@@ -105,8 +105,7 @@ def _may_collide(robot: Robot, first: Solid, second: Solid, allowed: set[frozens
     if second.of_world:
         return first.body != 0
     parents = list(robot.model.parents)
-    neighbours = first.body == second.body or parents[first.body] == second.body or parents[second.body] == first.body
-    return not neighbours
+    return first.body not in (second.body, parents[second.body]) and parents[first.body] != second.body
 
 
 def _tool_point(robot: Robot, tool: ToolBox) -> tuple[int, Array]:

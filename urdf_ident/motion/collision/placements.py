@@ -47,17 +47,13 @@ class BodyKinematics:
     """
 
     def __init__(self, robot: Robot) -> None:
-        model = robot.model
-        self.n = robot.n
-        self.parents = [int(parent) for parent in list(model.parents)[1:]]
-        self.prismatic = np.asarray(robot.prismatic)
-        self._translation = np.array([model.jointPlacements[j + 1].translation for j in range(robot.n)])
-        axes = [np.asarray(model.joints[j + 1].createData().S, dtype=float).reshape(6) for j in range(robot.n)]
-        self._axes = np.array([axis[:3] if slides else axis[3:] for axis, slides in zip(axes, self.prismatic, strict=True)])
+        self.n, self.prismatic, self._axes = robot.n, robot.prismatic, robot.axes
+        self.parents = [parent + 1 for parent in robot.parents]
+        self._translation = robot.placements[:, :3, 3]
         #: Per joint [R, RK, RK²], with its rotation R and the cross-product matrix K of its axis, shape (3, 9).
         self._turns = [
-            np.hstack([np.array(model.jointPlacements[j + 1].rotation) @ power for power in (np.eye(3), K, K @ K)])
-            for j, K in enumerate(map(skew, self._axes))
+            np.hstack([placement[:3, :3] @ power for power in (np.eye(3), K, K @ K)])
+            for placement, K in zip(robot.placements, map(skew, robot.axes), strict=True)
         ]
         #: moves[b, j]: whether joint j moves body b.
         self.moves = np.zeros((robot.n + 1, robot.n), dtype=bool)

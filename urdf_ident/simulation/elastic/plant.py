@@ -22,9 +22,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...errors import SimulationError, check_shape
 from ...linalg import Array, one_each, shaped
-from ...model.inertia import to_com
+from ...model.engine.pinocchio import with_inertias
 from ...model.robot import Robot
-from ...model.rotors import joint_axes
 from ...samples import ReadOnly
 from ...simulation import gauss
 from .drive import MotorFriction, MotorLaw
@@ -316,13 +315,7 @@ def _with_rotors(
 
     A rotor is carried by its joint's parent if its motor moves only that joint (``apart``), and placed on the base otherwise.
     """
-    source, axes = robot.model, joint_axes(robot)
-    axes = axes / np.linalg.norm(axes, axis=1, keepdims=True)
-    inertias = list(source.inertias)[1:]
-    if theta is not None:
-        check_shape("theta", np.shape(theta), (10 * robot.n,))
-        parts = zip(*to_com(np.asarray(theta, dtype=float).reshape(-1, 10)), strict=True)
-        inertias = [pin.Inertia(float(mass), centre, tensor) for mass, centre, tensor in parts]
+    source, axes = robot.model if theta is None else with_inertias(robot, theta), robot.axes
     model = pin.Model()
     model.gravity = source.gravity
     links: list[int] = []
@@ -343,7 +336,7 @@ def _with_rotors(
             add_rotor(j, parent)
         kind = pin.JointModelPrismaticUnaligned(axis) if robot.prismatic[j] else pin.JointModelRevoluteUnaligned(axis)
         link = model.addJoint(parent, kind, placement, robot.joints[j])
-        model.appendBodyToJoint(link, inertias[j], pin.SE3.Identity())
+        model.appendBodyToJoint(link, source.inertias[j + 1], pin.SE3.Identity())
         place.append(link)
         links.append(model.joints[link].idx_v)
     return model, links, list(rotors.values())

@@ -21,7 +21,7 @@ from ....model.engine.rigid import rigid_of
 from ....model.prior import lumped_inertials
 from ....model.robot import Robot
 from ....samples import one_way
-from ..candidates import Reading, axis_of
+from ..candidates import Reading
 from ..case import Case
 from ..delay.reversal_friction import reversal_columns
 from ..gram_fit import solved
@@ -288,9 +288,9 @@ def _placed(robot: Robot, samples: MotionSamples, theta: Array, torque: Array) -
     """Derivatives by the axes' placements, shape (n, 4, N, n), of all torques, shape (N, n) for the given axes."""
     out = np.zeros((robot.n, 4, *torque.shape))
     for j in range(robot.n):
-        if robot.model.parents[j + 1] == 0:
+        if robot.parents[j] < 0:
             continue
-        across = np.linalg.svd(axis_of(robot, j)[None, :])[2][1:]
+        across = np.linalg.svd(robot.axes[j][None, :])[2][1:]
         for k, twist in enumerate(np.kron(np.eye(2), across)):
             model = robot.model.copy()
             model.jointPlacements[j + 1] = model.jointPlacements[j + 1] * pin.exp6(_STEP * twist)
