@@ -10,8 +10,7 @@ from conftest import arm_urdf
 from logs import fourier
 from test_selection import with_torque
 
-from urdf_ident.consistency.first_fit import UNSUPPORTED
-from urdf_ident.consistency.friction import completed_prior, matter_acceleration, ordinary_columns
+from urdf_ident.consistency.first_fit import UNSUPPORTED, completed_prior, matter_acceleration, ordinary_columns
 from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import prepare_logs
 from urdf_ident.data.recording import Recording

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from logs import fourier
 from scipy.optimize import minimize
 
-from urdf_ident.consistency.first_fit import constrained_least_squares, first_fit
-from urdf_ident.consistency.friction import completed_prior, friction_demands, loads, violated
+from urdf_ident.consistency.first_fit import completed_prior, constrained_least_squares, first_fit
+from urdf_ident.consistency.friction import friction_demands, loads, violated
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import ModelError
 from urdf_ident.export.sidecar import write_sidecar
@@ -267,7 +267,7 @@ def test_the_first_fit_is_bounded_by_the_torque() -> None:
     rows = statistics.stacked(fit.weights)
     plain = np.linalg.lstsq(rows[:, 30:-1], rows[:, -1] - rows[:, :30] @ wrong.theta0, rcond=None)[0]
     prior = completed_prior(model, wrong, statistics, fit.weights)
-    first = first_fit(statistics, model.parameters, range(30, 42), np.concatenate([wrong.theta0, np.zeros(12)]), fit.weights)
+    first = first_fit(model, statistics, fit.weights, range(30, 42), np.concatenate([wrong.theta0, np.zeros(12)]))
     assert (np.abs(first.values) < 1.5 * first.size).all()
     assert np.abs(plain / first.size).max() > 2.0, "the case is too easy"
     assert not violated(friction_demands(model, loads(model, statistics)), prior.theta0).names

@@ -11,8 +11,9 @@ from conftest import arm_urdf
 from logs import make_log
 
 from urdf_ident.consistency import standard
+from urdf_ident.consistency.first_fit import completed_prior
 from urdf_ident.consistency.lmi import LmiProblem
-from urdf_ident.consistency.standard import USUAL_WEIGHT, WEIGHTS, HeldOutWeights, consistent_parameters, prior_with_first_fit
+from urdf_ident.consistency.standard import USUAL_WEIGHT, WEIGHTS, HeldOutWeights, consistent_parameters
 from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import prepare_logs
 from urdf_ident.data.readers.read import read_recording
@@ -34,7 +35,7 @@ def case(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     logs = prepare_logs([read_recording(path, robot) for path in paths], robot, model.drive, SignalConfig())
     statistics = build_statistics(model, logs)
     fit = fit_base(statistics, model.base())
-    prior = prior_with_first_fit(inertial_prior(robot), model.parameters, statistics, fit.weights)
+    prior = completed_prior(model, inertial_prior(robot), statistics, fit.weights)
     return SimpleNamespace(model=model, statistics=statistics, fit=fit, prior=prior)
 
 
@@ -124,7 +125,7 @@ def test_rotors_that_the_torque_does_not_contain_are_named(tmp_path: Path) -> No
     logs = prepare_logs([read_recording(path, robot)], robot, model.drive, SignalConfig())
     statistics = build_statistics(model, logs)
     fit = fit_base(statistics, model.base())
-    prior = prior_with_first_fit(inertial_prior(robot), model.parameters, statistics, fit.weights)
+    prior = completed_prior(model, inertial_prior(robot), statistics, fit.weights)
     found = consistent_parameters(statistics, fit, prior, model.parameters)
     names = [p.name for p in model.parameters]
     assert found.theta[names.index("Ia_j3")] == pytest.approx(0.0, abs=1e-6)

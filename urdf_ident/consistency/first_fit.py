@@ -15,18 +15,24 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..errors import EstimationError
 from ..friction import bias_symbols
+from ..grouping import grouped
 from ..linalg import Array, block_diagonal, lstsq
+from ..model.dynamic_model import DynamicModel
+from ..model.elasticity import ElasticModel
 from ..model.parameters import Parameter
-from ..model.prior import Prior, least_weight
+from ..model.prior import Prior, least_weight, with_joint_terms
+from ..model.robot import STANDARD_GRAVITY, Robot
 from ..model.terms import SPRING_SYMBOLS
-from ..samples import ReadOnly
-from ..statistics.fit import SIGMA_FLOOR
+from ..samples import ReadOnly, Segment
+from ..statistics.fit import SIGMA_FLOOR, Fit
 from ..statistics.statistic import StatisticSet
 from .constraints import HalfSpaces
+from .friction import friction_demands, loads
 
 #: Factor by which nominal variances of a fit are too small (residuals are not independent noise).
 _VARIANCE_FACTOR = 10.0
@@ -43,6 +49,16 @@ UNSUPPORTED = 0.3
 _SAME = 1e-12
 #: Lower bound of a row group's residual, as a fraction of its torque: no model is more accurate.
 _BEST = 1e-3
+#: Prior standard deviation of a joint parameter, in units of the value with which it alone would explain the bodies' residual.
+SPREAD = 0.3
+#: RMS speed in ordinary motion: fraction of the URDF's limit, and upper bound, also without a limit [rad/s, m/s].
+_PART, _MOST = 0.25, (1.0, 0.25)
+#: Frequency of that motion [Hz]; RMS acceleration is about twice the RMS speed.
+_FREQUENCY = 0.3
+#: Acceleration of mass in ordinary motion, as a fraction of gravity.
+_OF_GRAVITY = 0.1
+#: Number of samples, and sampling rate [Hz].
+_SAMPLES, _RATE = 200, 60.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,29 +76,71 @@ class FirstFit(ReadOnly):
     size: Array
 
 
-def first_fit(
+def completed_prior(
+    model: DynamicModel,
+    prior: Prior,
     statistics: StatisticSet,
-    parameters: Sequence[Parameter],
+    weights: Mapping[str, float],
+    unsupported: Collection[str] = (),
+    reversals: float = np.inf,
+) -> Prior:
+    """Completes the inertial prior with friction and rotor inertia, which a URDF lacks, from a first fit (Gautier 2013 §V.B).
+
+    The inertials stay close to their prior in this fit: a rotor inertia adds to a link's and cannot be separated otherwise.
+    The standard deviation of each parameter is :data:`SPREAD` times the value with which it alone would be as large as the
+    bodies' torque residual, whatever its estimate.
+
+    Args:
+        prior: Prior of the inertial parameters.
+        weights: Row group → weight on its rows [1/unit of torque].
+        unsupported: Joints for which held-out data do not support a bias.
+        reversals: Mean number of velocity reversals of the moving joints.
+
+    Returns:
+        The prior of all parameters.
+    """
+    n, p = len(prior.theta0), len(model.parameters)
+    fixed = np.concatenate([prior.theta0, np.zeros(p - n)])
+    first = first_fit(model, statistics, weights, range(n, p), fixed, prior=prior, unsupported=unsupported, reversals=reversals)
+    return with_joint_terms(prior, model.parameters, first.values, std=SPREAD * first.size)
+
+
+def urdf_with_friction(model: DynamicModel, statistics: StatisticSet, fit: Fit, theta0: Array) -> Array:
+    """Baseline parameters: the URDF's bodies with bounded friction fitted to the data.
+
+    Args:
+        fit: The fit, for its weights.
+        theta0: Parameters of the URDF, shape (p,).
+
+    Returns:
+        Shape (p,); rotor inertias are zero.
+    """
+    fixed = theta0.copy()
+    fixed[model.n_inertial :] = 0.0
+    friction = [k for k in range(model.n_inertial, len(model.parameters)) if not model.parameters[k].rotor]
+    first = first_fit(model, statistics, fit.weights, friction, fixed)
+    fixed[friction] = np.where(np.isfinite(first.values), first.values, 0.0)
+    return fixed
+
+
+def first_fit(
+    model: DynamicModel,
+    statistics: StatisticSet,
+    weights: Mapping[str, float],
     columns: Sequence[int],
     fixed: Array,
-    weights: Mapping[str, float],
-    physics: HalfSpaces | None = None,
-    inertial: Prior | None = None,
-    ordinary: Array | None = None,
+    *,
+    prior: Prior | None = None,
     unsupported: Collection[str] = (),
     reversals: float = np.inf,
 ) -> FirstFit:
     """Estimates joint terms with the bodies fixed, or estimated with their prior.
 
     Args:
-        parameters: All of theta's entries.
+        weights: Row group → weight [1/unit of torque].
         columns: Indices into theta of the joint terms to estimate, length k.
         fixed: Values of all parameters, shape (p,); those of ``columns`` are ignored.
-        weights: Row group → weight [1/unit of torque].
-        physics: Constraints besides the signs of the parameters; those that involve other parameters are ignored.
-        inertial: Prior of the first m parameters, which are then estimated too. None: they are fixed.
-        ordinary: RMS of all parameters' columns in ordinary motion, shape (p,) (:func:`.ordinary_columns`); None: as in the
-            data.
+        prior: Prior of the inertial parameters, which are then estimated too. None: they are fixed.
         unsupported: Joints for which held-out data do not support a bias: a smaller one is expected.
         reversals: Mean number of velocity reversals of the moving joints.
 
@@ -90,52 +148,91 @@ def first_fit(
         The estimate of ``columns``.
     """
     chosen = np.asarray(columns, dtype=np.intp)
-    others = np.array(fixed, dtype=float)
+    terms, others = [model.parameters[k] for k in chosen], np.array(fixed, dtype=float)
     others[chosen] = 0.0
-    bodies = np.arange(0 if inertial is None else len(inertial.theta0), dtype=np.intp)
-    blocks, rights, efforts, counts = _groups(statistics, np.concatenate([bodies, chosen]), others, weights)
-    own_units = np.array([weights[layout.group] for layout in statistics.layouts])
-    left = _left(blocks, rights, efforts, inertial)
-    size = _sizes(parameters, chosen, blocks, left, efforts, own_units, counts, ordinary, unsupported)
+    bodies = np.arange(0 if prior is None else model.n_inertial, dtype=np.intp)
+    groups = _groups(statistics, np.concatenate([bodies, chosen]), others, weights)
+    size = _sizes(terms, groups, _body_residuals(groups, prior), ordinary_columns(model)[chosen], unsupported)
     seen = np.isfinite(size)
     usable = seen & (size > 0)
     # springs of elastic joints are not bounded, because their torques balance each other
-    springs = np.array([parameters[int(k)].symbol in SPRING_SYMBOLS for k in chosen], dtype=bool)
+    springs = np.array([term.symbol in SPRING_SYMBOLS for term in terms], dtype=bool)
     values = np.full(len(chosen), np.nan)
     values[seen & ~usable] = 0.0
     if usable.any():
-        used = np.concatenate([np.ones(len(bodies), dtype=bool), usable])
-        signs = _physical_rows(parameters, chosen, physics)[:, usable]
-        own = np.hstack([np.zeros((len(signs), len(bodies))), signs])
-        rotors = np.array([parameters[int(k)].rotor for k in chosen])
         # where joints hardly reverse, gravity of a tool missing in the URDF correlates with acceleration
+        rotors = np.array([term.rotor for term in terms])
         weight = np.where(rotors, max(_VARIANCE_FACTOR, least_weight(reversals)), _VARIANCE_FACTOR)
         ridge = np.diag(np.where(springs, 0.0, np.sqrt(weight))[usable] / size[usable])
-        prior_rows = ridge if inertial is None else block_diagonal(np.sqrt(_VARIANCE_FACTOR) * inertial.root, ridge)
-        noise = np.ones(len(blocks))
-        for _ in range(2):  # the second time with the residual noise of the first
-            rows = [block[:, used] / s for block, s in zip(blocks, noise, strict=True)]
-            right = [r / s for r, s in zip(rights, noise, strict=True)]
-            A = np.vstack([*rows, prior_rows])
-            x = constrained_least_squares(A, np.concatenate([*right, np.zeros(len(prior_rows))]), own)
-            rest = [np.linalg.norm(r - block[:, used] @ x) for r, block in zip(rights, blocks, strict=True)]
-            noise = np.maximum(rest, _BEST * efforts)
-            silent = noise <= SIGMA_FLOOR * efforts.max()  # joints without effort
-            noise = np.where(silent, 1.0, noise / np.sqrt(np.maximum(counts, 1.0)))
-        values[usable] = x[len(bodies) :]
+        prior_rows = ridge if prior is None else block_diagonal(np.sqrt(_VARIANCE_FACTOR) * prior.root, ridge)
+        signs = _physical_rows(terms, chosen, friction_demands(model, loads(model, statistics)))[:, usable]
+        constraints = np.hstack([np.zeros((len(signs), len(bodies))), signs])
+        used = np.concatenate([np.ones(len(bodies), dtype=bool), usable])
+        values[usable] = _bounded_fit(groups, used, prior_rows, constraints)[len(bodies) :]
     return FirstFit(values, np.where(springs, np.inf, size))
 
 
-def _left(blocks: Sequence[Array], rights: Sequence[Array], efforts: Array, inertial: Prior | None) -> Array:
+@dataclass(frozen=True, eq=False)
+class _Groups:
+    """Weighted rows of all row groups, for bodies and joint terms.
+
+    Attributes:
+        blocks, rights: Per group, factor and right-hand side, shapes (rows, bodies + k) and (rows,).
+        efforts, weights, counts: Per group, norm of the weighted torque, weight, and number of rows, shapes (g,).
+    """
+
+    blocks: list[Array]
+    rights: list[Array]
+    efforts: Array
+    weights: Array
+    counts: Array
+
+
+def _groups(statistics: StatisticSet, chosen: Columns, others: Array, weights: Mapping[str, float]) -> _Groups:
+    """Rows for the chosen columns; the torque of the other parameters is subtracted."""
+    place = np.full(statistics.p, -1)
+    place[chosen] = np.arange(len(chosen))
+    found = _Groups([], [], *np.zeros((3, len(statistics.layouts))))
+    for g, layout in enumerate(statistics.layouts):
+        weight, width = weights[layout.group], len(layout.columns)
+        R = statistics.factor(layout.group)[:, len(layout.instruments) :]
+        block = np.zeros((len(R), len(chosen)))
+        target = place[layout.columns]
+        block[:, target[target >= 0]] = R[:, :width][:, target >= 0]
+        found.blocks.append(weight * block)
+        found.rights.append(weight * (R[:, width] - R[:, :width] @ others[layout.columns]))
+        found.efforts[g] = weight * np.sqrt(statistics.effort_squares(layout.group))
+        found.weights[g], found.counts[g] = weight, statistics.rows[layout.group]
+    return found
+
+
+def _bounded_fit(groups: _Groups, used: NDArray[np.bool_], prior_rows: Array, constraints: Array) -> Array:
+    """Solves for the used columns, with the groups weighted by their own residual noise."""
+    noise = np.ones(len(groups.blocks))
+    for _ in range(2):  # the second time with the residual noise of the first
+        rows = [block[:, used] / s for block, s in zip(groups.blocks, noise, strict=True)]
+        right = [r / s for r, s in zip(groups.rights, noise, strict=True)]
+        A, b = np.vstack([*rows, prior_rows]), np.concatenate([*right, np.zeros(len(prior_rows))])
+        x = constrained_least_squares(A, b, constraints)
+        rest = [np.linalg.norm(r - block[:, used] @ x) for r, block in zip(groups.rights, groups.blocks, strict=True)]
+        noise = np.maximum(rest, _BEST * groups.efforts)
+        silent = noise <= SIGMA_FLOOR * groups.efforts.max()  # joints without effort
+        noise = np.where(silent, 1.0, noise / np.sqrt(np.maximum(groups.counts, 1.0)))
+    return x
+
+
+def _body_residuals(groups: _Groups, prior: Prior | None) -> Array:
     """Norm of the bodies' torque residual in each row group, for each joint term, shape (g, k).
 
     The lower value is the residual of bodies near the URDF's, divided by the fraction of the column that they cannot explain.
     """
-    most = np.minimum([np.linalg.norm(right) for right in rights], efforts)[:, None]  # excludes the weight an axis carries
-    if inertial is None:
+    blocks, rights = groups.blocks, groups.rights
+    # excludes the weight an axis carries
+    most = np.minimum([np.linalg.norm(right) for right in rights], groups.efforts)[:, None]
+    if prior is None:
         return np.repeat(most, blocks[0].shape[1], axis=1)
-    rows, m = np.vstack([np.column_stack(pair) for pair in zip(blocks, rights, strict=True)]), len(inertial.theta0)
-    held = np.vstack([rows[:, :m], np.sqrt(_VARIANCE_FACTOR) * inertial.root])
+    rows, m = np.vstack([np.column_stack(pair) for pair in zip(blocks, rights, strict=True)]), len(prior.theta0)
+    held = np.vstack([rows[:, :m], np.sqrt(_VARIANCE_FACTOR) * prior.root])
     made = lstsq(held, np.vstack([rows[:, m:], np.zeros((m, rows.shape[1] - m))]), rcond=None)[0]
     rest = np.split(rows[:, m:] - rows[:, :m] @ made, np.cumsum([len(block) for block in blocks])[:-1])
     beyond, whole = (np.array([np.linalg.norm(part, axis=0) for part in parts]) for parts in (rest, [b[:, m:] for b in blocks]))
@@ -144,48 +241,34 @@ def _left(blocks: Sequence[Array], rights: Sequence[Array], efforts: Array, iner
 
 
 def _sizes(
-    parameters: Sequence[Parameter],
-    chosen: Columns,
-    blocks: Sequence[Array],
-    left: Array,
-    efforts: Array,
-    own_units: Array,
-    counts: Array,
-    ordinary: Array | None,
-    unsupported: Collection[str],
+    terms: Sequence[Parameter], groups: _Groups, residuals: Array, ordinary: Array, unsupported: Collection[str]
 ) -> Array:
     """The value with which each parameter alone would be as large as the bodies' torque residual, shape (k,)."""
-    bodies, columns = np.split(np.vstack(blocks), [blocks[0].shape[1] - len(chosen)], axis=1)
-    lengths = np.array([np.linalg.norm(block, axis=0)[bodies.shape[1] :] for block in blocks])
+    bodies, columns = np.split(np.vstack(groups.blocks), [groups.blocks[0].shape[1] - len(terms)], axis=1)
+    lengths = np.array([np.linalg.norm(block, axis=0)[bodies.shape[1] :] for block in groups.blocks])
     length, acts = np.linalg.norm(lengths, axis=0), lengths > 0
-    biased = np.array([parameters[int(k)].symbol in bias_symbols() for k in chosen], dtype=bool)
-    torque = np.sqrt(np.sum(acts * np.where(biased, efforts[:, None], left) ** 2, axis=0))
-    relative = _relative_norms(parameters, chosen, np.linalg.norm(lengths / own_units[:, None], axis=0))
-    share = _shares(parameters, chosen, columns, bodies, biased, unsupported)
+    biased = np.array([term.symbol in bias_symbols() for term in terms], dtype=bool)
+    torque = np.sqrt(np.sum(acts * np.where(biased, groups.efforts[:, None], residuals) ** 2, axis=0))
+    relative = _relative_norms(terms, np.linalg.norm(lengths / groups.weights[:, None], axis=0))
+    share = _shares(terms, columns, bodies, biased, unsupported)
     seen = length > 0
     length = length * np.maximum(1.0, _LEAST_NORM / np.where(seen, relative, 1.0))
-    if ordinary is not None:
-        length = np.maximum(length, ordinary[chosen] * np.sqrt(np.sum(acts * (np.square(own_units) * counts)[:, None], axis=0)))
+    length = np.maximum(length, ordinary * np.sqrt(np.sum(acts * (np.square(groups.weights) * groups.counts)[:, None], axis=0)))
     return np.asarray(np.where(seen, share * torque / np.where(seen, length, 1.0), np.inf))
 
 
 def _shares(
-    parameters: Sequence[Parameter],
-    chosen: Columns,
-    columns: Array,
-    bodies: Array,
-    biased: NDArray[np.bool_],
-    unsupported: Collection[str],
+    terms: Sequence[Parameter], columns: Array, bodies: Array, biased: NDArray[np.bool_], unsupported: Collection[str]
 ) -> Array:
     """Fraction of the torque that each parameter may explain alone, shape (k,); for a bias by its separability from friction.
 
     A bias that bodies and rotor explain exactly is collinear with the weight on a vertical prismatic joint, and is
     attributed to the weight.
     """
-    found, owners = np.ones(len(chosen)), np.array([parameters[int(k)].owner for k in chosen])
-    dissipates = np.array([parameters[int(k)].nonnegative for k in chosen], dtype=bool)
+    found, owners = np.ones(len(terms)), np.array([term.owner for term in terms])
+    dissipates = np.array([term.nonnegative for term in terms], dtype=bool)
     for k in np.flatnonzero(biased):
-        same = (owners == owners[k]) & (np.arange(len(chosen)) != k)
+        same = (owners == owners[k]) & (np.arange(len(terms)) != k)
         weight = _orthogonal_share(columns[:, k], np.hstack([bodies, columns[:, same]])) <= _SAME
         separable = 0.0 if weight else _orthogonal_share(columns[:, k], columns[:, dissipates & same])
         found[k] = BIAS + (SEPARABLE_BIAS - BIAS) * separable
@@ -200,13 +283,18 @@ def _orthogonal_share(own: Array, others: Array) -> float:
     return float(left @ left) / max(float(own @ own), 1e-300)
 
 
-def _relative_norms(parameters: Sequence[Parameter], chosen: Columns, length: Array) -> Array:
+def _relative_norms(terms: Sequence[Parameter], length: Array) -> Array:
     """Norm of each column relative to the largest of its kind (symbol and unit) among the joints, shape (k,)."""
-    kinds = [(parameters[int(k)].symbol, parameters[int(k)].unit) for k in chosen]
-    longest: dict[tuple[str, str], float] = {}
-    for kind, own in zip(kinds, length, strict=True):
-        longest[kind] = max(longest.get(kind, 0.0), float(own))
-    return length / np.maximum([longest[kind] for kind in kinds], 1e-300)
+    kinds = grouped(((term.symbol, term.unit), float(own)) for term, own in zip(terms, length, strict=True))
+    return length / np.maximum([max(kinds[term.symbol, term.unit]) for term in terms], 1e-300)
+
+
+def _physical_rows(terms: Sequence[Parameter], chosen: Columns, physics: HalfSpaces) -> Array:
+    """Sign constraints, and the half-spaces that involve only chosen parameters."""
+    signs = np.eye(len(chosen))[[term.nonnegative for term in terms]]
+    rest = np.delete(physics.rows, chosen, axis=1)
+    inside = ~np.any(rest != 0, axis=1) & (physics.limits == 0)
+    return np.vstack([signs, physics.rows[inside][:, chosen]])
 
 
 def constrained_least_squares(A: Array, b: Array, G: Array) -> Array:
@@ -245,31 +333,38 @@ def constrained_least_squares(A: Array, b: Array, G: Array) -> Array:
     return np.asarray(scale * np.linalg.solve(R, start))
 
 
-def _groups(
-    statistics: StatisticSet, chosen: Columns, others: Array, weights: Mapping[str, float]
-) -> tuple[list[Array], list[Array], Array, Array]:
-    """Weighted factor, right-hand side, norm of the torque and number of rows of every row group."""
-    place = np.full(statistics.p, -1)
-    place[chosen] = np.arange(len(chosen))
-    blocks, rights, efforts, counts = [], [], [], []
-    for layout in statistics.layouts:
-        weight, width = weights[layout.group], len(layout.columns)
-        R = statistics.factor(layout.group)[:, len(layout.instruments) :]
-        block = np.zeros((len(R), len(chosen)))
-        target = place[layout.columns]
-        block[:, target[target >= 0]] = R[:, :width][:, target >= 0]
-        blocks.append(weight * block)
-        rights.append(weight * (R[:, width] - R[:, :width] @ others[layout.columns]))
-        efforts.append(weight * np.sqrt(statistics.effort_squares(layout.group)))
-        counts.append(float(statistics.rows[layout.group]))
-    return blocks, rights, np.array(efforts), np.array(counts)
+def ordinary_columns(model: DynamicModel) -> Array:
+    """RMS of the columns of joint terms in an ordinary sinusoidal motion of every joint about zero.
+
+    Returns:
+        Shape (p,) [unit of the column]; 0 for inertial parameters, springs, load-dependent terms, and with elastic joints.
+    """
+    found = np.zeros(len(model.parameters))
+    if isinstance(model, ElasticModel):
+        return found
+    speed = np.minimum(_PART * model.robot.limit("velocity"), np.where(model.robot.prismatic, *_MOST[::-1]))
+    phase = 2 * np.pi * (_FREQUENCY * np.arange(_SAMPLES)[:, None] / _RATE + np.arange(model.n) / model.n)
+    w, size = 2 * np.pi * _FREQUENCY, np.sqrt(2.0) * speed
+    motion = Segment("ordinary", 0.0, _RATE, size / w * np.sin(phase), size * np.cos(phase), -size * w * np.sin(phase))
+    for item, own in model.placed_terms:
+        if not (item.term.loaded or getattr(item.term, "conservative", False)):
+            found[own] = np.sqrt(np.mean(model.term_values(motion, [item]) ** 2, axis=0))
+    carried = matter_acceleration(model.robot)
+    for k, parameter in enumerate(model.parameters):
+        if parameter.rotor:
+            found[k] = max(found[k], carried[model.robot.joints.index(parameter.owner)])
+    return found
 
 
-def _physical_rows(parameters: Sequence[Parameter], chosen: Columns, physics: HalfSpaces | None) -> Array:
-    """Sign constraints, and the half-spaces that involve only chosen parameters."""
-    signs = np.eye(len(chosen))[[parameters[int(k)].nonnegative for k in chosen]]
-    if physics is None or not len(physics.rows):
-        return signs
-    rest = np.delete(physics.rows, chosen, axis=1)
-    inside = ~np.any(rest != 0, axis=1) & (physics.limits == 0)
-    return np.vstack([signs, physics.rows[inside][:, chosen]])
+def matter_acceleration(robot: Robot) -> Array:
+    """Joint acceleration at which a robot's mass accelerates by a small fraction of g, so that it scales with the arm's size.
+
+    Returns:
+        Shape (n,) [rad/s² or m/s²]: :data:`_OF_GRAVITY` times g, for revolute joints at the arm's largest radius of gyration.
+    """
+    model = robot.model
+    mass = np.diag(pin.crba(model, model.createData(), pin.neutral(model)))
+    carried = np.array([sum(model.inertias[k].mass for k in model.subtrees[j + 1]) for j in range(robot.n)])
+    longest = np.sqrt(np.max((mass / np.maximum(carried, 1e-300))[~robot.prismatic], initial=0.0))
+    part = _OF_GRAVITY * float(np.linalg.norm(STANDARD_GRAVITY))
+    return np.where(robot.prismatic, part, part / longest if longest > 0 else 0.0)

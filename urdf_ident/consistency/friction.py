@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-import pinocchio as pin
 
 from ..friction import SPEEDS, Trained, dissipation
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
-from ..model.elasticity import ElasticModel
-from ..model.prior import Prior
-from ..model.robot import STANDARD_GRAVITY, Robot
 from ..model.trained import sliders
-from ..samples import Segment
-from ..statistics.fit import Fit
 from ..statistics.statistic import StatisticSet
 from .constraints import HalfSpaces, LmiOptions
-from .first_fit import first_fit
-from .standard import Standard, prior_with_first_fit
+from .standard import Standard
 
 #: Assumed ratio of the peak load to its root mean square.
 _PEAK = 3.0
@@ -28,14 +21,6 @@ _PEAK = 3.0
 _ROUNDING = 1e-6
 #: Number of refinements with speeds between those of the grid.
 _REFINED = 3
-#: RMS speed in ordinary motion: fraction of the URDF's limit, and upper bound, also without a limit [rad/s, m/s].
-_PART, _MOST = 0.25, (1.0, 0.25)
-#: Frequency of that motion [Hz]; RMS acceleration is about twice the RMS speed.
-_FREQUENCY = 0.3
-#: Acceleration of mass in ordinary motion, as a fraction of gravity.
-_OF_GRAVITY = 0.1
-#: Number of samples, and sampling rate [Hz].
-_SAMPLES, _RATE = 200, 60.0
 
 
 def loads(model: DynamicModel, statistics: StatisticSet) -> Array:
@@ -111,29 +96,6 @@ def joined(first: HalfSpaces, second: HalfSpaces) -> HalfSpaces:
     )
 
 
-def completed_prior(
-    model: DynamicModel,
-    prior: Prior,
-    statistics: StatisticSet,
-    weights: Mapping[str, float],
-    unsupported: Collection[str] = (),
-    reversals: float = np.inf,
-) -> Prior:
-    """The inertial prior with friction and rotor inertia from a bounded first fit with dissipative friction.
-
-    Args:
-        prior: Prior of the inertial parameters.
-        weights: Row group → weight on its rows [1/unit of torque].
-        unsupported: Joints for which held-out data do not support a bias.
-        reversals: Mean number of velocity reversals of the moving joints.
-
-    Returns:
-        The prior of all parameters.
-    """
-    physics, ordinary = friction_demands(model, loads(model, statistics)), ordinary_columns(model)
-    return prior_with_first_fit(prior, model.parameters, statistics, weights, physics, ordinary, unsupported, reversals)
-
-
 def dissipating(
     choose: Callable[[LmiOptions, float | None], Standard],
     options: LmiOptions,
@@ -166,59 +128,3 @@ def dissipating(
         record = {key: value for key, value in found.solver.items() if key in ("weight_choice", "weights_tried")}
         found = replace(again, solver={**again.solver, **record})
     return found
-
-
-def urdf_with_friction(model: DynamicModel, statistics: StatisticSet, fit: Fit, theta0: Array) -> Array:
-    """Baseline parameters: the URDF's bodies with bounded friction fitted to the data.
-
-    Args:
-        fit: The fit, for its weights.
-        theta0: Parameters of the URDF, shape (p,).
-
-    Returns:
-        Shape (p,); rotor inertias are zero.
-    """
-    fixed = theta0.copy()
-    fixed[model.n_inertial :] = 0.0
-    friction = [k for k in range(model.n_inertial, len(model.parameters)) if not model.parameters[k].rotor]
-    physics = friction_demands(model, loads(model, statistics))
-    first = first_fit(statistics, model.parameters, friction, fixed, fit.weights, physics, ordinary=ordinary_columns(model))
-    fixed[friction] = np.where(np.isfinite(first.values), first.values, 0.0)
-    return fixed
-
-
-def ordinary_columns(model: DynamicModel) -> Array:
-    """RMS of the columns of joint terms in an ordinary sinusoidal motion of every joint about zero.
-
-    Returns:
-        Shape (p,) [unit of the column]; 0 for inertial parameters, springs, load-dependent terms, and with elastic joints.
-    """
-    found = np.zeros(len(model.parameters))
-    if isinstance(model, ElasticModel):
-        return found
-    speed = np.minimum(_PART * model.robot.limit("velocity"), np.where(model.robot.prismatic, *_MOST[::-1]))
-    phase = 2 * np.pi * (_FREQUENCY * np.arange(_SAMPLES)[:, None] / _RATE + np.arange(model.n) / model.n)
-    w, size = 2 * np.pi * _FREQUENCY, np.sqrt(2.0) * speed
-    motion = Segment("ordinary", 0.0, _RATE, size / w * np.sin(phase), size * np.cos(phase), -size * w * np.sin(phase))
-    for item, own in model.placed_terms:
-        if not (item.term.loaded or getattr(item.term, "conservative", False)):
-            found[own] = np.sqrt(np.mean(model.term_values(motion, [item]) ** 2, axis=0))
-    carried = matter_acceleration(model.robot)
-    for k, parameter in enumerate(model.parameters):
-        if parameter.rotor:
-            found[k] = max(found[k], carried[model.robot.joints.index(parameter.owner)])
-    return found
-
-
-def matter_acceleration(robot: Robot) -> Array:
-    """Joint acceleration at which a robot's mass accelerates by a small fraction of g, so that it scales with the arm's size.
-
-    Returns:
-        Shape (n,) [rad/s² or m/s²]: :data:`_OF_GRAVITY` times g, for revolute joints at the arm's largest radius of gyration.
-    """
-    model = robot.model
-    mass = np.diag(pin.crba(model, model.createData(), pin.neutral(model)))
-    carried = np.array([sum(model.inertias[k].mass for k in model.subtrees[j + 1]) for j in range(robot.n)])
-    longest = np.sqrt(np.max((mass / np.maximum(carried, 1e-300))[~robot.prismatic], initial=0.0))
-    part = _OF_GRAVITY * float(np.linalg.norm(STANDARD_GRAVITY))
-    return np.where(robot.prismatic, part, part / longest if longest > 0 else 0.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,12 +12,11 @@ from numpy.typing import ArrayLike
 from ..errors import EstimationError, nearest
 from ..linalg import Array
 from ..model.parameters import Parameter
-from ..model.prior import USUAL_WEIGHT, Prior, least_weight, with_joint_terms
+from ..model.prior import USUAL_WEIGHT, Prior, least_weight
 from ..statistics.fit import Fit
 from ..statistics.folds import folds_of
 from ..statistics.statistic import StatisticSet
-from .constraints import HalfSpaces, LmiOptions
-from .first_fit import first_fit
+from .constraints import LmiOptions
 from .limits import limit_notes
 from .lmi import LmiProblem
 from .nearest import essential, frozen, minimum_norm
@@ -25,8 +24,6 @@ from .nearest import essential, frozen, minimum_norm
 METHODS = ("lmi", "minimum_norm", "frozen", "essential")
 #: Candidate weights of the prior.
 WEIGHTS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
-#: Prior standard deviation of a joint parameter, in units of the value with which it alone would explain the bodies' residual.
-SPREAD = 0.3
 #: Standard errors by which a held-out error must exceed the best to be significantly worse.
 _SIGNIFICANT = 2.0
 #: Nominal standard errors below zero that noise cannot explain (nominal ones are about four times too small).
@@ -39,40 +36,6 @@ class Standard:
 
     theta: Array
     solver: dict[str, Any] = field(default_factory=dict)
-
-
-def prior_with_first_fit(
-    prior: Prior,
-    parameters: tuple[Parameter, ...],
-    statistics: StatisticSet,
-    weights: Mapping[str, float],
-    physics: HalfSpaces | None = None,
-    ordinary: Array | None = None,
-    unsupported: Collection[str] = (),
-    reversals: float = np.inf,
-) -> Prior:
-    """Completes the inertial prior with friction and rotor inertia, which a URDF lacks, from a first fit (Gautier 2013 §V.B).
-
-    The inertials stay close to their prior in this fit: a rotor inertia adds to a link's and cannot be separated otherwise.
-    The fit is bounded (:mod:`.first_fit`). The standard deviation of each parameter is :data:`SPREAD` times the value with
-    which it alone would be as large as the bodies' torque residual, whatever its estimate.
-
-    Args:
-        prior: Prior of the inertial parameters.
-        parameters: All of theta's entries.
-        weights: Row group → weight on its rows [1/unit of torque].
-        physics: Constraints on friction besides the signs of its parameters, or None.
-        ordinary: RMS of all parameters' columns in ordinary motion, shape (p,), or None.
-        unsupported: Joints for which held-out data do not support a bias.
-        reversals: Mean number of velocity reversals of the moving joints.
-
-    Returns:
-        The prior of all parameters.
-    """
-    n, p = len(prior.theta0), len(parameters)
-    fixed = np.concatenate([prior.theta0, np.zeros(p - n)])
-    first = first_fit(statistics, parameters, range(n, p), fixed, weights, physics, prior, ordinary, unsupported, reversals)
-    return with_joint_terms(prior, parameters, first.values, std=SPREAD * first.size)
 
 
 def nearest_to_prior(method: str, fit: Fit, prior: Prior, distance: str = "euclid") -> Standard:
@@ -92,16 +55,14 @@ def nearest_to_prior(method: str, fit: Fit, prior: Prior, distance: str = "eucli
     Raises:
         EstimationError: Unknown method or distance.
     """
-    base = fit.base
-    arguments = (prior.theta0, base.independent, base.dependent, base.K, fit.params)
     if method == "frozen":
-        return Standard(frozen(*arguments), {"method": method, "status": "exact"})
+        return Standard(frozen(fit.base, prior.theta0, fit.params), {"method": method, "status": "exact"})
     if method != "minimum_norm":
         raise EstimationError("unknown consistency.method", got=repr(method), remedy=nearest(method, METHODS))
     if distance not in ("euclid", "plain"):
         raise EstimationError("unknown distance for minimum_norm", got=repr(distance), expected="euclid | plain")
-    metric = prior.root if distance == "euclid" else None
-    return Standard(minimum_norm(*arguments, metric_root=metric), {"method": method, "distance": distance, "status": "exact"})
+    theta = minimum_norm(fit.base, prior.theta0, fit.params, prior.root if distance == "euclid" else None)
+    return Standard(theta, {"method": method, "distance": distance, "status": "exact"})
 
 
 def essential_to_prior(statistics: StatisticSet, fit: Fit, prior: Prior, kept: ArrayLike) -> Standard:
@@ -123,10 +84,10 @@ def essential_to_prior(statistics: StatisticSet, fit: Fit, prior: Prior, kept: A
     """
     base, chosen = fit.base, np.asarray(kept, dtype=np.intp)
     factor = statistics.stacked(fit.weights, base.independent)
-    arguments = (prior.theta0, base.independent, base.dependent, base.K, factor[:, :-1], factor[:, -1], chosen)
+    theta = essential(base, prior.theta0, factor[:, :-1], factor[:, -1], chosen)
     moved = [base.names[k] for k in base.independent[chosen]]
     words = f"{len(chosen)} essential of {len(base)} base parameters fitted, all others at the prior"
-    return Standard(essential(*arguments), {"method": "essential", "status": "least squares", "moved": moved, "notes": [words]})
+    return Standard(theta, {"method": "essential", "status": "least squares", "moved": moved, "notes": [words]})
 
 
 def consistent_parameters(

@@ -15,7 +15,7 @@ from ..compensation.loop_rows import residual_inputs, without_torque
 from ..compensation.loop_validation import HeldOutComparison, candidate, judge
 from ..compensation.residual import DEFAULT_INPUTS, KINDS, Residual
 from ..compensation.three_loop import ThreeLoop, learn_residual, three_loop
-from ..consistency.friction import completed_prior
+from ..consistency.first_fit import completed_prior
 from ..data.conditioning.filters import score_band
 from ..data.prepare import PreparedLog, prepare_log
 from ..data.recording import Recording

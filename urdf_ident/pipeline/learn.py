@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..consistency.friction import completed_prior
+from ..consistency.first_fit import completed_prior
 from ..consistency.standard import consistent_parameters
 from ..data.prepare import PreparedLog, unused
 from ..errors import EstimationError, UrdfIdentError

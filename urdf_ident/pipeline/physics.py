@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..consistency.constraints import LmiOptions, demands
-from ..consistency.friction import dissipating, urdf_with_friction
+from ..consistency.first_fit import urdf_with_friction
+from ..consistency.friction import dissipating
 from ..consistency.standard import Standard, consistent_parameters, essential_to_prior, nearest_to_prior
 from ..errors import EstimationError
 from ..estimation.uncertainty.essential import essential_parameters
