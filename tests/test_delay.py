@@ -165,6 +165,15 @@ def test_filtered_efforts_are_never_good() -> None:
     assert "effort-bandwidth" in {reason.id for reason in ident.verdict.reasons}
 
 
+def test_positions_behind_a_filter_without_delay_are_named() -> None:
+    smooth = butter(2, 0.5, fs=200.0, output="sos")
+    logs = [made(seed) for seed in (0, 1)]
+    assert found(*logs).smoothed is None
+    filtered = found(*(replace(log, position=sosfiltfilt(smooth, log.position, axis=0)) for log in logs))
+    assert filtered.smoothed is not None
+    assert filtered.bandwidth is None
+
+
 def test_a_low_pass_that_smooths_the_motion_is_named() -> None:
     whole = made(0, seconds=60.0)
     for step, names in ((60, ["position-bandwidth"]), (20, [])):

@@ -98,20 +98,20 @@ class MotionSamples:
             self.reduction,
         )
 
-    def unlagged(self, seconds: float, jerk: Array) -> MotionSamples:
-        """Returns the motion before a causal first-order low-pass of the positions.
+    def before_low_pass(self, first: float, second: float, derivatives: tuple[Array, Array]) -> MotionSamples:
+        """Returns the motion before a low-pass ``1 / (1 + first s + second s²)`` of the positions.
 
         Args:
-            seconds: Its time constant [s].
-            jerk: Shape (N, n) [rad/s³ or m/s³].
+            first, second: Its coefficients [s, s²]; without delay, ``first`` is 0 and ``second`` negative.
+            derivatives: Jerk and its derivative, shape (N, n) each [rad/s³ and rad/s⁴, or m].
 
         Returns:
             The same efforts with that motion.
         """
-        v = self.v + seconds * self.a
+        x = (self.q, self.v, self.a, *derivatives)
+        q, v, a = (x[k] + first * x[k + 1] + second * x[k + 2] for k in range(3))
         typical = np.maximum(np.sqrt(np.mean(v**2, axis=0)), 1e-9)
-        signs = np.stack([np.tanh(v / (w * typical)) for w in WIDTHS], axis=2)
-        return self.with_motion(self.q + seconds * self.v, v, self.a + seconds * jerk, signs)
+        return self.with_motion(q, v, a, np.stack([np.tanh(v / (w * typical)) for w in WIDTHS], axis=2))
 
     def with_motion(self, q: Array, v: Array, a: Array, signs: Array | None = None) -> MotionSamples:
         """Returns the same efforts with another motion.
@@ -217,17 +217,23 @@ def _signs(item: ThinnedPiece, typical: Array) -> Array:
     return np.concatenate(made, axis=1)
 
 
-def jerks(logs: Sequence[tuple[Sequence[Segment], float]], samples: int = SAMPLES) -> Array:
-    """Returns the jerk at the samples used.
+def jerks(logs: Sequence[tuple[Sequence[Segment], float]], samples: int = SAMPLES) -> tuple[Array, Array]:
+    """Returns the jerk and its derivative at the samples used.
 
     Args:
         logs: Conditioned motion of each log, and the cut-off of its positions [Hz].
         samples: Approximate maximum number of samples.
 
     Returns:
-        Shape (N, n) [rad/s³ or m/s³].
+        Shape (N, n) each [rad/s³ and rad/s⁴, or m].
     """
-    return np.concatenate([np.gradient(item.part.a, axis=0)[item.rows] * item.part.rate for item in thinned(logs, samples)])
+    out: tuple[list[Array], list[Array]] = [], []
+    for item in thinned(logs, samples):
+        x = item.part.a
+        for rows in out:
+            x = np.gradient(x, 1 / item.part.rate, axis=0)
+            rows.append(x[item.rows])
+    return np.concatenate(out[0]), np.concatenate(out[1])
 
 
 def _blocks(log: NDArray[np.int64], blocks: int) -> NDArray[np.int64]:

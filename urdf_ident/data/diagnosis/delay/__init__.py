@@ -1,1 +1,1 @@
-"""Delay and bandwidth of the efforts: :mod:`.profile` of the likelihood, from :mod:`.residuals` of shifted efforts."""
+"""Delay and bandwidth of a log: :mod:`.profile` of the likelihood, from :mod:`.residuals`; low-pass :mod:`.filters`."""

@@ -24,25 +24,19 @@ from ....samples import TESTING_REVERSALS, Segment, reversals
 from ...conditioning.filters import HIGHEST
 from ...quality.findings import Finding
 from ..motion_samples import jerks, sampler
+from .filters import MATERIAL, SIGNIFICANT, Filters, filter_findings
 from .residuals import DelayProblem, mean_score
 
 #: Initial grid of delays [s], refined around the best one; then the grid for one joint relative to the others.
 _GRID = np.array([-0.06, -0.04, -0.02, 0.0, 0.02, 0.04, 0.06, 0.08, 0.1, 0.13, 0.16])
 _FINE = np.arange(-4.0, 5.0)
 _APART = np.array([-0.04, -0.02, 0.02, 0.04, 0.08, 0.14])
-#: Candidate bandwidths [Hz], and their largest ratio to the cut-off with which this check filters the efforts.
-_BANDS, _BELOW = (0.5, 1.0, 2.0, 4.0), 0.5
 #: Number of samples and blocks of time.
 _SAMPLES, _BLOCKS = 1500, 20
 #: Of many logs, at least this many and this duration of motion [s] are used.
 _LOGS, _SECONDS = 8, 120.0
-#: Half-width of the interval in standard errors, and least gain in standard errors between blocks of time.
-_ERRORS, _SIGNIFICANT = 2.5, 3.5
-#: Least relative reduction of the held-out error by a delay or a bandwidth of practical size.
-_MATERIAL, _BAND = 0.08, 0.25
-#: First-order low-passes compared with a delay: time constant and remaining delay, as fractions of the delay. At low
-#: frequencies the low-pass delays by its time constant, at higher ones by less.
-_LAGS = ((1.0, 0.1), (1.0, 0.0), (1.25, 0.0), (1.6, 0.0), (2.0, 0.0))
+#: Half-width of the interval in standard errors.
+_ERRORS = 2.5
 #: The same for one joint or one log relative to the others. Fault-free joints, real and simulated, reach 0.25 by unmodelled
 #: friction; 10 ms of one joint reach 0.35, a tenth of a second 0.8.
 _ALONE = {"joint": 0.3, "log": 0.15}
@@ -65,6 +59,7 @@ class Delay:
         bandwidth: Frequency above which the efforts are attenuated [Hz]; None if they are not.
         lag: Time constant of a causal first-order low-pass that explains the logs better than the delay [s]: of the efforts,
             or of the positions if negative; None if none does.
+        smoothed: Bandwidth of a low-pass without delay of the positions [Hz]; None if they were not filtered.
     """
 
     seconds: float
@@ -75,6 +70,7 @@ class Delay:
     flat: bool
     bandwidth: float | None = None
     lag: float | None = None
+    smoothed: float | None = None
 
     def excludes(self, seconds: float) -> bool:
         """Whether the logs rule out a delay; a delay at the end of the grid may be longer than estimated.
@@ -148,48 +144,22 @@ def find_delays(
     pair = late(np.array([0.0, seconds]))
     held = problem.errors(pair).held
     gain, errors = problem.gained(held[:, :, 0], held[:, :, 1])
-    flat = problem.gained(worst, held[:, :, 1])[1] < _SIGNIFICANT
+    flat = problem.gained(worst, held[:, :, 1])[1] < SIGNIFICANT
     turning = reversals(motion.v) >= TESTING_REVERSALS
     enough = 2 * np.sum(turning & moves) > np.sum(moves)
-    decided = enough and abs(seconds) > half and gain > _MATERIAL and errors > _SIGNIFICANT
-    cutoff = min(cutoff for _, cutoff in some)
-    lag = None
-    if decided:
-        lagged = partial(_lagged, robot, problem, partial(jerks, some, _SAMPLES), moves)
-        lag = _lag(problem, held[:, :, 1], lagged, late, seconds)
-    band = _bandwidth(problem, pair[:, :, 1:] if decided else pair[:, :, :1], cutoff) if enough and lag is None else None
+    decided = enough and abs(seconds) > half and gain > MATERIAL and errors > SIGNIFICANT
+    lag = band = smoothed = None
+    if enough:
+        filters = Filters(robot, problem, moves, partial(jerks, some, _SAMPLES))
+        lag = filters.lag(held[:, :, 1], late, seconds) if decided else None
+        tau = pair[:, :, 1:] if decided else pair[:, :, :1]
+        band = filters.of_efforts(tau, min(cutoff for _, cutoff in some)) if lag is None else None
+        smoothed = filters.of_positions(tau) if lag is None and band is None else None
     common = seconds if decided else 0.0
-    delay = Delay(seconds, seconds - half, seconds + half, gain, bool(decided), bool(flat), band, lag)
+    delay = Delay(seconds, seconds - half, seconds + half, gain, bool(decided), bool(flat), band, lag, smoothed)
     apart = _relative_delays(problem, late, common, turning) if enough else {}
     apart = {(kind, chosen[k] if kind == "log" else k): seconds for (kind, k), seconds in apart.items()}
     return delay, apart
-
-
-def _lagged(
-    robot: Robot, problem: DelayProblem, jerk: Callable[[], Array], moves: NDArray[np.bool_], seconds: float
-) -> DelayProblem | None:
-    """The problem of efforts behind a first-order low-pass with a time constant [s]; negative: of positions behind one."""
-    if seconds > 0:
-        return problem.lagged(seconds)
-    return DelayProblem.of(robot, problem.motion.unlagged(-seconds, jerk()), moves)
-
-
-def _lag(
-    problem: DelayProblem,
-    held: Array,
-    lagged: Callable[[float], DelayProblem | None],
-    late: Callable[[Array], Array],
-    seconds: float,
-) -> float | None:
-    """Time constant of a first-order low-pass that explains the logs decisively better than the delay; None if none does."""
-    found = []
-    for share, rest in _LAGS:
-        other = lagged(share * seconds)
-        if other is not None:
-            after = other.errors(late(np.array([rest * seconds]))).held[:, :, 0]
-            found.append((*problem.gained(held, after), share * seconds))
-    gain, errors, best = max(found, default=(0.0, 0.0, 0.0))
-    return best if gain > _MATERIAL and errors > _SIGNIFICANT else None
 
 
 def _relative_delays(
@@ -220,7 +190,7 @@ def _relative_delays(
         fine = _APART[best] + 0.005 * _FINE
         held, best = tried(fine)
         gain, errors = problem.gained(held[:, :, -1], held[:, :, best], rows)
-        if gain > _ALONE[name[0]] and errors > _SIGNIFICANT:
+        if gain > _ALONE[name[0]] and errors > SIGNIFICANT:
             found[name] = float(fine[best])
     return found
 
@@ -249,26 +219,9 @@ def delay_findings(
     found, apart = find_delays(robot, logs, reduction)
     if found is None:
         return None, [() for _ in logs]
-    said = []
-    if found.bandwidth is not None:
-        words = f"the efforts hold little above {found.bandwidth:g} Hz, though the motion asks for it: they were filtered"
-        remedy = "log efforts that are not filtered, or filtered with a higher cut-off"
-        said.append(Finding("effort-bandwidth", "warning", None, None, words, remedy, found.bandwidth, 0.99))
-    if found.lag is not None:
-        said.append(_filtered(found.lag))
+    said = filter_findings(found.bandwidth, found.lag, found.smoothed)
     said += [relative_delay(seconds, robot.joints[j]) for (kind, j), seconds in apart.items() if kind == "joint"]
     return found, [(*said, *([relative_delay(apart["log", k])] if ("log", k) in apart else [])) for k in range(len(logs))]
-
-
-def _filtered(lag: float) -> Finding:
-    """Finding that efforts, or positions if negative, are behind a first-order low-pass with a time constant [s]."""
-    id, whose = ("effort-bandwidth", "efforts") if lag > 0 else ("position-bandwidth", "positions")
-    band = 1 / (2 * np.pi * abs(lag))
-    words = (
-        f"the {whose} are behind a low-pass of about {band:.2g} Hz, which explains the log better than a delay: shifting them "
-        "does not restore their amplitude"
-    )
-    return Finding(id, "warning", None, None, words, f"log {whose} that are not filtered", band, 0.99)
 
 
 def unreported(late: Sequence[Finding], found: Sequence[Finding]) -> list[Finding]:
@@ -302,27 +255,6 @@ def relative_delay(seconds: float, joint: str | None = None) -> Finding:
     words = f"{whose} {verb}{'s' if joint else ''} the motion by {1e3 * abs(seconds):.3g} ms compared with the other {others}"
     remedy = "check filter, rate and clock of this channel (`signals.delay` shifts all channels alike)"
     return Finding("effort-delay", "warning", joint, None, words, remedy, seconds, 0.99)
-
-
-def _bandwidth(problem: DelayProblem, tau: Array, cutoff: float) -> float | None:
-    """Bandwidth that explains the efforts decisively better than none; only far below the low-pass of this check."""
-    whole = problem.errors(tau).held
-    before, held = float(mean_score(whole.sum(axis=0))[0]), dict[float, Array]()
-
-    def score(band: float) -> float:
-        narrow = problem.filtered(band) if band <= _BELOW * cutoff else None
-        if narrow is None:
-            return np.inf
-        held[band] = narrow.errors(tau).held
-        return float(mean_score(held[band].sum(axis=0))[0])
-
-    scores = {band: score(band) for band in _BANDS}
-    best = min(scores, key=scores.__getitem__)
-    if scores[best] < before:  # a band far below the motion's is seen at its own frequency only
-        scores |= {band: score(band) for band in (best / np.sqrt(2), best * np.sqrt(2))}
-        best = min(scores, key=scores.__getitem__)
-    enough = scores[best] < before + 2 * float(np.log(1 - _BAND))
-    return float(best) if enough and problem.gained(whole[:, :, 0], held[best][:, :, 0])[1] > _SIGNIFICANT else None
 
 
 def _lowest(at: Array, values: Array) -> float:

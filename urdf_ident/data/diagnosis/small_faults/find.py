@@ -111,7 +111,7 @@ def small_faults(case: Case, logs: Sequence[tuple[Sequence[Segment], float]]) ->
     promising: list[tuple[float, FaultColumns, _Trial]] = []
     late: dict[int, float] = {}
     moving = np.flatnonzero(case.moves)
-    loose, growth = play(logs, moving), jerks(logs)
+    loose, growth = play(logs, moving), jerks(logs)[0]
     for k, j in enumerate(moving.tolist()):
         trial, faults = _Trial.of(rows, j, loose[:, :, k], growth)
         plain = {_without(fault): trial.seen(_without(fault)) for fault in faults}
