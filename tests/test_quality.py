@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import arm_urdf
 
 from urdf_ident.data.conditioning.clock import device_clock, read_clock
 from urdf_ident.data.conditioning.resample import even_pieces
@@ -91,6 +92,29 @@ def test_a_good_log_has_nothing_to_repair(robot: Robot) -> None:
     assert codes(report, "repaired", "warning", "refused") == set()
     assert found(report, "velocity-agrees").severity == "info"
     np.testing.assert_array_equal(report.recording.position, log.position)
+
+
+@pytest.mark.parametrize(
+    ("values", "severity", "words"),
+    [
+        (np.linspace(-1, 1, 200), "refused", "moves from -0.99 to 0.99 rad"),
+        (np.full(200, 1.5), "refused", "stands at 1.5 rad"),
+        (np.linspace(-0.2, 0.2, 200), "warning", "moves from -0.198"),
+        (np.full(200, 0.05), None, ""),
+    ],
+)
+def test_a_locked_joint_that_is_elsewhere_in_the_log(values: np.ndarray[Any, Any], severity: str | None, words: str) -> None:
+    robot = Robot.from_urdf(arm_urdf("zyy"), lock={"j3": 0.0})
+    t = np.arange(200) / 50
+    frame = {"t": t, "q_j1": np.sin(t), "q_j2": np.cos(t), "q_j3": np.rad2deg(values), "tau_j1": np.cos(t), "tau_j2": np.sin(t)}
+    frame |= {name: np.rad2deg(frame[name]) for name in ("q_j1", "q_j2")}
+    log = Recording.from_frame(frame, robot, layout=LogLayout(units={"position": "deg"}))
+    report = assess(log, robot)
+    said = [finding for finding in report.findings if finding.id == "locked-joint"]
+    assert [finding.severity for finding in said] == ([severity] if severity else [])
+    for finding in said:
+        assert words in finding.message
+        assert ("lock: {j3: 1.5}" in str(finding.remedy)) == ("stands" in words)
 
 
 def test_report_is_json(robot: Robot) -> None:

@@ -41,6 +41,7 @@ class Recording(Stored):
         motor_position, motor_velocity: Shape (N, n), from a second encoder before the gear, or None.
         external_torque: Joint torques of the known wrenches, shape (N, n) [N·m or N], once computed, or None.
         wrenches: Frame name → (N, 6) measured external wrench [N, N·m], force first.
+        locked: Locked joint → least and largest position logged [rad or m], without outliers; only joints that were logged.
         path: Path of the log.
         sha256: Hash of the bytes read.
         rows: 1-based row of each sample in the file, shape (N,), for the messages of findings.
@@ -65,6 +66,7 @@ class Recording(Stored):
     motor_velocity: Array | None = None
     external_torque: Array | None = None
     wrenches: Mapping[str, Array] = field(default_factory=dict)
+    locked: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     path: str = ""
     sha256: str = ""
     rows: NDArray[np.int64] | None = None

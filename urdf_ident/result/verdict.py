@@ -41,6 +41,7 @@ OUTSTANDING = (
     "joint-axis",
     "joint-origin",
     "joints-exchanged",
+    "locked-joint",
     "gravity",
     "time",
     "velocity-sign",

@@ -99,6 +99,13 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
         "joint-at-rest": FindingKind(
             "warning", "A joint does not move; its friction cannot be identified.", "Move it, or lock it."
         ),
+        "locked-joint": FindingKind(
+            "warning",
+            "A joint that the project locks moves, or stands elsewhere, which changes gravity torques or inertias of others; "
+            "the log is refused from 20 % on.",
+            "Do not lock it, or lock it where it stands.",
+            "largest change of a gravity torque or inertia (1 = 100 %)",
+        ),
         "effort-missing": FindingKind("refused", "The log holds no efforts.", "Log them, or name their columns."),
         "effort-dead": FindingKind(
             "refused", "A joint moves and its effort never changes.", "Check the column and its sensor."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pinocchio as pin
 from numpy.typing import NDArray
 
 from ...linalg import Array, quantiles
@@ -18,6 +19,8 @@ from .hidden_delays import count_of
 
 #: A joint moves above this speed [rad/s or m/s]; a log is at rest below a quarter (prismatic joints a twentieth) of it.
 MOVING = 0.02
+#: Change of a gravity torque or inertia by a locked joint that is elsewhere in the log: reported, and refused, from here on.
+LOCK_FELT, LOCK_WRONG = 0.02, 0.2
 #: One radian in degrees.
 DEGREE = 180 / np.pi
 
@@ -60,6 +63,54 @@ def check_effort(state: Examination, robot: Robot) -> None:
                 joint=robot.joints[j],
                 remedy="check whether it is a current or on the motor side: `log: {units: ..., side: ...}`",
             )
+
+
+def check_locked(state: Examination, robot: Robot) -> None:
+    """Reports joints that the project holds at one position and the log at another, if the dynamics depend on it.
+
+    The effect is the largest relative change of a joint's gravity torque (root mean square over poses of the log) or inertia
+    (diagonal of the mass matrix), from the URDF's masses.
+
+    Args:
+        state: The log.
+        robot: The robot with its locked joints.
+    """
+    recording = state.recording
+    poses = recording.position[:: max(1, len(recording) // 30)]
+    for joint, (low, high) in recording.locked.items():
+        held, middle = robot.locked[joint], 0.5 * (low + high)
+        effect = max(_effect_of_lock(robot, joint, place, poses) for place in (low, high))
+        if effect < LOCK_FELT:
+            continue
+        moves = high - low > MOVING
+        where = f"moves from {low:.4g} to {high:.4g}" if moves else f"stands at {middle:.4g}"
+        unit = "m" if robot.description.joints[joint].type == "prismatic" else "rad"
+        state.add(
+            "locked-joint",
+            "refused" if effect > LOCK_WRONG else "warning",
+            f"the project locks it at {held:.4g} {unit}, in the log it {where} {unit}; "
+            f"this changes the gravity torque or inertia of a joint by {100 * effect:.0f} %",
+            joint=joint,
+            remedy="do not lock it (robot.lock, robot.joints)"
+            + ("" if moves else f", or lock it there: `robot: {{lock: {{{joint}: {middle:.4g}}}}}`"),
+            size=effect,
+        )
+
+
+def _effect_of_lock(robot: Robot, joint: str, position: float, poses: Array) -> float:
+    """Largest relative change of a joint's gravity torque or inertia if a locked joint is at another position."""
+    lock = {**robot.locked, joint: position}
+    other = Robot.from_urdf(robot.urdf, joints=robot.order, lock=lock, gravity=robot.model.gravity.linear)
+    gravity, inertia = [], []
+    for model in (robot.model, other.model):
+        data = model.createData()
+        whole = robot.configuration(poses)
+        gravity.append(np.array([pin.computeGeneralizedGravity(model, data, q) for q in whole]))
+        inertia.append(np.array([np.diag(pin.crba(model, data, q)) for q in whole]))
+    torque, change = np.sqrt(np.mean(gravity[0] ** 2, axis=0)), np.sqrt(np.mean((gravity[1] - gravity[0]) ** 2, axis=0))
+    felt = torque > 0.01 * torque.max()
+    share = np.abs(inertia[1] - inertia[0]).mean(axis=0) / inertia[0].mean(axis=0)
+    return float(max(share.max(), (change[felt] / torque[felt]).max(initial=0.0)))
 
 
 def check_position_unit(state: Examination, robot: Robot) -> None:

@@ -89,6 +89,7 @@ def _examine(state: Examination, robot: Robot) -> None:
     clock_repairs.check_lost_rows(state)
     checks.check_position_unit(state, robot)
     if not state.stopped:
+        checks.check_locked(state, robot)
         channels.check_held(state, robot)
         interpolated.check_straight(state, robot)
         checks.check_clipped(state, robot)

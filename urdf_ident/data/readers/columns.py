@@ -56,6 +56,7 @@ class ColumnMap:
         wrenches: Frame → its six columns, force first.
         notes: Choices that the user should know of.
         units: ``time`` or a quantity → unit given by the header, or one per joint in the order of ``robot.order``.
+        locked: Locked joint → column of its position.
     """
 
     time: int | None
@@ -63,6 +64,7 @@ class ColumnMap:
     wrenches: Mapping[str, tuple[int, ...]]
     notes: tuple[str, ...] = ()
     units: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
+    locked: Mapping[str, int] = field(default_factory=dict)
 
 
 def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequence[str]) -> ColumnMap:
@@ -83,6 +85,7 @@ def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequ
     given = {key: _explicit(table, robot, layout, key) for key in quantities if key in layout.columns}
     rest = [key for key in quantities if key not in given]
     named: dict[str, tuple[int, ...]] = {}
+    locked: dict[str, int] = {}
     notes: list[str] = []
     units: dict[str, str | tuple[str, ...]] = {}
     original, wrenches = table.names, {}
@@ -93,6 +96,9 @@ def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequ
             spelled = replace(table, names=header.names, spelled=table.spelled or original)
             named, notes = _named(spelled, robot, rest, strict="position" in rest)
             notes = [*(header.notes if "position" in named else ()), *notes]
+            prefix = _prefix(header.names, robot.joints, "position")
+            if "position" in named:
+                locked = {joint: header.names.index(prefix + joint) for joint in robot.locked if prefix + joint in header.names}
     time = None if layout.rate is not None and "time" not in layout.columns else _time(table, layout)
     if layout.rate is not None and (unused := _unused_clock(table, layout, time)):
         notes = [*notes, unused]
@@ -111,7 +117,7 @@ def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequ
         if ignored:
             more = f" and {len(ignored) - 12} more" if len(ignored) > 12 else ""
             notes.append(f"columns ignored: {', '.join(ignored[:12])}{more}")
-    return ColumnMap(time, {**given, **named}, wrenches, tuple(notes), units)
+    return ColumnMap(time, {**given, **named}, wrenches, tuple(notes), units, locked)
 
 
 def _header_units(quantity: str, columns: Sequence[int], units: Sequence[str], robot: Robot) -> str | tuple[str, ...]:

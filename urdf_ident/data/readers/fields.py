@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import LogError, UnitError, nearest
-from ...linalg import Array
+from ...linalg import Array, quantiles
 from ...model.robot import Robot
 from ...units import KINDS, Unit, parse_unit
 from .columns import INFER, ColumnMap, find_columns
@@ -39,6 +39,7 @@ def recording_fields(
     _check_layout(layout)
     values, rows, units, notes = _columns(tables, robot, layout)
     wrenches = {name.removeprefix("wrench "): values.pop(name) for name in list(values) if name.startswith("wrench ")}
+    locked = {name.removeprefix("locked "): values.pop(name)[:, 0] for name in list(values) if name.startswith("locked ")}
     if "position" not in values:
         raise LogError(
             "the log holds no joint positions",
@@ -59,6 +60,7 @@ def recording_fields(
         position_side=layout.position_side,
         effort_side=layout.effort_side,
         wrenches=wrenches,
+        locked=_ranges(locked, robot, described),
         path=path,
         rows=rows,
         notes=tuple(notes),
@@ -76,6 +78,7 @@ def _columns(
     for table, quantities in tables:
         found = _find(table, robot, layout, quantities)
         groups = [*found.joints.items(), *((f"wrench {frame}", columns) for frame, columns in found.wrenches.items())]
+        groups += [(f"locked {joint}", (column,)) for joint, column in found.locked.items()]
         if found.time is not None and "time" not in values:
             groups.append(("time", (found.time,)))
         cells = table.cells([columns for _, columns in groups])
@@ -169,6 +172,27 @@ def _seconds(time: Array, layout: LogLayout) -> Array:
         return time
     known = time[np.isfinite(time)]
     return np.asarray((time - known[0]) * factor) if len(known) and abs(known[0]) * factor > 1e8 else np.asarray(time * factor)
+
+
+def _ranges(locked: dict[str, Array], robot: Robot, layout: LogLayout) -> dict[str, tuple[float, float]]:
+    """The range of each locked joint's position in SI units, without the outermost 0.5 % on either side."""
+    given = layout.units.get("position", "")
+    units = {given} if isinstance(given, str) else set(given)
+    if layout.position_side == "motor" or len(units) > 1:
+        return {}
+    name, found = units.pop(), {}
+    for joint, values in locked.items():
+        sliding = robot.description.joints[joint].type == "prismatic"
+        factor = (
+            _factor(parse_unit(name, "position", "log.units.position"), sliding, "position", False, False, "position")
+            if name
+            else 1.0
+        )
+        known = values[np.isfinite(values)] * factor
+        if len(known):
+            low, high = quantiles(known, 0.005, 0.995)
+            found[joint] = (float(low), float(high))
+    return found
 
 
 def _to_si(values: dict[str, Array], robot: Robot, layout: LogLayout) -> str:
