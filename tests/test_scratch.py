@@ -65,9 +65,13 @@ def test_a_folder_that_is_full_or_missing_is_one_line(tmp_path: Path, monkeypatc
     with pytest.raises(OutputError, match="scratch folder"), samples_in(tmp_path / "none"):
         pass
 
-    def full(*_: int) -> None:
+    def full(*_: object, **_options: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
+    monkeypatch.setattr("urdf_ident.parallel.scratch.tempfile.mkstemp", full)  # not even a new file can be made
+    with samples_in(tmp_path), pytest.raises(OutputError, match="No space left"):
+        segment()
+    monkeypatch.undo()
     monkeypatch.setattr(os, "posix_fallocate", full)
     with samples_in(tmp_path), pytest.raises(OutputError, match=r"No space left.*more room") as caught:
         segment()

@@ -44,26 +44,29 @@ class _Store:
     def empty(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
         """An array in a file whose blocks are allocated now, so that a full disk is an error here and not a crash later."""
         size = math.prod(shape) * np.dtype(dtype).itemsize
-        if self.whole is None or self.used + size > self.whole.size:
-            handle, self.path = tempfile.mkstemp(".samples", dir=self.folder)
-            os.close(handle)
-            self.whole = np.memmap(self.path, np.uint8, "w+", shape=(max(size, _FILE),))
-            self.used, _OPEN[self.path] = 0, self.whole
-            if not self.foreign:
-                weakref.finalize(self.whole, _remove, self.path)
-        begin, self.used = self.used, self.used + -(-size // _ALIGNED) * _ALIGNED
-        if hasattr(os, "posix_fallocate"):
-            try:
+        try:
+            if self.whole is None or self.used + size > self.whole.size:
+                self._begin_file(max(size, _FILE))
+            begin, self.used = self.used, self.used + -(-size // _ALIGNED) * _ALIGNED
+            if hasattr(os, "posix_fallocate"):
                 with open(self.path, "r+b") as file:
                     os.posix_fallocate(file.fileno(), begin, size)
-            except OSError as error:
-                raise OutputError(
-                    f"the scratch folder cannot be used ({error.strerror})",
-                    where=self.folder,
-                    got=f"{size / 1e6:.3g} MB more",
-                    remedy="name a folder on a disk with more room",
-                ) from error
+        except OSError as error:
+            raise OutputError(
+                f"the scratch folder cannot be used ({error.strerror})",
+                where=self.folder,
+                got=f"{size / 1e6:.3g} MB more",
+                remedy="name a folder on a disk with more room",
+            ) from error
         return np.ndarray(shape, dtype, self.whole, begin)
+
+    def _begin_file(self, size: int) -> None:
+        handle, path = tempfile.mkstemp(".samples", dir=self.folder)
+        os.close(handle)
+        self.whole, self.path, self.used = np.memmap(path, np.uint8, "w+", shape=(size,)), path, 0
+        _OPEN[path] = self.whole
+        if not self.foreign:
+            weakref.finalize(self.whole, _remove, self.path)
 
 
 _STORE: ContextVar[_Store | None] = ContextVar("store", default=None)
