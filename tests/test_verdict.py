@@ -67,6 +67,25 @@ def test_a_wrong_unit_of_torque_is_never_good(robot: ui.Robot, logs: list[ui.Rec
     assert {"gravity-scale", "mass-far"} & {reason.id for reason in found.verdict.reasons}
 
 
+def test_a_poor_result_begins_with_the_fault_of_the_logs_that_explains_it(ident: ui.Identification) -> None:
+    finding = {
+        "id": "effort-beyond-limit",
+        "severity": "warning",
+        "joint": "j1",
+        "message": "the effort reaches 9e5",
+        "remedy": "unit",
+    }
+    bad = [{**item, "mean_rmse": 1e4, "relative": 1e3} for item in ident.validation]
+    poor = replace(ident, validation=tuple(bad), inputs=({**ident.inputs[0], "findings": [finding]},))
+    assert poor.verdict.level == "poor"
+    assert [reason.id for reason in poor.verdict.reasons][:2] == ["effort-beyond-limit", "worse-than-urdf"]
+    assert "to do: unit" in brief(poor)
+    assert "more than 1000 %" in brief(poor)
+    without = replace(poor, inputs=ident.inputs)
+    assert without.verdict.cause is not None
+    assert without.verdict.cause.id == "worse-than-urdf"
+
+
 def test_without_data_left_out_nothing_is_good(ident: ui.Identification) -> None:
     blind = replace(ident, validation=(), cross_validation={})
     assert blind.verdict.level == "usable"

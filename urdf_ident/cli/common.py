@@ -219,6 +219,18 @@ def open_project(config: Path | None) -> tuple[Project, Path]:
     return load_project(config)
 
 
+def say_doubts(robot: Robot) -> None:
+    """Prints what is implausible in a URDF, before anything is computed from it.
+
+    Args:
+        robot: The robot.
+    """
+    from ..pipeline.check import doubt_lines, urdf_doubts
+
+    for line in doubt_lines(urdf_doubts(robot)):
+        typer.echo(f"note: {robot.path}, {line}", err=True)
+
+
 def read_logs(arguments: list[str], robot: Robot, project: Project) -> list[Recording]:
     """Reads the logs that the arguments name.
 

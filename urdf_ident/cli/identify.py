@@ -28,6 +28,7 @@ from .common import (
     open_project,
     read_logs,
     read_readable_logs,
+    say_doubts,
 )
 from .help import command
 from .motion import run_design
@@ -76,6 +77,8 @@ def identify(
     from ..folders import check_writable
     from ..parallel import workers
 
+    if payload_link is not None and not payload_logs:
+        raise typer.BadParameter("--payload-link needs --payload-logs: the logs with the payload")
     project, folder = open_project(config)
     with workers(jobs, scheduler, "urdf_ident.pipeline.identify"):  # a cluster imports while the robot is read
         robot = project.build_robot(urdf, folder)
@@ -94,6 +97,7 @@ def identify(
         for output in (*(out / name for name in result_names(robot)), *optional):
             if output is not None:
                 check_output(output)
+        say_doubts(robot)
         with work_bars() as progress, _refusal_in_json(as_json):
             ident = run(
                 model,

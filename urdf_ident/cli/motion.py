@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..progress import search_bar, steps
-from .common import Config, Urdf, app, open_project, read_logs
+from .common import Config, Urdf, app, open_project, read_logs, say_doubts
 from .help import command
 from .report import say_file_replaced
 
@@ -52,6 +52,7 @@ def design(
     check_output(out, table_header(robot.joints).encode())
     if plot is not None:
         check_output(plot)
+    say_doubts(robot)
     found = run_design(project, folder, project.build_model(robot), out, earlier)
     if plot is not None:
         from ..motion.limits import prior_torque

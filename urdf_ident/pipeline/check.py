@@ -16,7 +16,8 @@ from ..model.base import ALONE, COMBINED, NEVER, BaseParameters
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.engine.pinocchio import regressor
-from ..model.prior import inertial_prior
+from ..model.inertia import to_com
+from ..model.prior import inertial_prior, lumped_inertials
 from ..model.robot import Robot
 from ..model.structure import geometric_rank, random_motion
 from ..model.terms import RotorInertia
@@ -31,6 +32,10 @@ _TURNS = (10.0, 1e4)
 #: A wrong unit is a factor of ten or more; springs, counterweights and thermal limits of the motor explain less.
 _BEYOND = 3.0
 _POSES = 200
+#: Multiple of the sum of all joint offsets beyond which a centre of mass or radius of gyration is in another unit.
+_FAR = 10.0
+#: Fewest joints whose offsets tell the size of a robot.
+_CHAIN = 3
 #: Number of parameters that are listed for one motion.
 _LISTED = 8
 
@@ -161,7 +166,7 @@ def check_text(found: dict[str, Any]) -> str:
         lines.append("  `urdf-ident check ROBOT.urdf --fix F` writes a repaired copy")
     else:
         lines.append("  all inertial parameters are physically consistent")
-    lines += [f"  DOUBT joint '{item['joint']}': {item['message']}; {item['remedy']}" for item in found["doubts"]]
+    lines += [f"  DOUBT {line}" for line in doubt_lines(found["doubts"])]
     if found["refused"]:
         lines += [f"  STRICT PARSERS REFUSE {item}" for item in found["refused"]]
         lines.append("  `urdf-ident check ROBOT.urdf --fix F` removes them; exports never contain them")
@@ -244,10 +249,10 @@ def findings_text(found: Sequence[Mapping[str, Any]]) -> str:
 
 
 def urdf_doubts(robot: Robot) -> list[dict[str, str]]:
-    """Finds limits of a URDF that are implausible given its other values.
+    """Finds limits, centres of mass and inertias of a URDF that are implausible given its other values.
 
     Args:
-        robot: The robot whose limits are compared with its inertials.
+        robot: The robot whose limits are compared with its inertials, and these with its size.
 
     Returns:
         ``joint``, ``message`` and ``remedy`` of each doubt.
@@ -268,4 +273,40 @@ def urdf_doubts(robot: Robot) -> list[dict[str, str]]:
             message = f"in most poses its weight takes more than its effort limit ({size})"
             remedy = "check masses [kg], centres of mass [m], and the limit, which is the joint's, not the motor's"
             found.append((joint, message, remedy))
+    found += _far_masses(robot)
     return [dict(zip(("joint", "message", "remedy"), item, strict=True)) for item in found]
+
+
+def doubt_lines(doubts: Sequence[Mapping[str, str]]) -> list[str]:
+    """Formats the doubts about a URDF, joints with the same doubt together.
+
+    Args:
+        doubts: From :func:`urdf_doubts`.
+
+    Returns:
+        One line per doubt.
+    """
+    alike = grouped(((item["message"], item["remedy"]), item["joint"]) for item in doubts)
+    return [
+        f"joint{'s' if len(joints) > 1 else ''} {', '.join(map(repr, joints))}: {message}; {remedy}"
+        for (message, remedy), joints in alike.items()
+    ]
+
+
+def _far_masses(robot: Robot) -> list[tuple[str, str, str]]:
+    """Bodies whose centre of mass or radius of gyration is far beyond the size of the robot (mm for m, kg·mm² for kg·m²)."""
+    offsets = [placement.translation for placement in list(robot.model.jointPlacements)[1:]]
+    strokes = np.where(robot.prismatic, robot.limit("upper") - robot.limit("lower"), 0.0)
+    size = float(sum(map(np.linalg.norm, offsets)) + strokes.sum())
+    found = []
+    for joint, body, theta in zip(robot.joints, robot.bodies, lumped_inertials(robot), strict=True):
+        if not theta[0] > 0 or not 0 < size < np.inf or robot.n < _CHAIN:
+            continue
+        mass, centre, inertia = to_com(theta)
+        gyration = np.sqrt(max(np.trace(inertia), 0.0) / (2 * mass))
+        far = {"centre of mass": np.linalg.norm(centre), "radius of gyration": gyration}
+        said = [f"its {what} is {value:.3g} m" for what, value in far.items() if value > _FAR * size]
+        if said:
+            message = f"of body '{body.name}' {' and '.join(said)}, all joint offsets and strokes together are {size:.3g} m"
+            found.append((joint, message, "write centres of mass in m and inertias in kg·m² (1 kg·mm² is 1e-6 kg·m²)"))
+    return found

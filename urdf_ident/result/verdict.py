@@ -57,11 +57,13 @@ OUTSTANDING = (
 #: Reasons that state the size of an error without naming its cause.
 _ERRORS = ("held-out-error", "cross-validation")
 _WORSE = ("worse-than-urdf", "joint-worse-than-urdf", "worse-than-friction")
+#: Poor reasons that a fault of the logs (a unit, a sign, a clock) leads to.
+_SYMPTOMS = (*_ERRORS, *_WORSE, "friction-implausible", "torque-implausible")
 
 
 @dataclass(frozen=True)
 class ResultVerdict:
-    """Level and reasons, most severe first.
+    """Level and reasons, most severe first, causes before consequences.
 
     Attributes:
         level: "good", "usable" or "poor".
@@ -89,18 +91,26 @@ def judge(ident: Record) -> ResultVerdict:
     """Assesses a result from its evidence.
 
     Returns:
-        The verdict; most severe reasons first, and at equal severity causes before the errors that they explain.
+        The verdict; most severe reasons first, and at equal severity causes before the errors that they explain. A poor
+        result whose logs contradict the URDF begins with the contradictions, if all its poor reasons are consequences.
     """
     outside = list(_outside(ident))
     error = max((LEVELS.index(reason.level) for reason in outside), default=0)
-    reasons = [*outside, *_physics(ident), *_findings(ident.inputs, LEVELS[max(error, 1)])]
+    findings = list(_findings(ident.inputs, LEVELS[max(error, 1)]))
+    reasons = [*outside, *_physics(ident), *findings]
     if ident.evidence is not None:
         reasons += [*_left_open(ident.evidence), *scale_reasons(ident, ident.evidence), *_implausible(ident.evidence)]
     level = max((LEVELS.index(reason.level) for reason in reasons), default=1)
     if not any(reason.id in _ERRORS and reason.level == "good" for reason in reasons):
         level = max(level, 1)
-    ordered = sorted(reasons, key=lambda item: (-LEVELS.index(item.level), item.id in _ERRORS, item.id in _WORSE))
-    return ResultVerdict(LEVELS[level], tuple(ordered))
+    symptoms = all(reason.id in _SYMPTOMS for reason in reasons if reason.level == "poor")
+    first = findings if level == LEVELS.index("poor") and symptoms else []
+    rest = [reason for reason in reasons if reason not in first]
+    return ResultVerdict(LEVELS[level], (*sorted(first, key=_rank), *sorted(rest, key=_rank)))
+
+
+def _rank(reason: Reason) -> tuple[int, bool, bool]:
+    return -LEVELS.index(reason.level), reason.id in _ERRORS, reason.id in _WORSE
 
 
 def _outside(ident: Record) -> Iterator[Reason]:
@@ -239,7 +249,8 @@ def error_level(value: float) -> str:
 def _error(id: str, value: float, where: str) -> Reason:
     level = error_level(value)
     remedy = None if level == "good" else "check the joints with the largest errors and the findings about the logs"
-    return Reason(id, level, f"relative torque error {100 * value:.1f} % {where}", remedy)
+    size = f"{100 * value:.1f} %" if value < 10 else "more than 1000 %"
+    return Reason(id, level, f"relative torque error {size} {where}", remedy)
 
 
 def _physics(ident: Record) -> Iterator[Reason]:

@@ -55,11 +55,12 @@ def check_effort(state: Examination, robot: Robot) -> None:
             state.add("effort-constant", "warning", f"the effort {value}", joint=robot.joints[j])
     limits = robot.limit("effort")
     if recording.effort_unit in ("N·m", "N") and recording.effort_side == "joint":
+        unit = np.where(robot.prismatic, "N", "N·m")
         for j in np.flatnonzero([quantiles(np.abs(x), 0.99)[0] for x in recording.effort.T] > 2 * limits):
             state.add(
                 "effort-beyond-limit",
                 "warning",
-                f"the effort reaches {np.abs(recording.effort[:, j]).max():.4g}, the URDF allows {limits[j]:.4g}",
+                f"the effort reaches {np.abs(recording.effort[:, j]).max():.4g} {unit[j]}, the URDF allows {limits[j]:.4g}",
                 joint=robot.joints[j],
                 remedy="check whether it is a current or on the motor side: `log: {units: ..., side: ...}`",
             )
@@ -151,7 +152,7 @@ def check_position_unit(state: Examination, robot: Robot) -> None:
             "position-beyond-limit",
             "warning",
             f"the position goes from {q[:, j].min():.4g} to {q[:, j].max():.4g}, "
-            f"the URDF's limits are {lower[j]:.4g} to {upper[j]:.4g}",
+            f"the URDF's limits are {lower[j]:.4g} to {upper[j]:.4g} {'m' if robot.prismatic[j] else 'rad'}",
             joint=robot.joints[j],
             at=np.flatnonzero(beyond[:, j]),
             remedy="check joint offsets, signs and units",
