@@ -13,6 +13,7 @@ from ..data.prepare import PreparedLog, prepare_log
 from ..data.recording import Recording
 from ..errors import EstimationError
 from ..estimation.elastic import spring_scores
+from ..linalg import divisors
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.trained import outside
@@ -33,6 +34,8 @@ from .learn import Learnt
 JUMP = 2.0
 #: Share of samples beyond the trained speeds from which it is reported.
 FASTER = 0.05
+#: A joint's effort is a multiple of the model's beyond this factor, if this share of it is left without the factor at most.
+OTHER_SCALE, SAME_COURSE = 1.25, 0.15
 
 
 @dataclass(frozen=True)
@@ -78,12 +81,14 @@ class ValidationReport:
             for entry in self.entries
             if entry.get("repeats")
         ]
+        factors = {trace.log: words for trace in self.logs if (words := _other_scale(trace, self.joints))}
+        said += [f"{log}: {words}" for log, words in factors.items()]
         if self.expected:
             said += [
                 f"{entry['log']}: the error rose from {100 * self.expected:.1f} % in the identification to "
                 f"{100 * _relative(entry):.1f} %; {_why_it_rose(entry)}"
                 for entry in self.entries
-                if _relative(entry) > JUMP * self.expected and _relative(entry) > GOOD_ERROR / 2
+                if _relative(entry) > JUMP * self.expected and _relative(entry) > GOOD_ERROR / 2 and entry["log"] not in factors
             ]
         said += [
             f"{entry['log']} is faster than the training logs ({_shares(entry['beyond_trained'])} of the time): friction is "
@@ -101,7 +106,8 @@ class ValidationReport:
     def summary(self) -> str:
         """Verdict and relative error, remarks, and one line per log: the identified model beside the original URDF."""
         errors = ", ".join(f"{100 * _relative(entry):.1f} % on {entry['log']}" for entry in self.entries)
-        lines = [f"{self.level.upper()}: relative torque error {errors}", *self.remarks]
+        own = ", on training logs alone" if all(entry["trained_on"] for entry in self.entries) else ""
+        lines = [f"{self.level.upper()}{own}: relative torque error {errors}", *self.remarks]
         return "\n".join([*lines, *validation_table(self.entries, self.joints)])
 
     __str__ = summary
@@ -224,6 +230,21 @@ def score_logs(
             entry["residual"] = compensated_score(ident, recording, project.validation.score_cutoff, force=force)
         entries.append(entry)
     return ValidationReport(model.robot.joints, tuple(entries), tuple(traces[:LOGS]), _expected(ident), repeats is not None)
+
+
+def _other_scale(trace: LogTrace, joints: Sequence[str]) -> str:
+    """Says which efforts of a log are a multiple of the model's, as another unit, gain or sign makes them; "" for none."""
+    size = np.linalg.norm(trace.measured, axis=0)
+    factor = np.sum(trace.measured * trace.identified, axis=0) / divisors(np.sum(trace.identified**2, axis=0))
+    left = np.linalg.norm(trace.measured - factor * trace.identified, axis=0) / divisors(size)
+    other = np.flatnonzero((left < SAME_COURSE) & ((factor < 1 / OTHER_SCALE) | (factor > OTHER_SCALE)))
+    if not len(other):
+        return ""
+    if len(other) == len(joints) and np.ptp(factor) < 0.1 * abs(float(factor.mean())):
+        which = f"all joints ({np.median(factor):.4g} ×)"
+    else:
+        which = ", ".join(f"{joints[j]} ({factor[j]:.4g} ×)" for j in other.tolist())
+    return f"its efforts are a multiple of the model's on {which}; check unit, sign and drive.gain against the training logs"
 
 
 def _beyond(model: DynamicModel, log: PreparedLog) -> dict[str, float]:
