@@ -334,7 +334,7 @@ def test_bad_logs_are_left_out_where_that_is_asked(work: Path, tmp_path: Path, c
     (tmp_path / "p.yaml").write_text("model: {friction: [viscous, coulomb, offset]}")
     words = f"identify {work / 'arm.urdf'} {folder} -c {tmp_path / 'p.yaml'} --skip-bad-logs --no-report -o {tmp_path / 'out'}"
     assert in_process(words.split()) == 0
-    assert "left out: 3 of 4 logs: still, torn; good: " in capsys.readouterr().out
+    assert "left out: 3 of 4 logs (good, still, torn); the first: " in capsys.readouterr().out
     data = json.loads((tmp_path / "out" / "identification.json").read_text())
     assert [log["name"] for log in data["inputs"]] == ["copy"]
     why = {log["name"]: log["why"] for log in data["left_out"]}

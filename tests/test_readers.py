@@ -455,6 +455,8 @@ def test_joint_extra_in_the_log_names_the_nearest(tmp_path: Path, robot: Robot) 
     text = "t,q_zeta,q_alpha,q_slide,q_zeto\n0,1,2,3,4\n"
     with pytest.raises(LogError, match=r"'q_zeto' names no joint.*did you mean 'zeta'"):
         read_recording(write(tmp_path, text), robot)
+    log = read_recording(write(tmp_path, text.replace("q_zeto", "q_gripper")), robot)
+    assert log.notes == ("columns ignored: q_gripper",)
 
 
 def test_effort_of_one_joint_missing(tmp_path: Path, robot: Robot) -> None:

@@ -334,18 +334,29 @@ def parse_project(data: Any, where: str = "project file") -> Project:
     except ValidationError as error:
         problem = error.errors()[0]
         path = [str(part) for part in problem["loc"]]
-        key = ".".join(path)
+        key = ".".join(_place(problem))
         if problem["type"] == "extra_forbidden":
             raise ProjectError(f"unknown key '{key}'", where=where, remedy=nearest(path[-1], _keys(path[:-1]))) from error
         if not key:  # the error concerns the whole file
             raise ProjectError("sections contradict each other", where=where, got=problem["msg"]) from error
         if problem["type"] == "missing":
             raise ProjectError(f"'{key}' is missing", where=where, got=repr(problem["input"])[:80], remedy=_READ) from error
-        expected = problem["msg"].removeprefix("Input should be ")
-        expected = re.sub("valid (tuple|list)", "list", re.sub("valid dictionary", "mapping (`key: value`)", expected))
+        expected = " or ".join(dict.fromkeys(_expected(item) for item in error.errors() if _place(item) == _place(problem)))
         raise ProjectError(
             f"bad value of '{key}'", where=where, got=repr(problem["input"])[:80], expected=expected, remedy=_READ
         ) from error
+
+
+def _place(problem: Any) -> list[str]:
+    """Keys of the value that a problem of pydantic is about, without the names of accepted types."""
+    path = [str(part) for part in problem["loc"]]
+    place = [part for part in path if not part.startswith(("literal[", "dict[", "list[", "tuple[", "function-"))]
+    return place[:-1] if len(place) > 1 and place[-1] in ("str", "int", "float", "bool") else place
+
+
+def _expected(problem: Any) -> str:
+    expected = problem["msg"].removeprefix("Input should be ")
+    return re.sub("valid (tuple|list)", "list", re.sub("valid dictionary", "mapping (`key: value`)", expected))
 
 
 def _keys(path: list[str]) -> list[str]:

@@ -163,10 +163,9 @@ def _table(kind: str, errors: list[JointError], count: int) -> list[str]:
 def _left_out(ident: Record) -> str:
     """Number of logs that were left out, and the reason for the first one."""
     count = len(ident.left_out)
-    names = ", ".join(log["name"] for log in ident.left_out[1:3]) + (" …" if count > 3 else "")
-    first = ident.left_out[0]
-    others = f"{names}; " if names else ""
-    return f"{count} of {count + len(ident.inputs)} logs: {others}{first['name']}: {first['why']}"
+    names = ", ".join(log["name"] for log in ident.left_out[:3]) + (" …" if count > 3 else "")
+    why = ident.left_out[0]["why"]
+    return f"{count} of {count + len(ident.inputs)} logs ({names}){'' if count == 1 else '; the first'}: {why}"
 
 
 def _unknown(ident: Record) -> str:

@@ -6,6 +6,7 @@ by numbers in the header (``q1 … qn``, exactly one per joint of the robot).
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -30,6 +31,8 @@ ALIASES = {
 }
 #: The command that finds out what the columns hold.
 INFER = "`urdf-ident inspect LOG --robot URDF --write-project project.yaml` finds out which is which"
+#: Similarity (0 to 1) from which the name of an unknown joint may be a misspelt one of the robot.
+ALIKE = 0.6
 TIME_NAMES = ("t", "time", "timestamp")
 WRENCH_AXES = ("fx", "fy", "fz", "mx", "my", "mz")
 _NUMBERED = {
@@ -272,11 +275,12 @@ def _check_positions(table: Table, robot: Robot, prefix: str) -> None:
     names = table.names or ()
     known = [*robot.joints, *robot.locked]
     longer = tuple(f"{other}_" for other in PREFIXES.values() if f"{other}_".startswith(prefix) and f"{other}_" != prefix)
+    missing = [joint for joint in robot.joints if prefix + joint not in names]
     for name in names:
         joint = name[len(prefix) :]
-        if name.startswith(prefix) and joint not in known and not name.startswith(longer):
+        other = name.startswith(prefix) and joint not in known and not name.startswith(longer)
+        if other and (missing or difflib.get_close_matches(joint, known, n=1, cutoff=ALIKE)):  # else of a gripper or cart
             raise LogError(f"column '{name}' names no joint of the robot", where=table.path, remedy=nearest(joint, known))
-    missing = [joint for joint in robot.joints if prefix + joint not in names]
     if len(missing) == robot.n:
         refuse_long(table)
         raise LogError(

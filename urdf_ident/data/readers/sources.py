@@ -8,9 +8,10 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
-from ...errors import LogError, MissingFileError, nearest
+from ...errors import LogError, MissingFileError
 from ...grouping import grouped
 from .formats import PACKED, is_bag_folder, is_log_name, logs_among
 from .layout import LogLayout
@@ -185,7 +186,9 @@ def _missing(argument: str) -> MissingFileError:
     if not parent.is_dir():
         return MissingFileError("log not found", where=argument, remedy=f"the folder {parent} does not exist")
     logs = [p.name for p in sorted(parent.iterdir()) if is_log_name(p)][:20]
-    hint = nearest(Path(argument).name, logs) if logs else "check the path"
+    stems = {Path(name).stem: name for name in logs}
+    close = get_close_matches(Path(argument).stem, stems, n=1)
+    hint = f"did you mean '{stems[close[0]]}'?" if close else "check the path"
     return MissingFileError("log not found", where=argument, remedy=hint)
 
 
