@@ -220,11 +220,7 @@ def open_project(config: Path | None) -> tuple[Project, Path]:
 
 
 def say_doubts(robot: Robot) -> None:
-    """Prints what is implausible in a URDF, before anything is computed from it.
-
-    Args:
-        robot: The robot.
-    """
+    """Prints what is implausible in a URDF, before anything is computed from it."""
     from ..pipeline.check import doubt_lines, urdf_doubts
 
     for line in doubt_lines(urdf_doubts(robot)):

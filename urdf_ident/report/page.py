@@ -71,7 +71,7 @@ def _worst(ident: Identification) -> LogTrace | None:
 
 
 #: Width and margins of every figure [in, fractions of the figure].
-_WIDTH, _LEFT, _RIGHT = 3.75, 0.15, 0.98
+_WIDTH, _LEFT, _RIGHT = 3.75, 0.18, 0.98
 
 
 def friction_pictures(ident: Identification) -> list[str]:
@@ -125,7 +125,7 @@ def body_pictures(ident: Identification) -> list[str]:
     before = ident.prior.theta0[: model.n_inertial].reshape(-1, 10)
     names = [body.name for body in model.robot.bodies]
     return [
-        _picture(1.9, title.format(name), draw_body, before[k], ident.bodies[k], name, columns=2, wspace=0.42)
+        _picture(1.9, title.format(name), draw_body, before[k], ident.bodies[k], name, columns=2, wspace=0.55)
         for k, name in enumerate(names)
     ]
 
@@ -143,7 +143,7 @@ def residual_pictures(ident: Identification, trace: LogTrace) -> list[str]:
 
     found = [_picture(2.6, "Autocorrelation of the residual", draw_memory, trace, joints)]
     if len(trace.frequency):
-        found.append(_picture(2.6, "Spectrum of the residual", draw_spectrum, trace, joints, unit, left=0.19))
+        found.append(_picture(2.6, "Spectrum of the residual", draw_spectrum, trace, joints, unit, left=0.2))
     return found
 
 

@@ -20,7 +20,7 @@ _DIGITS = re.compile(r"(-?\d+\.\d{2})\d+")
 _COLOUR = re.compile("|".join(_MARKS.values()))
 _NAMES = {colour: name for name, colour in _MARKS.items()}
 #: Distances of labels from their axes [in].
-_BELOW, _BESIDE = 0.20, 0.34
+_BELOW, _BESIDE = 0.20, 0.48
 #: Text as text: small, selectable, and in the page's own font.
 _SETTINGS = {
     "svg.fonttype": "none",

@@ -279,7 +279,7 @@ def _check_positions(table: Table, robot: Robot, prefix: str) -> None:
     for name in names:
         joint = name[len(prefix) :]
         other = name.startswith(prefix) and joint not in known and not name.startswith(longer)
-        if other and (missing or difflib.get_close_matches(joint, known, n=1, cutoff=ALIKE)):  # else of a gripper or cart
+        if other and (missing or _resembles(joint, known)):  # else it belongs to a gripper or a cart
             raise LogError(f"column '{name}' names no joint of the robot", where=table.path, remedy=nearest(joint, known))
     if len(missing) == robot.n:
         refuse_long(table)
@@ -300,6 +300,13 @@ def _check_positions(table: Table, robot: Robot, prefix: str) -> None:
             remedy=f"lock joints that do not move: {lock_words(missing)} in the project file"
             + _similar_column(table, known, prefix),
         )
+
+
+def _resembles(name: str, joints: Collection[str]) -> bool:
+    """Whether a name may be a misspelt joint of the robot, or a further joint of the same numbering."""
+    bare = re.sub(r"\d+", "", name)
+    numbered = any(re.sub(r"\d+", "", joint) == bare for joint in joints)
+    return numbered or bool(difflib.get_close_matches(name, joints, n=1, cutoff=ALIKE))
 
 
 def _similar_column(table: Table, known: Collection[str], prefix: str) -> str:
