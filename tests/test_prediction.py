@@ -17,10 +17,13 @@ from urdf_ident.estimation.uncertainty.uncovered_friction import seen_speeds, sm
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify
+from urdf_ident.project import Project
 from urdf_ident.result.identification import Identification
 from urdf_ident.result.load import load
 
 TRUTH = [{"viscous": 3.0, "coulomb": 2.0}, {"viscous": 4.0, "coulomb": 2.0}, {"viscous": 0.5, "coulomb": 0.6, "offset": 0.4}]
+
+SIMPLE = ["viscous", "coulomb", "offset"]
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +38,7 @@ def logs(robot: Robot) -> list:
 
 @pytest.fixture(scope="module")
 def ident(robot: Robot, logs: list) -> Identification:
-    return identify(DynamicModel(robot, friction=["viscous", "coulomb", "offset"]), logs[:3])
+    return identify(DynamicModel(robot, friction=SIMPLE), logs[:3])
 
 
 def test_the_interval_holds_measured_torque_where_that_of_parameters_does_not(logs: list, ident: Identification) -> None:
@@ -152,3 +155,23 @@ def test_logs_of_one_way_joints_hold_reversals_of_another_motion(robot: Robot) -
     assert inside[near].mean() > 0.88
     blind = replace(ident, prediction={**ident.prediction, "seen": None}).torque_prediction_interval(q, v, a)[:, 2]
     assert ((blind[:, 0] <= measured) & (measured <= blind[:, 1]))[near].mean() < 0.8
+
+
+def test_constraints_that_contradict_the_data_are_in_the_held_out_error(robot: Robot, logs: list) -> None:
+    """A total mass that is far too small: the exported model is what is judged."""
+    model = DynamicModel(robot, friction=SIMPLE)
+    wrong = Project.model_validate({"consistency": {"total_mass": [1.6, 1.8]}})
+    found = identify(model, logs[:3], project=wrong)
+    (log,) = prepared(found.model, logs[3:])
+    (part,) = log.segments
+    measured = lowpass(part.tau, part.rate, found.prediction_band)
+    error = np.sqrt(np.mean((measured - found.torque(part.q, part.v, part.a)) ** 2, axis=0) / np.mean(measured**2, axis=0))
+    assert found.held_out_errors.mean() == pytest.approx(error.mean(), rel=0.3)
+    assert found.held_out_errors.mean() > 2 * found.prediction["unlimited"].mean()
+    assert found.verdict.level != "good"
+    assert "constraints-contradicted" in {reason.id for reason in found.verdict.reasons}
+    ends = found.torque_prediction_interval(part.q, part.v, part.a)
+    assert ((ends[..., 0] <= measured) & (measured <= ends[..., 1])).mean() > 0.9
+    free = identify(model, logs[:3])
+    assert "constraints-contradicted" not in {reason.id for reason in free.verdict.reasons}
+    assert free.held_out_errors.mean() < 0.6 * found.held_out_errors.mean()

@@ -360,3 +360,16 @@ def test_a_joint_without_effort_does_not_spoil_the_others() -> None:
     found = {parameter.name: value for parameter, value in zip(ident.model.parameters, ident.theta, strict=True)}
     assert found[f"Fv_{robot.joints[1]}"] == pytest.approx(2.0, rel=0.05)
     assert found[f"Fv_{robot.joints[2]}"] == pytest.approx(4.0 / 3.0, rel=0.05)
+
+
+def test_constraints_that_cost_more_than_chance_are_named(ident: ui.Identification) -> None:
+    def reasons(factor: float, active: list[str]) -> dict[str, str]:
+        relative = np.asarray(ident.prediction["relative"])
+        found = {**ident.prediction, "relative": relative, "unlimited": relative / factor}
+        told = replace(ident, validation=(), prediction=found, solver={**ident.solver, "active": active}).verdict
+        return {reason.id: reason.level for reason in told.reasons}
+
+    active = ["l2: centre of mass at its lower z limit"]
+    assert not {"constraints-cost", "constraints-contradicted"} & set(reasons(1.0, active))
+    assert reasons(1.2, active)["constraints-cost"] == "good"
+    assert reasons(2.0, active)["constraints-contradicted"] == "usable"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,10 +33,18 @@ _CERTAIN = 12.0
 
 @dataclass(frozen=True, eq=False)
 class Standard:
-    """Chosen standard parameters, shape (p,), and how they were chosen."""
+    """Chosen standard parameters.
+
+    Attributes:
+        theta: Shape (p,).
+        solver: How they were chosen.
+        left_out: Function that returns, for every fold of the data, the parameters that would be chosen without it, shape
+            (p,) each; empty where nothing can be left out. None for methods other than the LMI with a weight.
+    """
 
     theta: Array
     solver: dict[str, Any] = field(default_factory=dict)
+    left_out: Callable[[], Mapping[str, Array]] | None = None
 
 
 def nearest_to_prior(method: str, fit: Fit, prior: Prior, distance: str = "euclid") -> Standard:
@@ -143,7 +152,18 @@ def consistent_parameters(
     least = float(np.sum((factor[0][:, fit.base.independent] @ fit.params - factor[1]) ** 2))
     held = limit_notes(problem, solution, factor, solution.weight, least) if np.isfinite(solution.weight) else []
     kept["notes"] = [*notes, *kept["notes"], *_held_at_zero(fit, parameters, solution.active), *held]
-    return Standard(solution.theta, {"method": "lmi", **kept})
+    left_out = None if slack is not None else partial(_left_out, problem, statistics, fit, solution.weight)
+    return Standard(solution.theta, {"method": "lmi", **kept}, left_out)
+
+
+def _left_out(problem: LmiProblem, statistics: StatisticSet, fit: Fit, weight: float) -> dict[str, Array]:
+    """Parameters under the same constraints, without each fold; see :attr:`Standard.left_out`."""
+    try:
+        split = folds_of(statistics)
+    except EstimationError:
+        return {}
+    solver = problem.rough_solver([_data(split.left_out(fold), fit) for fold in split.logs])
+    return dict(zip(split.logs, solver(weight), strict=True))
 
 
 def _data(statistics: StatisticSet, fit: Fit) -> tuple[Array, Array]:

@@ -20,7 +20,7 @@ from ..result.identification import Identification
 from ..result.traces import SpeedProfile
 from .adapt import judge_adaptation
 from .learn import EarlyStatistics, Learnt, learn
-from .physics import complete
+from .physics import Physical, complete
 from .prepare import Prepared, prepare, prepare_usable
 from .validate import prepare_held_out, repeated_motions, score_logs, speeds, traces
 
@@ -123,15 +123,18 @@ def _result(learnt: Learnt, prepared: Prepared, project: Project) -> tuple[Ident
         evidence=physical.evidence,
     )
     shown = speeds(result, prepared.logs)  # runs in the background
-    return result if pending is None else _with_prediction(result, learnt, prepared, pending), shown
+    return result if pending is None else _with_prediction(result, learnt, prepared, physical, pending), shown
 
 
-def _with_prediction(ident: Identification, learnt: Learnt, prepared: Prepared, pending: PendingSamples) -> Identification:
+def _with_prediction(
+    ident: Identification, learnt: Learnt, prepared: Prepared, physical: Physical, pending: PendingSamples
+) -> Identification:
     """Adds the held-out prediction error and whether adaptation would help; adds neither where nothing can be held out."""
     given = (ident.model, learnt.statistics, ident.fit.weights, ident.prior, ident.prior_weight, prepared.logs)
     try:
-        held = held_out_torque(*given)
-        found = held_out_residual(*given, held=held, pending=pending)
+        held = held_out_torque(*given, physical.left_out() if physical.left_out is not None else {})
+        limited = physical.left_out is not None and ident.solver.get("active")
+        found = held_out_residual(*given, held, pending, held_out_torque(*given) if limited else None)
     except EstimationError:
         return ident
     ident = replace(ident, prediction=found.as_dict())

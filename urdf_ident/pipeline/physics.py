@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,7 @@ class Physical:
         baseline: The URDF with fitted friction, shape (p,).
         solver: How theta was chosen.
         evidence: Evidence for and against the result.
+        left_out: See :attr:`.standard.Standard.left_out`.
     """
 
     theta: Array
@@ -42,6 +43,7 @@ class Physical:
     baseline: Array
     solver: Mapping[str, Any]
     evidence: Evidence
+    left_out: Callable[[], Mapping[str, Array]] | None
 
 
 def complete(
@@ -87,7 +89,7 @@ def complete(
         reversals=reversals,
     )
     baseline = urdf_with_friction(model, statistics, fit, prior.theta0)
-    return Physical(standard.theta, prior, factor, baseline, standard.solver, evidence)
+    return Physical(standard.theta, prior, factor, baseline, standard.solver, evidence, standard.left_out)
 
 
 def standard_parameters(

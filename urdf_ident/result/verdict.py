@@ -26,6 +26,8 @@ GOOD_UNCERTAINTY, USABLE_UNCERTAINTY = 0.15, 0.6
 FRICTION_LIMIT, PEAK_LIMIT = 1.5, 10.0
 #: Largest ratio of the exported model's held-out error to that of the unconstrained fit or the URDF with fitted friction.
 LOSS = 1.05
+#: The same ratio from which the constraints contradict the data.
+CONTRADICTION = 1.5
 #: Prefixes of the ids of findings that concern sign, order, gravity, units or time.
 OUTSTANDING = (
     "effort",
@@ -178,15 +180,36 @@ def _worse_than_others(ident: Record, scores: Sequence[Mapping[str, Any]]) -> It
             "worse than the URDF with fitted friction on " + ", ".join(lost),
             "record a motion with more acceleration and a wider range",
         )
-    apart = [item["log"] for item in scores if item["mean_rmse"] > LOSS * item["fit_mean_rmse"]]
-    if apart:
-        active = ", ".join(str(item) for item in ident.solver.get("active", ())) or "the prior"
+    yield from _constraints_cost(ident, scores)
+
+
+def _constraints_cost(ident: Record, scores: Sequence[Mapping[str, Any]]) -> Iterator[Reason]:
+    """Constraints with which the exported model predicts worse than without them."""
+    costs = {item["log"]: item["mean_rmse"] / max(item["fit_mean_rmse"], 1e-300) for item in scores}
+    if not scores and ident.prediction.get("unlimited") is not None and ident.cross_validated is not None:
+        costs = {"held-out parts": ident.cross_validated / max(sum(ident.prediction["unlimited"]) / ident.model.n, 1e-300)}
+    apart = {name: cost for name, cost in costs.items() if cost > LOSS}
+    if not apart:
+        return
+    active = [str(item) for item in ident.solver.get("active", ())]
+    where, worst = ", ".join(apart), max(apart.values())
+    if worst <= CONTRADICTION or not active:
         yield Reason(
             "constraints-cost",
             "good",
-            f"the exported model is more than 5 % worse than the unconstrained fit on {', '.join(apart)} (limited by {active})",
+            f"the exported model is more than 5 % worse than the unconstrained fit on {where} "
+            f"(limited by {', '.join(active) or 'the prior'})",
             "check the active constraints: consistency.mass_factor, consistency.com_in_box",
         )
+        return
+    shown = ", ".join(active[:3]) + (f" and {len(active) - 3} more" if len(active) > 3 else "")
+    yield Reason(
+        "constraints-contradicted",
+        "usable",
+        f"constraints contradict the data: with them the error on {where} is {worst:.1f} times that without them ({shown})",
+        "check the zero positions, the scale of the efforts, and the URDF's geometry, tools and masses; where the geometry "
+        "does not enclose a link's mass, set consistency.com_in_box: false",
+    )
 
 
 def _worse_joints(scores: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -72,6 +72,8 @@ class HeldOutResidual(ReadOnly):
         seen: Slowest and fastest speeds (0.5 and 99.5 % quantiles) backwards and forwards, shape (n, 2, 2)
             [rad/s or m/s]; zeros for a direction without data. None if unknown.
         relative: RMS of the residual over that of the torque, both low-passed, shape (n,), a fraction. None if unknown.
+        unlimited: As ``relative``, of parameters with the same prior that no constraint limits. None if no constraint is
+            active, or if unknown.
     """
 
     band: float
@@ -82,6 +84,7 @@ class HeldOutResidual(ReadOnly):
     blocks: int
     seen: Array | None = None
     relative: Array | None = None
+    unlimited: Array | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the entry ``prediction`` of identification.json."""
@@ -99,8 +102,9 @@ class HeldOutResidual(ReadOnly):
         """
         keys = ("edges", "top", "quantiles", "variance")
         edges, top, quantiles, variance = (np.array(data[key], dtype=float) for key in keys)
-        seen, relative = (None if data.get(key) is None else np.array(data[key], dtype=float) for key in ("seen", "relative"))
-        return cls(float(data["band"]), edges, top, quantiles, variance, int(data["blocks"]), seen, relative)
+        known = (data.get(key) for key in ("seen", "relative", "unlimited"))
+        more = (None if value is None else np.array(value, dtype=float) for value in known)
+        return cls(float(data["band"]), edges, top, quantiles, variance, int(data["blocks"]), *more)
 
     def reach(self, v: Array, a: Array, alpha: float) -> Array:
         """Returns half the width of the interval for a residual.
@@ -156,6 +160,7 @@ def held_out_residual(
     logs: Sequence[PreparedLog],
     held: HeldOutTorque | None = None,
     pending: PendingSamples | None = None,
+    unlimited: HeldOutTorque | None = None,
 ) -> HeldOutResidual:
     """Predicts every fold from the others, with the prior of the result, and returns quantiles of the residuals.
 
@@ -168,6 +173,7 @@ def held_out_residual(
         logs: The prepared logs of the statistics.
         held: The prediction, if it exists already (:func:`held_out_torque`).
         pending: Result of :func:`start_samples`, if it was started already.
+        unlimited: As ``held`` without constraints, if they are to be compared.
 
     Returns:
         The quantiles.
@@ -178,14 +184,24 @@ def held_out_residual(
     held = held or held_out_torque(model, statistics, weights, prior, weight, logs)
     pending = pending or start_samples(model, logs)
     measured, rows = zip(*pending(), strict=True)
-    predicted = [torque for own in held.parts for torque in own]
-    errors = [stored(np.abs(tau - torque)) for tau, torque in zip(measured, predicted, strict=True)]
-    wrong, size = (np.array([np.sqrt(np.mean(np.square(x))) for x in columns(some)]) for some in (errors, measured))
-    relative = wrong / divisors(size)
+    errors, free = _errors(held, measured), None if unlimited is None else _errors(unlimited, measured)
+    size = divisors(_rms(measured))
     variance = posterior_variance(statistics.stacked(weights)[:, :-1], prior, weight, np.concatenate(rows))
     shown = _with_torque(logs)
     found = _classed(errors, shown, variance.mean(axis=0), _band(logs), held.blocks)
-    return replace(found, seen=seen_speeds([part.v for part in shown]), relative=relative)
+    free_relative = None if free is None else _rms(free) / size
+    return replace(found, seen=seen_speeds([part.v for part in shown]), relative=_rms(errors) / size, unlimited=free_relative)
+
+
+def _errors(held: HeldOutTorque, measured: Sequence[Array]) -> list[Array]:
+    """Size of the residual of every segment, shape (N, n) [N·m or N]."""
+    predicted = [torque for own in held.parts for torque in own]
+    return [stored(np.abs(tau - torque)) for tau, torque in zip(measured, predicted, strict=True)]
+
+
+def _rms(parts: Sequence[Array]) -> Array:
+    """RMS of each column over all parts, shape (n,)."""
+    return np.array([np.sqrt(np.mean(np.square(x))) for x in columns(parts)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,8 +224,9 @@ def held_out_torque(
     prior: Prior,
     weight: float,
     logs: Sequence[PreparedLog],
+    left_out: Mapping[str, Array] | None = None,
 ) -> HeldOutTorque:
-    """Predicts every fold from the others, with the prior of the result.
+    """Predicts every fold from the others, with the prior of the result and, if known, its constraints.
 
     Args:
         model: The rigid model.
@@ -218,6 +235,8 @@ def held_out_torque(
         prior: Prior of all parameters.
         weight: Weight of the prior.
         logs: The prepared logs of the statistics.
+        left_out: Parameters that were chosen without each fold, shape (p,) each. If they are unknown, the prior alone counts,
+            and constraints that contradict the data do not show in the prediction.
 
     Returns:
         The prediction.
@@ -227,13 +246,15 @@ def held_out_torque(
     """
     labels = fold_labels(statistics)
     folds = tuple(dict.fromkeys(labels.values()))
-    thetas, split = [], folds_of(statistics)
-    for fold in folds:
+    split, known = folds_of(statistics), left_out or {}
+
+    def alone(fold: str) -> Array:
         factor = split.left_out(fold).stacked(weights)
         rows = np.vstack([factor, np.sqrt(weight) * np.column_stack([prior.root, prior.root @ prior.theta0])])
         scale = np.linalg.norm(rows[:, :-1], axis=0)
-        thetas.append(lstsq(rows[:, :-1] / scale, rows[:, -1], rcond=None)[0] / scale)
-    predicted_by = np.column_stack(thetas)
+        return np.asarray(lstsq(rows[:, :-1] / scale, rows[:, -1], rcond=None)[0] / scale)
+
+    predicted_by = np.column_stack([known[fold] if fold in known else alone(fold) for fold in folds])
     group = max(statistics.groups, key=lambda name: statistics.rows[name])
     owned = [(log.segments, _owners(statistics.of_log[log.name][group], labels, folds, log)) for log in logs]
     return HeldOutTorque(tuple(each(partial(_predicted, model, predicted_by), owned)), len(labels))
