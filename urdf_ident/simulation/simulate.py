@@ -389,9 +389,10 @@ class Guard:
         j = int(np.argmax(error))
         if error[j] > self.trip:
             raise SimulationError(
-                "the controller diverges",
+                "the controller diverges or is too weak",
                 where=f"joint '{self.joints[j]}' at t = {t:.4g} s",
                 got=f"{error[j]:.3g} off the reference",
                 expected=f"less than {self.trip:g}",
-                remedy="lower simulation.controller.bandwidth or simulation.step, or raise simulation.controller.rate",
+                remedy="change simulation.controller.bandwidth, raise simulation.controller.rate, or give rotor inertia with --truth "
+                "(without it, other joints' motion carries a light link along)",
             )
