@@ -393,6 +393,6 @@ class Guard:
                 where=f"joint '{self.joints[j]}' at t = {t:.4g} s",
                 got=f"{error[j]:.3g} off the reference",
                 expected=f"less than {self.trip:g}",
-                remedy="change simulation.controller.bandwidth, raise simulation.controller.rate, or give rotor inertia with --truth "
-                "(without it, other joints' motion carries a light link along)",
+                remedy="change simulation.controller.bandwidth, raise simulation.controller.rate, or give rotor inertia with "
+                "--truth (without it, the motion of other joints carries a light link along)",
             )
