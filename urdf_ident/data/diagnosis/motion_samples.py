@@ -217,19 +217,20 @@ def _signs(item: ThinnedPiece, typical: Array) -> Array:
     return np.concatenate(made, axis=1)
 
 
-def jerks(logs: Sequence[tuple[Sequence[Segment], float]], samples: int = SAMPLES) -> tuple[Array, Array]:
+def jerks(logs: Sequence[tuple[Sequence[Segment], float]], samples: int = SAMPLES, band: float = np.inf) -> tuple[Array, Array]:
     """Returns the jerk and its derivative at the samples used.
 
     Args:
         logs: Conditioned motion of each log, and the cut-off of its positions [Hz].
         samples: Approximate maximum number of samples.
+        band: Low-pass of both [Hz].
 
     Returns:
         Shape (N, n) each [rad/s³ and rad/s⁴, or m].
     """
     out: tuple[list[Array], list[Array]] = [], []
     for item in thinned(logs, samples):
-        x = item.part.a
+        x = lowpass(item.part.a, item.part.rate, band)
         for rows in out:
             x = np.gradient(x, 1 / item.part.rate, axis=0)
             rows.append(x[item.rows])

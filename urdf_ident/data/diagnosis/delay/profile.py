@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ....linalg import Array
 from ....model.robot import Robot
 from ....samples import TESTING_REVERSALS, Segment, reversals
-from ...conditioning.filters import HIGHEST
+from ...conditioning.filters import HIGHEST, SCORE_BAND
 from ...quality.findings import Finding
 from ..motion_samples import jerks, sampler
 from .filters import MATERIAL, SIGNIFICANT, Filters, filter_findings
@@ -150,7 +150,7 @@ def find_delays(
     decided = enough and abs(seconds) > half and gain > MATERIAL and errors > SIGNIFICANT
     lag = band = smoothed = None
     if enough:
-        filters = Filters(robot, problem, moves, partial(jerks, some, _SAMPLES))
+        filters = Filters(robot, problem, moves, partial(jerks, some, _SAMPLES, SCORE_BAND))
         lag = filters.lag(held[:, :, 1], late, seconds) if decided else None
         tau = pair[:, :, 1:] if decided else pair[:, :, :1]
         band = filters.of_efforts(tau, min(cutoff for _, cutoff in some)) if lag is None else None
