@@ -15,6 +15,7 @@ from urdf_ident.model import term_chunks
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.engine import pinocchio as engine
+from urdf_ident.model.engine.rigid import CHUNK
 from urdf_ident.model.robot import Robot
 from urdf_ident.samples import Segment
 
@@ -109,10 +110,10 @@ def test_samples_may_have_parameters_of_their_own(model: DynamicModel, monkeypat
 
 
 def test_long_motions_are_cut_into_chunks_without_a_seam(model: DynamicModel) -> None:
-    q, v, a = states(6, samples=2 * engine.CHUNK + 3)
+    q, v, a = states(6, samples=2 * CHUNK + 3)
     theta = np.concatenate([inertials(model.robot), np.ones(24)])
     tau = model.torque(theta, q, v, a)
-    for k in (0, engine.CHUNK - 1, engine.CHUNK, 2 * engine.CHUNK, 2 * engine.CHUNK + 2):
+    for k in (0, CHUNK - 1, CHUNK, 2 * CHUNK, 2 * CHUNK + 2):
         np.testing.assert_allclose(tau[k], model.torque(theta, q[k], v[k], a[k]), rtol=1e-12)
 
 

@@ -298,6 +298,7 @@ def test_a_recording_is_told_from_a_planned_motion(tmp_path: Path) -> None:
     assert "'tau_j2'" in told(q, ("tau_j2",))
     assert told(q, ("effort_limit",)) == ""
     planned = random_fourier(Limits.from_robot(robot), 6.0, 4, 0, fill=0.6)
+    path.unlink()
     assert why_recorded(path, read_trajectory(planned.write(path), robot)) == ""
 
 

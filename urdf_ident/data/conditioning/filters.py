@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from ...errors import LogError
-from ...linalg import Array, divisors
+from ...linalg import Array
 from ...parallel.scratch import empty_array
 from .recursive import both_ways, butterworth, chebyshev, welch
 
@@ -241,7 +241,8 @@ def attenuation(pieces: list[Array], motion: list[Array], rate: float, cutoff: f
         order: Order of one pass.
 
     Returns:
-        Fraction of the acceleration below the cut-off, shape (n,); 0 for joints at rest or whose acceleration is partly noise.
+        Fraction of the acceleration below the cut-off, shape (n,); 0 for joints at rest or at constant speed, and where the
+        acceleration is partly noise.
     """
     frequency, after = _mean_spectrum(motion, rate)
     below = frequency <= cutoff
@@ -250,8 +251,9 @@ def attenuation(pieces: list[Array], motion: list[Array], rate: float, cutoff: f
     high, raw = _mean_spectrum([np.diff(piece, 2, axis=0) for piece in pieces], rate)
     position = raw / np.maximum(2.0 * np.sin(np.pi * high[:, None] / rate), 1e-9) ** 4
     noise = np.median(position[high > rate / 4], axis=0) * (2 * np.pi * frequency[below, None]) ** 4 * gain**2
-    clear = noise.sum(axis=0) < _NOISY * after.sum(axis=0)
-    lost = 1 - np.sqrt(after.sum(axis=0) / divisors((after / gain**2).sum(axis=0)))
+    power = after.sum(axis=0)
+    clear = (noise.sum(axis=0) < _NOISY * power) & (power > _ACCELERATED * power.max())
+    lost = 1 - np.sqrt(power / np.where(clear, (after / gain**2).sum(axis=0), 1.0))
     return np.where(clear, lost, 0.0)
 
 
@@ -298,6 +300,8 @@ def _valley(frequency: Array, density: Array, share_above: Array) -> float:
 
 #: Fraction of a joint's acceleration power that may be noise for its attenuation to be known.
 _NOISY = 0.1
+#: Acceleration power, relative to the joint of the largest, below which a joint rests or moves at constant speed.
+_ACCELERATED = 1e-6
 _RISE = 10.0
 _MOTION_LEFT = 1e-5
 #: Factor on the noise that is subtracted from the spectrum of the positions: the median of few averaged spectra is up to a
