@@ -5,9 +5,11 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from conftest import arm_urdf
 from logs import make_log
@@ -125,6 +127,15 @@ def test_damage_is_refused(written: tuple[Path, dict[str, Any]], tmp_path: Path,
     said = refusal(tmp_path, data)
     assert any(word in said for word in words.split("|")), said
     assert "; " in said  # what to do
+
+
+def test_tiny_coefficients_that_the_terms_lack_are_no_damage(written: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    """Published URDFs give coefficients below 1e-9 (of a Sawyer 5e-11), which the list of terms leaves out."""
+    ident = ui.load(written[0])
+    base = ident.fit.base
+    K = np.where(base.K == 0, 7e-10, base.K)
+    path = replace(ident, fit=replace(ident.fit, base=replace(base, K=K))).save(tmp_path / "tiny.json")
+    np.testing.assert_array_equal(ui.load(path).fit.base.K, K)
 
 
 def test_an_entry_that_another_version_lacks_is_named_with_both_versions(

@@ -194,12 +194,13 @@ def _check_root(root: Array) -> None:
 
 
 def _check_combinations(data: Mapping[str, Any], independent: list[int], dependent: list[int], K: Array) -> None:
-    """Checks that the combinations stored as numbers and, for readers, by name agree."""
+    """Checks that the combinations stored as numbers and, for readers, by name agree; the latter lack tiny coefficients."""
     names = [str(item.get("name")) for item in data["parameters"]["standard"]]
     for row, entry in enumerate(data["parameters"]["base"]):
         said = {str(item["parameter"]): float(item["coefficient"]) for item in entry.get("terms", ())}
         meant = {names[dependent[k]]: float(K[row, k]) for k in np.flatnonzero(K[row])} | {names[independent[row]]: 1.0}
-        if set(said) != set(meant) or any(abs(said[key] - value) > 1e-9 * max(1.0, abs(value)) for key, value in meant.items()):
+        pairs = [(said.get(key, 0.0), meant.get(key, 0.0)) for key in {*said, *meant}]
+        if any(abs(told - value) > 1.000001e-9 * max(1.0, abs(value)) for told, value in pairs):
             raise _wrong("disagrees with the terms of the base parameters", "state.base.K", f"row {row}")
 
 
