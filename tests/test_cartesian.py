@@ -9,7 +9,7 @@ import pytest
 from urdf_ident.errors import LimitError
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
-from urdf_ident.motion.cartesian import CartesianTrajectory, circle, inverse_kinematics, line
+from urdf_ident.motion.cartesian import CartesianTrajectory, circle, line
 
 UR = Robot.from_urdf(robot_path("ur10e"))
 START = np.array([0.2, -1.2, 1.6, -1.9, -1.5, 0.3])
@@ -82,18 +82,9 @@ def test_a_short_line_is_all_ramp() -> None:
     np.testing.assert_allclose(place[0] - trajectory.path(0.0), [0.01, 0, 0], atol=1e-8)
 
 
-def test_inverse_kinematics_finds_a_pose_again() -> None:
-    (goal,) = poses(UR, "tool0", START[None])
-    q = inverse_kinematics(UR, "tool0", goal.translation, START + 0.2, rotation=goal.rotation)
-    (found,) = poses(UR, "tool0", q[None])
-    np.testing.assert_allclose(found.homogeneous, goal.homogeneous, atol=1e-8)
-
-
 def test_the_unreachable_is_refused_with_time_and_place() -> None:
     with pytest.raises(LimitError, match=r"position \(.*\) m: frame 'tool0' cannot follow the path at t = .* s.*off"):
         line(UR, "tool0", START, displacement=[3.0, 0, 0], speed=1.0)
-    with pytest.raises(LimitError, match="cannot follow"):
-        inverse_kinematics(UR, "tool0", [5.0, 0, 0], START)
     with pytest.raises(LimitError, match="cannot follow"):  # three joints cannot hold an orientation
         circle(Robot.from_urdf(robot_path("szabo_3r")), "tool", [0.3, -0.6, 1.2], radius=0.05, speed=0.2)
 

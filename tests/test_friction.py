@@ -19,6 +19,7 @@ from urdf_ident.friction import (
     friction_term,
     smooth_sign,
 )
+from urdf_ident.model.drive import Drive
 from urdf_ident.model.terms import AppliedTerm, RotorInertia, term_from_dict
 
 V = np.array([-3.0, -0.5, -1e-6, 0.0, 1e-6, 0.2])
@@ -101,8 +102,8 @@ def test_three_ways_to_give_friction_to_joints() -> None:
 
 
 def test_sides_of_a_term() -> None:
-    A = np.array([[45.0, 0.0], [32.0, 32.0]])
-    np.testing.assert_array_equal(AppliedTerm(Viscous(), 1, "joint").distribution(A), [0, 1])
-    np.testing.assert_array_equal(AppliedTerm(Viscous(), 1, "motor").distribution(A), [32, 32])
+    drive = Drive.build(2, reduction=[[45.0, 0.0], [32.0, 32.0]])
+    np.testing.assert_array_equal(drive.rate_weights(1, "joint"), [0, 1])
+    np.testing.assert_array_equal(drive.rate_weights(1, "motor"), [32, 32])
     with pytest.raises(ModelError, match=r"joint \| motor"):
         AppliedTerm(Viscous(), 0, "gear")

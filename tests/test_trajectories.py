@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 from conftest import arm_urdf
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +17,7 @@ from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.base import PiecewisePolynomial, Trajectory
 from urdf_ident.motion.compose import ramped, repeated
-from urdf_ident.motion.files import read_trajectory, ros2_yaml, sampled, why_recorded
+from urdf_ident.motion.files import read_trajectory, sampled, why_recorded
 from urdf_ident.motion.fourier import FourierTrajectory, ModifiedFourierTrajectory, random_fourier
 from urdf_ident.motion.limits import Limits, check_limits
 from urdf_ident.motion.point_to_point import TrapezoidalTrajectory, constant_speed_sweep, random_via_points
@@ -300,18 +299,6 @@ def test_a_recording_is_told_from_a_planned_motion(tmp_path: Path) -> None:
     planned = random_fourier(Limits.from_robot(robot), 6.0, 4, 0, fill=0.6)
     path.unlink()
     assert why_recorded(path, read_trajectory(planned.write(path), robot)) == ""
-
-
-def test_ros2_message_holds_the_points(tmp_path: Path) -> None:
-    trajectory = modified()
-    message = yaml.safe_load(ros2_yaml(trajectory, 20.0))
-    assert message["joint_names"] == ["a", "b"]
-    assert len(message["points"]) == 101
-    point = message["points"][37]
-    time = point["time_from_start"]["sec"] + 1e-9 * point["time_from_start"]["nanosec"]
-    assert time == pytest.approx(1.85)
-    for key, wanted in zip(("positions", "velocities", "accelerations"), trajectory.evaluate([time]), strict=True):
-        np.testing.assert_allclose(point[key], wanted[0], rtol=1e-10)
 
 
 def test_unwritable_output_is_refused(tmp_path: Path) -> None:

@@ -173,9 +173,8 @@ def _certified(
 
 def _poses(limits: Limits, seed: int) -> Sequence[Array]:
     """Returns random poses in the middle 60 % of the position ranges (at most ±0.6π about their centres)."""
-    middle, half = (limits.upper + limits.lower) / 2, np.minimum((limits.upper - limits.lower) / 2, np.pi)
-    drawn = np.random.default_rng(seed).uniform(-0.6, 0.6, (TRIED, len(middle)))
-    return [middle + half * x for x in drawn]
+    drawn = np.random.default_rng(seed).uniform(-0.6, 0.6, (TRIED, len(limits.joints)))
+    return [limits.middle + np.minimum(limits.half_range, np.pi) * x for x in drawn]
 
 
 def last_link(robot: Robot) -> str:

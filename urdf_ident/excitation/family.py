@@ -273,8 +273,7 @@ class Family:
         """
         if self.start is not None:
             return self.start
-        middle, half = (limits.upper + limits.lower) / 2, (limits.upper - limits.lower) / 2
-        return np.asarray(middle + REST * half * rng.uniform(-1.0, 1.0, len(middle)))
+        return np.asarray(limits.middle + REST * limits.half_range * rng.uniform(-1.0, 1.0, len(limits.joints)))
 
     def random_swing(self, rng: np.random.Generator, n: int) -> Array:
         """Returns random unknowns of a motion about zero, of unit size.

@@ -98,8 +98,8 @@ class Encoding:
         scale = self.family.swing_scale(len(self.limits.joints))
         where = np.zeros(0)
         if self._free:
-            middle, half = (self.limits.upper + self.limits.lower) / 2, (self.limits.upper - self.limits.lower) / 2
-            where = np.sqrt(2.0) * erfinv(np.clip((X[0] - middle) / (REST * half), -0.99, 0.99))
+            place = (X[0] - self.limits.middle) / (REST * self.limits.half_range)
+            where = np.sqrt(2.0) * erfinv(np.clip(place, -0.99, 0.99))
         pose = X[0] if self._free else np.asarray(self.family.start)
         swing = (X - self.family.rest(pose))[scale > 0] / scale[scale > 0]
         size = float(np.sqrt(np.mean(swing**2)))
@@ -117,8 +117,7 @@ class Encoding:
         n = len(self.limits.joints)
         pose = np.asarray(self.family.start)
         if self._free:
-            middle, half = (self.limits.upper + self.limits.lower) / 2, (self.limits.upper - self.limits.lower) / 2
-            pose = middle + REST * half * erf(z[:n] / np.sqrt(2.0))
+            pose = self.limits.middle + REST * self.limits.half_range * erf(z[:n] / np.sqrt(2.0))
         rest, scale = self.family.rest(pose), self.family.swing_scale(n)
         swing = np.zeros_like(scale)
         swing[scale > 0] = z[self._free :] * scale[scale > 0]

@@ -19,6 +19,7 @@ from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.prior import lumped_inertials
 from ..model.terms import AppliedTerm
+from ..samples import Segment
 from .rigid import RigidRegressor, Sweep
 
 #: Step of the numerical derivative of a friction law [rad/s, rad/s², N·m …]; laws are smooth over 1e-4.
@@ -72,7 +73,6 @@ class PlannedRows:
         self._inertial, self._own = base.independent[inside], base.independent[~inside] - model.n_inertial
         self._cut = int(inside.sum())
         self._diagonal = bool(np.array_equal(model.drive.row_mix, np.eye(model.n)))
-        self._inverse = np.linalg.inv(model.drive.reduction)
         self.theta0 = lumped_inertials(model.robot).reshape(-1)
 
     @property
@@ -93,7 +93,8 @@ class PlannedRows:
         """
         full, sweep = self.rigid.evaluate(q, v, a)
         reference = full @ self._reference_theta if self.model.loaded else None
-        axes = [self._axis(item, q, v, a, reference) for item in self.model.terms]
+        planned = Segment("planned", 0.0, 0.0, q, v, a, reference_torque=reference)
+        axes = [self.model.axis_motion(planned, item) for item in self.model.terms]
         values = [item.term.columns(axis) for item, axis in zip(self.model.terms, axes, strict=True)]
         terms = np.hstack([np.zeros((len(q), 0)), *values])[:, self._own]
         out = np.empty((len(q), self.n, len(self.base)))
@@ -147,14 +148,6 @@ class PlannedRows:
     def _mixed(self, rows: Array) -> Array:
         return np.asarray(rows / self.noise[:, None] if self._diagonal else self._mix @ rows)
 
-    def _axis(self, item: AppliedTerm, q: Array, v: Array, a: Array, reference: Array | None) -> AxisMotion:
-        j = item.axis
-        if item.side == "joint":
-            return AxisMotion(q[:, j], v[:, j], a[:, j], 0.0, None if reference is None else reference[:, j])
-        row = self.model.drive.reduction[j]
-        load = None if reference is None else reference @ self._inverse[:, j]
-        return AxisMotion((q - self.model.drive.offset) @ row, v @ row, a @ row, 0.0, load)
-
     def _term_gradient(self, item: AppliedTerm, axis: AxisMotion, bar: Array, sums: tuple[Array, Array, Array, Array]) -> None:
         """Adds the gradient of one term; laws depend on single samples, so one shifted evaluation covers all samples."""
         if not bar.any():
@@ -166,12 +159,8 @@ class PlannedRows:
                 continue
             ends = [item.term.columns(replace(axis, **{name: here + step})) for step in (_STEP, -_STEP)]
             slope = ((ends[0] - ends[1]) * bar).sum(axis=1) / (2 * _STEP)
-            if item.side == "joint":
-                total[:, item.axis] += slope
-            elif name == "reference_torque":
-                total += slope[:, None] * self._inverse[:, item.axis]
-            else:
-                total += slope[:, None] * self.model.drive.reduction[item.axis]
+            weights = self.model.drive.load_weights if name == "reference_torque" else self.model.drive.rate_weights
+            total += slope[:, None] * weights(item.axis, item.side)
 
 
 def _depends(item: AppliedTerm, name: str) -> bool:
@@ -214,7 +203,7 @@ def softened(model: DynamicModel, velocity: Array) -> DynamicModel:
 
 
 def _softened(item: AppliedTerm, model: DynamicModel, velocity: Array) -> AppliedTerm:
-    speed = velocity[item.axis] if item.side == "joint" else np.abs(model.drive.reduction[item.axis]) @ velocity
+    speed = np.abs(model.drive.rate_weights(item.axis, item.side)) @ velocity
     least, shapes = SOFTENING * float(speed), item.term.shapes
     wider = {name: max(getattr(item.term, name), least) for name in ("width", "eps") if name in shapes}
     if "sharpness" in shapes and "stribeck" in shapes:  # keep both columns independent

@@ -153,8 +153,9 @@ class _Points:
 
     def point(self, rng: np.random.Generator) -> Array:
         """Returns a random point; a joint with a range of several turns stays within one turn."""
-        middle, half = (self.limits.upper + self.limits.lower) / 2, (self.limits.upper - self.limits.lower) / 2
-        return np.asarray(middle + FILL * np.minimum(half, np.pi) * rng.uniform(-1.0, 1.0, len(middle)))
+        limits = self.limits
+        reach = FILL * np.minimum(limits.half_range, np.pi)
+        return np.asarray(limits.middle + reach * rng.uniform(-1.0, 1.0, len(limits.joints)))
 
     def free(self, points: Array) -> bool:
         """Whether the straight moves between points keep the clearance, at a few instants."""

@@ -115,6 +115,30 @@ class Drive(SentOnce, ReadOnly):
         """Shape (n, n): A with each row divided by the motor's :attr:`ratio`; identity without couplings."""
         return np.asarray(self.reduction / self.ratio[:, None])
 
+    def rate_weights(self, axis: int, side: str) -> Array:
+        """Returns the weights of the joint velocities in that of a joint or motor, and of its torque in the joint torques.
+
+        Args:
+            axis: Index of the joint or motor.
+            side: "joint" or "motor".
+
+        Returns:
+            Shape (n,).
+        """
+        return np.asarray(np.eye(self.n)[axis] if side == "joint" else self.reduction[axis])
+
+    def load_weights(self, axis: int, side: str) -> Array:
+        """Returns the weights of the joint torques in the torque that a joint or motor transmits.
+
+        Args:
+            axis: Index of the joint or motor.
+            side: "joint" or "motor".
+
+        Returns:
+            Shape (n,).
+        """
+        return np.asarray(np.eye(self.n)[axis] if side == "joint" else np.linalg.inv(self.reduction)[:, axis])
+
     def joint_position(self, motor: Array) -> Array:
         """Converts motor positions to joint positions.
 

@@ -201,10 +201,8 @@ class DynamicModel(SentOnce):
     @cached_property
     def distribution(self) -> Array:
         """Shape (n, k): coefficients that distribute each term column over the joint rows."""
-        spread = [
-            item.distribution(self.drive.reduction)[:, None].repeat(len(item.term.symbols), axis=1) for item in self.terms
-        ]
-        return np.hstack([np.zeros((self.n, 0)), *spread])
+        spread = [self.drive.rate_weights(item.axis, item.side) for item in self.terms for _ in item.term.symbols]
+        return np.array(spread).reshape(-1, self.n).T
 
     @cached_property
     def groups(self) -> tuple[RowGroup, ...]:
@@ -232,16 +230,24 @@ class DynamicModel(SentOnce):
         Returns:
             Shape (N, k), columns in the order of the terms.
         """
-        return columns_of(terms, len(segment), partial(self._axis_motion, segment))
+        return columns_of(terms, len(segment), partial(self.axis_motion, segment))
 
-    def _axis_motion(self, segment: Segment, item: AppliedTerm) -> AxisMotion:
+    def axis_motion(self, segment: Segment, item: AppliedTerm) -> AxisMotion:
+        """Returns the motion of the axis on which a term acts.
+
+        Args:
+            segment: The motion of the joints, with the reference torque if the term uses it.
+
+        Returns:
+            The input of the term.
+        """
         j, reference, before = item.axis, segment.reference_torque, segment.before
         if item.side == "joint":
             torque = None if reference is None else reference[:, j]
             past = None if before is None else before[:, j]
             return AxisMotion(segment.q[:, j], segment.v[:, j], segment.a[:, j], segment.rate, torque, past)
         row, offset = self.drive.reduction[j], self.drive.offset
-        torque = None if reference is None else reference @ np.linalg.inv(self.drive.reduction)[:, j]
+        torque = None if reference is None else reference @ self.drive.load_weights(j, item.side)
         past = None if before is None else (before - offset) @ row
         return AxisMotion((segment.q - offset) @ row, segment.v @ row, segment.a @ row, segment.rate, torque, past)
 

@@ -160,7 +160,8 @@ class ElasticModel(DynamicModel):
         owned = self._owned[kind]
         return np.asarray(owned[self._axis_of[owned] == joint])
 
-    def _axis_motion(self, segment: Segment, item: AppliedTerm) -> AxisMotion:
+    def axis_motion(self, segment: Segment, item: AppliedTerm) -> AxisMotion:
+        """See :meth:`.DynamicModel.axis_motion`; springs get the deflection, all others the motion of the motor."""
         row, mix = self.turns[item.axis], self.drive.row_mix[item.axis]
         qm, vm, am = motor_side(segment)
         q, v, a = qm @ row, vm @ row, am @ row

@@ -99,18 +99,6 @@ class AppliedTerm:
         if self.side not in ("joint", "motor"):
             raise ModelError("unknown side of a term", got=repr(self.side), expected="joint | motor")
 
-    def distribution(self, reduction: Array) -> Array:
-        """Returns the coefficients of the term's torque in the joint rows.
-
-        Args:
-            reduction: The drive's A, shape (n, n).
-
-        Returns:
-            Shape (n,).
-        """
-        spread = np.eye(len(reduction))[self.axis] if self.side == "joint" else reduction[self.axis]
-        return np.asarray(spread)
-
 
 def term_from_dict(data: Mapping[str, Any]) -> Term:
     """Builds a term from its JSON form.

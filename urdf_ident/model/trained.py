@@ -74,10 +74,9 @@ def trained_ranges(model: DynamicModel, motion: Sequence[Segment]) -> dict[Slide
     Returns:
         Axis and side → its range.
     """
-    inverse = np.linalg.inv(model.drive.reduction)
     found = {}
     for (axis, side), laws in sliders(model).items():
-        share = np.eye(model.n)[axis] if side == "joint" else inverse[:, axis]
+        share = model.drive.load_weights(axis, side)
         v = _rates(model, (axis, side), motion)
         load = np.concatenate([part.tau @ share for part in motion if part.tau is not None] or [np.zeros(0)])
         found[axis, side] = trained_range(v, load, [law for _, law in laws])
@@ -109,8 +108,7 @@ def with_knees(model: DynamicModel, motion: Sequence[Segment]) -> DynamicModel:
 
 def _rates(model: DynamicModel, slider: Slider, motion: Sequence[Segment]) -> Array:
     """Returns the velocity of a joint or motor along the data, shape (N,) [rad/s or m/s]."""
-    axis, side = slider
-    row = np.eye(model.n)[axis] if side == "joint" else model.drive.reduction[axis]
+    row = model.drive.rate_weights(*slider)
     return np.concatenate([part.v @ row for part in motion] or [np.zeros(0)])
 
 
@@ -168,13 +166,9 @@ def outside(model: DynamicModel, v: Array) -> NDArray[np.bool_]:
         Booleans, shape of v: True if the joint, or a motor that drives it, is outside its trained speeds.
     """
     out = np.zeros(np.shape(v), dtype=bool)
-    reduction = model.drive.reduction
-    for (axis, side), laws in sliders(model).items():
-        trained = laws[0][1].trained
-        if trained is None:
-            continue
-        speed = np.asarray(v)[..., axis] if side == "joint" else np.asarray(v) @ reduction[axis]
-        beyond = (speed < trained[0]) | (speed > trained[1])
-        moved = np.eye(model.n)[axis] != 0 if side == "joint" else reduction[axis] != 0
-        out |= beyond[..., None] & moved
+    for slider, laws in sliders(model).items():
+        trained, row = laws[0][1].trained, model.drive.rate_weights(*slider)
+        if trained is not None:
+            speed = np.asarray(v) @ row
+            out |= ((speed < trained[0]) | (speed > trained[1]))[..., None] & (row != 0)
     return out

@@ -131,31 +131,6 @@ def line(
     return _follow(robot, frame, start, lambda s: way * (s / length), length, speed, ramp, orientation, rate)
 
 
-def inverse_kinematics(
-    robot: Robot, frame: str, position: ArrayLike, start: ArrayLike, *, rotation: ArrayLike | None = None
-) -> Array:
-    """Finds joint positions at which a frame has a given pose, by damped least squares.
-
-    Args:
-        frame: Name of the frame (a link).
-        position: In the base frame, shape (3,) [m].
-        start: Joint positions to start from, shape (n,) [rad or m].
-        rotation: Orientation to reach, shape (3, 3); None: any.
-
-    Returns:
-        Joint positions, shape (n,) [rad or m]; the solution near ``start``.
-
-    Raises:
-        LimitError: It cannot be reached from there.
-    """
-    solver = _Solver(robot, frame, None if rotation is None else np.asarray(rotation, dtype=float))
-    goal = _vector("position", position)
-    q, error = solver.solve(check_joint_array("start", start, robot.joints), goal)
-    if error > 1e-6:
-        raise _unreachable(frame, goal, error, "")
-    return q
-
-
 def translations(robot: Robot, frame: str, q: ArrayLike) -> Array:
     """Returns the translational Jacobian of a frame.
 
@@ -248,7 +223,7 @@ def _follow(
     for k, t in enumerate(time):
         q, error = solver.solve(q, path(t))
         if error > 1e-7 or (k and np.abs(q - nodes[k - 1]).max() > 0.5):
-            raise _unreachable(frame, path(t), error, f" at t = {t:.4g} s")
+            raise _unreachable(frame, path(t), error, t)
         nodes[k] = q
     pieces = _spline_at_rest(robot.joints, time, nodes)
     middle = (time[1:] + time[:-1]) / 2
@@ -282,10 +257,10 @@ def _spline_at_rest(joints: tuple[str, ...], time: Array, nodes: Array) -> Piece
     return spline_pieces(joints, spline.t, spline.c)
 
 
-def _unreachable(frame: str, goal: Array, error: float, when: str) -> LimitError:
+def _unreachable(frame: str, goal: Array, error: float, t: float) -> LimitError:
     place = ", ".join(f"{x:.4g}" for x in goal)
     return LimitError(
-        f"frame '{frame}' cannot follow the path{when}",
+        f"frame '{frame}' cannot follow the path at t = {t:.4g} s",
         where=f"position ({place}) m",
         got=f"{error:.3g} m or rad off",
         remedy="start elsewhere, make the path smaller, or free the orientation",
@@ -295,7 +270,7 @@ def _unreachable(frame: str, goal: Array, error: float, when: str) -> LimitError
 def _vector(name: str, values: ArrayLike) -> Array:
     vector = np.array(values, dtype=float)
     check_shape(name, vector.shape, (3,))
-    if not (np.isfinite(vector).all() and (name == "position" or np.linalg.norm(vector) > 0)):
+    if not (np.isfinite(vector).all() and np.linalg.norm(vector) > 0):
         raise LimitError(f"'{name}' is zero or not finite", got=vector.tolist())
     return vector
 

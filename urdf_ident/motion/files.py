@@ -1,4 +1,4 @@
-"""Trajectory files: the default CSV (docs/logs.md) and ROS 2 ``JointTrajectory`` YAML."""
+"""Trajectory files in the default CSV (docs/logs.md)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..files import read_text
 from ..linalg import Array
 from ..model.robot import Robot
 from ..sizes import LONGEST_MOTION
-from .base import PiecewisePolynomial, Trajectory, quintic_pieces
+from .base import PiecewisePolynomial, quintic_pieces
 
 _PREFIXES = ("q", "v", "a")
 #: Number of rows that a spline of degree 5 needs.
@@ -129,33 +129,6 @@ def sampled(joints: tuple[str, ...], time: Array, q: Array, v: Array, a: Array) 
         Fifth-degree polynomials between the samples.
     """
     return PiecewisePolynomial(tuple(joints), *quintic_pieces(time, q, v, a))
-
-
-def ros2_yaml(trajectory: Trajectory, rate: float = 100.0) -> str:
-    """Formats a ``trajectory_msgs/msg/JointTrajectory`` for ``ros2 topic pub`` and most tools.
-
-    Args:
-        rate: Points per second [Hz].
-
-    Returns:
-        YAML text.
-    """
-    time = trajectory.times(rate)
-    q, v, a = trajectory.evaluate(time)
-    nanoseconds = np.rint(time * 1e9).astype(np.int64)
-
-    def row(values: Array) -> str:
-        return "[" + ", ".join(f"{value:.12g}" for value in values) + "]"
-
-    lines = ["header: {stamp: {sec: 0, nanosec: 0}, frame_id: ''}", "joint_names:"]
-    lines += [f"  - {joint}" for joint in trajectory.joints]
-    lines.append("points:")
-    for k, stamp in enumerate(nanoseconds.tolist()):
-        lines.append(f"  - positions: {row(q[k])}")
-        lines.append(f"    velocities: {row(v[k])}")
-        lines.append(f"    accelerations: {row(a[k])}")
-        lines.append(f"    time_from_start: {{sec: {stamp // 10**9}, nanosec: {stamp % 10**9}}}")
-    return "\n".join([*lines, ""])
 
 
 def _check_derivative(

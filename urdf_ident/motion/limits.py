@@ -115,6 +115,16 @@ class Limits:
             np.asarray(robot.prismatic),
         )
 
+    @property
+    def middle(self) -> Array:
+        """Middle of the position range, shape (n,) [rad or m]."""
+        return np.asarray((self.upper + self.lower) / 2)
+
+    @property
+    def half_range(self) -> Array:
+        """Half the position range, shape (n,) [rad or m]."""
+        return np.asarray((self.upper - self.lower) / 2)
+
     def require(self, *kinds: str) -> None:
         """Raises an error if limits are unknown.
 

@@ -128,8 +128,9 @@ def random_via_points(limits: Limits, count: int, seed: int = 0, *, fill: float 
         LimitError: A position limit is unknown.
     """
     limits.require("position")
-    middle, half = (limits.upper + limits.lower) / 2, fill * (limits.upper - limits.lower) / 2
-    return middle + half * np.random.default_rng(seed).uniform(-1.0, 1.0, (count, len(limits.joints)))
+    return limits.middle + fill * limits.half_range * np.random.default_rng(seed).uniform(
+        -1.0, 1.0, (count, len(limits.joints))
+    )
 
 
 def constant_speed_sweep(

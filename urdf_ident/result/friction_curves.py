@@ -58,14 +58,14 @@ def friction_curves(ident: Record, alpha: float = 0.05) -> tuple[SteadyFriction,
     model, found = ident.model, []
     limits = model.robot.limit("velocity")
     for j, joint in enumerate(model.robot.joints):
-        if not any(share(ident, item, j) != 0 and _slides(item) for item in model.terms):
+        if not any(_share(ident, item, j) != 0 and _slides(item) for item in model.terms):
             continue
         trained = _trained(ident, j)
         reach = max(abs(trained[0]), abs(trained[1]), 1e-6)
         limit = float(limits[j]) if np.isfinite(limits[j]) and limits[j] > 0 else float("inf")
         end = limit * 1.02 if reach < limit <= _FAR * reach else _BEYOND * reach
         v = np.linspace(-end, end, _POINTS)
-        loaded = any(item.term.loaded and share(ident, item, j) != 0 for item in model.terms)
+        loaded = any(item.term.loaded and _share(ident, item, j) != 0 for item in model.terms)
         load = float(np.atleast_1d(ident.signals.get("load", [0.0] * model.n))[j]) if loaded else 0.0
         columns = friction_columns(ident, j, v, load)
         found.append(SteadyFriction(joint, v, columns @ ident.theta, _interval(ident, columns, alpha), trained, limit, load))
@@ -85,7 +85,7 @@ def friction_columns(ident: Record, j: int, v: Array, load: float) -> Array:
     """
     rows = np.zeros((len(v), len(ident.theta)))
     for item, own in ident.model.placed_terms:
-        part = share(ident, item, j)
+        part = _share(ident, item, j)
         if part != 0 and _slides(item):
             way = np.cumsum(np.full_like(v, 1.0)) * np.sign(part * v)  # long enough for presliding to be over
             torque = np.full_like(v, load / abs(part))
@@ -99,17 +99,9 @@ def _slides(item: AppliedTerm) -> bool:
     return isinstance(item.term, Law) and not item.term.conservative
 
 
-def share(ident: Record, item: object, j: int) -> float:
-    """Speed of the axis of a term if one joint moves alone at unit speed.
-
-    Args:
-        item: The applied term.
-        j: Index of the joint.
-
-    Returns:
-        A ratio, 0 if the term does not act on the joint.
-    """
-    return float(item.distribution(ident.model.drive.reduction)[j])  # type: ignore[attr-defined]
+def _share(ident: Record, item: AppliedTerm, j: int) -> float:
+    """Speed of the axis of a term if one joint moves alone at unit speed; 0 if the term does not act on the joint."""
+    return float(ident.model.drive.rate_weights(item.axis, item.side)[j])
 
 
 def _trained(ident: Record, j: int) -> tuple[float, float]:
@@ -155,7 +147,7 @@ def equivalent_friction(ident: Record) -> EquivalentFriction:
     model = ident.model
     damping, friction, replaced = {}, {}, []
     for j, joint in enumerate(model.robot.joints):
-        laws = {item.term.name for item in model.terms if share(ident, item, j) != 0 and isinstance(item.term, Law)}
+        laws = {item.term.name for item in model.terms if _share(ident, item, j) != 0 and isinstance(item.term, Law)}
         speed = float(np.atleast_1d(ident.signals.get("speed", [1.0] * model.n))[j])
         load = float(np.atleast_1d(ident.signals.get("load", [0.0] * model.n))[j])
         v = np.linspace(_SLOWEST, 1.0, 40) * max(speed, 1e-6)
@@ -184,7 +176,7 @@ def armature(ident: Record) -> dict[str, float]:
 def _of_law(ident: Record, j: int, name: str, power: int) -> float:
     """Sum of all terms of one name for a joint that moves alone, weighted with their speed ratios to a power."""
     terms = [
-        (float(ident.theta[own.start]), share(ident, item, j))
+        (float(ident.theta[own.start]), _share(ident, item, j))
         for item, own in ident.model.placed_terms
         if item.term.name == name
     ]

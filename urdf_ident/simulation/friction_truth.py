@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,20 +32,12 @@ class FrictionTruth:
         joint: Laws on the joints.
         motor: Laws on the motors.
         reduction: ``v_motor = reduction · v``, shape (n, n); needed for motor friction.
-        memory: Whether a law depends on the displacement since the last reversal.
-        affine: Constant, factor of the velocity and factor of the direction of slip, shapes (n,), if friction acts on the
-            joints only and has this form; None otherwise. Springs are not included.
     """
 
     n: int
     joint: tuple[Friction, ...] = ()
     motor: tuple[Friction, ...] = ()
     reduction: Array | None = None
-    transmission: Array | None = field(init=False, repr=False)
-    hard: NDArray[np.bool_] = field(init=False, repr=False)
-    load: Array | None = field(init=False, repr=False)
-    memory: bool = field(init=False, repr=False)
-    affine: tuple[Array, Array, Array] | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         for side in ("joint", "motor"):
@@ -59,24 +52,46 @@ class FrictionTruth:
             bent = [np.any([value != 0 for value in each.values], axis=0) for each in laws if each.law.memory]
             if bent and (np.sum(bent, axis=0) > 1).any():
                 raise ModelError("at most one friction law with memory on an axis")
-        transmission = None
-        if self.motor and self.reduction is not None:
-            reduction = shaped("reduction", self.reduction, (self.n, self.n))
-            transmission = np.vstack([np.eye(self.n), reduction])
-        object.__setattr__(self, "transmission", transmission)
-        object.__setattr__(self, "_sliders", self.n if transmission is None else 2 * self.n)
-        object.__setattr__(self, "memory", any(each.law.memory for each in (*self.joint, *self.motor)))
+        if self.motor:
+            shaped("reduction", self.reduction, (self.n, self.n))  # type: ignore[arg-type]
+
+    @cached_property
+    def transmission(self) -> Array | None:
+        """Velocities of the sliders per joint velocity, shape (2 n, n); None without motor friction."""
+        return np.vstack([np.eye(self.n), np.asarray(self.reduction, dtype=float)]) if self.motor else None
+
+    @property
+    def sliders(self) -> int:
+        """Number of sliders K: n, or 2n with motor terms."""
+        return self.n if self.transmission is None else 2 * self.n
+
+    @cached_property
+    def memory(self) -> bool:
+        """Whether a law depends on the displacement since the last reversal."""
+        return any(each.law.memory for each in (*self.joint, *self.motor))
+
+    @cached_property
+    def load(self) -> Array | None:
+        """Friction per unit of transmitted torque, shape (n,); None without load-dependent laws."""
         loaded = [each for each in self.joint if each.law.loaded]
         one = Sliding(np.zeros(self.n), np.ones(self.n), np.zeros(self.n), np.ones(self.n))
-        object.__setattr__(self, "load", sum((each.torque(one) for each in loaded), np.zeros(self.n)) if loaded else None)
+        return sum((each.torque(one) for each in loaded), np.zeros(self.n)) if loaded else None
+
+    @cached_property
+    def hard(self) -> NDArray[np.bool_]:
+        """Whether each slider can stick, shape (K,)."""
         low, high = self.interval(np.zeros(self.sliders))
         hard = high - low > 0
         if self.load is not None:
             hard[: self.n] |= self.load > 0
-        object.__setattr__(self, "hard", hard)
-        object.__setattr__(self, "affine", self._affine())
+        return np.asarray(hard)
 
-    def _affine(self) -> tuple[Array, Array, Array] | None:
+    @cached_property
+    def affine(self) -> tuple[Array, Array, Array] | None:
+        """Constant, factor of the velocity and factor of the direction of slip, shapes (n,), without springs.
+
+        None unless friction acts on the joints only and has this form.
+        """
         if self.motor or self.load is not None or self.memory:
             return None
         zero, one = np.zeros(self.n), np.ones(self.n)
@@ -89,11 +104,6 @@ class FrictionTruth:
                 if not np.allclose(self.torque(w * one, s * one, zero), constant + slope * w + jump * s, rtol=1e-9, atol=1e-12):
                     return None
         return constant, slope, jump
-
-    @property
-    def sliders(self) -> int:
-        """Number of sliders K: n, or 2n with motor terms."""
-        return int(self._sliders)  # type: ignore[attr-defined]
 
     def velocity(self, v: Array) -> Array:
         """Returns the velocities of the sliders.

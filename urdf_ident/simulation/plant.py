@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Protocol
 
 import numpy as np
@@ -84,11 +84,19 @@ class RigidPlant:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "data", self.model.createData())
-        object.__setattr__(self, "_turns", bool(self.robot.continuous.any()))
-        coupled = bool(np.abs(self.rotor - np.diag(np.diag(self.rotor))).max(initial=0.0) > 0)
-        object.__setattr__(self, "_coupled", coupled)
-        object.__setattr__(self, "_sprung", self.friction.has_springs)
-        self.model.armature = np.zeros(self.robot.n) if coupled else np.diag(self.rotor).copy()
+        self.model.armature = np.zeros(self.robot.n) if self._coupled else np.diag(self.rotor).copy()
+
+    @cached_property
+    def _coupled(self) -> bool:
+        return bool(np.abs(self.rotor - np.diag(np.diag(self.rotor))).max(initial=0.0) > 0)
+
+    @cached_property
+    def _turns(self) -> bool:
+        return bool(self.robot.continuous.any())
+
+    @cached_property
+    def _sprung(self) -> bool:
+        return self.friction.has_springs
 
     @classmethod
     def create(
@@ -153,30 +161,30 @@ class RigidPlant:
     def mass(self, x: Array) -> Array:
         """Mass matrix with rotors, shape (n, n) [kg·m² or kg], at joint positions x, shape (n,) [rad or m]."""
         matrix = pin.crba(self.model, self.data, self._configuration(x))
-        return np.asarray(matrix + self.rotor if self._coupled else matrix.copy())  # type: ignore[attr-defined]
+        return np.asarray(matrix + self.rotor if self._coupled else matrix.copy())
 
     def bias(self, x: Array, w: Array) -> Array:
         """Coriolis, centrifugal, gravity and spring torque, shape (n,), at joint positions and velocities, shapes (n,)."""
         rigid = np.array(pin.nonLinearEffects(self.model, self.data, self._configuration(x), w))
-        return rigid + self.friction.springs(x) if self._sprung else rigid  # type: ignore[attr-defined]
+        return rigid + self.friction.springs(x) if self._sprung else rigid
 
     def accelerate(self, x: Array, w: Array, force: Array) -> Array:
         """Joint accelerations, shape (n,), for joint torques, shape (n,) [N·m or N]."""
-        if self._coupled:  # type: ignore[attr-defined]
+        if self._coupled:
             return np.asarray(np.linalg.solve(self.mass(x), force - self.bias(x, w)))
-        if self._sprung:  # type: ignore[attr-defined]
+        if self._sprung:
             force = force - self.friction.springs(x)
         return np.array(pin.aba(self.model, self.data, self._configuration(x), w, force))
 
     def acceleration(self) -> Callable[[Array, Array, Array], Array]:
         """Fast form of :meth:`accelerate` without repeated checks; the next call overwrites the array."""
-        if self._coupled or self._sprung or self._turns:  # type: ignore[attr-defined]
+        if self._coupled or self._sprung or self._turns:
             return self.accelerate
         return partial(pin.aba, self.model, self.data)
 
     def inverse_mass(self, x: Array) -> Array:
         """Inverse of :meth:`mass`, shape (n, n) [1/(kg·m²) or 1/kg], at joint positions x, shape (n,) [rad or m]."""
-        if self._coupled:  # type: ignore[attr-defined]
+        if self._coupled:
             return np.asarray(np.linalg.inv(self.mass(x)))
         return np.array(pin.computeMinverse(self.model, self.data, self._configuration(x)))
 
@@ -200,7 +208,7 @@ class RigidPlant:
         return self.mass(q) @ a + self.bias(q, v)
 
     def _configuration(self, q: Array) -> Array:
-        return self.robot.configuration(q[None])[0] if self._turns else q  # type: ignore[attr-defined]
+        return self.robot.configuration(q[None])[0] if self._turns else q
 
     def _check_mass(self) -> None:
         rng = np.random.default_rng(0)

@@ -152,8 +152,7 @@ def measure(
     time = np.maximum.accumulate(np.clip(time, nominal[0], nominal[-1]))
     q, v = _at(truth, truth.q, truth.v, truth.a, time - sensors.delay)
     tau = _interpolate(truth, truth.tau, time - sensors.torque_delay)
-    period = np.ones(n) if prismatic is None else np.where(prismatic, 1.0, 2 * np.pi)
-    period = np.full(n, 2 * np.pi) if prismatic is None else period
+    period = np.where(np.zeros(n, dtype=bool) if prismatic is None else prismatic, 1.0, 2 * np.pi)
     tau = tau + np.asarray(sensors.ripple) * np.sin(2 * np.pi * np.asarray(sensors.ripple_cycles) * q / period)
     if sensors.torque_noise is not None:
         tau = tau + sensors.torque_noise.draw(truth.tau, streams["torque"])

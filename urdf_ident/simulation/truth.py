@@ -161,7 +161,7 @@ def rotors_and_friction(model: DynamicModel, theta: Array) -> tuple[Array, Frict
     sides: dict[str, list[tuple[int, Law, Array]]] = {"joint": [], "motor": []}
     for item, own in model.placed_terms:
         if item.term.name == "rotor_inertia":
-            spread = item.distribution(model.drive.reduction)
+            spread = model.drive.rate_weights(item.axis, item.side)
             rotor += theta[own.start] * np.outer(spread, spread)
         elif isinstance(item.term, Law):
             sides[item.side].append((item.axis, item.term, np.asarray(theta[own])))

@@ -48,7 +48,7 @@ def excited(model: DynamicModel, motion: Sequence[Segment], item: AppliedTerm) -
     Returns:
         Top speed and travel of the joint or motor.
     """
-    row = np.eye(model.n)[item.axis] if item.side == "joint" else model.drive.reduction[item.axis]
+    row = model.drive.rate_weights(item.axis, item.side)
     speed = max((float(np.abs(part.v @ row).max(initial=0.0)) for part in motion), default=0.0)
     turn = [part.q @ row for part in motion]
     way = max((float(np.ptp(q)) for q in turn if len(q)), default=0.0)

@@ -153,15 +153,14 @@ class LoadSlopes:
         if not model.loaded:
             return found
         columns = model.term_columns(segment)
-        inverse = np.linalg.inv(model.drive.reduction)
         reference = model.with_reference_torque(segment).reference_torque
         if reference is None:
             reference = np.zeros(segment.q.shape) if segment.external is None else -segment.external
         for item, own in model.placed_terms:
             if item.term.loaded:  # one column, S(v)·|τ|
-                axis = np.asarray(np.eye(model.n)[item.axis] if item.side == "joint" else inverse[:, item.axis])
+                axis = model.drive.load_weights(item.axis, item.side)
                 torque = reference @ axis
                 column = columns[:, own.start - model.n_inertial]
                 slope = np.divide(column, torque, out=np.zeros_like(column), where=np.abs(torque) > 0)
-                found.append((item.distribution(model.drive.reduction), axis, self.theta[own.start] * slope))
+                found.append((model.drive.rate_weights(item.axis, item.side), axis, self.theta[own.start] * slope))
         return found
