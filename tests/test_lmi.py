@@ -425,7 +425,7 @@ def test_the_solver_s_own_form_says_what_cvxpy_says(poor, weight, total):
     bounds = {"com_lower": np.full((4, 3), -0.4), "com_upper": np.full((4, 3), 0.05)}
     feasible = LmiProblem(poor.prior, poor.parameters, LmiOptions(distance="euclid", total_mass=mass, **bounds)).feasible
     data = lmi.whiten_data(feasible, poor.R, poor.rho, 0.0)
-    stated, _ = lmi.attempt(feasible, data, weight, "euclid", "CLARABEL", {})
+    stated, _ = lmi.attempt(feasible, data, weight, "euclid", {})
     found, status = lmi.solve_euclidean(feasible, data, weight, {})
     assert status in ("Solved", "AlmostSolved")  # its reduced accuracy is enough, as the values say
     ours, theirs = (data.value(point.x) + weight * float(point.x @ point.x) for point in (found, stated))
@@ -529,7 +529,7 @@ def test_gap_bounds_the_distance_to_the_optimum(poor):
 
     problem = LmiProblem(poor.prior, poor.parameters, LmiOptions(distance="euclid"))
     data = whiten_data(problem.feasible, poor.R, poor.rho, 0.0)
-    point, _ = lmi.attempt(problem.feasible, data, 0.1, "euclid", "CLARABEL", {})
+    point, _ = lmi.attempt(problem.feasible, data, 0.1, "euclid", {})
     best = problem.solve(poor.R, poor.rho, 0.1).objective
     for size in (1e-3, 1e-2, 0.1):
         x = point.x * (1 - size)

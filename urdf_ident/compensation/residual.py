@@ -68,8 +68,8 @@ class Residual:
         Raises:
             ModelError: An input is missing.
         """
-        x, single = self._stacked(signals)
-        return self._bank.now(x[0]) if single else self._bank(x)[0]
+        x = self._stacked(signals)
+        return self._bank.now(x) if x.ndim == 2 else self._bank(x)[0]
 
     def predict(self, **signals: ArrayLike | None) -> tuple[Array, Array, Array]:
         """Residual torque with its variance.
@@ -83,9 +83,9 @@ class Residual:
         Raises:
             ModelError: An input is missing.
         """
-        x, single = self._stacked(signals)
-        mean, variance, trust = self._bank(x)
-        return (mean[0], variance[0], trust[0]) if single else (mean, variance, trust)
+        x = self._stacked(signals)
+        mean, variance, trust = self._bank(x[None] if x.ndim == 2 else x)
+        return (mean[0], variance[0], trust[0]) if x.ndim == 2 else (mean, variance, trust)
 
     def read(self, q: Array, v: Array, a: Array, deformation: Array, rate: Array | None) -> Array:
         """Residual torque from raw encoder signals: the gears' kinematic error is subtracted first.
@@ -105,57 +105,26 @@ class Residual:
         """
         if self.ripple is not None:
             deformation, rate = self.ripple.taken_off(q, v, deformation, rate)
-        x = self.inputs_of(q, v, a, deformation, rate)
-        return self._bank.now(x) if x.ndim == 2 else self._bank(x)[0]
+        return self.torque(deformation=deformation, deformation_rate=rate, position=q, velocity=v, acceleration=a)
 
-    def inputs_of(self, q: Array, v: Array, a: Array, deformation: Array | None, rate: Array | None) -> Array:
-        """Stacks the inputs of the networks.
-
-        Args:
-            q: Position, shape (n,) or (N, n) [rad or m].
-            v: Velocity, same shape [rad/s or m/s].
-            a: Acceleration, same shape [rad/s² or m/s²].
-            deformation: Motor minus link position, same shape [rad or m].
-            rate: Its rate, same shape [rad/s or m/s].
-
-        Returns:
-            Shape (n, d) or (N, n, d) [SI].
-
-        Raises:
-            ModelError: An input is missing.
-        """
-        given = {"deformation": deformation, "deformation_rate": rate, "position": q, "velocity": v, "acceleration": a}
-        first = given[self.inputs[0]]
-        if first is None:
-            raise self._missing(self.inputs[0])
-        x = np.empty((*first.shape, len(self.inputs)))
+    def _stacked(self, signals: Mapping[str, ArrayLike | None]) -> Array:
+        """Inputs of the networks, shape (n, d) or (N, n, d)."""
+        given = {name: value for name, value in signals.items() if value is not None}
+        shape: tuple[int, ...] = np.shape(given.get(self.inputs[0], ()))
+        x = np.empty((*shape, len(self.inputs)))
         for k, name in enumerate(self.inputs):
+            if name not in given:
+                raise ModelError(
+                    f"the residual needs '{name}'",
+                    where=f"inputs {', '.join(self.inputs)}",
+                    got="nothing",
+                    remedy="give it (motor minus link position after the gear, and its rate), or leave the residual out",
+                )
             value = given[name]
-            if value is None:
-                raise self._missing(name)
+            if np.shape(value) != shape or shape[-1:] != (len(self.joints),):
+                check_shape(name, np.shape(value), (*shape[:-1], len(self.joints)))
             x[..., k] = value
         return x
-
-    def _missing(self, name: str) -> ModelError:
-        return ModelError(
-            f"the residual needs '{name}'",
-            where=f"inputs {', '.join(self.inputs)}",
-            got="nothing",
-            remedy="give it (motor minus link position after the gear, and its rate), or leave the residual out",
-        )
-
-    def _stacked(self, signals: Mapping[str, ArrayLike | None]) -> tuple[Array, bool]:
-        columns = []
-        for name in self.inputs:
-            value = signals.get(name)
-            if value is None:
-                raise self._missing(name)
-            columns.append(np.asarray(value, dtype=float))
-        for name, column in zip(self.inputs, columns, strict=True):
-            check_shape(name, column.shape[-1:], (len(self.joints),))
-            check_shape(name, column.shape, columns[0].shape)
-        x = np.stack(columns, axis=-1)
-        return (x[None], True) if x.ndim == 2 else (x, False)
 
     def as_dict(self) -> dict[str, Any]:
         """JSON form; the reloaded residual gives the same torque to the last bit."""

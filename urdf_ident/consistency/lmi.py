@@ -258,7 +258,7 @@ class LmiProblem:
                 elif name == "Clarabel":
                     point, status = solve_euclidean(self.feasible, data, weight, settings)
                 else:
-                    point, status = attempt(self.feasible, data, weight, distance, "CLARABEL", settings)
+                    point, status = attempt(self.feasible, data, weight, distance, settings)
                 if point is None:
                     if status == "infeasible" and not self._possible():
                         raise _infeasible(self)
@@ -279,7 +279,7 @@ class LmiProblem:
         """Whether the constraints are feasible, tested without the data, whose scale can cause false certificates."""
         if self.feasible.violation(np.zeros(self.feasible.p)) == 0:
             return True
-        point, _ = attempt(self.feasible, prior_only(self.feasible), 1.0, "euclid", "CLARABEL", _PLAIN)
+        point, _ = attempt(self.feasible, prior_only(self.feasible), 1.0, "euclid", _PLAIN)
         return point is not None and self.feasible.violation(point.x) <= PRIMAL_TOLERANCE
 
     def _judge(self, point: Point, data: DataTerm, weight: float, distance: str, name: str) -> LmiSolution:
@@ -350,7 +350,7 @@ def _infeasible(problem: LmiProblem) -> SolverError:
     helps = []
     for word, change in asked.items():
         relaxed = feasible_set(problem.prior, problem.parameters, replace(options, **change))
-        if attempt(relaxed, prior_only(relaxed), 1.0, "euclid", "CLARABEL", {})[0] is not None:
+        if attempt(relaxed, prior_only(relaxed), 1.0, "euclid", {})[0] is not None:
             helps.append(word)
     remedy = f"drop {' or '.join(helps)}" if helps else f"drop {' and '.join(asked)}" if asked else "check the prior"
     return SolverError(what, where="LMI", status="infeasible", remedy=remedy)

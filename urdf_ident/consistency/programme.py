@@ -133,7 +133,7 @@ def prior_only(feasible: Feasible) -> DataTerm:
 
 
 def attempt(
-    feasible: Feasible, data: DataTerm, weight: float, distance: str, solver: str, settings: dict[str, Any]
+    feasible: Feasible, data: DataTerm, weight: float, distance: str, settings: dict[str, Any]
 ) -> tuple[Point | None, str]:
     """Solves the programme with one solver through CVXPY.
 
@@ -154,7 +154,7 @@ def attempt(
     # Divided by the weight, the objective has the scale of the prior distance, for which absolute tolerances are set.
     problem = cp.Problem(cp.Minimize(_objective(cp, feasible, data, weight, distance, x)), [*cones, *rows, *equalities])
     begin = time.perf_counter()
-    status = _run(cp, problem, solver, settings)
+    status = _run(cp, problem, settings)
     if status.startswith("infeasible"):
         return None, "infeasible"
     if x.value is None or not np.isfinite(x.value).all():
@@ -194,7 +194,7 @@ def solve_conic(feasible: Feasible, objective: Callable[[Any, Any, Any], Any]) -
         demands.append(_matrix(cp, stack, i, x[10 * body : 10 * body + 10]) - slack * np.eye(4) >> 0)
     if len(feasible.h):
         demands.append(feasible.G @ x + feasible.h >= slack)
-    _run(cp, cp.Problem(cp.Minimize(objective(cp, x, slack)), demands), "CLARABEL", {})
+    _run(cp, cp.Problem(cp.Minimize(objective(cp, x, slack)), demands), {})
     return None if x.value is None or not np.isfinite(x.value).all() else np.asarray(x.value)
 
 
@@ -216,7 +216,7 @@ def mass_range(feasible: Feasible) -> tuple[float, float]:
         x = cp.Variable(feasible.p)
         cones, rows, equalities = _constraints(cp, feasible, x)
         problem = cp.Problem(cp.Minimize(sign * (mass @ x) / start), [*cones, *rows, *equalities])
-        status = _run(cp, problem, "CLARABEL", {})
+        status = _run(cp, problem, {})
         if status.startswith("unbounded"):
             found.append(-sign * np.inf)
         else:
@@ -290,12 +290,12 @@ def duality_gap(feasible: Feasible, data: DataTerm, weight: float, distance: str
     return abs(complementarity) + gain
 
 
-def _run(cp: Any, problem: Any, solver: str, settings: dict[str, Any]) -> str:
+def _run(cp: Any, problem: Any, settings: dict[str, Any]) -> str:
     """Solves the problem and returns the status, also if the solver raises an error."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # "may be inaccurate": accuracy is checked from recomputed residuals
-            problem.solve(solver=solver, **settings)
+            problem.solve(solver="CLARABEL", **settings)
     except (cp.error.SolverError, ArithmeticError, ValueError) as error:
         return f"failed ({str(error).splitlines()[0][:80]})"
     return str(problem.status)

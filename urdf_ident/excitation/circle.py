@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike
 from ..errors import LimitError
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
-from ..motion.base import Trajectory, check_joint_array
+from ..motion.base import check_joint_array
 from ..motion.cartesian import CartesianTrajectory, circle, translations
-from ..motion.collision.clearance import ClearanceReport, check_clearance
+from ..motion.collision.clearance import ClearanceReport, require_clearance
 from ..motion.collision.collisions import Collisions
 from ..motion.limits import LimitReport, Limits, Torque, check_limits, prior_torque
 from .assumptions import usable_limits
@@ -120,7 +120,9 @@ def _fastest_circle(
                     turns = min(make.keywords["turns"], 1.0)
                     check_limits(make(pose, speed=fast, turns=turns, rate=ROUGHLY), limits, torque=torque).require()
                 motion = make(pose, speed=fast, rate=200.0)
-                return fast, pose, motion, *_certified(motion, limits, torque, collisions)
+                report = check_limits(motion, limits, torque=torque)
+                report.require()
+                return fast, pose, motion, report, require_clearance(motion, collisions)
             except LimitError as error:
                 last = error
     why = "this circle cannot be driven from here" if len(poses) == 1 else "no pose was found for this circle"
@@ -158,17 +160,6 @@ def _normal(robot: Robot, frame: str, poses: Sequence[Array], given: ArrayLike |
             remedy="leave excitation.circle.normal out",
         )
     return own
-
-
-def _certified(
-    motion: Trajectory, limits: Limits, torque: Torque, collisions: Collisions | None
-) -> tuple[LimitReport, ClearanceReport | None]:
-    report = check_limits(motion, limits, torque=torque)
-    report.require()
-    clearance = None if collisions is None else check_clearance(motion, collisions)
-    if clearance is not None:
-        clearance.require()
-    return report, clearance
 
 
 def _poses(limits: Limits, seed: int) -> Sequence[Array]:

@@ -14,7 +14,7 @@ from ..errors import LimitError, ModelError, nearest
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..motion.base import Trajectory, check_joint_array
-from ..motion.collision.clearance import ClearanceReport, check_clearance
+from ..motion.collision.clearance import ClearanceReport, require_clearance
 from ..motion.collision.collisions import Collisions
 from ..motion.limits import LimitReport, Limits, check_limits, prior_torque
 from ..motion.point_to_point import TrapezoidalTrajectory
@@ -146,10 +146,7 @@ class _Points:
             if report.feasible:
                 break
         report.require()
-        clearance = None if self.collisions is None else check_clearance(motion, self.collisions)
-        if clearance is not None:
-            clearance.require()
-        return motion, share, report, clearance
+        return motion, share, report, require_clearance(motion, self.collisions)
 
     def point(self, rng: np.random.Generator) -> Array:
         """Returns a random point; a joint with a range of several turns stays within one turn."""

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ModelError, check_shape
-from ..friction import MOTOR_FRICTION, AxisMotion, Term, friction_by_joint
+from ..friction import AxisMotion, Term
 from ..linalg import Array
 from ..parallel.messages import SentOnce
 from ..parallel.scratch import empty_array
@@ -32,7 +32,7 @@ from .robot import Robot
 from .row_groups import Compact, RowGroup, compact_groups, row_groups
 from .structure import reduce_to_base
 from .term_chunks import columns_of, term_chunks, torque_chunks
-from .terms import AppliedTerm, RotorInertia, term_from_dict, with_rotor_terms
+from .terms import AppliedTerm, applied_terms, term_from_dict
 
 
 class DynamicModel(SentOnce):
@@ -68,29 +68,10 @@ class DynamicModel(SentOnce):
             raise ModelError("the drive has another number of axes than the robot", got=self.drive.n, expected=robot.n)
         #: Whether identification still has to choose the friction laws from the data.
         self.automatic = friction == "auto"
-        laws = friction_by_joint(with_rotor_terms(friction), robot.joints)
-        shared, ratios = map(self._drives_others, range(robot.n)), np.abs(np.diag(self.drive.reduction))
-        turns = {joint: float(r) or 1.0 for joint, r, others in zip(robot.joints, ratios, shared, strict=True) if others}
-        given = {joint: with_rotor_terms(listed) for joint, listed in (motor_friction or {}).items()}
+        given = dict(motor_friction or {})
         #: Axes whose motor-side friction was given by the user.
         self.motor_listed = frozenset(j for j, joint in enumerate(robot.joints) if joint in given or "default" in given)
-        motor_laws = friction_by_joint({"default": MOTOR_FRICTION if self.automatic else (), **given}, robot.joints, turns)
-        terms: list[AppliedTerm] = []
-        for j, joint in enumerate(robot.joints):
-            if rotor_inertia:
-                terms.append(AppliedTerm(RotorInertia(), j, "motor" if self.drive.coupled[j] else "joint"))
-            terms += [AppliedTerm(law, j) for law in laws[joint]]
-            if self._drives_others(j):
-                terms += [AppliedTerm(law, j, "motor") for law in motor_laws[joint]]
-            elif j in self.motor_listed:  # the motor moves only its joint: a motor-side law would duplicate the column
-                present = {law.name for law in laws[joint]}
-                terms += [AppliedTerm(law, j) for law in motor_laws[joint] if law.name not in present]
-        self.terms = tuple(terms)
-        columns = [(symbol, item.axis, item.side) for item in terms for symbol in item.term.symbols]
-        twice = next((entry for entry in columns if columns.count(entry) > 1), None)
-        if twice is not None:
-            name = f"{twice[0]}{'m' if twice[2] == 'motor' else ''}_{robot.joints[twice[1]]}"
-            raise ModelError("a term is listed twice", got=name, remedy="name each friction law once per joint")
+        self.terms = applied_terms(robot, self.drive, friction, given, rotor_inertia=rotor_inertia)
         #: Inertial parameters of the frozen rigid torque that load-dependent terms use, shape (10·n,), or None.
         self.reference_theta: Array | None = None
 
@@ -98,10 +79,6 @@ class DynamicModel(SentOnce):
         laws = ", ".join(dict.fromkeys(item.term.name for item in self.terms)) or "no terms"
         choice = " (friction still to be chosen)" if self.automatic else ""
         return f"<DynamicModel of {self.robot.name}: {self.n} joints, {len(self.parameters)} parameters; {laws}{choice}>"
-
-    def _drives_others(self, j: int) -> bool:
-        """Whether motor j also moves other joints."""
-        return bool(np.delete(self.drive.reduction[j], j).any())
 
     @property
     def loaded(self) -> bool:

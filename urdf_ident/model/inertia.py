@@ -223,6 +223,34 @@ def margins(theta: ArrayLike) -> Margins:
     )
 
 
+def second_moments(inertia: Array) -> tuple[Array, Array]:
+    """Principal second moments of a body: the eigenvalues of ``½tr(I_c)·1 − I_c``.
+
+    Args:
+        inertia: Inertia about the centre of mass, shape (3, 3) [kg·m²].
+
+    Returns:
+        The moments in ascending order, shape (3,) [kg·m²], and their axes as columns, shape (3, 3).
+    """
+    moments, axes = np.linalg.eigh(0.5 * np.trace(inertia) * np.eye(3) - inertia)
+    return moments, axes
+
+
+def from_second_moments(mass: ArrayLike, com: ArrayLike, moments: Array, axes: Array) -> Array:
+    """Returns the ten parameters of a body with given principal second moments.
+
+    Args:
+        mass: Shape () [kg].
+        com: Centre of mass, shape (3,) [m].
+        moments, axes: As returned by :func:`second_moments`, shapes (3,) and (3, 3).
+
+    Returns:
+        Shape (10,).
+    """
+    second = (axes * moments) @ axes.T
+    return from_com(mass, com, np.trace(second) * np.eye(3) - second)
+
+
 def nearest_physical(theta: ArrayLike, floor: float = 1e-3, *, least_mass: float = 1e-3, least_gyration: float = 1e-3) -> Array:
     """Returns the closest physically consistent body: same mass and centre of mass, clipped principal second moments.
 
@@ -248,11 +276,10 @@ def nearest_physical(theta: ArrayLike, floor: float = 1e-3, *, least_mass: float
     m, c, inertia = to_com(t)
     if m <= 0:
         m, c, inertia = np.asarray(least_mass), np.zeros(3), symmetric(t[4:])
-    moments, axes = np.linalg.eigh(0.5 * np.trace(inertia) * np.eye(3) - inertia)
+    moments, axes = second_moments(inertia)
     least = floor * max(moments[-1], float(m) * least_gyration**2)
     if t[0] > 0 and moments[0] >= least:
         return t
     # A point mass has no principal axes: it becomes a ball with the least radius of gyration.
     clipped = np.maximum(moments, least if moments[-1] > least else least / floor)
-    second = (axes * clipped) @ axes.T
-    return from_com(m, c, np.trace(second) * np.eye(3) - second)
+    return from_second_moments(m, c, clipped, axes)

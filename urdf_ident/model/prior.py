@@ -24,7 +24,17 @@ from numpy.typing import ArrayLike
 from ..errors import ModelError, check_shape
 from ..linalg import Array, block_diagonal, shaped
 from ..samples import HARDLY_TURNS, freeze_arrays
-from .inertia import PSEUDO_BASIS, from_com, margins, nearest_physical, pseudo_inertia, to_com, transform
+from .inertia import (
+    PSEUDO_BASIS,
+    from_com,
+    from_second_moments,
+    margins,
+    nearest_physical,
+    pseudo_inertia,
+    second_moments,
+    to_com,
+    transform,
+)
 from .parameters import Parameter
 from .robot import Body, Robot
 
@@ -324,9 +334,8 @@ def _plausible_mass(robot: Robot, lumped: Array, i: int) -> float:
 def _thicken(theta: Array, gyration: float) -> Array:
     """Returns the body with every principal second moment at least mass × gyration²."""
     m, c, inertia = to_com(theta)
-    moments, axes = np.linalg.eigh(0.5 * np.trace(inertia) * np.eye(3) - inertia)
-    second = (axes * np.maximum(moments, m * gyration**2)) @ axes.T
-    return from_com(m, c, np.trace(second) * np.eye(3) - second)
+    moments, axes = second_moments(inertia)
+    return from_second_moments(m, c, np.maximum(moments, m * gyration**2), axes)
 
 
 def _typical_size(term: Parameter, terms: Sequence[Parameter], values: Array, seen: np.ndarray) -> float:

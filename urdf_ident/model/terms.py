@@ -15,8 +15,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..errors import ModelError
-from ..friction import AxisMotion, Term, friction_term
+from ..friction import MOTOR_FRICTION, AxisMotion, Term, friction_by_joint, friction_term
 from ..linalg import Array
+from .drive import Drive
+from .robot import Robot
 
 
 @dataclass(frozen=True)
@@ -116,17 +118,55 @@ def term_from_dict(data: Mapping[str, Any]) -> Term:
     return known[data["term"]]() if data.get("term") in known else friction_term(data)
 
 
-def with_rotor_terms(spec: Any) -> Any:
-    """Replaces the name "rotor_inertia", which is not a friction law, in a user's lists of terms.
+def applied_terms(
+    robot: Robot,
+    drive: Drive,
+    friction: str | Sequence[Any] | Mapping[str, Sequence[Any]],
+    motor_friction: Mapping[str, Sequence[Any]],
+    *,
+    rotor_inertia: bool,
+) -> tuple[AppliedTerm, ...]:
+    """Builds the terms of a rigid model from the user's notation.
 
     Args:
-        spec: A list of names, mappings and terms, or joint name → list; anything else is returned unchanged.
+        friction: Friction of the joints.
+        motor_friction: Joint name or "default" → friction of motors. The laws of a motor that moves only its own joint
+            are applied to the joint, unless already there: the columns would be the same.
+        rotor_inertia: Whether every axis has a rotor inertia.
 
     Returns:
-        The same with the term in place of its name.
+        The terms, joint by joint.
+
+    Raises:
+        ModelError: Unknown names or shapes, or a term is listed twice.
     """
+    shared = [bool(np.delete(row, j).any()) for j, row in enumerate(drive.reduction)]
+    turns = {joint: abs(float(drive.reduction[j, j])) or 1.0 for j, joint in enumerate(robot.joints) if shared[j]}
+    listed = {"default": MOTOR_FRICTION if friction == "auto" else (), **_with_rotor_terms(motor_friction)}
+    laws = friction_by_joint(_with_rotor_terms(friction), robot.joints)
+    motor_laws = friction_by_joint(listed, robot.joints, turns)
+    terms: list[AppliedTerm] = []
+    for j, joint in enumerate(robot.joints):
+        if rotor_inertia:
+            terms.append(AppliedTerm(RotorInertia(), j, "motor" if drive.coupled[j] else "joint"))
+        terms += [AppliedTerm(law, j) for law in laws[joint]]
+        if shared[j]:
+            terms += [AppliedTerm(law, j, "motor") for law in motor_laws[joint]]
+        elif joint in motor_friction or "default" in motor_friction:
+            present = {law.name for law in laws[joint]}
+            terms += [AppliedTerm(law, j) for law in motor_laws[joint] if law.name not in present]
+    columns = [(symbol, item.axis, item.side) for item in terms for symbol in item.term.symbols]
+    twice = next((entry for entry in columns if columns.count(entry) > 1), None)
+    if twice is not None:
+        name = f"{twice[0]}{'m' if twice[2] == 'motor' else ''}_{robot.joints[twice[1]]}"
+        raise ModelError("a term is listed twice", got=name, remedy="name each friction law once per joint")
+    return tuple(terms)
+
+
+def _with_rotor_terms(spec: Any) -> Any:
+    """Replaces the name "rotor_inertia", which is not a friction law, in a list of terms, or in the lists of a mapping."""
     if isinstance(spec, Mapping):
-        return {joint: with_rotor_terms(listed) for joint, listed in spec.items()}
+        return {joint: _with_rotor_terms(listed) for joint, listed in spec.items()}
     if isinstance(spec, str) or not isinstance(spec, Sequence):
         return spec
     return [RotorInertia() if item in (RotorInertia.name, {"term": RotorInertia.name}) else item for item in spec]

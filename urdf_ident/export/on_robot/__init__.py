@@ -15,7 +15,7 @@ from ...errors import LimitError, ModelError, nearest
 from ...files import write_text
 from ...model.robot import Robot
 from ...motion.base import Trajectory
-from ...motion.collision.clearance import check_clearance
+from ...motion.collision.clearance import require_clearance
 from ...motion.collision.collisions import Collisions
 from ...motion.limits import Limits, check_limits
 from . import franka, ros2_control, urscript
@@ -56,10 +56,7 @@ def motion_texts(
     _require_rest(trajectory, limits)
     if bool(limits.prismatic.any()) and target != "ros2_control":
         raise ModelError(f"{target} drives revolute joints only", got="a prismatic joint", remedy="--for ros2_control")
-    clearance = None if collisions is None else check_clearance(trajectory, collisions)
-    if clearance is not None:
-        clearance.require()
-    plan = Plan(robot.name, trajectory, tuple(robot.order), limits, clearance)
+    plan = Plan(robot.name, trajectory, tuple(robot.order), limits, require_clearance(trajectory, collisions))
     return {**TARGETS[target](plan), "README.txt": plan.page(target)}
 
 
