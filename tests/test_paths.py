@@ -11,7 +11,7 @@ import pytest
 from urdf_ident.cli.motion import _of_family
 from urdf_ident.errors import LimitError, ModelError, ProjectError
 from urdf_ident.excitation.assumptions import row_weights, usable_limits, weighted_regressor
-from urdf_ident.excitation.circle import design_circle, last_link
+from urdf_ident.excitation.circle import design_circle
 from urdf_ident.excitation.criteria import criterion_value
 from urdf_ident.excitation.via_points import design_points
 from urdf_ident.model.bundled import robot_path
@@ -42,7 +42,7 @@ def tip(robot: Robot, frame: str, q: np.ndarray) -> np.ndarray:
 def test_the_circle_is_a_circle_of_the_last_link(arm: DynamicModel) -> None:
     """By forward kinematics: one plane, one radius, the asked-for speed, rest at both ends, limits kept."""
     found = design_circle(arm, turns=2.0, seed=3)
-    motion, frame = found.trajectory, last_link(arm.robot)
+    motion, frame = found.trajectory, arm.robot.last_link
     assert frame == "tool"
     t = np.linspace(0.0, motion.duration, 2001)
     q, v, a = motion.evaluate(t)
@@ -67,7 +67,7 @@ def test_the_circle_is_a_circle_of_the_last_link(arm: DynamicModel) -> None:
 def test_circles_of_arms_that_move_in_one_plane_or_on_one_line() -> None:
     robot = Robot.from_urdf(robot_path("zollo_2r"))
     motion = design_circle(DynamicModel(robot)).trajectory
-    places = tip(robot, last_link(robot), motion.evaluate(np.linspace(0.0, motion.duration, 400))[0])
+    places = tip(robot, robot.last_link, motion.evaluate(np.linspace(0.0, motion.duration, 400))[0])
     spread = np.linalg.svd(places - places.mean(axis=0))[1]
     assert spread[2] < 1e-6 * spread[1]
     assert np.ptp(places[:, 2]) == pytest.approx(0.1, rel=1e-3)  # its plane is vertical

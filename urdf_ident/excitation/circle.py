@@ -80,7 +80,7 @@ def design_circle(
     limits, notes = usable_limits(given, start)
     # unknown acceleration limits are not replaced: the speed determines the acceleration
     limits = replace(limits, acceleration=given.acceleration)
-    frame = frame or last_link(robot)
+    frame = frame or robot.last_link
     how = orientation or ("keep" if robot.n >= 6 else "free")
     poses = _poses(limits, seed) if start is None else [check_joint_array("start", start, limits.joints)]
     normal = _normal(robot, frame, _poses(limits, seed)[:PLANES], normal)
@@ -166,14 +166,3 @@ def _poses(limits: Limits, seed: int) -> Sequence[Array]:
     """Returns random poses in the middle 60 % of the position ranges (at most ±0.6π about their centres)."""
     drawn = np.random.default_rng(seed).uniform(-0.6, 0.6, (TRIED, len(limits.joints)))
     return [limits.middle + np.minimum(limits.half_range, np.pi) * x for x in drawn]
-
-
-def last_link(robot: Robot) -> str:
-    """Returns the link at the end of the chain: the last one fixed to the last joint, e.g. a tool tip.
-
-    Returns:
-        Its name.
-    """
-    depth = [len(tree) for tree in robot.subtrees]
-    tip = max(range(robot.n), key=lambda j: (sum(j in tree for tree in robot.subtrees), -depth[j], j))
-    return robot.bodies[tip].links[-1].name

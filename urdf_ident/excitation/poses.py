@@ -145,8 +145,7 @@ def _free(poses: Array, way: Array, collisions: Collisions | None) -> Array:
 def _chosen(robot: Robot, poses: Array, count: int) -> tuple[list[int], Array]:
     """Selects D-optimal poses for the body's parameters one by one (Fedorov 1972); also returns the standard errors."""
     still = np.zeros_like(poses)
-    body = int(np.argmax([sum(k in tree for tree in robot.subtrees) + 1e-6 * k for k in range(robot.n)]))
-    columns = engine.regressor(robot, poses, still, still)[:, :, 10 * body : 10 * body + 4]
+    columns = engine.regressor(robot, poses, still, still)[:, :, 10 * robot.tip : 10 * robot.tip + 4]
     used = np.flatnonzero(np.abs(columns).max(axis=(0, 1)) > 1e-9)
     if not len(used):
         raise LimitError("gravity loads no joint of this robot: no pose at rest shows a weight", remedy="use motion instead")

@@ -300,9 +300,8 @@ def tip_point(robot: Robot, shapes: Sequence[Visual]) -> tuple[int, Array]:
         Pinocchio's index of the joint that moves it, and the point, shape (3,) [m], in that joint's frame: the farthest
         frame fixed to the last link, or without one, the far end of that link's shapes.
     """
-    model = robot.model
-    joint = max(range(1, model.njoints), key=lambda index: (len(model.supports[index]), -index))
-    frames = [frame for frame in model.frames if frame.parentJoint == joint and frame.type == pin.FrameType.BODY]
+    joint = robot.tip + 1
+    frames = [frame for frame in robot.model.frames if frame.parentJoint == joint and frame.type == pin.FrameType.BODY]
     far = max((frame.placement.translation for frame in frames), key=lambda point: float(np.linalg.norm(point)))
     if np.linalg.norm(far) > 1e-6:
         return joint, np.array(far)

@@ -263,6 +263,16 @@ class Robot(SentOnce):
         return tuple(bodies)
 
     @cached_property
+    def tip(self) -> int:
+        """Index of the last body of the longest chain of joints; of several, the last one."""
+        return max(range(self.n), key=lambda j: (len(self.model.supports[j + 1]), j))
+
+    @property
+    def last_link(self) -> str:
+        """The link at the end of that chain: the last one fixed to the last body, e.g. a tool tip."""
+        return self.bodies[self.tip].links[-1].name
+
+    @cached_property
     def subtrees(self) -> tuple[tuple[int, ...], ...]:
         """For each joint, the indices of the bodies that it moves (its own first)."""
         return tuple(tuple(sorted(int(k) - 1 for k in self.model.subtrees[j + 1])) for j in range(self.n))

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
-import pinocchio as pin
 from numpy.typing import ArrayLike
 
 from ..errors import LimitError, check_shape
 from ..linalg import Array
+from ..model.engine.rigid import rigid_of
+from ..model.prior import lumped_inertials
 from ..model.robot import Robot
 from ..samples import freeze_arrays
 from ..units import joint_units
@@ -271,13 +273,7 @@ def prior_torque(robot: Robot) -> Torque:
     Returns:
         A function of ``(q, v, a)``, shapes (N, n), that returns joint torques (N, n) [N·m or N].
     """
-    model, data = robot.model, robot.model.createData()
-
-    def torque(q: Array, v: Array, a: Array) -> Array:
-        configuration = robot.configuration(q)
-        return np.array([pin.rnea(model, data, *row).copy() for row in zip(configuration, v, a, strict=True)])
-
-    return torque
+    return partial(rigid_of(robot).torque, lumped_inertials(robot).ravel())
 
 
 def _margins(

@@ -39,6 +39,7 @@ from ..statistics.folds import repeated
 from ..statistics.kept_rows import KeptRows
 from ..statistics.motions import motions, velocities
 from ..statistics.payload_changes import changes_between_logs
+from ..statistics.ridge import prior_mean
 from ..statistics.statistic import StatisticSet
 from .prepare import Prepared
 
@@ -153,7 +154,7 @@ def learn(
     shaped = fit_shapes(selected.model, produce, prepared.motion, method=row_weighting(wanted.method))
     base = shaped.model.base()
     model = with_trained(shaped.model, prepared.motion, chosen=prepared.model.automatic)  # for extrapolating friction
-    reference = base.of(np.concatenate([prior.theta0, np.zeros(len(model.parameters) - model.n_inertial)]))
+    reference = prior_mean(base, prior)
     build = partial(compliant, build=produce, base=base)
     estimate = partial(fit_base, base=base, method=row_weighting(wanted.method), reference=reference)
     converged = converge(model, build, estimate, prior=prior, draft=partial(build, blocks=1))

@@ -114,8 +114,7 @@ def default_link(robot: Robot) -> str:
     names = [link.name for body in robot.bodies for link in body.links]
     if "tool0" in names:
         return "tool0"
-    depth = [sum(k in tree for tree in robot.subtrees) for k in range(robot.n)]
-    return robot.bodies[int(np.argmax(np.array(depth) + 1e-6 * np.arange(robot.n)))].links[-1].name
+    return robot.last_link
 
 
 def _check(ident: Identification, logs: Sequence[Recording], method: str, refit: str) -> None:
