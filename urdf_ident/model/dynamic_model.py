@@ -32,7 +32,7 @@ from .robot import Robot
 from .row_groups import Compact, RowGroup, compact_groups, row_groups
 from .structure import reduce_to_base
 from .term_chunks import columns_of, term_chunks, torque_chunks
-from .terms import AppliedTerm, applied_terms, term_from_dict
+from .terms import AppliedTerm, applied_terms
 
 
 class DynamicModel(SentOnce):
@@ -214,6 +214,7 @@ class DynamicModel(SentOnce):
 
         Args:
             segment: The motion of the joints, with the reference torque if the term uses it.
+            item: The term.
 
         Returns:
             The input of the term.
@@ -360,7 +361,7 @@ class DynamicModel(SentOnce):
             "lock": dict(robot.locked),
             "gravity": np.asarray(robot.model.gravity.linear).tolist(),
             "drive": self.drive.as_dict(),
-            "terms": [{**item.term.as_dict(), "axis": robot.joints[item.axis], "side": item.side} for item in self.terms],
+            "terms": [item.as_dict(robot) for item in self.terms],
             **({} if self.reference_theta is None else {"reference": self.reference_theta.tolist()}),
         }
 
@@ -379,11 +380,7 @@ class DynamicModel(SentOnce):
         object.__setattr__(robot, "path", data.get("path", robot.path))
         options: Mapping[str, Any] = data.get("elastic", {"rotor_inertia": False})
         model = cls(robot, friction="none", drive=Drive.from_dict(data["drive"]), **options)
-        terms = []
-        for item in data["terms"]:
-            law = {key: value for key, value in item.items() if key not in ("axis", "side")}
-            terms.append(AppliedTerm(term_from_dict(law), robot.index(item["axis"]), item["side"]))
-        return model.with_terms(terms).with_reference(reference)
+        return model.with_terms([AppliedTerm.from_dict(item, robot) for item in data["terms"]]).with_reference(reference)
 
     @cached_property
     def fingerprint(self) -> str:

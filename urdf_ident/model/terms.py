@@ -101,6 +101,24 @@ class AppliedTerm:
         if self.side not in ("joint", "motor"):
             raise ModelError("unknown side of a term", got=repr(self.side), expected="joint | motor")
 
+    def as_dict(self, robot: Robot) -> dict[str, Any]:
+        """JSON form, with the name of the axis."""
+        return {**self.term.as_dict(), "axis": robot.joints[self.axis], "side": self.side}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], robot: Robot) -> AppliedTerm:
+        """Builds a term of a robot from the result of :meth:`as_dict`.
+
+        Args:
+            data: Its result.
+            robot: The robot.
+
+        Returns:
+            The term.
+        """
+        law = {key: value for key, value in data.items() if key not in ("axis", "side")}
+        return cls(term_from_dict(law), robot.index(data["axis"]), data["side"])
+
 
 def term_from_dict(data: Mapping[str, Any]) -> Term:
     """Builds a term from its JSON form.

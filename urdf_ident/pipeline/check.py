@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from ..grouping import grouped
 from ..model.base import ALONE, COMBINED, NEVER, BaseParameters
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
-from ..model.engine.pinocchio import regressor
+from ..model.engine.rigid import rigid_of
 from ..model.inertia import to_com
 from ..model.prior import inertial_prior, lumped_inertials
 from ..model.robot import Robot
@@ -121,10 +122,10 @@ def _springs(model: ElasticModel) -> list[dict[str, Any]]:
     """Stiffest spring that the encoders could resolve: under gravity alone, and in vigorous motion."""
     robot = model.robot
     motion = random_motion(robot, 400)
-    inertials = inertial_prior(robot).theta0
+    torque_of = partial(rigid_of(robot).torque, inertial_prior(robot).theta0)
     still = np.zeros_like(motion.q)
     to_motors = np.linalg.inv(model.drive.geared)
-    torques = [regressor(robot, motion.q, v, a) @ inertials @ to_motors for v, a in ((still, still), (motion.v, motion.a))]
+    torques = [torque_of(motion.q, v, a) @ to_motors for v, a in ((still, still), (motion.v, motion.a))]
     slow, fast = (np.std(torque, axis=0) for torque in torques)
     slow[slow < 1e-9 * fast.max()] = 0.0  # rounding errors
     step = ASSUMED_STEP if model.encoder_step is None else model.encoder_step
@@ -262,7 +263,7 @@ def urdf_doubts(robot: Robot) -> list[dict[str, str]]:
     low, high = (np.where(np.isfinite(limit), limit, other) for limit, other in ((lower, -np.pi), (upper, np.pi)))
     q = np.random.default_rng(0).uniform(low, high, (_POSES, robot.n))
     still = np.zeros_like(q)
-    weight = np.median(np.abs(regressor(robot, q, still, still) @ inertial_prior(robot).theta0).reshape(q.shape), axis=0)
+    weight = np.median(np.abs(rigid_of(robot).torque(inertial_prior(robot).theta0, q, still, still)), axis=0)
     for j, joint in enumerate(robot.joints):
         unit = "N" if robot.prismatic[j] else "N·m"
         turns = max(abs(lower[j]), abs(upper[j])) / (2 * np.pi)

@@ -107,13 +107,12 @@ class SubModels:
         known = np.zeros((0 if prior_rows is None else len(prior_rows), len(order) + 1))
         if prior_rows is not None:
             known[:, :count], known[:, -1] = prior_rows[:, :-1], prior_rows[:, -1]
-        train, held = [], []
-        for name in statistics.logs:
+        parts, train, held = [statistics.only([name]) for name in statistics.logs], [], []
+        for name, part in zip(statistics.logs, parts, strict=True):
             train.append(_Problem.of(statistics.left_out(name).stacked(weights, order, known), count))
-            factors = _group_factors(statistics.only([name]), weights, order)
+            factors = _group_factors(part, weights, order)
             held.append(tuple(H[:, count:] - H[:, :count] @ train[-1].follow for H in factors))
         every = _Problem.of(statistics.stacked(weights, order, known), count)
-        parts = [statistics.only([name]) for name in statistics.logs]
         rows = np.array([[part.rows[group] for group in statistics.groups] for part in parts], dtype=float)
         weight = np.array([[part.weight[group] for group in statistics.groups] for part in parts])
         return cls(statistics.logs, rows, weight, tuple(train), tuple(held), every)
@@ -151,10 +150,7 @@ class SubModels:
         first = np.asarray(common, dtype=np.intp)
         rest = np.append(np.asarray(candidates, dtype=np.intp), len(self.every.norms) - 1)
         train = [problem.of_some(first, rest) for problem in self.train]
-        held = [
-            [H[:, rest] - H[:, first] @ problem.follow for H in groups]
-            for groups, problem in zip(self.held, train, strict=True)
-        ]
+        held = [[H[:, rest] - H[:, first] @ one.follow for H in groups] for groups, one in zip(self.held, train, strict=True)]
         return Focus(
             np.stack([problem.rest for problem in train]),
             np.stack([problem.norms for problem in train]).min(axis=0),
