@@ -9,6 +9,8 @@ import subprocess
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
+import yaml
+
 from urdf_ident.cli import common
 
 
@@ -33,3 +35,9 @@ def assert_refused(result: subprocess.CompletedProcess[str], code: int, *words: 
     assert len(lines) == 1, result.stderr
     for word in words:
         assert re.search(word, lines[0]), (word, lines[0])
+
+
+def write_yaml(path: Path, content: object) -> Path:
+    """Writes a project or truth file, and returns its path."""
+    path.write_text(yaml.safe_dump(content), encoding="utf-8")
+    return path

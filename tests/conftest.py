@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: the matrices are small, the workers many
 
+import numpy as np
 import pytest
+
+from urdf_ident.model.robot import Robot
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 
@@ -62,8 +67,6 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A true robot's logs and a URDF of it that is wrong."""
     from logs import make_log
 
-    from urdf_ident.model.robot import Robot
-
     folder = tmp_path_factory.mktemp("cli")
     text = arm_urdf("zyx")
     robot = Robot.from_urdf(text)
@@ -75,3 +78,15 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     (folder / "arm.urdf").write_text(re.sub(r'mass value="([^"]+)"', worse, text))
     return folder
+
+
+def inertials(robot: Robot) -> np.ndarray:
+    """The inertial parameters of all bodies as Pinocchio read them, shape (10·n,)."""
+    return np.concatenate([inertia.toDynamicParameters() for inertia in list(robot.model.inertias)[1:]])
+
+
+def page_data(page: str) -> Any:
+    """What a page with a 3D view carries for its script."""
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
+    assert found
+    return json.loads(found[1])

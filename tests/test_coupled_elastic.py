@@ -9,8 +9,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pinocchio as pin
 import pytest
-import yaml
-from commands import run
+from commands import run, write_yaml
 from test_elasticity import robot_of
 
 from urdf_ident.data.readers.read import read_recording
@@ -215,15 +214,10 @@ TRUTH = {
 }
 
 
-def written(path: Path, content: object) -> Path:
-    path.write_text(yaml.safe_dump(content), encoding="utf-8")
-    return path
-
-
 @pytest.fixture(scope="module")
 def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("coupled")
-    config, truth = written(folder / "arm.yaml", SETTINGS), written(folder / "truth.yaml", TRUTH)
+    config, truth = write_yaml(folder / "arm.yaml", SETTINGS), write_yaml(folder / "truth.yaml", TRUTH)
     urdf, log = folder / "spatial.urdf", folder / "run.csv"
     urdf.write_text(ARM.urdf, encoding="utf-8")
     random_fourier(Limits.from_robot(ARM), 8.0, 5, 1, fill=0.8).write(folder / "motion.csv", rate=250)
@@ -314,7 +308,7 @@ def test_rotors_that_are_not_the_motors_are_refused(tmp_path: Path) -> None:
     truth = {**TRUTH, "rotor_inertia": IA.tolist()}
     truth.pop("motor")
     with pytest.raises(ModelError, match=r"rotors are not those of the motors.*motor: \{inertia"):
-        true_plant(parse_project(SETTINGS), ARM, written(tmp_path / "truth.yaml", truth))
+        true_plant(parse_project(SETTINGS), ARM, write_yaml(tmp_path / "truth.yaml", truth))
     other = {**TRUTH, "reduction": np.diag(np.diag(REDUCTION)).tolist()}
     with pytest.raises(ModelError, match=r"gear ratios are not those of drive\.reduction"):
-        true_plant(parse_project(SETTINGS), ARM, written(tmp_path / "other.yaml", other))
+        true_plant(parse_project(SETTINGS), ARM, write_yaml(tmp_path / "other.yaml", other))

@@ -10,12 +10,12 @@ import pytest
 import statsmodels.api as sm
 from estimation_samples import as_log, coloured, stacked
 from motion_samples import coupled_model, make_segment, robot_3r, truth
+from real_ur10e import constants_given, read_logs
 from scipy.fft import dct
 from scipy.linalg import toeplitz
 from scipy.signal import lfilter
 
 from urdf_ident.data.prepare import PreparedLog, prepare_logs
-from urdf_ident.data.readers.read import read_recording
 from urdf_ident.errors import EstimationError
 from urdf_ident.estimation.uncertainty.bands import band_edges, band_of, build_spectrum, cosine_power, row_autocovariance
 from urdf_ident.estimation.uncertainty.covariance import KINDS, start_covariance, with_covariance
@@ -25,7 +25,6 @@ from urdf_ident.estimation.uncertainty.score_covariance import find_period
 from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.parallel import workers
-from urdf_ident.project import Project, parse_project
 from urdf_ident.samples import Segment
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import Fit, fit_base
@@ -282,17 +281,8 @@ def test_short_data_keep_the_textbook_and_say_so(model, base) -> None:
 
 @pytest.fixture(scope="module")
 def ur10e(data: Path) -> tuple[DynamicModel, list[PreparedLog]]:
-    columns = {"time": 0, "position": list(range(1, 7)), "velocity": list(range(7, 13)), "effort": list(range(13, 19))}
-    project: Project = parse_project(
-        {
-            "drive": {"gain": [11.976, 11.976, 9.8386, 10.763, 10.763, 10.763]},
-            "log": {"columns": columns, "units": {"effort": "A"}},
-            "model": {"friction": ["viscous", "coulomb", "offset"]},
-        }
-    )
-    model = project.build_model(project.build_robot(data / "ur10e" / "ur10e.urdf"))
-    files = sorted((data / "ur10e").glob("*.csv"))
-    recordings = [read_recording(path, model.robot, project.log_layout()) for path in files]
+    project = constants_given()
+    model, recordings = read_logs(data, project)
     return model, prepare_logs(recordings, model.robot, model.drive, project.signal_config())
 
 

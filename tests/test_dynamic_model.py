@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pinocchio as pin
 import pytest
-from conftest import arm_urdf
+from conftest import arm_urdf, inertials
 
 from urdf_ident.errors import ModelError, ShapeError
 from urdf_ident.friction import Coulomb, Viscous
@@ -24,10 +24,6 @@ FRICTION = ["viscous", {"term": "coulomb", "width": 0.3}, "offset"]
 
 def states(n: int, samples: int = 7, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return tuple(np.random.default_rng(seed).normal(size=(3, samples, n)))  # type: ignore[return-value]
-
-
-def inertials(robot: Robot) -> np.ndarray:
-    return np.concatenate([inertia.toDynamicParameters() for inertia in list(robot.model.inertias)[1:]])
 
 
 def rnea(model: pin.Model, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:

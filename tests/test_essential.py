@@ -12,6 +12,7 @@ import statsmodels.api as sm
 from estimation_samples import as_log, stacked
 from logs import make_log
 from motion_samples import coupled_model, make_segment, robot_3r, truth
+from real_ur10e import constants_given, read_logs
 
 from urdf_ident.data.prepare import prepare_logs
 from urdf_ident.data.readers.read import read_recording
@@ -112,17 +113,8 @@ def nested(statistics: StatisticSet, base: BaseParameters) -> tuple[float, float
 
 
 def test_real_ur10e_predicts_as_well_with_fewer(data: Path) -> None:
-    columns = {"time": 0, "position": list(range(1, 7)), "velocity": list(range(7, 13)), "effort": list(range(13, 19))}
-    project = parse_project(
-        {
-            "drive": {"gain": [11.976, 11.976, 9.8386, 10.763, 10.763, 10.763]},
-            "log": {"columns": columns, "units": {"effort": "A"}},
-            "model": {"friction": ["viscous", "coulomb", "offset"]},
-        }
-    )
-    model = project.build_model(project.build_robot(data / "ur10e" / "ur10e.urdf"))
-    files = sorted((data / "ur10e").glob("*.csv"))
-    recordings = [read_recording(path, model.robot, project.log_layout()) for path in files]
+    project = constants_given()
+    model, recordings = read_logs(data, project)
     logs = prepare_logs(recordings, model.robot, model.drive, project.signal_config())
     full, few = nested(build_statistics(model, logs), model.base())
     assert few <= 1.01 * full

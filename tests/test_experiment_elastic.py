@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from commands import run
+from commands import run, write_yaml
 
 from urdf_ident.errors import ModelError, ProjectError, SimulationError
 from urdf_ident.friction import friction_from_mapping
@@ -51,15 +51,10 @@ def spline(seed: int, seconds: float = 6.0) -> BSplineTrajectory:
     return BSplineTrajectory.at_rest(ARM.joints, home, points, home, seconds)
 
 
-def written(path: Path, content: object) -> Path:
-    path.write_text(yaml.safe_dump(content), encoding="utf-8")
-    return path
-
-
 @pytest.fixture(scope="module")
 def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("elastic")
-    config, truth = written(folder / "arm.yaml", SETTINGS), written(folder / "truth.yaml", TRUTH)
+    config, truth = write_yaml(folder / "arm.yaml", SETTINGS), write_yaml(folder / "truth.yaml", TRUTH)
     for seed in range(2):
         spline(seed).write(folder / f"motion{seed}.csv", rate=500)
         result = run(
@@ -129,7 +124,7 @@ def test_a_result_is_a_truth_again(work: Path) -> None:
 
 def experiment(settings: dict, truth: dict, folder: Path, **options: object) -> SimulatedLog:
     project = parse_project(settings)
-    plant = true_plant(project, ARM, written(folder / "truth.yaml", truth))
+    plant = true_plant(project, ARM, write_yaml(folder / "truth.yaml", truth))
     return run_experiment(project, ARM, spline(0, 1.0), plant=plant, **options)  # type: ignore[arg-type]
 
 
@@ -224,7 +219,7 @@ def test_what_cannot_be_simulated_says_what_to_do(
 
 def test_elastic_without_a_truth_or_gears_is_refused_by_the_command(tmp_path: Path) -> None:
     spline(0, 1.0).write(tmp_path / "motion.csv", rate=200)
-    config, out = written(tmp_path / "p.yaml", SETTINGS), tmp_path / "log.csv"
+    config, out = write_yaml(tmp_path / "p.yaml", SETTINGS), tmp_path / "log.csv"
     result = run("simulate", robot_path("zollo_2r"), tmp_path / "motion.csv", "-c", config, "-o", out)
     assert (result.returncode, result.stderr.count("\n")) == (2, 1)
     assert "--truth" in result.stderr
@@ -235,8 +230,8 @@ def test_elastic_without_a_truth_or_gears_is_refused_by_the_command(tmp_path: Pa
 
 def test_springs_that_are_left_out_are_said(tmp_path: Path) -> None:
     spline(0, 1.0).write(tmp_path / "motion.csv", rate=200)
-    rigid, out = written(tmp_path / "p.yaml", {"simulation": {"rate": 200}}), tmp_path / "log.csv"
-    truth = written(tmp_path / "truth.yaml", TRUTH)
+    rigid, out = write_yaml(tmp_path / "p.yaml", {"simulation": {"rate": 200}}), tmp_path / "log.csv"
+    truth = write_yaml(tmp_path / "truth.yaml", TRUTH)
     arguments = ("simulate", robot_path("zollo_2r"), tmp_path / "motion.csv", "-o", out)
     said = run(*arguments, "-c", rigid, "--truth", truth)
     assert said.returncode == 0, said.stderr

@@ -17,8 +17,6 @@ from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
 from urdf_ident.model.urdf import parse_urdf
 
-DATA = Path(__file__).parents[2] / "shared" / "data"
-
 ONE = '<mass value="{}"/><inertia ixx="0.01" ixy="0" ixz="0" iyy="0.01" iyz="0" izz="0.01"/>'
 ARM = f"""<robot name="arm">
   <material name="blue"><color rgba="0 0 1 1"/></material>
@@ -118,10 +116,8 @@ def test_random_robots(seed: int) -> None:
     ("file", "lock"),
     [("ur10e/ur10e.urdf", {}), ("panda/panda.urdf", {"panda_finger_joint1": 0.02, "panda_finger_joint2": 0.01})],
 )
-def test_real_robots_1000_states(file: str, lock: dict[str, float]) -> None:
-    if not (DATA / file).exists():
-        pytest.skip(f"{file} is not here")
-    robot = Robot.from_urdf(DATA / file, lock=lock)
+def test_real_robots_1000_states(data: Path, file: str, lock: dict[str, float]) -> None:
+    robot = Robot.from_urdf(data / file, lock=lock)
     theta = changed(np.random.default_rng(4), lumped_inertials(robot), 0.1).ravel()
     mjcf, _ = mjcf_text(robot, theta, armature=dict.fromkeys(robot.joints, 0.3))
     _compare(robot, theta, mujoco.MjModel.from_xml_string(mjcf), dict.fromkeys(robot.joints, 0.3), samples=1000)

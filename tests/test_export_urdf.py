@@ -23,7 +23,6 @@ from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
 from urdf_ident.model.urdf import parse_urdf, rotation_from_rpy
 
-DATA = Path(__file__).parents[2] / "shared" / "data"
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
 
@@ -352,13 +351,11 @@ def test_random_robots_load_everywhere_with_equal_torques(seed: int, tmp_path: P
     ("file", "lock"),
     [("ur10e/ur10e.urdf", {}), ("panda/panda.urdf", {"panda_finger_joint1": 0.02, "panda_finger_joint2": 0.02})],
 )
-def test_real_robots(file: str, lock: dict, tmp_path: Path) -> None:
-    if not (DATA / file).exists():
-        pytest.skip(f"{file} is not here")
-    robot = Robot.from_urdf(DATA / file, lock=lock)
+def test_real_robots(data: Path, file: str, lock: dict, tmp_path: Path) -> None:
+    robot = Robot.from_urdf(data / file, lock=lock)
     prior = lumped_inertials(robot)
     write_urdf(tmp_path / "same.urdf", robot, prior.ravel())
-    assert (tmp_path / "same.urdf").read_bytes() == (DATA / file).read_bytes()
+    assert (tmp_path / "same.urdf").read_bytes() == (data / file).read_bytes()
     theta = changed(np.random.default_rng(1), prior, 0.1).ravel()
     notes = write_urdf(tmp_path / "new.urdf", robot, theta, damping=dict.fromkeys(robot.joints, 3.5))
     written = (tmp_path / "new.urdf").read_text()

@@ -4,6 +4,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from scipy.optimize import minimize
+from urdf_samples import point_masses
 
 import urdf_ident.consistency.barrier as barrier
 import urdf_ident.consistency.lmi as lmi
@@ -15,13 +16,6 @@ from urdf_ident.model.inertia import from_com, from_pseudo_inertia, margins, pse
 from urdf_ident.model.parameters import Parameter, inertial_parameters
 from urdf_ident.model.prior import inertial_prior, with_joint_terms
 from urdf_ident.model.robot import Robot
-
-
-def random_body(rng, mass=None):
-    points = rng.normal(size=(12, 3)) * 0.15 + rng.normal(size=3) * 0.1
-    weights = rng.uniform(0.1, 1.0, 12)
-    weights *= (mass or rng.uniform(0.5, 8)) / weights.sum()
-    return sum(from_com(w, p, np.zeros((3, 3))) for w, p in zip(weights, points, strict=True))
 
 
 def chain_urdf(bodies):
@@ -47,7 +41,7 @@ class Setup:
 
     def __init__(self, n, seed, samples=40, noise=0.5):
         rng = np.random.default_rng(seed)
-        self.robot = Robot.from_urdf(chain_urdf([random_body(rng) for _ in range(n)]))
+        self.robot = Robot.from_urdf(chain_urdf([point_masses(rng) for _ in range(n)]))
         joints = self.robot.joints
         terms = tuple(Parameter(f"Fv_{joint}", "Fv", joint, "N·m·s/rad", True) for joint in joints)
         self.parameters = inertial_parameters(self.robot) + terms
@@ -211,7 +205,7 @@ def test_placeholder_inertials_are_left_behind():
     errors = []
     for seed in range(8):
         rng = np.random.default_rng(seed)
-        truth = np.concatenate([random_body(rng, rng.uniform(2, 15)) for _ in range(4)])
+        truth = np.concatenate([point_masses(rng, rng.uniform(2, 15)) for _ in range(4)])
         robot = Robot.from_urdf(chain_urdf([from_com(1.0, [0.0, 0.0, 0.1], 0.01 * np.eye(3))] * 4))
         prior, noise = inertial_prior(robot), 0.5
         W, test = (regressor(robot, *a * rng.normal(size=(3, k, 4))) for a, k in ((0.5, 20), (2.0, 100)))
@@ -260,7 +254,7 @@ def test_negative_friction_is_not_possible_unless_allowed(poor):
 
 def test_nonphysical_and_massless_urdfs_give_possible_robots():
     rng = np.random.default_rng(4)
-    bodies = [random_body(rng) for _ in range(3)]
+    bodies = [point_masses(rng) for _ in range(3)]
     bodies[1] = from_com(3.0, [0, 0, 0.1], np.diag([0.01, 0.02, 0.05]))  # breaks the triangle inequality
     robot = Robot.from_urdf(chain_urdf(bodies).replace('<mass value="' + str(to_com(bodies[2])[0]), '<mass value="0'))
     prior = inertial_prior(robot)

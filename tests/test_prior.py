@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
+from urdf_samples import point_masses
 
 from urdf_ident.errors import ModelError, ShapeError
 from urdf_ident.model.inertia import (
@@ -47,14 +48,6 @@ def serial_urdf(inertials, tools=(), step="0 0 0.4"):
     return "".join(parts) + "</robot>"
 
 
-def random_body(rng, mass=None):
-    """Any physical body: random masses at random points."""
-    points = rng.normal(size=(12, 3)) * 0.15 + rng.normal(size=3) * 0.1
-    weights = rng.uniform(0.1, 1.0, 12)
-    weights *= (mass or rng.uniform(0.5, 8)) / weights.sum()
-    return sum(from_com(w, p, np.zeros((3, 3))) for w, p in zip(weights, points, strict=True))
-
-
 def inertial_of(theta):
     m, c, inertia = to_com(theta)
     return inertial(
@@ -68,7 +61,7 @@ def inertial_of(theta):
 def test_nearest_physical_keeps_a_physical_body_bit_for_bit():
     rng = np.random.default_rng(0)
     for _ in range(50):
-        theta = random_body(rng)
+        theta = point_masses(rng)
         np.testing.assert_array_equal(nearest_physical(theta), theta)
 
 
@@ -116,8 +109,8 @@ def test_nearest_physical_gives_a_point_mass_a_size():
 
 def test_prior_equals_pinocchio_with_lumped_tools():
     rng = np.random.default_rng(2)
-    tools = [("0.1 0 0.2", "0.4 0.5 -1", inertial_of(random_body(rng))), ("0 0.1 0", "0 0 1", inertial_of(random_body(rng)))]
-    robot = Robot.from_urdf(serial_urdf([inertial_of(random_body(rng)) for _ in range(3)], tools))
+    tools = [("0.1 0 0.2", "0.4 0.5 -1", inertial_of(point_masses(rng))), ("0 0.1 0", "0 0 1", inertial_of(point_masses(rng)))]
+    robot = Robot.from_urdf(serial_urdf([inertial_of(point_masses(rng)) for _ in range(3)], tools))
     prior = inertial_prior(robot)
     expected = np.concatenate([body.toDynamicParameters() for body in list(robot.model.inertias)[1:]])
     np.testing.assert_allclose(prior.theta0, expected, atol=1e-13)
@@ -127,7 +120,7 @@ def test_prior_equals_pinocchio_with_lumped_tools():
 
 def test_prior_lumps_locked_joints():
     rng = np.random.default_rng(3)
-    text = serial_urdf([inertial_of(random_body(rng)) for _ in range(4)])
+    text = serial_urdf([inertial_of(point_masses(rng)) for _ in range(4)])
     robot = Robot.from_urdf(text, lock={"j2": 0.7, "j4": -0.4})
     expected = np.array([body.toDynamicParameters() for body in list(robot.model.inertias)[1:]])
     np.testing.assert_allclose(lumped_inertials(robot), expected, atol=1e-13)
@@ -159,7 +152,7 @@ def test_a_guessed_mass_is_not_held():
 
 def test_metric_is_the_hessian_of_the_entropic_divergence():
     rng = np.random.default_rng(4)
-    theta = random_body(rng)
+    theta = point_masses(rng)
     reference = pseudo_inertia(theta)
 
     def divergence(change):
@@ -175,7 +168,7 @@ def test_metric_is_the_hessian_of_the_entropic_divergence():
 
 def test_metric_does_not_depend_on_the_frame():
     rng = np.random.default_rng(5)
-    theta, change = random_body(rng), 0.01 * rng.normal(size=10)
+    theta, change = point_masses(rng), 0.01 * rng.normal(size=10)
     rotation, shift = Rotation.from_rotvec([0.5, 1.0, -0.3]).as_matrix(), np.array([0.3, -0.2, 1.0])
     moved = metric_root(transform(theta, rotation, shift), 0.3) @ transform_matrix(rotation, shift) @ change
     assert np.linalg.norm(moved) == pytest.approx(np.linalg.norm(metric_root(theta, 0.3) @ change))
@@ -188,7 +181,7 @@ def test_metric_of_an_impossible_body_is_refused():
 
 def test_precision_and_std_belong_together():
     rng = np.random.default_rng(6)
-    prior = inertial_prior(Robot.from_urdf(serial_urdf([inertial_of(random_body(rng)) for _ in range(3)])))
+    prior = inertial_prior(Robot.from_urdf(serial_urdf([inertial_of(point_masses(rng)) for _ in range(3)])))
     np.testing.assert_allclose(prior.std, np.sqrt(np.diag(np.linalg.inv(prior.precision))), rtol=1e-8)
     assert np.all(prior.precision[:10, 10:] == 0)
 
@@ -234,8 +227,8 @@ def test_a_thin_rod_may_still_move_its_centre_of_mass():
 
 def test_fixed_children_are_what_the_carrier_does_not_hold():
     rng = np.random.default_rng(7)
-    tool = random_body(rng)
-    text = serial_urdf([inertial_of(random_body(rng)) for _ in range(2)], [("0.1 0 0.2", "0.4 0.5 -1", inertial_of(tool))])
+    tool = point_masses(rng)
+    text = serial_urdf([inertial_of(point_masses(rng)) for _ in range(2)], [("0.1 0 0.2", "0.4 0.5 -1", inertial_of(tool))])
     robot = Robot.from_urdf(text)
     children = fixed_children(robot)
     assert carriers(robot) == (0, 0)
@@ -246,7 +239,7 @@ def test_fixed_children_are_what_the_carrier_does_not_hold():
 
 def test_a_bare_frame_passes_its_change_on_to_the_heaviest_child():
     rng = np.random.default_rng(8)
-    light, heavy = random_body(rng, 0.5), random_body(rng, 5.0)
+    light, heavy = point_masses(rng, 0.5), point_masses(rng, 5.0)
     text = serial_urdf([inertial(1.0), ""], [("0 0 0", "0 0 0", inertial_of(light)), ("0 0 0", "0 0 0", inertial_of(heavy))])
     robot = Robot.from_urdf(text)
     chosen = carriers(robot)[1]
@@ -260,7 +253,7 @@ def test_a_bare_frame_passes_its_change_on_to_the_heaviest_child():
 @pytest.fixture
 def chain():
     rng = np.random.default_rng(9)
-    robot = Robot.from_urdf(serial_urdf([inertial_of(random_body(rng)) for _ in range(2)]))
+    robot = Robot.from_urdf(serial_urdf([inertial_of(point_masses(rng)) for _ in range(2)]))
     terms = []
     for joint in robot.joints:
         terms += [Parameter(f"Fv_{joint}", "Fv", joint, "N·m·s/rad", True), Parameter(f"off_{joint}", "off", joint, "N·m")]

@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import arm_urdf
+from real_ur10e import columns_given, read_logs
 
 from urdf_ident.data.conditioning.clock import device_clock, read_clock
 from urdf_ident.data.conditioning.resample import even_pieces
 from urdf_ident.data.conditioning.signals import condition
 from urdf_ident.data.conditioning.velocity import match_velocity
 from urdf_ident.data.quality.report import QualityReport, assess
-from urdf_ident.data.readers.read import LogLayout, expand_logs, read_recording
+from urdf_ident.data.readers.read import LogLayout, read_recording
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import UrdfIdentError
 from urdf_ident.model.robot import Robot
 
-DATA = Path(__file__).parents[2] / "shared" / "data"
 JOINTS = ("a", "b", "slide")
 URDF = """<robot name="three">
   <link name="base"/><link name="l1"/><link name="l2"/><link name="l3"/>
@@ -638,23 +638,19 @@ def test_spoilt_logs_are_refused_or_usable_but_never_crash(robot: Robot, seed: i
 # ---- real logs -----------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(not (DATA / "panda").is_dir(), reason="real Panda log not on this machine")
-def test_real_panda_clock_is_repaired() -> None:
-    robot = Robot.from_urdf(DATA / "panda/panda.urdf", lock={"panda_finger_joint1": 0.0, "panda_finger_joint2": 0.0})
-    report = assess(read_recording(DATA / "panda/panda_exciting.csv", robot), robot)
+def test_real_panda_clock_is_repaired(data: Path) -> None:
+    robot = Robot.from_urdf(data / "panda/panda.urdf", lock={"panda_finger_joint1": 0.0, "panda_finger_joint2": 0.0})
+    report = assess(read_recording(data / "panda/panda_exciting.csv", robot), robot)
     assert report.acceptable
     assert "even clock of 1 ms" in found(report, "clock-jitter").message
     assert 0.05 < 1 - len(report.recording) / report.rows < 0.07  # the duplicated samples
     assert read_clock(report.recording.time).rate == pytest.approx(1000, rel=1e-3)
 
 
-@pytest.mark.skipif(not (DATA / "ur10e").is_dir(), reason="real UR10e logs not on this machine")
-def test_real_ur10e_logs_are_good_and_degrees_are_not() -> None:
-    robot = Robot.from_urdf(DATA / "ur10e/ur10e.urdf")
-    columns = {"time": 0, "position": range(1, 7), "velocity": range(7, 13), "effort": range(13, 19)}
-    layout = LogLayout(columns=columns, units={"effort": "A"})
-    for source in expand_logs([DATA / "ur10e"]):
-        log = read_recording(source, robot, layout)
+def test_real_ur10e_logs_are_good_and_degrees_are_not(data: Path) -> None:
+    model, logs = read_logs(data, columns_given())
+    robot = model.robot
+    for log in logs:
         report = assess(log, robot)
         assert report.acceptable, report.findings
         assert len(report.recording) >= len(log) - 2

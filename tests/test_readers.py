@@ -16,8 +16,6 @@ from urdf_ident.errors import LogError, MissingFileError, UnitError, UrdfIdentEr
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
 
-DATA = Path(__file__).parents[2] / "shared" / "data"
-
 # Document order (zeta, alpha, slide) differs from Pinocchio's alphabetical order of siblings (alpha, zeta).
 URDF = """<robot name="three">
   <link name="base"/><link name="l1"/><link name="l2"/><link name="l3"/><link name="l4"/>
@@ -559,20 +557,18 @@ def test_hundred_thousand_rows_are_read_fast(tmp_path: Path) -> None:
 # ---- real logs -----------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(not (DATA / "panda").is_dir(), reason="real Panda log not on this machine")
-def test_real_panda_log() -> None:
-    robot = Robot.from_urdf(DATA / "panda/panda.urdf", lock={"panda_finger_joint1": 0.0, "panda_finger_joint2": 0.0})
-    log = read_recording(DATA / "panda/panda_exciting.csv", robot)
-    raw = np.loadtxt(DATA / "panda/panda_exciting.csv", delimiter=",", skiprows=1)
+def test_real_panda_log(data: Path) -> None:
+    robot = Robot.from_urdf(data / "panda/panda.urdf", lock={"panda_finger_joint1": 0.0, "panda_finger_joint2": 0.0})
+    log = read_recording(data / "panda/panda_exciting.csv", robot)
+    raw = np.loadtxt(data / "panda/panda_exciting.csv", delimiter=",", skiprows=1)
     np.testing.assert_array_equal(log.effort, raw[:, 15:22])
     assert "numbered columns" in log.notes[0]
 
 
-@pytest.mark.skipif(not (DATA / "ur10e").is_dir(), reason="real UR10e logs not on this machine")
-def test_real_ur10e_logs() -> None:
-    robot = Robot.from_urdf(DATA / "ur10e/ur10e.urdf")
+def test_real_ur10e_logs(data: Path) -> None:
+    robot = Robot.from_urdf(data / "ur10e/ur10e.urdf")
     layout = LogLayout(columns={"time": 0, "position": range(1, 7), "effort": range(13, 19)}, units={"effort": "A"})
-    sources = expand_logs([DATA / "ur10e"], layout)
+    sources = expand_logs([data / "ur10e"], layout)
     assert len(sources) == 7
     log = read_recording(sources[0], robot, layout)
     raw = np.loadtxt(sources[0].path, delimiter=",")

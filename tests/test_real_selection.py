@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from real_ur10e import columns_given, read_logs
 
 from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import prepare_log, prepare_logs
@@ -48,19 +49,8 @@ def laws(selected: Selected) -> set[str]:
 
 def test_ur10e_a_log_left_out_with_nothing_but_columns_given(data: Path) -> None:
     """The most unlike of the seven, from four of the others; all seven ways are in scripts/benchmarks/selection.py."""
-    columns = {
-        "time": 0,
-        "position": list(range(1, 7)),
-        "velocity": list(range(7, 13)),
-        "effort": list(range(13, 19)),
-        "effort_target": list(range(19, 25)),
-        "torque_target": list(range(25, 31)),
-    }
-    project = parse_project({"log": {"columns": columns, "units": {"effort": "A"}}})
-    model = project.build_model(project.build_robot(data / "ur10e" / "ur10e.urdf"))
-    files = sorted((data / "ur10e").glob("*.csv"))[:5]
-    judge, *learn = [read_recording(path, model.robot, project.log_layout()) for path in files]
-    simple, chosen, selected = held_out(model, learn, judge, 9.4)
+    model, (judge, *learn) = read_logs(data, columns_given())
+    simple, chosen, selected = held_out(model, learn[:4], judge, 9.4)
     assert chosen.mean() < 0.7 * simple.mean()
     assert (chosen < 0.9 * simple).all()
     assert "presliding" in laws(selected)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from real_ur10e import constants_given, read_logs
 
 from urdf_ident.data.prepare import PreparedLog, prepare_logs
-from urdf_ident.data.readers.read import read_recording
+from urdf_ident.data.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.pipeline.identify import identify
-from urdf_ident.project import Project, parse_project
+from urdf_ident.project import Project
 from urdf_ident.result.scores import predict, score
 from urdf_ident.statistics.accumulate import accumulate, build_statistics
 from urdf_ident.statistics.fit import fit_base
@@ -23,34 +25,22 @@ SCORE_CUTOFF = 9.4  # [Hz]
 
 @pytest.fixture(scope="module")
 def project() -> Project:
-    columns = {
-        "time": 0,
-        "position": list(range(1, 7)),
-        "velocity": list(range(7, 13)),
-        "effort": list(range(13, 19)),
-        "effort_target": list(range(19, 25)),
-        "torque_target": list(range(25, 31)),
-    }
-    constants = [11.976, 11.976, 9.8386, 10.763, 10.763, 10.763]
-    return parse_project(
-        {
-            "drive": {"gain": constants},
-            "log": {"columns": columns, "units": {"effort": "A"}},
-            "model": {"friction": ["viscous", "coulomb", "offset"]},
-            "validation": {"score_cutoff": SCORE_CUTOFF},
-        }
-    )
+    return constants_given(validation={"score_cutoff": SCORE_CUTOFF})
 
 
 @pytest.fixture(scope="module")
-def model(data: Path, project: Project) -> DynamicModel:
-    return project.build_model(project.build_robot(data / "ur10e" / "ur10e.urdf"))
+def recorded(data: Path, project: Project) -> tuple[DynamicModel, list[Recording]]:
+    return read_logs(data, project)
 
 
 @pytest.fixture(scope="module")
-def logs(data: Path, project: Project, model: DynamicModel) -> list[PreparedLog]:
-    files = sorted((data / "ur10e").glob("*.csv"))
-    recordings = [read_recording(path, model.robot, project.log_layout()) for path in files]
+def model(recorded) -> DynamicModel:
+    return recorded[0]
+
+
+@pytest.fixture(scope="module")
+def logs(project: Project, recorded) -> list[PreparedLog]:
+    model, recordings = recorded
     return prepare_logs(recordings, model.robot, model.drive, project.signal_config())
 
 
@@ -87,16 +77,14 @@ def test_leaving_a_log_out_of_the_statistic_is_leaving_out_its_rows(model, logs,
 
 
 @pytest.mark.parametrize("k", range(7))
-def test_eight_seconds_are_enough_for_a_plausible_robot(data: Path, project, model, logs, k: int) -> None:
+def test_eight_seconds_are_enough_for_a_plausible_robot(project, model, logs, k: int) -> None:
     """Poor data: the default keeps the robot possible and close to the URDF; WLS alone is far off."""
     learn = logs[k]
     recording = learn.report.recording
     begin = learn.segments[0].start
     # the conditioning of the command line, on a log that was stopped 8 s after the motion began
     cut = recording.take(recording.time < begin + 8.0)
-    short = type(learn.recording)(
-        **{**{k: getattr(cut, k) for k in cut.__dataclass_fields__}, "effort_unit": "N·m", "sha256": ""}
-    )
+    short = replace(cut, effort_unit="N·m", sha256="")
     plain = project.model_copy(update={"drive": type(project.drive)()})
     robot_model = plain.build_model(model.robot)
     ident = identify(robot_model, [short], project=plain)
@@ -113,7 +101,7 @@ def test_eight_seconds_are_enough_for_a_plausible_robot(data: Path, project, mod
     assert ((ratio > 0.5) & (ratio < 2.0)).all()
 
 
-def test_full_logs_lose_nothing_to_consistency(data: Path, project, model, logs) -> None:
+def test_full_logs_lose_nothing_to_consistency(project, model, logs) -> None:
     recordings = [log.recording for log in logs]
     ident = identify(model, recordings[:-1], held_out=recordings[-1:], project=project)
     found = ident.validation[0]

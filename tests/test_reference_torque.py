@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from logs import fourier
 from motion_samples import A, robot_3r
+from real_ur10e import constants_given, read_logs
 
 import urdf_ident.estimation.friction_selection.reference_torque as room
 from urdf_ident.data.prepare import prepare_logs
-from urdf_ident.data.readers.read import read_recording
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import FingerprintError, ModelError
 from urdf_ident.estimation.friction_selection.reference_torque import converge, cross_validate_converged
@@ -21,7 +21,6 @@ from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.prior import inertial_prior
 from urdf_ident.pipeline.identify import identify
-from urdf_ident.project import parse_project
 from urdf_ident.result.load import load
 from urdf_ident.result.scores import predict, score
 from urdf_ident.samples import Segment
@@ -256,25 +255,9 @@ def test_real_ur10e_with_friction_listed_by_hand(data: Path) -> None:
     """Leave one log out, every fold with its own fixed point; viscous + Coulomb + offset alone: 1.43 N·m."""
     terms = ["viscous", "coulomb", "offset", "sublinear", "presliding"]
     loaded = [*terms, "load_coulomb"]
-    project = parse_project(
-        {
-            "drive": {"gain": [11.976, 11.976, 9.8386, 10.763, 10.763, 10.763]},
-            "log": {
-                "columns": {
-                    "time": 0,
-                    "position": list(range(1, 7)),
-                    "velocity": list(range(7, 13)),
-                    "effort": list(range(13, 19)),
-                },
-                "units": {"effort": "A"},
-            },
-            "model": {"friction": {"default": terms, "shoulder_lift_joint": loaded, "elbow_joint": loaded}},
-        }
-    )
-    robot = project.build_robot(data / "ur10e" / "ur10e.urdf")
-    model = project.build_model(robot)
-    files = sorted((data / "ur10e").glob("*.csv"))
-    recordings = [read_recording(path, robot, project.log_layout()) for path in files]
+    project = constants_given({"default": terms, "shoulder_lift_joint": loaded, "elbow_joint": loaded})
+    model, recordings = read_logs(data, project)
+    robot = model.robot
     logs = prepare_logs(recordings, robot, model.drive, project.signal_config())
     make, base = partial(build_statistics, logs=logs), model.base()
     start = converge(model, make, partial(fit_base, base=base)).model.reference_theta

@@ -20,8 +20,6 @@ from urdf_ident.model.inertia import from_com, from_pseudo_inertia, margins, pse
 from urdf_ident.model.robot import Robot
 from urdf_ident.model.urdf import parse_urdf
 
-DATA = Path(__file__).parents[2] / "shared" / "data"
-
 
 def test_a_body_that_can_exist_is_left_alone() -> None:
     for seed in range(50):
@@ -250,10 +248,8 @@ def test_nan_is_not_repaired() -> None:
 
 
 @pytest.mark.parametrize("file", ["ur10e/ur10e.urdf", "panda/panda.urdf"])
-def test_real_robots(file: str) -> None:
-    if not (DATA / file).exists():
-        pytest.skip(f"{file} is not here")
-    text = (DATA / file).read_bytes().decode()
+def test_real_robots(data: Path, file: str) -> None:
+    text = (data / file).read_bytes().decode()
     fixed, notes = fix_urdf(text)
     assert (fixed == text) == (not notes)
     load_urdf(fixed)

@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 import pinocchio as pin
 import pytest
-from conftest import arm_urdf
+from conftest import arm_urdf, inertials
 
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import LimitError, MissingFileError, ModelError, ShapeError, UrdfError
@@ -63,10 +63,6 @@ TREE = "\n".join(
 def motion(robot: Robot, samples: int = 6, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     return rng.uniform(-2, 2, (samples, robot.n)), rng.normal(size=(samples, robot.n)), rng.normal(size=(samples, robot.n))
-
-
-def inertials(robot: Robot) -> np.ndarray:
-    return np.concatenate([inertia.toDynamicParameters() for inertia in list(robot.model.inertias)[1:]])
 
 
 def test_siblings_come_alphabetically_and_the_document_order_is_kept_beside() -> None:

@@ -11,6 +11,7 @@ import pytest
 import scipy.interpolate
 import scipy.signal
 from conftest import arm_urdf
+from real_ur10e import columns_given, read_logs
 
 from urdf_ident.data.conditioning import filters, recursive, resample
 from urdf_ident.data.conditioning.config import SignalConfig
@@ -24,12 +25,11 @@ from urdf_ident.data.conditioning.signals import (
     resolve,
 )
 from urdf_ident.data.quality.report import assess
-from urdf_ident.data.readers.read import LogLayout, expand_logs, read_recording
+from urdf_ident.data.readers.read import read_recording
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import LogError
 from urdf_ident.model.robot import Robot
 
-DATA = Path(__file__).parents[2] / "shared" / "data"
 Array = np.ndarray[Any, Any]
 URDF = """<robot name="two"><link name="base"/><link name="l1"/><link name="l2"/>
   <joint name="a" type="revolute"><parent link="base"/><child link="l1"/><axis xyz="0 0 1"/>
@@ -438,14 +438,13 @@ def test_wrong_configuration(bad: dict[str, Any]) -> None:
 # ---- real logs -----------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(not (DATA / "emps").is_dir(), reason="EMPS data not on this machine")
-def test_real_emps_published_protocol_to_the_printed_digits() -> None:
+def test_real_emps_published_protocol_to_the_printed_digits(data: Path) -> None:
     scipy_io = pytest.importorskip("scipy.io")
-    data = scipy_io.loadmat(DATA / "emps/DATA_EMPS.mat")
-    q = lowpass(data["qm"], 1000.0, 100.0, order=4, padlen=12)
+    bench = scipy_io.loadmat(data / "emps/DATA_EMPS.mat")
+    q = lowpass(bench["qm"], 1000.0, 100.0, order=4, padlen=12)
     v = differentiate(q, 1000.0, accuracy=2)
     a = differentiate(v, 1000.0, accuracy=2)
-    rows = np.hstack([a, v, np.sign(v), np.ones_like(v), data["gtau"] * data["vir"]])
+    rows = np.hstack([a, v, np.sign(v), np.ones_like(v), bench["gtau"] * bench["vir"]])
     rows = decimate(rows[49:], 10)
     beta, *_ = np.linalg.lstsq(rows[:, :4], rows[:, 4], rcond=None)
     residual = rows[:, 4] - rows[:, :4] @ beta
@@ -453,12 +452,9 @@ def test_real_emps_published_protocol_to_the_printed_digits() -> None:
     assert round(100 * np.linalg.norm(residual) / np.linalg.norm(rows[:, 4]), 3) == 4.083
 
 
-@pytest.mark.skipif(not (DATA / "ur10e").is_dir(), reason="real UR10e logs not on this machine")
-def test_real_ur10e_choices() -> None:
-    robot = Robot.from_urdf(DATA / "ur10e/ur10e.urdf")
-    columns = {"time": 0, "position": range(1, 7), "velocity": range(7, 13), "effort": range(13, 19)}
-    layout = LogLayout(columns=columns, units={"effort": "A"})
-    logs = [assess(read_recording(source, robot, layout), robot).recording for source in expand_logs([DATA / "ur10e"])]
+def test_real_ur10e_choices(data: Path) -> None:
+    model, recordings = read_logs(data, columns_given())
+    robot, logs = model.robot, [assess(log, model.robot).recording for log in recordings]
     choice = resolve(logs, robot)
     assert 5 < choice.cutoff < 10
     for log in logs:
@@ -468,10 +464,9 @@ def test_real_ur10e_choices() -> None:
         assert np.abs(result.segments[0].v[0]).max() < 0.15
 
 
-@pytest.mark.skipif(not (DATA / "panda").is_dir(), reason="real Panda log not on this machine")
-def test_real_panda_choices() -> None:
-    robot = Robot.from_urdf(DATA / "panda/panda.urdf", lock={"panda_finger_joint1": 0.0, "panda_finger_joint2": 0.0})
-    log = read_recording(DATA / "panda/panda_exciting.csv", robot)
+def test_real_panda_choices(data: Path) -> None:
+    robot = Robot.from_urdf(data / "panda/panda.urdf", lock={"panda_finger_joint1": 0.0, "panda_finger_joint2": 0.0})
+    log = read_recording(data / "panda/panda_exciting.csv", robot)
     repaired = condition(assess(log, robot).recording, robot)
     raw = condition(log, robot)
     assert repaired.cutoff > 2 * raw.cutoff  # the clock's jitter was most of the noise

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import base64
-import json
 import re
-from typing import Any
 
 import numpy as np
 import pytest
 from collision_oracle import MujocoScene
+from conftest import page_data
 from typer.testing import CliRunner
 
 from urdf_ident.cli import app
@@ -31,12 +30,6 @@ WORLD = {
     },
     "tool": {"frame": "tool", "box": [[-2, -2, -2], [2, 2, 2]]},
 }
-
-
-def page_data(page: str) -> dict[str, Any]:
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
-    assert found
-    return json.loads(found[1])
 
 
 def test_the_line_is_where_and_as_long_as_it_should_be() -> None:

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from conftest import arm_urdf
 from logs import Truth, fourier, torques
+from real_ur10e import CONSTANTS, columns_given, read_logs
 
 from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import prepare_log
-from urdf_ident.data.readers.read import read_recording
 from urdf_ident.data.recording import Recording
 from urdf_ident.data.torque_constants.gains import resolve_gain, torque_constants
 from urdf_ident.errors import LogError
@@ -180,24 +180,13 @@ def test_what_is_given_stays(robot: Robot) -> None:
 
 def test_real_ur10e_constants_on_every_log(data: Path) -> None:
     """To four digits; joints 1 and 6 carry nothing at rest and take their twins'. Logs of 4 decimals: 2e-4 at joints 4-6."""
-    columns = {
-        "time": 0,
-        "position": list(range(1, 7)),
-        "velocity": list(range(7, 13)),
-        "effort": list(range(13, 19)),
-        "effort_target": list(range(19, 25)),
-        "torque_target": list(range(25, 31)),
-    }
-    project = parse_project({"log": {"columns": columns, "units": {"effort": "A"}}})
-    robot = project.build_robot(data / "ur10e" / "ur10e.urdf")
-    expected = [11.976, 11.976, 9.8386, 10.763, 10.763, 10.763]
-    logs = [read_recording(path, robot, project.log_layout()) for path in sorted((data / "ur10e").glob("*.csv"))]
+    _, logs = read_logs(data, columns_given())
     for part in [[log] for log in logs] + [logs]:
         found = torque_constants(part, Drive.build(6))
-        np.testing.assert_allclose(found.gain, expected, rtol=3e-4)
+        np.testing.assert_allclose(found.gain, CONSTANTS, rtol=3e-4)
         np.testing.assert_allclose(found.gain[:2], 11.976, rtol=2e-5)
         assert found.origin[1] == found.origin[2] == "at rest"
         assert "twin of shoulder_lift_joint (at rest" in found.origin[0]
         assert "twin of wrist_1_joint" in found.origin[5]
-    np.testing.assert_allclose(found.gain, expected, rtol=1e-4)
+    np.testing.assert_allclose(found.gain, CONSTANTS, rtol=1e-4)
     assert found.origin[3] == found.origin[4] == "at rest"

@@ -20,7 +20,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from conftest import arm_urdf
+from conftest import arm_urdf, page_data
 
 from urdf_ident.data.readers.layout import LogLayout
 from urdf_ident.data.recording import Recording
@@ -51,13 +51,6 @@ def waves(robot: Robot, duration: float = 4.0, seed: int = 0) -> Motion:
     phase = rng.uniform(0, 2 * np.pi, robot.n)
     q = (low + high) / 2 + 0.45 * (high - low) * np.sin(2 * np.pi * t[:, None] / duration + phase)
     return Motion("waves", t, q)
-
-
-def page_data(page: str) -> dict:
-    """What the page carries for its script."""
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
-    assert found
-    return json.loads(found[1])
 
 
 def decoded(text: str, *shape: int) -> np.ndarray:

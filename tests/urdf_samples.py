@@ -130,3 +130,11 @@ def changed(rng: np.random.Generator, theta: np.ndarray, amount: float = 0.2) ->
 def random_theta(rng: np.random.Generator, thin: float = 0.0) -> np.ndarray:
     """Ten parameters of a random body, shape (10,)."""
     return from_com(*random_body(rng, thin))
+
+
+def point_masses(rng: np.random.Generator, mass: float | None = None) -> np.ndarray:
+    """Inertial parameters of any physical body: random masses at random points."""
+    points = rng.normal(size=(12, 3)) * 0.15 + rng.normal(size=3) * 0.1
+    weights = rng.uniform(0.1, 1.0, 12)
+    weights *= (mass or rng.uniform(0.5, 8)) / weights.sum()
+    return sum(from_com(w, p, np.zeros((3, 3))) for w, p in zip(weights, points, strict=True))
