@@ -15,10 +15,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
+from scipy.ndimage import uniform_filter1d
 
 from urdf_ident.data.joint_side import joint_side
 from urdf_ident.data.prepare import examine_logs, prepare_logs
@@ -51,10 +54,9 @@ BENIGN = {
     "short",
     "values-bridged",
 }
-
-
 #: Findings that name the joint at fault: of another joint they are a wrong diagnosis or none.
 OF_A_JOINT = {"effort-scale", "effort-scale-open", "position-zero"}
+Change = Callable[[Recording, Robot], Recording]
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class Fault:
 
     name: str
     ids: frozenset[str]
-    log: Callable[[Recording, Robot], Recording] | None = None
+    log: Change | None = None
     robot: Callable[[Robot], Robot] | None = None
     one: bool = False
     joint: int | None = None
@@ -166,21 +168,34 @@ def changed(log: Recording, **columns: tuple[object, object]) -> Recording:
     return replace(log, sha256="", **values)
 
 
-def times(log: Recording, name: str, factors: Array) -> Recording:
-    """A log with the columns of a signal multiplied."""
-    array = getattr(log, name)
-    return log if array is None else replace(log, sha256="", **{name: array * factors})
-
-
 def part(log: Recording, begin: float, end: float) -> np.ndarray:
     """Rows between two shares of the log's length, as a mask."""
     share = (log.time - log.time[0]) / (log.time[-1] - log.time[0])
     return (share >= begin) & (share < end)
 
 
+def part_of(name: str, begin: float, end: float, joints: int | slice, make: Callable[[Array, Array], Array]) -> Change:
+    """Replaces a part of a signal by a function of that part and of the whole signal's standard deviations."""
+
+    def change(log: Recording, _: Robot) -> Recording:
+        rows, signal = part(log, begin, end), getattr(log, name)
+        return changed(log, **{name: ((rows, joints), make(signal[rows, joints], signal.std(axis=0)[joints]))})
+
+    return change
+
+
 def speeds(log: Recording) -> Array:
     """Velocities, logged or differentiated."""
     return log.velocity if log.velocity is not None else np.gradient(log.position, log.time, axis=0)
+
+
+def carrying(share: float, begin: float, end: float) -> Change:
+    """Adds a mass, a share of the arm's, from one share of the log's length to another."""
+
+    def change(log: Recording, robot: Robot) -> Recording:
+        return payload(log, robot, share * sum(x.mass for x in list(robot.model.inertias)[1:]), part(log, begin, end))
+
+    return change
 
 
 def payload(log: Recording, robot: Robot, mass: float, rows: np.ndarray) -> Recording:
@@ -190,8 +205,6 @@ def payload(log: Recording, robot: Robot, mass: float, rows: np.ndarray) -> Reco
     for k in range(1, robot.n):
         model.inertias[k] = pin.Inertia.Zero()
     data, v = model.createData(), speeds(log)
-    from scipy.ndimage import uniform_filter1d
-
     a = np.gradient(uniform_filter1d(v, 5, axis=0), log.time, axis=0)
     extra = np.array([pin.rnea(model, data, *row) for row in zip(robot.configuration(log.position), v, a, strict=True)])
     return replace(log, sha256="", effort=log.effort + rows[:, None] * extra)
@@ -199,75 +212,82 @@ def payload(log: Recording, robot: Robot, mass: float, rows: np.ndarray) -> Reco
 
 def faults(robot: Robot) -> Iterator[Fault]:
     """All faults, in several strengths."""
-    n = robot.n
-    ids = frozenset
-    one = {j: np.where(np.arange(n) == j, -1.0, 1.0) for j in range(n)}
-    for j in range(n):
-        yield Fault(f"effort sign {j}", ids({"effort-sign"}), lambda log, _, j=j: times(log, "effort", one[j]))
-    yield Fault("effort sign all", ids({"effort-sign"}), lambda log, _: times(log, "effort", -np.ones(n)))
-    yield Fault("effort sign two", ids({"effort-sign"}), lambda log, _: times(log, "effort", one[1] * one[n - 2]))
-    for j in (0, 1, 2, n - 2):
-        yield Fault(
-            f"position sign {j}",
-            ids({"position-sign", "axis-sign"}),
-            lambda log, _, j=j: times(times(log, "position", one[j]), "velocity", one[j]),
-        )
-    yield Fault(
-        "axis sense 1",
-        ids({"axis-sign", "position-sign"}),
-        lambda log, _: times(times(times(log, "position", one[1]), "velocity", one[1]), "effort", one[1]),
+    kinds = (
+        _senses_and_orders,
+        _zeros_and_times,
+        _gravity_and_scales,
+        _late_and_missing,
+        _coarse_and_false,
+        _changing,
+        _of_one_log,
     )
-    yield Fault("velocity sign 2", ids({"velocity-sign"}), lambda log, _: times(log, "velocity", one[2]))
+    for kind in kinds:
+        yield from kind(robot.n)
+    if robot.n == 6:
+        other = robot_path("puma560" if robot.name == "ur10e" else "ur10e")
+        ids = frozenset({"physics-undecided", "model-mismatch"})
+        yield Fault("another robot's URDF", ids, robot=lambda _: renamed(Robot.from_urdf(other), robot))
+
+
+def of_logs(name: str, ids: str, change: Change, **options: Any) -> Fault:
+    """A fault of logs; ids of the findings that name it, with blanks between them."""
+    return Fault(name, frozenset(ids.split()), change, **options)
+
+
+def having(**signals: Callable[[Recording], Array | None]) -> Change:
+    """Replaces signals by functions of the log."""
+    return lambda log, _: replace(log, sha256="", **{name: make(log) for name, make in signals.items()})
+
+
+def scaled(factors: Array, *names: str) -> Change:
+    """Multiplies signals, where the log has them, by factors of the joints."""
+
+    def change(log: Recording, _: Robot) -> Recording:
+        logged = {name: getattr(log, name) for name in names}
+        return replace(log, sha256="", **{name: x * factors for name, x in logged.items() if x is not None})
+
+    return change
+
+
+def _senses_and_orders(n: int) -> Iterator[Fault]:
+    one = 1.0 - 2.0 * np.eye(n)  # per joint, the factors that turn it
+    for j in range(n):
+        yield of_logs(f"effort sign {j}", "effort-sign", scaled(one[j], "effort"))
+    yield of_logs("effort sign all", "effort-sign", scaled(-np.ones(n), "effort"))
+    yield of_logs("effort sign two", "effort-sign", scaled(one[1] * one[n - 2], "effort"))
+    for j in (0, 1, 2, n - 2):
+        yield of_logs(f"position sign {j}", "position-sign axis-sign", scaled(one[j], "position", "velocity"))
+    yield of_logs("axis sense 1", "axis-sign position-sign", scaled(one[1], "position", "velocity", "effort"))
+    yield of_logs("velocity sign 2", "velocity-sign", scaled(one[2], "velocity"))
     for i, j in ((0, 1), (1, 2), (2, 3), (n - 2, n - 1), (0, n - 1)):
         order = list(range(n))
         order[i], order[j] = j, i
-        yield Fault(
-            f"efforts exchanged {i} {j}",
-            ids({"joints-exchanged"}),
-            lambda log, _, o=order: replace(log, sha256="", effort=log.effort[:, o]),
+        q, v, tau = (
+            lambda log, name=name, order=order: getattr(log, name)[:, order] for name in ("position", "velocity", "effort")
         )
+        yield of_logs(f"efforts exchanged {i} {j}", "joints-exchanged", having(effort=tau))
         if i:
-            yield Fault(
-                f"positions exchanged {i} {j}",
-                ids({"joints-exchanged", "velocities-exchanged"}),
-                lambda log, _, o=order: replace(log, sha256="", position=log.position[:, o], velocity=None),
-            )
-            yield Fault(
-                f"joints exchanged {i} {j}",
-                ids({"joints-exchanged"}),
-                lambda log, _, o=order: replace(
-                    log, sha256="", position=log.position[:, o], velocity=log.velocity[:, o], effort=log.effort[:, o]
-                ),
-            )
+            ids = "joints-exchanged velocities-exchanged"
+            yield of_logs(f"positions exchanged {i} {j}", ids, having(position=q, velocity=lambda _: None))
+            yield of_logs(f"joints exchanged {i} {j}", "joints-exchanged", having(position=q, velocity=v, effort=tau))
+
+
+def _zeros_and_times(n: int) -> Iterator[Fault]:
     for j in (1, 2, 3):
         for zero in (0.1, 0.3, -0.8, np.pi / 2):
-            yield Fault(
-                f"zero {j} {zero:.2f}",
-                ids({"position-zero"}),
-                lambda log, _, j=j, z=zero: replace(log, sha256="", position=log.position + z * (np.arange(n) == j)),
-                joint=j,
-            )
+            moved = having(position=lambda log, j=j, zero=zero: log.position + zero * np.eye(n)[j])
+            yield of_logs(f"zero {j} {zero:.2f}", "position-zero", moved, joint=j)
     for k in (0.5, 0.8, 0.9, 1.1, 1.25, 2.0, 1e3):
-        yield Fault(
-            f"time × {k}", ids({"time-scale", "time-unit"}), lambda log, _, k=k: replace(log, sha256="", time=log.time * k)
-        )
+        yield of_logs(f"time × {k}", "time-scale time-unit", having(time=lambda log, k=k: log.time * k))
     for k in (0.5, 0.8, 1.25, 2.0):
-        yield Fault(
-            f"time × {k} without velocities",
-            ids({"time-scale"}),
-            lambda log, _, k=k: replace(log, sha256="", time=log.time * k, velocity=None),
-        )
-    yield Fault(
-        "time × 0.8, zeros missing",
-        ids({"time-scale", "position-zero"}),
-        lambda log, _: replace(
-            log,
-            sha256="",
-            time=log.time * 0.8,
-            velocity=None,
-            position=log.position + np.where(np.isin(np.arange(n), (1, 3)), -np.pi / 2, 0.0),
-        ),
-    )
+        change = having(time=lambda log, k=k: log.time * k, velocity=lambda _: None)
+        yield of_logs(f"time × {k} without velocities", "time-scale", change)
+    zeros = -np.pi / 2 * (np.eye(n)[1] + np.eye(n)[3])
+    change = having(time=lambda log: log.time * 0.8, velocity=lambda _: None, position=lambda log: log.position + zeros)
+    yield of_logs("time × 0.8, zeros missing", "time-scale position-zero", change)
+
+
+def _gravity_and_scales(n: int) -> Iterator[Fault]:
     for words, g in (
         ("up", (0, 0, 9.81)),
         ("x", (9.81, 0, 0)),
@@ -276,158 +296,84 @@ def faults(robot: Robot) -> Iterator[Fault]:
         ("tilt 30°", (0, 4.905, -8.496)),
         ("zero", (0, 0, 0)),
     ):
-        yield Fault(f"gravity {words}", ids({"gravity-direction"}), robot=lambda robot, g=g: robot.with_gravity(g))
+        yield Fault(f"gravity {words}", frozenset({"gravity-direction"}), robot=lambda robot, g=g: robot.with_gravity(g))
     for k in (0.01, 1e-3, 0.1):
-        yield Fault(
-            f"efforts × {k}", ids({"effort-scale", "effort-unit"}), lambda log, _, k=k: times(log, "effort", k * np.ones(n))
-        )
+        yield of_logs(f"efforts × {k}", "effort-scale effort-unit", scaled(k * np.ones(n), "effort"))
     for j in (0, 1, 2, 3, n - 1):
         for k in (0.5, 0.8, 1.25, 2.0, 0.01):
-            yield Fault(
-                f"effort {j} × {k}",
-                ids({"effort-scale"}),
-                lambda log, _, j=j, k=k: times(log, "effort", np.where(np.arange(n) == j, k, 1.0)),
-                joint=j,
-            )
-    yield Fault("effort commanded", ids({"effort-commanded"}), commanded)
-    yield Fault("effort without gravity", ids({"effort-without-gravity"}), weightless)
+            yield of_logs(f"effort {j} × {k}", "effort-scale", scaled(np.where(np.arange(n) == j, k, 1.0), "effort"), joint=j)
+
+
+def _late_and_missing(n: int) -> Iterator[Fault]:
+    yield of_logs("effort commanded", "effort-commanded", commanded)
+    yield of_logs("effort without gravity", "effort-without-gravity", weightless)
     for late in (0.02, 0.05, 0.1):
-        yield Fault(
-            f"efforts {1e3 * late:.0f} ms late",
-            ids({"effort-delay"}),
-            lambda log, _, d=late: replace(log, sha256="", effort=interpolated(log.time, log.effort, log.time - d)),
-        )
-    yield Fault(
-        "positions 50 ms late",
-        ids({"effort-delay", "velocity-lag"}),
-        lambda log, _: replace(log, sha256="", position=interpolated(log.time, log.position, log.time - 0.05)),
-    )
-    yield Fault("efforts behind 2 Hz", ids({"effort-delay", "effort-bandwidth"}), lambda log, _: smoothed(log, 2.0))
-    yield Fault(
-        "positions wrapped",
-        ids({"position-wrapped"}),
-        lambda log, _: replace(
-            log, sha256="", position=np.angle(np.exp(1j * (log.position + 2.8))) - 2.8 * 0 + 0.0, velocity=log.velocity
-        ),
-    )
-    yield Fault(
-        "effort stuck 30 %",
-        ids({"channel-frozen", "frozen-too-long"}),
-        lambda log, _: changed(log, effort=((part(log, 0.4, 0.7), 1), log.effort[part(log, 0.4, 0.7), 1][0])),
-    )
-    yield Fault(
-        "position stuck 10 %",
-        ids({"channel-frozen"}),
-        lambda log, _: changed(log, position=((part(log, 0.5, 0.6), 2), log.position[part(log, 0.5, 0.6), 2][0])),
-    )
-    yield Fault("effort dead", ids({"effort-dead"}), lambda log, _: changed(log, effort=((slice(None), 1), 0.0)))
+        change = having(effort=lambda log, d=late: interpolated(log.time, log.effort, log.time - d))
+        yield of_logs(f"efforts {1e3 * late:.0f} ms late", "effort-delay", change)
+    change = having(position=lambda log: interpolated(log.time, log.position, log.time - 0.05))
+    yield of_logs("positions 50 ms late", "effort-delay velocity-lag", change)
+    yield of_logs("efforts behind 2 Hz", "effort-delay effort-bandwidth", lambda log, _: smoothed(log, 2.0))
+    wrapped = having(position=lambda log: np.angle(np.exp(1j * (log.position + 2.8))))
+    yield of_logs("positions wrapped", "position-wrapped", wrapped)
+    stuck = part_of("effort", 0.4, 0.7, 1, lambda x, _: x[0])
+    yield of_logs("effort stuck 30 %", "channel-frozen frozen-too-long", stuck)
+    yield of_logs("position stuck 10 %", "channel-frozen", part_of("position", 0.5, 0.6, 2, lambda x, _: x[0]))
+    yield of_logs("effort dead", "effort-dead", lambda log, _: changed(log, effort=((slice(None), 1), 0.0)))
+
+
+def _coarse_and_false(n: int) -> Iterator[Fault]:
+    def clipped(log: Recording, share: float) -> Array:
+        most = share * np.abs(log.effort).max(axis=0)
+        return np.clip(log.effort, -most, most)
+
+    def coarse(log: Recording) -> Array:
+        step = 0.5 * log.effort.std(axis=0)
+        return np.round(log.effort / step) * step
+
     for share in (0.3, 0.6):
-        yield Fault(
-            f"effort clipped {share}",
-            ids({"effort-clipped"}),
-            lambda log, _, s=share: replace(
-                log,
-                sha256="",
-                effort=np.clip(log.effort, -s * np.abs(log.effort).max(axis=0), s * np.abs(log.effort).max(axis=0)),
-            ),
-        )
-    yield Fault(
-        "effort in coarse steps",
-        ids({"effort-quantised"}),
-        lambda log, _: replace(
-            log, sha256="", effort=np.round(log.effort / (0.5 * log.effort.std(axis=0))) * 0.5 * log.effort.std(axis=0)
-        ),
-    )
-    yield Fault(
+        yield of_logs(f"effort clipped {share}", "effort-clipped", having(effort=partial(clipped, share=share)))
+    yield of_logs("effort in coarse steps", "effort-quantised", having(effort=coarse))
+    false = "values-spike values-sentinel channel-missing"
+    yield of_logs(
         "sentinels -999",
-        ids({"values-spike", "values-impossible", "values-sentinel", "channel-missing"}),
+        f"{false} values-impossible",
         lambda log, _: changed(log, effort=((slice(5, None, 40), 2), -999.0)),
     )
-    yield Fault(
-        "zeros in effort",
-        ids({"values-spike", "values-sentinel", "channel-missing"}),
-        lambda log, _: changed(log, effort=((slice(5, None, 15), slice(None)), 0.0)),
-    )
-    yield Fault(
-        "degrees",
-        ids({"position-unit", "velocity-unit"}),
-        lambda log, _: replace(log, sha256="", position=np.degrees(log.position)),
-    )
-    yield Fault(
-        "time reversed", ids({"time-backwards", "clock-stands"}), lambda log, _: replace(log, sha256="", time=log.time[::-1])
-    )
-    varying = ids({"not-stationary", "payload-changes", "contact", "effort-drift"})
+    yield of_logs("zeros in effort", false, lambda log, _: changed(log, effort=((slice(5, None, 15), slice(None)), 0.0)))
+    yield of_logs("degrees", "position-unit velocity-unit", having(position=lambda log: np.degrees(log.position)))
+    yield of_logs("time reversed", "time-backwards clock-stands", having(time=lambda log: log.time[::-1]))
+
+
+def _changing(n: int) -> Iterator[Fault]:
+    ids = "not-stationary payload-changes contact effort-drift"
+
+    def drift(log: Recording, size: Array | float) -> Array:
+        """From zero at the log's begin to so many standard deviations of the effort at its end."""
+        return size * np.linspace(0, 1, len(log))[:, None] * log.effort.std(axis=0)
+
     for begin, end, mass in ((0.5, 1.0, 0.1), (0.3, 0.6, 0.3)):
-        yield Fault(
-            f"payload {mass} of the arm from {begin} to {end}",
-            varying,
-            lambda log, robot, b=begin, e=end, m=mass: payload(
-                log, robot, m * sum(x.mass for x in list(robot.model.inertias)[1:]), part(log, b, e)
-            ),
-        )
+        yield of_logs(f"payload {mass} of the arm from {begin} to {end}", ids, carrying(mass, begin, end))
     for size in (0.3, 1.0):
-        yield Fault(
-            f"contact {size} for a tenth",
-            varying,
-            lambda log, _, s=size: changed(
-                log,
-                effort=((part(log, 0.45, 0.55), slice(None)), log.effort[part(log, 0.45, 0.55)] + s * log.effort.std(axis=0)),
-            ),
-        )
-        yield Fault(
-            f"offset drifts {size}",
-            varying,
-            lambda log, _, s=size: replace(
-                log,
-                sha256="",
-                effort=log.effort + s * np.linspace(0, 1, len(log))[:, None] * log.effort.std(axis=0) * (np.arange(n) == 2),
-            ),
-        )
-    yield Fault(
-        "friction drifts",
-        varying,
-        lambda log, _: replace(
-            log,
-            sha256="",
-            effort=log.effort
-            + 0.5 * np.linspace(0, 1, len(log))[:, None] * log.effort.std(axis=0) * np.tanh(speeds(log) / 0.05),
-        ),
-    )
-    yield Fault(
-        "gain drifts",
-        varying | {"effort-scale"},
-        lambda log, _: replace(log, sha256="", effort=log.effort * (1 - 0.3 * np.linspace(0, 1, len(log))[:, None])),
-    )
-    differs = ids({"log-differs", "logs-disagree"})
-    yield Fault("one log effort sign 1", differs | {"effort-sign"}, lambda log, _: times(log, "effort", one[1]), one=True)
-    yield Fault(
-        "one log efforts × 0.7", differs | {"effort-scale"}, lambda log, _: times(log, "effort", 0.7 * np.ones(n)), one=True
-    )
-    yield Fault(
-        "one log offset",
-        differs,
-        lambda log, _: replace(log, sha256="", effort=log.effort + log.effort.std(axis=0) * (np.arange(n) == 1)),
-        one=True,
-    )
-    yield Fault(
-        "one log payload",
-        differs,
-        lambda log, robot: payload(log, robot, 0.2 * sum(x.mass for x in list(robot.model.inertias)[1:]), part(log, 0, 2)),
-        one=True,
-    )
-    yield Fault(
-        "one log zero 1",
-        differs | {"position-zero"},
-        lambda log, _: replace(log, sha256="", position=log.position + 0.4 * (np.arange(n) == 1)),
-        one=True,
-    )
-    if n == 6:
-        other = {"ur10e": "puma560"}.get(robot.name, "ur10e")
-        yield Fault(
-            "another robot's URDF",
-            ids({"physics-undecided", "model-mismatch"}),
-            robot=lambda _, other=other: renamed(Robot.from_urdf(robot_path(other)), robot),
-        )
+        touched = part_of("effort", 0.45, 0.55, slice(None), lambda x, std, size=size: x + size * std)
+        yield of_logs(f"contact {size} for a tenth", ids, touched)
+        change = having(effort=lambda log, size=size: log.effort + drift(log, size * np.eye(n)[2]))
+        yield of_logs(f"offset drifts {size}", ids, change)
+    change = having(effort=lambda log: log.effort + drift(log, 0.5) * np.tanh(speeds(log) / 0.05))
+    yield of_logs("friction drifts", ids, change)
+    change = having(effort=lambda log: log.effort * (1 - 0.3 * np.linspace(0, 1, len(log))[:, None]))
+    yield of_logs("gain drifts", f"{ids} effort-scale", change)
+
+
+def _of_one_log(n: int) -> Iterator[Fault]:
+    ids, second = "log-differs logs-disagree", np.eye(n)[1]
+    for name, also, change in (
+        ("effort sign 1", "effort-sign", scaled(1 - 2 * second, "effort")),
+        ("efforts × 0.7", "effort-scale", scaled(0.7 * np.ones(n), "effort")),
+        ("offset", "", having(effort=lambda log: log.effort + log.effort.std(axis=0) * second)),
+        ("payload", "", carrying(0.2, 0.0, 2.0)),
+        ("zero 1", "position-zero", having(position=lambda log: log.position + 0.4 * second)),
+    ):
+        yield of_logs(f"one log {name}", f"{ids} {also}", change, one=True)
 
 
 def renamed(other: Robot, robot: Robot) -> Robot:
