@@ -9,19 +9,15 @@ teach (45 times the fit's residual), never into those that judge.
 
 from __future__ import annotations
 
-import argparse
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
-from real_logs import tasks
+from real_logs import logs_parser, opened, tasks
 
-from urdf_ident.data.readers.read import read_recording
-from urdf_ident.data.readers.sources import expand_logs
 from urdf_ident.data.recording import Recording
 from urdf_ident.pipeline.identify import identify
-from urdf_ident.project import load_project, parse_project
+from urdf_ident.project import parse_project
 
 LAWS = ["viscous", "coulomb", "offset"]
 
@@ -35,18 +31,13 @@ def spoilt(log: Recording, share: float, size: np.ndarray, seed: int) -> Recordi
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("urdf", type=Path)
-    parser.add_argument("logs", nargs="+")
-    parser.add_argument("-c", "--config", type=Path)
+    parser = logs_parser(__doc__)
     parser.add_argument("--methods", nargs="+", default=["ols", "wls", "gls", "irls", "ridge", "auto"])
     parser.add_argument("--spoil", type=float, default=0.0, help="share of outliers in the torques that teach")
     parser.add_argument("--first", type=float, help="seconds of each log that teach; all other logs judge")
     arguments = parser.parse_args()
-    given, folder = load_project(arguments.config)
+    given, robot, logs = opened(arguments)
     data = given.model_dump(exclude_unset=True)
-    robot = given.build_robot(arguments.urdf, folder)
-    logs = [read_recording(source, robot, given.log_layout()) for source in expand_logs(arguments.logs, given.log_layout())]
     baseline = None
     for method in arguments.methods:
         project = parse_project({**data, "model": {"friction": LAWS}, "estimation": {"method": method}})

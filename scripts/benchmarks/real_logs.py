@@ -19,13 +19,30 @@ import numpy as np
 from urdf_ident.data.readers.read import read_recording
 from urdf_ident.data.readers.sources import expand_logs
 from urdf_ident.data.recording import Recording
+from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify
-from urdf_ident.project import load_project
+from urdf_ident.project import Project, load_project
 
 COLUMNS = ("mean_rmse", "fit_mean_rmse", "urdf_friction_mean_rmse", "urdf_mean_rmse")
 
 
-def tasks(logs: list[Recording], first: float | None) -> Iterator[tuple[str, list[Recording], list[Recording]]]:
+def logs_parser(words: str | None) -> argparse.ArgumentParser:
+    """A parser of a robot, its logs, and a project file."""
+    parser = argparse.ArgumentParser(description=words, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("urdf", type=Path)
+    parser.add_argument("logs", nargs="+")
+    parser.add_argument("-c", "--config", type=Path)
+    return parser
+
+
+def opened(arguments: argparse.Namespace) -> tuple[Project, Robot, list[Recording]]:
+    """What such arguments name."""
+    project, folder = load_project(arguments.config)
+    robot, layout = project.build_robot(arguments.urdf, folder), project.log_layout()
+    return project, robot, [read_recording(source, robot, layout) for source in expand_logs(arguments.logs, layout)]
+
+
+def tasks(logs: list[Recording], first: float | None = None) -> Iterator[tuple[str, list[Recording], list[Recording]]]:
     """Name, logs to learn from, logs to judge on."""
     if len(logs) == 1:
         (log,) = logs
@@ -55,16 +72,11 @@ def sustained_start(t: np.ndarray, speed: np.ndarray) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("urdf", type=Path)
-    parser.add_argument("logs", nargs="+")
-    parser.add_argument("-c", "--config", type=Path)
+    parser = logs_parser(__doc__)
     parser.add_argument("--first", type=float)
     arguments = parser.parse_args()
-    project, folder = load_project(arguments.config)
-    robot = project.build_robot(arguments.urdf, folder)
-    model, layout = project.build_model(robot), project.log_layout()
-    logs = [read_recording(source, robot, layout) for source in expand_logs(arguments.logs, layout)]
+    project, robot, logs = opened(arguments)
+    model = project.build_model(robot)
     joint_errors, totals = [], []
     for name, learn, judge in tasks(logs, arguments.first):
         start = time.perf_counter()

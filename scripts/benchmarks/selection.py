@@ -8,38 +8,23 @@ alone. With one log its first 60 % teach and the rest judges. Beside it the simp
 
 from __future__ import annotations
 
-import argparse
 import time
-from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
+from real_logs import logs_parser, opened, tasks
 
 from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import prepare_log, prepare_logs
-from urdf_ident.data.readers.read import read_recording
-from urdf_ident.data.readers.sources import expand_logs
 from urdf_ident.data.recording import Recording
 from urdf_ident.data.torque_constants.gains import resolve_gain
 from urdf_ident.estimation.friction_selection.reference_torque import converge
 from urdf_ident.estimation.friction_selection.selection import select_friction
 from urdf_ident.linalg import Array
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.project import load_project
 from urdf_ident.result.scores import predict, score
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
-
-
-def tasks(logs: list[Recording]) -> list[tuple[list[Recording], Recording]]:
-    """Logs to learn from, and the one to judge on."""
-    if len(logs) > 1:
-        return [([other for other in logs if other is not log], log) for log in logs]
-    (log,) = logs
-    cut = log.time[0] + 0.6 * (log.time[-1] - log.time[0])
-    first, rest = (log.take(mask) for mask in (log.time < cut, log.time >= cut))
-    return [([replace(first, name=f"{log.name} 60 %", sha256="")], replace(rest, name=f"{log.name} rest", sha256=""))]
 
 
 def held_out(model: DynamicModel, learn: list[Recording], judge: Recording, signals: SignalConfig, hertz: float | None):
@@ -63,18 +48,13 @@ def held_out(model: DynamicModel, learn: list[Recording], judge: Recording, sign
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("urdf", type=Path)
-    parser.add_argument("logs", nargs="+")
-    parser.add_argument("-c", "--config", type=Path)
+    parser = logs_parser(__doc__)
     parser.add_argument("--score", type=float, help="low-pass of the measured torque [Hz]; the fit's cut-off if absent")
     arguments = parser.parse_args()
-    project, folder = load_project(arguments.config)
-    robot = project.build_robot(arguments.urdf, folder)
-    model, layout = project.build_model(robot), project.log_layout()
-    logs = [read_recording(source, robot, layout) for source in expand_logs(arguments.logs, layout)]
+    project, robot, logs = opened(arguments)
+    model = project.build_model(robot)
     errors = []
-    for learn, judge in tasks(logs):
+    for _, learn, (judge,) in tasks(logs):
         simple, chosen, selected, seconds = held_out(model, learn, judge, project.signal_config(), arguments.score)
         errors.append((simple, chosen))
         print(f"{judge.name}: simple {simple.mean():.4f}, chosen {chosen.mean():.4f}, search {seconds:.1f} s", flush=True)
