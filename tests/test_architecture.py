@@ -19,6 +19,7 @@ FOUNDATION = (
     "units",
     "sizes",
     "folders",
+    "file_kinds",
     "files",
     "fileset",
     "documents",

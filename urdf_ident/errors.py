@@ -116,6 +116,20 @@ class MissingExtraError(UrdfIdentError, ImportError):
     """An optional dependency is not installed."""
 
 
+def closest(word: str, valid: Iterable[str], alike: float = 0.6) -> str | None:
+    """Finds the word that is most like a possibly misspelt one.
+
+    Args:
+        word: What the user wrote.
+        valid: The words to compare it with.
+        alike: Least similarity, 0 to 1.
+
+    Returns:
+        The word, or None if none is so similar.
+    """
+    return next(iter(difflib.get_close_matches(str(word), [str(item) for item in valid], n=1, cutoff=alike)), None)
+
+
 def nearest(word: str, valid: Iterable[str]) -> str:
     """Suggests the valid word closest to a misspelt one.
 
@@ -127,8 +141,8 @@ def nearest(word: str, valid: Iterable[str]) -> str:
         ``"did you mean 'x'?"``, or the list of valid words if none is close.
     """
     words = [str(candidate) for candidate in valid]
-    close = difflib.get_close_matches(str(word), words, n=1, cutoff=0.5)
-    return f"did you mean '{close[0]}'?" if close else f"valid: {', '.join(words)}"
+    close = closest(word, words, alike=0.5)
+    return f"did you mean '{close}'?" if close is not None else f"valid: {', '.join(words)}"
 
 
 def check_known(what: str, word: str, valid: Collection[str], error: type[UrdfIdentError]) -> None:

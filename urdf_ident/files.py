@@ -1,14 +1,13 @@
 """Reading and writing files: atomic writes that never overwrite an input, and errors that name the remedy.
 
 Inside :func:`inputs_protected` a file that was read cannot be written, under any name (links included). A file is only
-replaced by one of its kind (:func:`kind_of`). Files that belong together are written as a :class:`.fileset.FileSet`.
+replaced by one of its kind (:mod:`.file_kinds`). Files that belong together are written as a :class:`.fileset.FileSet`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import re
 import stat
 import tempfile
 import time
@@ -21,6 +20,7 @@ from typing import BinaryIO
 
 from . import sizes
 from .errors import MissingFileError, OutputError
+from .file_kinds import difference, kind_of
 from .folders import make_folder, remove_empty
 
 #: Called with the name of every step that changes the disk, before the step; tests interrupt the program there.
@@ -33,16 +33,6 @@ _KINDS = {
     stat.S_IFBLK: "a device",
     stat.S_IFIFO: "a pipe",
     stat.S_IFSOCK: "a socket",
-}
-
-_TABLE = "a table with the columns "
-#: Root elements of XML files that are told apart.
-_ROOTS = {
-    b"html": "a web page",
-    b"robot": "a URDF",
-    b"mujoco": "an MJCF model",
-    b"sdf": "an SDFormat model",
-    b"svg": "a picture",
 }
 
 
@@ -245,28 +235,6 @@ def stamp(path: str | Path) -> tuple[int, ...]:
     return tuple(found)
 
 
-def kind_of(data: bytes) -> str:
-    """Kind of a file, from its beginning.
-
-    Args:
-        data: The content, or at least its first 4 kB.
-
-    Returns:
-        Words such as ``"a URDF"``. A table is named by its columns, so that two tables are of one kind if they have the same.
-    """
-    head = data[:4096].removeprefix(b"\xef\xbb\xbf").lstrip()
-    if head.startswith(b"<"):
-        root = re.search(rb"<([A-Za-z][\w:]*)", re.sub(rb"<!--.*?(-->|$)", b"", head, flags=re.DOTALL))
-        return "XML" if root is None else _ROOTS.get(root[1].lower(), "XML")
-    if head.startswith((b"\x89PNG", b"%PDF")):
-        return "a picture"
-    if head.startswith((b"{", b"[")):
-        return "JSON"
-    first = head.split(b"\n", 1)[0].decode("utf-8", "replace").strip()
-    commas = first.count(",") + first.count(";") + first.count("\t")
-    return f"{_TABLE}{first}" if commas >= 2 else "another file"
-
-
 def check_output(path: str | Path, data: bytes | None = None) -> Path:
     """Refuses an output that would overwrite an input of this run, a file of another kind, or no regular file.
 
@@ -307,23 +275,11 @@ def check_output(path: str | Path, data: bytes | None = None) -> Path:
             there, new = kind_of(stream.read(4096)), kind_of(data)
         if there != new:
             raise OutputError(
-                f"exists and {_difference(there, new)}",
+                f"exists and {difference(there, new)}",
                 where=str(path),
                 remedy="name another output, or remove that file first",
             )
     return target
-
-
-def _difference(there: str, new: str) -> str:
-    """What tells an existing file from the new one, from their kinds."""
-    if there.startswith(_TABLE) and new.startswith(_TABLE):
-        old, columns = (kind.removeprefix(_TABLE).split(",") for kind in (there, new))
-        lost = [name for name in old if name not in columns]
-        if lost:
-            return f"holds {len(lost)} column(s) that the new table lacks ({lost[0]}{', …' if len(lost) > 1 else ''})"
-        return "is another table"
-    said = ("a table" if kind.startswith(_TABLE) else kind for kind in (there, new))
-    return "is {}; it would be replaced by {}".format(*said)
 
 
 def write_text(path: str | Path, text: str) -> Path:

@@ -16,8 +16,6 @@ from ..model.payload import Payload
 from ..model.robot import Robot
 from ..samples import Segment
 from .conditioning.config import SignalConfig
-from .conditioning.filters import attenuation
-from .conditioning.resample import even_pieces
 from .conditioning.signals import Conditioned, condition, resolve
 from .diagnosis.contradictions import contradictions
 from .diagnosis.delay.profile import delay_findings, unreported
@@ -97,7 +95,7 @@ def examine_logs(
             try:
                 report = _with_wrenches(report, robot)
                 usable[k] = condition(report.recording, robot, config)
-                report = _with_bandwidth(report, usable[k], robot, config)
+                report = _with_bandwidth(report, usable[k], robot)
             except LogError as error:
                 refused = Finding("not-usable", "refused", None, None, error.what, error.remedy)
                 report = replace(report, findings=(*report.findings, refused))
@@ -148,9 +146,7 @@ def prepare_log(
     """
     report = _assessed(recording, robot, drive, force)
     conditioned = condition(report.recording, robot, config)
-    return _without_payload(
-        PreparedLog(recording, _with_bandwidth(report, conditioned, robot, config), conditioned), robot, payload
-    )
+    return _without_payload(PreparedLog(recording, _with_bandwidth(report, conditioned, robot), conditioned), robot, payload)
 
 
 def prepare_logs(
@@ -188,7 +184,7 @@ def prepare_logs(
     reports = each_usable(partial(_assessed, robot=robot, drive=drive, force=force), recordings)
     fixed = resolve([report.recording for report in reports], robot, config)
     made = each_usable(partial(condition, robot=robot, config=fixed), [report.recording for report in reports])
-    reports = [_with_bandwidth(report, item, robot, fixed) for report, item in zip(reports, made, strict=True)]
+    reports = [_with_bandwidth(report, item, robot) for report, item in zip(reports, made, strict=True)]
     logs = [PreparedLog(*parts) for parts in zip(recordings, reports, made, strict=True)]
     return [_without_payload(log, robot, payload) for log in logs]
 
@@ -283,19 +279,14 @@ def _with_wrenches(report: QualityReport, robot: Robot) -> QualityReport:
     return report if external is None else replace(report, recording=replace(report.recording, external_torque=external))
 
 
-def _with_bandwidth(report: QualityReport, log: Conditioned, robot: Robot, config: SignalConfig) -> QualityReport:
+def _with_bandwidth(report: QualityReport, log: Conditioned, robot: Robot) -> QualityReport:
     """Adds a finding if the low-pass of the positions takes away a relevant part of the accelerations."""
-    if log.averaged is not None:  # harmonics replace the low-pass
+    if log.lost is None or log.lost.max() <= _LOST:
         return report
-    pieces, _ = even_pieces(report.recording)
-    raw, motion = [piece.q for piece in pieces], [part.a for part in log.segments]
-    lost = attenuation(raw, motion, log.rate, log.cutoff, config.order)
-    j = int(np.argmax(lost))
-    if lost[j] <= _LOST:
-        return report
+    j = int(np.argmax(log.lost))
     words = (
-        f"the low-pass of the positions at {log.cutoff:.3g} Hz takes away {100 * lost[j]:.0f} % of the acceleration of this "
-        "joint: its inertia and rotor inertia come out too small"
+        f"the low-pass of the positions at {log.cutoff:.3g} Hz takes away {100 * log.lost[j]:.0f} % of the acceleration of "
+        "this joint: its inertia and rotor inertia come out too small"
     )
     remedy = "log at a higher rate or with less noise of the positions, or move more slowly"
     found = Finding("position-bandwidth", "warning", robot.joints[j], None, words, remedy, log.cutoff, 0.99)

@@ -281,7 +281,7 @@ def reach(robot: Robot, *, with_strokes: bool = True) -> float:
     stroke = with_strokes * np.max(
         np.abs(np.nan_to_num([robot.limit("lower"), robot.limit("upper")], posinf=0.0, neginf=0.0)), axis=0
     )
-    steps = np.linalg.norm(robot.placements[:, :3, 3], axis=1) + np.where(robot.prismatic, stroke, 0.0)
+    steps = robot.offsets + np.where(robot.prismatic, stroke, 0.0)
     lengths = [0.0]
     for parent, step in zip(robot.parents, steps, strict=True):
         lengths.append(lengths[parent + 1] + float(step))

@@ -287,12 +287,11 @@ def _triangular(matrix: Array) -> Array:
 
 def _length(robot: Robot, i: int) -> float:
     """Returns the size of a body [m]: the distance from its joint to the next ones, or to its lumped links."""
-    steps = np.linalg.norm(robot.placements[:, :3, 3], axis=1)
-    reach = [step for step, parent in zip(steps, robot.parents, strict=True) if parent == i]
+    reach = [step for step, parent in zip(robot.offsets, robot.parents, strict=True) if parent == i]
     reach += [np.linalg.norm(link.translation) for link in robot.bodies[i].links]
     if max(reach) < 1e-3:  # a wrist with intersecting axes, or a tip: use the offset of its own joint
-        reach.append(steps[i])
-    typical = 0.5 * float(steps.mean()) if steps.max() > 1e-3 else 0.1
+        reach.append(robot.offsets[i])
+    typical = 0.5 * float(robot.offsets.mean()) if robot.offsets.max() > 1e-3 else 0.1
     return float(max(reach)) if max(reach) >= 1e-3 else typical
 
 

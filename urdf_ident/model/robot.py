@@ -173,6 +173,11 @@ class Robot(SentOnce):
         return np.array([placement.homogeneous for placement in list(self.model.jointPlacements)[1:]])
 
     @cached_property
+    def offsets(self) -> Array:
+        """Distance of each joint from its parent at position zero, shape (n,) [m]."""
+        return np.asarray(np.linalg.norm(self.placements[:, :3, 3], axis=1))
+
+    @cached_property
     def twists(self) -> Array:
         """Unit twist (linear, angular) of each joint in its own frame, shape (n, 6)."""
         return np.array([np.asarray(joint.createData().S, dtype=float).ravel() for joint in list(self.model.joints)[1:]])

@@ -162,7 +162,7 @@ def geometric_rank(robot: Robot, rotor_inertia: bool = False) -> int:
     Returns:
         The rank of the regressor of inertial parameters and rotor inertias.
     """
-    length = float(np.linalg.norm(robot.placements[:, :3, 3], axis=1).mean()) or 1.0
+    length = float(robot.offsets.mean()) or 1.0
     gravity = np.concatenate([-np.asarray(robot.model.gravity.linear), np.zeros(3)])
     reach = {-1: (np.zeros((6, 0)), _span(gravity[:, None]), np.zeros((0, 10)))}
     rank = 0

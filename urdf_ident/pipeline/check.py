@@ -296,9 +296,8 @@ def doubt_lines(doubts: Sequence[Mapping[str, str]]) -> list[str]:
 
 def _far_masses(robot: Robot) -> list[tuple[str, str, str]]:
     """Bodies whose centre of mass or radius of gyration is far beyond the size of the robot (mm for m, kg·mm² for kg·m²)."""
-    offsets = [placement.translation for placement in list(robot.model.jointPlacements)[1:]]
     strokes = np.where(robot.prismatic, robot.limit("upper") - robot.limit("lower"), 0.0)
-    size = float(sum(map(np.linalg.norm, offsets)) + strokes.sum())
+    size = float(robot.offsets.sum() + strokes.sum())
     found = []
     for joint, body, theta in zip(robot.joints, robot.bodies, lumped_inertials(robot), strict=True):
         if not theta[0] > 0 or not 0 < size < np.inf or robot.n < _CHAIN:

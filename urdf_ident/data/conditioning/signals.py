@@ -15,6 +15,7 @@ from functools import partial
 import numpy as np
 
 from ...errors import LogError
+from ...linalg import Array
 from ...model.robot import Robot
 from ...samples import Segment
 from ..recording import Recording
@@ -22,7 +23,7 @@ from ..refusals import each_usable
 from .averaging import Averaged, average
 from .clock import GAP_PERIODS, GAP_SECONDS, Clock
 from .config import FEWEST_PERIODS, SignalConfig
-from .filters import HALF_WIDTH, HIGHEST, CutoffChoice, decimate, differentiate, estimate_cutoff, lowpass
+from .filters import HALF_WIDTH, HIGHEST, CutoffChoice, attenuation, decimate, differentiate, estimate_cutoff, lowpass
 from .periods import LIKENESS, SAID, Repetition, find_repetition
 from .resample import Stretch, advanced, even_pieces
 from .standstill import cut_rest, hold_resting_joints, motion_ranges, rest_speeds
@@ -55,6 +56,8 @@ class Conditioned:
         why: One sentence per choice: ``rate``, ``cutoff``, ``decimate``, ``velocity``, ``rest``; ``periodic`` if the
             motion repeats.
         averaged: Statistics of the averaged periods; None if no periods were averaged.
+        lost: Part of each joint's acceleration that the low-pass of the positions takes away (:func:`.attenuation`), shape
+            (n,); None with averaged periods, whose harmonics replace the low-pass.
     """
 
     segments: tuple[Segment, ...]
@@ -66,6 +69,7 @@ class Conditioned:
     velocity_source: str
     why: dict[str, str]
     averaged: Averaged | None = None
+    lost: Array | None = None
 
 
 def condition(recording: Recording, robot: Robot, config: SignalConfig | None = None) -> Conditioned:
@@ -84,7 +88,7 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
     """
     config = config or SignalConfig()
     pieces, clock = even_pieces(recording)
-    rate = clock.rate
+    rate, raw = clock.rate, [piece.q for piece in pieces]
     if config.delay != "auto" and config.delay:
         pieces = [advanced(piece, rate, float(config.delay), recording.name) for piece in pieces]
     choice, why_cutoff = _cutoff(pieces, rate, config, recording.name)
@@ -112,14 +116,16 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
         if config.periodic == "auto" and averaged.missing > WASTE:
             why["periodic"] = f"not averaged: {averaged.describe()}"
             averaged = None
+    lost = None
     if averaged is None:
         motion = [_derivatives(piece, rate, cutoff, config.order, source, recording.name) for piece in pieces]
         motion = hold_resting_joints(motion, robot, config)
         segments, why["rest"] = cut_rest(motion, pieces, rate, cutoff, config, recording.name)
+        lost = attenuation(raw, [segment.a for segment in segments], rate, cutoff, config.order)
     else:
         segments, why["rest"] = _one_period(hold_resting_joints([tiled], robot, config)[0], around, factor, config)
         why["velocity"] = "exact derivatives of the harmonics, which replace the low-pass filtered positions"
-    return Conditioned(tuple(segments), rate, cutoff, row_rate, factor, row_cutoff, source, why, averaged)
+    return Conditioned(tuple(segments), rate, cutoff, row_rate, factor, row_cutoff, source, why, averaged, lost)
 
 
 def _repetition(pieces: list[Stretch], config: SignalConfig, name: str) -> Repetition | None:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from ...linalg import Array, quantiles
 from ...model.robot import Robot
 from ...samples import SHORT, SHORTEST, columns
+from ...units import joint_units
 from ..conditioning.clock import read_clock
 from ..conditioning.filters import HIGHEST, differentiate, lowpass
 from ..conditioning.resample import Stretch, even_pieces
@@ -55,12 +56,12 @@ def check_effort(state: Examination, robot: Robot) -> None:
             state.add("effort-constant", "warning", f"the effort {value}", joint=robot.joints[j])
     limits = robot.limit("effort")
     if recording.effort_unit in ("N·m", "N") and recording.effort_side == "joint":
-        unit = np.where(robot.prismatic, "N", "N·m")
         for j in np.flatnonzero([quantiles(np.abs(x), 0.99)[0] for x in recording.effort.T] > 2 * limits):
             state.add(
                 "effort-beyond-limit",
                 "warning",
-                f"the effort reaches {np.abs(recording.effort[:, j]).max():.4g} {unit[j]}, the URDF allows {limits[j]:.4g}",
+                f"the effort reaches {np.abs(recording.effort[:, j]).max():.4g} {joint_units(robot.prismatic[j])['torque']}, "
+                f"the URDF allows {limits[j]:.4g}",
                 joint=robot.joints[j],
                 remedy="check whether it is a current or on the motor side: `log: {units: ..., side: ...}`",
             )
@@ -85,7 +86,7 @@ def check_locked(state: Examination, robot: Robot) -> None:
             continue
         moves = high - low > MOVING
         where = f"moves from {low:.4g} to {high:.4g}" if moves else f"stands at {middle:.4g}"
-        unit = "m" if robot.description.joints[joint].type == "prismatic" else "rad"
+        unit = joint_units(robot.description.joints[joint].type == "prismatic")["position"]
         state.add(
             "locked-joint",
             "refused" if effect > LOCK_WRONG else "warning",
@@ -152,7 +153,7 @@ def check_position_unit(state: Examination, robot: Robot) -> None:
             "position-beyond-limit",
             "warning",
             f"the position goes from {q[:, j].min():.4g} to {q[:, j].max():.4g}, "
-            f"the URDF's limits are {lower[j]:.4g} to {upper[j]:.4g} {'m' if robot.prismatic[j] else 'rad'}",
+            f"the URDF's limits are {lower[j]:.4g} to {upper[j]:.4g} {joint_units(robot.prismatic[j])['position']}",
             joint=robot.joints[j],
             at=np.flatnonzero(beyond[:, j]),
             remedy="check joint offsets, signs and units",

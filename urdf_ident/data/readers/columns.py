@@ -6,13 +6,12 @@ by numbers in the header (``q1 … qn``, exactly one per joint of the robot).
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ...errors import LogError, nearest
+from ...errors import LogError, closest, nearest
 from ...model.robot import Robot, lock_words
 from ...units import joint_units
 from .headers import default_header
@@ -31,8 +30,6 @@ ALIASES = {
 }
 #: The command that finds out what the columns hold.
 INFER = "`urdf-ident inspect LOG --robot URDF --write-project project.yaml` finds out which is which"
-#: Similarity (0 to 1) from which the name of an unknown joint may be a misspelt one of the robot.
-ALIKE = 0.6
 TIME_NAMES = ("t", "time", "timestamp")
 WRENCH_AXES = ("fx", "fy", "fz", "mx", "my", "mz")
 _NUMBERED = {
@@ -306,7 +303,7 @@ def _resembles(name: str, joints: Collection[str]) -> bool:
     """Whether a name may be a misspelt joint of the robot, or a further joint of the same numbering."""
     bare = re.sub(r"\d+", "", name)
     numbered = any(re.sub(r"\d+", "", joint) == bare for joint in joints)
-    return numbered or bool(difflib.get_close_matches(name, joints, n=1, cutoff=ALIKE))
+    return numbered or closest(name, joints) is not None
 
 
 def _similar_column(table: Table, known: Collection[str], prefix: str) -> str:

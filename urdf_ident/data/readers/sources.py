@@ -8,10 +8,9 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
-from ...errors import LogError, MissingFileError
+from ...errors import LogError, MissingFileError, closest
 from ...grouping import grouped
 from .formats import PACKED, is_bag_folder, is_log_name, logs_among
 from .layout import LogLayout
@@ -187,8 +186,8 @@ def _missing(argument: str) -> MissingFileError:
         return MissingFileError("log not found", where=argument, remedy=f"the folder {parent} does not exist")
     logs = [p.name for p in sorted(parent.iterdir()) if is_log_name(p)][:20]
     stems = {Path(name).stem: name for name in logs}
-    close = get_close_matches(Path(argument).stem, stems, n=1)
-    hint = f"did you mean '{stems[close[0]]}'?" if close else "check the path"
+    close = closest(Path(argument).stem, stems)
+    hint = f"did you mean '{stems[close]}'?" if close is not None else "check the path"
     return MissingFileError("log not found", where=argument, remedy=hint)
 
 
