@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_coupled_elastic import ARM, FC, FV, IA, SETTINGS, TRUTH, K, written
+from commands import write_yaml
+from test_coupled_elastic import ARM, FC, FV, IA, SETTINGS, TRUTH, K
 
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, ProjectError, UrdfIdentError
@@ -49,7 +50,7 @@ def project(method: str, noise: float = 1e-4, **more: Any) -> Project:
 def simulated(noise: float, folder: Path) -> Recording:
     wanted = project("wls", noise)
     motion = random_fourier(Limits.from_robot(ARM), 8.0, 5, 4, fill=0.8)
-    plant = true_plant(wanted, ARM, written(folder / "truth.yaml", TRUTH))
+    plant = true_plant(wanted, ARM, write_yaml(folder / "truth.yaml", TRUTH))
     return run_experiment(wanted, ARM, motion, plant=plant).recording
 
 
@@ -147,7 +148,7 @@ def test_a_plant_of_the_identified_robot_moves_as_the_true_one(tmp_path: Path) -
     wanted = project("iv")
     model = wanted.build_model(ARM)
     assert isinstance(model, ElasticModel)
-    made, true = elastic_plant(model, true_theta(model)), true_plant(wanted, ARM, written(tmp_path / "t.yaml", TRUTH))
+    made, true = elastic_plant(model, true_theta(model)), true_plant(wanted, ARM, write_yaml(tmp_path / "t.yaml", TRUTH))
     assert isinstance(true, ElasticPlant)
     rng = np.random.default_rng(0)
     x, v, tau = rng.normal(0, 0.3, 6), rng.normal(0, 0.3, 6), rng.normal(0, 9, 3)
@@ -160,7 +161,7 @@ def test_a_plant_of_the_identified_robot_moves_as_the_true_one(tmp_path: Path) -
 
 
 def test_given_gains_act_at_the_motors_and_a_reference_may_stand(tmp_path: Path) -> None:
-    plant = true_plant(project("wls"), ARM, written(tmp_path / "t.yaml", TRUTH))
+    plant = true_plant(project("wls"), ARM, write_yaml(tmp_path / "t.yaml", TRUTH))
     assert isinstance(plant, ElasticPlant)
     motion, at = random_fourier(Limits.from_robot(ARM), 1.0, 3, 1, fill=0.2), np.array([0.1, 0.5])
     tuned = motor_law(ControllerSection(bandwidth=4.0), plant, ARM, motion)
