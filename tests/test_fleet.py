@@ -105,6 +105,20 @@ def test_a_robot_with_more_friction_is_found_and_equals_are_not(ident: Identific
     assert not odd.departures("r1")
 
 
+def test_one_heavy_body_is_one_outlier(ident: Identification) -> None:
+    """Its mass is part of the base parameters of the bodies that carry it; the sentence is about the body itself."""
+    fit, bodies = ident.fit, ident.model.robot.bodies
+    theta = np.zeros(len(ident.model.parameters))
+    theta[20:23] = 2.0, 0.3, 0.4  # mass and first moments of the third body
+    heavy = another(ident, 3)
+    heavy = replace(heavy, fit=replace(heavy.fit, params=heavy.fit.params + fit.base.of(theta)))
+    found = pool({**{f"r{k}": another(ident, k) for k in range(6)}, "r3": heavy})
+    assert {item.where for item in found.pooled if item.stands_out[3]} > {bodies[2].name}
+    (said,) = found.departures("r3")
+    assert said.startswith(bodies[2].name)
+    assert "more of it and of the bodies that carry it" in said
+
+
 def test_two_robots_have_no_odd_one_and_other_robots_are_refused(ident: Identification) -> None:
     pair = pool({"a": ident, "b": another(ident, 1, more=2.0)})
     assert not any(item.stands_out.any() for item in pair.pooled)

@@ -78,6 +78,12 @@ def pool(results: Mapping[str, Identification], *, level: float = LEVEL) -> Flee
     place = {
         int(k): (family, at) for family, own in zip(found, families, strict=True) for at, k in enumerate(np.flatnonzero(own))
     }
+    robot = items[0].model.robot
+    carriers: dict[str, list[str]] = {body.name: [] for body in robot.bodies}
+    for joint, carrier, moved in zip(robot.joints, robot.bodies, robot.subtrees, strict=True):
+        for k in moved:  # a rotor inertia is part of the same base parameters
+            own = robot.bodies[k].name
+            carriers[own] += [joint, *([carrier.name] if carrier.name != own else [])]
     fleet = [random_effects(value[~odd[:, k], k : k + 1], error[~odd[:, k], k : k + 1]) for k in range(len(wanted))]
     tests = [value.shape[0] * int(family.sum()) for family in families]
     pooled = tuple(
@@ -96,10 +102,11 @@ def pool(results: Mapping[str, Identification], *, level: float = LEVEL) -> Flee
             deviation=place[k][0].std_error[:, place[k][1]],
             chance=place[k][0].chance[:, place[k][1]],
             stands_out=odd[:, k],
+            carried_by=tuple(carriers.get(quantity.where, ())) if quantity.kind == "inertia" else (),
         )
         for k, (quantity, own) in enumerate(zip(wanted, fleet, strict=True))
     )
-    return Fleet(items[0].model.robot.name, tuple(results), pooled, level, sum(tests), _needed(found, max(tests), level))
+    return Fleet(robot.name, tuple(results), pooled, level, sum(tests), _needed(found, max(tests), level))
 
 
 def robot_folders(arguments: Sequence[str]) -> dict[str, Path]:

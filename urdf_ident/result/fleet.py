@@ -36,6 +36,7 @@ class Pooled(ReadOnly):
         deviation: Standard deviation of the difference, shape (m,).
         chance: p-value of the difference, shape (m,), 0 to 1.
         stands_out: Whether each robot is an outlier after correction for multiple testing, shape (m,).
+        carried_by: Of a body's inertial parameter, the bodies and joints whose base parameters include it.
     """
 
     kind: str
@@ -52,6 +53,7 @@ class Pooled(ReadOnly):
     deviation: Array
     chance: Array
     stands_out: NDArray[np.bool_]
+    carried_by: tuple[str, ...] = ()
 
     def sentence(self, robot: int) -> str:
         """Describes how one robot differs.
@@ -97,6 +99,9 @@ class Fleet:
     def departures(self, name: str) -> list[str]:
         """Describes the quantities in which a robot is an outlier, smallest p-value first.
 
+        A body that differs alters the base parameters of all bodies that carry it: of inertial parameters only the most
+        significant one of each outermost body is described, and the others are counted.
+
         Args:
             name: The robot.
 
@@ -105,7 +110,19 @@ class Fleet:
         """
         i = self.names.index(name)
         mine = sorted((item for item in self.pooled if item.stands_out[i]), key=lambda item: float(item.chance[i]))
-        return [item.sentence(i) for item in mine]
+        inertial = [item for item in mine if item.kind == "inertia"]
+        carrying = {body for item in inertial for body in item.carried_by}
+        said: list[str] = []
+        seen: set[str] = set()
+        for item in mine:
+            if item.kind != "inertia":
+                said.append(item.sentence(i))
+            elif item.where not in carrying | seen:
+                seen.add(item.where)
+                more = sum(other.where in (item.where, *item.carried_by) for other in inertial) - 1
+                also = f" ({more} more of it and of the bodies that carry it differ: its change alters them as well)"
+                said.append(item.sentence(i) + (also if more else ""))
+        return said
 
     def as_dict(self) -> dict[str, Any]:
         """JSON form."""
