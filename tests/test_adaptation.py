@@ -23,8 +23,8 @@ from urdf_ident.pipeline.compare import compare
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.pipeline.validate import validate
 from urdf_ident.report.page import report_html
+from urdf_ident.result.files.load import load
 from urdf_ident.result.identification import Identification
-from urdf_ident.result.load import load
 from urdf_ident.samples import Segment
 
 SPREAD = np.array([[0.6, 1.5]])

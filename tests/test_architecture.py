@@ -17,12 +17,7 @@ PACKAGE = Path(__file__).parents[1] / "urdf_ident"
 FOUNDATION = (
     "errors",
     "units",
-    "sizes",
-    "folders",
-    "file_kinds",
     "files",
-    "fileset",
-    "documents",
     "grouping",
     "linalg",
     "provenance",
@@ -219,7 +214,7 @@ def test_library_loads_without_heavy_packages() -> None:
 def test_identification_imports_no_room_of_scipy() -> None:
     """Each of them takes 0.1 s of CPU and more, of every command; LAPACK's wrapper alone takes none."""
     code = (
-        "import sys, urdf_ident.pipeline.identify, urdf_ident.pipeline.validate, urdf_ident.result.exports; "
+        "import sys, urdf_ident.pipeline.identify, urdf_ident.pipeline.validate, urdf_ident.result.files.exports; "
         "sys.exit(', '.join({'linalg', 'optimize', 'special', 'sparse', 'fft'} & set(dir(sys.modules.get('scipy')))) or 0)"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -232,7 +227,7 @@ def test_identification_imports_what_its_settings_ask_for() -> None:
         f"urdf_ident.{name}" for name in ("simulation.simulate", "pipeline.compensate", "pipeline.payload", "result.plots")
     }
     code = (
-        "import sys, urdf_ident.pipeline.identify, urdf_ident.result.exports; "
+        "import sys, urdf_ident.pipeline.identify, urdf_ident.result.files.exports; "
         f"sys.exit(', '.join({others!r} & set(sys.modules)) or 0)"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

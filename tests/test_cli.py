@@ -17,7 +17,7 @@ from urdf_ident.model.robot import Robot
 from urdf_ident.motion.base import table_text
 from urdf_ident.pipeline.compensate import torque_error
 from urdf_ident.report.content import content
-from urdf_ident.result.load import load
+from urdf_ident.result.files.load import load
 from urdf_ident.viz import as_motion
 from urdf_ident.viz.motion import error_frames, with_error
 

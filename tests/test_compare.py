@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from urdf_ident.cli import app
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, FingerprintError, LimitError
-from urdf_ident.excitation.poses import design_poses
+from urdf_ident.excitation.planned.poses import design_poses
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.compare import compare, contradictions, trend

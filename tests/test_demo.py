@@ -20,7 +20,7 @@ from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
 from urdf_ident.pipeline.demo import run_demo
 from urdf_ident.pipeline.experiment import build_plant, plant_of
-from urdf_ident.result.load import load
+from urdf_ident.result.files.load import load
 
 
 @pytest.fixture(scope="module")

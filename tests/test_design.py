@@ -22,9 +22,9 @@ from urdf_ident.excitation.assumptions import make_criterion, usable_limits, wei
 from urdf_ident.excitation.criteria import condition_number, standard_errors
 from urdf_ident.excitation.design import Design, design_excitation
 from urdf_ident.excitation.family import Family
-from urdf_ident.excitation.planned_motion import closest_lines
+from urdf_ident.excitation.planned.planned_motion import closest_lines
 from urdf_ident.excitation.rows import PlannedRows
-from urdf_ident.excitation.search import Problem, Search
+from urdf_ident.excitation.search.multi_start import Problem, Search
 from urdf_ident.linalg import Array
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.drive import Drive

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from urdf_ident.documents import parse_json, parse_yaml
 from urdf_ident.errors import LogError, ProjectError
+from urdf_ident.files.documents import parse_json, parse_yaml
 
 
 def yaml_error(text: str) -> str:

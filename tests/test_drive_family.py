@@ -17,8 +17,8 @@ from urdf_ident.errors import LogError, ModelError, UrdfIdentError
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import Project, load_project, parse_project
+from urdf_ident.result.files.load import load
 from urdf_ident.result.identification import Identification
-from urdf_ident.result.load import load
 
 A = np.array([[-50.0, 0, 0], [0, 45, 0], [0, 32, 32]])  # a negative ratio; motor 3 turns with q2 + q3
 OFFSET = np.array([0.3, 0.0, -1.0])  # where the motors read zero [rad]

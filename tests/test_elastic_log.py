@@ -26,7 +26,7 @@ from urdf_ident.motion.splines import BSplineTrajectory
 from urdf_ident.pipeline.check import check, check_text
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
-from urdf_ident.result.load import load
+from urdf_ident.result.files.load import load
 from urdf_ident.simulation.elastic.drive import MotorFriction, MotorPD
 from urdf_ident.simulation.elastic.plant import ElasticPlant
 

@@ -11,7 +11,7 @@ from conftest import arm_urdf
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
-from urdf_ident.result.friction_curves import armature, equivalent_friction
+from urdf_ident.result.dynamics.friction_curves import armature, equivalent_friction
 
 
 def result(friction, values, *, speed=1.0, load=20.0, drive=None, motor=None):

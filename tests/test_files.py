@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from urdf_ident import sizes
 from urdf_ident.errors import MissingFileError, OutputError
-from urdf_ident.files import (
+from urdf_ident.files import sizes
+from urdf_ident.files.fileset import FileSet
+from urdf_ident.files.folders import check_writable
+from urdf_ident.files.read_write import (
     check_output,
     inputs_protected,
     note_input,
@@ -19,8 +21,6 @@ from urdf_ident.files import (
     sources,
     write_text,
 )
-from urdf_ident.fileset import FileSet
-from urdf_ident.folders import check_writable
 from urdf_ident.provenance import sha256, versions
 
 
@@ -202,7 +202,7 @@ def test_devices_and_pipes_are_no_outputs_and_endless_ones_no_inputs(tmp_path: P
 
 def test_a_pipe_is_read_to_its_end_and_not_waited_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo(tmp_path / "pipe")
-    monkeypatch.setattr("urdf_ident.files.PATIENCE", 0.0)
+    monkeypatch.setattr("urdf_ident.files.read_write.PATIENCE", 0.0)
     with pytest.raises(MissingFileError, match="a pipe that nothing writes to"):
         read_bytes(tmp_path / "pipe")
     reading, writing = os.pipe()  # as the shell's <(command)

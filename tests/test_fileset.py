@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from urdf_ident import files
 from urdf_ident.errors import MissingFileError, OutputError
-from urdf_ident.files import read_text, write_text
-from urdf_ident.fileset import FileSet, finish
+from urdf_ident.files import read_write
+from urdf_ident.files.fileset import FileSet, finish
+from urdf_ident.files.read_write import read_text, write_text
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[str, 
             count[0] += 1
             act(name, count[0])
 
-        monkeypatch.setattr(files, "on_step", step)
+        monkeypatch.setattr(read_write, "on_step", step)
 
     yield install
     monkeypatch.undo()

@@ -23,8 +23,8 @@ from urdf_ident.pipeline.fleet import pool, robot_folders
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.result.identification import Identification
 from urdf_ident.statistics.fleet import departures, random_effects
-from urdf_ident.statistics.log_effects import reml
-from urdf_ident.statistics.mixed_rows import Moments
+from urdf_ident.statistics.log_effects.mixed_model import reml
+from urdf_ident.statistics.log_effects.rows import Moments
 
 LAWS = ["viscous", "coulomb", "offset", "load_coulomb"]
 

@@ -17,7 +17,7 @@ from urdf_ident.data.diagnosis.wording import _gravity, _refuses
 from urdf_ident.data.joint_side import joint_side
 from urdf_ident.data.quality.repairs import _sentinels, _spikes
 from urdf_ident.data.quality.report import assess
-from urdf_ident.data.readers.variables import _numeric
+from urdf_ident.data.readers.formats.variables import _numeric
 from urdf_ident.data.recognition.recognise import _positions
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import LogError
@@ -27,7 +27,7 @@ from urdf_ident.export.split import split_bodies
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
-from urdf_ident.result.scores import MOVING, score
+from urdf_ident.result.evidence.scores import MOVING, score
 from urdf_ident.samples import Segment
 
 PAIR = """<robot name="pair"><link name="base"/><link name="arm"><inertial><mass value="0.1"/>
@@ -301,7 +301,7 @@ def test_one_stamp_far_away_is_no_memory_error() -> None:
         _resample(recording, 100.0, even=False)
 
 
-# ---- data/quality/checks.py and result/scores.py -----------------------------------------------------
+# ---- data/quality/checks.py and result/evidence/scores.py -----------------------------------------------------
 
 
 @pytest.mark.parametrize(("factor", "word"), [(np.rad2deg(1), "deg"), (1e3, None), (2.0, None)])
@@ -326,7 +326,7 @@ def test_an_error_at_rest_is_no_error_in_motion() -> None:
     assert pytest.approx(0.02) == MOVING
 
 
-# ---- data/readers/variables.py -----------------------------------------------------------------------
+# ---- data/readers/formats/variables.py -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

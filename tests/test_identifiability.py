@@ -36,7 +36,7 @@ from urdf_ident.model.prior import inertial_prior
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.point_to_point import constant_speed_sweep
 from urdf_ident.pipeline.identify import identify
-from urdf_ident.result.load import load
+from urdf_ident.result.files.load import load
 from urdf_ident.samples import Segment
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import Fit, fit_base

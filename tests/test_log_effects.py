@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from urdf_ident.model.base import BaseParameters
-from urdf_ident.result.file import plain
-from urdf_ident.statistics.changes import FrictionChanges, varying
+from urdf_ident.result.files.save import plain
 from urdf_ident.statistics.entries import Statistic
 from urdf_ident.statistics.fit import Fit, fit_base
 from urdf_ident.statistics.layout import Layout
-from urdf_ident.statistics.log_effects import friction_changes, reml
-from urdf_ident.statistics.mixed_rows import PARTS, Moments
+from urdf_ident.statistics.log_effects.changes import FrictionChanges, varying
+from urdf_ident.statistics.log_effects.mixed_model import friction_changes, reml
+from urdf_ident.statistics.log_effects.rows import PARTS, Moments
 from urdf_ident.statistics.statistic import StatisticSet
 
 LOGS, ROWS, BLOCKS = 7, 320, 16

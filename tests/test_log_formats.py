@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from conftest import arm_urdf
 
-from urdf_ident.data.readers.layout import LogLayout
+from urdf_ident.data.readers.columns.layout import LogLayout
 from urdf_ident.data.readers.read import read_recording
 from urdf_ident.data.readers.sources import expand_logs
 from urdf_ident.data.recording import Recording
@@ -79,7 +79,7 @@ def test_compressed_csv(tmp_path: Path, robot: Robot, suffix: str) -> None:
 
 
 def test_archive_that_unpacks_to_far_more_is_refused(tmp_path: Path, robot: Robot, monkeypatch) -> None:
-    monkeypatch.setattr("urdf_ident.data.readers.streams._FREE", 1 << 20)
+    monkeypatch.setattr("urdf_ident.data.readers.formats.streams._FREE", 1 << 20)
     path = tmp_path / "bomb.csv.gz"
     with gzip.open(path, "wb", compresslevel=9) as stream:
         stream.write(csv_text().encode())

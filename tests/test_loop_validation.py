@@ -21,7 +21,7 @@ from urdf_ident.data.prepare import PreparedLog, prepare_logs
 from urdf_ident.data.readers.read import read_recording
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, LogError, ProjectError
-from urdf_ident.excitation.sweeps import bidirectional_experiment
+from urdf_ident.excitation.planned.sweeps import bidirectional_experiment
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot

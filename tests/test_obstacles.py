@@ -15,10 +15,10 @@ from urdf_ident.errors import LimitError, ProjectError
 from urdf_ident.excitation.assumptions import make_criterion, usable_limits
 from urdf_ident.excitation.design import design_excitation
 from urdf_ident.excitation.family import Family
-from urdf_ident.excitation.interior import minimise
-from urdf_ident.excitation.obstacles import Obstacles
 from urdf_ident.excitation.rows import PlannedRows
-from urdf_ident.excitation.search import LOOKED_AT, QUICK, Problem, Search
+from urdf_ident.excitation.search.interior import minimise
+from urdf_ident.excitation.search.multi_start import LOOKED_AT, QUICK, Problem, Search
+from urdf_ident.excitation.search.obstacles import Obstacles
 from urdf_ident.excitation.settings import ExcitationSection
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.dynamic_model import DynamicModel

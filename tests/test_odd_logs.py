@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from test_log_formats import NAMES, ROWS, check, csv_text, default_columns, samples, write_bag
 
-from urdf_ident.data.readers.layout import LogLayout
+from urdf_ident.data.readers.columns.layout import LogLayout
 from urdf_ident.data.readers.read import read_recording
 from urdf_ident.errors import LogError
 from urdf_ident.model.robot import Robot

@@ -10,7 +10,7 @@ import pytest
 from conftest import arm_urdf
 
 from urdf_ident.data.readers import read
-from urdf_ident.data.readers.formats import open_table
+from urdf_ident.data.readers.formats.choice import open_table
 from urdf_ident.data.readers.read import LogLayout, expand_logs, read_readable, read_recording, read_recordings
 from urdf_ident.errors import LogError, MissingFileError, UnitError, UrdfIdentError
 from urdf_ident.model.bundled import robot_path

@@ -20,7 +20,7 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.pipeline.validate import validate
 from urdf_ident.project import parse_project
-from urdf_ident.result.scores import predict, score
+from urdf_ident.result.evidence.scores import predict, score
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
 

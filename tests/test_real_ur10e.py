@@ -14,7 +14,7 @@ from urdf_ident.data.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import Project
-from urdf_ident.result.scores import predict, score
+from urdf_ident.result.evidence.scores import predict, score
 from urdf_ident.statistics.accumulate import accumulate, build_statistics
 from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.rows import RowFilter

@@ -11,8 +11,8 @@ from conftest import arm_urdf
 from logs import Truth, fourier, torques
 
 from urdf_ident.cli import app
-from urdf_ident.data.readers.formats import open_table
-from urdf_ident.data.readers.layout import LogLayout
+from urdf_ident.data.readers.columns.layout import LogLayout
+from urdf_ident.data.readers.formats.choice import open_table
 from urdf_ident.data.readers.read import read_recording
 from urdf_ident.data.recognition.recognise import LogDescription, recognise
 from urdf_ident.model.bundled import robot_path

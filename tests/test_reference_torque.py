@@ -21,8 +21,8 @@ from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.prior import inertial_prior
 from urdf_ident.pipeline.identify import identify
-from urdf_ident.result.load import load
-from urdf_ident.result.scores import predict, score
+from urdf_ident.result.evidence.scores import predict, score
+from urdf_ident.result.files.load import load
 from urdf_ident.samples import Segment
 from urdf_ident.statistics.accumulate import accumulate, build_statistics
 from urdf_ident.statistics.fit import fit_base

@@ -17,7 +17,7 @@ from conftest import arm_urdf
 from logs import make_log
 
 from urdf_ident.data.readers import remote
-from urdf_ident.data.readers.layout import LogLayout
+from urdf_ident.data.readers.columns.layout import LogLayout
 from urdf_ident.data.readers.read import read_recording, read_recordings
 from urdf_ident.data.readers.remote import logs_at
 from urdf_ident.data.readers.sources import expand_logs, log_source

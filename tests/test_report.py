@@ -15,12 +15,12 @@ import pytest
 from urdf_ident.cli.common import run as run_here
 from urdf_ident.report import report_html
 from urdf_ident.report.svg import svg
-from urdf_ident.result.brief import brief, joint_errors
-from urdf_ident.result.friction_curves import friction_curves
+from urdf_ident.result.dynamics.friction_curves import friction_curves
+from urdf_ident.result.files.load import load
 from urdf_ident.result.identification import Identification
-from urdf_ident.result.load import load
-from urdf_ident.result.reason import Reason
-from urdf_ident.result.verdict import ResultVerdict
+from urdf_ident.result.text.brief import brief, joint_errors
+from urdf_ident.result.verdict.reason import Reason
+from urdf_ident.result.verdict.verdict import ResultVerdict
 
 
 def run(*arguments: object) -> int:
@@ -137,9 +137,8 @@ def test_relative_errors_of_the_summary(ident: Identification) -> None:
 @pytest.mark.parametrize("length", [10, 400])
 def test_the_summary_stays_short_whatever_is_said(ident: Identification, length: int, monkeypatch: pytest.MonkeyPatch) -> None:
     words = "word " * (length // 5)
-    monkeypatch.setattr(
-        "urdf_ident.result.brief.judge", lambda _: ResultVerdict("poor", (Reason("x", "poor", words.strip(), words.strip()),))
-    )
+    verdict = ResultVerdict("poor", (Reason("x", "poor", words.strip(), words.strip()),))
+    monkeypatch.setattr("urdf_ident.result.text.brief.judge", lambda _: verdict)
     text = brief(ident)
     assert len(text.splitlines()) <= 14
     assert max(map(len, text.splitlines())) <= 100

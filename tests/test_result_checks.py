@@ -16,7 +16,7 @@ from logs import make_log
 
 import urdf_ident as ui
 from urdf_ident.errors import LogError
-from urdf_ident.result.checks import seal
+from urdf_ident.result.files.checks import seal
 
 
 @pytest.fixture(scope="module")

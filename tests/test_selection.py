@@ -28,8 +28,8 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.model.trained import KNEE, SLIDING_KNEE, with_knees
 from urdf_ident.pipeline.identify import identify
-from urdf_ident.result.load import load
-from urdf_ident.result.scores import predict, score
+from urdf_ident.result.evidence.scores import predict, score
+from urdf_ident.result.files.load import load
 from urdf_ident.samples import Segment, reversals, typical_reversals
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base

@@ -27,8 +27,8 @@ from urdf_ident.model.robot import Robot
 from urdf_ident.motion.files import read_trajectory, sampled
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
+from urdf_ident.result.files.load import load
 from urdf_ident.result.identification import Identification
-from urdf_ident.result.load import load
 
 
 @pytest.fixture(scope="module")

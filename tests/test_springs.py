@@ -16,9 +16,9 @@ from urdf_ident.model.robot import Robot
 from urdf_ident.model.trained import STRAIGHT, outside, trained_speeds
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.pipeline.validate import validate
-from urdf_ident.result.friction_curves import friction_curves
+from urdf_ident.result.dynamics.friction_curves import friction_curves
 from urdf_ident.result.identification import Identification
-from urdf_ident.result.summary import details
+from urdf_ident.result.text.summary import details
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.plant import RigidPlant
 

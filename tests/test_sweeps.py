@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from urdf_ident.cli import app
 from urdf_ident.compensation.bidirectional import friction_points
 from urdf_ident.errors import LimitError, ProjectError
-from urdf_ident.excitation.sweeps import BidirectionalExperiment, bidirectional_experiment
+from urdf_ident.excitation.planned.sweeps import BidirectionalExperiment, bidirectional_experiment
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.collision.collisions import Collisions

@@ -16,7 +16,7 @@ from urdf_ident.compensation.three_loop import learn_residual, three_loop
 from urdf_ident.data.prepare import prepare_log, prepare_logs
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, LogError, ModelError
-from urdf_ident.excitation.sweeps import bidirectional_experiment
+from urdf_ident.excitation.planned.sweeps import bidirectional_experiment
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.elasticity import ElasticModel

@@ -12,7 +12,16 @@ from conftest import arm_urdf
 
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
-from urdf_ident.result.traces import BINS, POINTS, LogTrace, Traces, log_trace, read_series, speed_profile, write_series
+from urdf_ident.result.evidence.traces import (
+    BINS,
+    POINTS,
+    LogTrace,
+    Traces,
+    log_trace,
+    read_series,
+    speed_profile,
+    write_series,
+)
 from urdf_ident.samples import Segment
 
 RATE = 200.0

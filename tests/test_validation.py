@@ -10,7 +10,7 @@ import pytest
 
 from urdf_ident.data.conditioning.signals import lowpass
 from urdf_ident.errors import LogError
-from urdf_ident.result.scores import better_than_urdf, score
+from urdf_ident.result.evidence.scores import better_than_urdf, score
 from urdf_ident.samples import Segment
 
 RATE = 200.0

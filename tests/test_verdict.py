@@ -13,13 +13,13 @@ from logs import Truth, fourier, make_log, torques
 import urdf_ident as ui
 from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import prepare_log
-from urdf_ident.result.brief import brief, joint_errors
-from urdf_ident.result.evidence import Departure, Evidence
-from urdf_ident.result.reason import Reason
-from urdf_ident.result.scale import CommonScale
-from urdf_ident.result.scale_reasons import SCALE_ERRORS
-from urdf_ident.result.untested import untested
-from urdf_ident.result.verdict import judge
+from urdf_ident.result.evidence.evidence import Departure, Evidence
+from urdf_ident.result.evidence.scale import CommonScale
+from urdf_ident.result.text.brief import brief, joint_errors
+from urdf_ident.result.verdict.reason import Reason
+from urdf_ident.result.verdict.scale_reasons import SCALE_ERRORS
+from urdf_ident.result.verdict.untested import untested
+from urdf_ident.result.verdict.verdict import judge
 
 FRICTION = ["viscous", "coulomb", "offset"]
 

@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 from conftest import arm_urdf, page_data
 
-from urdf_ident.data.readers.layout import LogLayout
+from urdf_ident.data.readers.columns.layout import LogLayout
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import LogError, ModelError, OutputError
 from urdf_ident.model.bundled import robot_names, robot_path

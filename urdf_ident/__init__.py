@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from .errors import UrdfIdentError as UrdfIdentError
     from .excitation.design import Design as Design
     from .excitation.design import design_excitation as design_excitation
+    from .excitation.planned.sweeps import bidirectional_experiment as bidirectional_experiment
     from .excitation.sequential import forecast as forecast
-    from .excitation.sweeps import bidirectional_experiment as bidirectional_experiment
     from .model.base import BaseParameters as BaseParameters
     from .model.bundled import robot_path as robot_path
     from .model.drive import Drive as Drive
@@ -53,11 +53,11 @@ if TYPE_CHECKING:
     from .pipeline.validate import validate as validate
     from .project import Project as Project
     from .project import load_project as load_project
-    from .result.exports import write_mjcf as write_mjcf
-    from .result.exports import write_sidecar as write_sidecar
-    from .result.exports import write_urdf as write_urdf
+    from .result.files.exports import write_mjcf as write_mjcf
+    from .result.files.exports import write_sidecar as write_sidecar
+    from .result.files.exports import write_urdf as write_urdf
+    from .result.files.load import load as load
     from .result.identification import Identification as Identification
-    from .result.load import load as load
     from .simulation.simulate import write_log as write_log
     from .viz.player import play as play
 
@@ -90,7 +90,7 @@ _HOME = {
     "UnitError": "errors",
     "UrdfError": "errors",
     "UrdfIdentError": "errors",
-    "bidirectional_experiment": "excitation.sweeps",
+    "bidirectional_experiment": "excitation.planned.sweeps",
     "check": "pipeline.check",
     "compare": "pipeline.compare",
     "contradictions": "pipeline.compare",
@@ -98,7 +98,7 @@ _HOME = {
     "expand_logs": "data.readers.sources",
     "forecast": "excitation.sequential",
     "identify": "pipeline.identify",
-    "load": "result.load",
+    "load": "result.files.load",
     "load_project": "project",
     "play": "viz.player",
     "random_fourier": "motion.fourier",
@@ -110,9 +110,9 @@ _HOME = {
     "validate": "pipeline.validate",
     "write_log": "simulation.simulate",
     "weigh": "pipeline.payload",
-    "write_mjcf": "result.exports",
-    "write_sidecar": "result.exports",
-    "write_urdf": "result.exports",
+    "write_mjcf": "result.files.exports",
+    "write_sidecar": "result.files.exports",
+    "write_urdf": "result.files.exports",
 }
 
 __all__ = sorted([*_HOME, "__version__"])

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pydantic import Field, PositiveFloat, ValidationError, field_validator, model_validator
 
-from .documents import parse_yaml
 from .errors import MissingFileError, ProjectError, nearest
 from .excitation.settings import ExcitationSection
-from .files import read_text
+from .files.documents import parse_yaml
+from .files.read_write import read_text
 from .model.robot import STANDARD_GRAVITY, Robot
 from .settings import CompensationSection, ConsistencySection, EstimationSection, Section
 from .simulation.settings import SimulationSection
 
 if TYPE_CHECKING:
     from .data.conditioning.config import SignalConfig
-    from .data.readers.layout import LogLayout
+    from .data.readers.columns.layout import LogLayout
     from .model.drive import Drive
     from .model.dynamic_model import DynamicModel
     from .model.payload import Payload
@@ -265,7 +265,7 @@ class Project(Section):
 
     def log_layout(self) -> LogLayout:
         """Layout of the logs."""
-        from .data.readers.layout import LogLayout
+        from .data.readers.columns.layout import LogLayout
 
         log = self.log
         return LogLayout(log.files, log.rate, log.columns, log.units, log.side.position, log.side.effort, log.topic, log.joints)

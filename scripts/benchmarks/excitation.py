@@ -27,10 +27,10 @@ from urdf_ident.excitation.assumptions import make_criterion, row_weights, usabl
 from urdf_ident.excitation.criteria import condition_number, standard_errors
 from urdf_ident.excitation.design import design_excitation
 from urdf_ident.excitation.family import Family
-from urdf_ident.excitation.global_start import GLOBAL_STARTS
-from urdf_ident.excitation.obstacles import Obstacles
 from urdf_ident.excitation.rows import PlannedRows, designable, softened
-from urdf_ident.excitation.search import FoundMotion, Problem, Search
+from urdf_ident.excitation.search.global_start import GLOBAL_STARTS
+from urdf_ident.excitation.search.multi_start import FoundMotion, Problem, Search
+from urdf_ident.excitation.search.obstacles import Obstacles
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from urdf_ident.data.readers.layout import LogLayout
+from urdf_ident.data.readers.columns.layout import LogLayout
 from urdf_ident.data.readers.read import read_recordings
 from urdf_ident.data.readers.sources import expand_logs
 from urdf_ident.errors import UrdfIdentError

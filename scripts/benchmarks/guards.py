@@ -38,8 +38,8 @@ CHANGES = (
     ("data/conditioning/resample.py", "np.diff(time) > 0.2 / rate", "np.diff(time) > 0.0 / rate"),
     ("data/conditioning/resample.py", "np.diff(time) > 0.2 / rate", "np.diff(time) > 0.02 / rate"),
     ("data/quality/checks.py", "suspects.any() and fits[kind].all()", "suspects.any()"),
-    ("result/scores.py", "MOVING = 0.02", "MOVING = 0.2"),
-    ("result/scores.py", "MOVING = 0.02", "MOVING = 0.0"),
+    ("result/evidence/scores.py", "MOVING = 0.02", "MOVING = 0.2"),
+    ("result/evidence/scores.py", "MOVING = 0.02", "MOVING = 0.0"),
 )
 
 

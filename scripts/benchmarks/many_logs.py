@@ -23,7 +23,7 @@ import numpy as np
 import pinocchio as pin
 from command import Taken, run_command
 
-from urdf_ident.files import write_text
+from urdf_ident.files.read_write import write_text
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.base import table_text

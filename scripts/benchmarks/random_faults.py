@@ -41,9 +41,9 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
+from urdf_ident.result.evidence.scores import predict, score
 from urdf_ident.result.identification import Identification
-from urdf_ident.result.scores import predict, score
-from urdf_ident.result.verdict import OUTSTANDING
+from urdf_ident.result.verdict.verdict import OUTSTANDING
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
 

@@ -31,7 +31,7 @@ from urdf_ident.estimation.friction_selection.selection import select_friction
 from urdf_ident.linalg import Array
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
-from urdf_ident.result.scores import predict, score
+from urdf_ident.result.evidence.scores import predict, score
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
 

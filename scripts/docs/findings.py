@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from urdf_ident.data.quality.catalogue import page
-from urdf_ident.files import write_text
+from urdf_ident.files.read_write import write_text
 
 PAGE = Path(__file__).parents[2] / "docs" / "findings.md"
 

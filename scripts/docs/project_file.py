@@ -12,8 +12,8 @@ from typing import Any, Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from urdf_ident.data.readers.layout import PREFIXES
-from urdf_ident.files import write_text
+from urdf_ident.data.readers.columns.layout import PREFIXES
+from urdf_ident.files.read_write import write_text
 from urdf_ident.friction import FRICTION
 from urdf_ident.project import Project
 from urdf_ident.settings import Section

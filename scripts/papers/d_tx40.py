@@ -38,7 +38,7 @@ from urdf_ident.model.prior import Prior, inertial_prior, with_joint_terms
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.point_to_point import TrapezoidalTrajectory, random_via_points
-from urdf_ident.result.scores import predict, score
+from urdf_ident.result.evidence.scores import predict, score
 from urdf_ident.simulation.controllers import PDGravity
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.plant import RigidPlant

@@ -40,7 +40,7 @@ from urdf_ident.compensation.three_loop import ThreeLoop, three_loop
 from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import PreparedLog, prepare_log, prepare_logs
 from urdf_ident.data.recording import Recording
-from urdf_ident.excitation.sweeps import bidirectional_experiment
+from urdf_ident.excitation.planned.sweeps import bidirectional_experiment
 from urdf_ident.friction import play
 from urdf_ident.linalg import Array
 from urdf_ident.model.bundled import robot_path, truth_path

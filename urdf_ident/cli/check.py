@@ -34,7 +34,7 @@ def check(
     project, folder = open_project(config)
     if fix is not None:
         from ..export.urdf import fix_urdf
-        from ..files import check_output, read_text, write_text
+        from ..files.read_write import check_output, read_text, write_text
 
         source = read_text(urdf, "URDF")
         check_output(fix)
@@ -79,7 +79,7 @@ def inspect(
     Every finding comes with a remedy. The exit code is 1 if a log cannot be used, 2 if one cannot be read.
     """
     from ..data.prepare import examine_logs
-    from ..files import check_output, write_text
+    from ..files.read_write import check_output, write_text
     from ..pipeline.check import findings_text
 
     project, folder = open_project(config)

@@ -65,7 +65,7 @@ Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Print the detail
 
 
 def _result_file(path: Path) -> Path:
-    from ..result.load import result_file
+    from ..result.files.load import result_file
 
     return result_file(path)
 
@@ -96,7 +96,7 @@ def run(arguments: list[str], *, debug: bool = False) -> int:
         The exit code: 0 success; 1 bad verdict (the files are written); 2 wrong usage, unusable input, or an output that
         cannot be written; 70 internal error; 130 interrupted. Every error is one line on standard error.
     """
-    from ..files import inputs_protected
+    from ..files.read_write import inputs_protected
 
     try:
         with inputs_protected():
@@ -264,7 +264,7 @@ def read_readable_logs(
 
 def _find_logs(arguments: list[str], project: Project, *, copies: bool = False) -> list[LogSource]:
     from ..data.readers.sources import expand_logs
-    from ..files import note_input
+    from ..files.read_write import note_input
 
     logs = expand_logs(arguments, project.log_layout(), copies=copies) if arguments else []
     for log in logs:

@@ -33,8 +33,8 @@ def fleet(
     not be identified.
     """
     from ..errors import MissingExtraError
-    from ..files import check_output
-    from ..folders import check_writable
+    from ..files.folders import check_writable
+    from ..files.read_write import check_output
     from ..parallel import workers
     from ..pipeline.fleet import identify_fleet, robot_folders
     from ..report import write_fleet

@@ -73,8 +73,8 @@ def identify(
 
     Writes identification.json, the corrected URDF, joints.yaml and report.html to OUT.
     """
-    from ..files import check_output
-    from ..folders import check_writable
+    from ..files.folders import check_writable
+    from ..files.read_write import check_output
     from ..parallel import workers
 
     if payload_link is not None and not payload_logs:
@@ -84,7 +84,7 @@ def identify(
         robot = project.build_robot(urdf, folder)
         model = project.build_model(robot)
         from ..pipeline.identify import identify as run
-        from ..result.exports import result_names
+        from ..result.files.exports import result_names
 
         recordings, left_out = read_readable_logs(logs, robot, project, skip=skip_bad_logs)
         held_out, runs, loaded = (read_logs(some or [], robot, project) for some in (validate, sweeps, payload_logs))
@@ -132,8 +132,8 @@ def _write(
     as_json: bool,
 ) -> None:
     """Writes the result, its report and the payload of the loaded logs, and prints them as they become available."""
-    from ..result.exports import write_all
-    from ..result.file import plain
+    from ..result.files.exports import write_all
+    from ..result.files.save import plain
 
     say_replaced(out, report=not no_report)
     notes = write_all(ident, out)
@@ -154,7 +154,7 @@ def _write(
 @contextmanager
 def _refusal_in_json(as_json: bool) -> Iterator[None]:
     """Prints the findings of a refused log as JSON before the error propagates."""
-    from ..result.file import plain
+    from ..result.files.save import plain
 
     try:
         yield
@@ -215,7 +215,7 @@ def validate(
     from ..errors import OutputError
     from ..pipeline.validate import validate as score
     from ..pipeline.validate import with_scores
-    from ..result.load import load
+    from ..result.files.load import load
 
     ident = load(result)
     project = ident.project
@@ -243,9 +243,9 @@ def export(
     ] = False,
 ) -> None:
     """Export a result as URDF, MJCF or SDF."""
-    from ..files import check_output, note_input
-    from ..result.exports import check_source, write_mjcf, write_sdf, write_sidecar, write_urdf
-    from ..result.load import load
+    from ..files.read_write import check_output, note_input
+    from ..result.files.exports import check_source, write_mjcf, write_sdf, write_sidecar, write_urdf
+    from ..result.files.load import load
 
     ident = load(result)
     wanted = [(urdf, write_urdf), (mjcf, write_mjcf), (sdf, write_sdf), (sidecar, write_sidecar)]

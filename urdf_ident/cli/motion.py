@@ -14,9 +14,9 @@ from .report import say_file_replaced
 
 if TYPE_CHECKING:
     from ..excitation.design import Design
-    from ..excitation.planned_motion import PathExperiment
-    from ..excitation.poses import PosesExperiment
-    from ..excitation.sweeps import BidirectionalExperiment
+    from ..excitation.planned.planned_motion import PathExperiment
+    from ..excitation.planned.poses import PosesExperiment
+    from ..excitation.planned.sweeps import BidirectionalExperiment
     from ..model.dynamic_model import DynamicModel
     from ..model.robot import Robot
     from ..project import Project
@@ -39,10 +39,10 @@ def design(
     ] = None,
 ) -> None:
     """Design an exciting motion within all limits."""
-    from ..files import check_output
-    from ..folders import check_writable
+    from ..files.folders import check_writable
+    from ..files.read_write import check_output
     from ..motion.base import table_header
-    from ..result.load import load
+    from ..result.files.load import load
 
     project, folder = open_project(config)
     project = project if family is None else _of_family(project, family)
@@ -76,7 +76,7 @@ def simulate(
 
     With stick-slip friction and imperfect sensors; the project file holds the settings.
     """
-    from ..files import check_output
+    from ..files.read_write import check_output
     from ..motion.files import read_trajectory, why_recorded
     from ..pipeline.experiment import run_experiment, true_plant, truth_notes
     from ..simulation.simulate import write_log
@@ -138,7 +138,7 @@ def play(
 
     Runs until Ctrl-C, or writes an offline page.
     """
-    from ..files import check_output, note_input
+    from ..files.read_write import check_output, note_input
     from ..viz import motion_from
     from ..viz import play as run
 
@@ -163,7 +163,7 @@ def _with_errors(shown: Motion, result: Path, log: str, robot: Robot) -> Motion:
     """Returns the motion with the torque errors of a result on the log of the motion."""
     from ..errors import LogError, ModelError
     from ..pipeline.compensate import torque_error
-    from ..result.load import load
+    from ..result.files.load import load
     from ..viz.motion import with_error
 
     ident = load(result)
@@ -192,7 +192,7 @@ def export_motion(
     """
     from ..errors import LogError
     from ..export.on_robot import write_motion
-    from ..folders import check_writable
+    from ..files.folders import check_writable
     from ..motion.files import read_trajectory, why_recorded
 
     project, folder = open_project(config)

@@ -49,9 +49,9 @@ def payload(
 
     Gives mass, centre of mass and inertia with intervals, from a result of the unloaded robot and logs with the load.
     """
-    from ..folders import check_writable
+    from ..files.folders import check_writable
     from ..pipeline.payload import weigh
-    from ..result.load import load
+    from ..result.files.load import load
 
     ident = load(result)
     target = out or result.parent / "payload.json"
@@ -91,7 +91,7 @@ def weigh_and_write(
 
 def _written(ident: Identification, found: PayloadResult, target: Path) -> list[str]:
     """Writes the JSON and, if there is a payload, the robot with it; returns lines that describe them."""
-    from ..result.exports import write_with_payload
+    from ..result.files.exports import write_with_payload
 
     saved = f"wrote {found.save(target)}"
     if not found.shown:
@@ -119,9 +119,9 @@ def compare(
     Given a URDF and a result, lists the URDF values that the data contradict. Given three or more results, shows the trend.
     """
     from ..errors import LogError
-    from ..files import check_output
+    from ..files.read_write import check_output
     from ..pipeline import compare as judge
-    from ..result.load import load
+    from ..result.files.load import load
 
     urdfs = [path for path in results if path.suffix.lower() in (".urdf", ".xml", ".xacro")]
     if len(results) < 2 or (urdfs and (len(results) != 2 or len(urdfs) != 1)):

@@ -31,8 +31,8 @@ def report(
     force: Force = False,
 ) -> None:
     """Write report.html again, optionally for other logs."""
-    from ..files import check_output
-    from ..result.load import load
+    from ..files.read_write import check_output
+    from ..result.files.load import load
 
     page = out or result.parent / "report.html"
     check_output(page, b"<!doctype html><html>")
@@ -55,7 +55,7 @@ def plot(
 ) -> None:
     """Write single figures of a result."""
     from ..errors import ModelError
-    from ..result.load import load
+    from ..result.files.load import load
     from ..result.plots.accessor import PICTURES
 
     if kind not in ("png", "svg", "pdf"):

@@ -17,7 +17,7 @@ from ..samples import freeze_arrays
 from ..units import parse_unit
 
 if TYPE_CHECKING:
-    from .readers.layout import LogLayout
+    from .readers.columns.layout import LogLayout
 
 Array = NDArray[np.float64]
 
@@ -156,8 +156,8 @@ class Recording(Stored):
             LogError: The columns do not fit the robot.
             UnitError: A unit is unknown or measures something else.
         """
-        from .readers.fields import recording_fields
-        from .readers.layout import PREFIXES, LogLayout
+        from .readers.columns.fields import recording_fields
+        from .readers.columns.layout import PREFIXES, LogLayout
         from .readers.tables import array_hash, table_of_frame
 
         table = table_of_frame(frame, name)

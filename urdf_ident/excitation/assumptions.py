@@ -18,8 +18,8 @@ from ..model.terms import SPRING_TERMS
 from ..motion.base import Trajectory, check_joint_array
 from ..motion.limits import Limits
 from ..samples import Segment
-from .objective import BlockCriterion, Criterion, SpectralCriterion
 from .rows import PlannedRows
+from .search.objective import BlockCriterion, Criterion, SpectralCriterion
 
 #: Sampling rate for the evaluation of a finished motion [Hz].
 REPORT_RATE = 100.0

@@ -32,12 +32,12 @@ from .assumptions import (
 from .criteria import CRITERIA, condition_number, format_criterion, standard_errors
 from .earlier_logs import IdentificationLike, continued, known_rows, row_noise
 from .family import Family
-from .global_start import check_global_start, present_name
-from .obstacles import Obstacles
-from .parallel_search import Outcome, search
-from .planned_motion import closest_lines
+from .planned.planned_motion import closest_lines
 from .rows import PlannedRows, designable, softened
-from .search import FoundMotion, Problem
+from .search.global_start import check_global_start, present_name
+from .search.multi_start import FoundMotion, Problem
+from .search.obstacles import Obstacles
+from .search.parallel import Outcome, search
 
 #: Fraction of the budget reserved for the final verification.
 CERTIFICATE = 0.06

@@ -31,7 +31,7 @@ from ..statistics.rows import RowFilter
 from .assumptions import column_scale, usable_limits
 from .criteria import standard_errors
 from .earlier_logs import IdentificationLike, continued, row_noise
-from .planned_motion import percent
+from .planned.planned_motion import percent
 from .rows import PlannedRows, designable
 
 #: Singular values of the scaled rows below this fraction of the largest, and entries of null directions, count as zero.

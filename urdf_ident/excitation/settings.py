@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from ..motion.limits import Limits
     from .design import Design, Progress
     from .earlier_logs import IdentificationLike
-    from .planned_motion import PathExperiment
-    from .poses import PosesExperiment
-    from .sweeps import BidirectionalExperiment
+    from .planned.planned_motion import PathExperiment
+    from .planned.poses import PosesExperiment
+    from .planned.sweeps import BidirectionalExperiment
 
 Range = tuple[float, float]
 PerJoint = float | list[float] | dict[str, float]
@@ -155,11 +155,11 @@ class ExcitationSection(Section):
             MissingFileError, ModelError: See :meth:`build_collisions`.
         """
         from ..motion.limits import prior_torque
-        from .circle import design_circle
         from .design import design_excitation  # needed only for a design
-        from .poses import design_poses
-        from .sweeps import bidirectional_experiment
-        from .via_points import design_points
+        from .planned.circle import design_circle
+        from .planned.poses import design_poses
+        from .planned.sweeps import bidirectional_experiment
+        from .planned.via_points import design_points
 
         robot = model.robot
         options, around = self.options(robot), self.build_collisions(robot, folder)

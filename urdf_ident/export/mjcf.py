@@ -21,7 +21,7 @@ import numpy as np
 import pinocchio as pin
 
 from ..errors import ModelError
-from ..files import write_text
+from ..files.read_write import write_text
 from ..grouping import grouped
 from ..linalg import Array, shaped
 from ..model.inertia import to_com

@@ -10,7 +10,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from ..errors import UrdfError
-from ..files import write_text
+from ..files.read_write import write_text
 from ..model.urdf import read_xml
 
 _TYPES = {

@@ -8,9 +8,9 @@ from typing import Any
 
 import yaml
 
-from ..documents import FLOAT_WITHOUT_POINT, parse_yaml
 from ..errors import ProjectError
-from ..files import read_text, write_text
+from ..files.documents import FLOAT_WITHOUT_POINT, parse_yaml
+from ..files.read_write import read_text, write_text
 from ..friction import Law
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel

@@ -18,7 +18,7 @@ import pinocchio as pin
 
 from ..consistency.repair import MARGIN, acceptable, assess_links, repaired_links, repaired_theta
 from ..errors import EstimationError, ModelError, UrdfError, check_shape, nearest
-from ..files import write_text
+from ..files.read_write import write_text
 from ..linalg import Array
 from ..model.inertia import margins, to_com
 from ..model.robot import Robot

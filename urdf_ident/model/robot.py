@@ -19,10 +19,10 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from ..errors import ModelError, UrdfError, nearest
-from ..files import read_text
+from ..files.read_write import read_text
+from ..files.sizes import MOST_JOINTS
 from ..linalg import Array, shaped
 from ..parallel.messages import SentOnce
-from ..sizes import MOST_JOINTS
 from .urdf import MOVING_TYPES, Description, parse_urdf
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)

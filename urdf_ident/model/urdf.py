@@ -14,8 +14,8 @@ from xml.parsers import expat
 
 import numpy as np
 
-from .. import sizes
 from ..errors import UrdfError, nearest
+from ..files import sizes
 from ..linalg import Array
 from .inertia import from_com, symmetric, transform
 

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import LimitError, check_shape
-from ..files import write_text
+from ..files.read_write import write_text
+from ..files.sizes import MOST_SAMPLES
 from ..linalg import Array
 from ..samples import freeze_arrays
-from ..sizes import MOST_SAMPLES
 
 
 def table_text(joints: tuple[str, ...], time: Array, signals: dict[str, Array]) -> str:

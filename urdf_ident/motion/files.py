@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import LogError, nearest
-from ..files import read_text
+from ..files.read_write import read_text
+from ..files.sizes import LONGEST_MOTION
 from ..linalg import Array
 from ..model.robot import Robot
-from ..sizes import LONGEST_MOTION
 from .base import PiecewisePolynomial, quintic_pieces
 
 _PREFIXES = ("q", "v", "a")

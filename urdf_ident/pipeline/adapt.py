@@ -16,7 +16,7 @@ from ..data.prepare import PreparedLog
 from ..errors import EstimationError
 from ..linalg import Array
 from ..parallel import each
-from ..result.adaptation import filter_settings
+from ..result.dynamics.adaptation import filter_settings
 from ..result.identification import Identification
 from ..samples import Segment
 

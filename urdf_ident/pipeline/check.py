@@ -22,7 +22,7 @@ from ..model.prior import inertial_prior, lumped_inertials
 from ..model.robot import Robot
 from ..model.structure import geometric_rank, random_motion
 from ..model.terms import RotorInertia
-from ..result.lines import finding_words, table
+from ..result.text.lines import finding_words, table
 
 #: Below this rank gap the rank is doubtful.
 CLEAR = 1e3

@@ -29,8 +29,8 @@ from ..model.elasticity import ElasticModel
 from ..model.prior import inertial_prior
 from ..parallel import one_thread
 from ..progress import Progress
+from ..result.evidence.scores import filtered_errors, predict, score
 from ..result.identification import Identification
-from ..result.scores import filtered_errors, predict, score
 from ..samples import typical_reversals
 from ..statistics.accumulate import build_statistics
 from ..statistics.entries import Statistic

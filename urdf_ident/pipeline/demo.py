@@ -17,8 +17,8 @@ import numpy as np
 
 from ..data.readers.read import read_recording
 from ..export.urdf import corrected_urdf
-from ..files import write_text
-from ..folders import check_writable
+from ..files.folders import check_writable
+from ..files.read_write import write_text
 from ..friction import Coulomb, Stribeck
 from ..linalg import Array
 from ..model.bundled import robot_path, truth_path
@@ -28,9 +28,9 @@ from ..model.robot import Robot
 from ..motion.fourier import random_fourier
 from ..motion.limits import Limits
 from ..project import Project, parse_project
-from ..result.exports import write_all
+from ..result.files.exports import write_all
 from ..result.identification import Identification
-from ..result.lines import table
+from ..result.text.lines import table
 from ..simulation.friction_truth import FrictionTruth
 from ..simulation.plant import RigidPlant
 from ..simulation.simulate import write_log

@@ -8,9 +8,9 @@ from typing import Any
 
 import yaml
 
-from ..data.readers.columns import find_columns
-from ..data.readers.formats import open_table
-from ..data.readers.layout import LogLayout
+from ..data.readers.columns.columns import find_columns
+from ..data.readers.columns.layout import LogLayout
+from ..data.readers.formats.choice import open_table
 from ..data.readers.remote import local_files
 from ..data.readers.sources import LogSource, expand_logs
 from ..data.recognition.meaning import Recognised

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ModelError, SimulationError
+from ..files.sizes import MOST_SAMPLES
 from ..friction import friction_from_mapping
 from ..linalg import Array
 from ..model.drive import Drive
@@ -19,8 +20,8 @@ from ..model.robot import Robot
 from ..motion.base import Trajectory
 from ..motion.limits import Limits, check_limits
 from ..project import Project
+from ..result.files.load import load
 from ..result.identification import Identification
-from ..result.load import load
 from ..simulation.elastic.drive import MotorFriction
 from ..simulation.elastic.from_model import elastic_plant
 from ..simulation.elastic.log import motor_law, simulate_elastic
@@ -31,7 +32,6 @@ from ..simulation.simulate import SimulatedLog
 from ..simulation.simulate import simulate as simulate_rigid
 from ..simulation.step import needed_substeps
 from ..simulation.truth import JointTruth, read_truth, rotors_and_friction
-from ..sizes import MOST_SAMPLES
 
 
 def true_plant(project: Project, robot: Robot, truth: str | Path | None = None) -> RigidPlant | ElasticPlant:

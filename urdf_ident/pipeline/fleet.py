@@ -26,10 +26,10 @@ from ..errors import EstimationError, LogError, UrdfIdentError
 from ..linalg import Array
 from ..parallel import each
 from ..project import load_project
-from ..result.exports import write_all
+from ..result.files.exports import write_all
+from ..result.files.load import load
 from ..result.fleet import Fleet, Pooled
 from ..result.identification import Identification
-from ..result.load import load
 from ..statistics.distributions import student_quantile
 from ..statistics.fleet import FEWEST, Departures, departures, random_effects
 from .common_terms import (

@@ -16,8 +16,8 @@ from ..motion.limits import Limits
 from ..parallel import one_thread
 from ..progress import Progress
 from ..project import Project
+from ..result.evidence.traces import SpeedProfile
 from ..result.identification import Identification
-from ..result.traces import SpeedProfile
 from .adapt import judge_adaptation
 from .learn import EarlyStatistics, Learnt, learn
 from .physics import Physical, complete

@@ -33,12 +33,12 @@ from ..project import Project
 from ..samples import Segment, typical_reversals
 from ..settings import EssentialSection
 from ..statistics.accumulate import begin_statistics, build_statistics
-from ..statistics.changes import FrictionChanges, varying
 from ..statistics.fit import Fit, fit_base
 from ..statistics.folds import repeated
 from ..statistics.kept_rows import KeptRows
+from ..statistics.log_effects.changes import FrictionChanges, varying
+from ..statistics.log_effects.payload import changes_between_logs
 from ..statistics.motions import motions, velocities
-from ..statistics.payload_changes import changes_between_logs
 from ..statistics.ridge import prior_mean
 from ..statistics.statistic import StatisticSet
 from .prepare import Prepared

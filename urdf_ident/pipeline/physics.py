@@ -16,7 +16,7 @@ from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..model.prior import Prior
 from ..project import Project
-from ..result.evidence import Evidence, Range, gather
+from ..result.evidence.evidence import Evidence, Range, gather
 from ..statistics.fit import Fit
 from ..statistics.folds import TIME_FOLDS
 from ..statistics.motions import repeats_itself

@@ -24,7 +24,7 @@ from ..model.elasticity import ElasticModel
 from ..model.payload import Payload
 from ..progress import Progress
 from ..project import Project
-from ..result.evidence import Range
+from ..result.evidence.evidence import Range
 from ..samples import Segment, columns, one_way
 
 #: Work that may start on a model and logs while the logs are still being checked.

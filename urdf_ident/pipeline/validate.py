@@ -19,12 +19,12 @@ from ..model.elasticity import ElasticModel
 from ..model.trained import outside
 from ..parallel import one_thread
 from ..project import Project
-from ..result.adaptation import chosen_settings
+from ..result.dynamics.adaptation import chosen_settings
+from ..result.evidence.scores import better_than_urdf, predict, validate_log
+from ..result.evidence.traces import LOGS, LogTrace, SpeedProfile, Traces, log_trace, speed_profile
 from ..result.identification import Identification
-from ..result.scores import better_than_urdf, predict, validate_log
-from ..result.summary import adaptation_remarks, validation_table
-from ..result.traces import LOGS, LogTrace, SpeedProfile, Traces, log_trace, speed_profile
-from ..result.verdict import GOOD_ERROR, LEVELS, error_level
+from ..result.text.summary import adaptation_remarks, validation_table
+from ..result.verdict.verdict import GOOD_ERROR, LEVELS, error_level
 from ..statistics.accumulate import build_statistics
 from ..statistics.entries import blocks_of
 from ..statistics.motions import repeated

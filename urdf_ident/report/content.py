@@ -12,10 +12,10 @@ from ..grouping import grouped
 from ..linalg import Array
 from ..model.inertia import to_com
 from ..provenance import versions
-from ..result.brief import headline
 from ..result.identification import Identification
-from ..result.lines import finding_words
-from ..result.untested import untested
+from ..result.text.brief import headline
+from ..result.text.lines import finding_words
+from ..result.verdict.untested import untested
 
 _VERDICT_WORDS = {
     "identifiable": "determined by the data",

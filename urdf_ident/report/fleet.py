@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..files import write_text
+from ..files.read_write import write_text
 from ..result.fleet import Fleet, Pooled
 from ..result.plots.parameters import draw_quantity
 from .svg import MARKED, svg

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..files import write_text
-from ..result.friction_curves import friction_curves
+from ..files.read_write import write_text
+from ..result.dynamics.friction_curves import friction_curves
+from ..result.evidence.traces import LogTrace
 from ..result.identification import Identification
 from ..result.plots.parameters import draw_body, draw_changes, draw_parameters, draw_terms
 from ..result.plots.torque import draw_errors, draw_memory, draw_spectrum, draw_torque
-from ..result.traces import LogTrace
 from .content import content
 from .svg import MARKED, svg
 from .template import rendered

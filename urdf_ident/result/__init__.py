@@ -1,7 +1,7 @@
-"""The result of an identification: its records, verdict, summary and files.
+"""The result of an identification: its records, and what is measured, concluded, computed, printed and written of it.
 
 :class:`.record.Record` holds the data, to which :class:`.identification.Identification` adds dynamics, intervals, tables, plots
-and text.
-:mod:`.evidence` and :mod:`.scores` are measured, :mod:`.verdict` judges them. :mod:`.file` writes identification.json,
-:mod:`.load` and :mod:`.checks` read it, :mod:`.exports` writes all other files.
+and text. What is measured is in :mod:`.evidence`; :mod:`.verdict` draws the conclusion. :mod:`.dynamics` are its functions,
+:mod:`.files` its files, :mod:`.text` its summaries. The
+records of the other workflows (payload, comparison, fleet) are beside it.
 """

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..linalg import Array
 from ..samples import ReadOnly
-from .file import plain
+from .files.save import plain
 
 
 @dataclass(frozen=True)

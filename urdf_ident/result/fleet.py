@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..files import write_text
+from ..files.read_write import write_text
 from ..linalg import Array
 from ..samples import ReadOnly
-from .file import plain
+from .files.save import plain
 
 _SHOWN = 12
 

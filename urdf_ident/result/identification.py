@@ -12,15 +12,15 @@ from numpy.typing import ArrayLike
 
 from ..compensation.adaptive import AdaptiveModel
 from ..linalg import Array
-from . import dynamics
-from .adaptation import adaptive_model
-from .brief import brief, html
-from .file import save
-from .frames import Parameters, parameters
-from .intervals import mass_interval, mass_matrix, mass_matrix_interval, torque_interval, torque_prediction_interval
+from .dynamics import dynamics
+from .dynamics.adaptation import adaptive_model
+from .dynamics.intervals import mass_interval, mass_matrix, mass_matrix_interval, torque_interval, torque_prediction_interval
+from .files.save import save
+from .parameters import Parameters, parameters
 from .record import Record
-from .summary import details
-from .verdict import ResultVerdict, judge
+from .text.brief import brief, html
+from .text.summary import details
+from .verdict.verdict import ResultVerdict, judge
 
 if TYPE_CHECKING:
     from .plots.accessor import Plots
@@ -158,7 +158,7 @@ class Identification(Record):
 
     @cached_property
     def parameters(self) -> Parameters:
-        """The standard parameters with units, prior, intervals and verdicts, as rows or pandas frame (:mod:`.frames`)."""
+        """The standard parameters with units, prior, intervals and verdicts, as rows or pandas frame (:mod:`.parameters`)."""
         return parameters(self)
 
     @property
@@ -185,7 +185,7 @@ class Identification(Record):
         return details(self) if verbose else brief(self)
 
     def save(self, path: str | Path) -> Path:
-        """Writes identification.json (:func:`.file.save`).
+        """Writes identification.json (:func:`.files.save.save`).
 
         Args:
             path: The file.

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ..files import write_text
+from ..files.read_write import write_text
 from ..linalg import Array
 from ..model.inertia import from_com, symmetric
 from ..samples import ReadOnly
-from .file import plain
+from .files.save import plain
 
 SCHEMA = "urdf-ident-payload/1"
 #: Names of the ten numbers, in this order, and their units.

@@ -20,10 +20,10 @@ from ..model.posterior import from_data, posterior_std
 from ..model.prior import Prior
 from ..project import Project
 from ..samples import ReadOnly
-from ..statistics.changes import FrictionChanges
 from ..statistics.fit import Fit
-from .evidence import Evidence
-from .traces import Traces
+from ..statistics.log_effects.changes import FrictionChanges
+from .evidence.evidence import Evidence
+from .evidence.traces import Traces
 
 if TYPE_CHECKING:
     from ..compensation.online import OnlineModel

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ..data.recording import Recording
 from ..errors import LimitError, SimulationError
-from ..files import write_text
+from ..files.read_write import write_text
 from ..linalg import Array
 from ..model.robot import Robot
 from ..motion.base import Trajectory, table_text

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..documents import parse_yaml
 from ..errors import ModelError, nearest
-from ..files import read_text
+from ..files.documents import parse_yaml
+from ..files.read_write import read_text
 from ..friction import Friction, Law, friction_from_mapping, gather
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel

@@ -13,10 +13,10 @@ from ..errors import EstimationError, nearest
 from ..linalg import Array
 from ..model.base import BaseParameters
 from ..samples import ReadOnly
-from .changes import FrictionChanges
 from .distributions import student_quantile
 from .layout import is_measured
 from .least_squares import Solution, solve
+from .log_effects.changes import FrictionChanges
 from .statistic import StatisticSet
 
 #: Residuals below this fraction of the torque are rounding errors, not noise, and must not define weights.

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..data.joint_side import joint_side
-from ..data.readers.formats import TEXT, open_table
-from ..data.readers.layout import LogLayout
+from ..data.readers.columns.layout import LogLayout
+from ..data.readers.formats.choice import TEXT, open_table
 from ..data.readers.read import read_recording
 from ..data.readers.sources import LogSource
 from ..data.recording import Recording

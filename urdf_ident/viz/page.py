@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import MissingExtraError, ModelError
-from ..files import read_text
+from ..files.read_write import read_text
 from ..linalg import Array
 from ..model.geometry import Colour, Visual, reach, robot_shapes
 from ..model.robot import Robot

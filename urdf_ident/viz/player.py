@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from ..data.recording import Recording
 from ..errors import OutputError
-from ..files import write_text
+from ..files.read_write import write_text
 from ..model.drive import Drive
 from ..model.robot import Robot
 from ..motion.base import Trajectory

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import MissingFileError
-from ..files import read_bytes
+from ..files.read_write import read_bytes
 from ..linalg import Array
 from ..model.geometry import PLAIN, Colour, Visual
 from ..model.inertia import pseudo_inertia

@@ -9,9 +9,9 @@ from functools import lru_cache
 import numpy as np
 
 from ...errors import LogError
+from ...files.sizes import MOST_SAMPLES
 from ...linalg import Array, lapack
 from ...parallel.scratch import empty_array
-from ...sizes import MOST_SAMPLES
 from ..recording import Recording
 from .clock import Clock, bounds, read_clock
 from .filters import LONG, delayed

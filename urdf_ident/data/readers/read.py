@@ -15,14 +15,14 @@ from functools import partial
 from pathlib import Path
 
 from ...errors import LogError, MissingFileError, UrdfIdentError
-from ...files import stamp
+from ...files.read_write import stamp
 from ...model.robot import Robot
 from ...parallel import shared, workers
 from ..recording import Recording
 from ..refusals import LeftOut, all_usable, attempt, attempts
-from .fields import recording_fields
-from .formats import open_table
-from .layout import PREFIXES, LogLayout
+from .columns.fields import recording_fields
+from .columns.layout import PREFIXES, LogLayout
+from .formats.choice import open_table
 from .remote import local_files
 from .sources import LogSource, expand_logs, log_source
 from .tables import Table

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from ...errors import LogError, MissingExtraError, MissingFileError, UrdfIdentError
-from .formats import is_log_name, logs_among
+from .formats.choice import is_log_name, logs_among
 
 #: Pairs (quantity, path or address).
 Files = tuple[tuple[str, str], ...]

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from ...errors import LogError, MissingFileError, closest
 from ...grouping import grouped
-from .formats import PACKED, is_bag_folder, is_log_name, logs_among
-from .layout import LogLayout
-from .lerobot import episodes, is_dataset, split_episode
+from .columns.layout import LogLayout
+from .formats.choice import PACKED, is_bag_folder, is_log_name, logs_among
+from .formats.lerobot import episodes, is_dataset, split_episode
 from .remote import file_name, is_address, logs_at, plain
 from .tables import file_hash
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import LogError, MissingExtraError, MissingFileError, UrdfIdentError
-from ...files import read_stream
+from ...files.read_write import read_stream
 from ...linalg import Array
 from ...parallel.scratch import empty_array
 

@@ -11,9 +11,9 @@ from ...errors import LogError
 from ...linalg import Array
 from ...model.robot import Robot, lock_words
 from ...units import parse_unit
-from ..readers.columns import find_columns
-from ..readers.headers import default_header
-from ..readers.layout import LogLayout
+from ..readers.columns.columns import find_columns
+from ..readers.columns.headers import default_header
+from ..readers.columns.layout import LogLayout
 from ..readers.tables import Table
 from .blocks import Block, Links, alike, blocks, links_of, rates
 from .efforts import Efforts, find_efforts

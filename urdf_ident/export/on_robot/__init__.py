@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from ...errors import LimitError, ModelError, nearest
-from ...files import write_text
+from ...files.read_write import write_text
 from ...model.robot import Robot
 from ...motion.base import Trajectory
 from ...motion.collision.clearance import require_clearance

@@ -22,15 +22,15 @@ from typing import Any
 
 import numpy as np
 
-from ...documents import parse_yaml
 from ...errors import ProjectError, nearest
-from ...files import read_text
+from ...files.documents import parse_yaml
+from ...files.read_write import read_text
+from ...files.sizes import LARGEST_NUMBER
 from ...linalg import Array
 from ...model.geometry import Visual
 from ...model.meshes import MESH_FORMATS, find_mesh, mesh_box
 from ...model.urdf import rotation_from_rpy
 from ...samples import ReadOnly
-from ...sizes import LARGEST_NUMBER
 
 #: Default clearance [m].
 CLEARANCE = 0.01

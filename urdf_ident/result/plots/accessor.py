@@ -13,10 +13,10 @@ from ...errors import ModelError, check_known
 from ...grouping import grouped
 from ...linalg import Array
 from ...units import joint_units
-from ..frames import ParameterRow, parameters
-from ..friction_curves import friction_curves
+from ..dynamics.friction_curves import friction_curves
+from ..evidence.traces import LogTrace
+from ..parameters import ParameterRow, parameters
 from ..record import Record
-from ..traces import LogTrace
 from .parameters import draw_body, draw_friction, draw_parameters, draw_terms
 from .style import PALETTE, TEXT, Palette, figure_class, legend, write_figure
 from .torque import draw_errors, draw_memory, draw_spectrum, draw_torque

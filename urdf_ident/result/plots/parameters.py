@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from ...estimation.uncertainty.identifiability import IDENTIFIABLE, LOST
 from ...linalg import Array
 from ...model.inertia import pseudo_inertia
-from ...statistics.changes import FrictionChanges
-from ..frames import ParameterRow
-from ..friction_curves import SteadyFriction
-from ..traces import SpeedProfile
+from ...statistics.log_effects.changes import FrictionChanges
+from ..dynamics.friction_curves import SteadyFriction
+from ..evidence.traces import SpeedProfile
+from ..parameters import ParameterRow
 from .style import PALETTE, TEXT, Palette, dress
 
 #: A dot beyond this many prior standard deviations is drawn at the edge.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import MissingExtraError, OutputError
-from ...files import write_bytes
+from ...files.read_write import write_bytes
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..traces import LogTrace
+from ..evidence.traces import LogTrace
 from .style import PALETTE, TEXT, Palette, dress, legend
 
 

@@ -1,0 +1,369 @@
+"""Assignment of the columns of a table to quantities and joints.
+
+In this order: by the project file (:class:`.layout.LogLayout`); by joint names in the header (``q_<joint>`` or similar);
+by numbers in the header (``q1 … qn``, exactly one per joint of the robot).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ....errors import LogError, closest, nearest
+from ....model.robot import Robot, lock_words
+from ....units import joint_units
+from ..tables import Table, refuse_long
+from .headers import default_header
+from .layout import KIND, MOTOR, PREFIXES, Column, LogLayout
+
+#: Alternative prefixes of ``<joint>``, used if the default one does not occur.
+ALIASES = {
+    "position": ("position", "pos"),
+    "velocity": ("velocity", "vel", "dq", "qd"),
+    "acceleration": ("acceleration", "acc", "ddq"),
+    "effort": ("effort", "torque"),
+    "motor_position": ("motor_position",),
+    "motor_velocity": ("motor_velocity",),
+    "temperature": ("temp",),
+}
+#: The command that finds out what the columns hold.
+INFER = "`urdf-ident inspect LOG --robot URDF --write-project project.yaml` finds out which is which"
+TIME_NAMES = ("t", "time", "timestamp")
+WRENCH_AXES = ("fx", "fy", "fz", "mx", "my", "mz")
+_NUMBERED = {
+    "position": "q|pos|position",
+    "velocity": "dq|qd|qdot|v|vel|velocity",
+    "acceleration": "ddq|qdd|qddot|a|acc|acceleration",
+    "effort": "tau|torque|effort",
+    "motor_position": "qm",
+    "motor_velocity": "vm|dqm|qmd",
+    "position_target": "position_target",
+    "effort_target": "effort_target",
+    "torque_target": "torque_target",
+    "temperature": "temperature|temp",
+}
+
+
+@dataclass(frozen=True)
+class ColumnMap:
+    """Columns found in one table.
+
+    Attributes:
+        time: Column of the time, or None.
+        joints: Quantity → one column per joint, in *model* order.
+        wrenches: Frame → its six columns, force first.
+        notes: Choices that the user should know of.
+        units: ``time`` or a quantity → unit given by the header, or one per joint in the order of ``robot.order``.
+        locked: Locked joint → column of its position.
+    """
+
+    time: int | None
+    joints: Mapping[str, tuple[int, ...]]
+    wrenches: Mapping[str, tuple[int, ...]]
+    notes: tuple[str, ...] = ()
+    units: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
+    locked: Mapping[str, int] = field(default_factory=dict)
+
+
+def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequence[str]) -> ColumnMap:
+    """Finds the columns of given quantities.
+
+    Args:
+        table: The opened file.
+        robot: Names and order of the joints.
+        layout: Layout given in the project file.
+        quantities: Keys of :data:`PREFIXES` to look for in this table.
+
+    Returns:
+        The columns; quantities that were not found are absent.
+
+    Raises:
+        LogError: A column does not exist, a name matches no joint, or a joint has no column.
+    """
+    given = {key: _explicit(table, robot, layout, key) for key in quantities if key in layout.columns}
+    rest = [key for key in quantities if key not in given]
+    named: dict[str, tuple[int, ...]] = {}
+    locked: dict[str, int] = {}
+    notes: list[str] = []
+    units: dict[str, str | tuple[str, ...]] = {}
+    original, wrenches = table.names, {}
+    if original is not None:
+        wrenches = _wrenches(table)
+        header = default_header(table.spelled or original, robot, layout.joints, table.path)
+        if rest:
+            spelled = replace(table, names=header.names, spelled=table.spelled or original)
+            named, notes = _named(spelled, robot, rest, strict="position" in rest)
+            notes = [*(header.notes if "position" in named else ()), *notes]
+            prefix = _prefix(header.names, robot.joints, "position")
+            if "position" in named:
+                locked = {joint: header.names.index(prefix + joint) for joint in robot.locked if prefix + joint in header.names}
+    time = None if layout.rate is not None and "time" not in layout.columns else _time(table, layout)
+    if layout.rate is not None and (unused := _unused_clock(table, layout, time)):
+        notes = [*notes, unused]
+    if time is None and layout.rate is None and original is not None and "t" in header.names and "time" not in layout.columns:
+        time = header.names.index("t")
+    if original is not None:
+        told = {key: _header_units(key, columns, header.units, robot) for key, columns in {**given, **named}.items()}
+        told["time"] = header.units[time] if time is not None else ""
+        units = {key: unit for key, unit in told.items() if unit}
+    _check_shared(table, {**given, **named, **({} if time is None else {"time": (time,)})})
+    used = {*sum(given.values(), ()), *sum(named.values(), ()), *sum(wrenches.values(), ()), time}
+    if original is not None:
+        _check_once(table, layout, used, original if given else header.names)
+    if original is not None and not given:
+        ignored = [name for k, name in enumerate(original) if k not in used and name and not _is_of_locked_joint(name, robot)]
+        if ignored:
+            more = f" and {len(ignored) - 12} more" if len(ignored) > 12 else ""
+            notes.append(f"columns ignored: {', '.join(ignored[:12])}{more}")
+    return ColumnMap(time, {**given, **named}, wrenches, tuple(notes), units, locked)
+
+
+def _header_units(quantity: str, columns: Sequence[int], units: Sequence[str], robot: Robot) -> str | tuple[str, ...]:
+    """The unit of a quantity given by the header, or one per joint in the order of ``robot.order``; "" for none."""
+    known = {units[column] for column in columns} - {""}
+    if len(known) < 2:
+        return known.pop() if known else ""
+    usual = [joint_units(bool(slides) and quantity not in MOTOR) for slides in robot.prismatic]
+    kind = KIND.get(quantity, quantity).replace("effort", "torque")
+    each = [units[column] or own.get(kind, "degC") for column, own in zip(columns, usual, strict=True)]
+    return tuple(each[robot.joints.index(joint)] for joint in robot.order)
+
+
+def _unused_clock(table: Table, layout: LogLayout, time: int | None) -> str:
+    """Note on which of the two is used if a log has both a given rate and a time column."""
+    if time is not None:
+        return f"log.rate ({layout.rate:g} Hz) is not used: log.columns.time names a clock"
+    found = _time(table, layout)
+    name = "" if found is None or table.names is None else table.names[found]
+    return f"log.rate ({layout.rate:g} Hz) is used instead of the clock in '{name}'" if name else ""
+
+
+def _check_shared(table: Table, found: Mapping[str, tuple[int, ...]]) -> None:
+    """Refuses a column that is assigned to two quantities."""
+    owner: dict[int, str] = {}
+    for quantity, columns in found.items():
+        for column in columns if quantity != "temperature" else ():
+            other = owner.setdefault(column, quantity)
+            if other != quantity:
+                name = f"column {column}" if table.names is None else f"column '{table.names[column]}'"
+                raise LogError(
+                    f"{name} is given for {other} and for {quantity}",
+                    where=table.path,
+                    remedy="correct `log: {columns: ...}` in the project file: columns are counted from 0",
+                )
+
+
+def _check_once(table: Table, layout: LogLayout, used: Collection[int | None], spelled: Sequence[str]) -> None:
+    """Refuses a used column whose name is not unique, unless the project file gives its number."""
+    numbers = {
+        column
+        for chosen in layout.columns.values()
+        for column in ([chosen] if isinstance(chosen, int | str) else chosen)
+        if isinstance(column, int)
+    }
+    for names in (table.names or (), spelled):
+        several = Counter(names)
+        for k in sorted({k for k in used if k is not None} - numbers):
+            if several[names[k]] > 1:
+                both = ", ".join(str(other) for other, name in enumerate(names) if name == names[k])
+                remedy = "remove the wrong one, or list the columns by number: `log: {columns: ...}`"
+                raise LogError(
+                    f"column '{names[k]}' is there {several[names[k]]} times", where=table.path, got=both, remedy=remedy
+                )
+
+
+def _time(table: Table, layout: LogLayout) -> int | None:
+    if "time" in layout.columns:
+        chosen = layout.columns["time"]
+        columns = [chosen] if isinstance(chosen, int | str) else list(chosen)
+        if len(columns) != 1:
+            raise LogError("time has one column", where="log.columns.time", got=columns, expected="one name or number")
+        return _locate(table, columns[0], "time")
+    for k, name in enumerate(table.names or ()):
+        if name.lower() in TIME_NAMES:
+            return k
+    return None
+
+
+def _explicit(table: Table, robot: Robot, layout: LogLayout, quantity: str) -> tuple[int, ...]:
+    """Columns listed in the project file, converted from ``robot.order`` to model order."""
+    chosen = layout.columns[quantity]
+    columns = [chosen] if isinstance(chosen, int | str) else list(chosen)
+    if quantity == "temperature" and len(columns) == 1:  # one for the whole robot
+        return (_locate(table, columns[0], quantity),) * robot.n
+    if len(columns) != robot.n:
+        raise LogError(
+            f"{len(columns)} columns of {quantity} for {robot.n} joints",
+            where=f"log.columns.{quantity}",
+            got=columns,
+            expected=f"one per joint, in the order {', '.join(robot.order)}",
+            remedy=_too_few(len(columns), robot),
+        )
+    located = [_locate(table, column, quantity) for column in columns]
+    if len(set(located)) != len(located):
+        raise LogError("a column is listed twice", where=f"log.columns.{quantity}", got=columns, expected="different columns")
+    return tuple(located[robot.order.index(joint)] for joint in robot.joints)
+
+
+def _locate(table: Table, column: Column, quantity: str) -> int:
+    where = f"{table.path} (log.columns.{quantity})"
+    if isinstance(column, str):
+        if table.names is None:
+            raise LogError(
+                f"column '{column}' is a name and the log has no header",
+                where=where,
+                remedy=f"give its number, 0 to {table.width - 1}",
+            )
+        if column not in table.names:
+            raise LogError(f"no column '{column}'", where=where, remedy=nearest(column, table.names))
+        return table.names.index(column)
+    if not 0 <= column < table.width:
+        raise LogError(
+            "no such column",
+            where=where,
+            got=column,
+            expected=f"0 to {table.width - 1} (counted from 0)",
+            remedy="correct the column number in the project file",
+        )
+    return column
+
+
+def _named(table: Table, robot: Robot, quantities: Sequence[str], strict: bool) -> tuple[dict[str, tuple[int, ...]], list[str]]:
+    """Columns with default names, or numbered columns."""
+    names = table.names or ()
+    known = {*robot.joints, *robot.locked}
+    prefixes = {key: _prefix(names, known, key) for key in quantities}
+    if not any(f"{prefix}{joint}" in names for prefix in prefixes.values() for joint in known):
+        numbered, notes = _numbered(table, robot, quantities)
+        if numbered or not strict:
+            return numbered, notes
+    found: dict[str, tuple[int, ...]] = {}
+    whole = next((names.index(name) for name in ("temperature", "temp") if name in names), None)
+    if whole is not None and "temperature" in quantities:
+        found["temperature"] = (whole,) * robot.n
+    for key, prefix in prefixes.items():
+        wanted = [prefix + joint for joint in robot.joints]
+        if key == "position" and strict:
+            _check_positions(table, robot, prefix)
+        present = [name for name in wanted if name in names]
+        if present and len(present) < len(wanted):
+            missing = next(name for name in wanted if name not in names)
+            spare = [name for name in names if name.startswith(prefix) and name[len(prefix) :] not in known]
+            raise LogError(
+                f"the log has no column '{missing}'",
+                where=table.path,
+                got=f"{len(present)} of {len(wanted)} joints",
+                remedy=f"add it or remove all {prefix}* columns" + (f" (is it '{spare[0]}'?)" if spare else ""),
+            )
+        if present:
+            found[key] = tuple(names.index(name) for name in wanted)
+    return found, []
+
+
+def _prefix(names: Sequence[str], joints: Collection[str], quantity: str) -> str:
+    """The prefix used in this header for a quantity: the first in the list that occurs with a joint."""
+    choices = [f"{prefix}_" for prefix in (PREFIXES[quantity], *ALIASES.get(quantity, ()))]
+    return next((prefix for prefix in choices if any(prefix + joint in names for joint in joints)), choices[0])
+
+
+def _check_positions(table: Table, robot: Robot, prefix: str) -> None:
+    names = table.names or ()
+    known = [*robot.joints, *robot.locked]
+    longer = tuple(f"{other}_" for other in PREFIXES.values() if f"{other}_".startswith(prefix) and f"{other}_" != prefix)
+    missing = [joint for joint in robot.joints if prefix + joint not in names]
+    for name in names:
+        joint = name[len(prefix) :]
+        other = name.startswith(prefix) and joint not in known and not name.startswith(longer)
+        if other and (missing or _resembles(joint, known)):  # else it belongs to a gripper or a cart
+            raise LogError(f"column '{name}' names no joint of the robot", where=table.path, remedy=nearest(joint, known))
+    if len(missing) == robot.n:
+        refuse_long(table)
+        raise LogError(
+            "no column holds a joint position",
+            where=table.path,
+            got=", ".join(names[:8]) + (", …" if len(names) > 8 else ""),
+            expected=f"{prefix}{robot.joints[0]}, …",
+            remedy="describe the columns in the project file (`log: {columns: ...}`); " + INFER,
+        )
+    if missing:
+        several = f"joints {', '.join(missing)} are" if len(missing) > 1 else f"joint '{missing[0]}' is"
+        wanted = f"columns '{prefix}{missing[0]}', …" if len(missing) > 1 else f"a column '{prefix}{missing[0]}'"
+        raise LogError(
+            f"{several} missing from the log",
+            where=table.path,
+            expected=wanted,
+            remedy=f"lock joints that do not move: {lock_words(missing)} in the project file"
+            + _similar_column(table, known, prefix),
+        )
+
+
+def _resembles(name: str, joints: Collection[str]) -> bool:
+    """Whether a name may be a misspelt joint of the robot, or a further joint of the same numbering."""
+    bare = re.sub(r"\d+", "", name)
+    numbered = any(re.sub(r"\d+", "", joint) == bare for joint in joints)
+    return numbered or closest(name, joints) is not None
+
+
+def _similar_column(table: Table, known: Collection[str], prefix: str) -> str:
+    """Hint at a position column of an unknown joint, which may be the missing joint under another name."""
+    spare = [
+        name for name in table.spelled or table.names or () if name.startswith(prefix) and name[len(prefix) :] not in known
+    ]
+    return f"; if '{spare[0]}' is this joint, correct the name or give `log: {{joints: ...}}`" if spare else ""
+
+
+def _numbered(table: Table, robot: Robot, quantities: Sequence[str]) -> tuple[dict[str, tuple[int, ...]], list[str]]:
+    """Columns such as q1 … qn, taken in ``robot.order``."""
+    found: dict[str, tuple[int, ...]] = {}
+    for key in quantities:
+        if key not in _NUMBERED:
+            continue
+        pattern = re.compile(rf"(?:{_NUMBERED[key]})[_\[ ]?(\d+)\]?", re.IGNORECASE)
+        numbers = {int(match[1]): k for k, name in enumerate(table.names or ()) if (match := pattern.fullmatch(name))}
+        first = min(numbers, default=0)
+        if not numbers or first > 1 or sorted(numbers) != list(range(first, first + len(numbers))):
+            continue
+        if len(numbers) != robot.n:
+            raise LogError(
+                f"the log numbers {len(numbers)} joints in {key}, the robot has {robot.n}",
+                where=table.path,
+                got=f"{(table.names or ())[numbers[first]]} …",
+                expected=", ".join(robot.order),
+                remedy=_too_few(len(numbers), robot),
+            )
+        found[key] = tuple(numbers[first + robot.order.index(joint)] for joint in robot.joints)
+    if not found:
+        return {}, []
+    return found, [f"numbered columns ({', '.join(found)}) taken in the order {', '.join(robot.order)}"]
+
+
+def _too_few(count: int, robot: Robot) -> str:
+    """Remedy if the number of columns differs from the number of joints."""
+    if count > robot.n:
+        return "list the columns of these joints alone: `log: {columns: {...}}`"
+    return f"lock the joints that the log does not hold; if these are the last ones, {lock_words(robot.order[count:])}"
+
+
+def _wrenches(table: Table) -> dict[str, tuple[int, ...]]:
+    names = table.names or ()
+    frames = {match[1] for name in names if (match := re.fullmatch(r"wrench_(.+)_[fm][xyz]", name))}
+    found = {}
+    for frame in sorted(frames):
+        wanted = [f"wrench_{frame}_{axis}" for axis in WRENCH_AXES]
+        missing = [name for name in wanted if name not in names]
+        if missing:
+            raise LogError(
+                f"the wrench of '{frame}' has no column '{missing[0]}'",
+                where=table.path,
+                expected=", ".join(wanted),
+                remedy="a wrench needs its six columns",
+            )
+        found[frame] = tuple(names.index(name) for name in wanted)
+    return found
+
+
+def _is_of_locked_joint(name: str, robot: Robot) -> bool:
+    prefixes = [*PREFIXES.values(), *(prefix for some in ALIASES.values() for prefix in some)]
+    return any(name == f"{prefix}_{joint}" for prefix in prefixes for joint in robot.locked)

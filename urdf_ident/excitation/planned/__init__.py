@@ -1,0 +1,1 @@
+"""Motions that are planned rather than optimised: static poses, sweeps, circles, via points."""

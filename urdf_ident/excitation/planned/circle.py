@@ -1,0 +1,168 @@
+"""A circle of a frame at constant speed (Wu 2012), which validates a result on a typical task.
+
+The start pose is the first of many random ones from which the circle is feasible, unless it is given.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...errors import LimitError
+from ...linalg import Array
+from ...model.dynamic_model import DynamicModel
+from ...motion.base import check_joint_array
+from ...motion.cartesian import CartesianTrajectory, circle, translations
+from ...motion.collision.clearance import ClearanceReport, require_clearance
+from ...motion.collision.collisions import Collisions
+from ...motion.limits import LimitReport, Limits, Torque, check_limits, prior_torque
+from ..assumptions import usable_limits
+from .planned_motion import PathExperiment
+
+if TYPE_CHECKING:
+    from ...model.robot import Robot
+
+#: Speeds to try for a circle [m/s]: that of Wu 2012, and slower ones.
+SPEEDS = (0.5, 0.25, 0.1, 0.05)
+#: Number of poses to try for a circle, and nodes per second of the trial [Hz].
+TRIED, ROUGHLY = 200, 40.0
+#: Number of poses for the directions of motion of a frame, and relative size below which there is none.
+PLANES, FLAT = 10, 1e-6
+
+
+def design_circle(
+    model: DynamicModel,
+    *,
+    radius: float = 0.05,
+    speed: float | None = None,
+    frame: str | None = None,
+    normal: ArrayLike | None = None,
+    turns: float = 3.0,
+    orientation: str | None = None,
+    start: ArrayLike | None = None,
+    limits: Limits | None = None,
+    collisions: Collisions | None = None,
+    seed: int = 0,
+    budget: float = 10.0,
+) -> PathExperiment:
+    """Plans a circle of a frame at constant speed, with smooth start and stop; by default 100 mm at 0.5 m/s (Wu 2012).
+
+    Args:
+        model: The model, for its robot.
+        radius: [m].
+        speed: Cruising speed along the circle [m/s]; None: the largest feasible one of :data:`SPEEDS`.
+        frame: Name of the frame (a link) that moves on it; the last link on the last joint if None.
+        normal: Of the circle's plane in the base frame, shape (3,); None: vertical (a horizontal circle), or the normal of
+            the plane of a planar arm.
+        turns: Number of turns.
+        orientation: "keep" holds the frame's orientation, "free" leaves it free; None: keep with six or more joints.
+        start: Start pose, shape (n,) [rad or m]; searched if None.
+        limits: Of the joints; the URDF's if None.
+        collisions: Pairs whose clearance is kept; None: collisions are not checked.
+        seed: Of the random poses.
+        budget: Time for the search [s].
+
+    Returns:
+        The motion, with verified limits and certified distances.
+
+    Raises:
+        LimitError: The circle is infeasible from the start pose, or from all tested poses, or the frame cannot move in a
+            plane, or not in the given one.
+    """
+    robot = model.robot
+    given = limits or Limits.from_robot(robot)
+    limits, notes = usable_limits(given, start)
+    # unknown acceleration limits are not replaced: the speed determines the acceleration
+    limits = replace(limits, acceleration=given.acceleration)
+    frame = frame or robot.last_link
+    how = orientation or ("keep" if robot.n >= 6 else "free")
+    poses = _poses(limits, seed) if start is None else [check_joint_array("start", start, limits.joints)]
+    normal = _normal(robot, frame, _poses(limits, seed)[:PLANES], normal)
+    speeds = SPEEDS if speed is None else (speed,)
+    make = partial(circle, robot, frame, radius=radius, normal=normal, turns=turns, orientation=how)
+    fast, pose, motion, report, clearance = _fastest_circle(
+        make, speeds, poses, limits, prior_torque(robot), collisions, budget
+    )
+    words = f"circle of {frame}: diameter {100 * 2 * radius:.4g} cm, {fast:g} m/s, {turns:g} turns, orientation {how}, "
+    words += f"{motion.duration:.4g} s; off the circle by {1e6 * motion.path_error:.2g} µm at most"
+    at = ", ".join(f"{joint} {value:.3g}" for joint, value in zip(robot.joints, pose, strict=True))
+    slow = (f"slower than {speeds[0]:g} m/s, for the limits",) if fast != speeds[0] else ()
+    found = () if start is not None else (f"starts at {at}",)
+    return PathExperiment(
+        trajectory=motion, limits=limits, report=report, words=words, clearance=clearance, notes=(*notes, *slow, *found)
+    )
+
+
+def _fastest_circle(
+    make: partial[CartesianTrajectory],
+    speeds: Sequence[float],
+    poses: Sequence[Array],
+    limits: Limits,
+    torque: Torque,
+    collisions: Collisions | None,
+    budget: float,
+) -> tuple[float, Array, CartesianTrajectory, LimitReport, ClearanceReport | None]:
+    """The first feasible circle over speeds [m/s], in the given order, and start poses: speed, pose, motion and margins."""
+    last = None
+    for fast in speeds:
+        until = time.monotonic() + budget / len(speeds)
+        for pose in poses:
+            if last is not None and time.monotonic() > until:
+                break
+            try:
+                if len(poses) > 1:
+                    turns = min(make.keywords["turns"], 1.0)
+                    check_limits(make(pose, speed=fast, turns=turns, rate=ROUGHLY), limits, torque=torque).require()
+                motion = make(pose, speed=fast, rate=200.0)
+                report = check_limits(motion, limits, torque=torque)
+                report.require()
+                return fast, pose, motion, report, require_clearance(motion, collisions)
+            except LimitError as error:
+                last = error
+    why = "this circle cannot be driven from here" if len(poses) == 1 else "no pose was found for this circle"
+    raise LimitError(
+        why,
+        got=str(last),
+        remedy="give another excitation.start, a smaller radius, a lower speed, or another normal",
+    ) from last
+
+
+def _normal(robot: Robot, frame: str, poses: Sequence[Array], given: ArrayLike | None) -> ArrayLike:
+    """Returns the normal of a feasible plane; raises an error if there is none, or for a wrong one of a planar arm."""
+    ways = np.array([translations(robot, frame, pose) for pose in poses])
+    size = max(float(np.linalg.norm(ways, axis=(1, 2)).max()), 1e-300)
+    if not (np.linalg.matrix_rank(ways, tol=FLAT * size) > 1).any():
+        others = "name one with more joints before it in excitation.circle.frame, or take another family (points, spline)"
+        raise LimitError(
+            "this frame cannot move on a circle",
+            where=f"frame '{frame}'",
+            got="one direction of motion in every pose",
+            expected="at least two",
+            remedy=others,
+        )
+    _, spread, axes = np.linalg.svd(np.vstack(list(np.swapaxes(ways, 1, 2))))
+    if spread[2] > FLAT * size:
+        return (0.0, 0.0, 1.0) if given is None else given
+    own: Array = np.asarray(axes[2] * np.sign(axes[2][int(np.argmax(np.abs(axes[2])))]))
+    asked: Array = own if given is None else np.asarray(given, dtype=float)
+    if np.linalg.norm(np.cross(asked, own)) > 1e-6 * np.linalg.norm(asked):
+        raise LimitError(
+            "the frame of this planar arm stays in another plane",
+            where=f"frame '{frame}'",
+            got=f"normal {asked.tolist()}",
+            expected=str((np.round(own, 6) + 0.0).tolist()),
+            remedy="leave excitation.circle.normal out",
+        )
+    return own
+
+
+def _poses(limits: Limits, seed: int) -> Sequence[Array]:
+    """Returns random poses in the middle 60 % of the position ranges (at most ±0.6π about their centres)."""
+    drawn = np.random.default_rng(seed).uniform(-0.6, 0.6, (TRIED, len(limits.joints)))
+    return [limits.middle + np.minimum(limits.half_range, np.pi) * x for x in drawn]

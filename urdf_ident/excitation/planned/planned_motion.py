@@ -1,0 +1,115 @@
+"""Base class of motions that are planned rather than optimised: the trajectory and its margins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from ...motion.base import Trajectory
+from ...motion.collision.clearance import ClearanceReport
+from ...motion.limits import LimitReport, Limits
+
+UNWATCHED = (
+    "not watched; to keep links apart: `excitation: {collisions: true}`, in Python collisions=find_collisions(robot); "
+    "capsules stand in for missing geometry"
+)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PlannedMotion:
+    """A motion inside the limits of the robot.
+
+    Attributes:
+        trajectory: The whole motion.
+        limits: The limits of the motion.
+        report: Margins to the limits.
+        clearance: Smallest distances between links and to the world, or None if collisions are not checked.
+        notes: Notes for the user.
+        rate: Default samples per second of the written motion [Hz].
+    """
+
+    rate: ClassVar[float] = 100.0
+
+    trajectory: Trajectory
+    limits: Limits
+    report: LimitReport
+    clearance: ClearanceReport | None = None
+    notes: tuple[str, ...] = ()
+
+    def write(self, path: str | Path, rate: float | None = None) -> Path:
+        """Writes the motion, see :meth:`.Trajectory.write`; by default at :attr:`rate` [Hz]."""
+        return self.trajectory.write(path, self.rate if rate is None else rate)
+
+    def describe(self) -> list[str]:
+        """Describes the motion.
+
+        Returns:
+            Lines of text, specific to the kind of motion.
+        """
+        return [f"motion: {self.trajectory.duration:.4g} s"]
+
+    def summary(self) -> str:
+        """Describes the motion and its smallest margins.
+
+        Returns:
+            Several lines of text.
+        """
+        notes = (f"note: {note}" for note in self.notes)
+        return "\n".join([*self.describe(), *closest_lines(self.report, self.clearance), *notes])
+
+
+def percent(value: float) -> str:
+    """Formats a percentage with two digits or as a whole number, without an exponent.
+
+    Args:
+        value: A share [%].
+
+    Returns:
+        The number, without a percent sign.
+    """
+    return f"{value:.0f}" if value >= 10.0 else f"{value:.2g}"
+
+
+def closest_lines(report: LimitReport, clearance: ClearanceReport | None) -> list[str]:
+    """Formats the smallest margin of each quantity.
+
+    Args:
+        report: Margins to the limits.
+        clearance: Smallest distances; None if collisions are not checked.
+
+    Returns:
+        Lines of text.
+    """
+    worst = {m.quantity: m for m in sorted(report.margins, key=lambda m: -m.relative)}
+    lines = ["closest to each limit (torque: rigid bodies of the URDF; friction and rotors need more):"]
+    for quantity in ("position", "velocity", "acceleration", "torque"):
+        m = worst.get(quantity)
+        if m is None:
+            lines.append(f"  {quantity:12s} no limit known")
+            continue
+        lines.append(
+            f"  {quantity:12s} {m.value:10.4g} of {m.limit:.4g} {m.unit} ({m.joint} at {m.time:.3f} s, "
+            f"{percent(100 * m.relative)} % left)"
+        )
+    watched = [UNWATCHED] if clearance is None else [str(pair) for pair in clearance.closest]
+    return [*lines, *(f"  {'distance':12s} {line}" for line in watched or ["nothing can collide"])]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PathExperiment(PlannedMotion):
+    """A motion of given shape inside the limits of the robot.
+
+    Attributes:
+        words: Description in one line.
+    """
+
+    words: str
+
+    def describe(self) -> list[str]:
+        """Describes the motion.
+
+        Returns:
+            One line of text.
+        """
+        return [self.words]

@@ -1,0 +1,252 @@
+"""Constant-speed runs of one joint at a time, in both directions over the same path, for friction (Liu 2023, §2).
+
+At constant speed the link torque depends only on the position, so that half the difference of both directions is friction
+(evaluated by :mod:`..compensation.bidirectional`). Speeds are spaced geometrically; each path is just long enough for the
+cruise time. With obstacles, the home pose is the one of several that leaves all joints the most room, and every path ends
+before the first obstacle that is too close.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...errors import LimitError
+from ...friction.law import LEAST_SPEEDS
+from ...linalg import Array, shaped
+from ...motion.collision.clearance import check_clearance
+from ...motion.collision.collisions import Collisions
+from ...motion.compose import SequenceTrajectory
+from ...motion.limits import Limits, Torque, check_limits
+from ...motion.point_to_point import constant_speed_sweep
+from .planned_motion import PlannedMotion
+
+#: Speed of the slowest run over the fastest.
+SLOWEST = 0.03
+#: Acceleration limit if unknown, in velocity limits per second.
+_STAND_IN = 2.0
+#: Pause at the turning points [s].
+_DWELL = 0.3
+#: Number of candidates for the home pose, besides the middle of all ranges.
+_HOMES = 40
+#: Number of positions per side at which a joint's range is checked, and the margin beyond the required distance there [m].
+_TRIED, _PAD = 12, 0.005
+#: Reduction factor of the ranges, and number of attempts, while a distance in between is too small.
+_SHORTER, _ROUNDS = 0.85, 8
+#: Initial spacing of instants for certifying distances [s]; most runs are slow.
+_STEP = 0.05
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BidirectionalExperiment(PlannedMotion):
+    """Constant-speed runs of all joints, one after the other; the motion starts and ends at rest at the home pose.
+
+    Attributes:
+        speeds: Joint → speeds, each in both directions [rad/s or m/s].
+    """
+
+    rate: ClassVar[float] = 500.0
+
+    trajectory: SequenceTrajectory
+    speeds: Mapping[str, tuple[float, ...]]
+
+    def describe(self) -> list[str]:
+        """Describes the speeds.
+
+        Returns:
+            Lines of text.
+        """
+        lines = [f"sweeps: {self.trajectory.duration:.4g} s, one joint at a time, each speed both ways over the same path"]
+        for joint, speeds in self.speeds.items():
+            unit = "m" if self.limits.prismatic[self.limits.joints.index(joint)] else "rad"
+            lines.append(f"  {joint:24s} {len(speeds)} speeds, {speeds[0]:.3g} … {speeds[-1]:.3g} {unit}/s")
+        return lines
+
+
+def bidirectional_experiment(
+    limits: Limits,
+    *,
+    joints: Sequence[str] | None = None,
+    count: int = 8,
+    cruise: float = 2.0,
+    fill: float = 0.9,
+    home: ArrayLike | None = None,
+    torque: Torque | None = None,
+    collisions: Collisions | None = None,
+    seed: int = 0,
+) -> BidirectionalExperiment:
+    """Plans constant-speed runs of one joint at a time, each speed in both directions over the same path.
+
+    Args:
+        limits: Of the joints; velocities must be known. An unknown acceleration limit is replaced by the velocity limit per
+            half second.
+        joints: The joints to move; all by default.
+        count: Number of speeds, at least 4.
+        cruise: Time at constant speed in each direction [s], less if the range is too short.
+        fill: Fraction of each limit that is used, 0 to 1.
+        home: Pose around which the joints move, shape (n,) [rad or m]; the middle of each range by default, or with
+            collisions the pose of several that leaves the most room.
+        torque: ``(q, v, a)`` → joint torque, to check its limits too; see :func:`..motion.limits.prior_torque`.
+        collisions: Pairs whose clearance is kept; None: collisions are not checked.
+        seed: Of the candidates for the home pose.
+
+    Returns:
+        The experiment, with verified limits and certified distances.
+
+    Raises:
+        LimitError: A limit is unknown, the home pose is outside or collides, a joint has no room, or too few speeds.
+    """
+    limits.require("position", "velocity")
+    if count < LEAST_SPEEDS:
+        raise LimitError("too few speeds for a friction curve", got=count, expected=f"at least {LEAST_SPEEDS}")
+    chosen = limits.joints if joints is None else tuple(joints)
+    for joint in chosen:
+        if joint not in limits.joints:
+            raise LimitError(f"no joint is called '{joint}'", expected=", ".join(limits.joints))
+    moving = [limits.joints.index(joint) for joint in chosen]
+    plan = _Plan(limits, moving, count, cruise, fill, torque, collisions)
+    rest = plan.find_home(home, seed)
+    room = plan.room(rest)
+    if collisions is not None:
+        room = np.minimum(room, plan.free(rest, room))
+    for _ in range(_ROUNDS):
+        trajectory, speeds = plan.runs(rest, room)
+        clearance = None if collisions is None else check_clearance(trajectory, collisions, step=_STEP)
+        if clearance is None or clearance.feasible:
+            break
+        room = _SHORTER * room
+    if clearance is not None:
+        clearance.require()
+    report = check_limits(trajectory, limits, torque=torque, rate=200.0)
+    report.require()
+    notes = () if collisions is None else collisions.notes
+    return BidirectionalExperiment(
+        trajectory=trajectory, speeds=speeds, limits=limits, report=report, clearance=clearance, notes=notes
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """Settings of the sweeps, and the resulting ranges."""
+
+    limits: Limits
+    moving: list[int]
+    count: int
+    cruise: float
+    fill: float
+    torque: Torque | None
+    collisions: Collisions | None
+
+    def ends(self, around: Array | float = 0.0) -> tuple[Array, Array]:
+        """Returns position limits, or half a turn either way of a pose (default zero) without limits, shape (n,) each."""
+        low, high = self.limits.lower, self.limits.upper
+        return np.where(np.isfinite(low), low, around - np.pi), np.where(np.isfinite(high), high, around + np.pi)
+
+    @property
+    def acceleration(self) -> Array:
+        """Acceleration of the runs, shape (n,) [rad/s² or m/s²]."""
+        known = np.isfinite(self.limits.acceleration)
+        return np.asarray(self.fill * np.where(known, self.limits.acceleration, _STAND_IN * self.limits.velocity))
+
+    def wanted(self) -> Array:
+        """Returns half the path length that each joint needs at its fastest, shape (n,) [rad or m]."""
+        v = self.fill * self.limits.velocity
+        return np.asarray(0.5 * (v * (v / self.acceleration + 0.1) + v * self.cruise))
+
+    def room(self, rest: Array) -> Array:
+        """Returns the range of each joint either way from home within its limits, shape (n,) [rad or m]."""
+        low, high = self.ends(rest)
+        return np.asarray(self.fill * np.minimum(high - rest, rest - low))
+
+    def find_home(self, home: ArrayLike | None, seed: int) -> Array:
+        """Returns the pose in the middle of all runs, shape (n,) [rad or m]."""
+        low, high = self.ends()
+        middle = (low + high) / 2
+        if home is not None:
+            rest = shaped("home", home, middle.shape)
+            low, high = self.ends(rest)
+            for j in self.moving:
+                if not min(high[j] - rest[j], rest[j] - low[j]) > 0:
+                    raise LimitError(
+                        "the home pose leaves no room",
+                        where=f"joint '{self.limits.joints[j]}'",
+                        got=f"{rest[j]:.6g}",
+                        expected=f"between {low[j]:.6g} and {high[j]:.6g}",
+                    )
+            if self.collisions is not None:
+                self.collisions.require_free(rest, "the home pose")
+            return rest
+        if self.collisions is None:
+            return middle
+        rng = np.random.default_rng(seed)
+        poses = [middle, *(middle + 0.5 * (high - low) / 2 * rng.uniform(-1.0, 1.0, (_HOMES, len(middle))))]
+        scores = [self._score(np.asarray(pose)) for pose in poses]
+        if not max(scores) > 0:
+            raise LimitError(
+                "no pose is free enough for the sweeps",
+                got=f"{len(poses)} poses tried",
+                remedy="give one as excitation.start, or check the world",
+            )
+        return np.asarray(poses[int(np.argmax(scores))])
+
+    def _score(self, pose: Array) -> float:
+        """Returns the smallest available fraction of the wanted range of any joint; 0 for an infeasible pose."""
+        still = np.zeros((1, len(pose)))
+        if self.torque is not None and (np.abs(self.torque(pose[None], still, still)[0]) > 0.9 * self.limits.torque).any():
+            return 0.0
+        collisions = self.collisions
+        if collisions is None or (collisions.distances(pose)[0] < collisions.required).any():
+            return 0.0
+        room = np.minimum(self.room(pose), self.wanted())
+        return float((self.free(pose, room) / self.wanted())[self.moving].min())
+
+    def free(self, rest: Array, room: Array) -> Array:
+        """Returns the collision-free range of each joint either way, from a few positions; shape (n,) [rad or m]."""
+        out = room.copy()
+        if self.collisions is None or not self.collisions.pairs:
+            return out
+        parts = np.arange(1, _TRIED + 1) / _TRIED
+        for j in self.moving:
+            q = np.tile(rest, (2 * _TRIED, 1))
+            q[:, j] += room[j] * np.concatenate([parts, -parts])
+            blocked = (self.collisions.distances(q) < self.collisions.required + _kept(self.collisions, rest)).any(axis=1)
+            first = np.flatnonzero(blocked.reshape(2, -1).any(axis=0))
+            if len(first):
+                out[j] = room[j] * first[0] / _TRIED
+        return out
+
+    def runs(self, rest: Array, room: Array) -> tuple[SequenceTrajectory, dict[str, tuple[float, ...]]]:
+        """Returns the runs, and the speeds of each joint."""
+        parts, speeds = [], {}
+        for j in self.moving:
+            joint, a = self.limits.joints[j], float(self.acceleration[j])
+            if not room[j] > 0:
+                raise LimitError(
+                    "no room for a sweep",
+                    where=f"joint '{joint}' at home {rest[j]:.4g}",
+                    remedy="choose another home pose (excitation.start)",
+                )
+            most = min(self.fill * float(self.limits.velocity[j]), _reachable(2 * float(room[j]), a, min(self.cruise, 0.5)))
+            speeds[joint] = tuple(float(speed) for speed in np.geomspace(SLOWEST * most, most, self.count))
+            for speed in speeds[joint]:
+                half = min(float(room[j]), 0.5 * (speed * (speed / a + 0.1) + speed * self.cruise))
+                ends = (float(rest[j]) - half, float(rest[j]) + half)
+                parts.append(
+                    constant_speed_sweep(self.limits.joints, joint, [speed], ends, home=rest, acceleration=a, dwell=_DWELL)
+                )
+        return SequenceTrajectory(tuple(parts)), speeds
+
+
+def _kept(collisions: Collisions, rest: Array) -> Array:
+    """Returns the margin beyond the required distances, smaller for pairs that are close at home, shape (P,) [m]."""
+    return np.asarray(np.clip(0.5 * (collisions.distances(rest)[0] - collisions.required), 0.0, _PAD))
+
+
+def _reachable(way: float, acceleration: float, cruise: float) -> float:
+    """Returns the largest speed with the given cruise time on a path: v (v/a + 0.1 + cruise) = way."""
+    ramp = 0.1 + cruise
+    return 0.5 * acceleration * float(np.sqrt(ramp**2 + 4 * way / acceleration) - ramp)

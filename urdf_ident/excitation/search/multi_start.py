@@ -1,0 +1,351 @@
+"""Multi-start local search until the time or the starts are used up; all iterates are feasible."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ...errors import LimitError
+from ...linalg import Array
+from ...motion.limits import Limits
+from ..family import Family
+from .global_start import UNUSABLE, Encoding, evolve
+from .interior import LinearLimits, Options, Push, minimise
+from .objective import Criterion, Objective
+from .obstacles import ObjectiveWithObstacles, Obstacles
+
+#: Number of random motions, the best of which starts a local search.
+CANDIDATES = 6
+#: Number of poses tried before the torque limits are reported as infeasible.
+POSES = 400
+#: Number of random motions tried before the limits are reported as infeasible.
+TRIES = 40
+#: Amplitude factors tried for an individual of a global search until torques and distances are feasible.
+SIZES = (1.0, 0.75, 0.5, 0.3)
+#: Largest number of restarts of a local search after a clearance violation between instants; when the time is up, number of
+#: its motions that are checked, from the last one back.
+ROUNDS, DIPS = 6, 3
+#: Interval, in steps of a local search, of clearance checks between instants.
+LOOKED_AT = 20
+#: Fraction of the torque limits that is used: torque is checked at instants and may peak in between.
+TORQUE_FILL = 0.98
+#: Fraction of the other limits that is used, in addition to the exact allowance between instants.
+FILL = 0.999
+#: Largest change of the criterion when its instants are doubled.
+RESOLUTION = 0.02
+
+#: Number of random starts before the search also starts near its best motion, and the probability of the latter.
+FRESH, HOPS = 3, 0.75
+
+QUICK = Options((0.1, 0.03), (8.0, 16.0), 25, 0.05)
+FINE = Options((0.01, 3e-3, 1e-3, 3e-4), (16.0, 32.0, 32.0, 64.0), 40, 0.02)
+POLISH = Options((1e-3, 3e-4, 1e-4), (64.0, 128.0, 256.0), 40, 0.02)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """The optimisation problem of a design.
+
+    Attributes:
+        criterion: The criterion, with the planned rows.
+        family: The family of motions.
+        limits: Limits of the joints, finite for positions and velocities.
+        obstacles: The barrier on distances, or None.
+        global_start: Method for the starts, one of :data:`.global_start.GLOBAL_STARTS`.
+    """
+
+    criterion: Criterion
+    family: Family
+    limits: Limits
+    obstacles: Obstacles | None = None
+    global_start: str = "none"
+
+    def objective(self, samples: int) -> Objective | ObjectiveWithObstacles:
+        """Returns the objective on a number of instants per period.
+
+        Args:
+            samples: Instants per period.
+
+        Returns:
+            The objective.
+        """
+        family, extra = self.family, 0
+        grid = family.criterion_grid(samples)
+        if family.has_ramps:
+            ramp = (np.arange(10) + 0.5) / 10 * family.ramp
+            moments = np.concatenate([ramp, family.ramp + family.period + ramp])
+            extra, grid = len(moments), family.grid(np.concatenate([grid.time, moments]))
+        inside = Objective(self.criterion, grid, extra, TORQUE_FILL * self.limits.torque)
+        return inside if self.obstacles is None else ObjectiveWithObstacles(inside, self.obstacles)
+
+    def samples(self) -> int:
+        """Returns the initial number of instants per period: the motion and its sines have few harmonics."""
+        return max(60, 24 * self.family.harmonics)
+
+    def linear_limits(self) -> LinearLimits:
+        """Returns limits on q, v and a, tightened by the allowance between instants."""
+        count, start = 32 * self.family.harmonics, self.family.start
+        out = LinearLimits.build(self.family.limit_grid(count), self.limits, FILL / (1.0 + self.family.overshoot(count)))
+        if start is None:
+            return out
+        # keep a start pose close to a limit strictly feasible
+        for pose in (start, start if self.family.end is None else self.family.end):
+            out.upper[0] = np.maximum(out.upper[0], 0.5 * (pose + self.limits.upper))
+            out.lower[0] = np.minimum(out.lower[0], 0.5 * (pose + self.limits.lower))
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class FoundMotion:
+    """A motion found by the search: its value at the finest resolution in use, and its unknowns, shape (d, n)."""
+
+    value: float
+    X: Array = field(repr=False)
+    starts: int = 0
+    elapsed: float = 0.0
+
+
+Found = Callable[[FoundMotion], None]
+
+
+class Search:
+    """One process's share of a search.
+
+    Args:
+        problem: The problem.
+        seed: Of the random starts.
+        deadline: Time to stop, on the clock.
+        clock: Wall time by default; benchmarks on a busy machine use process time.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        seed: int | np.random.SeedSequence,
+        deadline: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.problem, self.deadline, self.clock = problem, deadline, clock
+        self.rng = np.random.default_rng(seed)
+        self.limits = problem.linear_limits()
+        self.samples = problem.samples()
+        self.objective = problem.objective(self.samples)
+        self.begun = clock()
+        self.best = FoundMotion(np.inf, np.zeros(0))
+        self.starts = 0
+        self._levels: list[float] = []
+        #: Whether a local search has run at least one step.
+        self.improved = False
+
+    @property
+    def out_of_time(self) -> bool:
+        """Whether the time is up."""
+        return self.clock() >= self.deadline
+
+    def run(self, starts: int | None, found: Found) -> None:
+        """Searches until the deadline, or until the starts are done.
+
+        Args:
+            starts: Number of starts; None: limited by the deadline. At least one motion is sought in any case.
+            found: Called with every improvement.
+
+        Raises:
+            LimitError: No motion was found; the message gives the cause.
+        """
+        while starts is None or self.starts < starts:
+            hop = self.starts >= FRESH and self.rng.random() < HOPS
+            try:
+                X = self._hop() if hop else self._start(found)
+            except LimitError:
+                if not self.best.X.size:
+                    raise
+                X = self.best.X  # continue from the best motion
+            self.starts += 1
+            if self.out_of_time:
+                return
+            X = self._improve(X, QUICK, found)
+            if self.out_of_time or not (hop or self._promising(self._value(X))):
+                continue
+            before = self.best.value
+            X = self._improve(X, FINE, found)
+            if not self.out_of_time and self.best.value < before:
+                self._refine(self._improve(X, POLISH, found), found)
+            if self.out_of_time:
+                return
+
+    def _promising(self, level: float) -> bool:
+        """Whether a start is among the best third so far, which get the fine search."""
+        self._levels.append(level)
+        return bool(level <= np.sort(self._levels)[(len(self._levels) - 1) // 3])
+
+    def _hop(self) -> Array:
+        """Returns a motion between the best and a random one; linear limits are convex, so it is inside them."""
+        for part in (self.rng.uniform(0.1, 0.4), 0.1, 0.03):
+            X = self.best.X + part * (self.random() - self.best.X)
+            if np.isfinite(self._value(X)):
+                return np.asarray(X)
+        return self.best.X
+
+    def _start(self, found: Found) -> Array:
+        """Returns the best of several random motions, or the result of a global search from it."""
+        picked: tuple[float, Array] | None = None
+        for _ in range(CANDIDATES):
+            X = self.random()
+            value = self._value(X)
+            if picked is None or value < picked[0]:
+                picked = value, X
+                self._offer(X, value, found)
+            if self.out_of_time:
+                break
+        X = picked[1] if picked is not None else self.random()
+        return X if self.problem.global_start == "none" else self._evolved(X, found)
+
+    def _evolved(self, X: Array, found: Found) -> Array:
+        """Returns the best motion of a global search from a given one."""
+        encoding = Encoding(self.problem.family, self.problem.limits, self.limits)
+        best = [(self._value(X), X)]
+
+        def evaluate(z: Array) -> float:
+            rest, swing = encoding.decode(z)
+            for size in SIZES if self.limits.room(rest).min() > 0 else ():
+                value = self._value(rest + size * swing)
+                if np.isfinite(value):
+                    if value < best[0][0]:
+                        best[0] = value, rest + size * swing
+                    return value
+            return UNUSABLE
+
+        evolve(self.problem.global_start, evaluate, encoding.encode(X), self.rng, lambda: self.out_of_time)
+        self._offer(best[0][1], best[0][0], found)
+        return best[0][1]
+
+    def _improve(self, X: Array, options: Options, found: Found) -> Array:
+        passed: list[Array] = []
+
+        def on_iterate(X: Array) -> bool:
+            self.improved = True
+            passed.append(X)
+            if self.out_of_time or self.problem.obstacles is None or len(passed) % LOOKED_AT:
+                return self.out_of_time
+            kept = self._is_clear(X)
+            if kept:
+                self._offer(X, self._value(X), found)
+            return not kept
+
+        start = X
+        for _ in range(ROUNDS):
+            passed[:] = [X]
+            X = minimise(self.objective, self.limits, X, options, on_iterate, self._push)
+            for _ in range(DIPS if self.out_of_time else 1):
+                if self._is_clear(X):
+                    self._offer(X, self._value(X), found)
+                    return X
+                # The grid now covers the violation between instants: restart from the last motion that satisfies it.
+                kept = next((earlier for earlier in reversed(passed) if np.isfinite(self._value(earlier))), None)
+                if kept is None:
+                    return self.best.X if self.best.X.size else start
+                X = kept
+            if self.out_of_time:
+                break
+        return self.best.X if self.best.X.size else start
+
+    def _refine(self, X: Array, found: Found) -> None:
+        """Doubles the instants, also for later searches, if the criterion still depends on their number."""
+        for _ in range(3):
+            finer = self.problem.objective(2 * self.samples)
+            value = finer(X, 0.0)[0]
+            if abs(value - self._value(X)) < RESOLUTION or self.out_of_time:
+                return
+            for size in (0.98, 0.95, 0.9):  # a torque peak between the old instants
+                if np.isfinite(value):
+                    break
+                X = self.problem.family.scaled(X, size)
+                value = finer(X, 0.0)[0]
+            else:
+                return
+            self.samples, self.objective = 2 * self.samples, finer
+            if self.best.X.size:
+                self.best = replace(self.best, value=self._value(self.best.X))
+            X = self._improve(X, FINE, found)
+
+    def _value(self, X: Array) -> float:
+        return self.objective(X, 0.0)[0]
+
+    def _push(self) -> Push | None:
+        return None if self.problem.obstacles is None else self.problem.obstacles.push
+
+    def _is_clear(self, X: Array) -> bool:
+        return self.problem.obstacles is None or self.problem.obstacles.is_clear(X)
+
+    def _offer(self, X: Array, value: float, found: Found) -> None:
+        better = value < self.best.value or not self.best.X.size
+        if better and self._is_clear(X):
+            self.best = FoundMotion(value, X.copy(), self.starts, self.clock() - self.begun)
+            found(self.best)
+
+    def random(self) -> Array:
+        """Returns a random motion about a pose, as large as joint and torque limits allow.
+
+        Returns:
+            Its unknowns, shape (d, n).
+
+        Raises:
+            LimitError: There is none; the message gives the cause.
+        """
+        for _ in range(TRIES):
+            rest = self._rest()
+            swing = self.problem.family.random_swing(self.rng, len(self.problem.limits.joints))
+            swing = 0.85 * self.limits.reach(rest, swing) * swing
+            for size in 0.7 ** np.arange(12):
+                X = np.asarray(rest + size * swing)
+                # The very first motion must be feasible, even if time is short.
+                if np.isfinite(self._value(X)) and (self.best.X.size or self._is_clear(X)):
+                    return X
+            if self.out_of_time and self.problem.obstacles is not None and self.problem.obstacles.dipped is not None:
+                self.problem.obstacles.dipped.require()
+        raise LimitError(
+            "no motion inside the limits shows every parameter",
+            got=f"{TRIES} random motions without one",
+            remedy="widen the limits, choose another start pose, add harmonics, or leave terms out of the model",
+        )
+
+    def _rest(self) -> Array:
+        """Returns the unknowns of standing still at a pose where gravity is within the torque limits."""
+        problem, rows = self.problem, self.problem.criterion.rows
+        limits, blocked, collided = problem.limits, (np.inf, ""), ""
+        for _ in range(POSES):
+            pose = problem.family.random_pose(self.rng, limits)
+            X, still = problem.family.rest(pose), np.zeros((1, rows.n))
+            tau = np.abs(rows.torque(rows.evaluate(pose[None], still, still)[1])[0])
+            excess = tau / (0.95 * TORQUE_FILL * limits.torque)
+            inside = self.limits.room(X).min() > 0
+            violated_pair = "" if problem.obstacles is None else problem.obstacles.violated_pair(pose)
+            if excess.max() < 1.0 and inside and not violated_pair:
+                return X
+            j = int(np.argmax(excess))
+            if inside and excess.max() < 1.0:
+                collided = violated_pair
+            if excess[j] >= 1.0 and excess[j] < blocked[0]:
+                blocked = excess[j], f"{tau[j]:.4g} of {limits.torque[j]:.4g} by joint '{limits.joints[j]}'"
+            if problem.family.start is not None:
+                break
+        if collided:
+            raise LimitError(
+                "no motion without a collision: every pose tried is too close to something",
+                got=f"last {collided}",
+                remedy="correct the world or the collision geometry, choose a free start pose, lower excitation.clearance, or "
+                "set excitation.collisions: false to watch nothing",
+            )
+        if not blocked[1]:
+            raise LimitError(
+                "no motion inside the limits: the way from start to end, or the ramps, are too fast",
+                remedy="allow a longer duration or longer ramps",
+            )
+        raise LimitError(
+            "no motion inside the limits: gravity alone breaks a torque limit",
+            got=blocked[1],
+            remedy="check the torque limits and the masses, or choose another start pose",
+        )

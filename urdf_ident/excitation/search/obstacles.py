@@ -1,0 +1,278 @@
+"""Collision avoidance in the search: a barrier on distances close to the required ones, with its gradient.
+
+Most distances are large most of the time. Each is stored as a lower bound that every step of the search reduces by the
+largest possible displacement (lever arms times joint changes), and is computed again only if the bound gets close. The
+barrier ``−(1 − s)² log s`` is smooth, zero from ``s = 1`` on and infinite at ``s = 0`` (Li et al. 2020, incremental potential
+contact), so that pairs become active without a jump. Its range is 0.1 m while steps are long and shrinks with its weight;
+its curvature is passed to the search (:class:`.interior.Push`), which would need many steps to approximate it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...linalg import Array
+from ...motion.collision.clearance import Clearance, SpeedBounds, check_clearance
+from ...motion.collision.collisions import Collisions
+from ...motion.collision.placements import Poses
+from ...motion.collision.pruning import CONSTANT
+from ...motion.limits import Limits
+from ..family import Family
+from .interior import Push
+from .objective import Objective
+
+Indices = NDArray[np.intp]
+
+#: Largest displacement of a link between two instants at the velocity limit of one joint [m].
+TRAVEL = 0.5
+#: Fewest and most instants per motion.
+INSTANTS = (80, 1200)
+#: Allowance beyond the required distance for motion between instants [m], and its largest share of a pair's largest slack.
+PAD, PAD_SHARE = 0.004, 0.25
+#: Number of random poses for the usual distance of a pair.
+POSES = 100
+#: Final and initial range of the barrier [m], and its largest share of a pair's usual slack, so that the distances of links
+#: that are always close need not be computed all the time.
+RANGE, FIRST_RANGE, RANGE_SHARE = 0.03, 0.1, 0.25
+#: Weights of the barrier at its final and at its initial range.
+WEIGHTS = (1e-3, 0.1)
+#: Weight relative to the barrier of torque and joint limits, which are always active: a distance is small at few instants
+#: only, and a barrier that rises too late lets the search get stuck in corners.
+HEAVIER = 10.0
+#: Stride of the instants with the initial range of the barrier; the others have the final range.
+EVERY = 3
+#: Initial spacing of instants for certifying motions during the search [s]; the final motion is checked with a finer one.
+CHECKED = 0.06
+#: Number of instants added around a violation between instants.
+_AROUND = 9
+#: Every eighth instant first, then the others, so that collisions are detected before all distances are computed.
+_COARSE_FIRST = ((0,), (4,), (1, 2, 3, 5, 6, 7))
+#: Number of recent violations that are stored, in total and per motion: the next step often violates the same ones.
+_REMEMBERED, _EACH = 40, 4
+
+
+class Obstacles:
+    """Barrier on the distances of a family's motions.
+
+    Args:
+        collisions: The pairs to keep apart.
+        family: The family of motions.
+        limits: Finite limits on positions and velocities.
+
+    Attributes:
+        collisions: As given.
+        dipped: The pair that came too close in the last motion rejected by :meth:`is_clear`.
+        pad: Allowance beyond the required distance of each pair, shape (P,) [m].
+        push: Barrier contribution of the last evaluation with a weight; None if no pair was within range.
+    """
+
+    def __init__(self, collisions: Collisions, family: Family, limits: Limits) -> None:
+        self.collisions = collisions
+        self.pad, self._constant, self._usual = _pads(collisions, limits)
+        stroke = np.maximum(np.abs(limits.lower), np.abs(limits.upper))
+        bounds = SpeedBounds.of(collisions, np.where(collisions.kinematics.prismatic, stroke, 0.0))
+        self._arms = bounds.arms.T
+        self.family = single = replace(family, periods=1)
+        duration = single.period + 2 * single.lead
+        fastest = float((bounds.arms * limits.velocity).max(initial=0.0))  # one joint alone at full speed
+        count = int(np.clip(np.ceil(duration * fastest / TRAVEL), *INSTANTS))
+        self._step, self._even = duration / (count - 1), count
+        self.grid = single.grid(np.linspace(0.0, duration, count))
+        self._last = np.zeros((count, len(limits.joints)))
+        self._bound = np.full((count, len(collisions.pairs)), -np.inf)  # nothing is known yet
+        self._bound[:, self._constant] = np.inf
+        self._least = collisions.required + self.pad
+        self.push: Push | None = None
+        self._kept: Array | None = None
+        self._broken: list[tuple[int, int]] = []  # instants and pairs of recent violations
+        self.dipped: Clearance | None = None
+
+    def __call__(self, X: Array, weight: float) -> tuple[float, Array]:
+        """Returns value and gradient of the barrier.
+
+        Args:
+            X: The unknowns, shape (d, n).
+            weight: Of the barrier; 0: only check the distances.
+
+        Returns:
+            The value, inf if a distance is violated, and its gradient, shape (d, n).
+        """
+        nothing = np.zeros_like(X)
+        self.push = None
+        if not self.collisions.pairs:
+            return 0.0, nothing
+        q = self.grid.position @ X + self.grid.constant[0]
+        if self._repeats_violation(q):
+            return np.inf, nothing
+        self._bound -= np.abs(q - self._last) @ self._arms
+        self._last = q
+        reach, every = self._reach(weight)
+        watched = (np.arange(len(q)) % every == 0) | (np.arange(len(q)) >= self._even)
+        spans = np.where(watched[:, None], reach, np.minimum(reach, RANGE))
+        rows, pairs = np.nonzero(self._bound < self._least + spans)
+        if not len(rows):
+            return 0.0, nothing
+        used, where = np.unique(rows, return_inverse=True)
+        poses = self.collisions.kinematics.evaluate(q[used])
+        span = spans[rows, pairs]
+        rough = self.collisions.rough(poses, where, pairs, self._least[pairs] + span)
+        self._bound[rows, pairs] = rough
+        near = np.flatnonzero(rough < self._least[pairs] + span)
+        found = []
+        for part in _COARSE_FIRST:
+            some = near[np.isin(rows[near] % 8, part)]
+            contacts = self._measure(poses, where[some], rows[some], pairs[some], span[some])
+            if contacts is None:
+                return np.inf, nothing
+            found.append(contacts)
+        if weight == 0:
+            return 0.0, nothing
+        return self._barrier(found, HEAVIER * weight / len(q))
+
+    def _barrier(self, found: Sequence[_Contacts], share: float) -> tuple[float, Array]:
+        """Returns value and gradient of the barrier and stores its contributions in :attr:`push`."""
+        rows = np.concatenate([each.rows for each in found])
+        span, s, by_distance = (
+            np.concatenate([getattr(each, name) for each in found]) for name in ("span", "s", "by_distance")
+        )
+        basis = self.grid.position
+        if not len(s):
+            return 0.0, np.zeros((basis.shape[1], by_distance.shape[1]))
+        slope = share * (2 * (1 - s) * np.log(s) - (1 - s) ** 2 / s) / span
+        gradient = np.asarray(basis[rows].T @ (slope[:, None] * by_distance))
+        approach = (by_distance[:, :, None] * basis[rows][:, None, :]).reshape(len(s), -1)
+        curvature = share * (-2 * np.log(s) + 4 * (1 - s) / s + ((1 - s) / s) ** 2) / span**2
+        self.push = Push(gradient, approach, curvature, s * span)
+        return -share * float(((1 - s) ** 2 * np.log(s)).sum()), gradient
+
+    def _reach(self, weight: float) -> tuple[Array, int]:
+        """Returns the barrier range of each pair, shape (P,) [m], zero if distances are only checked, and the stride of its
+        instants: with a wide range, neighbouring instants are redundant."""
+        if weight <= 0:
+            return np.zeros(len(self._least)), 1
+        part = float(np.clip(np.log(weight / WEIGHTS[0]) / np.log(WEIGHTS[1] / WEIGHTS[0]), 0.0, 1.0))
+        wide = RANGE * (FIRST_RANGE / RANGE) ** part
+        return np.clip(RANGE_SHARE * self._usual, min(RANGE, wide), wide), 1 + round(part * (EVERY - 1))
+
+    def is_clear(self, X: Array) -> bool:
+        """Certifies all distances of a motion, also between instants; adds instants to the grid near violations.
+
+        Args:
+            X: The unknowns, shape (d, n).
+
+        Returns:
+            True if certified.
+        """
+        if self._kept is not None and np.array_equal(X, self._kept):
+            return True
+        motion = self.family.trajectory(X)
+        report = check_clearance(motion, self.collisions, CHECKED)
+        if report.feasible:
+            self._kept = X.copy()
+            return True
+        self.dipped = report.worst
+        dips = np.unique([pair.time for pair in report.pairs if pair.margin < 0])
+        around = (dips[:, None] + self._step * np.linspace(-1.0, 1.0, _AROUND)).ravel()
+        self.grid = self.family.grid(np.concatenate([self.grid.time, np.clip(around, 0.0, motion.duration)]))
+        self._last = np.concatenate([self._last, np.zeros((len(around), self._last.shape[1]))])
+        unknown = np.where(self._constant, np.inf, -np.inf)
+        self._bound = np.concatenate([self._bound, np.tile(unknown, (len(around), 1))])
+        return False
+
+    def violated_pair(self, pose: Array) -> str:
+        """Returns the pair that is too close at a pose.
+
+        Args:
+            pose: Shape (n,) [rad or m].
+
+        Returns:
+            The names of the pair; empty if there is none.
+        """
+        if not self.collisions.pairs:
+            return ""
+        room = self.collisions.distances(pose)[0] - self._least
+        return "" if room.min() > 0 else " and ".join(self.collisions.pairs[int(np.argmin(room))].names)
+
+    def _repeats_violation(self, q: Array) -> bool:
+        """Whether one of the recent violations occurs again, which is a quick test."""
+        if not self._broken:
+            return False
+        rows, pairs = np.array(self._broken, dtype=np.intp).T
+        used, where = np.unique(rows, return_inverse=True)
+        distance = self.collisions.exact(self.collisions.kinematics.evaluate(q[used]), where, pairs, -np.inf)[0]
+        return bool((distance <= self._least[pairs]).any())
+
+    def _measure(self, poses: Poses, where: Indices, rows: Indices, pairs: Indices, span: Array) -> _Contacts | None:
+        """Computes distances; returns the contacts within the barrier range, or None if a distance is violated."""
+        distance, first, second = self.collisions.exact(
+            poses, where, pairs, float((self._least[pairs] + span).max(initial=0.0))
+        )
+        self._bound[rows, pairs] = distance
+        room = distance - self._least[pairs]
+        if not room.min(initial=np.inf) > 0:
+            worst = [k for k in np.argsort(room)[:_EACH].tolist() if room[k] <= 0]
+            new = [(int(rows[k]), int(pairs[k])) for k in worst]
+            self._broken = list(dict.fromkeys([*new, *self._broken]))[:_REMEMBERED]
+            return None
+        close = np.flatnonzero(room < span)
+        rows, pairs, span = rows[close], pairs[close], span[close]
+        by_distance = self.collisions.gradients(poses, where[close], pairs, first[close], second[close], distance[close])
+        return _Contacts(rows, span, room[close] / span, by_distance)
+
+
+@dataclass(frozen=True, eq=False)
+class _Contacts:
+    """Distances within the barrier range: instants, range [m], slack as a fraction of the range, shapes (M,), and gradient of
+    the distance with respect to the joints, shape (M, n)."""
+
+    rows: Indices
+    span: Array
+    s: Array
+    by_distance: Array
+
+
+def _pads(collisions: Collisions, limits: Limits) -> tuple[Array, NDArray[np.bool_], Array]:
+    """Returns the pad of each pair, whether its distance is constant and need not be computed, and its median slack.
+
+    A wrist that turns close to the forearm must neither block every motion nor be computed at every step.
+    """
+    if not collisions.pairs:
+        return np.zeros(0), np.zeros(0, dtype=bool), np.zeros(0)
+    q = np.random.default_rng(0).uniform(limits.lower, limits.upper, (POSES, len(limits.joints)))
+    room = collisions.distances(q) - collisions.required
+    constant = (np.ptp(room, axis=0) < CONSTANT) & (room.min(axis=0) > CONSTANT)
+    return np.clip(PAD_SHARE * room.max(axis=0), 0.0, PAD), constant, np.median(room, axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class ObjectiveWithObstacles:
+    """An objective with collision avoidance.
+
+    Attributes:
+        objective: The objective without collisions.
+        obstacles: The barrier on distances.
+    """
+
+    objective: Objective
+    obstacles: Obstacles
+
+    def __call__(self, X: Array, barrier: float, sharpness: float = np.inf) -> tuple[float, Array]:
+        """Returns value and gradient.
+
+        Args:
+            X: The unknowns, shape (d, n).
+            barrier: Weight of both barriers.
+            sharpness: See :func:`..criteria.singular_criterion`.
+
+        Returns:
+            The value, inf if a limit or a distance is violated, and its gradient, shape (d, n).
+        """
+        kept, push = self.obstacles(X, barrier)
+        if not np.isfinite(kept):
+            return kept, push
+        value, gradient = self.objective(X, barrier, sharpness)
+        return value + kept, gradient + push

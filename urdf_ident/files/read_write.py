@@ -1,0 +1,371 @@
+"""Reading and writing files: atomic writes that never overwrite an input, and errors that name the remedy.
+
+Inside :func:`inputs_protected` a file that was read cannot be written, under any name (links included). A file is only
+replaced by one of its kind (:mod:`.kinds`). Files that belong together are written as a :class:`.fileset.FileSet`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from ..errors import MissingFileError, OutputError
+from . import sizes
+from .folders import make_folder, remove_empty
+from .kinds import difference, kind_of
+
+#: Called with the name of every step that changes the disk, before the step; tests interrupt the program there.
+on_step: Callable[[str], None] = lambda _step: None  # noqa: E731
+#: Time to wait for a pipe that no process has opened for writing yet [s].
+PATIENCE = 3.0
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+}
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file that was read.
+
+    Attributes:
+        what: Kind of file (``"URDF"``, ``"log"``).
+        path: Path as given by the user.
+        sha256: Hash of its bytes; None if it was not read through this module.
+    """
+
+    what: str
+    path: str
+    sha256: str | None = None
+
+
+@dataclass
+class _Inputs:
+    read: dict[tuple[int, int], Source] = field(default_factory=dict)
+
+
+_inputs: ContextVar[_Inputs | None] = ContextVar("inputs", default=None)
+
+
+@contextmanager
+def inputs_protected() -> Iterator[None]:
+    """Context in which a file that was read cannot be written.
+
+    Yields:
+        Nothing.
+    """
+    token = _inputs.set(_Inputs())
+    try:
+        yield
+    finally:
+        _inputs.reset(token)
+
+
+def note_input(path: str | Path, what: str, digest: str | None = None) -> None:
+    """Registers a file as an input, for files that other libraries read.
+
+    Args:
+        path: The file; the files of a folder are inputs as well.
+        what: Kind of file (``"log"``).
+        digest: Its SHA-256, if known.
+    """
+    inputs = _inputs.get()
+    if inputs is None:
+        return
+    with suppress(OSError, ValueError):  # a name with a null byte is a ValueError
+        about = os.stat(path)
+        inputs.read[about.st_dev, about.st_ino] = Source(what, str(path), digest)
+        if stat.S_ISDIR(about.st_mode):
+            for item in sorted(Path(path).iterdir()):
+                if not item.is_dir():
+                    note_input(item, what)
+
+
+def sources() -> tuple[Source, ...]:
+    """The files read so far inside :func:`inputs_protected`; empty outside."""
+    inputs = _inputs.get()
+    return () if inputs is None else tuple(inputs.read.values())
+
+
+def read_bytes(path: str | Path, what: str = "file") -> bytes:
+    """Reads a file.
+
+    Args:
+        what: Kind of file (``"URDF"``, ``"log"``), for the message and the largest accepted size.
+
+    Returns:
+        The content.
+
+    Raises:
+        MissingFileError: The file does not exist, is a folder or a device, is too large, or cannot be read.
+    """
+    most = sizes.LARGEST.get(what, sizes.LARGEST_FILE)
+    with _readable(path, what), open(path, "rb", opener=_open_without_waiting) as stream:
+        about = os.fstat(stream.fileno())
+        kind = stat.S_IFMT(about.st_mode)
+        if kind in (stat.S_IFCHR, stat.S_IFBLK):
+            raise MissingFileError(f"{what} cannot be read (it is {_KINDS[kind]})", where=str(path))
+        data = _read_at_most(stream, most) if about.st_size <= most else None
+        end = time.monotonic() + PATIENCE
+        while kind == stat.S_IFIFO and data == b"" and time.monotonic() < end:
+            time.sleep(0.02)
+            data = _read_at_most(stream, most)
+        if kind == stat.S_IFIFO and data == b"":
+            raise MissingFileError(
+                f"{what} cannot be read (it is a pipe that nothing writes to)",
+                where=str(path),
+                remedy="save it in a file first",
+            )
+    if data is None:
+        raise MissingFileError(f"{what} is too large", where=str(path), expected=f"at most {most / 2**20:g} MB")
+    if _inputs.get() is not None:
+        note_input(path, what, hashlib.sha256(data).hexdigest())
+    return data
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    """Opens a file without waiting for the writer if it is a pipe; reading then blocks as usual."""
+    handle = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    if hasattr(os, "O_NONBLOCK"):
+        os.set_blocking(handle, True)
+    return handle
+
+
+def _read_at_most(stream: BinaryIO, most: int) -> bytes | None:
+    """All bytes of a stream, or None if there are more than ``most``."""
+    parts, length = [], 0
+    while part := stream.read(2**24):
+        parts.append(part)
+        length += len(part)
+        if length > most:
+            return None
+    return b"".join(parts)
+
+
+@contextmanager
+def _readable(path: str | Path, what: str) -> Iterator[None]:
+    """Turns the system's errors into a one-line error that says why a file cannot be read.
+
+    Raises:
+        MissingFileError: The file does not exist or cannot be read.
+    """
+    try:
+        yield
+    except MissingFileError:
+        raise
+    except FileNotFoundError as error:
+        raise MissingFileError(f"{what} not found", where=str(path), remedy="check the path") from error
+    except (OSError, ValueError) as error:  # a name with a null byte is a ValueError
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise MissingFileError(f"{what} cannot be read ({reason})", where=repr(str(path))[1:-1]) from error
+
+
+@contextmanager
+def read_stream(path: str | Path, what: str) -> Iterator[BinaryIO]:
+    """Opens a file for reading.
+
+    Args:
+        what: Kind of file, for the message.
+
+    Yields:
+        The open file.
+
+    Raises:
+        MissingFileError: The file does not exist, is a folder, or cannot be read.
+    """
+    with _readable(path, what):
+        kind = stat.S_IFMT(os.stat(path).st_mode)
+        if kind in _KINDS and kind != stat.S_IFDIR:  # the file is read more than once, which a pipe does not allow
+            raise MissingFileError(
+                f"{what} cannot be read (it is {_KINDS[kind]})", where=str(path), remedy="save it in a file first"
+            )
+        stream = open(path, "rb")  # noqa: SIM115 - closed below; only errors of opening are converted
+    note_input(path, what)
+    with stream:
+        yield stream
+
+
+def read_text(path: str | Path, what: str = "file") -> str:
+    """Reads a UTF-8 text file; line ends are kept.
+
+    Args:
+        what: Kind of file, for the message.
+
+    Returns:
+        The text.
+
+    Raises:
+        MissingFileError: The file does not exist, cannot be read, or is not UTF-8.
+    """
+    try:
+        return read_bytes(path, what).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        problem = f"{what} is not UTF-8 text (byte {error.start})"
+        raise MissingFileError(problem, where=str(path), remedy="save it in that encoding") from error
+
+
+def stamp(path: str | Path) -> tuple[int, ...]:
+    """Device, inode, size and modification time, which change when a file is written or replaced.
+
+    Args:
+        path: A file, or a folder with files; subfolders are ignored.
+
+    Returns:
+        Four numbers per file; empty if it does not exist.
+    """
+    found: list[int] = []
+    with suppress(OSError, ValueError):
+        about = os.stat(path)
+        for item in sorted(Path(path).iterdir()) if stat.S_ISDIR(about.st_mode) else ():
+            found += () if item.is_dir() else stamp(item)
+        if not found:
+            found = [about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns]
+    return tuple(found)
+
+
+def check_output(path: str | Path, data: bytes | None = None) -> Path:
+    """Refuses an output that would overwrite an input of this run, a file of another kind, or no regular file.
+
+    Args:
+        path: The file that will be written.
+        data: Its content, or the beginning of it; None if unknown.
+
+    Returns:
+        The path with a final symbolic link resolved, so that the link itself is kept.
+
+    Raises:
+        OutputError: It is an input (under any name), a file of another kind, a folder, a device, a pipe, or read-only.
+    """
+    target = Path(path)
+    try:
+        if target.is_symlink():
+            target = target.resolve()
+        about = target.stat()
+    except FileNotFoundError:
+        return target
+    except (OSError, ValueError, RuntimeError) as error:  # a loop of links is a RuntimeError before Python 3.13
+        raise unwritable(path, getattr(error, "strerror", None) or str(error)) from error
+    kind = stat.S_IFMT(about.st_mode)
+    if kind != stat.S_IFREG:
+        raise unwritable(path, f"is {_KINDS.get(kind, 'not a regular file')}")
+    inputs = _inputs.get()
+    source = None if inputs is None else inputs.read.get((about.st_dev, about.st_ino))
+    if source is not None:
+        raise OutputError(
+            f"is an input of this command (the {source.what} {source.path}) and would be overwritten",
+            where=str(path),
+            remedy="name another output",
+        )
+    if not os.access(target, os.W_OK):
+        raise unwritable(path, "is read-only")
+    if data is not None and about.st_size:
+        with target.open("rb") as stream:
+            there, new = kind_of(stream.read(4096)), kind_of(data)
+        if there != new:
+            raise OutputError(
+                f"exists and {difference(there, new)}",
+                where=str(path),
+                remedy="name another output, or remove that file first",
+            )
+    return target
+
+
+def write_text(path: str | Path, text: str) -> Path:
+    """Writes a UTF-8 text file atomically.
+
+    Args:
+        path: The file; missing parent folders are created.
+        text: The content; line ends are kept.
+
+    Returns:
+        The path written.
+
+    Raises:
+        OutputError: The folder or the file cannot be written, or the file is an input of this command.
+    """
+    try:
+        return write_bytes(path, text.encode("utf-8"))
+    except UnicodeEncodeError as error:
+        raise unwritable(path, "its text holds half a character") from error
+
+
+def write_bytes(path: str | Path, data: bytes) -> Path:
+    """Writes a file atomically (a temporary file in the same folder, then a rename).
+
+    Args:
+        path: The file; missing parent folders are created.
+        data: The content.
+
+    Returns:
+        The path written.
+
+    Raises:
+        OutputError: The folder or the file cannot be written, or the file is an input of this command.
+    """
+    temporary: str | None = None
+    made: Sequence[Path] = ()
+    try:
+        target = check_output(path, data[:4096])
+        made = make_folder(target.parent)
+        on_step("open")
+        handle, temporary = tempfile.mkstemp(prefix=f".{target.name[:100]}.", dir=target.parent)
+        with os.fdopen(handle, "wb") as stream:
+            for start in range(0, max(len(data), 1), 2**16):
+                on_step("write")
+                stream.write(data[start : start + 2**16])
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(temporary, mode_of(target))
+        on_step("rename")
+        os.replace(temporary, target)
+        temporary = None
+    except OutputError:
+        raise
+    except (OSError, ValueError) as error:
+        raise unwritable(path, getattr(error, "strerror", None) or str(error)) from error
+    finally:
+        if temporary is not None:
+            with suppress(OSError):
+                os.unlink(temporary)
+        remove_empty(made)  # no effect once the file is there
+    return Path(path)
+
+
+def unwritable(path: str | Path, reason: str) -> OutputError:
+    """Error for an output that cannot be written.
+
+    Args:
+        path: The file or folder.
+        reason: The reason given by the system.
+
+    Returns:
+        The error, to be raised by the caller.
+    """
+    return OutputError(
+        f"cannot be written ({reason})", where=repr(str(path))[1:-1], remedy="choose another output or free this one"
+    )
+
+
+def mode_of(target: Path) -> int:
+    """Permissions of an existing file, or the default ones of a new file.
+
+    Returns:
+        The permission bits.
+    """
+    if target.exists():
+        return target.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask

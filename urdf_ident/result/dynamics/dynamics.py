@@ -1,0 +1,176 @@
+"""The terms of the identified equation of motion, and the identified robot as a Pinocchio model.
+
+``torque(q, v, a) = M(q) a + coriolis(q, v) + gravity(q) + friction(v)``. The mass matrix includes reflected rotor inertias.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import ArrayLike
+
+from ...errors import EstimationError, ModelError, check_shape
+from ...linalg import Array
+from ...model.engine.pinocchio import with_inertias
+from ...model.trained import without_inertia
+from ..record import Record
+from .intervals import mass_matrix, require_rigid
+
+#: Relative torque error at which forward dynamics has converged, and its maximum steps (load-dependent friction only).
+_CONVERGED, _STEPS = 1e-12, 200
+
+
+def gravity(ident: Record, q: ArrayLike) -> Array:
+    """Returns the torque that holds the links against gravity.
+
+    Args:
+        ident: The result, without elastic joints.
+        q: Joint positions, shape (N, n) or (n,) [rad or m].
+
+    Returns:
+        Shape as ``q`` [N·m or N].
+
+    Raises:
+        ModelError: Elastic joints.
+        ShapeError: The array does not fit.
+    """
+    position = _array(ident, "q", q)
+    return _rigid(ident, position, np.zeros_like(position))
+
+
+def coriolis(ident: Record, q: ArrayLike, v: ArrayLike) -> Array:
+    """Returns the Coriolis and centrifugal torque ``C(q, v) v``.
+
+    Args:
+        ident: The result, without elastic joints.
+        q, v: Joint positions and velocities, shape (N, n) or (n,) [rad, rad/s or m, m/s].
+
+    Returns:
+        Shape as ``q`` [N·m or N].
+
+    Raises:
+        ModelError: Elastic joints.
+        ShapeError: The arrays do not fit.
+    """
+    position, velocity = _array(ident, "q", q), _array(ident, "v", v, np.shape(q))
+    return _rigid(ident, position, velocity) - _rigid(ident, position, np.zeros_like(position))
+
+
+def friction(ident: Record, v: ArrayLike, q: ArrayLike | None = None, a: ArrayLike | None = None) -> Array:
+    """Returns the friction torque of all laws of the model, including offsets but not rotor inertia.
+
+    Args:
+        ident: The result, without elastic joints.
+        v: Joint velocities, shape (N, n) or (n,) [rad/s or m/s].
+        q: Joint positions, same shape [rad or m]; needed by laws that depend on the load or on the past motion.
+        a: Joint accelerations, same shape [rad/s² or m/s²]; 0 if None. Only load-dependent laws use them.
+
+    Returns:
+        Shape as ``v`` [N·m or N].
+
+    Raises:
+        ModelError: The joints are elastic, or a law needs positions and none are given.
+        ShapeError: The arrays do not fit.
+    """
+    velocity = _array(ident, "v", v)
+    if q is None and any(item.term.loaded or item.term.name == "presliding" for item in ident.model.terms):
+        raise ModelError(
+            "friction of this model depends on the position (load or presliding)",
+            got="no q",
+            remedy="call friction(v, q), or friction(v, q, a)",
+        )
+    position = np.zeros_like(velocity) if q is None else _array(ident, "q", q, velocity.shape)
+    acceleration = np.zeros_like(velocity) if a is None else _array(ident, "a", a, velocity.shape)
+    return ident.model.torque(without_inertia(ident.model, ident.theta), position, velocity, acceleration)
+
+
+def forward(ident: Record, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> Array:
+    """Forward dynamics: the acceleration at which the identified inverse dynamics gives this torque.
+
+    Load-dependent friction makes the equation nonlinear in the acceleration; it is solved to machine precision.
+
+    Args:
+        ident: The result, without elastic joints.
+        q, v: Joint positions and velocities, shape (N, n) or (n,) [rad, rad/s or m, m/s].
+        tau: Joint torques, same shape [N·m or N].
+
+    Returns:
+        Joint accelerations, shape as ``q`` [rad/s² or m/s²].
+
+    Raises:
+        ModelError: Elastic joints.
+        EstimationError: The mass matrix is singular, or the equation has no solution (friction above the torque).
+        ShapeError: The arrays do not fit.
+    """
+    position = _array(ident, "q", q)
+    velocity, torque = _array(ident, "v", v, position.shape), _array(ident, "tau", tau, position.shape)
+    rows = [np.atleast_2d(x) for x in (position, velocity, torque)]
+    out = np.array([_accelerated(ident, *row) for row in zip(*rows, strict=True)]).reshape(position.shape)
+    return np.asarray(out)
+
+
+def _accelerated(ident: Record, q: Array, v: Array, tau: Array) -> Array:
+    mass, a = mass_matrix(ident, q), np.zeros_like(q)
+    scale = max(float(np.abs(tau).max()), float(np.abs(ident.torque(q, v, a)).max()), 1e-300)
+    for _ in range(_STEPS):
+        rest = tau - ident.torque(q, v, a)
+        if float(np.abs(rest).max()) <= _CONVERGED * scale:
+            return a
+        try:
+            a = a + np.linalg.solve(mass, rest)
+        except np.linalg.LinAlgError as error:
+            raise EstimationError(
+                "the mass matrix is singular at this pose", got=q.tolist(), remedy="identify with consistency.method: lmi"
+            ) from error
+    if float(np.abs(rest).max()) <= 1e-6 * scale:
+        return a
+    raise EstimationError(
+        "no acceleration has this torque",
+        got=f"{np.abs(rest).max():.3g} N·m left after {_STEPS} steps",
+        remedy="load-dependent friction above 1 is no friction: identify again",
+    )
+
+
+def to_pinocchio(ident: Record) -> pin.Model:
+    """Returns the identified robot as a Pinocchio model with inertias, ``armature``, ``damping`` and ``friction``.
+
+    Inverse and forward dynamics of Pinocchio use inertias and armature; damping and Coulomb friction are for the caller (and
+    for simulators built on it). If the joint has other laws, they are the closest pair over the speeds of the logs. The
+    armature is diagonal: if a motor drives several joints, the coupling by its rotor is omitted.
+
+    Args:
+        ident: The result, with rigid joints.
+
+    Returns:
+        A new model, joints in the order of ``ident.model.robot.joints``.
+
+    Raises:
+        ModelError: Elastic joints.
+    """
+    from .friction_curves import armature, equivalent_friction
+
+    require_rigid(ident)
+    robot, found = ident.model.robot, equivalent_friction(ident)
+    rotors = armature(ident)
+    model = with_inertias(robot, ident.theta[: ident.model.n_inertial], np.array([rotors[name] for name in robot.joints]))
+    model.damping = np.array([found.damping[name] for name in robot.joints])
+    level = np.array([found.friction[name] for name in robot.joints])
+    model.friction = level
+    if hasattr(model, "lowerDryFrictionLimit"):  # Pinocchio 4 has one limit per direction
+        model.lowerDryFrictionLimit = -level
+    return model
+
+
+def _rigid(ident: Record, q: Array, v: Array) -> Array:
+    require_rigid(ident)
+    theta = ident.theta.copy()
+    theta[ident.model.n_inertial :] = 0.0
+    return ident.model.torque(theta, q, v, np.zeros_like(q))
+
+
+def _array(ident: Record, name: str, value: ArrayLike, shape: tuple[int, ...] | None = None) -> Array:
+    require_rigid(ident)
+    found = np.asarray(value, dtype=float)
+    expected = shape if shape is not None else (ident.model.n,) if found.ndim == 1 else ("N", ident.model.n)
+    check_shape(name, found.shape, expected)
+    return found

@@ -1,0 +1,183 @@
+"""Friction torque of a joint against its speed, with its interval, and its equivalent for URDF and MuJoCo."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...friction import AxisMotion, Law
+from ...linalg import Array
+from ...model.terms import AppliedTerm, RotorInertia
+from ...samples import ReadOnly
+from ..record import Record
+from .intervals import functional_interval
+
+#: Number of points of a curve.
+_POINTS = 161
+#: A curve extends to the first multiple of the logs' speeds, or to the URDF's limit if that is within the second.
+_BEYOND, _FAR = 1.25, 2.0
+#: Laws that need no equivalent (a URDF cannot represent an offset, and nothing can replace it).
+_EXACT = ("viscous", "coulomb", "offset")
+#: Slowest speed of the fit of an equivalent, a fraction of the fastest; presliding dominates below it.
+_SLOWEST = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class SteadyFriction(ReadOnly):
+    """Friction curve of one joint that moves alone at constant speed.
+
+    Attributes:
+        joint: Its name.
+        speed: Shape (N,) [rad/s or m/s].
+        torque: Friction torque of the exported model, including the offset, shape (N,) [N·m or N].
+        interval: 95 % interval of the fit, from the data alone, shape (N, 2) [N·m or N]; ±inf if not determined.
+        trained: Slowest and fastest speed of the logs [rad/s or m/s].
+        limit: The URDF's speed limit [rad/s or m/s]; inf if it has none.
+        load: Load torque of load-dependent friction [N·m or N]; 0 without such a law.
+    """
+
+    joint: str
+    speed: Array
+    torque: Array
+    interval: Array
+    trained: tuple[float, float]
+    limit: float
+    load: float
+
+
+def friction_curves(ident: Record, alpha: float = 0.05) -> tuple[SteadyFriction, ...]:
+    """Returns the friction curve of every joint that has friction laws.
+
+    Args:
+        alpha: One minus the level of confidence, a fraction.
+
+    Returns:
+        One curve per joint, in model order.
+    """
+    model, found = ident.model, []
+    limits = model.robot.limit("velocity")
+    for j, joint in enumerate(model.robot.joints):
+        if not any(_share(ident, item, j) != 0 and _slides(item) for item in model.terms):
+            continue
+        trained = _trained(ident, j)
+        reach = max(abs(trained[0]), abs(trained[1]), 1e-6)
+        limit = float(limits[j]) if np.isfinite(limits[j]) and limits[j] > 0 else float("inf")
+        end = limit * 1.02 if reach < limit <= _FAR * reach else _BEYOND * reach
+        v = np.linspace(-end, end, _POINTS)
+        loaded = any(item.term.loaded and _share(ident, item, j) != 0 for item in model.terms)
+        load = float(np.atleast_1d(ident.signals.get("load", [0.0] * model.n))[j]) if loaded else 0.0
+        columns = friction_columns(ident, j, v, load)
+        found.append(SteadyFriction(joint, v, columns @ ident.theta, _interval(ident, columns, alpha), trained, limit, load))
+    return tuple(found)
+
+
+def friction_columns(ident: Record, j: int, v: Array, load: float) -> Array:
+    """Regressor of the friction torque of a joint.
+
+    Args:
+        j: Index of the joint, which moves alone at constant speed.
+        v: Its speeds, shape (N,) [rad/s or m/s].
+        load: Torque transmitted by its gear [N·m or N].
+
+    Returns:
+        Shape (N, p); multiplied by theta, it gives the friction torque of joint j [N·m or N].
+    """
+    rows = np.zeros((len(v), len(ident.theta)))
+    for item, own in ident.model.placed_terms:
+        part = _share(ident, item, j)
+        if part != 0 and _slides(item):
+            way = np.cumsum(np.full_like(v, 1.0)) * np.sign(part * v)  # long enough for presliding to be over
+            torque = np.full_like(v, load / abs(part))
+            motion = AxisMotion(way, part * v, np.zeros_like(v), 1.0, torque, before=way[:1] - np.sign(part * v[:1]))
+            rows[:, own] = part * item.term.columns(motion)
+    return rows
+
+
+def _slides(item: AppliedTerm) -> bool:
+    """Whether a term is dissipative friction."""
+    return isinstance(item.term, Law) and not item.term.conservative
+
+
+def _share(ident: Record, item: AppliedTerm, j: int) -> float:
+    """Speed of the axis of a term if one joint moves alone at unit speed; 0 if the term does not act on the joint."""
+    return float(ident.model.drive.rate_weights(item.axis, item.side)[j])
+
+
+def _trained(ident: Record, j: int) -> tuple[float, float]:
+    if ident.traces is not None and ident.traces.speeds is not None:
+        edges, count = ident.traces.speeds.edges[j], ident.traces.speeds.count[j]
+        seen = np.flatnonzero(count > 0)
+        return float(edges[seen[0]]), float(edges[seen[-1] + 1])
+    speed = float(np.atleast_1d(ident.signals.get("speed", [1.0] * ident.model.n))[j])
+    return -speed, speed
+
+
+def _interval(ident: Record, columns: Array, alpha: float) -> Array:
+    """Interval of a function of friction parameters only; infinite where the data do not determine it."""
+    base = ident.fit.base
+    rows = columns[:, base.independent]
+    found = functional_interval(ident.fit, ident.factor, rows, alpha)
+    rest = columns[:, base.dependent] - rows @ base.K
+    scale = np.abs(columns).max(axis=1, initial=0.0)
+    lost = (np.abs(rest).max(axis=1, initial=0.0) > 1e-9 * scale) | (np.abs(columns[:, base.zero]).max(axis=1, initial=0.0) > 0)
+    found[lost] = [-np.inf, np.inf]
+    return np.asarray(found)
+
+
+@dataclass(frozen=True)
+class EquivalentFriction:
+    """Joint name → viscous [N·m·s/rad or N·s/m] and Coulomb friction [N·m or N], with notes on their origin."""
+
+    damping: dict[str, float]
+    friction: dict[str, float]
+    notes: tuple[str, ...]
+
+
+def equivalent_friction(ident: Record) -> EquivalentFriction:
+    """Returns viscous and Coulomb friction of every joint.
+
+    If a joint has other laws too, they are replaced by the nonnegative line ``Fc + Fv |v|`` closest to the friction curve,
+    averaged over both directions, over the speeds of the logs (load-dependent friction at the RMS torque of the logs). For
+    a motor that drives several joints, each joint is taken to move alone.
+
+    Returns:
+        The friction; one note on the joints where it replaces richer laws.
+    """
+    model = ident.model
+    damping, friction, replaced = {}, {}, []
+    for j, joint in enumerate(model.robot.joints):
+        laws = {item.term.name for item in model.terms if _share(ident, item, j) != 0 and isinstance(item.term, Law)}
+        speed = float(np.atleast_1d(ident.signals.get("speed", [1.0] * model.n))[j])
+        load = float(np.atleast_1d(ident.signals.get("load", [0.0] * model.n))[j])
+        v = np.linspace(_SLOWEST, 1.0, 40) * max(speed, 1e-6)
+        curve = 0.5 * (friction_columns(ident, j, v, load) - friction_columns(ident, j, -v, load)) @ ident.theta
+        if laws <= set(_EXACT):
+            values = [_of_law(ident, j, "coulomb", 1), _of_law(ident, j, "viscous", 2)]
+        else:
+            from scipy.optimize import nnls
+
+            values = nnls(np.column_stack([np.ones_like(v), v]), curve)[0].tolist()
+            replaced.append(joint)
+        friction[joint], damping[joint] = (float(max(value, 0.0)) for value in values)
+    note = f"friction of {', '.join(replaced)} is approximated by viscous and Coulomb friction over the speeds of the logs"
+    return EquivalentFriction(damping, friction, (note,) if replaced else ())
+
+
+def armature(ident: Record) -> dict[str, float]:
+    """Reflected rotor inertia of each joint that moves alone; MJCF cannot represent couplings between axes.
+
+    Returns:
+        Joint name → rotor inertia [kg·m² or kg].
+    """
+    return {joint: _of_law(ident, j, RotorInertia.name, 2) for j, joint in enumerate(ident.model.robot.joints)}
+
+
+def _of_law(ident: Record, j: int, name: str, power: int) -> float:
+    """Sum of all terms of one name for a joint that moves alone, weighted with their speed ratios to a power."""
+    terms = [
+        (float(ident.theta[own.start]), _share(ident, item, j))
+        for item, own in ident.model.placed_terms
+        if item.term.name == name
+    ]
+    return sum((value * abs(part) ** power for value, part in terms), 0.0)

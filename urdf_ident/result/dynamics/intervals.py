@@ -1,0 +1,225 @@
+"""Intervals of linear functions of the base parameters: torque, mass matrix, masses.
+
+For ``z = c β`` the variance is ``c Σ cᵀ`` with the covariance of the fit. The intervals come from the data alone: the prior
+does not narrow them, and if ``c`` is not in the span of the observed directions, the interval is infinite. Model errors
+(such as friction that was left out) are included only as far as the covariance reflects them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...errors import ModelError, check_shape
+from ...estimation.uncertainty.prediction import HeldOutResidual
+from ...estimation.uncertainty.uncovered_friction import smeared_friction, unseen_friction
+from ...linalg import Array, shaped, triangle
+from ...model.elasticity import ElasticModel
+from ...model.posterior import posterior_variance
+from ...model.prior import USUAL_WEIGHT
+from ...statistics.distributions import student_quantile
+from ...statistics.fit import Fit
+from ..record import Record
+
+#: Half-width of a 95 % interval in standard deviations.
+_SIGMAS = 1.96
+#: A linear function is not determined if its part outside the observed span is larger than this share of it.
+_OUTSIDE = 1e-7
+
+
+def functional_interval(fit: Fit, factor: Array, rows: Array, alpha: float) -> Array:
+    """Intervals of linear functions of the base parameters (Student's t).
+
+    The parameters may have different degrees of freedom; each function gets those of its parameters, weighted by their
+    share in its variance.
+
+    Args:
+        factor: Data factor ``[R | rho]``, shape (≤ p + 1, p + 1), which determines the observed span.
+        rows: Coefficients, shape (…, b).
+        alpha: One minus the level of confidence, a fraction.
+
+    Returns:
+        Lower and upper ends, shape (…, 2); ±inf where the data do not determine the function.
+    """
+    variance = np.maximum(np.einsum("...i,ij,...j->...", rows, fit.covariance, rows), 0.0)
+    own = rows**2 * np.diag(fit.covariance)
+    total = own.sum(axis=-1)
+    effective = np.where(total > 0, total / np.maximum((own / fit.dofs).sum(axis=-1), 1e-300), fit.dof)
+    reach = student_quantile(1 - alpha / 2, effective) * np.sqrt(variance)
+    reach = np.where(_determined(fit, factor, rows), reach, np.inf)
+    centre = rows @ fit.params
+    return np.stack([centre - reach, centre + reach], axis=-1)
+
+
+def torque_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: ArrayLike, alpha: float) -> Array:
+    """Confidence intervals of the torque of links, rotors and friction, from the data alone.
+
+    Args:
+        ident: The result, without elastic joints.
+        q, v, a: Joint motion, shape (N, n) or (n,) [rad, rad/s, rad/s² or m, m/s, m/s²].
+        alpha: One minus the level of confidence, a fraction.
+
+    Returns:
+        Shape (N, n, 2) or (n, 2) [N·m or N].
+
+    Raises:
+        ModelError: Elastic joints.
+        ShapeError: The arrays do not fit.
+    """
+    position, velocity, acceleration = (np.asarray(x, dtype=float) for x in (q, v, a))
+    for name, x in (("v", velocity), ("a", acceleration)):
+        check_shape(name, x.shape, position.shape)
+    return functional_interval(ident.fit, ident.factor, _torque_rows(ident, position, velocity, acceleration), alpha)
+
+
+def torque_prediction_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: ArrayLike, alpha: float) -> Array:
+    """Prediction intervals of measured torque: held-out residuals at such speeds, the posterior variance of the parameters,
+    and friction at speeds and in directions that the data do not cover.
+
+    Args:
+        ident: The result, without elastic joints.
+        q, v, a: Joint motion, shape (N, n) or (n,) [rad, rad/s, rad/s² or m, m/s, m/s²].
+        alpha: One minus the level of confidence, a fraction.
+
+    Returns:
+        Shape (N, n, 2) or (n, 2) [N·m or N]; ±inf where nothing could be held out.
+
+    Raises:
+        ModelError: The joints are elastic, or the level is not between 0 and 1.
+        ShapeError: The arrays do not fit.
+    """
+    from statistics import NormalDist
+
+    require_rigid(ident)
+    position, velocity, acceleration = (np.asarray(x, dtype=float) for x in (q, v, a))
+    for name, x in (("v", velocity), ("a", acceleration)):
+        check_shape(name, x.shape, position.shape)
+    centre = ident.torque(position, velocity, acceleration)
+    if not ident.prediction:
+        return np.stack([np.full_like(centre, -np.inf), np.full_like(centre, np.inf)], axis=-1)
+    residual = HeldOutResidual.from_dict(ident.prediction)
+    missed = residual.reach(np.atleast_2d(velocity), np.atleast_2d(acceleration), alpha).reshape(centre.shape)
+    rows = ident.model.torque(np.eye(len(ident.theta)), position, velocity, acceleration)
+    narrow, variance_factor = _variance_factors(ident)
+    variance = posterior_variance(ident.factor[:, :-1], ident.prior, variance_factor / narrow, rows)
+    more = narrow * np.maximum(variance - residual.variance, 0.0)
+    if residual.seen is not None:
+        p, s, t = (np.atleast_2d(x) for x in (position, velocity, acceleration))
+        unseen = unseen_friction(ident.model, ident.theta, residual.seen, p, s, t)
+        smeared = smeared_friction(ident.model, ident.theta, p, s, t, residual.band)
+        more = more + ((unseen**2 + smeared**2) / _SIGMAS**2).reshape(centre.shape)
+    reach = np.sqrt(missed**2 + NormalDist().inv_cdf(1 - alpha / 2) ** 2 * more)
+    return np.stack([centre - reach, centre + reach], axis=-1)
+
+
+def _variance_factors(ident: Record) -> tuple[float, float]:
+    """Factors by which the prior's variance is too small, and by which the data's precision is too large.
+
+    A weight of the prior below the usual one means that held-out data showed the prior to be too narrow. The nominal
+    precision is right if the whitened held-out error is one; short logs fitted with many parameters exceed that by far.
+    """
+    weight = ident.prior_weight
+    narrow = max(USUAL_WEIGHT / weight, 1.0)
+    tried = {float(entry["weight"]): float(entry["held_out"]) for entry in ident.solver.get("weights_tried", ())}
+    return narrow, max(weight, USUAL_WEIGHT) * max(tried.get(weight, 1.0), 1.0) ** 2
+
+
+def mass_matrix(ident: Record, q: ArrayLike) -> Array:
+    """Returns the mass matrix of the identified model, including reflected rotor inertia.
+
+    Args:
+        q: One configuration, shape (n,) [rad or m].
+
+    Returns:
+        Shape (n, n) [kg·m², kg·m or kg].
+
+    Raises:
+        ModelError: Elastic joints.
+        ShapeError: Not one configuration.
+    """
+    still = _still(ident, q)
+    n = ident.model.n
+    torque = ident.model.torque(ident.theta, still, np.zeros_like(still), np.vstack([np.eye(n), np.zeros(n)]))
+    return np.asarray((torque[:-1] - torque[-1]).T)
+
+
+def mass_matrix_interval(ident: Record, q: ArrayLike, alpha: float) -> Array:
+    """Confidence intervals of the entries of the mass matrix, from the data alone.
+
+    Args:
+        ident: The result, without elastic joints.
+        q: One configuration, shape (n,) [rad or m].
+        alpha: One minus the level of confidence, a fraction.
+
+    Returns:
+        Shape (n, n, 2) [kg·m², kg·m or kg].
+
+    Raises:
+        ModelError: Elastic joints.
+        ShapeError: Not one configuration.
+    """
+    still = _still(ident, q)
+    n = ident.model.n
+    rows = _torque_rows(ident, still, np.zeros_like(still), np.vstack([np.eye(n), np.zeros(n)]))
+    return functional_interval(ident.fit, ident.factor, np.swapaxes(rows[:-1] - rows[-1], 0, 1), alpha)
+
+
+def mass_interval(ident: Record, alpha: float) -> Array:
+    """Intervals of the moving bodies' masses from the data alone; mostly infinite, as masses are identifiable only in sums.
+
+    Args:
+        alpha: One minus the level of confidence, a fraction.
+
+    Returns:
+        Shape (n, 2) [kg].
+    """
+    base, n = ident.fit.base, ident.model.n
+    alone = {int(k): row for row, k in enumerate(base.independent) if not base.K[row].any()}
+    ends = np.tile([-np.inf, np.inf], (n, 1))
+    for body in range(n):
+        if 10 * body in alone:
+            ends[body] = functional_interval(ident.fit, ident.factor, np.eye(len(base))[alone[10 * body]], alpha)
+    return ends
+
+
+def _still(ident: Record, q: ArrayLike) -> Array:
+    position = shaped("q", q, (ident.model.n,))
+    require_rigid(ident)
+    return np.tile(position, (ident.model.n + 1, 1))
+
+
+def _torque_rows(ident: Record, q: Array, v: Array, a: Array) -> Array:
+    """Coefficients of the base parameters in the torque, shape (…, n, b)."""
+    require_rigid(ident)
+    base = ident.fit.base
+    return ident.model.torque(np.eye(len(base.names))[:, base.independent], q, v, a)
+
+
+def require_rigid(ident: Record) -> None:
+    """Refuses results with elastic joints, whose torques are not a linear function of the joint motion alone.
+
+    Raises:
+        ModelError: Elastic joints.
+    """
+    if isinstance(ident.model, ElasticModel):
+        raise ModelError(
+            "not available with elastic joints: their torques depend on the motor positions, too",
+            got="springs",
+            remedy="identify as rigid, or use torque() and the intervals of the parameters: fit.conf_int(), elasticity",
+        )
+
+
+def _determined(fit: Fit, factor: Array, rows: Array) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    """Which linear functions lie in the observed span, shape (…)."""
+    if fit.seen.all():
+        return np.ones(rows.shape[:-1], dtype=bool)
+    data = triangle(factor[:, fit.base.independent])
+    norms = np.linalg.norm(data, axis=0)
+    scale = np.where(norms > np.finfo(float).eps * norms.max(initial=0.0), norms, np.inf)
+    _, values, right = np.linalg.svd(data / scale)
+    values = np.append(values, np.zeros(len(right) - len(values)))
+    tolerance = np.finfo(float).eps * max(fit.rows, 10 * len(right))  # as in the solver
+    null = right[values <= tolerance * values.max(initial=0.0)].T
+    white = rows / np.where(np.isfinite(scale), scale, 1.0)
+    outside = np.linalg.norm(white @ null, axis=-1)
+    return np.asarray(outside <= _OUTSIDE * np.linalg.norm(white, axis=-1))

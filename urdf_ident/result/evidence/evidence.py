@@ -1,0 +1,343 @@
+"""Evidence for and against a result: measured once, stored with it, and assessed in :mod:`.verdict`.
+
+Small residuals on the training data are no evidence: a model that is wrong by a factor, or that has absorbed a fault of the
+log, fits its own data well. Evidence is the error on other motions, the standard error of the torque over the feasible
+states, agreement with the gravity torque of the URDF, and equal residuals in all parts of all logs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...linalg import Array, divisors, lstsq
+from ...model.dynamic_model import DynamicModel
+from ...model.elasticity import ElasticModel
+from ...model.posterior import posterior_covariance
+from ...model.prior import Prior
+from ...model.robot import Robot
+from ...motion.limits import Limits
+from ...samples import moving
+from ...statistics.entries import Statistic
+from ...statistics.statistic import StatisticSet
+from .scale import CommonScale, common_scale
+
+#: Random states at which torques are compared; from 100 on the median over 20 seeds changes by less than 5 %.
+STATES = 150
+#: Range around zero from which states of joints without position limits are drawn [rad or m].
+ENDLESS = {"R": np.pi, "P": 0.5}
+#: Factor by which the prior is widened to measure how well the data alone determine the torque elsewhere.
+WIDER = 10.0
+#: Number of parts of a log whose residuals are compared.
+PARTS = 3
+#: Factor of a mass relative to the URDF's from which it is reported; residual of a part of a log over the usual one, and over
+#: the joint's torque, from which it is reported.
+_MASS_FACTOR, _DEPARTURE, _OF_TORQUE = 6.0, 3.0, 0.1
+#: Largest change of a weight over all positions for it to be constant, as a fraction of it; the least weight, of the robot's.
+_CONSTANT = 1e-3
+
+
+@dataclass(frozen=True)
+class Departure:
+    """A part of a log whose residual differs from the rest.
+
+    Attributes:
+        log: Name of the log.
+        joint: The joint, or the row group where drives are coupled.
+        part: ``"1/3"`` and so on, in time.
+        rmse: Residual there [N·m or N].
+        usual: Median residual of the joint over all other parts [N·m or N].
+    """
+
+    log: str
+    joint: str
+    part: str
+    rmse: float
+    usual: float
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Measurements behind a verdict.
+
+    Attributes:
+        uncertainty: Relative standard error of the torque over random feasible states, for every joint (data and prior
+            together); empty for elastic joints.
+        seen: Share of the base parameters that the data show.
+        gravity: By joint: ratio of the identified gravity torque to the URDF's at the same states (regression
+            coefficient); joints without gravity load are left out.
+        peak: By joint: the largest torque over those states at the URDF's own velocity limits, over the effort limit;
+            joints without an effort limit are left out.
+        friction: By joint: friction at the trained speed, over the largest measured torque.
+        masses: Bodies whose mass differs from the URDF's by more than a factor of six, with that factor.
+        departures: Parts of logs whose residual differs from the rest.
+        folds_repeat: Whether the folds of the cross-validation repeat one motion; None if not checked.
+        placeholders: Whether the URDF's inertial parameters look like placeholders, which do not determine a scale.
+        unaided: As ``uncertainty``, with the prior's standard deviations :data:`WIDER` times as large: what the data leave
+            undetermined and the URDF fills in.
+        reversals: Mean number of reversals of the moving joints, repetitions of a motion counted once.
+        one_way: Joints that moved in one direction only.
+        lifting: Those of them that slide with a constant weight, a vertical axis of a gantry for instance.
+        scales: By joint: standard error of a factor on its efforts, determined from the other joints' efforts and its own
+            shape; large where any factor explains the data equally well. Residuals are taken as white noise.
+        scale: Factor of all inertial parameters relative to the URDF's; None for elastic joints, placeholders in the URDF, or
+            data that do not depend on its inertial parameters.
+    """
+
+    uncertainty: Mapping[str, float]
+    seen: float
+    gravity: Mapping[str, float]
+    peak: Mapping[str, float]
+    friction: Mapping[str, float]
+    masses: Mapping[str, float]
+    departures: tuple[Departure, ...] = ()
+    folds_repeat: bool | None = None
+    placeholders: bool = False
+    unaided: Mapping[str, float] = field(default_factory=dict)
+    reversals: float | None = None
+    one_way: tuple[str, ...] = ()
+    lifting: tuple[str, ...] = ()
+    scales: Mapping[str, float] = field(default_factory=dict)
+    scale: CommonScale | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Evidence:
+        """Inverse of :meth:`as_dict`.
+
+        Args:
+            data: Plain data.
+
+        Returns:
+            The record.
+        """
+        departures = tuple(Departure(**item) for item in data["departures"])
+        scale = None if data.get("scale") is None else CommonScale(**data["scale"])
+        joints = {key: tuple(data.get(key, ())) for key in ("one_way", "lifting")}
+        return cls(**{**data, "departures": departures, **joints, "scale": scale})
+
+
+@dataclass(frozen=True, eq=False)
+class Range:
+    """Range of motion and torque that the logs cover.
+
+    Attributes:
+        speed: 95 % quantile of |v| in the logs, shape (n,) [rad/s or m/s].
+        acceleration: The same of |a|, shape (n,) [rad/s² or m/s²].
+        torque: Largest measured |torque|, shape (n,) [N·m or N].
+        load: RMS of the measured torque, shape (n,) [N·m or N].
+        one_way: Which joints moved in one direction only, shape (n,), bool.
+    """
+
+    speed: Array
+    acceleration: Array
+    torque: Array
+    load: Array
+    one_way: NDArray[np.bool_]
+
+
+def gather(
+    model: DynamicModel,
+    theta: Array,
+    prior: Prior,
+    factor: Array,
+    weight: float,
+    statistics: StatisticSet,
+    trained: Range,
+    *,
+    fitted: Array,
+    row_weights: Mapping[str, float],
+    seen: float,
+    folds_repeat: bool | None = None,
+    reversals: float | None = None,
+) -> Evidence:
+    """Measures the evidence for a verdict.
+
+    Args:
+        theta: Exported parameters, shape (p,).
+        factor: Whitened data factor ``[R | rho]``, shape (k, p + 1).
+        weight: Weight of the prior relative to the data.
+        trained: Speeds, accelerations and torques of the logs.
+        fitted: Parameters of the unconstrained fit, shape (p,).
+        row_weights: Row group → weight on its rows [1/unit of torque].
+        seen: Share of the base parameters that the data show.
+        folds_repeat: Whether the cross-validation's folds repeat one motion.
+        reversals: Mean number of reversals of the moving joints, repetitions of a motion counted once.
+
+    Returns:
+        The evidence.
+    """
+    robot, joints = model.robot, model.robot.joints
+    masses = _masses(model, theta, prior)
+    departures = _departures(statistics, fitted)
+    moved = moving(trained.speed, robot.prismatic)
+    one_way = tuple(joints[j] for j in np.flatnonzero(moved & trained.one_way))
+    if isinstance(model, ElasticModel):
+        told = masses, departures, folds_repeat, placeholders(robot)
+        return Evidence({}, seen, {}, {}, {}, *told, reversals=reversals, one_way=one_way)
+    q, v, a = _states(robot, trained)
+    rows = model.torque(np.eye(len(theta)), q, v, a)
+    tau = rows @ theta
+    size = divisors(np.sqrt(np.mean(tau**2, axis=0)))
+
+    def uncertain(wider: float) -> dict[str, float]:
+        """Standard errors with the prior's precision divided by ``wider`` squared."""
+        covariance = wider**2 * posterior_covariance(factor[:, :-1], prior, weight / wider**2)
+        square = np.maximum(np.einsum("njp,pr,njr->nj", rows, covariance, rows, optimize=True), 0.0)
+        return dict(zip(joints, (np.sqrt(np.mean(square, axis=0)) / size).tolist(), strict=True))
+
+    gravity = _gravity(model, theta, prior.theta0, q)
+    blank = placeholders(robot)
+    return Evidence(
+        uncertain(1.0),
+        seen,
+        gravity,
+        _peak(model, theta, q, v, a, trained),
+        _friction(model, theta, trained),
+        masses,
+        departures,
+        folds_repeat,
+        blank,
+        uncertain(WIDER),
+        reversals,
+        one_way,
+        tuple(joint for joint in one_way if joint in _constant_weights(model, prior.theta0, q)),
+        _scales(statistics, row_weights, factor[:, :-1], fitted, joints),
+        None if blank else common_scale(factor, prior, weight, model.n_inertial),
+    )
+
+
+def placeholders(robot: Robot) -> bool:
+    """Whether the inertial parameters of a URDF look like placeholders: all masses are equal, or all but one.
+
+    Returns:
+        True if nothing can be concluded from the URDF about the scale of the torques.
+    """
+    masses = np.array([link.theta[0] for link in robot.description.links.values() if link.theta is not None])
+    if len(masses) < 3:
+        return False
+    return bool(np.unique(np.round(masses, 9), return_counts=True)[1].max() >= len(masses) - 1)
+
+
+def _states(robot: Robot, trained: Range) -> tuple[Array, Array, Array]:
+    limits = Limits.from_robot(robot)
+    reach = np.array([ENDLESS["P" if slides else "R"] for slides in limits.prismatic])
+    lower = np.where(np.isfinite(limits.lower) & (limits.continuous == 0), limits.lower, -reach)
+    upper = np.where(np.isfinite(limits.upper) & (limits.continuous == 0), limits.upper, reach)
+    draw = np.random.default_rng(0).uniform(-1.0, 1.0, (3, STATES, robot.n))
+    return (lower + upper) / 2 + (upper - lower) / 2 * draw[0], trained.speed * draw[1], trained.acceleration * draw[2]
+
+
+def _gravity(model: DynamicModel, theta: Array, theta0: Array, q: Array) -> dict[str, float]:
+    """Regression of the identified gravity torque on the URDF's, for joints with gravity load in the URDF."""
+    n, still = model.n_inertial, np.zeros_like(q)
+    both = np.column_stack([theta, theta0])
+    both[n:] = 0.0  # without friction and offset
+    tau = model.torque(both, q, still, still)
+    ours, theirs = tau[..., 0], tau[..., 1]
+    size = np.sqrt(np.mean(theirs**2, axis=0))
+    out: dict[str, float] = {}
+    slides = Limits.from_robot(model.robot).prismatic
+    for group in (np.flatnonzero(slides), np.flatnonzero(slides == 0)):  # forces and torques separately
+        carries = [j for j in group if size[j] > 0.02 * size[group].max() and size[j] > 0]
+        out |= {model.robot.joints[j]: float(ours[:, j] @ theirs[:, j] / (theirs[:, j] @ theirs[:, j])) for j in carries}
+    return out
+
+
+def _constant_weights(model: DynamicModel, theta0: Array, q: Array) -> tuple[str, ...]:
+    """Slides whose gravity force in the URDF is the same in all positions, and not zero."""
+    own, still = theta0.copy(), np.zeros_like(q)
+    own[model.n_inertial :] = 0.0
+    force = model.torque(own, q, still, still)
+    weight, least = np.abs(force.mean(axis=0)), _CONSTANT * theta0[: model.n_inertial : 10].sum()
+    constant = model.robot.prismatic & (weight > least) & (np.ptp(force, axis=0) < _CONSTANT * weight)
+    return tuple(model.robot.joints[j] for j in np.flatnonzero(constant))
+
+
+def _scales(
+    statistics: StatisticSet, weights: Mapping[str, float], R: Array, theta: Array, joints: Sequence[str]
+) -> dict[str, float]:
+    """Standard error of a factor on each joint's efforts: one over the norm of the part that no parameters can explain."""
+    found: dict[str, float] = {}
+    for layout in statistics.layouts:
+        first = len(layout.instruments)
+        own = weights[layout.group] * statistics.factor(layout.group)[:, first : first + len(layout.columns)]
+        torque = own @ theta[layout.columns]
+        along = np.zeros(len(theta))
+        along[layout.columns] = own.T @ torque
+        told = lstsq(R.T, along, rcond=1e-10)[0]
+        left = float(torque @ torque - told @ told)
+        found[joints[layout.joint]] = float(1 / np.sqrt(max(left, 1e-12)))
+    return found
+
+
+def _peak(model: DynamicModel, theta: Array, q: Array, v: Array, a: Array, trained: Range) -> dict[str, float]:
+    """Torque at the velocity limits of the URDF, relative to the effort limit."""
+    limits = Limits.from_robot(model.robot)
+    ratio = np.where(np.isfinite(limits.velocity), limits.velocity / np.maximum(trained.speed, 1e-9), 1.0)
+    tau = np.abs(model.torque(theta, q, v * np.clip(ratio, 1.0, None), a)).max(axis=0)
+    known = np.isfinite(limits.torque) & (limits.torque > 0)
+    return {joint: float(tau[j] / limits.torque[j]) for j, joint in enumerate(model.robot.joints) if known[j]}
+
+
+def _friction(model: DynamicModel, theta: Array, trained: Range) -> dict[str, float]:
+    """Friction and offset at the trained speed, both directions, relative to the largest measured torque."""
+    own = theta.copy()
+    own[: model.n_inertial] = 0.0
+    zero = np.zeros((2, model.n))
+    tau = np.abs(model.torque(own, zero, np.vstack([trained.speed, -trained.speed]), zero)).max(axis=0)
+    return dict(zip(model.robot.joints, (tau / divisors(trained.torque)).tolist(), strict=True))
+
+
+def _masses(model: DynamicModel, theta: Array, prior: Prior) -> dict[str, float]:
+    out: dict[str, float] = {}
+    for i, body in enumerate(model.robot.bodies):
+        before, after = float(prior.theta0[10 * i]), float(theta[10 * i])
+        if prior.origin[10 * i] != "guess" and before > 0 and not 1 / _MASS_FACTOR < after / before < _MASS_FACTOR:
+            out[body.name] = after / before
+    return out
+
+
+def _departures(statistics: StatisticSet, theta: Array) -> tuple[Departure, ...]:
+    """Parts of logs whose residual is large relative to the joint's usual residual and torque (:data:`_DEPARTURE`)."""
+    found: list[Departure] = []
+    of_group: dict[str, dict[str, list[Statistic]]] = {
+        group: {log: [] for log in statistics.logs} for group in statistics.groups
+    }
+    for entry in statistics.entries:
+        of_group[entry.group][entry.log].append(entry)
+    for group, logs in of_group.items():
+        layout = statistics.layout(group)
+        first = len(layout.instruments)
+        last = first + len(layout.columns)
+        squares: dict[tuple[str, int], list[float]] = {}
+        effort = count = 0.0
+        measured = np.zeros((layout.width, 2))  # R times this: errors and efforts
+        measured[first:last, 0], measured[-1] = theta[layout.columns], (-1.0, 1.0)
+        for log, entries in logs.items():
+            blocks = sorted({entry.block for entry in entries})
+            for entry in entries:
+                part = blocks.index(entry.block) * PARTS // len(blocks)
+                error, torque = (entry.factor @ entry.times(measured)).T
+                total = squares.setdefault((log, part), [0.0, 0.0])
+                total[0] += float(error @ error)
+                total[1] += entry.rows * entry.repeats
+                effort += float(torque @ torque)
+                count += entry.rows * entry.repeats
+        rmse = {key: float(np.sqrt(total / max(n, 1.0))) for key, (total, n) in squares.items()}
+        size = np.sqrt(effort / max(count, 1.0))
+        for (log, part), value in rmse.items():
+            if value <= _OF_TORQUE * size:
+                continue
+            others = [other for key, other in rmse.items() if key != (log, part)]
+            usual = float(np.median(others)) if others else value
+            if value > _DEPARTURE * usual:
+                found.append(Departure(log, group.split(":", 1)[-1], f"{part + 1}/{PARTS}", value, usual))
+    return tuple(found)

@@ -1,0 +1,230 @@
+"""Scores on logs that were not used in the fit (docs/theory.md §10), always compared with the original URDF."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ...compensation.friction_filter import FilterSettings, replay
+from ...data.conditioning.filters import score_band
+from ...data.prepare import PreparedLog
+from ...linalg import Array, divisors
+from ...model.dynamic_model import DynamicModel
+from ...parallel.scratch import empty_array
+from .traces import LogTrace, log_trace
+
+#: Below this speed a joint counts as at rest in the ``moving`` scores [rad/s or m/s].
+MOVING = 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class JointScore:
+    """Errors of one joint on one log [N·m or N]; ``relative`` is ‖error‖/‖torque‖, ``p95`` of |error|."""
+
+    joint: str
+    rmse: float
+    relative: float
+    rms_torque: float
+    moving_rmse: float
+    p95: float
+
+
+@dataclass(frozen=True, eq=False)
+class LogScore:
+    """Errors of one model on one log.
+
+    Attributes:
+        log: Name of the log.
+        per_joint: Scores in model order.
+        relative: ‖error‖/‖torque‖ over all joints, or None if forces and torques would be mixed.
+    """
+
+    log: str
+    per_joint: tuple[JointScore, ...]
+    relative: float | None
+
+    @property
+    def rmse(self) -> Array:
+        """Shape (n,) [N·m or N]."""
+        return np.array([joint.rmse for joint in self.per_joint])
+
+    @property
+    def mean_rmse(self) -> float:
+        """Mean of the joints' RMSE."""
+        return float(self.rmse.mean())
+
+
+@dataclass(frozen=True, eq=False)
+class Validation:
+    """Scores of four models on one log: exported, base-parameter fit, URDF, and URDF with fitted friction.
+
+    ``trace`` contains short series of their torques for plots; ``adapted`` is the exported model with friction adapted
+    along the log, or None.
+    """
+
+    exported: LogScore
+    fit: LogScore
+    urdf: LogScore
+    urdf_friction: LogScore
+    trace: LogTrace
+    adapted: LogScore | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The entry in ``validation`` of identification.json."""
+        adapted = (
+            None
+            if self.adapted is None
+            else {
+                "mean_rmse": self.adapted.mean_rmse,
+                "per_joint": [{"joint": joint.joint, "rmse": joint.rmse} for joint in self.adapted.per_joint],
+            }
+        )
+        return {
+            "log": self.exported.log,
+            "score_cutoff": self.trace.cutoff,
+            "mean_rmse": self.exported.mean_rmse,
+            "relative": self.exported.relative,
+            "fit_mean_rmse": self.fit.mean_rmse,
+            "urdf_mean_rmse": self.urdf.mean_rmse,
+            "urdf_friction_mean_rmse": self.urdf_friction.mean_rmse,
+            "per_joint": [
+                {**vars(joint), "fit_rmse": fit.rmse, "urdf_rmse": urdf.rmse, "urdf_friction_rmse": friction.rmse}
+                for joint, fit, urdf, friction in zip(
+                    self.exported.per_joint, self.fit.per_joint, self.urdf.per_joint, self.urdf_friction.per_joint, strict=True
+                )
+            ],
+            **({} if adapted is None else {"adapted": adapted}),
+        }
+
+
+def predict(model: DynamicModel, theta: Array, log: PreparedLog) -> Array:
+    """Returns the model torque along a log.
+
+    Args:
+        theta: Parameters, shape (p,), or (p, k) for k models at once.
+
+    Returns:
+        Shape (N, n) or (N, n, k) [N·m or N], segments concatenated.
+    """
+    parts = (model.torque_along(theta, segment) for segment in log.segments)
+    found, begin = empty_array((sum(map(len, log.segments)), model.n, *theta.shape[1:])), 0
+    for part in parts:
+        found[begin : begin + len(part)] = part
+        begin += len(part)
+    return found
+
+
+def filtered_errors(log: PreparedLog, predicted: Array, cutoff: float, *, measured_only: bool = False) -> tuple[Array, Array]:
+    """Returns the low-passed measured torque and prediction error, segments concatenated.
+
+    Args:
+        predicted: Shape (N, n) [N·m or N].
+        cutoff: Zero-phase low-pass [Hz].
+        measured_only: Filter the measured torque alone, as some published figures do.
+
+    Returns:
+        Measured torque and error, shape (N, n) each [N·m or N].
+
+    Raises:
+        LogError: The log has no torque.
+    """
+    from ...data.conditioning.signals import lowpass
+
+    measured, errors, begin = [], [], 0
+    for part in log.segments:
+        total = part.total
+        model = predicted[begin : begin + len(part)]
+        begin += len(part)
+        measured.append(lowpass(total, part.rate, cutoff))
+        errors.append(measured[-1] - model if measured_only else lowpass(total - model, part.rate, cutoff))
+    return np.vstack(measured), np.vstack(errors)
+
+
+def score(log: PreparedLog, predicted: Array, joints: Sequence[str], cutoff: float, *, measured_only: bool = False) -> LogScore:
+    """Compares predicted with measured torque, both filtered with the same low-pass.
+
+    Coulomb friction causes steps in both. If only the measured torque were filtered, a model with the steps would score
+    worse than one without (on a slow motion of a PUMA by a factor of ten).
+
+    Args:
+        predicted: Shape (N, n) [N·m or N].
+        joints: Joint names.
+        cutoff: Zero-phase low-pass [Hz].
+        measured_only: Filter the measured torque alone, as some published figures do.
+
+    Returns:
+        The scores.
+
+    Raises:
+        LogError: The log holds no torque.
+    """
+    tau, error = filtered_errors(log, predicted, cutoff, measured_only=measured_only)
+    moving = np.abs(np.vstack([part.v for part in log.segments])) > MOVING
+    scores, sizes = [], divisors([_rms(column) for column in tau.T])
+    for j, joint in enumerate(joints):
+        e, t = error[:, j], tau[:, j]
+        on = moving[:, j]
+        scores.append(
+            JointScore(
+                joint,
+                rmse=_rms(e),
+                relative=_rms(e) / float(sizes[j]),
+                rms_torque=_rms(t),
+                moving_rmse=_rms(e[on]) if on.any() else 0.0,
+                p95=float(np.percentile(np.abs(e), 95)),
+            )
+        )
+    return LogScore(log.name, tuple(scores), _rms(error) / max(_rms(tau), 1e-300))
+
+
+def validate_log(
+    model: DynamicModel,
+    thetas: Mapping[str, Array],
+    log: PreparedLog,
+    cutoff: float | str = "auto",
+    adaptation: FilterSettings | None = None,
+) -> Validation:
+    """Scores the four models on one log.
+
+    Args:
+        thetas: ``exported``, ``fit``, ``urdf`` and ``urdf_friction``: parameters, shape (p,) each.
+        cutoff: Low-pass of measured and predicted torque [Hz]; "auto" is :func:`score_band`.
+        adaptation: Settings of the friction adaptation, to score the exported model with it as well; None: static only.
+
+    Returns:
+        The validation.
+    """
+    hertz = score_band(log.conditioned.rate) if cutoff == "auto" else float(cutoff)
+    predicted = predict(model, np.column_stack(list(thetas.values())), log)
+    mixed = bool(model.robot.prismatic.any() and not model.robot.prismatic.all())
+    scores = {}
+    for k, name in enumerate(thetas):
+        found = score(log, predicted[..., k], model.robot.joints, hertz)
+        scores[name] = replace(found, relative=None) if mixed else found
+    series = {name: predicted[..., k] for k, name in enumerate(thetas)}
+    adapted = None
+    if adaptation is not None:
+        exported = predicted[..., list(thetas).index("exported")]
+        ends = np.cumsum([len(part) for part in log.segments])[:-1]
+        (added,) = replay([adaptation], [(log.segments, np.split(exported, ends))])
+        adapted = score(log, exported + np.vstack([next(part) for part in added]), model.robot.joints, hertz)
+    return Validation(**scores, trace=log_trace(log, series, hertz), adapted=adapted)
+
+
+def _rms(x: Array) -> float:
+    return float(np.sqrt(np.mean(x**2)))
+
+
+def better_than_urdf(entries: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether the exported model beats the original URDF on every log.
+
+    Args:
+        entries: Results of :meth:`Validation.as_dict`.
+
+    Returns:
+        True if so, and without any log.
+    """
+    return all(entry["mean_rmse"] < entry["urdf_mean_rmse"] for entry in entries)

@@ -1,0 +1,307 @@
+"""Series for plots: short series of torque, the histogram of speeds, autocorrelation and spectrum of the residual.
+
+Each record is bounded, however long the logs are: at most :data:`POINTS` samples of one section of a log, :data:`BINS` speeds
+per joint, :data:`LAGS` lags and :data:`BANDS` frequencies. They are stored beside identification.json (``series.json``), so
+that a report can be made again without the logs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...data.conditioning.recursive import welch
+from ...data.conditioning.signals import lowpass
+from ...data.prepare import PreparedLog
+from ...files.read_write import read_text, write_text
+from ...linalg import Array, divisors
+from ...model.dynamic_model import DynamicModel
+from ...model.trained import without_inertia
+from ...parallel import start_each
+from ...samples import ReadOnly, Segment
+
+SCHEMA = "urdf-ident-series/1"
+FILE = "series.json"
+#: Maximum number of samples of a series, speeds of a histogram, lags and frequencies of a residual, and logs with series.
+POINTS, BINS, LAGS, BANDS, LOGS = 1200, 41, 60, 80, 4
+#: Maximum number of samples for a histogram of speeds, all logs together.
+_COUNTED = 40_000
+#: Maximum number of samples of a segment for autocorrelation and spectrum.
+_FELT = 1 << 17
+#: Number of significant digits in the file.
+_DIGITS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class LogTrace(ReadOnly):
+    """Torque along one log, low-passed as in the scores, with autocorrelation and spectrum of its residual.
+
+    Attributes:
+        log: Name of the log.
+        held_out: Whether the log was not used in the fit.
+        cutoff: Zero-phase low-pass of all torques [Hz].
+        time: Shape (M,) [s]; the section with the largest relative error if the log is longer.
+        measured, identified, urdf, urdf_friction: Shape (M, n) [N·m or N].
+        lag: Shape (L,) [s].
+        memory: Autocorrelation of the error of the identified model, shape (L, n), 1 at lag zero.
+        frequency: Shape (K,) [Hz].
+        spectrum: Amplitude density of the unfiltered error, shape (K, n) [N·m/√Hz or N/√Hz].
+    """
+
+    log: str
+    held_out: bool
+    cutoff: float
+    time: Array
+    measured: Array
+    identified: Array
+    urdf: Array
+    urdf_friction: Array
+    lag: Array
+    memory: Array
+    frequency: Array
+    spectrum: Array
+
+    def pieces(self) -> list[slice]:
+        """Returns the sections without a gap in time.
+
+        Returns:
+            Slices of the samples.
+        """
+        steps = np.diff(self.time)
+        gaps = np.flatnonzero(steps > 1.5 * np.median(steps)) + 1 if len(steps) else np.array([], dtype=int)
+        ends = [0, *gaps.tolist(), len(self.time)]
+        return [slice(a, b) for a, b in itertools.pairwise(ends)]
+
+
+@dataclass(frozen=True, eq=False)
+class SpeedProfile(ReadOnly):
+    """Histogram of the speeds in the logs, and mean friction per bin.
+
+    Attributes:
+        edges: Edges of the bins, shape (n, B + 1) [rad/s or m/s].
+        count: Share of the samples in each bin, shape (n, B); rows sum to 1.
+        friction: Mean of the measured torque without the identified rigid bodies and rotors, shape (n, B) [N·m or N]; nan where
+            the bin is empty.
+    """
+
+    edges: Array
+    count: Array
+    friction: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Traces:
+    """All series of one result; empty parts are absent."""
+
+    logs: tuple[LogTrace, ...] = ()
+    speeds: SpeedProfile | None = None
+
+
+def log_trace(log: PreparedLog, predicted: Mapping[str, Array], cutoff: float, *, held_out: bool = True) -> LogTrace:
+    """Builds the series of one log.
+
+    Args:
+        predicted: ``exported``, ``urdf`` and ``urdf_friction``: torque along its segments, shape (N, n) each [N·m or N].
+        cutoff: Zero-phase low-pass [Hz].
+        held_out: Whether the log was not used in the fit.
+
+    Returns:
+        The series.
+
+    Raises:
+        LogError: The log has no torque.
+    """
+    keys = ("exported", "urdf", "urdf_friction")
+    times, kept, errors, begin = [], [], [], 0
+    for part in log.segments:
+        total = part.total
+        rows = slice(begin, begin + len(part))
+        begin = rows.stop
+        factor = max(1, int(part.rate / (4.0 * cutoff)))
+        four = [lowpass(x, part.rate, cutoff)[::factor] for x in (total, *(predicted[key][rows] for key in keys))]
+        times.append(part.time[::factor])
+        kept.append(np.stack(four))
+        errors.append((part.rate, (total[:_FELT] - predicted["exported"][rows][:_FELT])))
+    time, series = np.concatenate(times), np.concatenate(kept, axis=1)
+    shown = _stretch(series)
+    measured, identified, urdf, friction = series[:, shown]
+    lag, memory = _memory(errors, cutoff)
+    frequency, spectrum = _spectrum(errors)
+    return LogTrace(
+        log.name, held_out, cutoff, time[shown], measured, identified, urdf, friction, lag, memory, frequency, spectrum
+    )
+
+
+def speed_profile(model: DynamicModel, theta: Array, logs: Sequence[PreparedLog], cutoff: float) -> Callable[[], SpeedProfile]:
+    """Starts to compute the speeds of the logs and the friction that they show, in the background if workers exist.
+
+    Args:
+        theta: Parameters of the model, shape (p,).
+        logs: Prepared logs.
+        cutoff: Zero-phase low-pass of the torque [Hz].
+
+    Returns:
+        A function that waits for the histogram.
+
+    Raises:
+        LogError: A log has no torque.
+    """
+    bodies = theta - without_inertia(model, theta)
+    stride = max(1, sum(len(part) for log in logs for part in log.segments) // _COUNTED)
+    parts = [part for log in logs for part in log.segments]
+    return partial(_profile, start_each(partial(_friction_of, model, bodies, cutoff, stride), parts))
+
+
+def _profile(pending: Callable[[], Sequence[tuple[Array, Array]]]) -> SpeedProfile:
+    v, f = (np.vstack(x) for x in zip(*pending(), strict=True))
+    reach = np.maximum(np.abs(v).max(axis=0), 1e-9)
+    edges = np.linspace(-reach, reach, BINS + 1, axis=1)
+    count, mean = np.zeros((len(reach), BINS)), np.full((len(reach), BINS), np.nan)
+    for j in range(len(reach)):
+        place = np.clip(np.searchsorted(edges[j], v[:, j], side="right") - 1, 0, BINS - 1)
+        number = np.bincount(place, minlength=BINS)
+        count[j] = number / len(v)
+        mean[j, number > 0] = np.bincount(place, f[:, j], BINS)[number > 0] / number[number > 0]
+    return SpeedProfile(edges, count, mean)
+
+
+def _friction_of(model: DynamicModel, bodies: Array, cutoff: float, stride: int, part: Segment) -> tuple[Array, Array]:
+    """Velocity, and torque minus that of the bodies, of every ``stride``-th sample of a segment."""
+    torque = lowpass(part.total, part.rate, cutoff)[::stride]
+    thin = _thinned(part, stride)
+    return thin.v, torque - model.torque_along(bodies, thin)
+
+
+def write_series(traces: Traces, path: str | Path, theta: Array) -> Path:
+    """Writes the series beside a result.
+
+    Args:
+        traces: The series.
+        theta: Parameters of the result, shape (p,); they link the file to the result.
+
+    Returns:
+        The path written.
+
+    Raises:
+        OutputError: It cannot be written.
+    """
+    data = {
+        "schema": SCHEMA,
+        "result": _hash_of(theta),
+        "logs": [_plain(trace) for trace in traces.logs],
+        "speeds": None if traces.speeds is None else _plain(traces.speeds),
+    }
+    return write_text(path, json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def read_series(path: str | Path, theta: Array) -> Traces | None:
+    """Reads the series of a result.
+
+    Args:
+        theta: Parameters of the result, shape (p,).
+
+    Returns:
+        The series; None if the file is missing, damaged or of another result.
+    """
+    if not Path(path).is_file():
+        return None
+    try:
+        data = json.loads(read_text(path, "series"))
+        if data["schema"] != SCHEMA or data["result"] != _hash_of(theta):
+            return None
+        speeds = None if data["speeds"] is None else SpeedProfile(**{key: _array(x) for key, x in data["speeds"].items()})
+        return Traces(tuple(_trace(item) for item in data["logs"]), speeds)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _trace(item: Mapping[str, Any]) -> LogTrace:
+    return LogTrace(**{key: _array(value) if isinstance(value, list) else value for key, value in item.items()})
+
+
+def _thinned(part: Segment, stride: int) -> Segment:
+    """Every ``stride``-th sample of a segment; rigid-body torque does not depend on the past."""
+    values: dict[str, Any] = {item.name: getattr(part, item.name) for item in fields(part)}
+    for name, value in values.items():
+        if isinstance(value, np.ndarray):
+            values[name] = value[::stride]
+    return Segment(**{**values, "rate": part.rate / stride, "before": None, "twin": None})
+
+
+def _stretch(series: Array) -> slice:
+    """The samples to keep: all, or the section with the largest relative error."""
+    count = series.shape[1]
+    if count <= POINTS:
+        return slice(0, count)
+    scale = divisors(np.sqrt(np.mean(series[0] ** 2, axis=0)))
+    squares = np.concatenate([[0.0], np.cumsum(np.mean(((series[0] - series[1]) / scale) ** 2, axis=1))])
+    begin = int(np.argmax(squares[POINTS:] - squares[:-POINTS]))
+    return slice(begin, begin + POINTS)
+
+
+def _memory(errors: Sequence[tuple[float, Array]], cutoff: float) -> tuple[Array, Array]:
+    """Autocorrelation of the low-passed error, over all segments."""
+    rate = min(errors[0][0], 2.5 * cutoff)
+    products, first = np.zeros((LAGS, errors[0][1].shape[1])), 0.0
+    centre = np.mean(np.vstack([error for _, error in errors]), axis=0)
+    for own, error in errors:
+        x = lowpass(error - centre, own, cutoff)[:: max(1, round(own / rate))]
+        size = 1 << (2 * len(x) - 1).bit_length()
+        power = np.abs(np.fft.rfft(x, size, axis=0)) ** 2
+        found = np.fft.irfft(power, size, axis=0)[: min(LAGS, len(x))]
+        products[: len(found)] += found
+        first = own / max(1, round(own / rate))
+    return np.arange(LAGS) / first, products / np.maximum(products[0], 1e-300)
+
+
+def _spectrum(errors: Sequence[tuple[float, Array]]) -> tuple[Array, Array]:
+    """Amplitude density of the error of the longest segment, in logarithmic bands."""
+    rate, error = max(errors, key=lambda item: len(item[1]))
+    length = min(len(error), 4096)
+    if length < 8:
+        return np.zeros(0), np.zeros((0, error.shape[1]))
+    frequency, density = welch(error, rate, length, centred=True)
+    edges = np.geomspace(frequency[1], frequency[-1] * 1.0001, BANDS + 1)
+    place = np.searchsorted(edges, frequency[1:], side="right") - 1
+    bands = np.unique(place)
+    mean = np.array([density[1:][place == band].mean(axis=0) for band in bands])
+    return np.sqrt(edges[bands] * edges[bands + 1]), np.sqrt(mean)
+
+
+def _hash_of(theta: Array) -> str:
+    return hashlib.sha256(np.ascontiguousarray(theta, dtype=float).tobytes()).hexdigest()[:16]
+
+
+def _plain(record: Any) -> dict[str, Any]:
+    return {item.name: _numbers(getattr(record, item.name), 13 if item.name == "time" else _DIGITS) for item in fields(record)}
+
+
+def _numbers(value: Any, digits: int) -> Any:
+    """Rounds numbers to ``digits`` significant digits; arrays become lists, nan becomes null."""
+    if isinstance(value, (float, np.floating)):
+        return _numbers(np.array(value), digits)
+    if not isinstance(value, np.ndarray):
+        return value
+    size = np.abs(value, where=np.isfinite(value) & (value != 0), out=np.ones(value.shape))
+    places = digits - 1 - np.floor(np.log10(size)).astype(int)
+    up, down = (_TENS[np.clip(x, 0, len(_TENS) - 1)] for x in (places, -places))
+    short = np.where(np.abs(places) < len(_TENS), np.rint(value * up / down) * down / up, value)
+    listed = short.astype(object)
+    listed[np.isnan(short)] = None
+    return listed.tolist()
+
+
+#: Powers of ten that are exact floats: an integer divided by one is the float nearest to the decimal number.
+_TENS = 10.0 ** np.arange(23)
+
+
+def _array(value: Any) -> Any:
+    return np.array([[np.nan if x is None else x for x in row] if isinstance(row, list) else row for row in value], dtype=float)

@@ -1,0 +1,206 @@
+"""Writes a result in the formats of other programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...errors import EstimationError, FingerprintError
+from ...export import mjcf, sdf, sidecar, urdf
+from ...files.fileset import FileSet
+from ...files.read_write import read_bytes, read_text, write_text
+from ...model.inertia import transform
+from ...model.payload import moving_link
+from ...model.prior import lumped_inertials
+from ...model.robot import Robot
+from ...provenance import sha256
+from ..dynamics.friction_curves import armature, equivalent_friction
+from ..dynamics.springs import springs
+from ..evidence.traces import FILE, write_series
+from ..parameters import ParameterRow, parameters
+from ..payload import PayloadResult
+from ..record import Record
+from .save import plain, save
+
+#: Largest relative difference between an intended inertial parameter and that of the written URDF.
+_SAME = 1e-6
+
+
+def write_urdf(ident: Record, path: str | Path) -> tuple[str, ...]:
+    """Writes the corrected URDF, with viscous and Coulomb friction as ``damping`` and ``friction``.
+
+    Args:
+        ident: The result.
+        path: The file.
+
+    Returns:
+        Notes on further changes.
+
+    Raises:
+        OutputError: The file cannot be written.
+    """
+    text, notes = _corrected(ident, path)
+    write_text(path, text)
+    return notes
+
+
+def _corrected(ident: Record, where: str | Path | None = None) -> tuple[str, tuple[str, ...]]:
+    """The text of the corrected URDF, and notes on further changes."""
+    robot, inertial = ident.model.robot, ident.theta[: ident.model.n_inertial]
+    found = equivalent_friction(ident)
+    options: dict[str, Any] = {"damping": found.damping, "friction": found.friction, "repair": True, "where": where}
+    text, notes = urdf.urdf_text(robot, inertial, **options)
+    return text, (*notes, *found.notes)
+
+
+def write_mjcf(ident: Record, path: str | Path) -> tuple[str, ...]:
+    """Writes a MuJoCo model with damping, frictionloss and armature.
+
+    Args:
+        ident: The result.
+        path: The file.
+
+    Returns:
+        Notes on further changes.
+
+    Raises:
+        OutputError: The file cannot be written.
+    """
+    robot, inertial = ident.model.robot, ident.theta[: ident.model.n_inertial]
+    found = equivalent_friction(ident)
+    terms = {"damping": found.damping, "frictionloss": found.friction, "armature": armature(ident)}
+    return mjcf.write_mjcf(path, robot, inertial, **terms, repair=True)
+
+
+def write_sdf(ident: Record, path: str | Path) -> tuple[str, ...]:
+    """Writes the robot as SDFormat (Gazebo, Drake), with viscous and Coulomb friction.
+
+    Returns:
+        Notes on further changes, and on what SDFormat does not support.
+
+    Raises:
+        OutputError: The file cannot be written.
+        UrdfError: A joint type is not supported by SDFormat.
+    """
+    text, notes = _corrected(ident)
+    rotor = ("SDFormat cannot hold rotor inertia: see joints.yaml",) if any(armature(ident).values()) else ()
+    return (*notes, *sdf.write_sdf(path, text, ident.model.robot.path), *rotor)
+
+
+def write_sidecar(ident: Record, path: str | Path) -> Path:
+    """Writes what a URDF cannot represent as YAML.
+
+    Args:
+        ident: The result.
+        path: The file.
+
+    Returns:
+        The path written.
+
+    Raises:
+        OutputError: The file cannot be written.
+    """
+    known = [_known(row) for row in list(parameters(ident))[ident.model.n_inertial :]]
+    return sidecar.write_sidecar(path, ident.model, ident.theta, known=known, elasticity=plain(springs(ident)))
+
+
+def _known(row: ParameterRow) -> dict[str, Any]:
+    """The uncertainty of one parameter as plain data; with a standard error only if the data determine it."""
+    error = {"std_error": float(row.std_error)} if np.isfinite(row.std_error) else {}
+    ends = [float(row.low), float(row.high)]
+    return {**error, **({"interval": ends} if np.isfinite(ends).all() else {}), "verdict": row.verdict}
+
+
+def write_all(ident: Record, folder: str | Path) -> list[str]:
+    """Writes the corrected URDF, joints.yaml, the series for plots and, last, identification.json.
+
+    Args:
+        folder: Output folder.
+
+    Returns:
+        Lines that describe what was written.
+
+    Raises:
+        OutputError: A file cannot be written.
+    """
+    urdf_name, sidecar_name, series_name, json_name = result_names(ident.model.robot)
+    with FileSet(folder, last=json_name) as files:
+        notes = write_urdf(ident, files.path(urdf_name))
+        written = [Path(urdf_name), write_sidecar(ident, files.path(sidecar_name))]
+        if ident.traces is not None:
+            written.append(write_series(ident.traces, files.path(series_name), ident.theta))
+        written.append(save(ident, files.path(json_name)))
+    return [*notes, *(f"wrote {Path(folder) / path.name}" for path in written)]
+
+
+def result_names(robot: Robot) -> tuple[str, str, str, str]:
+    """Returns the file names of a result.
+
+    Returns:
+        The corrected URDF, the side-car, the series for plots, and the JSON, which is written last.
+    """
+    return f"{_stem(robot)}_identified.urdf", "joints.yaml", FILE, "identification.json"
+
+
+def _stem(robot: Robot) -> str:
+    """The robot's name as the start of a file name."""
+    return "".join(c if c.isalnum() or c in "-_." else "_" for c in robot.name)[:80]
+
+
+def check_source(ident: Record) -> None:
+    """Raises if the source URDF has been edited since: the values would belong to another robot.
+
+    Raises:
+        FingerprintError: The file exists and differs from the embedded one.
+    """
+    source = Path(ident.model.robot.path)
+    if source.is_file() and ident.model.robot.sha256 not in (
+        sha256(read_bytes(source, "URDF")),
+        sha256(read_text(source).encode()),
+    ):
+        raise FingerprintError(
+            "the URDF has changed since the identification",
+            where=str(source),
+            remedy="identify again, or give --force to write the embedded, older URDF corrected",
+        )
+
+
+def write_with_payload(ident: Record, body: PayloadResult, folder: str | Path) -> list[str]:
+    """Writes ``<robot>_with_payload.urdf`` and ``.xml`` (MJCF): the identified robot, the body on a fixed link.
+
+    Args:
+        ident: The robot.
+        body: Its payload.
+        folder: Output folder.
+
+    Returns:
+        Lines that describe what was written.
+
+    Raises:
+        OutputError: A file cannot be written.
+        EstimationError: The written files do not match the robot with the payload.
+    """
+    robot, out, name = ident.model.robot, Path(folder), _stem(ident.model.robot)
+    bare, notes = _corrected(ident)
+    text, link = urdf.mounted_urdf(bare, body.link, body.theta, where=robot.path)
+    empty, heavy = robot.of_urdf(bare), robot.of_urdf(text)
+    theta = lumped_inertials(heavy)
+    carrier, frame = moving_link(robot, body.link)
+    wanted = lumped_inertials(empty)
+    wanted[carrier] += transform(body.theta, frame.rotation, frame.translation)
+    if not np.allclose(theta, wanted, rtol=_SAME, atol=_SAME * float(np.abs(wanted[carrier]).max())):
+        raise EstimationError(
+            "the written URDF does not hold the payload",
+            where=robot.path,
+            got=theta[carrier].tolist(),
+            expected=wanted[carrier].tolist(),
+        )
+    found = equivalent_friction(ident)
+    xml, more = mjcf.mjcf_text(
+        heavy, theta.ravel(), damping=found.damping, frictionloss=found.friction, armature=armature(ident), repair=True
+    )
+    files = [write_text(out / f"{name}_with_payload.urdf", text), write_text(out / f"{name}_with_payload.xml", xml)]
+    said = dict.fromkeys([*notes, *more])
+    return [*said, *(f"wrote {file} (link '{link}' on {body.link})" for file in files)]

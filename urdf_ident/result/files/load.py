@@ -1,0 +1,175 @@
+"""Reads results from identification.json and checks them before use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...compensation.residual import Residual
+from ...errors import LogError, UrdfIdentError, check_shape
+from ...estimation.uncertainty.identifiability import Verdict
+from ...files.documents import parse_json
+from ...files.fileset import finish
+from ...files.read_write import read_text
+from ...linalg import Array
+from ...model.base import BaseParameters
+from ...model.dynamic_model import DynamicModel
+from ...model.elasticity import ElasticModel
+from ...model.prior import Prior
+from ...project import parse_project
+from ...provenance import versions
+from ...statistics.fit import Fit
+from ...statistics.log_effects.changes import FrictionChanges
+from ..evidence.evidence import Evidence
+from ..evidence.traces import FILE, read_series
+from ..identification import Identification
+from .checks import check_result
+from .save import SCHEMA
+
+
+def result_file(path: str | Path) -> Path:
+    """Finds the file of a result.
+
+    Args:
+        path: An identification.json, or its folder; ``~`` is the user's home.
+
+    Returns:
+        The path of the file, whether it exists or not.
+    """
+    place = Path(path).expanduser()
+    return place / "identification.json" if place.is_dir() else place
+
+
+def load(path: str | Path) -> Identification:
+    """Reads a result; its torque is bitwise equal to that of the saved result.
+
+    Args:
+        path: An identification.json, or its folder.
+
+    Returns:
+        The result.
+
+    Raises:
+        MissingFileError: No such file.
+        LogError: It is not an identification.json, has another version, is damaged (:mod:`.checks`) or was edited.
+    """
+    path = result_file(path)
+    finish(path.parent, path.name)
+    data = parse_json(read_text(path, "identification"), str(path), LogError, "result")
+    try:
+        check_result(data, SCHEMA)
+        return from_dict(data, series=path.parent / FILE)
+    except UrdfIdentError as error:
+        where = f"{path}, {error.where}" if error.where else str(path)
+        raise LogError(error.what, where=where, got=error.got, expected=error.expected, remedy=error.remedy) from error
+    except KeyError as error:
+        known = data.get("versions")
+        theirs = known.get("urdf-ident", "unknown") if isinstance(known, Mapping) else "unknown"
+        raise LogError(
+            "an entry is missing: the result is damaged, or of another version",
+            where=str(path),
+            got=f"no {error.args[0]!r} in a result of urdf-ident {theirs}, schema {data['schema']}",
+            expected=f"what urdf-ident {versions().get('urdf-ident', 'unknown')} writes",
+            remedy="identify again, or read it with the version that wrote it",
+        ) from error
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, RuntimeError) as error:
+        raise LogError(
+            "not an identification.json, or a damaged one",
+            where=str(path),
+            got=f"{type(error).__name__}: {error}"[:200],
+            remedy="name the file that `urdf-ident identify` wrote",
+        ) from error
+
+
+def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identification:
+    """Inverse of :func:`as_dict`.
+
+    Args:
+        data: Nested plain data.
+        series: File of its series for plots; they are omitted if None or if the file does not exist.
+
+    Returns:
+        The result.
+
+    Raises:
+        KeyError: An entry is missing.
+        ShapeError: The shapes of the entries are inconsistent.
+    """
+    kind = ElasticModel if data["model"].get("elastic") else DynamicModel
+    model = kind.from_dict({**data["model"], "urdf": data["robot"]["urdf"]})
+    state, p = data["state"], len(model.names)
+    fit = _fit(data, model.names)
+    check_shape("state.factor", np.shape(state["factor"]), ("rows", p + 1))
+    check_shape("parameters.standard", (len(data["parameters"]["standard"]),), (p,))
+    kept = state["prior"]
+    prior = Prior(
+        _array(kept["theta0"]),
+        _array(kept["root"]),
+        tuple(kept["origin"]),
+        tuple(kept["notes"]),
+        _array(kept["spread"]),
+        _array(kept["relative_std"]),
+        _array(kept["mass_std"]),
+    )
+    theta = np.array([entry["value"] for entry in data["parameters"]["standard"]], dtype=float)
+    ident = Identification(
+        model,
+        fit,
+        theta,
+        prior,
+        _array(state["factor"]),
+        _array(state["baseline"]),
+        solver=data["solver"],
+        signals=data["signals"],
+        inputs=tuple(data["inputs"]),
+        cross_validation=data["cross_validation"],
+        project=parse_project(data["config"], "config"),
+        validation=tuple(data["validation"]),
+        selection=data.get("selection", {}),
+        essential=data.get("essential", {}),
+        prediction=data.get("prediction", {}),
+        adaptation=data.get("adaptation", {}),
+        estimation=data.get("estimation", {}),
+        residual=None if data.get("residual") is None else Residual.from_dict(data["residual"]),
+        compensation=data.get("compensation", {}),
+        evidence=None if data.get("evidence") is None else Evidence.from_dict(data["evidence"]),
+        traces=None if series is None else read_series(series, theta),
+        left_out=tuple(data.get("left_out", ())),
+    )
+    if all("motion" in entry for entry in data["parameters"]["standard"]):  # stored, because computing them takes seconds
+        ident.__dict__["verdicts"] = tuple(Verdict.from_dict(entry) for entry in data["parameters"]["standard"])
+    return ident
+
+
+def _fit(data: Mapping[str, Any], names: tuple[str, ...]) -> Fit:
+    stored, state = data["state"]["base"], data["state"]["fit"]
+    index = {key: np.array(stored[key], dtype=np.intp) for key in ("independent", "dependent", "zero")}
+    K = np.array(stored["K"], dtype=float).reshape(len(index["independent"]), len(index["dependent"]))
+    ill_conditioned = np.array(stored.get("blurred", ()), dtype=np.intp)
+    base = BaseParameters(names, K=K, rank_gap=float(data["rank_gap"]), ill_conditioned=ill_conditioned, **index)
+    params = np.array([entry["value"] for entry in data["parameters"]["base"]], dtype=float)
+    covariance = _array(data["covariance"]["matrix"])
+    check_shape("parameters.base", params.shape, (len(base),))
+    check_shape("covariance.matrix", covariance.shape, (len(base), len(base)))
+    return Fit(
+        base,
+        params,
+        covariance,
+        np.array(state["seen"], dtype=bool),
+        state["sigma"],
+        state["rows"],
+        state["dof"],
+        float(data["condition"]),
+        state["method"],
+        data["covariance"]["kind"],
+        state.get("row_weights", {}),
+        None if state.get("error_dof") is None else _array(state["error_dof"]),
+        None if data.get("friction_changes") is None else FrictionChanges.from_dict(data["friction_changes"]),
+    )
+
+
+def _array(value: Any) -> Array:
+    return np.array(value, dtype=float)

@@ -1,0 +1,172 @@
+"""Writes identification.json: the result with everything that ``export`` and ``validate`` need, in one portable file."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...files.read_write import sources, write_text
+from ...provenance import versions
+from ...statistics.fit import Fit
+from ..dynamics.springs import springs
+from ..record import Record
+from ..verdict.verdict import judge
+from .checks import seal
+
+SCHEMA = "urdf-ident/1"
+
+
+def save(ident: Record, path: str | Path) -> Path:
+    """Writes a result as JSON (docs/reference.md), atomically.
+
+    Returns:
+        The path written.
+
+    Raises:
+        OutputError: It cannot be written.
+    """
+    data = plain(as_dict(ident))
+    data["seal"] = seal(data)
+    return write_text(path, json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def as_dict(ident: Record) -> dict[str, Any]:
+    """Returns the content of identification.json.
+
+    Returns:
+        Nested plain data (arrays are still arrays; :func:`plain` turns them into lists).
+    """
+    robot, fit = ident.model.robot, ident.fit
+    model = ident.model.as_dict()
+    model.pop("urdf")
+    essential = len(ident.essential["names"]) if ident.essential else None
+    return {
+        "schema": SCHEMA,
+        "verdict": judge(ident).as_dict(),
+        "robot": {"name": robot.name, "sha256": robot.sha256, "path": robot.path, "urdf": robot.urdf},
+        "inputs": list(ident.inputs),
+        "left_out": list(ident.left_out),
+        "sources": [{"what": item.what, "path": item.path, "sha256": item.sha256} for item in sources()],
+        "joints": list(robot.joints),
+        "parameters": {"base": _base_entries(fit, ident.essential.get("names")), "standard": _standard_entries(ident)},
+        "links": {name: link.theta for name, link in robot.description.links.items() if link.theta is not None},
+        "bodies": {
+            body.name: {"joint": body.joint, "links": [link.name for link in body.links], "theta": theta}
+            for body, theta in zip(robot.bodies, ident.bodies, strict=True)
+        },
+        "friction": _friction(ident),
+        "elasticity": springs(ident),
+        "drive": ident.model.drive.as_dict(),
+        "signals": dict(ident.signals),
+        "weights": fit.weights,
+        "covariance": {"kind": fit.covariance_kind, "matrix": fit.covariance},
+        "counts": {"standard": len(ident.theta), "base": len(fit.base), "essential": essential, "samples": fit.rows},
+        "condition": fit.condition,
+        "rank_gap": fit.base.rank_gap,
+        "solver": dict(ident.solver),
+        "consistency": ident.consistency.as_dict(),
+        "cross_validation": dict(ident.cross_validation),
+        "validation": [dict(item) for item in ident.validation],
+        "selection": dict(ident.selection),
+        "essential": dict(ident.essential),
+        "prediction": dict(ident.prediction),
+        "evidence": None if ident.evidence is None else ident.evidence.as_dict(),
+        "friction_changes": None if fit.changes is None else fit.changes.as_dict(),
+        "adaptation": dict(ident.adaptation),
+        "estimation": dict(ident.estimation),
+        "compensation": dict(ident.compensation),
+        "residual": None if ident.residual is None else ident.residual.as_dict(),
+        "config": ident.project.model_dump(),
+        "versions": versions(),
+        "model": model,
+        "state": {
+            "base": {key: getattr(fit.base, key) for key in ("independent", "dependent", "zero", "K")}
+            | {"blurred": fit.base.ill_conditioned},
+            "fit": {key: getattr(fit, key) for key in ("seen", "sigma", "rows", "dof", "method", "row_weights", "error_dof")},
+            "prior": {
+                key: getattr(ident.prior, key)
+                for key in ("theta0", "root", "origin", "notes", "spread", "relative_std", "mass_std")
+            },
+            "factor": ident.factor,
+            "baseline": ident.baseline,
+        },
+    }
+
+
+def plain(value: Any) -> Any:
+    """Converts nested data for JSON: arrays become lists, inf and nan become strings.
+
+    Args:
+        value: Nested mappings, sequences, arrays, numbers.
+
+    Returns:
+        The same as plain Python.
+    """
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        held = value.dtype.kind in "biu" or (value.dtype.kind == "f" and bool(np.isfinite(value).all()))
+        return value.tolist() if held else plain(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def _base_entries(fit: Fit, essential: Sequence[str] | None) -> list[dict[str, Any]]:
+    intervals = fit.conf_int()
+    return [
+        {
+            "name": fit.base.labels[row],
+            "terms": [{"parameter": name, "coefficient": coefficient} for name, coefficient in fit.base.terms(row)],
+            "value": fit.params[row],
+            "std_error": fit.bse[row],
+            "rel_std_percent": fit.relative_percent[row],
+            "interval": intervals[row],
+            "essential": None if essential is None else fit.base.labels[row] in essential,
+        }
+        for row in range(len(fit.base))
+    ]
+
+
+def _standard_entries(ident: Record) -> list[dict[str, Any]]:
+    entries, intervals = [], ident.interval()
+    for k, (parameter, verdict) in enumerate(zip(ident.model.parameters, ident.verdicts, strict=True)):
+        owner = "body" if k < ident.model.n_inertial else "joint"
+        entries.append(
+            {
+                "name": parameter.name,
+                owner: parameter.owner,
+                "unit": parameter.unit,
+                "value": ident.theta[k],
+                "prior": ident.prior.theta0[k],
+                "prior_origin": ident.prior.origin[k],
+                "std_error": ident.std_error[k],
+                "from_data": ident.from_data[k],
+                "posterior_std": ident.posterior_std[k],
+                "interval": intervals[k],
+                **verdict.as_dict(),
+            }
+        )
+    return entries
+
+
+def _friction(ident: Record) -> dict[str, dict[str, Any]]:
+    table: dict[str, dict[str, Any]] = {joint: {} for joint in ident.model.robot.joints}
+    for k, parameter in enumerate(ident.model.parameters[ident.model.n_inertial :], ident.model.n_inertial):
+        shapes = {key: value for key, value in ident.model.term_of(k).as_dict().items() if key != "term"}
+        table[parameter.owner][parameter.symbol] = {
+            "term": ident.model.term_of(k).name,
+            "value": ident.theta[k],
+            "unit": parameter.unit,
+            **shapes,
+        }
+    return table

@@ -1,0 +1,1 @@
+"""A result as text: the short and the full summary."""

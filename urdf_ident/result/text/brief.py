@@ -1,0 +1,257 @@
+"""The short summary of a result: the verdict in one sentence, at most fourteen lines of 100 columns in total."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+
+from ...estimation.uncertainty.identifiability import COMBINATION, LOST
+from ...linalg import Array, divisors
+from ...model.inertia import to_com
+from ..parameters import parameters
+from ..record import Record
+from ..verdict.untested import untested
+from ..verdict.verdict import judge
+
+WIDTH, LINES = 100, 14
+#: Up to seven joints are listed one by one; otherwise only the worst five.
+_JOINTS, _WORST = 7, 5
+#: Number of body changes listed, and the share of the data below which a change is due to the prior.
+_CHANGES, _SHARE = 3, 0.1
+
+
+@dataclass(frozen=True)
+class JointError:
+    """Errors of one joint relative to its torque, fractions; None if unknown."""
+
+    joint: str
+    identified: float
+    urdf: float | None
+    urdf_friction: float | None
+
+
+def brief(ident: Record) -> str:
+    """Returns verdict, cause, remedy, what was not tested, error of each joint, what changed most and what is not identified.
+
+    Returns:
+        At most 14 lines of at most 100 columns.
+    """
+    said = headline(ident)
+    kind, errors = joint_errors(ident)
+    shown = errors if len(errors) <= _JOINTS else sorted(errors, key=lambda item: -item.identified)[:_WORST]
+    table = _table(kind, shown, len(errors))
+    open_ = untested(ident) if said.level != "poor" else ()
+    taken = [_line("not tested:", ", ".join(open_))] if open_ else []
+    ends = [
+        _line("changed most:", ", ".join(changes(ident)) or "no body by a significant amount"),
+        _unknown(ident),
+        *([_line("left out:", _left_out(ident))] if ident.left_out else []),
+    ]
+    room = LINES - len(taken) - len(table) - len(ends)
+    name = ident.model.robot.name
+    head = _wrapped(f"{name}: {said.level.upper()}, {said.cause}", "  ", room - bool(said.remedy))
+    remedy = _wrapped(f"  to do: {said.remedy}", "      ", min(2, room - len(head))) if said.remedy else []
+    return "\n".join([*head, *remedy, *taken, *table, *ends])
+
+
+def joint_errors(ident: Record) -> tuple[str, list[JointError]]:
+    """Relative torque error of every joint, on held-out logs or, without any, from cross-validation.
+
+    Returns:
+        The kind of error (empty if there is none), and the joints in model order (RMS over logs).
+    """
+    joints, found = ident.model.robot.joints, []
+    if ident.validation:
+        by_joint = [[entry["per_joint"][j] for entry in ident.validation] for j in range(len(joints))]
+        sizes = divisors([_rms([item["rms_torque"] for item in own]) for own in by_joint])
+        for joint, own, size in zip(joints, by_joint, sizes.tolist(), strict=True):
+            before = [
+                _rms([item[key] for item in own]) / size if all(key in item for item in own) else None
+                for key in ("urdf_rmse", "urdf_friction_rmse")
+            ]
+            found.append(JointError(joint, _rms([item["rmse"] for item in own]) / size, *before))
+        return "held-out", found
+    if ident.held_out_errors is not None:
+        errors = zip(joints, ident.held_out_errors, strict=True)
+        return "cross-validated", [JointError(joint, float(error), None, None) for joint, error in errors]
+    cross = ident.cross_validation
+    loads = np.atleast_1d(ident.signals.get("load", []))
+    if not cross or len(loads) != len(joints):
+        return "", []
+    groups = {group.split(":")[-1]: float(value) for group, value in zip(cross["groups"], cross["group_rmse"], strict=True)}
+    for joint, size in zip(joints, divisors(loads).tolist(), strict=True):
+        if joint in groups:
+            found.append(JointError(joint, groups[joint] / size, None, None))
+    return "cross-validated", found
+
+
+def changes(ident: Record) -> list[str]:
+    """The largest changes from the URDF among parameters that the data contribute to.
+
+    Returns:
+        A few changes of mass or centre of mass in words, largest first.
+    """
+    model, found = ident.model, []
+    before = ident.prior.theta0[: model.n_inertial].reshape(-1, 10)
+    share = ident.from_data[: model.n_inertial].reshape(-1, 10)
+    for k, body in enumerate(model.robot.bodies):
+        old, new = before[k], ident.bodies[k]
+        if old[0] <= 0 or new[0] <= 0:
+            continue
+        mass = float(new[0] / old[0] - 1.0)
+        if share[k, 0] > _SHARE:
+            found.append((abs(mass), f"{body.name} mass {100 * mass:+.0f} %"))
+        _, centre, inertia = to_com(old)
+        shift = float(np.linalg.norm(to_com(new)[1] - centre))
+        gyration = float(np.sqrt(max(np.trace(inertia), 0.0) / (2 * old[0])))
+        if share[k, 1:4].max() > _SHARE:
+            found.append((shift / max(gyration, 1e-6), f"{body.name} CoM {_millimetres(shift)} mm"))
+    return [words for size, words in sorted(found, reverse=True)[:_CHANGES] if size > 0.02]
+
+
+def _millimetres(metres: float) -> str:
+    value = 1000 * metres
+    return f"{value:.0f}" if value >= 1 else f"{value:.1g}"
+
+
+def html(ident: Record) -> str:
+    """The short summary for a notebook.
+
+    Returns:
+        An HTML fragment.
+    """
+    said = headline(ident)
+    kind, errors = joint_errors(ident)
+    colour = {"good": "#15803d", "usable": "#92600a", "poor": "#b91c1c"}[said.level]
+    parts = [
+        f"<p><b>{escape(ident.model.robot.name)}: <span style='color:{colour}'>{said.level.upper()}</span></b>, "
+        f"{escape(said.cause)}{'<br>' + escape(said.remedy) if said.remedy else ''}</p>"
+    ]
+    if errors:
+        rows = "".join(
+            f"<tr><td>{escape(e.joint)}</td><td>{_percent(e.identified)}</td><td>{_percent(e.urdf)}</td>"
+            f"<td>{_percent(e.urdf_friction)}</td></tr>"
+            for e in errors
+        )
+        head = "<tr><th>joint</th><th>identified</th><th>URDF</th><th>URDF + friction</th></tr>"
+        parts.append(f"<table><caption>{kind} error over torque</caption>{head}{rows}</table>")
+    if open_ := untested(ident):
+        parts.append(f"<p>not tested: {escape(', '.join(open_))}</p>")
+    parts.append(f"<p>{escape(_unknown(ident).strip())}</p>")
+    return "".join(parts)
+
+
+def _table(kind: str, errors: list[JointError], count: int) -> list[str]:
+    if not errors:
+        return []
+    worst = f", worst {len(errors)} of {count} joints" if len(errors) < count else ""
+    width = min(max(max(len(e.joint) for e in errors), 20), 44)
+    known = errors[0].urdf is not None
+    more = f"  {'URDF':>8}  {'URDF + friction':>15}" if known else ""
+    title = f"{kind} error over torque{worst}"
+    lines = [f"  {title:<{max(width, len(title))}}  {'identified':>10}{more}"]
+    for error in errors:
+        name = error.joint if len(error.joint) <= width else error.joint[: width - 1] + "…"
+        rest = f"  {_percent(error.urdf):>8}  {_percent(error.urdf_friction):>15}" if known else ""
+        lines.append(f"  {name:<{max(width, len(title))}}  {_percent(error.identified):>10}{rest}")
+    return lines
+
+
+def _left_out(ident: Record) -> str:
+    """Number of logs that were left out, and the reason for the first one."""
+    count = len(ident.left_out)
+    names = ", ".join(log["name"] for log in ident.left_out[:3]) + (" …" if count > 3 else "")
+    why = ident.left_out[0]["why"]
+    return f"{count} of {count + len(ident.inputs)} logs ({names}){'' if count == 1 else '; the first'}: {why}"
+
+
+def _unknown(ident: Record) -> str:
+    """Parameters that the data do not determine; friction and rotor inertia first, because controllers need them."""
+    rows = parameters(ident)
+    lost = [row for row in rows if row.verdict == LOST]
+    sums = sum(row.verdict == COMBINATION for row in rows)
+    if not lost:
+        return _line("not identified:", f"{sums} of {len(rows)} parameters only in combination" if sums else "none")
+    terms = [row.name for row in lost if row.owner in ident.model.robot.joints]
+    masses = [row.name for row in lost if row.symbol == "m"]
+    names = ", ".join([*terms, *masses][:3])
+    more = f", {sums} only in combination" if sums else ""
+    counts = f"{len(lost)} of {len(rows)} parameters{more}"
+    return _line("not identified:", counts + (f"; {names}" if names else ""))
+
+
+def _line(label: str, words: str) -> str:
+    return _cut(f"  {label} {words}")
+
+
+def _wrapped(text: str, indent: str, lines: int) -> list[str]:
+    """Wraps text to the width, truncated to ``lines`` lines."""
+    found = textwrap.wrap(text, WIDTH, subsequent_indent=indent, break_on_hyphens=False)
+    count = max(lines, 1)
+    return found if len(found) <= count else [*found[: count - 1], _cut(f"{found[count - 1]} …", force=True)]
+
+
+def _cut(line: str, *, force: bool = False) -> str:
+    if len(line) <= WIDTH:
+        return line
+    return line[: WIDTH - 2].rsplit(" ", 1)[0] + " …" if not force else line[: WIDTH - 1].rstrip(" …") + "…"
+
+
+def _percent(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{100 * value:.1f} %" if value < 0.9995 else f"{100 * value:.0f} %" if value < 10 else "> 1000 %"
+
+
+def _rms(values: list[float]) -> float:
+    found: Array = np.asarray(values, dtype=float)
+    return float(np.sqrt(np.mean(found**2)))
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The verdict in one sentence.
+
+    Attributes:
+        level: "good", "usable" or "poor".
+        cause: The reason, in one sentence.
+        remedy: The most important remedy; empty if none is needed.
+    """
+
+    level: str
+    cause: str
+    remedy: str
+
+
+def headline(ident: Record) -> Headline:
+    """Returns the verdict, its cause and one remedy.
+
+    Another motion is recommended only if no cause in the logs is known: otherwise more of the same data would not help.
+
+    Returns:
+        The headline.
+    """
+    found = judge(ident)
+    error = next((reason.text for reason in found.reasons if reason.id in ("held-out-error", "cross-validation")), "")
+    if found.cause is None:
+        return Headline(found.level, error or "no objection", "")
+    cause = found.cause.text if not error or error == found.cause.text else f"{found.cause.text}; {error}"
+    return Headline(found.level, cause, found.cause.remedy or _log_remedy(ident) or _motion(ident))
+
+
+def _log_remedy(ident: Record) -> str:
+    """The remedy of the first warning about a log."""
+    for log in ident.inputs:
+        for finding in log["findings"]:
+            if finding["severity"] in ("refused", "warning") and finding.get("remedy"):
+                return str(finding["remedy"])
+    return ""
+
+
+def _motion(ident: Record) -> str:
+    """The motion that would determine most of the unknown parameters."""
+    motions = [verdict.motion for verdict in ident.verdicts if verdict.motion]
+    return max(dict.fromkeys(motions), key=motions.count) if motions else ""

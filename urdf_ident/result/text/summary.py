@@ -1,0 +1,305 @@
+"""The full summary of a result, with units, as printed by `-v`; the default is the short summary in :mod:`.brief`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...estimation.uncertainty.identifiability import COMBINATION, IDENTIFIABLE, LOST, WEAK, missing_motions
+from ...friction import Law
+from ...model.terms import SPRING_SYMBOLS
+from ...model.trained import trained_speeds
+from ..dynamics.springs import springs
+from ..record import Record
+from ..verdict.untested import untested
+from ..verdict.verdict import judge
+from .lines import finding_words, table
+
+#: Maximum number of warnings about the logs in a summary.
+_DOUBTS = 6
+#: Adaptation makes a log worse if its error exceeds the static model's by this factor.
+LOSS = 1.01
+#: Maximum number of recommended motions, and of parameters named for each.
+_MOTIONS, _NAMED = 3, 4
+
+
+def details(ident: Record) -> str:
+    """Returns estimates, their quality, what the data could not determine, and how every setting was chosen.
+
+    Returns:
+        Several lines of text, about 60 for a 6-axis arm.
+    """
+    fit, robot = ident.fit, ident.model.robot
+    verdict = judge(ident)
+    weak = int(((fit.relative_percent > 50) & fit.seen).sum())
+    lines = [
+        f"{robot.name}: {verdict.level.upper()}",
+        *(f"  {reason}" for reason in verdict.reasons),
+        *([f"  not tested by the data: {', '.join(taken)}"] if (taken := untested(ident)) else []),
+        f"  {len(ident.inputs)} log(s), {fit.rows} rows; {len(ident.theta)} standard parameters, {len(fit.base)} base "
+        f"parameters, {weak} of these with more than 50 % standard error; condition number {fit.condition:.3g}",
+        *(f"  {line}" for line in ident.signals.get("why", ())),
+        *(f"  {note}" for note in ident.solver.get("notes", ())),
+        f"  standard errors: {fit.covariance_kind}",
+        *_sweep(ident.signals.get("sweep", {})),
+        *_verdicts(ident),
+        *_doubts(ident),
+        *_left_out(ident),
+        "",
+        *_bodies(ident),
+        "",
+        *_joints(ident),
+        *([] if ident.fit.changes is None else ["", *ident.fit.changes.lines()]),
+        *selection_table(ident.selection),
+        *compensation_table(ident),
+    ]
+    if ident.validation:
+        lines += ["", *validation_table(ident.validation, robot.joints)]
+        lines += [f"  {remark}" for remark in adaptation_remarks(ident.validation)]
+    elif ident.cross_validation:
+        lines += ["", *_cross(ident)]
+    return "\n".join(lines)
+
+
+def validation_table(validations: Sequence[Mapping[str, Any]], joints: Sequence[str]) -> list[str]:
+    """Formats the held-out errors, compared with those of the original URDF.
+
+    Args:
+        validations: Entries of ``validation``.
+        joints: Joint names.
+
+    Returns:
+        Lines.
+    """
+    compensated = any("residual" in item for item in validations)
+    adapting = any("adapted" in item for item in validations)
+    more = ["adapted"] * adapting + ["with residual"] * compensated
+    header = ["held-out log, RMSE [N·m or N]", *joints, "mean", *more, "fit", "URDF", "URDF+friction"]
+    rows = []
+    for item in validations:
+        cells = [f"{joint['rmse']:.3g}" for joint in item["per_joint"]]
+        means = [f"{item[key]:.3g}" for key in ("mean_rmse", "fit_mean_rmse", "urdf_mean_rmse", "urdf_friction_mean_rmse")]
+        if compensated:
+            means.insert(1, f"{item['residual']['mean_rmse']:.3g}" if "residual" in item else "no encoders")
+        if adapting:
+            means.insert(1, f"{item['adapted']['mean_rmse']:.3g}" if "adapted" in item else "-")
+        rows.append([item["log"], *cells, *means])
+    return table(header, rows)
+
+
+def adaptation_remarks(validations: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Describes logs on which adapting friction increases the torque error.
+
+    Args:
+        validations: Entries of ``validation``.
+
+    Returns:
+        One sentence per log.
+    """
+    found = []
+    for item in validations:
+        after = item.get("adapted")
+        if after is None:
+            continue
+        worse = [
+            new["joint"]
+            for new, old in zip(after["per_joint"], item["per_joint"], strict=True)
+            if new["rmse"] > LOSS * old["rmse"]
+        ]
+        if worse or after["mean_rmse"] > LOSS * item["mean_rmse"]:
+            where = f" on {', '.join(worse)}" if worse else ""
+            found.append(f"{item['log']}: adaptation increases the error{where}; use the static model (ident.torque)")
+    return found
+
+
+def selection_table(selection: Mapping[str, Any]) -> list[str]:
+    """Formats the trials of ``friction: auto`` and their gain: one line per joint, one column per law.
+
+    Args:
+        selection: ``selection`` of identification.json.
+
+    Returns:
+        Lines, the first one empty; none if nothing was tried.
+    """
+    if not selection:
+        return []
+    pairs = zip(selection["groups"], selection["rmse_simple"], selection["rmse_chosen"], strict=True)
+    errors = {group.split(":")[1]: (f"{simple:.3g}", f"{chosen:.3g}") for group, simple, chosen in pairs}
+    laws = {(trial["term"], trial["side"]): None for trial in selection["trials"]}
+    cells = {(trial["joint"], trial["term"], trial["side"]): _tried(trial) for trial in selection["trials"]}
+    joints = dict.fromkeys(trial["joint"] for trial in selection["trials"])
+    header = [
+        "friction: auto, held-out RMSE",
+        "simple",
+        "chosen",
+        *(name if side == "joint" else f"motor {name}" for name, side in laws),
+    ]
+    rows = [[joint, *errors.get(joint, ("-", "-")), *(cells.get((joint, *law), "-") for law in laws)] for joint in joints]
+    legend = (
+        "increase of the squared error without the law [%]; in brackets: not chosen, decrease with it; -: not distinguishable"
+    )
+    return ["", *table(header, rows), f"  {legend}"]
+
+
+def _tried(trial: Mapping[str, Any]) -> str:
+    gain = 100 * trial["gain"]
+    percent = f"{gain:.{0 if abs(gain) >= 10 else 1}f}" if abs(gain) < 1000 else "<-999" if gain < 0 else ">999"
+    return percent if trial["chosen"] else f"({percent})" if trial["std_error"] > 0 else "-"
+
+
+def compensation_table(ident: Record) -> list[str]:
+    """Formats the held-out errors of each combination of friction laws (from the logs, from sweeps) and residual.
+
+    Returns:
+        Lines, the first one empty; none without a comparison.
+    """
+    judged = ident.compensation
+    if "wls" not in judged:
+        return []
+    words = {
+        "none": "friction and links from the logs",
+        "rbf": "and RBF residual",
+        "gmr": "and GMR residual",
+        "sweeps": "friction from the sweeps",
+        "sweeps + rbf": "and RBF residual",
+        "sweeps + gmr": "and GMR residual",
+    }
+    kind, swept = judged["chosen"], judged.get("laws") == "sweeps"
+    chosen = kind if not swept else "sweeps" if kind == "none" else f"sweeps + {kind}"
+    header = [f"compensation, {len(judged['folds'])} motions held out", *judged["joints"], "mean"]
+    rows = []
+    for key in (key for key in words if key in judged):
+        used = " (used)" if key == chosen else ""
+        rows.append([words[key] + used, *(f"{x:.3g}" for x in judged[key]), f"{sum(judged[key]) / len(judged[key]):.3g}"])
+    curves = [f"{curve['joint']} {curve['rmse']:.2g}" for curve in judged.get("friction_curves", ())]
+    lines = table(header, rows) + [f"  {judged['why']}"]
+    return ["", *lines, *([f"  friction curves through the sweeps, RMSE: {', '.join(curves)}"] if curves else [])]
+
+
+def _sweep(found: Mapping[str, Any]) -> list[str]:
+    """Held-out error of each cut-off."""
+    if not found:
+        return []
+    cells = [f"{cutoff:.3g}{' *' if cutoff == found['chosen'] else ''}" for cutoff in found["cutoffs"]]
+    header = [f"cut-off tried on {len(found['folds'])} held-out parts [Hz]", *cells]
+    return table(header, [["RMSE [N·m or N]", *(f"{value:.4g}" for value in found["mean_rmse"])]])
+
+
+def _verdicts(ident: Record) -> list[str]:
+    """Number of parameters per verdict, and the motions that would determine most of the poorly known ones."""
+    levels = [verdict.level for verdict in ident.verdicts]
+    counted = ", ".join(f"{levels.count(level)} {level}" for level in (IDENTIFIABLE, WEAK, COMBINATION, LOST))
+    wanting = missing_motions(ident.verdicts)
+    lines = [f"  of {len(levels)} standard parameters: {counted}"]
+    if ident.essential:
+        lines.append(f"  {_essential(ident.essential, len(ident.fit.base))}")
+    for motion, names in wanting[:_MOTIONS]:
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        lines.append(f"  to identify {', '.join(names[:_NAMED])}{more}: {motion}")
+    if len(wanting) > _MOTIONS:
+        lines.append(f"  … and {len(wanting) - _MOTIONS} more motions: `advice` in identification.json")
+    return lines
+
+
+def _essential(essential: Mapping[str, Any], count: int) -> str:
+    """Number of essential base parameters, and the error from dropping the others."""
+    needed = len(essential["names"])
+    if needed == count:
+        return f"all {count} base parameters are essential ({essential['rule']})"
+    growth = 100 * (essential["held_out"] - 1)
+    return (
+        f"{needed} of {count} base parameters are essential: without the others the held-out error changes by {growth:+.2g} % "
+        f"({essential['rule']})"
+    )
+
+
+def _left_out(ident: Record) -> list[str]:
+    """Logs that were left out, each with the reason."""
+    lines = [f"  left out: {log['name']}: {log['why']}" for log in ident.left_out]
+    return [*lines[:_DOUBTS], f"  … and {len(lines) - _DOUBTS} more: see `left_out`"] if len(lines) > _DOUBTS else lines
+
+
+def _doubts(ident: Record) -> list[str]:
+    """Warnings about the logs; each kind is listed once per joint, however many logs have it."""
+    seen: dict[tuple[str, str | None], list[str]] = {}
+    first: dict[tuple[str, str | None], str] = {}
+    for log in ident.inputs:
+        for finding in log["findings"]:
+            if finding["severity"] == "warning":
+                key = (finding["id"], finding["joint"])
+                first.setdefault(key, finding_words(finding))
+                if log["name"] not in seen.setdefault(key, []):
+                    seen[key].append(log["name"])
+    lines = []
+    for key, words in first.items():
+        others = f" and {len(seen[key]) - 1} more" if len(seen[key]) > 1 else ""
+        lines.append(f"  warning in {seen[key][0]}{others}: {words}")
+    return (
+        [*lines[:_DOUBTS], f"  … and {len(lines) - _DOUBTS} more: see `urdf-ident inspect`"] if len(lines) > _DOUBTS else lines
+    )
+
+
+def _bodies(ident: Record) -> list[str]:
+    rows = []
+    share = ident.from_data[: ident.model.n_inertial].reshape(-1, 10)
+    prior = ident.prior.theta0[: ident.model.n_inertial].reshape(-1, 10)
+    for k, entry in enumerate(ident.consistency.per_body):
+        lumped = len(ident.model.robot.bodies[k].links) - 1
+        name = entry.body + (f" (+{lumped} fixed)" if lumped else "")
+        rows.append(
+            [
+                name,
+                f"{ident.bodies[k, 0]:.4g}",
+                f"{prior[k, 0]:.4g}",
+                f"{100 * share[k].mean():.0f} %",
+                f"{entry.margins.min_eigenvalue:.2g}",
+                "yes" if entry.consistent else "NO",
+            ]
+        )
+    lines = table(["body", "mass [kg]", "URDF [kg]", "from data", "min CoM inertia [kg·m²]", "consistent"], rows)
+    offenders = [entry for entry in ident.consistency.per_body if not entry.consistent]
+    return lines + [f"  {entry.body} is not physically consistent: {entry.words}" for entry in offenders]
+
+
+def _joints(ident: Record) -> list[str]:
+    symbols = list(dict.fromkeys(p.symbol for p in ident.model.parameters[ident.model.n_inertial :]))
+    if not symbols:
+        return []
+    units = {s: " or ".join(dict.fromkeys(p.unit for p in ident.model.parameters if p.symbol == s)) for s in symbols}
+    values = {symbol: ident.term_values(symbol) for symbol in symbols}
+    hidden = {(joint, symbol) for joint, item in springs(ident).items() if not item["seen"] for symbol in SPRING_SYMBOLS}
+    for k in range(ident.model.n_inertial, len(ident.theta)):
+        if ident.verdicts[k].level == LOST:
+            hidden.add((ident.model.parameters[k].owner, ident.model.parameters[k].symbol))
+    rows = [
+        [
+            joint,
+            *("unseen" if (joint, s) in hidden else f"{values[s][joint]:.4g}" if joint in values[s] else "-" for s in symbols),
+        ]
+        for joint in ident.model.robot.joints
+    ]
+    lines = table(["joint", *(f"{symbol} [{units[symbol]}]" for symbol in symbols)], rows)
+    speeds = [
+        f"{joint} {low:.2g} … {high:.2g}"
+        for joint, (low, high) in zip(ident.model.robot.joints, trained_speeds(ident.model), strict=True)
+        if np.isfinite(low)
+    ]
+    straight = min((item.term.straight for item in ident.model.terms if isinstance(item.term, Law)), default=np.inf)
+    if speeds:
+        far = f" (beyond {straight:g} times these speeds with the square root of speed)" if np.isfinite(straight) else ""
+        lines.append(f"  trained speeds, beyond which friction is extrapolated linearly{far}: {', '.join(speeds)}")
+    return lines
+
+
+def _cross(ident: Record) -> list[str]:
+    cross = ident.cross_validation
+    structure = " (friction laws chosen on all of them)" if cross.get("structure", "given") != "given" else ""
+    header = [f"cross-validated over {len(cross['folds'])} folds{structure}", "RMSE [N·m or N]"]
+    rows = [[group, f"{value:.3g}"] for group, value in zip(cross["groups"], cross["group_rmse"], strict=True)]
+    lines = table(header, [*rows, ["mean", f"{cross['mean_rmse']:.3g}"]])
+    if ident.held_out_errors is not None:
+        with_prior = f"with the URDF as prior (as exported) {100 * ident.held_out_errors.mean():.1f} %"
+        lines.append(f"  relative error: from the data alone {100 * cross['relative']:.1f} %, {with_prior}")
+    return lines

@@ -1,0 +1,1 @@
+"""The verdict on a result, its reasons, and what the data did not test."""

@@ -1,0 +1,71 @@
+"""Reasons against a result that concern the scale of its torques."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..evidence.evidence import Evidence
+from ..record import Record
+from .reason import Reason
+
+#: Plausible range of the identified gravity torque over the URDF's.
+GRAVITY = (0.55, 1.8)
+#: Standard error of a factor on a joint's efforts (white noise) up to which the data exclude a factor of two. It is small
+#: because on simulated arms friction and coloured noise leave factors undetermined that are 50 and more such errors away.
+SCALE_TOLD = 0.01
+#: Distance of the common scale of all masses from the URDF's, in standard errors, above which it counts against the result.
+SCALE_ERRORS = 3.0
+
+
+def scale_reasons(ident: Record, evidence: Evidence) -> Iterator[Reason]:
+    """Doubts about the scale of the torques, unless the user has checked it.
+
+    Args:
+        ident: Its project and drive are read.
+
+    Yields:
+        At most one reason.
+    """
+    known, odd = ident.project.drive.scale_known, _odd_gravity(evidence)
+    if known:
+        odd = {joint: value for joint, value in odd.items() if value <= 0}
+    confirm = "if the scale was checked, for example with a known weight, set drive.scale_known: true"
+    if evidence.placeholders and not known:
+        yield Reason(
+            "scale-unproven",
+            "usable",
+            "the URDF's inertial parameters are placeholders, so the scale depends on the unit of the log alone",
+            f"check drive.gain and log.units; {confirm}",
+        )
+    elif odd and not evidence.placeholders:
+        words = ", ".join(f"{joint} {value:.2g} ×" for joint, value in odd.items())
+        yield Reason(
+            "gravity-scale",
+            "usable",
+            f"gravity torque differs from the URDF's: {words}",
+            f"check the unit of the efforts, drive.gain, drive.reduction, and tools missing in the URDF; {confirm}",
+        )
+    elif evidence.scale is not None and evidence.scale.errors > SCALE_ERRORS and not (known or gains_estimated(ident)):
+        yield Reason(
+            "mass-scale",
+            "usable",
+            f"the masses and inertias together are {evidence.scale} × the URDF's: the scale of the efforts, or the URDF's, is "
+            "wrong",
+            f"check the unit of the efforts, drive.gain and drive.reduction; {confirm}",
+        )
+
+
+def gains_estimated(ident: Record) -> bool:
+    """Whether the torque constants were estimated from a target torque or a known payload, which is evidence of the scale."""
+    return ident.model.drive.gain_error is not None
+
+
+def _odd_gravity(evidence: Evidence) -> dict[str, float]:
+    """Gravity torques that a wrong scale may explain: for most joints, or for one whose scale the data do not determine.
+
+    Where the other joints' efforts determine a joint's scale, its gravity torque differs because the URDF's masses are wrong.
+    """
+    odd = {joint: value for joint, value in evidence.gravity.items() if not GRAVITY[0] < value < GRAVITY[1]}
+    if 2 * len(odd) > len(evidence.gravity):
+        return odd
+    return {joint: value for joint, value in odd.items() if value <= 0 or evidence.scales.get(joint, 1.0) > SCALE_TOLD}

@@ -1,0 +1,40 @@
+"""What a result takes from the description of the logs, because the data do not test it.
+
+Such an error leaves no trace in the residual, so that a good result may contain it. It does not lower the verdict, but is
+stated with it.
+"""
+
+from __future__ import annotations
+
+from ..record import Record
+from .scale_reasons import gains_estimated
+
+#: Relative standard error of the common scale up to which the ratio to the URDF's masses is stated.
+_TELLING = 0.25
+
+
+def untested(ident: Record) -> tuple[str, ...]:
+    """Returns what the data do not test, in words.
+
+    Returns:
+        Phrases; none if there is nothing.
+    """
+    clock = ["clock"] if _open(ident, "time-scale-open") else []
+    return (*_common_scale(ident), *clock, *(f"scale of {whose}" for whose in _open(ident, "effort-scale-open")))
+
+
+def _common_scale(ident: Record) -> list[str]:
+    """The scale of all torques together, with the ratio of the masses to the URDF's."""
+    if ident.project.drive.scale_known or gains_estimated(ident):
+        return []
+    scale = None if ident.evidence is None else ident.evidence.scale
+    return ["scale of all efforts" + (f" (masses {scale} × URDF)" if scale is not None and scale.error < _TELLING else "")]
+
+
+def _open(ident: Record, id: str) -> list[str]:
+    """Whose efforts a finding about what a log does not determine concerns; empty unless all logs have it."""
+    found = [[item.get("joint") for item in log.get("findings", ()) if item["id"] == id] for log in ident.inputs]
+    if not found or not all(found):
+        return []
+    joints = {joint for own in found for joint in own}
+    return [f"the effort of {joints.pop()}" if len(joints) == 1 and None not in joints else "single efforts"]

@@ -1,0 +1,266 @@
+"""Friction parameters that may differ between logs, and the record of how they do, as estimated by :mod:`.mixed_model`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...friction import Law
+from ...grouping import grouped
+from ...linalg import Array
+from ...model.dynamic_model import DynamicModel
+from ...samples import ReadOnly
+
+
+@dataclass(frozen=True)
+class Varying:
+    """A parameter that may differ between logs.
+
+    Attributes:
+        name: Name of its first entry of theta.
+        axis: Index of the joint (or motor) that it belongs to.
+        kind: "dry", "viscous" or "load"; "body" for inertial ones.
+        columns: Indices into theta of the entries that change together.
+        size: Order of magnitude of a difference, if it does not follow from the estimate.
+    """
+
+    name: str
+    axis: int
+    kind: str
+    columns: tuple[int, ...]
+    size: float = 0.0
+
+
+def varying(model: DynamicModel) -> tuple[Varying, ...]:
+    """Returns the friction parameters that change with temperature and wear: per axis, side and kind those of the first law.
+
+    Returns:
+        The parameters, in the order of theta.
+    """
+    found: dict[tuple[int, str, str], Varying] = {}
+    for item, places in model.placed_terms:
+        if isinstance(item.term, Law):
+            kinds = item.term.changing
+            symbols = enumerate(item.term.symbols, places.start)
+            for kind, columns in grouped((kinds[symbol], k) for k, symbol in symbols if symbol in kinds).items():
+                entry = Varying(model.names[columns[0]], item.axis, kind, tuple(columns))
+                found.setdefault((item.axis, item.side, kind), entry)
+    return tuple(sorted(found.values(), key=lambda entry: entry.columns))
+
+
+#: Drift within a log is reported if the last part differs from the first by this many standard errors and this share of the
+#: mean.
+_SURE, _WORTH = 4.0, 0.05
+#: A spread of friction above this fraction of its mean is too large for one robot.
+_ABSURD = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class FrictionChanges(ReadOnly):
+    """Friction as a mean and a deviation for each log; q parameters, L logs.
+
+    Attributes:
+        parameters: Names of the parameters, length q.
+        axes: Index of the joint (or motor) of each, shape (q,).
+        kinds: "dry", "viscous" or "load", length q.
+        columns: Indices into theta of the entries that change together, length q.
+        logs: Names of the logs.
+        mean: Over logs, in the unit of the parameter, shape (q,).
+        mean_error: Its standard error, shape (q,).
+        spread: Standard deviation between logs by REML, shape (q,); NaN with a single log.
+        spread_dof: Degrees of freedom of the variance ``spread²``, shape (q,).
+        deviation: Deviation of each log from the mean, shape (L, q).
+        deviation_error: Their standard errors, shape (L, q).
+        parts: Deviation in each third of each log, shape (L, 3, q).
+        parts_error: Their standard errors, same shape.
+        noise: Effective standard deviation of a row per row group, with autocorrelation, shape (groups,) [N·m or N].
+        slope: Change per kelvin if temperatures were logged, shape (q,); NaN elsewhere.
+        slope_error: Its standard error, shape (q,).
+        left: Spread that the slope does not explain, shape (q,); NaN where no temperature was logged.
+        covariate: Temperature of each log for each parameter, shape (L, q) [K or °C], or None.
+        seconds: Duration of each log's motion, shape (L,) [s], or None.
+        carriers: Names of inertial parameters that differ between the logs because only some carry a payload, length c.
+        carried: Their deviation from the mean in each log, shape (L, c) [kg, kg·m]; None without such a payload.
+        carried_error: Its standard errors, same shape.
+    """
+
+    parameters: tuple[str, ...]
+    axes: NDArray[np.intp]
+    kinds: tuple[str, ...]
+    columns: tuple[tuple[int, ...], ...]
+    logs: tuple[str, ...]
+    mean: Array
+    mean_error: Array
+    spread: Array
+    spread_dof: Array
+    deviation: Array
+    deviation_error: Array
+    parts: Array
+    parts_error: Array
+    noise: Array
+    slope: Array
+    slope_error: Array
+    left: Array
+    covariate: Array | None = None
+    seconds: Array | None = None
+    carriers: tuple[str, ...] = ()
+    carried: Array | None = None
+    carried_error: Array | None = None
+
+    @property
+    def known(self) -> bool:
+        """Whether there are enough logs to estimate the spread."""
+        return len(self.logs) > 1
+
+    @property
+    def next_log_error(self) -> Array:
+        """Standard error of the mean as a prediction for the next log, shape (q,); of the mean alone with one log."""
+        return np.asarray(np.sqrt(self.mean_error**2 + np.nan_to_num(self.spread) ** 2))
+
+    def torque(self, speed: Array, load: Array) -> tuple[Array, Array]:
+        """Returns the mean of the friction that may change, and its spread between logs, for each joint.
+
+        Args:
+            speed: Joint speeds, shape (n,) [rad/s or m/s].
+            load: Torque transmitted by the gears to the links, shape (n,) [N·m or N].
+
+        Returns:
+            Both of shape (n,) [N·m or N]; the spread is zero where it is unknown.
+        """
+        mean, variance = np.zeros((2, len(speed)))
+        for k, (j, kind) in enumerate(zip(self.axes, self.kinds, strict=True)):
+            size = {"dry": 1.0, "viscous": float(speed[j]), "load": float(load[j])}[kind]
+            mean[j] += size * self.mean[k]
+            variance[j] += (size * np.nan_to_num(self.spread[k])) ** 2
+        return mean, np.sqrt(variance)
+
+    @property
+    def drift(self) -> Array:
+        """Last third minus first third of each log, shape (L, q)."""
+        return np.asarray(self.parts[:, -1] - self.parts[:, 0])
+
+    @property
+    def drift_error(self) -> Array:
+        """Standard error of :attr:`drift`, shape (L, q)."""
+        return np.asarray(np.hypot(self.parts_error[:, -1], self.parts_error[:, 0]))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns the entry ``friction_changes`` of identification.json."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> FrictionChanges:
+        """Creates the record from the entry of a file.
+
+        Args:
+            data: As written by :meth:`as_dict`; values that older files lack become NaN, None or empty.
+
+        Returns:
+            The record.
+
+        Raises:
+            KeyError: An entry is missing.
+        """
+        words = ("parameters", "kinds", "logs")
+        values: dict[str, Any] = {name: tuple(data[name]) for name in words}
+        values["carriers"] = tuple(data.get("carriers", ()))
+        values["columns"] = tuple(tuple(int(k) for k in entry) for entry in data["columns"])
+        values["axes"] = np.array(data["axes"], dtype=np.intp)
+        later = {name: np.full(len(values["parameters"]), np.nan) for name in ("slope", "slope_error", "left")}
+        data = {**later, "covariate": None, "seconds": None, "carried": None, "carried_error": None, **data}
+        for item in fields(cls):
+            if item.name not in values:
+                entry = data[item.name]
+                values[item.name] = None if entry is None else np.array(entry, dtype=float)
+        return cls(**values)
+
+    def lines(self) -> list[str]:
+        """Returns one line per parameter: mean, spread, and each log's deviation with its error."""
+        names = "  ".join(f"{_short(log):>17}" for log in self.logs) if self.known else ""
+        lines = [f"  {'friction between logs':<32} {'mean':>10}   {'next log':>10}   {'spread':>10}   {names}".rstrip()]
+        for k, name in enumerate(self.parameters):
+            spread = f"{self.spread[k]:>10.3g}" if self.known else f"{'not known':>10}"
+            each = "  ".join(
+                f"{d:>+8.2g} ± {e:<6.1g}" for d, e in zip(self.deviation[:, k], self.deviation_error[:, k], strict=True)
+            )
+            error = self.next_log_error[k]
+            lines.append(f"  {name:<32} {self.mean[k]:>10.4g} ± {error:>10.2g}   {spread}   {each * self.known}".rstrip())
+            if np.isfinite(self.slope[k]):
+                slope = f"{self.slope[k]:+.2g} ± {self.slope_error[k]:.1g} per kelvin"
+                lines.append(f"  {'':<32} {slope}, which leaves a spread of {self.left[k]:.2g}")
+        return lines
+
+    def notes(self, speed: Array, load: Array) -> list[str]:
+        """Returns notes for the user: a single log, friction that drifts within a log, an implausibly large spread, payloads.
+
+        Args:
+            speed: Usual speeds of the joints, shape (n,) [rad/s or m/s].
+            load: Their usual loads, shape (n,) [N·m or N].
+
+        Returns:
+            One sentence each.
+        """
+        found = self._absurd(speed, load) + self._bodies()
+        if not self.known:
+            found.append("friction between logs: unknown from a single log; record another one on another day")
+        found += self._drifting()
+        return found
+
+    def _absurd(self, speed: Array, load: Array) -> list[str]:
+        """Notes friction that differs by more than is plausible for one robot, and between which logs."""
+        mean, spread = self.torque(speed, load)
+        ratio = np.where(mean > 0, spread / np.where(mean > 0, mean, 1.0), 0.0)
+        j = int(np.argmax(ratio))
+        if ratio[j] < _ABSURD:
+            return []
+        own = [k for k in range(len(self.axes)) if self.axes[k] == j]
+        weight = [{"dry": 1.0, "viscous": float(speed[j]), "load": float(load[j])}[self.kinds[k]] for k in own]
+        total = self.deviation[:, own] @ np.array(weight)
+        more = ", ".join(log for log, x in zip(self.logs, total, strict=True) if x > 0)
+        less = ", ".join(log for log, x in zip(self.logs, total, strict=True) if x <= 0)
+        return [
+            f"friction differs by {100 * ratio[j]:.0f} % of its mean from log to log ({self.parameters[own[0]]}), more than "
+            f"temperature and wear do: logs of two robots? more in {more}; less in {less}"
+        ]
+
+    def _bodies(self) -> list[str]:
+        """Notes payloads that only some logs carry."""
+        if self.carried is None:
+            return []
+        found = []
+        for k, name in enumerate(self.carriers):
+            if not name.startswith("m_"):
+                continue
+            mass = self.carried[:, k]
+            middle = 0.5 * (mass.max() + mass.min())
+            more = [log for log, m in zip(self.logs, mass, strict=True) if m > middle]
+            less = [log for log in self.logs if log not in more]
+            difference = float(mass[mass > middle].mean() - mass[mass <= middle].mean())
+            found.append(
+                f"{', '.join(more)}: about {difference:.2g} kg more on '{name[2:]}' than in {', '.join(less)}; a body that "
+                "comes and goes is no friction: name it and its logs in `payload`, or identify the logs apart"
+            )
+        return found
+
+    def _drifting(self) -> list[str]:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            sure = np.abs(self.drift) / self.drift_error
+        sure[(np.abs(self.drift) < _WORTH * np.abs(self.mean)) | ~np.isfinite(sure)] = 0.0
+        log, k = np.unravel_index(int(np.argmax(sure)), sure.shape)
+        if sure[log, k] < _SURE:
+            return []
+        change = 100 * self.drift[log, k] / abs(self.mean[k])
+        more = int((sure >= _SURE).sum()) - 1
+        others = f"; {more} more such changes" if more else ""
+        return [
+            f"friction drifts within a log: {self.parameters[k]} by {change:+.0f} % from the first to the last third of "
+            f"{self.logs[log]}{others}"
+        ]
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 17 else "…" + name[-16:]

@@ -1,0 +1,396 @@
+"""Mixed model of friction that differs between logs: mean, spread, and the deviation of each log, from existing factors.
+
+Friction changes with temperature, grease and wear; inertia does not. The friction parameters selected by :func:`varying` are
+therefore modelled as ``mean + deviation of the log``, the deviation normal with an unknown spread: a linear mixed model
+``y = X beta + Z u + e``, with an independent ``u ~ N(0, spread²)`` for each log. The spreads are estimated by restricted
+maximum likelihood (REML: Patterson and Thompson 1971), which accounts for the degrees of freedom used by ``beta``, and the
+deviations by their conditional means (Henderson's mixed-model equations). All this is second-order in the rows, so that the
+factor of each log suffices and no second pass over the data is needed.
+
+Rows of one log are not independent. Their noise is estimated from the scatter of the friction scores between stretches of a
+log (:func:`_effective_weights`), so that autocorrelated noise and model errors do not count as spread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import compress, pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import EstimationError
+from ...linalg import Array, cholesky, lstsq, solve_cholesky, solve_triangular
+from ...model.dynamic_model import DynamicModel
+from ...parallel.scratch import empty_array
+from ..fit import Fit
+from ..statistic import StatisticSet
+from .changes import FrictionChanges, Varying, varying
+from .rows import PARTS, MixedRows, Moments
+
+#: Stretches of a log from whose scatter the noise is estimated: long compared with the noise's autocorrelation.
+_STRETCHES = 8
+#: Maximum number of logs from which the noise is estimated, evenly spread over all.
+_NOISE_LOGS = 24
+#: Smallest value of twice the log-likelihood ratio for which a payload in some of the logs is accepted.
+_SURE = 30.0
+#: Smallest eigenvalue allowed in the normal equations.
+_LEAST = 1e-12
+#: REML: maximum numbers of steps and of halvings of each; fraction of its error below which a variance may be held at zero;
+#: smallest scaled eigenvalue for a full Newton step; rounding of the likelihood; gain of twice its logarithm at which to stop.
+_NEWTON_STEPS, _HALVINGS, _AT_ZERO, _CONVEX, _ROUNDING, _FLAT = 100, 30, 1e-3, 1e-3, 1e-13, 1e-9
+#: Least degrees of freedom of a variance, were the parameter to differ by all of itself; with fewer it stays at the first
+#: guess.
+_FEWEST_DOF = 0.01
+#: Prior standard deviation where the spread is unknown, in units of the mean (practically uninformative).
+_FREE = 1e3
+
+
+def _marginal(logs: Moments, spread: Array) -> tuple[Array, Array, Array]:
+    """``XᵀV⁻¹X``, ``XᵀV⁻¹y``, and per log ``M = (spread⁻² + ZᵀZ)⁻¹``, by Woodbury's identity."""
+    middle = spread[:, None] * np.linalg.solve(_inner(logs.zz, spread), np.broadcast_to(np.diag(spread), logs.zz.shape))
+    half = logs.xz @ middle
+    normal = logs.xx.sum(axis=0) - _side_by_side(half) @ _side_by_side(logs.xz).T
+    score = logs.xy.sum(axis=0) - np.einsum("lrq,lq->r", half, logs.zy)
+    normal = 0.5 * (normal + normal.T)  # rounding errors differ between its triangles
+    try:
+        np.linalg.cholesky(normal - _LEAST * np.eye(len(normal)))
+    except np.linalg.LinAlgError:  # free deviations may leave only rounding errors in a direction
+        normal = normal + max(_LEAST - float(np.linalg.eigvalsh(normal)[0]), 0.0) * np.eye(len(normal))
+    return normal, score, middle
+
+
+def _inner(zz: Array, spread: Array) -> Array:
+    return np.asarray(np.eye(len(spread)) + spread[:, None] * zz * spread)
+
+
+def _side_by_side(x: Array) -> Array:
+    """Reshapes (logs, r, q) to (r, logs q)."""
+    return x.transpose(1, 0, 2).reshape(x.shape[1], -1)
+
+
+def _criterion(logs: Moments, variance: Array) -> tuple[float, Array, Array, Array]:
+    """Minus twice the restricted log-likelihood; its gradient with respect to the variances, shape (q,); its Hessian and the
+    expected Hessian, shape (q, q)."""
+    normal, score, middle = _marginal(logs, spread := np.sqrt(variance))
+    factor = cholesky(normal)
+    beta = solve_cholesky(factor, score)
+    value = 2.0 * float(np.log(np.diag(factor)).sum()) - float(score @ beta)
+    value += float(np.linalg.slogdet(_inner(logs.zz, spread))[1].sum() + logs.yy.sum())
+    value -= float(np.sum(logs.zy * (middle @ logs.zy[:, :, None])[:, :, 0]))
+    zpz, zpy, taken = _projected(logs, middle, factor, beta)
+    slope = np.sum(np.diagonal(zpz, axis1=1, axis2=2) - zpy**2, axis=0)
+    own = taken @ taken.swapaxes(1, 2)
+    by_part = taken.transpose(1, 2, 0)
+    between = (by_part @ by_part.swapaxes(1, 2)).reshape(len(slope), -1)  # ZᵀPZ between logs
+    expected = np.sum(zpz**2 - own**2, axis=0) + between @ between.T
+    pulled = np.einsum("lq,lqr->qr", zpy, taken)
+    observed = np.einsum("lj,ljk,lk->jk", zpy, zpz + own, zpy) - pulled @ pulled.T
+    return value, slope, 2.0 * observed - expected, expected
+
+
+def _projected(logs: Moments, middle: Array, factor: Array, beta: Array) -> tuple[Array, Array, Array]:
+    """``Zᵀ P Z`` of each log, shape (logs, q, q); ``Zᵀ P y``, shape (logs, q); a root of the part of ``Zᵀ V⁻¹ Z`` explained by
+    X, shape (logs, q, r)."""
+    gap = np.eye(middle.shape[1]) - logs.zz @ middle
+    zvx = gap @ logs.xz.transpose(0, 2, 1)
+    taken = solve_triangular(factor, zvx.reshape(-1, zvx.shape[2]).T, transposed=True).T.reshape(zvx.shape)
+    zpy = np.einsum("lqk,lk->lq", gap, logs.zy) - zvx @ beta
+    return gap @ logs.zz - taken @ taken.swapaxes(1, 2), zpy, taken
+
+
+def reml(logs: Moments, start: Array, held: NDArray[np.bool_] | None = None) -> Array:
+    """Estimates the variances of the deviations by restricted maximum likelihood.
+
+    Projected Newton method (Bertsekas 1982), with the expected Hessian (Fisher scoring) where the criterion is not convex.
+
+    Args:
+        logs: Whitened moments of each log.
+        start: Initial variances, positive, shape (q,).
+        held: Which variances stay as they are, shape (q,); None: none.
+
+    Returns:
+        Shape (q,), non-negative.
+    """
+    variance, (value, slope, observed, expected) = start, _criterion(logs, start)
+    for _ in range(_NEWTON_STEPS):
+        unit = 1.0 / np.sqrt(np.maximum(np.diag(expected), 1e-300))  # scale of the variances' errors
+        free = (variance > _AT_ZERO * unit) | (slope < 0)  # the others stay at zero
+        usable = np.linalg.eigvalsh((observed * unit * unit[:, None])[np.ix_(free, free)]).min(initial=1.0) > _CONVEX
+        curvature = np.where(free[:, None] & free, observed if usable else expected, np.diag(np.diag(expected)))
+        if held is not None:
+            curvature = np.where(held[:, None] | held, np.diag(np.diag(expected)), curvature)
+        step = -unit * lstsq(curvature * unit * unit[:, None], slope * unit, rcond=None)[0]
+        step = step if held is None else np.where(held, 0.0, step)
+        for length in 0.5 ** np.arange(_HALVINGS):
+            fresh = np.maximum(variance + length * step, 0.0)
+            expected_gain = -float(slope @ (fresh - variance))
+            found, *others = _criterion(logs, fresh)
+            if found <= value - 1e-4 * expected_gain + _ROUNDING * abs(value):
+                break
+        variance, value, (slope, observed, expected) = fresh, found, others
+        if expected_gain < _FLAT:
+            break
+    return variance
+
+
+def friction_changes(
+    model: DynamicModel,
+    statistics: StatisticSet,
+    fit: Fit,
+    covariates: Array | None = None,
+    seconds: Array | None = None,
+    carried: Sequence[Varying] = (),
+) -> FrictionChanges:
+    """Estimates how friction differs between the logs of a fit.
+
+    Args:
+        model: The model that the fit belongs to.
+        statistics: Its factors, by time block.
+        covariates: Covariate of each log for each of :func:`varying`'s parameters, temperature for instance, shape
+            (logs, q); NaN where it was not logged. None if there is no covariate.
+        seconds: Duration of each log's motion, shape (logs,) [s], for plots; None if unknown.
+        carried: Inertial parameters that may differ between the logs too (:mod:`.log_effects.payload`); needs several logs.
+
+    Returns:
+        The record; with one log the spread is unknown (NaN).
+
+    Raises:
+        EstimationError: No friction parameter that may change is identifiable, or ``carried`` is not significant.
+    """
+    place = {int(index): row for row, index in enumerate(fit.base.independent)}
+    every = varying(model)
+    told = [all(c in place and fit.seen[place[c]] for c in part.columns) for part in every]
+    parts = list(compress(every, told))
+    if not parts:
+        raise EstimationError("no friction parameter that may change between logs", remedy="use viscous or Coulomb friction")
+    rows = MixedRows(statistics, fit, [*parts, *carried])
+    first = np.array([place[part.columns[0]] for part in parts])
+    q = len(parts)
+    size = np.concatenate([np.maximum(np.abs(fit.params[first]), 1e-9), [part.size for part in carried]])
+    known = None if covariates is None else np.asarray(covariates, dtype=float)[:, told]
+    unknown = None if known is None else np.hstack([known, np.full((len(known), len(carried)), np.nan)])
+    weights, part_weights = _effective_weights(rows)
+    whole, inside = _squares(rows, statistics.logs, weights, part_weights)
+    size[:q] = np.minimum(size[:q], _as_large_as_the_effort(rows, whole, weights)[:q])
+    if len(statistics.logs) > 1:
+        logs = Moments.of(whole, rows.r)
+        found = _mixed(logs, size, unknown)
+        if carried and _evidence(logs, found.spread, size, q) < _SURE:
+            raise EstimationError("no body that some logs carry and others do not")
+    else:
+        found = _single(rows.r, rows.q)
+    moved = rows.root[first] @ found.beta[: rows.r]
+    mean_error = np.linalg.norm(rows.root[first] @ found.root[: rows.r], axis=1) if len(statistics.logs) > 1 else fit.bse[first]
+    prior = np.where(np.isnan(found.spread), _FREE * size, found.spread)
+    change, change_error = _within(inside.reshape(-1, *inside.shape[2:]), found.beta[: rows.r], prior)
+    return FrictionChanges(
+        parameters=tuple(part.name for part in parts),
+        axes=np.array([part.axis for part in parts], dtype=np.intp),
+        kinds=tuple(part.kind for part in parts),
+        columns=tuple(part.columns for part in parts),
+        logs=statistics.logs,
+        mean=fit.params[first] + moved,
+        mean_error=mean_error,
+        spread=found.spread[:q],
+        spread_dof=found.dof[:q],
+        deviation=found.deviation[:, :q],
+        deviation_error=found.deviation_error[:, :q],
+        parts=change[..., :q],
+        parts_error=change_error[..., :q],
+        noise=np.array([1.0 / weights[group] for group in statistics.groups]),
+        slope=found.slope[:q],
+        slope_error=found.slope_error[:q],
+        left=found.left[:q],
+        covariate=known,
+        seconds=seconds,
+        carriers=tuple(part.name for part in carried),
+        carried=found.deviation[:, q:] if carried else None,
+        carried_error=found.deviation_error[:, q:] if carried else None,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Mixed:
+    """Solution of the mixed model: fixed effects with a root of their covariance, spreads, deviations, slopes."""
+
+    beta: Array
+    root: Array
+    spread: Array
+    dof: Array
+    deviation: Array
+    deviation_error: Array
+    slope: Array
+    slope_error: Array
+    left: Array
+
+
+def _evidence(logs: Moments, spread: Array, size: Array, q: int) -> float:
+    """Twice the logarithm of the restricted likelihood ratio of all deviations against the first q alone."""
+    alone = replace(logs, xz=logs.xz[:, :, :q], zz=logs.zz[:, :q, :q], zy=logs.zy[:, :q])
+    without = _criterion(alone, _spread(alone, size[:q]) ** 2)[0]
+    return without - _criterion(logs, spread**2)[0]
+
+
+def _single(r: int, q: int) -> _Mixed:
+    """The solution with a single log, in which the spread is unknown."""
+    unknown, none = np.full(q, np.nan), np.zeros((1, q))
+    return _Mixed(np.zeros(r), np.zeros((r, r)), unknown, unknown, none, none, unknown, unknown, unknown)
+
+
+def _mixed(logs: Moments, size: Array, known: Array | None) -> _Mixed:
+    """Estimates the spreads by REML, then solves the mixed-model equations with them."""
+    q = len(size)
+    spread = _spread(logs, size)
+    normal, score, middles = _marginal(logs, spread)
+    factor = cholesky(normal)
+    beta = solve_cholesky(factor, score)
+    root = solve_triangular(factor, np.eye(len(normal)))
+    zpz, zpy, _ = _projected(logs, middles, factor, beta)
+    deviation = spread**2 * zpy + 0.0  # no negative zeros
+    error = np.sqrt(np.maximum(spread**2 - spread**4 * np.diagonal(zpz, axis1=1, axis2=2), 0.0))
+    slopes = (np.full(q, np.nan),) * 3 if known is None else _slopes(logs, size, known)
+    dof = _spread_dof(logs, spread**2)
+    return _Mixed(beta, root, spread, dof, deviation, error, *slopes)
+
+
+def _slopes(logs: Moments, size: Array, known: Array) -> tuple[Array, Array, Array]:
+    """Slope on the covariate, its error and the remaining spread, shape (q,) each; NaN where the covariate is not usable."""
+    r, wide = logs.xx.shape[1], _with_covariates(logs, known)
+    left = _spread(wide, size)
+    normal, score, _ = _marginal(wide, left)
+    factor = cholesky(normal)
+    slope = solve_cholesky(factor, score)[r:]
+    error = np.linalg.norm(solve_triangular(factor, np.eye(len(normal)))[r:], axis=1)
+    used = ~np.isnan(known).any(axis=0) & (np.ptp(np.nan_to_num(known), axis=0) > 0)
+    return tuple(np.where(used, each, np.nan) for each in (slope, error, left))  # type: ignore[return-value]
+
+
+def _squares(
+    rows: MixedRows, logs: Sequence[str], weights: Mapping[str, float], part_weights: Mapping[str, float]
+) -> tuple[Array, Array]:
+    """Gram matrices of all columns per log, and of the columns ``Z | y`` with all columns per log and part."""
+    width = rows.r + rows.q + 1
+    whole = empty_array((len(logs), width, width))  # large with many logs
+    inside = empty_array((len(logs), PARTS, width, rows.q + 1))
+    for k, log in enumerate(logs):
+        square, in_parts = rows.squares(log, weights, part_weights)
+        whole[k], inside[k] = square.sum(axis=0), in_parts[:, :, rows.r :]
+    return whole, inside
+
+
+def _as_large_as_the_effort(rows: MixedRows, whole: Array, weights: Mapping[str, float]) -> Array:
+    """The value with which each parameter alone would be as large as all efforts, shape (q,): parameters that the logs do not
+    separate can be estimated at any value."""
+    efforts = sum(weight**2 * rows.statistics.effort_squares(group) for group, weight in weights.items())
+    columns = np.diagonal(whole, axis1=1, axis2=2).sum(axis=0)[rows.r : -1]
+    return np.asarray(np.sqrt(efforts / np.maximum(columns, 1e-300)))
+
+
+def _effective_weights(rows: MixedRows) -> tuple[dict[str, float], dict[str, float]]:
+    """Row group → weight of a row with which the friction scores of the stretches scatter as those of independent rows.
+
+    Each log (for the second weights each of its :data:`PARTS`) has its own free friction here, so that differences between
+    logs do not count as noise. With scores ``s_t`` of stretches t that sum to zero, independent rows of variance σ² would give
+    ``E sᵀ S⁻¹ s = σ² tr(S⁻¹ (S_t − S_t S⁻¹ S_t))``.
+    """
+    logs = rows.statistics.logs
+    some = [logs[k * len(logs) // min(_NOISE_LOGS, len(logs))] for k in range(min(_NOISE_LOGS, len(logs)))]
+    plain = {group: 1.0 / value for group, value in rows.fit.sigma.items()}
+    whole = np.concatenate([rows.squares(log, plain)[0] for log in some])
+    by_log = whole.reshape(-1, PARTS, *whole.shape[1:]).sum(axis=1)
+    alone = [(log, None) for log in some]
+    in_parts = [(log, part) for log in some for part in range(PARTS)]
+    return _weights(rows, alone, by_log, _STRETCHES), _weights(rows, in_parts, whole, max(_STRETCHES // PARTS, 3))
+
+
+def _weights(rows: MixedRows, units: Sequence[tuple[str, int | None]], squares_of: Array, stretches: int) -> dict[str, float]:
+    """Weights for :func:`_effective_weights`, from the squares of the rows of each unit (a log or a part of it)."""
+    statistics, found = rows.statistics, {}
+    logs = Moments.of(squares_of, rows.r)
+    scale = np.sqrt(np.maximum(np.diagonal(logs.zz, axis1=1, axis2=2).sum(axis=0), 1e-300))
+    free = _FREE * np.sqrt(len(logs)) / scale * np.sqrt(rows.fit.rows)
+    normal, score, middles = _marginal(logs, free)
+    beta = lstsq(normal, score, rcond=1e-12)[0]
+    own_change = np.einsum("lqk,lk->lq", middles, logs.zy - np.einsum("lrq,r->lq", logs.xz, beta))
+    for group in statistics.groups:
+        S, s = np.zeros((len(units), stretches, rows.q, rows.q)), np.zeros((len(units), stretches, rows.q))
+        parts, residual, number = np.zeros((len(units), 1, 1)), 0.0, 0
+        for k, ((log, part), u) in enumerate(zip(units, own_change, strict=True)):
+            R, edges = rows.of(log, group, part)
+            number += rows.number(log, group, part)
+            errors = R[:, -1] - R[:, : rows.r] @ beta - R[:, rows.r : -1] @ u
+            residual += float(errors @ errors)
+            ends = [
+                edges[0],
+                *(edges[some[-1] + 1] for some in np.array_split(np.arange(len(edges) - 1), stretches) if len(some)),
+            ]
+            if len(ends) < 3:  # no scatter from a single stretch
+                continue
+            parts[k] = len(ends) - 1
+            for c, (begin, end) in enumerate(pairwise(ends)):
+                z = R[begin:end, rows.r : -1]
+                S[k, c], s[k, c] = z.T @ z, z.T @ errors[begin:end]
+        whole = S.sum(axis=1)
+        inverse = np.linalg.pinv(whole, hermitian=True)
+        # the mean score is not exactly zero where a parameter acts on several groups
+        middle = s.sum(axis=1, keepdims=True) / np.maximum(parts, 1)
+        away = np.where(np.arange(stretches)[:, None] < parts, s - middle, 0.0)
+        squares = float(np.sum((away @ inverse) * away))
+        share = inverse[:, None] @ S
+        expected = float(np.trace(share, axis1=2, axis2=3).sum() - np.sum(share * share.swapaxes(2, 3)))
+        told = int(np.count_nonzero(np.diagonal(whole, axis1=1, axis2=2)))
+        variance = residual / max(float(number - told), 1.0)
+        floor = rows.fit.sigma[group] ** 2 * 1e-12
+        effective = squares / expected if expected > 0 else variance
+        found[group] = float(1.0 / np.sqrt(max(effective, variance, floor)))
+    return found
+
+
+def _spread(logs: Moments, size: Array) -> Array:
+    """Spread of each parameter by REML, shape (q,); the first guess where the logs cannot show any.
+
+    With one log in each direction, Coulomb friction and offset that differ between the logs are collinear with their means: the
+    likelihood is then flat, and its maximum is anywhere.
+    """
+    return np.asarray(np.sqrt(reml(logs, _first_guess(logs, size), _spread_dof(logs, size**2) < _FEWEST_DOF)))
+
+
+def _first_guess(logs: Moments, size: Array) -> Array:
+    """Initial variances: a tenth of the parameter, or its error from one log (at most the parameter) if larger, squared."""
+    sharp = 1.0 / np.sqrt(np.maximum(np.diagonal(logs.zz, axis1=1, axis2=2).mean(axis=0), 1e-300))
+    return np.asarray(np.maximum(0.1 * size, np.minimum(sharp, size)) ** 2)
+
+
+def _with_covariates(logs: Moments, known: Array) -> Moments:
+    """Adds a column per parameter: its column of Z times the covariate's deviation from the mean over the logs."""
+    x = np.nan_to_num(known - known.mean(axis=0))
+    cross, r = logs.xz * x[:, None], logs.xx.shape[1]
+    xx = np.block([[logs.xx, cross], [cross.transpose(0, 2, 1), x[:, :, None] * logs.zz * x[:, None]]])
+    idle = r + np.flatnonzero(~x.any(axis=0))  # zero column: 1 on the diagonal keeps the normal matrix regular
+    xx[0, idle, idle] += 1.0
+    xz = np.concatenate([logs.xz, x[:, :, None] * logs.zz], axis=1)
+    return replace(logs, xx=xx, xz=xz, xy=np.concatenate([logs.xy, x * logs.zy], axis=1))
+
+
+def _spread_dof(logs: Moments, variance: Array) -> Array:
+    """Degrees of freedom of every variance v (Satterthwaite: ``2 v² / var v``), shape (q,); 0 where v is zero."""
+    spread = np.sqrt(variance)
+    normal, _, middles = _marginal(logs, spread)
+    factor = cholesky(normal)
+    zpz, _, _ = _projected(logs, middles, factor, np.zeros(len(normal)))
+    information = 0.5 * np.sum(np.square(np.diagonal(zpz, axis1=1, axis2=2)), axis=0) * max(len(logs) - 1, 1) / len(logs)
+    return np.asarray(2.0 * variance**2 * information)
+
+
+def _within(squares: Array, beta: Array, prior: Array) -> tuple[Array, Array]:
+    """Deviations in each part of each log and their errors, shape (logs, parts, q), from the columns ``Z | y`` of the Gram
+    matrices of the parts' rows, shape (logs * parts, r + q + 1, q + 1)."""
+    r = len(beta)
+    xz, zz, zy = squares[:, :r, :-1], squares[:, r:-1, :-1], squares[:, r:-1, -1]
+    covariance = prior[:, None] * np.linalg.solve(_inner(zz, prior), np.broadcast_to(np.diag(prior), zz.shape))
+    values = np.einsum("lqk,lk->lq", covariance, zy - np.einsum("lrq,r->lq", xz, beta))
+    errors = np.sqrt(np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 0.0))
+    shape = (-1, PARTS, len(prior))
+    return values.reshape(shape), errors.reshape(shape)
