@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,13 +14,14 @@ from logs import Truth, fourier, make_log, torques
 import urdf_ident as ui
 from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import prepare_log
-from urdf_ident.result.evidence.evidence import Departure, Evidence
+from urdf_ident.result.evidence.evidence import Departure, Evidence, Range, gather, placeholders
 from urdf_ident.result.evidence.scale import CommonScale
 from urdf_ident.result.text.brief import brief, joint_errors
 from urdf_ident.result.verdict.reason import Reason
 from urdf_ident.result.verdict.scale_reasons import SCALE_ERRORS
 from urdf_ident.result.verdict.untested import untested
-from urdf_ident.result.verdict.verdict import judge
+from urdf_ident.result.verdict.verdict import PEAK_LIMIT, judge
+from urdf_ident.statistics.statistic import StatisticSet
 
 FRICTION = ["viscous", "coulomb", "offset"]
 
@@ -272,6 +274,38 @@ def test_each_kind_of_evidence_caps_the_level(ident: ui.Identification, change: 
     assert found.cause is not None
     assert found.cause.id == id
     assert found.cause.remedy
+
+
+def test_limits_that_the_urdf_s_own_masses_exceed_are_no_reference_for_the_torque(logs: list[ui.Recording]) -> None:
+    urdf = re.sub(r'velocity="[^"]*"', 'velocity="1000"', arm_urdf("zyyx"))
+    ident = ui.identify(ui.DynamicModel(ui.Robot.from_urdf(urdf), friction=FRICTION), logs[:2])
+    assert ident.evidence is not None
+    assert max(ident.evidence.overdriven.values()) > PEAK_LIMIT
+    assert max(ident.evidence.peak.values()) < PEAK_LIMIT
+    assert ident.verdict.level == "good", ident.verdict
+    assert "limits-contradictory" in [reason.id for reason in ident.verdict.reasons]
+    wild = ident.theta.copy()
+    viscous = [k for k, parameter in enumerate(ident.model.parameters) if parameter.symbol == "Fv"]
+    wild[viscous] = 1e5  # far above the URDF's own torque at these speeds
+    assert max(gathered(ident, wild).peak.values()) > PEAK_LIMIT
+
+
+def gathered(ident: ui.Identification, theta: np.ndarray) -> Evidence:
+    """The evidence of other parameters; covered range and weights are of no account for the torque at the limits."""
+    n = ident.model.n
+    one, none = np.ones(n), StatisticSet((), (), (), "")
+    trained = Range(one, one, one, one, np.zeros(n, dtype=bool))
+    return gather(ident.model, theta, ident.prior, ident.factor, 1.0, none, trained, fitted=theta, row_weights={}, seen=1.0)
+
+
+def test_a_urdf_that_states_one_mass_at_most_leaves_the_scale_open() -> None:
+    urdf = arm_urdf("zyyx")
+    bare = re.sub(r"<inertial>.*?</inertial>", "", urdf, flags=re.DOTALL)
+    first = re.search(r"<inertial>.*?</inertial>", urdf, flags=re.DOTALL)
+    assert first is not None
+    one = re.sub(r'(<link name="l4">)', lambda match: match.group(1) + first.group(), bare)
+    assert one != bare
+    assert [placeholders(ui.Robot.from_urdf(text)) for text in (urdf, bare, one)] == [False, True, True]
 
 
 def test_an_outstanding_finding_caps_the_level(ident: ui.Identification) -> None:

@@ -70,8 +70,8 @@ class Evidence:
         seen: Share of the base parameters that the data show.
         gravity: By joint: ratio of the identified gravity torque to the URDF's at the same states (regression
             coefficient); joints without gravity load are left out.
-        peak: By joint: the largest torque over those states at the URDF's own velocity limits, over the effort limit;
-            joints without an effort limit are left out.
+        peak: By joint: the largest torque over those states at the URDF's own velocity limits, over the effort limit, or over
+            the torque of the URDF's own masses there if that is larger; joints without an effort limit are left out.
         friction: By joint: friction at the trained speed, over the largest measured torque.
         masses: Bodies whose mass differs from the URDF's by more than a factor of six, with that factor.
         departures: Parts of logs whose residual differs from the rest.
@@ -84,6 +84,7 @@ class Evidence:
         lifting: Those of them that slide with a constant weight, a vertical axis of a gantry for instance.
         scales: By joint: standard error of a factor on its efforts, determined from the other joints' efforts and its own
             shape; large where any factor explains the data equally well. Residuals are taken as white noise.
+        overdriven: By joint, where larger than 1: that torque of the URDF's own masses, over the effort limit.
         scale: Factor of all inertial parameters relative to the URDF's; None for elastic joints, placeholders in the URDF, or
             data that do not depend on its inertial parameters.
     """
@@ -103,6 +104,7 @@ class Evidence:
     lifting: tuple[str, ...] = ()
     scales: Mapping[str, float] = field(default_factory=dict)
     scale: CommonScale | None = None
+    overdriven: Mapping[str, float] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -195,11 +197,12 @@ def gather(
 
     gravity = _gravity(model, theta, prior.theta0, q)
     blank = placeholders(robot)
+    peak, overdriven = _peak(model, np.column_stack([theta, _without_joint_terms(model, prior.theta0)]), q, v, a, trained)
     return Evidence(
         uncertain(1.0),
         seen,
         gravity,
-        _peak(model, theta, q, v, a, trained),
+        peak,
         _friction(model, theta, trained),
         masses,
         departures,
@@ -211,15 +214,19 @@ def gather(
         tuple(joint for joint in one_way if joint in _constant_weights(model, prior.theta0, q)),
         _scales(statistics, row_weights, factor[:, :-1], fitted, joints),
         None if blank else common_scale(factor, prior, weight, model.n_inertial),
+        overdriven,
     )
 
 
 def placeholders(robot: Robot) -> bool:
-    """Whether the inertial parameters of a URDF look like placeholders: all masses are equal, or all but one.
+    """Whether the inertial parameters of a URDF look like placeholders: all masses, or all but one, are equal or missing.
 
     Returns:
         True if nothing can be concluded from the URDF about the scale of the torques.
     """
+    heavy = [body.mass > 0 for body in list(robot.model.inertias)[1:]]
+    if sum(heavy) <= (1 if robot.n > 2 else 0):
+        return True
     masses = np.array([link.theta[0] for link in robot.description.links.values() if link.theta is not None])
     if len(masses) < 3:
         return False
@@ -237,9 +244,8 @@ def _states(robot: Robot, trained: Range) -> tuple[Array, Array, Array]:
 
 def _gravity(model: DynamicModel, theta: Array, theta0: Array, q: Array) -> dict[str, float]:
     """Regression of the identified gravity torque on the URDF's, for joints with gravity load in the URDF."""
-    n, still = model.n_inertial, np.zeros_like(q)
-    both = np.column_stack([theta, theta0])
-    both[n:] = 0.0  # without friction and offset
+    still = np.zeros_like(q)
+    both = _without_joint_terms(model, np.column_stack([theta, theta0]))
     tau = model.torque(both, q, still, still)
     ours, theirs = tau[..., 0], tau[..., 1]
     size = np.sqrt(np.mean(theirs**2, axis=0))
@@ -253,9 +259,8 @@ def _gravity(model: DynamicModel, theta: Array, theta0: Array, q: Array) -> dict
 
 def _constant_weights(model: DynamicModel, theta0: Array, q: Array) -> tuple[str, ...]:
     """Slides whose gravity force in the URDF is the same in all positions, and not zero."""
-    own, still = theta0.copy(), np.zeros_like(q)
-    own[model.n_inertial :] = 0.0
-    force = model.torque(own, q, still, still)
+    still = np.zeros_like(q)
+    force = model.torque(_without_joint_terms(model, theta0), q, still, still)
     weight, least = np.abs(force.mean(axis=0)), _CONSTANT * theta0[: model.n_inertial : 10].sum()
     constant = model.robot.prismatic & (weight > least) & (np.ptp(force, axis=0) < _CONSTANT * weight)
     return tuple(model.robot.joints[j] for j in np.flatnonzero(constant))
@@ -278,13 +283,30 @@ def _scales(
     return found
 
 
-def _peak(model: DynamicModel, theta: Array, q: Array, v: Array, a: Array, trained: Range) -> dict[str, float]:
-    """Torque at the velocity limits of the URDF, relative to the effort limit."""
+def _without_joint_terms(model: DynamicModel, theta: Array) -> Array:
+    """The inertial parameters alone: friction, rotors and offsets set to zero, shape (p,) or (p, k) as given."""
+    own = theta.copy()
+    own[model.n_inertial :] = 0.0
+    return own
+
+
+def _peak(
+    model: DynamicModel, both: Array, q: Array, v: Array, a: Array, trained: Range
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Torque of the result, and of the URDF's own masses, at the URDF's velocity limits, over the effort limits; both: (p, 2).
+
+    A URDF whose own masses need more than its effort limits there has wrong limits (of position, velocity or effort); the
+    torque that it needs by itself is then the reference.
+    """
     limits = Limits.from_robot(model.robot)
     ratio = np.where(np.isfinite(limits.velocity), limits.velocity / np.maximum(trained.speed, 1e-9), 1.0)
-    tau = np.abs(model.torque(theta, q, v * np.clip(ratio, 1.0, None), a)).max(axis=0)
-    known = np.isfinite(limits.torque) & (limits.torque > 0)
-    return {joint: float(tau[j] / limits.torque[j]) for j, joint in enumerate(model.robot.joints) if known[j]}
+    tau, stated = np.abs(model.torque(both, q, v * np.clip(ratio, 1.0, None), a)).max(axis=0).T
+    known = np.flatnonzero(np.isfinite(limits.torque) & (limits.torque > 0))
+    joints, limit = model.robot.joints, limits.torque
+    return (
+        {joints[j]: float(tau[j] / max(limit[j], stated[j])) for j in known},
+        {joints[j]: float(stated[j] / limit[j]) for j in known if stated[j] > limit[j]},
+    )
 
 
 def _friction(model: DynamicModel, theta: Array, trained: Range) -> dict[str, float]:

@@ -34,7 +34,7 @@ def scale_reasons(ident: Record, evidence: Evidence) -> Iterator[Reason]:
         yield Reason(
             "scale-unproven",
             "usable",
-            "the URDF's inertial parameters are placeholders, so the scale depends on the unit of the log alone",
+            "the URDF's masses are missing or all equal, as placeholders are: the scale rests on the unit of the log alone",
             f"check drive.gain and log.units; {confirm}",
         )
     elif odd and not evidence.placeholders:

@@ -377,8 +377,18 @@ def _implausible(evidence: Evidence) -> Iterator[Reason]:
         yield Reason(
             "torque-implausible",
             "poor",
-            f"torque at the URDF's velocity limits above its effort limits: {words}",
+            f"torque at the URDF's velocity limits above its effort limits, and above what its own masses need there: {words}",
             "record a faster motion, or list fewer laws in model.friction",
+        )
+    contradicted = {joint: value for joint, value in evidence.overdriven.items() if value > PEAK_LIMIT}
+    if contradicted and not evidence.placeholders:
+        words = ", ".join(f"{joint} {value:.2g} ×" for joint, value in contradicted.items())
+        yield Reason(
+            "limits-contradictory",
+            "good",
+            f"at the URDF's position and velocity limits its own masses need more than its effort limits: {words}; the torque "
+            "there was compared with that of the URDF's masses instead",
+            "correct the <limit> of these joints in the URDF",
         )
     for item in evidence.departures[:3]:
         yield Reason(
