@@ -6,8 +6,11 @@ import asyncio
 import multiprocessing
 import os
 import pickle
+import re
 import signal
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext, suppress
@@ -149,6 +152,37 @@ def ends_itself(x: int) -> int:
 def test_a_process_that_is_ended_from_outside_is_one_line() -> None:
     with pytest.raises(SchedulerError, match=r"ended from outside.*--jobs"), parallel.workers(2):
         parallel.each(ends_itself, range(4))
+
+
+WITH_LITTLE_MEMORY = """
+import resource, sys
+sys.path.insert(0, sys.argv[1])
+import numpy, scipy.linalg
+from test_parallel import cross_products
+from urdf_ident import parallel
+size = 1024 * int(next(line for line in open("/proc/self/status") if line.startswith("VmSize")).split()[1])
+resource.setrlimit(resource.RLIMIT_AS, (size + (int(sys.argv[2]) << 20),) * 2)
+try:
+    with parallel.workers(2):
+        print(parallel.each(cross_products, [1.0, 2.0]))
+    with parallel.one_thread():
+        print(cross_products(3.0))
+except MemoryError as error:
+    print("MemoryError", error)
+"""
+
+
+def cross_products(x: float) -> float:
+    columns = np.full((64, 64), x)
+    return float((columns.T @ columns)[0, 0])
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux")
+@pytest.mark.parametrize(("megabytes", "said"), [(20, "MemoryError Unable to allocate"), (500, r"\[64.0, 256.0\]\n576.0")])
+def test_missing_memory_for_linear_algebra_is_an_error_and_no_endless_wait(megabytes: int, said: str) -> None:
+    command = [sys.executable, "-c", WITH_LITTLE_MEMORY, str(Path(__file__).parent), str(megabytes)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert re.search(said, done.stdout), done
 
 
 def test_work_inside_a_process_is_done_there() -> None:

@@ -7,6 +7,7 @@ merged by the caller, in the order of the logs; they are bitwise equal to those 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
@@ -23,6 +24,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _Map = Callable[[Callable[[Any], Any], Sequence[Any], bool], Callable[[], list[Any]]]
+#: Size of a buffer of OpenBLAS with what surrounds it [bytes].
+_BUFFER = 34 << 20
 _MAP: ContextVar[_Map | None] = ContextVar("map", default=None)
 
 
@@ -92,6 +95,7 @@ def workers(jobs: int = 1, scheduler: str | None = None, ready: str = "") -> Ite
 
             @lru_cache
             def helper(place: int) -> WorkerProcess:  # started as late as possible, to inherit the modules imported by then
+                _take_blas_buffers(os.getpid())  # which the process inherits
                 made = WorkerProcess(begin, work)
                 stack.callback(made.end)
                 return made
@@ -111,7 +115,31 @@ def one_thread() -> Iterator[None]:
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     with threadpool_limits(1):
+        _take_blas_buffers(os.getpid())
         yield
+
+
+@lru_cache(maxsize=1)
+def _take_blas_buffers(_process: int) -> None:
+    """Makes linear algebra allocate its working memory now.
+
+    OpenBLAS allocates a buffer of 32 MiB when a process first needs one, once for NumPy's copy of the library and once for
+    SciPy's. Where memory is missing it tries again forever, so the same amount is allocated first.
+
+    Args:
+        _process: This process, so that a forked one calls it again.
+
+    Raises:
+        MemoryError: There is not enough memory.
+    """
+    import numpy as np
+    from scipy.linalg.lapack import dtrtrs
+
+    square = np.eye(64)  # smaller products are computed without a buffer
+    np.empty(_BUFFER, np.uint8)
+    square.T @ square
+    np.empty(_BUFFER, np.uint8)
+    dtrtrs(square, square)
 
 
 def _using(work: _Map) -> Iterator[None]:
@@ -129,3 +157,4 @@ def _set_up_worker(folder: str | None) -> None:
     _MAP.set(None)
     use_scratch_folder(folder)
     threadpool_limits(1)
+    _take_blas_buffers(os.getpid())

@@ -85,11 +85,11 @@ class WorkerProcess:
 def _serve(link: socket, other: socket, begin: Callable[[], None], function: Callable[..., Any]) -> None:
     other.close()  # the parent's end, so that this process ends when the parent does
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
-    begin()
+    _, failed, where = _answer(begin, ())
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
             arguments = _receive(link)
-            _send(link, _answer(function, arguments))
+            _send(link, (None, failed, where) if failed is not None else _answer(function, arguments))
 
 
 def _answer(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Any, Exception | None, str]:
