@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -434,3 +436,25 @@ def test_links_take_the_colour_of_the_torque_error(identified: Path, work: Path,
     motion_only.write_text(table_text(recording.joints, recording.time, {"q": recording.position}))
     refused = run("play", work / "arm.urdf", motion_only, "--errors", identified / "identification.json", "--html", page)
     assert_refused(refused, 2, "holds no efforts", "play a log")
+
+
+INTERRUPTED_IMPORT = """
+import sys
+
+wanted, sys.argv[1:] = sys.argv[1], ["check", "none.urdf"]
+
+class Interrupts:
+    def find_spec(self, name, path=None, target=None):
+        if name == wanted:
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupts())
+from urdf_ident.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["urdf_ident.cli.check", "urdf_ident.files.read_write"])
+def test_an_interrupt_during_the_imports_is_no_traceback(module: str) -> None:
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED_IMPORT, module], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "")

@@ -3,7 +3,10 @@
 One module per group of commands; :data:`.help.ORDER` is the order of ``urdf-ident --help``.
 """
 
-from . import check, demo, fleet, identify, motion, payload, report  # each registers its commands
-from .common import app, main
+try:
+    from . import check, demo, fleet, identify, motion, payload, report  # each registers its commands
+    from .common import app, main
+except KeyboardInterrupt:  # the first imports take long enough to be interrupted
+    raise SystemExit(130) from None
 
 __all__ = ["app", "check", "demo", "fleet", "identify", "main", "motion", "payload", "report"]

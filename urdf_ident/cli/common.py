@@ -96,9 +96,9 @@ def run(arguments: list[str], *, debug: bool = False) -> int:
         The exit code: 0 success; 1 bad verdict (the files are written); 2 wrong usage, unusable input, or an output that
         cannot be written; 70 internal error; 130 interrupted. Every error is one line on standard error.
     """
-    from ..files.read_write import inputs_protected
-
     try:
+        from ..files.read_write import inputs_protected
+
         with inputs_protected():
             code = _parser(next(iter(arguments), ""))(arguments or ["--help"], standalone_mode=False)
         sys.stdout.flush()
@@ -106,7 +106,7 @@ def run(arguments: list[str], *, debug: bool = False) -> int:
     except BrokenPipeError:
         _drop_stdout()
         return 0
-    except typer.Abort:
+    except (typer.Abort, KeyboardInterrupt):
         return 130
     except typer.Exit as error:
         return error.exit_code
@@ -145,6 +145,8 @@ def _lacks_memory(error: Exception) -> bool:
     """Whether there was not enough memory for an array, a thread, a process, or a library to be loaded."""
     if isinstance(error, ImportError):
         return "failed to map segment" in str(error)
+    if isinstance(error, RuntimeError):
+        return "can't start new thread" in str(error)
     return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
 
 

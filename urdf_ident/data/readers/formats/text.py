@@ -38,6 +38,8 @@ from .streams import line_blocks, read_head
 
 _HEAD, _LONGEST_HEAD = 1 << 18, 1 << 24
 _SMALL = 256
+#: Memory that two threads need to start, with a margin [bytes].
+_STACK = 1 << 25
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,6 +324,7 @@ def _arrow(block: bytes, table: TextTable, columns: list[int]) -> Array | None:
         return None
     names = [str(k) for k in range(table.width)]
     kinds = {str(k): pa.string() if k in table.stamps else pa.float64() for k in columns}
+    np.empty(_STACK, np.uint8)  # raises without memory for threads of pyarrow, which would end the process
     try:
         found = arrow_csv.read_csv(
             pa.BufferReader(block),
