@@ -321,9 +321,6 @@ def parse_project(data: Any, where: str = "project file") -> Project:
         data: Nested mappings, as parsed from YAML.
         where: File name for messages.
 
-    Returns:
-        The project.
-
     Raises:
         ProjectError: Unknown key (the nearest known one is suggested) or invalid value.
     """

@@ -53,9 +53,6 @@ def friction_points(segments: Sequence[Segment], robot: Robot, joint: str) -> Fr
         segments: Conditioned pieces with measured torque.
         joint: Joint name.
 
-    Returns:
-        The points.
-
     Raises:
         LogError: No runs at constant speed with the other joints at rest, no reversals, or no torque.
     """

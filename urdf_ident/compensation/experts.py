@@ -158,9 +158,6 @@ class Experts:
 
         Args:
             data: Its result.
-
-        Returns:
-            The experts.
         """
         values = {name: np.array(value, dtype=float) for name, value in data.items() if name != "between"}
         count = len(values["centres"])
@@ -201,9 +198,6 @@ class TrainedNetwork(ReadOnly):
 
         Args:
             data: Its result.
-
-        Returns:
-            The network.
         """
         domain = Domain(*(np.array(data["domain"][key], dtype=float) for key in ("normals", "offsets")))
         centre, scale = (np.array(data[key], dtype=float) for key in ("centre", "scale"))

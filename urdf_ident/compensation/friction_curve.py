@@ -102,12 +102,6 @@ def fit_friction(points: FrictionPoints) -> FrictionCurve:
 
     λ is chosen by leave-one-speed-out cross-validation, because a larger model always fits the training points better.
 
-    Args:
-        points: The measured friction.
-
-    Returns:
-        The curve.
-
     Raises:
         EstimationError: Fewer than four speeds.
     """
@@ -138,13 +132,9 @@ def refine_friction(
 
     Args:
         curve: The current curve; its law is kept.
-        points: The updated points.
         columns: Columns of the law along other motions, shape (R, 8).
         torque: Friction torque in these motions, shape (R,) [N·m or N].
         weight: Weight of a point relative to a row.
-
-    Returns:
-        The new curve.
     """
     own = friction_columns(curve.law, points.velocity)
     params = _least_squares(np.vstack([columns, weight * own]), np.concatenate([torque, weight * points.torque]))

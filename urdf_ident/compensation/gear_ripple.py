@@ -144,9 +144,6 @@ class GearRipple:
 
         Args:
             data: Its result.
-
-        Returns:
-            The ripple.
         """
         arrays = (np.array(data[key], dtype=float) for key in ("ratio", "harmonics", "sine", "cosine"))
         return cls(tuple(data["joints"]), *arrays)

@@ -53,9 +53,6 @@ def loop_rows(model: DynamicModel, log: PreparedLog, curves: Sequence[FrictionCu
         model: The model without the friction of the curves.
         curves: Friction curves with known laws.
 
-    Returns:
-        The rows.
-
     Raises:
         LogError: The log has no torque.
         EstimationError: The log is shorter than the filter.
@@ -158,9 +155,6 @@ def residual_inputs(segment: Segment) -> dict[str, Array | None]:
 def decimated_log(log: PreparedLog) -> list[Segment]:
     """A log's segments at the rate of its equations with low-passed torque, sufficient for runs at constant speed.
 
-    Returns:
-        The segments.
-
     Raises:
         LogError: The log has no torque.
     """
@@ -177,11 +171,7 @@ def without_torque(log: PreparedLog, torques: Sequence[Array]) -> PreparedLog:
     """Subtracts a known torque from a log's measured torque; it is lost in the gears and does not load them.
 
     Args:
-        log: The prepared log, with torque.
         torques: One array per segment, shape (N, n) [N·m or N].
-
-    Returns:
-        The log.
     """
     segments = tuple(
         replace(part, tau=None if part.tau is None else part.tau - torque)

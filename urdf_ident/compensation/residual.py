@@ -143,9 +143,6 @@ class Residual:
 
         Args:
             data: Its result.
-
-        Returns:
-            The residual.
         """
         networks = tuple(None if item is None else TrainedNetwork.from_dict(item) for item in data["taught"])
         ripple = None if data.get("ripple") is None else GearRipple.from_dict(data["ripple"])
@@ -185,9 +182,6 @@ def fit_residual(
         judge: Whether networks like an earlier one are cross-validated again; otherwise its score is kept.
         motion: State of the whole robot, shape (N, k) [SI], by which repetitions of the motion are detected; the
             inputs of all joints if None.
-
-    Returns:
-        The residual.
 
     Raises:
         EstimationError: Unknown kind or input, missing deformation, or too few samples.

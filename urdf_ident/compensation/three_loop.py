@@ -218,9 +218,6 @@ def learn_residual(
         seed: Seed of the residual's random numbers.
         like: An earlier residual on similar data, whose network sizes are reused.
 
-    Returns:
-        The residual.
-
     Raises:
         LogError: A log has no torque or no motor positions.
         EstimationError: Too little data, or an unknown kind or input.

@@ -135,9 +135,6 @@ def check_consistency(theta: ArrayLike, names: Sequence[str]) -> ConsistencyRepo
         theta: Inertial parameters, shape (n, 10), or (p,) with p ≥ 10·n: entries after the bodies are ignored.
         names: The n body names.
 
-    Returns:
-        The report.
-
     Raises:
         ShapeError: Fewer than 10 parameters per body.
         EstimationError: A parameter is not finite.

@@ -210,9 +210,6 @@ class Feasible(SentOnce):
 
         Args:
             x: Shape (p,).
-
-        Returns:
-            The descriptions of the active constraints.
         """
         least = np.linalg.eigvalsh(self.cones.at(x))[:, 0]
         held = [name for name, value in zip(self.cone_names, least, strict=True) if value < _ACTIVE]
@@ -234,9 +231,6 @@ def feasible_set(prior: Prior, parameters: Sequence[Parameter], options: LmiOpti
         prior: Prior of the p parameters.
         parameters: The p entries of theta; the first 10·n are the bodies of the prior.
         options: Constraints and their settings.
-
-    Returns:
-        The feasible set.
 
     Raises:
         ShapeError: An array of the options does not fit the robot, or the prior does not fit the parameters.

@@ -125,11 +125,7 @@ class Boxes(ReadOnly):
 
 
 def body_boxes(robot: Robot) -> Boxes:
-    """Returns the boxes around the URDF's geometry of each body, including lumped links.
-
-    Returns:
-        The boxes.
-    """
+    """Returns the boxes around the URDF's geometry of each body, including lumped links."""
     shapes, lost = stated_shapes(robot)
     corners = grouped((shape.link, shape.corners()) for shape in shapes)
     limits = np.full((2, robot.n, 3), np.nan)

@@ -83,11 +83,7 @@ def joined(first: HalfSpaces, second: HalfSpaces) -> HalfSpaces:
     """Concatenates two sets of constraints.
 
     Args:
-        first: The first set.
         second: The second set, on the same parameters.
-
-    Returns:
-        All constraints.
     """
     return HalfSpaces(
         np.vstack([first.rows, second.rows]),
@@ -109,9 +105,6 @@ def dissipating(
         choose: Function of options and a weight of the prior (None: to be chosen) that returns the parameters.
         options: The other constraints.
         weight: As for ``choose``.
-
-    Returns:
-        The parameters.
 
     Raises:
         SolverError: Nothing satisfies the constraints.

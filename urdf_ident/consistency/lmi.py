@@ -139,9 +139,6 @@ class LmiProblem:
             weight: Weight of the prior distance, > 0; 1 gives the maximum a posteriori estimate.
             residual: Squared residual that a reduction of the data left out of R, ≥ 0.
 
-        Returns:
-            The solution.
-
         Raises:
             ShapeError: Shapes do not fit.
             EstimationError: The data are not finite, or the weight is not positive.

@@ -89,9 +89,6 @@ def assess_urdf(robot: Robot) -> tuple[InertialFinding, ...]:
 def assess_links(description: Description) -> tuple[InertialFinding, ...]:
     """Assesses the links of any URDF, also one with unsupported joints.
 
-    Args:
-        description: The links and joints.
-
     Returns:
         Links that state an inertial or lack a required one, in document order.
     """
@@ -196,9 +193,6 @@ def small_body(mass: float) -> Array:
 
 def moving_groups(description: Description) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Sets of links connected by fixed joints, for every joint that is not fixed.
-
-    Args:
-        description: The links and joints.
 
     Returns:
         (child link of the joint, all links of its set, child first), in document order.

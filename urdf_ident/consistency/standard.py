@@ -53,8 +53,6 @@ def nearest_to_prior(method: str, fit: Fit, prior: Prior, distance: str = "eucli
     Args:
         method: "minimum_norm": the least change of the prior; "frozen": the dependent parameters stay at the prior, as in
             Gautier 2013, Table II.
-        fit: The base parameters.
-        prior: The prior of all parameters.
         distance: Norm for minimum_norm: "euclid" in the prior's standard deviations, "plain" in SI units
             (Gautier 2013, eq. 30).
 
@@ -82,7 +80,6 @@ def essential_to_prior(statistics: StatisticSet, fit: Fit, prior: Prior, kept: A
 
     Args:
         fit: The full estimate, for its weights and its reduction.
-        prior: The prior of all parameters.
         kept: Positions of the essential base parameters, shape (e,).
 
     Returns:
@@ -119,7 +116,6 @@ def consistent_parameters(
 
     Args:
         fit: The fit, for the weights of the row groups.
-        prior: The prior of all parameters.
         parameters: All of theta's entries.
         options: Constraints on the bodies.
         weight: Weight of the prior; chosen from :data:`WEIGHTS` if None.

@@ -137,9 +137,6 @@ def prepare_log(
         force: Continue in spite of findings that refuse the log.
         payload: A known payload, whose torque is subtracted if this log carries it.
 
-    Returns:
-        The prepared log.
-
     Raises:
         QualityError: The log is refused; the error carries all findings.
         LogError: The effort is a current without a known gain, or no usable motion remains.
@@ -231,9 +228,6 @@ def check_physics(
         reduction: Matrix from joint to motor velocities, shape (n, n), or None if every motor drives one joint.
         force: Continue in spite of findings that refuse a log.
         meanwhile: Called once the workers have started on the logs; it may queue their next task.
-
-    Returns:
-        The logs with their findings.
 
     Raises:
         QualityError: A log is refused; the error carries all its findings.

@@ -52,9 +52,6 @@ class LeftOut:
         Args:
             log: The log, or its source.
             error: The reason for the refusal.
-
-        Returns:
-            The record.
         """
         what = str(UrdfIdentError(error.what, got=error.got, expected=error.expected))
         why = what if error.remedy is None else f"{what}: {error.remedy}"
@@ -110,9 +107,6 @@ def all_usable(logs: Sequence[Named], results: Sequence[R | UrdfIdentError]) -> 
     Args:
         logs: The logs.
         results: The return value of :func:`attempts`.
-
-    Returns:
-        The results.
 
     Raises:
         LogError, MissingFileError: The error of the first refused log; it names the others, and its ``logs`` holds the

@@ -182,9 +182,6 @@ def compliant(model: DynamicModel, *, build: Callable[..., StatisticSet], base: 
     Args:
         build: Computes the statistics of the model from the data.
         options: Options of ``build``.
-
-    Returns:
-        The statistics.
     """
     statistics = build(model, **options)
     return compliance_form(statistics, model, base) if isinstance(model, ElasticModel) else statistics

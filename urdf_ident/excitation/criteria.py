@@ -105,9 +105,6 @@ def condition_number(W: Array) -> float:
 
     Args:
         W: Shape (m, b).
-
-    Returns:
-        The condition number.
     """
     return float(np.exp(criterion_value("cond", W)))
 

@@ -53,7 +53,6 @@ def continued(after: IdentificationLike, model: DynamicModel) -> tuple[DynamicMo
     chose the friction. Masses and inertias do not enter the rows, so the URDF may have been corrected since.
 
     Args:
-        after: The earlier result.
         model: The model of the project; its robot and limits are used, its terms and drive replaced.
 
     Returns:

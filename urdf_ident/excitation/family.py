@@ -166,9 +166,6 @@ class Family:
 
         Args:
             X: Shape (d, n).
-
-        Returns:
-            The trajectory.
         """
         return self._core(*self._split(np.asarray(X, dtype=float), self._poses), self.joints)
 
@@ -315,9 +312,6 @@ class Family:
 
         Args:
             time: Shape (N,) [s].
-
-        Returns:
-            The grid.
         """
         d = self.unknowns
         imaginary = tuple(f"unknown {k}" for k in range(d))
@@ -343,9 +337,6 @@ class Family:
 
         Args:
             samples: Number of instants per period.
-
-        Returns:
-            The grid.
         """
         step = self.period / samples
         inside = np.arange(samples + (self.name in TRAVELLING or self.has_ramps)) * step
@@ -362,9 +353,6 @@ class Family:
 
         Args:
             samples: Number of instants per period.
-
-        Returns:
-            The relative overshoot.
         """
         degree = self.harmonics if self.name != "spline" else 2 * self.harmonics + DEGREE
         return float(1.0 / np.cos(np.pi * min(degree / samples, 0.25)) - 1.0)

@@ -356,9 +356,6 @@ def forecast_random_motion(after: EarlierResult, limits: Limits, duration: float
         limits: Limits of the joints.
         duration: Of the motion [s].
 
-    Returns:
-        The prediction.
-
     Raises:
         LimitError: Limits are unknown or leave no room.
         ModelError: The earlier result has elastic joints.

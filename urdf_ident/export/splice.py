@@ -90,9 +90,6 @@ class Node:
             tag: Its tag.
             where: File, link or joint, for the message.
 
-        Returns:
-            The child, or None.
-
         Raises:
             UrdfError: There is more than one.
         """
@@ -231,7 +228,6 @@ class Splicer:
         """Adds one line before the first child of an element that has children.
 
         Args:
-            node: The element.
             line: The text, with ``"`` as quotes.
         """
         first = node.children[0]
@@ -239,11 +235,7 @@ class Splicer:
         self._cut(first.start, first.start, line.replace('"', self._quote) + gap)
 
     def remove(self, node: Node) -> None:
-        """Removes an element, including its line if nothing else is on it.
-
-        Args:
-            node: The element.
-        """
+        """Removes an element, including its line if nothing else is on it."""
         start, end = node.start, node.end
         if self._starts_line(node):
             after = self._source.find(b"\n", end)

@@ -14,12 +14,6 @@ from ..errors import OutputError
 def check_writable(folder: str | Path) -> Path:
     """Checks that an output folder can be created and written, before a long computation starts; leaves no folder behind.
 
-    Args:
-        folder: The output folder.
-
-    Returns:
-        Its path.
-
     Raises:
         OutputError: It is a file, cannot be created, or is read-only.
     """
@@ -29,9 +23,6 @@ def check_writable(folder: str | Path) -> Path:
 
 def make_writable(folder: str | Path) -> list[Path]:
     """Creates an output folder and its missing parents, and checks that it is writable.
-
-    Args:
-        folder: The output folder.
 
     Returns:
         The folders that were created, innermost first.

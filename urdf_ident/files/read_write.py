@@ -203,9 +203,6 @@ def read_text(path: str | Path, what: str = "file") -> str:
     Args:
         what: Kind of file, for the message.
 
-    Returns:
-        The text.
-
     Raises:
         MissingFileError: The file does not exist, cannot be read, or is not UTF-8.
     """
@@ -289,9 +286,6 @@ def write_text(path: str | Path, text: str) -> Path:
         path: The file; missing parent folders are created.
         text: The content; line ends are kept.
 
-    Returns:
-        The path written.
-
     Raises:
         OutputError: The folder or the file cannot be written, or the file is an input of this command.
     """
@@ -307,9 +301,6 @@ def write_bytes(path: str | Path, data: bytes) -> Path:
     Args:
         path: The file; missing parent folders are created.
         data: The content.
-
-    Returns:
-        The path written.
 
     Raises:
         OutputError: The folder or the file cannot be written, or the file is an input of this command.

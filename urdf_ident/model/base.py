@@ -229,9 +229,6 @@ def split_by_distance(columns: Array, tolerance: float) -> Split:
     Args:
         columns: Columns of about unit norm, shape (k, m).
         tolerance: Distance up to which a column is dependent.
-
-    Returns:
-        The split.
     """
     free, distances, basis = independent_columns(columns, tolerance)
     independent, dependent = np.flatnonzero(free), np.flatnonzero(~free)

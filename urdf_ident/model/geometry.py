@@ -260,9 +260,6 @@ def segment(link: str, start: Array, end: Array, radius: float, colour: Colour =
         end: Shape (3,) [m].
         radius: [m].
         colour: Red, green, blue, opacity.
-
-    Returns:
-        The capsule.
     """
     length = float(np.linalg.norm(end - start))
     placement = along((end - start) / length, (start + end) / 2)

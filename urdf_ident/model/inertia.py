@@ -202,9 +202,6 @@ def margins(theta: ArrayLike) -> Margins:
     Args:
         theta: Ten parameters, shape (10,).
 
-    Returns:
-        The margins.
-
     Raises:
         ShapeError: ``theta`` is not one body.
     """

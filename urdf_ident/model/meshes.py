@@ -21,7 +21,6 @@ def find_mesh(name: str, urdf: Path) -> Path | None:
 
     Args:
         name: The ``filename`` of the URDF: a path, ``file://…``, ``package://PACKAGE/…`` or ``model://…``.
-        urdf: The URDF file.
 
     Returns:
         The file, or None if it is missing or cannot be read.

@@ -67,9 +67,6 @@ class Payload(ReadOnly):
             inertia: ixx, ixy, ixz, iyy, iyz, izz about the centre of mass, along the link's axes, shape (6,) [kg·m²].
             logs: Names of the logs with the payload.
 
-        Returns:
-            The payload.
-
         Raises:
             ModelError: The link does not move or does not exist, or the inertia is not physically consistent.
         """

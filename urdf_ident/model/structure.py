@@ -102,9 +102,6 @@ def reduce_to_base(
         seed: Seed of the random motion.
         method: "qr"; "rref" and "svd" are alternatives with the same result (:mod:`.base`).
 
-    Returns:
-        The reduction.
-
     Raises:
         ModelError: ``order`` is not a permutation of the parameters, or the method is unknown.
     """

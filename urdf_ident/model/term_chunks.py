@@ -105,7 +105,6 @@ def torque_by_sample(model: TorqueModel, thetas: Array, which: NDArray[np.int32]
         model: The dynamic model.
         thetas: Parameters, shape (p, k).
         which: Index of each sample's parameters, shape (N,).
-        segment: The motion.
 
     Returns:
         Shape (N, n) [N·m or N].
@@ -127,7 +126,6 @@ def torque_chunks(model: TorqueModel, theta: Array, segment: Segment) -> Iterato
     Args:
         model: The dynamic model.
         theta: Parameters, shape (p,) or (p, k).
-        segment: The motion.
 
     Yields:
         The slice of samples and their torques, shape (≤ AT_ONCE, n) or (≤ AT_ONCE, n, k) [N·m or N].

@@ -111,10 +111,6 @@ class AppliedTerm:
 
         Args:
             data: Its result.
-            robot: The robot.
-
-        Returns:
-            The term.
         """
         law = {key: value for key, value in data.items() if key not in ("axis", "side")}
         return cls(term_from_dict(law), robot.index(data["axis"]), data["side"])
@@ -125,9 +121,6 @@ def term_from_dict(data: Mapping[str, Any]) -> Term:
 
     Args:
         data: From :meth:`Term.as_dict`.
-
-    Returns:
-        The term.
 
     Raises:
         ModelError: Unknown name or shape.

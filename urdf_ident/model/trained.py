@@ -50,7 +50,6 @@ def without_inertia(model: DynamicModel, theta: Array) -> Array:
     """Returns parameters with all inertias of bodies and rotors set to zero.
 
     Args:
-        model: The model of the parameters.
         theta: Shape (p,), or several in columns, shape (p, k).
 
     Returns:

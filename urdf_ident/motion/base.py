@@ -115,9 +115,6 @@ class Trajectory(ABC):
         Args:
             rate: Samples per second [Hz].
 
-        Returns:
-            The path written.
-
         Raises:
             OutputError: It cannot be written.
         """

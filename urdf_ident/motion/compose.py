@@ -102,9 +102,6 @@ def ramped(trajectory: Trajectory, home: ArrayLike, duration: float = 2.0) -> Se
         home: The pose, shape (n,) [rad or m].
         duration: Of each ramp [s]; check the limits afterwards: short ramps need high accelerations.
 
-    Returns:
-        Ramp, trajectory, ramp.
-
     Raises:
         LimitError: The duration is not positive.
     """
@@ -126,9 +123,6 @@ def repeated(trajectory: Trajectory, periods: int) -> RepeatedTrajectory:
     Args:
         trajectory: One period; must end in the state in which it starts.
         periods: Number of repetitions, at least 1.
-
-    Returns:
-        The trajectory.
 
     Raises:
         LimitError: It does not end in the state in which it starts.

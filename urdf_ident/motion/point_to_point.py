@@ -154,9 +154,6 @@ def constant_speed_sweep(
         acceleration: Largest acceleration [rad/s² or m/s²]; it is reached within 0.1 s.
         dwell: Pause at the turning points [s].
 
-    Returns:
-        The trajectory.
-
     Raises:
         LimitError: No such joint, or a speed that is not positive or cannot be reached between the points.
     """

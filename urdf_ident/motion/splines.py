@@ -57,9 +57,6 @@ class BSplineTrajectory(PiecewiseTrajectory):
             end: Last position, shape (n,) [rad or m].
             duration: Length [s].
 
-        Returns:
-            The trajectory.
-
         Raises:
             LimitError: The duration is not positive.
         """

@@ -60,9 +60,6 @@ class Pooled(ReadOnly):
 
         Args:
             robot: Its index.
-
-        Returns:
-            The description.
         """
         gap, usual = float(self.difference[robot]), abs(self.mean)
         if self.kind == "friction" and usual > 0:
@@ -149,9 +146,6 @@ class Fleet:
 
         Args:
             path: The file.
-
-        Returns:
-            The path written.
 
         Raises:
             OutputError: The file cannot be written.

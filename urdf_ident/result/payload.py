@@ -157,9 +157,6 @@ class PayloadResult(ReadOnly):
     def save(self, path: str | Path) -> Path:
         """Writes payload.json.
 
-        Returns:
-            The path written.
-
         Raises:
             OutputError: It cannot be written.
         """
@@ -187,9 +184,6 @@ class PayloadResult(ReadOnly):
 
 def controller_lines(body: PayloadResult) -> dict[str, str]:
     """Returns the payload commands of common controllers, with the centre of mass in the frame of the link.
-
-    Args:
-        body: The payload.
 
     Returns:
         Controller → the command in its own language and units; empty if the data show no payload.

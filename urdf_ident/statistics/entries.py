@@ -98,11 +98,7 @@ class Entries(tuple[Statistic, ...]):
     __slots__ = ()
 
     def stored(self) -> Entries:
-        """Moves the factors to the scratch folder, if there is one, to save memory when there are many logs.
-
-        Returns:
-            The same entries.
-        """
+        """Moves the factors to the scratch folder, if there is one, to save memory when there are many logs."""
         if scratch_folder() is None:
             return self
         make, (stacks, facts) = self.__reduce__()

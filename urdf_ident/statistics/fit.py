@@ -178,9 +178,6 @@ def fit_base(
         reference: Base values kept where parameters are not identifiable, shape (b,); 0 if None.
         weights: Fixed weights per row group [1/unit of torque], instead of those from the residuals.
 
-    Returns:
-        The fit.
-
     Raises:
         EstimationError: Unknown method, or fewer rows than parameters.
     """

@@ -64,9 +64,6 @@ def random_effects(value: Array, error: Array) -> RandomEffects:
         value: Estimate from each robot's logs, shape (m, K).
         error: Its standard error, positive, shape (m, K).
 
-    Returns:
-        The means and spreads.
-
     Raises:
         EstimationError: Fewer than two robots, or an error that is not positive.
     """

@@ -107,11 +107,7 @@ class Layout:
 
 
 def layouts_of(model: DynamicModel) -> tuple[Layout, ...]:
-    """Returns the layouts of a model's row groups.
-
-    Returns:
-        One layout per row group.
-    """
+    """Returns the layouts of a model's row groups."""
     return tuple(
         Layout(group.name, group.joint, group.columns, places=some.places, expansion=some.expansion)
         for group, some in zip(model.groups, model.compact, strict=True)

@@ -89,9 +89,6 @@ def solve(factor: ArrayLike, rows: int, reference: ArrayLike | None = None) -> S
         rows: Number of data rows that it represents.
         reference: Shape (k,): values kept along the null directions of the data; 0 if None.
 
-    Returns:
-        The solution.
-
     Raises:
         EstimationError: No data, or values that are not finite.
     """
@@ -132,9 +129,6 @@ def ols(W: ArrayLike, y: ArrayLike) -> Solution:
     Args:
         W: Shape (N, k).
         y: Shape (N,).
-
-    Returns:
-        The solution.
 
     Raises:
         EstimationError: Fewer rows than columns, or values that are not finite.

@@ -107,7 +107,6 @@ def base_rows(piece: Piece, model: DynamicModel, base: BaseParameters) -> list[t
     """Returns the rows of a piece in terms of base parameters.
 
     Args:
-        piece: Rows.
         model: The model that they were computed with.
 
     Returns:

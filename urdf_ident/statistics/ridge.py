@@ -45,7 +45,6 @@ def prior_mean(base: BaseParameters, prior: Prior) -> Array:
 
     Args:
         base: The reduction.
-        prior: Prior of the inertial parameters.
 
     Returns:
         Shape (b,).
@@ -61,7 +60,6 @@ def likely_slopes(base: BaseParameters, prior: Prior) -> Array:
 
     Args:
         base: The reduction.
-        prior: Prior of the inertial parameters.
 
     Returns:
         M, shape (k, b).

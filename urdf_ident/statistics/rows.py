@@ -51,9 +51,6 @@ class RowFilter:
 
         Args:
             samples: Its number of samples.
-
-        Returns:
-            Number of rows.
         """
         if self.kind == "chebyshev" and self.factor > 1:
             return -(-samples // self.factor)
@@ -149,7 +146,6 @@ def filtered_rows(
 
     Args:
         segment: A segment with measured ``tau``.
-        row_filter: The filter, the same for columns and tau.
         weights: Weights of the samples' squared residuals, 0 to 1, shape (N, groups); all 1 if None.
         compact: Whether to omit the columns that depend linearly on the others (:attr:`.DynamicModel.compact`).
 

@@ -86,9 +86,6 @@ class StatisticSet:
 
         Args:
             group: Its name.
-
-        Returns:
-            The layout.
         """
         return self.layouts[self.groups.index(group)]
 

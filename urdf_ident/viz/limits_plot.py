@@ -66,9 +66,6 @@ def plot_limits(
         torque: ``(q, v, a)`` of shapes (N, n) → joint torque (N, n) [N·m or N], or None.
         title: Title of the page.
 
-    Returns:
-        The path written.
-
     Raises:
         MissingExtraError: matplotlib is not installed.
         OutputError: It cannot be written, or the format is unknown.

@@ -27,9 +27,6 @@ def robot_commands(robot: Robot, shapes: Sequence[Visual], base: Array, root: st
         root: Path in the scene, such as ``/robot``.
         ghost: Drawn without a shadow.
 
-    Returns:
-        Commands.
-
     Raises:
         MissingFileError: A mesh file cannot be read.
     """

@@ -27,9 +27,6 @@ def stage_commands(points: Array, foot: Array, base: Array) -> list[Command]:
         points: Points around everything drawn, shape (K, 3) [m].
         foot: Lowest point of the fixed parts, shape (3,) [m]; a column supports it if the motion reaches below.
         base: Placement of the robot's root, shape (4, 4) [m].
-
-    Returns:
-        Commands.
     """
     low, high = points.min(axis=0), points.max(axis=0)
     centre, size = (low + high) / 2, float(np.linalg.norm(high - low)) / 2

@@ -132,9 +132,6 @@ def world_commands(collisions: Collisions, base: Array, extent: Array) -> list[C
         collisions: The monitored objects.
         base: Placement of the robot's root in the scene, shape (4, 4) [m].
         extent: Points around the moving parts, shape (K, 3) [m]; half-spaces are drawn as squares near them.
-
-    Returns:
-        Commands.
     """
     world = collisions.world
     origin = base @ np.linalg.inv(world.root)

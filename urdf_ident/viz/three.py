@@ -90,9 +90,6 @@ def set_transform(path: str, matrix: Array) -> Command:
     Args:
         path: The node.
         matrix: Its placement in its parent, shape (4, 4) [m].
-
-    Returns:
-        The command.
     """
     return {"type": "set_transform", "path": path, "matrix": flat(matrix)}
 

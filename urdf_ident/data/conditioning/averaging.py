@@ -81,7 +81,6 @@ def average(
     Args:
         piece: On a uniform grid, without motor positions.
         rate: Its samples per second [Hz].
-        repetition: Its periods.
         log: Name of the log.
         cutoff: Upper limit for the harmonics [Hz], whose number is still chosen by the residual. None: a fifth of the rate.
         around: Number of copies of the period before and after the one that is used, as history for filters and terms with

@@ -50,9 +50,6 @@ def read_clock(time: Array) -> Clock:
 
     Args:
         time: Shape (N,) [s], strictly increasing, N ≥ 2.
-
-    Returns:
-        The clock.
     """
     intervals = np.diff(time)
     typical = float(np.median(intervals))

@@ -126,7 +126,6 @@ def periods_of(x: Array, repetition: Repetition) -> Array:
 
     Args:
         x: Shape (N, n), uniformly sampled.
-        repetition: Its periods.
 
     Returns:
         Shape (count, K, n) with K the period rounded to samples; cubic interpolation between samples.
@@ -146,7 +145,6 @@ def deviations(x: Array, repetition: Repetition) -> Array:
 
     Args:
         x: Shape (N, n), uniformly sampled.
-        repetition: Its periods.
 
     Returns:
         Shape (count, K, n), as :func:`periods_of`.

@@ -26,11 +26,7 @@ def hold_resting_joints(segments: list[Segment], robot: Robot, config: SignalCon
     more. Logs with motor positions are unchanged, to keep small spring deflections.
 
     Args:
-        segments: The log.
         config: Gives the rest speed.
-
-    Returns:
-        The segments.
     """
     speed = np.array([quantiles(np.abs(v), 0.95)[0] for v in columns([segment.v for segment in segments])])
     travel = np.max([[np.ptp(quantiles(q, 0.005, 0.995)) for q in segment.q.T] for segment in segments], axis=0)

@@ -58,9 +58,6 @@ def match_velocity(q: Array, v: Array, rate: float, cutoff: float) -> VelocityMa
         v: Logged velocities, shape (N, n).
         rate: Samples per second [Hz].
         cutoff: Low-pass [Hz] applied to both.
-
-    Returns:
-        The comparison.
     """
     middle = slice(max(0, (len(q) - MOST) // 2), (len(q) + MOST) // 2)
     q, v = q[middle], v[middle]

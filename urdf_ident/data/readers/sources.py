@@ -72,9 +72,6 @@ def log_source(source: str | Path | LogSource, layout: LogLayout) -> LogSource:
         source: A file, the stem of a split log, or a source already found.
         layout: Its ``files`` tell whether logs are split.
 
-    Returns:
-        The source.
-
     Raises:
         MissingFileError: A file does not exist.
     """

@@ -36,9 +36,6 @@ class Links:
 def links_of(series: Series) -> Links:
     """Correlates the slope of every column with every column.
 
-    Args:
-        series: The columns.
-
     Returns:
         The relations.
     """
@@ -59,9 +56,6 @@ def blocks(width: int, n: int, taken: Sequence[int]) -> list[Block]:
         width: Number of columns.
         n: Number of joints.
         taken: Columns that are already assigned.
-
-    Returns:
-        The runs.
     """
     if n == 1:
         return [(k,) for k in range(width) if k not in taken]
@@ -78,7 +72,6 @@ def rates(series: Series, links: Links, among: Sequence[Block]) -> dict[Block, t
     """Finds for each run of columns the run of its rates.
 
     Args:
-        series: The columns.
         links: Relations between the columns.
         among: The runs.
 

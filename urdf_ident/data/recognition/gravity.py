@@ -35,9 +35,6 @@ class CandidateMotion:
             q: Shape (M, n) [rad or m].
             v: Shape (M, n) [rad/s or m/s].
             a: Shape (M, n) [rad/s² or m/s²].
-
-        Returns:
-            The motion.
         """
         model = robot.model.copy()
         data = model.createData()

@@ -24,9 +24,6 @@ class Recognised:
 def share_explained(row: EffortColumns) -> str:
     """Fraction of an effort's variance explained by the URDF's torques, as text.
 
-    Args:
-        row: The effort.
-
     Returns:
         A phrase.
     """

@@ -96,12 +96,8 @@ def recognise(table: Table, robot: Robot, layout: LogLayout) -> LogDescription:
     """Recognises the columns of a log.
 
     Args:
-        table: The log.
         robot: The robot that moved, with the URDF's inertial parameters.
         layout: Known settings, which are taken as given.
-
-    Returns:
-        The description.
 
     Raises:
         LogError: The log is too short, has too many or too few columns, or none that move like the joints of the robot.

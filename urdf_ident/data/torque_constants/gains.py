@@ -99,9 +99,6 @@ def torque_constants(recordings: Sequence[Recording], drive: Drive) -> TorqueCon
         recordings: Logs of one robot, as read; all samples, including standstill.
         drive: Gears and couplings, for efforts logged on the motor side.
 
-    Returns:
-        The constants.
-
     Raises:
         LogError: A target is missing or constant, the two currents differ in unit, or the ratio is not constant.
     """

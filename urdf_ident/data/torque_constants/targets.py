@@ -67,9 +67,6 @@ class Targets:
             recording: As read; unusable rows are left out.
             drive: Gears and couplings.
 
-        Returns:
-            The targets.
-
         Raises:
             LogError: A target is missing, or in another unit than the measured effort.
         """

@@ -62,9 +62,6 @@ def fit_didim(
         start: Base parameters of the first simulation, shape (b,).
         reference: Base values kept where parameters are not identifiable, shape (b,); 0 if None.
 
-    Returns:
-        The estimate.
-
     Raises:
         EstimationError: It does not converge, or the simulation does not cover the logs.
     """
@@ -89,9 +86,6 @@ def on_simulated_motion(log: PreparedLog, clean: Recording) -> PreparedLog:
 
     Args:
         clean: The simulated motion, as for :func:`.instrumental.with_twin`.
-
-    Returns:
-        The log.
 
     Raises:
         EstimationError: The simulation has other joints, or does not cover the log.

@@ -71,9 +71,6 @@ def fit_full_covariance(
         start: An estimate for the first residuals.
         reference: Base values kept where parameters are not identifiable, shape (b,); 0 if None.
 
-    Returns:
-        The estimate.
-
     Raises:
         EstimationError: Fewer rows than parameters, a singular covariance of the residuals, or no convergence.
     """
@@ -154,9 +151,6 @@ def cross_factor(model: DynamicModel, logs: Sequence[PreparedLog]) -> CrossFacto
 
     Args:
         logs: Prepared logs.
-
-    Returns:
-        Their factor.
 
     Raises:
         EstimationError: No log, or one without torque.

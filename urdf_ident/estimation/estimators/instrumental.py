@@ -106,9 +106,6 @@ def with_twin(log: PreparedLog, clean: Recording) -> PreparedLog:
     Args:
         clean: The simulated motion on the same clock, joint side, covering the log's motion.
 
-    Returns:
-        The log with twins.
-
     Raises:
         EstimationError: Other joints, or the simulation does not cover the log.
     """
@@ -175,9 +172,6 @@ def instrumented(
         row_filter: The filter and decimation of the rows.
         sign_from_twin: Whether W also takes columns with a sign of the velocity from the twin.
 
-    Returns:
-        Statistics with instruments.
-
     Raises:
         EstimationError: A segment has no twin, or nothing is left after filtering.
     """
@@ -227,9 +221,6 @@ def build_instrumented(model: DynamicModel, logs: Sequence[PreparedLog], *, sign
         logs: Prepared logs, see :func:`with_twin`.
         sign_from_twin: See :func:`instrumented`.
 
-    Returns:
-        Statistics with instruments.
-
     Raises:
         EstimationError: No log, or one without a twin.
     """
@@ -247,7 +238,6 @@ def fit_instrumental(statistics: StatisticSet, base: BaseParameters, *, method: 
     """Solves the instrumental-variable problem.
 
     Args:
-        statistics: Statistics with instruments.
         method: Weights of the row groups: "wls" or "ols" (all 1).
 
     Returns:

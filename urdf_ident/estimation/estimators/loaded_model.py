@@ -136,9 +136,6 @@ def with_load(loaded: LoadedModel, log: PreparedLog, params: Array) -> PreparedL
 
     Args:
         params: Current estimate of the body, shape (10,).
-
-    Returns:
-        The log with the load of its gears.
     """
     if not loaded.model.loaded:
         return log

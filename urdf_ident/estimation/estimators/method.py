@@ -127,9 +127,6 @@ def choose_weighting(
         loss: Loss function of IRLS, "tukey" or "huber".
         kept: Cache of unweighted rows, shared between models.
 
-    Returns:
-        The decision.
-
     Raises:
         EstimationError: Unknown method, one that is not available for elastic joints, or too few rows.
     """
@@ -179,9 +176,6 @@ def refine(
         reference: Base values kept where parameters are not identifiable, shape (b,); 0 if None.
         loop: Creates the simulation of the logs, for IV and DIDIM.
         loop_known: Whether the user has described the controller; only then does "auto" simulate.
-
-    Returns:
-        The estimate.
 
     Raises:
         EstimationError: The estimator does not converge, or lacks what it needs.
@@ -380,9 +374,6 @@ def held_out_errors(converged: ConvergedFit, estimated: Estimated) -> CrossValid
     Args:
         converged: The model and its unweighted rows, on which errors are evaluated.
         estimated: The estimate, with ``refit`` and ``solved``, whose time blocks are those of the unweighted rows.
-
-    Returns:
-        The held-out errors.
 
     Raises:
         EstimationError: A single log that is too short to be divided into folds.

@@ -96,9 +96,6 @@ def noisy_columns(model: DynamicModel, logs: Sequence[PreparedLog], base: BasePa
     Args:
         logs: Prepared logs.
         seed: Seed of the propagated noise.
-
-    Returns:
-        The noise of the columns.
     """
     rng, levels = np.random.default_rng(seed), []
     squares = {group.name: np.zeros((len(base), len(base))) for group in model.groups}
@@ -177,10 +174,6 @@ def fit_total_least_squares(statistics: StatisticSet, fit: Fit, noise: NoisyColu
 
     Args:
         fit: The least-squares fit, from which the iteration starts.
-        noise: Noise of the columns.
-
-    Returns:
-        The estimate.
 
     Raises:
         EstimationError: It does not converge, or has no finite solution.

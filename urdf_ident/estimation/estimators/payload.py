@@ -141,9 +141,6 @@ class PayloadProblem(ReadOnly):
         Args:
             params: Parameters of this body, shape (10,).
             copies: See :class:`LoadedModel`.
-
-        Returns:
-            The model.
         """
         model = self.model
         if model.reference_theta is not None:
@@ -208,9 +205,6 @@ def estimate_payload(
         logs: Prepared logs with the body.
         method: "held": the unloaded model is fixed; "joint": it is estimated again from unloaded and loaded logs together.
         refit: Friction that is estimated again for the loaded logs, a key of :data:`REFIT`.
-
-    Returns:
-        The estimate.
 
     Raises:
         EstimationError: The body affects no joint torque, or there are too few rows.

@@ -116,9 +116,6 @@ def fit_robust(
         converged: See :data:`CONVERGED`.
         start: An estimate of the same parameters to start from; least squares if None.
 
-    Returns:
-        The estimate.
-
     Raises:
         EstimationError: Unknown loss, too few rows, or no convergence.
     """

@@ -101,9 +101,6 @@ def drive_gains(model: DynamicModel, logs: Sequence[PreparedLog], base: BasePara
         logs: Prepared logs; ``tau`` is the effort as logged.
         base: The model's reduction.
 
-    Returns:
-        The gains.
-
     Raises:
         EstimationError: Only logs with or only logs without it, a joint that it does not load, or no convergence.
     """

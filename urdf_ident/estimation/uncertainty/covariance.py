@@ -68,9 +68,6 @@ def with_covariance(
         logs: The prepared logs of the statistics.
         seed: Seed of the bootstrap.
 
-    Returns:
-        The fit.
-
     Raises:
         EstimationError: Unknown kind, or one that needs missing logs, repetitions or stretches.
     """
@@ -127,7 +124,6 @@ def covariance_at(
     Args:
         statistics: The rows whose noise is propagated.
         solution: Its root is the sensitivity of the estimate to the rows; zero rows belong to parameters without any.
-        model: The model of the rows.
         logs: The prepared logs of the statistics.
         complete: Whether these rows alone determine the estimate; if not, only the jackknife over stretches is used.
 

@@ -124,9 +124,6 @@ class Covariances:
         Args:
             lack: From :meth:`lack`; below 1 it has no effect.
 
-        Returns:
-            The covariance.
-
         Raises:
             EstimationError: The rows cannot be computed again.
         """
@@ -142,9 +139,6 @@ class Covariances:
 
         Args:
             kind: Kind of covariance, for the error.
-
-        Returns:
-            The model.
 
         Raises:
             EstimationError: There are only factors, or the joints are elastic.
@@ -218,9 +212,6 @@ class Covariances:
 
         Args:
             seed: Seed of the draws.
-
-        Returns:
-            The covariance.
 
         Raises:
             EstimationError: There are too few blocks of time.

@@ -78,9 +78,6 @@ class Verdict:
         Args:
             data: An entry of ``parameters.standard``.
 
-        Returns:
-            The verdict.
-
         Raises:
             KeyError: The entry is from an older version and incomplete.
             TypeError: The entry is damaged: a value that must be a string is not.
@@ -135,9 +132,6 @@ def verdicts(model: DynamicModel, fit: Fit, factor: Array, prior: Array, unsure:
         prior: Prior values, shape (p,).
         unsure: Their standard deviations, shape (p,); for terms without a prior see :func:`sizes`.
         row_rate: Rows per second [Hz].
-
-    Returns:
-        One verdict per parameter.
     """
     base = fit.base
     usual = sizes(model, base, fit, prior, unsure)

@@ -81,11 +81,7 @@ def whitened_rows(spectrum: Spectrum, fit: Fit, solution: Solution) -> WhitenedR
     """Transforms rows by band to the coordinates of a solution.
 
     Args:
-        spectrum: Rows by band.
         solution: Solution of the same problem, with its root.
-
-    Returns:
-        The rows.
     """
     parts, units = [], []
     for g, (layout, factors) in enumerate(zip(spectrum.layouts, spectrum.factors, strict=True)):
@@ -104,9 +100,6 @@ def fit_noise(spectrum: Spectrum, rows: WhitenedRows) -> NoiseModel:
     Args:
         spectrum: Rows by band.
         rows: The same rows in the coordinates of a fit.
-
-    Returns:
-        The noise.
     """
     groups, bands = rows.count.shape
     longest = max(kind.length / (kind.rate / kind.row_filter.factor) for kind in spectrum.pieces)
@@ -191,7 +184,6 @@ def sandwich(rows: WhitenedRows, solution: Solution, weights: Mapping[str, float
 
     Args:
         rows: Rows in the coordinates of the solution.
-        solution: The weighted solution.
         weights: Row group → weight used for the solution.
 
     Returns:

@@ -96,9 +96,6 @@ class HeldOutResidual(ReadOnly):
 
         Args:
             data: As written by :meth:`as_dict`.
-
-        Returns:
-            The quantiles.
         """
         keys = ("edges", "top", "quantiles", "variance")
         edges, top, quantiles, variance = (np.array(data[key], dtype=float) for key in keys)
@@ -175,9 +172,6 @@ def held_out_residual(
         pending: Result of :func:`start_samples`, if it was started already.
         unlimited: As ``held`` without constraints, if they are to be compared.
 
-    Returns:
-        The quantiles.
-
     Raises:
         EstimationError: The data are too short for cross-validation.
     """
@@ -237,9 +231,6 @@ def held_out_torque(
         logs: The prepared logs of the statistics.
         left_out: Parameters that were chosen without each fold, shape (p,) each. If they are unknown, the prior alone counts,
             and constraints that contradict the data do not show in the prediction.
-
-    Returns:
-        The prediction.
 
     Raises:
         EstimationError: The data are too short for cross-validation.

@@ -65,7 +65,6 @@ def lack_of_fit(model: DynamicModel, logs: Sequence[PreparedLog], fit: Fit) -> f
 
     Args:
         logs: Averaged logs.
-        fit: The fit to their rows.
 
     Returns:
         About 1 if the residual is noise only; more with model errors.

@@ -75,7 +75,6 @@ def closest_lines(report: LimitReport, clearance: ClearanceReport | None) -> lis
     """Formats the smallest margin of each quantity.
 
     Args:
-        report: Margins to the limits.
         clearance: Smallest distances; None if collisions are not checked.
 
     Returns:

@@ -68,9 +68,6 @@ class Problem:
 
         Args:
             samples: Instants per period.
-
-        Returns:
-            The objective.
         """
         family, extra = self.family, 0
         grid = family.criterion_grid(samples)

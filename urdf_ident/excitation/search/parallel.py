@@ -37,9 +37,6 @@ class Outcome:
     def add(self, candidate: FoundMotion) -> bool:
         """Adds a motion.
 
-        Args:
-            candidate: The motion.
-
         Returns:
             True if it is the best so far.
         """

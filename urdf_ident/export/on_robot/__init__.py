@@ -75,9 +75,6 @@ def write_motion(
         folder: Output folder.
         collisions: Collision geometry; None: not checked.
 
-    Returns:
-        The paths written.
-
     Raises:
         ModelError: As :func:`motion_texts`.
         LimitError: As :func:`motion_texts`.

@@ -104,9 +104,6 @@ exec ./follow "$1" motion.csv {DRY_RUN:g} dry_run_log.csv
 def texts(plan: Plan) -> dict[str, str]:
     """Returns the motion at 1 kHz, and a program that follows and records it at any fraction of its speed.
 
-    Args:
-        plan: The motion.
-
     Returns:
         File name → text.
 

@@ -104,9 +104,6 @@ exec ros2 bag record --storage mcap -o "${1:-excitation}" /joint_states
 def texts(plan: Plan) -> dict[str, str]:
     """Returns the motion as ``trajectory_msgs/JointTrajectory`` in YAML, at full and at a fifth of the speed, and two scripts.
 
-    Args:
-        plan: The motion.
-
     Returns:
         File name → text.
     """

@@ -45,9 +45,6 @@ log:
 def texts(plan: Plan) -> dict[str, str]:
     """Returns two programs (motion, dry run), an RTDE recipe, and the project file that reads its log.
 
-    Args:
-        plan: The motion.
-
     Returns:
         File name → text.
 

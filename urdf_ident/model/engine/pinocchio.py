@@ -44,9 +44,6 @@ def inertia_of(theta: Array, body: str) -> pin.Inertia:
         theta: Its ten parameters, shape (10,).
         body: Its name, for the message.
 
-    Returns:
-        The inertia.
-
     Raises:
         ModelError: First moments without mass; Pinocchio stores the centre of mass.
     """
@@ -63,9 +60,6 @@ def with_inertias(robot: Robot, theta: ArrayLike, rotor_inertia: ArrayLike | Non
     Args:
         theta: Inertial parameters, shape (10 n,).
         rotor_inertia: Reflected rotor inertia, shape (n,) [kg·m² or kg], put into ``armature``; 0 if None.
-
-    Returns:
-        A new model.
 
     Raises:
         ModelError: A body with first moments but no mass.

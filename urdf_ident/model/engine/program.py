@@ -91,10 +91,6 @@ class Tape:
 
         Args:
             x: The factor.
-            k: The number.
-
-        Returns:
-            The row.
         """
         return self._put(SCALE, (x if isinstance(x, Row) else self._put(FILL, -1, k=float(x))).place, k=k)
 
@@ -182,9 +178,6 @@ class Tape:
 
         Args:
             outputs: The results; a number is the same for all samples.
-
-        Returns:
-            The program.
         """
         rows = [value if isinstance(value, Row) else self._put(FILL, -1, k=float(value)) for value in outputs]
         last: dict[int, int] = {}
@@ -268,9 +261,6 @@ class Program:
 
         Args:
             values: One number per parameter.
-
-        Returns:
-            The program.
         """
         numbers = self.numbers.copy()
         numbers[self.parameters[:, 0]] = values[self.parameters[:, 1]]

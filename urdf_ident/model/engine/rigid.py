@@ -283,11 +283,7 @@ _ENGINES: WeakKeyDictionary[Robot, Rigid] = WeakKeyDictionary()
 
 
 def rigid_of(robot: Robot) -> Rigid:
-    """Returns the cached engine of a robot.
-
-    Returns:
-        The engine.
-    """
+    """Returns the cached engine of a robot."""
     if robot not in _ENGINES:
         _ENGINES[robot] = Rigid(robot)
     return _ENGINES[robot]

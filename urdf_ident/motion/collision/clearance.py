@@ -44,11 +44,7 @@ class SpeedBounds(ReadOnly):
         """Computes the bounds of a robot's pairs.
 
         Args:
-            collisions: The pairs.
             stroke: Largest ``|q|`` of prismatic joints, shape (n,) [m].
-
-        Returns:
-            The bounds.
         """
         kinematics = collisions.kinematics
         count, n = len(collisions.pairs), kinematics.n
@@ -246,7 +242,6 @@ def require_clearance(trajectory: Trajectory, collisions: Collisions | None, ste
     """Raises an error if a required distance is not certified along a motion.
 
     Args:
-        trajectory: The motion.
         collisions: Pairs and required distances; None: nothing is checked.
         step: Initial spacing of instants [s].
 

@@ -66,9 +66,6 @@ class BodyKinematics:
 
         Args:
             q: Joint positions, shape (N, n) [rad or m].
-
-        Returns:
-            The poses.
         """
         count = len(q)
         by_body, origin = np.empty((self.n + 1, count, 3, 3)), np.zeros((count, self.n + 1, 3))

@@ -27,9 +27,6 @@ def relevant_pairs(collisions: Collisions) -> tuple[list[int], tuple[str, ...]]:
     Links that touch by design do so at any clearance; the first moving link may be mounted on an object. Any other pair that
     is too close in all configurations indicates an error in the world file, such as millimetres, and must not be ignored.
 
-    Args:
-        collisions: All pairs.
-
     Returns:
         Indices of the remaining pairs, and notes on those that touch.
 

@@ -104,9 +104,6 @@ def plane_solid(plane: Plane, root: Array) -> Solid:
     Args:
         plane: In world coordinates.
         root: Placement of the robot's root in the world, shape (4, 4) [m].
-
-    Returns:
-        The solid.
     """
     import coal
 

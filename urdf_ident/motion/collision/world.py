@@ -129,9 +129,6 @@ def parse_world(data: Any, where: str = "world file") -> World:
         data: Parsed YAML.
         where: File name, for messages and for relative mesh paths.
 
-    Returns:
-        The world.
-
     Raises:
         ProjectError: See :func:`read_world`.
     """

@@ -82,9 +82,6 @@ def adaptive_model(ident: Record, memory: float | str, rate: float | None, state
         rate: Updates per second [Hz]; that of the logs if None.
         state: State of an earlier model, or None.
 
-    Returns:
-        The model.
-
     Raises:
         EstimationError: The spread between logs is unknown.
         ModelError: The joints are elastic, or the memory is invalid.

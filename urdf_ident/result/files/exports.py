@@ -171,8 +171,6 @@ def write_with_payload(ident: Record, body: PayloadResult, folder: str | Path) -
     """Writes ``<robot>_with_payload.urdf`` and ``.xml`` (MJCF): the identified robot, the body on a fixed link.
 
     Args:
-        ident: The robot.
-        body: Its payload.
         folder: Output folder.
 
     Returns:

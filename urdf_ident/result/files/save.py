@@ -24,9 +24,6 @@ SCHEMA = "urdf-ident/1"
 def save(ident: Record, path: str | Path) -> Path:
     """Writes a result as JSON (docs/reference.md), atomically.
 
-    Returns:
-        The path written.
-
     Raises:
         OutputError: It cannot be written.
     """

@@ -192,9 +192,6 @@ class Plots:
             picture: ``"torque"``, ``"friction"``, ``"parameters"``, ``"bodies"``, ``"residual"`` or ``"errors"``.
             path: The file; its extension gives the format (png, svg, pdf).
 
-        Returns:
-            The path written.
-
         Raises:
             ModelError: There is no such plot, or nothing to draw.
             MissingExtraError: matplotlib is not installed.
@@ -209,9 +206,6 @@ class Plots:
 
         Args:
             log: Its name; the first stored one if None.
-
-        Returns:
-            The series.
 
         Raises:
             ModelError: There are no series, or none of that log.

@@ -43,9 +43,6 @@ TEXT = 8.0
 def figure_class() -> Any:
     """Returns Matplotlib's ``Figure``, which needs no window.
 
-    Returns:
-        The class.
-
     Raises:
         MissingExtraError: matplotlib is not installed.
     """
@@ -102,9 +99,6 @@ def write_figure(figure: Any, path: str | Path, **options: Any) -> Path:
     Args:
         figure: A matplotlib figure.
         options: For ``Figure.savefig``.
-
-    Returns:
-        The path written.
 
     Raises:
         OutputError: The file cannot be written, or the format is unknown.

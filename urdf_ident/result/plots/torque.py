@@ -22,7 +22,6 @@ def draw_torque(
         j: Index of the joint.
         joint: Its name.
         unit: Unit of its torque.
-        palette: Colours.
         residual: Matplotlib axes of the error; not drawn if None.
     """
     lines = (

@@ -159,9 +159,6 @@ class FrictionChanges(ReadOnly):
         Args:
             data: As written by :meth:`as_dict`; values that older files lack become NaN, None or empty.
 
-        Returns:
-            The record.
-
         Raises:
             KeyError: An entry is missing.
         """

@@ -39,9 +39,6 @@ class Moments:
         Args:
             squares: Gram matrix of the rows ``[X | Z | y]`` of each log, shape (logs, r + q + 1, r + q + 1).
             r: Number of columns of X.
-
-        Returns:
-            The moments.
         """
         z = slice(r, -1)
         return cls(
@@ -109,9 +106,6 @@ class MixedRows:
             log: Name of the log.
             group: Name of the row group.
             part: Index of the part; None for the whole log.
-
-        Returns:
-            Number of rows.
         """
         own = self.statistics.of_log[log].get(group, ())
         return sum(entry.rows for entry in own[slice(*self._blocks(len(own), part))])

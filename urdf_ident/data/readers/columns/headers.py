@@ -139,9 +139,6 @@ def default_header(names: Sequence[str], robot: Robot, joints: Mapping[str, str]
         joints: Robot joint → its name in the log, from the project file.
         where: The log, for messages.
 
-    Returns:
-        The header.
-
     Raises:
         LogError: The joint names match the robot in several ways.
     """

@@ -84,9 +84,6 @@ def logs_among(paths: Iterable[str]) -> list[str]:
 def is_bag_folder(path: str | Path) -> bool:
     """Whether a folder is a ROS 2 bag.
 
-    Args:
-        path: The folder.
-
     Returns:
         True if it contains ``metadata.yaml`` and a storage file.
     """
@@ -101,9 +98,6 @@ def open_table(path: str | Path, robot: Robot | None = None, choice: Choice | No
         path: A file, a bag folder, or an episode of a LeRobot data set (``DATASET/episode_000003``).
         robot: The robot whose joints are read; needed for bags only.
         choice: Topic and joint names of the project file.
-
-    Returns:
-        The opened log.
 
     Raises:
         MissingFileError: The log does not exist or cannot be read.

@@ -55,9 +55,6 @@ class Episode:
 def is_dataset(path: str | Path) -> bool:
     """Whether a folder is a LeRobot data set.
 
-    Args:
-        path: The folder.
-
     Returns:
         True if it contains ``meta/info.json``.
     """

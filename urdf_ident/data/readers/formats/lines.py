@@ -124,9 +124,6 @@ def width_of(line: str, delimiter: str | None) -> int:
     Args:
         line: The line.
         delimiter: Character between cells; None means white space.
-
-    Returns:
-        The number.
     """
     return len(split_line(line, delimiter)) if delimiter is None or '"' in line else 1 + line.count(delimiter)
 

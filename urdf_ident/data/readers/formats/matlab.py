@@ -39,9 +39,6 @@ def open_matlab(path: str | Path, group: str | None = None) -> ArrayTable:
     Args:
         group: Only variables in this group; see :func:`.variables.table_of_variables`.
 
-    Returns:
-        The table.
-
     Raises:
         LogError: The file is broken, or unpacks to more than the limit.
     """

@@ -40,9 +40,6 @@ def read_head(path: str | Path, count: int) -> bytes:
     Args:
         count: Maximum number of bytes.
 
-    Returns:
-        The bytes.
-
     Raises:
         MissingFileError, MissingExtraError, LogError: The file cannot be opened or unpacked.
     """

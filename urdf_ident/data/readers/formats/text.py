@@ -170,9 +170,6 @@ def open_text(path: str | Path) -> TextTable:
     Args:
         path: The file, which may be compressed (gzip, xz, bzip2, zstd).
 
-    Returns:
-        The table.
-
     Raises:
         MissingFileError: The file does not exist or cannot be read.
         LogError: It is empty, has only a header, or is not a table.

@@ -134,9 +134,6 @@ def open_numpy(path: str | Path, group: str | None = None) -> ArrayTable:
     Args:
         group: See :func:`table_of_variables`.
 
-    Returns:
-        The table.
-
     Raises:
         LogError: The file is broken, contains objects, or unpacks to more than the limit.
     """
@@ -189,9 +186,6 @@ def open_hdf5(path: str | Path, group: str | None = None) -> ArrayTable:
 
     Args:
         group: See :func:`table_of_variables`.
-
-    Returns:
-        The table.
 
     Raises:
         MissingExtraError: h5py is not installed.
