@@ -2,6 +2,7 @@
 
     python scripts/benchmarks/arms.py [--arms 40] [--first 0] [--kinds rich,repeats,...] [--no-simple] [-o ROWS.jsonl]
     python scripts/benchmarks/arms.py --kinds dwells,bits,steps,pair,sparse    (logs as users record them)
+    python scripts/benchmarks/arms.py --kinds pauses,places,jog,gentle,dead,held,stamps,rates    (more of these)
     python scripts/benchmarks/arms.py --arms 50 --poor    (short, bad and singular logs: is anything exported that is worse
                                                            than the URDF with bounded friction?)
 
@@ -27,15 +28,17 @@ RMS torque:
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
+from scipy.interpolate import CubicSpline
 from scipy.optimize import lsq_linear
 from scipy.signal import lfilter
 
@@ -56,8 +59,13 @@ KINDS = ("rich", "repeats", "eight", "four", "resting", "one_way", "flat")
 #: one tenth of the speed.
 POOR = ("brief", "same", "few", "coarse", "noisy", "slow")
 #: Logs as users record them: moves from point to point with dwells, a 14-bit encoder, efforts in steps of 1 % of the range,
-#: each joint one way in one log and back in the other, 25 Hz. (A kind's position in all three lists is part of its seed.)
+#: each joint one way in one log and back in the other, 25 Hz. (A kind's position in all four lists is part of its seed.)
 USUAL = ("dwells", "bits", "steps", "pair", "sparse")
+#: More of them: hand-guided motion with pauses, moves between three poses only, each joint jogged alone, moves at 20 % of the
+#: speed, efforts with a dead zone of 2 % of the range, efforts published at 25 Hz and held, time stamps that are late by up to
+#: 4 ms, two logs of 100 and 33 Hz.
+RECORDED = ("pauses", "places", "jog", "gentle", "dead", "held", "stamps", "rates")
+EVERY = (*KINDS, *POOR, *USUAL, *RECORDED)
 #: What is exported may be so much worse than the URDF with bounded friction.
 WORSE = 1.05
 RATE, SCORE = 100.0, 10.0  # [Hz]
@@ -262,16 +270,19 @@ def wander(arm: Arm, rng: np.random.Generator, seconds: float, pace: float, wide
     return Motion(t, middle + s @ a.T - c @ b.T, (c * w) @ a.T + (s * w) @ b.T, (-s * w**2) @ a.T + (c * w**2) @ b.T)
 
 
-def moves(arm: Arm, rng: np.random.Generator, seconds: float) -> Motion:
+def moves(
+    arm: Arm, rng: np.random.Generator, seconds: float, pace: float = 1.0, goals: Callable[[], Iterator[Array]] | None = None
+) -> Motion:
     """From point to point and rests between: all joints start and stop together, with trapezoidal speeds of limited jerk."""
     fine, n = 1000.0, arm.n
     reach = np.where(arm.robot.prismatic, 0.15, 1.2)
     blend = int(fine * rng.uniform(0.02, 0.12))
     speed = np.zeros((round(seconds * fine), n))
     begin, at = int(0.5 * fine), np.zeros(n)
+    ahead = (rng.uniform(-reach, reach) for _ in itertools.count()) if goals is None else goals()
     while True:
-        goal = rng.uniform(-reach, reach)
-        length = int(fine * (1.5 * np.max(np.abs(goal - at) / arm.speed) + 2 * blend / fine + 0.2))
+        goal = next(ahead)
+        length = int(fine * (1.5 * np.max(np.abs(goal - at) / (pace * arm.speed)) + 2 * blend / fine + 0.2))
         if begin + length > len(speed):
             break
         inner = length - 2 * blend
@@ -312,8 +323,63 @@ def usual(arm: Arm, kind: str, rng: np.random.Generator) -> list[Recording]:
     return logs
 
 
+def guided(arm: Arm, rng: np.random.Generator, seconds: float) -> Motion:
+    """A wandering path along which the hand stops, for 1 to 4 s, and goes on."""
+    path, fine = wander(arm, rng, seconds, 1.0), 1000.0
+    pace = np.ones(round(2 * seconds * fine))
+    begin = int(fine * rng.uniform(1.0, 3.0))
+    while begin < len(pace):
+        length = int(fine * rng.uniform(1.0, 4.0))
+        pace[begin : begin + length] = 0.0
+        begin += length + int(fine * rng.uniform(1.0, 4.0))
+    blend = np.ones(int(0.25 * fine))
+    pace = np.convolve(np.convolve(pace, blend / len(blend), "same"), blend / len(blend), "same")
+    along = np.cumsum(pace) / fine
+    pace, along = pace[along < path.t[-1] - 0.1], along[along < path.t[-1] - 0.1]
+    q, v, a = (CubicSpline(path.t, x)(along) for x in (path.q, path.v, path.a))
+    rate = np.gradient(pace, 1 / fine)
+    every = round(fine / RATE)
+    now = slice(None, None, every)
+    p = pace[:, None]
+    return Motion(np.arange(len(pace))[now] / fine, q[now], (v * p)[now], (a * p**2 + v * rate[:, None])[now])
+
+
+def recorded(arm: Arm, kind: str, rng: np.random.Generator) -> list[Recording]:
+    """Logs of one kind among ``RECORDED``."""
+    reach = np.where(arm.robot.prismatic, 0.15, 1.2)
+
+    def alone() -> Iterator[Array]:
+        at = np.zeros(arm.n)
+        for k in itertools.count():
+            at = np.array(at)
+            at[k // 3 % arm.n] = 0.0 if k % 3 == 2 else rng.uniform(-1, 1) * reach[k // 3 % arm.n]
+            yield at
+
+    if kind == "pauses":
+        return [arm.log(f"run{k}", guided(arm, rng, 15.0), rng) for k in range(2)]
+    if kind == "places":
+        poses = rng.uniform(-reach, reach, (3, arm.n))
+        return [arm.log("run", moves(arm, rng, 40.0, goals=lambda: itertools.cycle(poses)), rng)]
+    if kind == "jog":
+        return [arm.log("run", moves(arm, rng, 60.0, goals=alone), rng)]
+    if kind == "gentle":
+        return [arm.log(f"run{k}", moves(arm, rng, 40.0, pace=0.2), rng) for k in range(2)]
+    logs = [arm.log(f"run{k}", wander(arm, rng, 12.0, 1.0), rng) for k in range(2)]
+    efforts = [np.asarray(log.effort) for log in logs]
+    if kind == "dead":
+        least = 0.02 * 1.5 * np.max([np.abs(effort).max(axis=0) for effort in efforts], axis=0)
+        return [replace(log, effort=np.where(np.abs(e) < least, 0.0, e)) for log, e in zip(logs, efforts, strict=True)]
+    if kind == "held":
+        return [replace(log, effort=e[np.arange(len(e)) // 4 * 4]) for log, e in zip(logs, efforts, strict=True)]
+    if kind == "stamps":
+        return [replace(log, time=np.sort(log.time + rng.gamma(2.0, 0.001, len(log.time)).clip(max=0.004))) for log in logs]
+    return [logs[0], logs[1].take(np.arange(len(logs[1].time)) % 3 == 0)]
+
+
 def training(arm: Arm, kind: str, rng: np.random.Generator) -> list[Recording]:
     """Logs of one kind."""
+    if kind in RECORDED:
+        return recorded(arm, kind, rng)
     if kind in USUAL:
         return usual(arm, kind, rng)
     if kind == "rich":
@@ -379,6 +445,12 @@ def _motion_of(log: Recording) -> Motion:
     return Motion(log.time, q, v, np.gradient(v, 1 / rate, axis=0))
 
 
+def smoothed(logs: Sequence[Recording], signals: Sequence[Array]) -> Array:
+    """One signal of every log, low-passed, one after the other."""
+    pairs = zip(logs, signals, strict=True)
+    return np.concatenate([lowpass(x.reshape(len(x), -1), rate_of(log), SCORE).reshape(x.shape) for log, x in pairs])
+
+
 def rate_of(log: Recording) -> float:
     """Samples per second [Hz]."""
     return float(1 / np.median(np.diff(log.time)))
@@ -393,16 +465,15 @@ def bounded_baseline(arm: Arm, logs: Sequence[Recording], test: Motion) -> Array
         turn = v @ A.T
         return np.stack([turn, np.tanh(turn / 0.02), np.ones_like(turn)], axis=-1)  # (N, n, 3)
 
-    moves, rate = [_motion_of(log) for log in logs], rate_of(logs[0])
-    left = np.vstack(
-        [np.asarray(log.effort) - _regressor(arm.robot.model, m) @ theta for log, m in zip(logs, moves, strict=True)]
-    )
-    motor = lowpass(left @ np.linalg.inv(A), rate, SCORE)
-    made = np.vstack([columns(m.v) for m in moves])
+    moved_by = [_motion_of(log) for log in logs]
+    left = [np.asarray(log.effort) - _regressor(arm.robot.model, m) @ theta for log, m in zip(logs, moved_by, strict=True)]
+    motor = smoothed(logs, [each @ np.linalg.inv(A) for each in left])
+    made = np.vstack([columns(m.v) for m in moved_by])
+    smooth = smoothed(logs, [columns(m.v) for m in moved_by])
     friction = np.zeros_like(predicted)
     for k in range(arm.n):
         moved = np.std(made[:, k, 0]) > 1e-4
-        W = lowpass(made[:, k], rate, SCORE) if moved else np.ones((len(left), 1))
+        W = smooth[:, k] if moved else np.ones((len(motor), 1))
         most = np.abs(motor[:, k]).max() / np.sqrt(np.mean(W**2, axis=0))  # no law may be larger than all torque
         lower = most * ([0.0, 0.0, -1.0] if moved else [-1.0])
         ridge = 1e-2 * np.linalg.norm(motor[:, k]) * np.diag(1.0 / most)
@@ -425,17 +496,17 @@ def oracle(arm: Arm, logs: Sequence[Recording], test: Motion, judge: Recording) 
         rotor = A.T[None] * (motion.a @ A.T)[:, None, :]  # (N, joints, motors)
         return np.concatenate([_regressor(arm.robot.model, motion), rotor, *friction], axis=2)
 
-    moves, rate = [_motion_of(log) for log in logs], rate_of(logs[0])
-    W, y = np.concatenate([rows(m) for m in moves]), np.vstack([np.asarray(log.effort) for log in logs])
-    every = max(1, round(4 * rate / RATE))
-    W, y = lowpass(W.reshape(len(W), -1), rate, SCORE).reshape(W.shape)[::every], lowpass(y, rate, SCORE)[::every]
+    moved_by = [_motion_of(log) for log in logs]
+    every = max(1, round(4 * rate_of(logs[0]) / RATE))
+    W = smoothed(logs, [rows(m) for m in moved_by])[::every]
+    y = smoothed(logs, [np.asarray(log.effort) for log in logs])[::every]
     k = len(prior.theta0)
     extra = np.concatenate([arm.rotor, *(law.sizes for law in arm.friction)])
     typical = np.maximum(np.abs(extra), 1e-3)
     root = np.zeros((k + len(extra),) * 2)
     root[:k, :k], root[k:, k:] = prior.root, np.diag(1.0 / typical)
     centre = np.concatenate([prior.theta0, np.zeros(len(extra))])
-    rates = np.vstack([m.v for m in moves]) @ arm.drive.reduction.T
+    rates = np.vstack([m.v for m in moved_by]) @ arm.drive.reduction.T
     made = rows(test), rows(test, np.array([_trained(rate) for rate in rates.T]))
     found: list[tuple[Array, ...]] = []
     flat = W.reshape(-1, W.shape[2])
@@ -461,7 +532,7 @@ def _trained(rate: Array) -> tuple[float, float]:
 def run(seed: int, kind: str, *, simple: bool = True) -> dict[str, float | str]:
     """One arm with one kind of log."""
     one = arm(seed)
-    rng = np.random.default_rng([11, seed, (*KINDS, *POOR, *USUAL).index(kind)])
+    rng = np.random.default_rng([11, seed, EVERY.index(kind)])
     logs = training(one, kind, rng)
     test = wander(one, rng, 12.0, 2.0 * (0.4 if kind == "repeats" else 1.0))
     judge = one.log("test", test, rng)
@@ -538,7 +609,7 @@ def report(rows: Sequence[dict[str, float | str]]) -> str:
         f"{'tangents 50/90/worst':>22} "
         f"{'inside all/rev/fast':>20} {'width':>6} {'covered':>7} {'cpu':>5}"
     ]
-    for kind in [*KINDS, *POOR, *USUAL, "all"]:
+    for kind in [*EVERY, "all"]:
         some = [row for row in rows if kind in (row["kind"], "all") and "exported" in row]
         if not some:
             continue
@@ -590,14 +661,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--arms", type=int, default=40)
     parser.add_argument("--first", type=int, default=0, help="seed of the first arm")
-    parser.add_argument("--kinds", default=",".join(KINDS), help=f"of {','.join((*KINDS, *POOR, *USUAL))}")
+    parser.add_argument("--kinds", default=",".join(KINDS), help=f"of {','.join(EVERY)}")
     parser.add_argument("--poor", action="store_true", help="logs that hardly tell anything, without comparisons")
     parser.add_argument("--no-simple", action="store_true", help="leave the comparison with listed laws out")
     parser.add_argument("-o", "--output", type=Path, help="rows as JSON lines, appended")
     arguments = parser.parse_args()
     kinds = list(POOR) if arguments.poor else arguments.kinds.split(",")
-    if unknown := sorted(set(kinds) - {*KINDS, *POOR, *USUAL}):
-        parser.error(f"--kinds: no kind {', '.join(map(repr, unknown))}; known are {', '.join((*KINDS, *POOR, *USUAL))}")
+    if unknown := sorted(set(kinds) - set(EVERY)):
+        parser.error(f"--kinds: no kind {', '.join(map(repr, unknown))}; known are {', '.join(EVERY)}")
     rows = []
     for seed in range(arguments.first, arguments.first + arguments.arms):
         for kind in kinds:

@@ -2,14 +2,15 @@
 
 The covariance of the parameters includes neither model errors nor sensor noise; on real arms most measured samples are outside
 the interval due to the parameters alone. The residual itself is therefore used: every fold (:func:`.folds.folds_of`) is
-predicted by the parameters that data and prior give without it, and the low-passed measured torque is compared with the
-prediction of each sample, as a user will do: the step of friction at a reversal is smoothed in the former and sharp in the
-latter. The quantiles of the absolute error are computed separately at reversals and near them (by speed, and by the time since
-the reversal relative to the low-pass), and for slow, usual and fast motion. With m time blocks the quantile of level p is taken
-at ``p (1 + 1/m)``, as for one more block (conformal prediction: Vovk, Gammerman, Shafer 2005).
+predicted by the parameters that data and prior give without it, and measured and predicted torque are compared behind the
+same low-pass. The quantiles of the absolute error are computed separately at reversals and near them (by speed, and by the time
+since the reversal relative to the low-pass), and for slow, usual and fast motion. With m time blocks the quantile of level p is
+taken at ``p (1 + 1/m)``, as for one more block (conformal prediction: Vovk, Gammerman, Shafer 2005).
 
-At a reversal the model's dry friction is a step while that of the low-passed torque is smooth: the difference follows from the
-low-pass and the step (:func:`smeared_friction`), and increases with the acceleration at the reversal.
+A user compares the low-passed measured torque with the prediction of each sample: at a reversal the model's dry friction is a
+step while that of the low-passed torque is smooth. The difference is no random error: it follows from the low-pass and the step
+(:func:`smeared_friction`), increases with the acceleration at the reversal, and is added to the quantile as it is. Logs with
+gentle starts and stops only would otherwise make the intervals too narrow for reversals in motion.
 
 Outside the data three terms are added: the posterior variance of the parameters in excess of that along the logs, the increase
 of the residual beyond the trained speed, assumed proportional to it, and the uncertainty of friction there
@@ -65,13 +66,15 @@ class HeldOutResidual(ReadOnly):
         band: Low-pass of the measured torque [Hz].
         edges: Speeds between the classes, ascending, shape (n, classes − 1) [rad/s or m/s].
         top: Largest trained speed (99.5 % quantile), shape (n,) [rad/s or m/s].
-        quantiles: Quantiles of the absolute residual, shape (n, classes, levels) [N·m or N], levels as :data:`LEVELS`.
+        quantiles: Quantiles of the absolute residual, both torques low-passed, shape (n, classes, levels) [N·m or N], levels
+            as :data:`LEVELS`.
         variance: Posterior variance of the predicted torque that these residuals already contain, mean along the logs,
             shape (n,) [N²·m² or N²].
         blocks: Number of time blocks.
         seen: Slowest and fastest speeds (0.5 and 99.5 % quantiles) backwards and forwards, shape (n, 2, 2)
             [rad/s or m/s]; zeros for a direction without data. None if unknown.
-        relative: RMS of the residual over that of the torque, both low-passed, shape (n,), a fraction. None if unknown.
+        relative: RMS of the low-passed torque minus the prediction of each sample over that of the low-passed torque,
+            shape (n,), a fraction. None if unknown.
         unlimited: As ``relative``, of parameters with the same prior that no constraint limits. None if no constraint is
             active, or if unknown.
     """
@@ -178,18 +181,25 @@ def held_out_residual(
     held = held or held_out_torque(model, statistics, weights, prior, weight, logs)
     pending = pending or start_samples(model, logs)
     measured, rows = zip(*pending(), strict=True)
-    errors, free = _errors(held, measured), None if unlimited is None else _errors(unlimited, measured)
     size = divisors(_rms(measured))
     variance = posterior_variance(statistics.stacked(weights)[:, :-1], prior, weight, np.concatenate(rows))
-    shown = _with_torque(logs)
-    found = _classed(errors, shown, variance.mean(axis=0), _band(logs), held.blocks)
-    free_relative = None if free is None else _rms(free) / size
-    return replace(found, seen=seen_speeds([part.v for part in shown]), relative=_rms(errors) / size, unlimited=free_relative)
+    shown, band = _with_torque(logs), _band(logs)
+    rates = [part.rate for part in shown]
+    smooth = [stored(lowpass(torque, rate, band)) for torque, rate in zip(_in_order(held), rates, strict=True)]
+    found = _classed(_errors(smooth, measured), shown, variance.mean(axis=0), band, held.blocks)
+    relative, free = (
+        None if every is None else _rms(_errors(_in_order(every), measured)) / size for every in (held, unlimited)
+    )
+    return replace(found, seen=seen_speeds([part.v for part in shown]), relative=relative, unlimited=free)
 
 
-def _errors(held: HeldOutTorque, measured: Sequence[Array]) -> list[Array]:
+def _in_order(held: HeldOutTorque) -> list[Array]:
+    """Predicted torque of every segment of all logs, shape (N, n) [N·m or N]."""
+    return [torque for own in held.parts for torque in own]
+
+
+def _errors(predicted: Sequence[Array], measured: Sequence[Array]) -> list[Array]:
     """Size of the residual of every segment, shape (N, n) [N·m or N]."""
-    predicted = [torque for own in held.parts for torque in own]
     return [stored(np.abs(tau - torque)) for tau, torque in zip(measured, predicted, strict=True)]
 
 

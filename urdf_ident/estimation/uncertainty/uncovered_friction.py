@@ -88,14 +88,15 @@ def smeared_friction(model: DynamicModel, theta: Array, q: Array, v: Array, a: A
         band: Zero-phase low-pass of the measured torque [Hz].
 
     Returns:
-        Shape (N, n) [N·m or N]: half the step times the remaining error of the step response ``|v|/|a|`` after the reversal.
+        Shape (N, n) [N·m or N]: half the step times the error of the step response, overshoot included, ``|v|/|a|`` after the
+        reversal.
     """
     friction = _friction_alone(model, theta)
     forth, back = (np.asarray(model.torque(friction, q, sign * v, a), dtype=np.float64) for sign in (1.0, -1.0))
     half = 0.5 * np.abs(forth - back)
     time, risen = _step_response(band)
     since = np.abs(v) / np.maximum(np.abs(a), 1e-12)
-    return np.asarray(half * np.maximum(1.0 - np.interp(since, time, risen), 0.0))
+    return np.asarray(half * np.abs(1.0 - np.interp(since, time, risen)))
 
 
 def _step_response(band: float) -> tuple[Array, Array]:

@@ -74,7 +74,7 @@ def torque_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: ArrayLike, alp
 
 def torque_prediction_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: ArrayLike, alpha: float) -> Array:
     """Prediction intervals of measured torque: held-out residuals at such speeds, the posterior variance of the parameters,
-    and friction at speeds and in directions that the data do not cover.
+    friction at speeds and in directions that the data do not cover, and the step of friction that the low-pass smears.
 
     Args:
         ident: The result, without elastic joints.
@@ -103,13 +103,25 @@ def torque_prediction_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: Arr
     narrow, variance_factor = _variance_factors(ident)
     variance = posterior_variance(ident.factor[:, :-1], ident.prior, variance_factor / narrow, rows)
     more = narrow * np.maximum(variance - residual.variance, 0.0)
+    smeared = np.zeros_like(centre)
     if residual.seen is not None:
         p, s, t = (np.atleast_2d(x) for x in (position, velocity, acceleration))
         unseen = unseen_friction(ident.model, ident.theta, residual.seen, p, s, t)
-        smeared = smeared_friction(ident.model, ident.theta, p, s, t, residual.band)
-        more = more + ((unseen**2 + smeared**2) / _SIGMAS**2).reshape(centre.shape)
-    reach = np.sqrt(missed**2 + NormalDist().inv_cdf(1 - alpha / 2) ** 2 * more)
+        more = more + (unseen**2 / _SIGMAS**2).reshape(centre.shape)
+        smeared = smeared_friction(ident.model, ident.theta, p, s, t, residual.band).reshape(centre.shape)
+    reach = _around_shift(np.sqrt(missed**2 + NormalDist().inv_cdf(1 - alpha / 2) ** 2 * more), smeared, alpha)
     return np.stack([centre - reach, centre + reach], axis=-1)
+
+
+def _around_shift(reach: Array, shift: Array, alpha: float) -> Array:
+    """Half-width about a prediction that errs by a known amount of unknown sign besides a random error.
+
+    An error beyond a large shift counts on one side only; a small shift adds like a variance (95 %: 94.3 or more).
+    """
+    from statistics import NormalDist
+
+    one_sided = NormalDist().inv_cdf(1 - alpha) / NormalDist().inv_cdf(1 - alpha / 2)
+    return np.asarray(np.maximum(np.hypot(reach, shift), one_sided * reach + shift))
 
 
 def _variance_factors(ident: Record) -> tuple[float, float]:
