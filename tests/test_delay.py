@@ -13,6 +13,7 @@ from scipy.signal import butter, lfilter, sosfiltfilt
 
 import urdf_ident as ui
 from urdf_ident.data.conditioning.config import SignalConfig
+from urdf_ident.data.conditioning.filters import attenuation
 from urdf_ident.data.conditioning.signals import condition
 from urdf_ident.data.diagnosis.delay.profile import Delay, find_delays
 from urdf_ident.data.prepare import examine_logs
@@ -172,6 +173,15 @@ def test_positions_behind_a_filter_without_delay_are_named() -> None:
     filtered = found(*(replace(log, position=sosfiltfilt(smooth, log.position, axis=0)) for log in logs))
     assert filtered.smoothed is not None
     assert filtered.bandwidth is None
+
+
+def test_rests_and_the_ends_of_a_log_are_no_acceleration_lost_to_the_low_pass() -> None:
+    t = np.arange(0, 20, 0.01)
+    speed = np.clip(4 * np.abs((t + 0.6) % 2.5 - 1.25) - 1.6, 0.0, 1.0) * np.where(t % 5 < 2.5, 1.0, -1.0)
+    smooth = np.convolve(np.convolve(speed, np.ones(10) / 10, "same"), np.ones(10) / 10, "same")
+    positions = np.round(np.cumsum(smooth) * 0.01 / 2e-4) * 2e-4
+    assert attenuation([positions[:, None]], 100.0, 10.0) < 0.01
+    assert attenuation([positions[:, None]], 100.0, 1.0) > 0.1
 
 
 def test_a_low_pass_that_smooths_the_motion_is_named() -> None:

@@ -276,6 +276,26 @@ def test_each_kind_of_evidence_caps_the_level(ident: ui.Identification, change: 
     assert found.cause.remedy
 
 
+def test_a_joint_that_the_data_alone_predict_well_and_the_export_badly_prevents_good(ident: ui.Identification) -> None:
+    def change(joint: dict, relative: float, fit: float) -> dict:
+        return {**joint, "relative": relative, "rmse": 1.0, "fit_rmse": fit, "urdf_rmse": 2.0, "urdf_friction_rmse": 2.0}
+
+    for relative, fit, id in ((0.23, 0.2, "prior-contradicted"), (0.23, 0.95, None), (0.02, 0.2, None)):
+        scores = tuple(
+            {**x, "per_joint": [change(x["per_joint"][0], relative, fit), *x["per_joint"][1:]]} for x in ident.validation
+        )
+        cause = replace(ident, validation=scores).verdict.cause
+        assert (cause and cause.id) == id
+    assert {"exported_rmse", "effort_rms"} <= set(ident.cross_validation)
+    alone = replace(ident, validation=())
+    assert alone.verdict.level == "good"
+    worse = [ident.cross_validation["effort_rms"][0], *ident.cross_validation["exported_rmse"][1:]]
+    cause = replace(alone, cross_validation={**ident.cross_validation, "exported_rmse": worse}).verdict.cause
+    assert cause is not None
+    assert cause.id == "prior-contradicted"
+    assert "j1 (100 % of its torque" in cause.text
+
+
 def test_limits_that_the_urdf_s_own_masses_exceed_are_no_reference_for_the_torque(logs: list[ui.Recording]) -> None:
     urdf = re.sub(r'velocity="[^"]*"', 'velocity="1000"', arm_urdf("zyyx"))
     ident = ui.identify(ui.DynamicModel(ui.Robot.from_urdf(urdf), friction=FRICTION), logs[:2])

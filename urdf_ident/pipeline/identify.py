@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from ..data.recording import Recording
 from ..data.refusals import LeftOut
 from ..errors import EstimationError, LogError
 from ..estimation.uncertainty.prediction import PendingSamples, held_out_residual, held_out_torque, start_samples
+from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.engine.rigid import rigid_of
@@ -18,6 +20,7 @@ from ..progress import Progress
 from ..project import Project
 from ..result.evidence.traces import SpeedProfile
 from ..result.identification import Identification
+from ..statistics.folds import score_folds
 from .adapt import judge_adaptation
 from .learn import EarlyStatistics, Learnt, learn
 from .physics import Physical, complete
@@ -132,13 +135,24 @@ def _with_prediction(
     """Adds the held-out prediction error and whether adaptation would help; adds neither where nothing can be held out."""
     given = (ident.model, learnt.statistics, ident.fit.weights, ident.prior, ident.prior_weight, prepared.logs)
     try:
-        held = held_out_torque(*given, physical.left_out() if physical.left_out is not None else {})
+        left_out = physical.left_out() if physical.left_out is not None else {}
+        held = held_out_torque(*given, left_out)
         limited = physical.left_out is not None and ident.solver.get("active")
         found = held_out_residual(*given, held, pending, held_out_torque(*given) if limited else None)
     except EstimationError:
         return ident
-    ident = replace(ident, prediction=found.as_dict())
+    ident = replace(ident, prediction=found.as_dict(), cross_validation=_with_exported(ident, learnt, left_out))
     return replace(ident, adaptation=judge_adaptation(ident, prepared.logs, held.parts, found.band))
+
+
+def _with_exported(ident: Identification, learnt: Learnt, left_out: Mapping[str, Array]) -> Mapping[str, Any]:
+    """The cross-validation of the fit, with the errors of the exported parameters on the same folds and rows."""
+    known = ident.cross_validation
+    if not known or set(known["folds"]) != set(left_out):
+        return known
+    found = score_folds(learnt.statistics, left_out)
+    at = [found.groups.index(group) for group in known["groups"]]
+    return {**known, "exported_rmse": found.group_rmse[at].tolist(), "effort_rms": found.group_effort[at].tolist()}
 
 
 def _refuse_overlap(logs: Sequence[Recording], held_out: Sequence[Recording]) -> None:

@@ -24,7 +24,8 @@ from ..result.evidence.scores import better_than_urdf, predict, validate_log
 from ..result.evidence.traces import LOGS, LogTrace, SpeedProfile, Traces, log_trace, speed_profile
 from ..result.identification import Identification
 from ..result.text.summary import adaptation_remarks, validation_table
-from ..result.verdict.verdict import GOOD_ERROR, LEVELS, error_level
+from ..result.verdict.held_out import GOOD_ERROR, error_level
+from ..result.verdict.verdict import LEVELS
 from ..statistics.accumulate import build_statistics
 from ..statistics.entries import blocks_of
 from ..statistics.motions import repeated

@@ -45,6 +45,11 @@ class CrossValidation:
         return np.asarray(np.sqrt(np.mean(self.rmse**2, axis=0)))
 
     @property
+    def group_effort(self) -> Array:
+        """RMS of the measured effort over folds, shape (groups,) [unit of torque]."""
+        return np.asarray(np.sqrt(np.mean(self.effort_rms**2, axis=0)))
+
+    @property
     def _measured(self) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
         """Groups with a measured effort: all but the links of elastic joints."""
         return np.array([is_measured(group) for group in self.groups])
@@ -57,8 +62,7 @@ class CrossValidation:
     @property
     def relative(self) -> float:
         """Held-out RMSE over RMS effort, a fraction; mean over row groups with a measured effort."""
-        effort = np.sqrt(np.mean(self.effort_rms**2, axis=0))[self._measured]
-        return float(np.mean(self.group_rmse[self._measured] / divisors(effort)))
+        return float(np.mean(self.group_rmse[self._measured] / divisors(self.group_effort[self._measured])))
 
 
 def folds_of(statistics: StatisticSet) -> StatisticSet:
@@ -232,6 +236,22 @@ def cross_validate(statistics: StatisticSet, estimate: Callable[[StatisticSet], 
     """
     split = folds_of(statistics)
     return held_out(split.logs, split.groups, lambda fold: (split.only([fold]), estimate(split.left_out(fold))))
+
+
+def score_folds(statistics: StatisticSet, known: Mapping[str, Array]) -> CrossValidation:
+    """Scores parameters that were already estimated without each fold.
+
+    Args:
+        known: Name of the fold → parameters, shape (p,).
+
+    Returns:
+        The held-out errors.
+
+    Raises:
+        EstimationError: See :func:`folds_of`.
+    """
+    split = folds_of(statistics)
+    return held_out(split.logs, split.groups, lambda fold: (split.only([fold]), known[fold]))
 
 
 def fold_errors(held_out: StatisticSet, theta: Array) -> tuple[Array, Array]:

@@ -230,12 +230,15 @@ def estimate_cutoff(pieces: list[Array], rate: float) -> CutoffChoice:
     return CutoffChoice(cutoff, motion_end, noise_limit, why)
 
 
-def attenuation(pieces: list[Array], motion: list[Array], rate: float, cutoff: float, order: int = ORDER) -> Array:
+def attenuation(pieces: list[Array], rate: float, cutoff: float, order: int = ORDER) -> Array:
     """Returns how much of each joint's acceleration the low-pass of its positions takes away, in RMS.
+
+    It is computed from the spectrum of the positions less their noise. The spectrum of the filtered accelerations would not
+    do: it contains the ends of pieces and the onsets of rest, which a division by the filter's gain near the cut-off
+    multiplies.
 
     Args:
         pieces: Positions before :func:`lowpass`, each shape (N_k, n) [rad or m].
-        motion: Accelerations after it, each shape (M_k, n) [rad/s² or m/s²].
         rate: Samples per second [Hz].
         cutoff: The cut-off [Hz].
         order: Order of one pass.
@@ -244,16 +247,16 @@ def attenuation(pieces: list[Array], motion: list[Array], rate: float, cutoff: f
         Fraction of the acceleration below the cut-off, shape (n,); 0 for joints at rest or at constant speed, and where the
         acceleration is partly noise.
     """
-    frequency, after = _mean_spectrum(motion, rate)
+    frequency, density = _mean_spectrum([np.diff(piece, 2, axis=0) for piece in pieces], rate)
+    position = density / np.maximum(2.0 * np.sin(np.pi * frequency[:, None] / rate), 1e-9) ** 4
+    noise = _WHITE * np.median(position[frequency > rate / 4], axis=0)
     below = frequency <= cutoff
+    twice = (2 * np.pi * frequency[below, None]) ** 4  # from the power of positions to that of accelerations
     gain = 1 / (1 + (frequency[below] / cutoff) ** (2 * order))[:, None]
-    after = after[below]
-    high, raw = _mean_spectrum([np.diff(piece, 2, axis=0) for piece in pieces], rate)
-    position = raw / np.maximum(2.0 * np.sin(np.pi * high[:, None] / rate), 1e-9) ** 4
-    noise = np.median(position[high > rate / 4], axis=0) * (2 * np.pi * frequency[below, None]) ** 4 * gain**2
-    power = after.sum(axis=0)
-    clear = (noise.sum(axis=0) < _NOISY * power) & (power > _ACCELERATED * power.max())
-    lost = 1 - np.sqrt(power / np.where(clear, (after / gain**2).sum(axis=0), 1.0))
+    moved = twice * np.maximum(position[below] - noise, 0.0)
+    kept = (gain**2 * moved).sum(axis=0)
+    clear = ((gain**2 * twice * noise).sum(axis=0) < _NOISY * kept) & (kept > _ACCELERATED * kept.max())
+    lost = 1 - np.sqrt(kept / np.where(clear, moved.sum(axis=0), 1.0))
     return np.where(clear, lost, 0.0)
 
 

@@ -121,7 +121,7 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
         motion = [_derivatives(piece, rate, cutoff, config.order, source, recording.name) for piece in pieces]
         motion = hold_resting_joints(motion, robot, config)
         segments, why["rest"] = cut_rest(motion, pieces, rate, cutoff, config, recording.name)
-        lost = attenuation(raw, [segment.a for segment in segments], rate, cutoff, config.order)
+        lost = attenuation(raw, rate, cutoff, config.order)
     else:
         segments, why["rest"] = _one_period(hold_resting_joints([tiled], robot, config)[0], around, factor, config)
         why["velocity"] = "exact derivatives of the harmonics, which replace the low-pass filtered positions"
