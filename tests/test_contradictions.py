@@ -151,6 +151,19 @@ def test_reversed_efforts_are_found_without_friction() -> None:
     assert found.id == "effort-sign"
 
 
+def _hose(robot: Robot, q: Array, place: Array, stiffness: float) -> Array:
+    """Torques against a spring from the flange to a point in the base's frame [N·m]."""
+    data, out = robot.model.createData(), []
+    for row in q:
+        pin.computeJointJacobians(robot.model, data, row)
+        flange = data.oMi[robot.n] * pin.SE3(np.eye(3), np.array([0.0, 0.0, 0.1]))
+        J = pin.getFrameJacobian(
+            robot.model, data, robot.n, pin.SE3(np.eye(3), np.array([0.0, 0.0, 0.1])), pin.LOCAL_WORLD_ALIGNED
+        )
+        out.append(stiffness * J[:3].T @ (flange.translation - place))
+    return np.array(out)
+
+
 def _with_play(q: Array, size: float) -> Array:
     out, at = np.array(q), q[0]
     for k, x in enumerate(q):
@@ -172,6 +185,8 @@ def _with_play(q: Array, size: float) -> Array:
         ("effort-saturates", 1, None),
         ("effort-saturates", None, 0.12),
         ("effort-asymmetric", 2, None),
+        ("effort-progressive", 2, None),
+        ("contact-spring", None, None),
         ("effort-delay", 2, 0.015),
         ("effort-without-gravity", None, None),
         ("effort-without-gravity", None, 0.3),
@@ -205,6 +220,10 @@ def test_small_faults_are_named_with_their_size(id: str, joint: int | None, size
         tau[:, 3] += 0.02 * tau[:, 1]
     elif id == "effort-asymmetric":
         tau[:, 2] *= np.where(tau[:, 2] > 0, 1.1, 0.9)
+    elif id == "effort-progressive":
+        tau[:, 2] *= 1 + 0.2 * np.abs(tau[:, 2]) / np.abs(tau[:, 2]).max()
+    elif id == "contact-spring":
+        tau += _hose(robot, q, np.array([0.5, 0.2, 1.0]), 30.0)
     elif id == "effort-saturates" and size is not None:
         tau -= size * tau**3 / np.abs(tau).max(axis=0) ** 2
     elif id == "effort-saturates":

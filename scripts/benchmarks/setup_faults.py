@@ -331,6 +331,7 @@ _OTHER_EFFORT = {
     "effort-dead-zone",
     "effort-clipped",
     "effort-wrapped",
+    "effort-progressive",
 }
 _LATE = {"position-late", "effort-delay", "effort-bandwidth"}
 
@@ -347,7 +348,7 @@ SETUP_KINDS: dict[str, tuple[Make, set[str], bool]] = {
     "in turn": (_in_turn, _LATE, False),
     "straight": (_straight, {"channel-frozen", "frozen-too-long", "position-held", "effort-held", "values-bridged"}, False),
     "two clocks": (_two_clocks, {"time-scale", "clock-gaps", "clock-uneven", "samples-lost", *VARYING}, False),
-    "hose": (_hose, {"spring", *VARYING}, False),
+    "hose": (_hose, {"contact-spring", "spring", *VARYING}, False),
     "worked": (_worked, VARYING, False),
     "loaded": (_loaded, {*VARYING, *ODD}, True),
     "restarted": (_restarted, {"position-zero", "values-jump", "runs-joined", *VARYING}, False),

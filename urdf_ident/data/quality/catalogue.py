@@ -274,6 +274,9 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
             "Widen the range of the sensor.",
             "fraction of the largest effort",
         ),
+        "effort-progressive": FindingKind(
+            "warning", "Large efforts of a joint are too large for the motion.", "Check its torque constant at high currents."
+        ),
         "effort-bandwidth": FindingKind(
             "warning",
             "The efforts were filtered below the bandwidth of the motion.",
@@ -308,6 +311,11 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
         ),
         "contact": FindingKind(
             "warning", "A part of the log contains torques that are not the robot's own.", "Cut it out.", "gain, a logarithm"
+        ),
+        "contact-spring": FindingKind(
+            "warning",
+            "A force pulls the last link toward a fixed point, as a hose or a cable does.",
+            "Record without it, or log it as a wrench.",
         ),
         "log-differs": FindingKind(
             "warning",

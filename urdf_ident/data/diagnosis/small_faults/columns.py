@@ -112,6 +112,9 @@ class FaultRows:
         slopes: Derivatives of all torques by a joint's position, velocity and acceleration, shape (n, 3, N, n).
         placed: Derivatives of all torques by the placement of a joint's axis on its parent, along and about two perpendicular
             directions, shape (n, 4, N, n); zero where it moves the whole robot.
+        rigid: Torque of the identified bodies alone, shape (N, n) [N·m or N].
+        pulls: Torques of constant forces on the last body along the base's axes, and of a spring from it to the base's origin;
+            together of a spring to any point, shape (N, n, 4) [m, m, m, m²].
         fitted: Efforts of the identified robot, shape (N, n); used for columns that depend on an effort's power or size,
             because measured efforts would explain their own errors.
         weight: Gravity torque of the URDF, shape (N, n) [N·m or N].
@@ -126,6 +129,8 @@ class FaultRows:
     friction: Array
     slopes: Array
     placed: Array
+    rigid: Array
+    pulls: Array
     fitted: Array
     weight: Array
     weights: Array
@@ -163,14 +168,29 @@ class FaultRows:
         whole = found.summed()
         x = solved(whole.gram, whole.count, whole.inertial, np.eye(robot.n)[:, :, None], weights)[0, :, :, 0]
         rigid, drag = -x[0, : found.inertial], -x[:, found.inertial : x.shape[1] - robot.n]
-        fitted = np.einsum("nik,k->ni", inertial, rigid) + np.einsum("ink,ik->ni", friction, drag)
+        bodies = np.einsum("nik,k->ni", inertial, rigid)
+        fitted = bodies + np.einsum("ink,ik->ni", friction, drag)
         theta = np.zeros(columns.shape[2])
         theta[found.active] = rigid / found.scale
         slopes = _slopes(robot, samples, theta, drag, sizes)
         still = regressor(robot, samples.q, np.zeros_like(samples.v), np.zeros_like(samples.a))
         weight = still @ lumped_inertials(robot).ravel()
         placed = _placed(robot, samples, theta, columns @ theta)
-        return cls(case, inertial, friction, slopes, placed, fitted, weight, weights, samples, found.count, found.size)
+        return cls(
+            case,
+            inertial,
+            friction,
+            slopes,
+            placed,
+            bodies,
+            _pulls(robot, samples.q),
+            fitted,
+            weight,
+            weights,
+            samples,
+            found.count,
+            found.size,
+        )
 
     def with_faults_of(self, j: int, play: Array, jerk: Array) -> tuple[Array, Array, list[FaultColumns]]:
         """Returns the columns of all faults of a joint.
@@ -195,7 +215,7 @@ class FaultRows:
         return np.stack(made.shared, axis=2), np.column_stack(made.own), made.faults
 
     def _of_all(self, made: _Made) -> None:
-        """Adds gravity missing from all efforts and a saturation of all; friction at reversals is free in each row."""
+        """Adds missing gravity, a pull at the last body, and a saturation of all; friction at reversals is free for that."""
         if self.weight.any():
             made.faults.append(FaultColumns("effort-without-gravity", (), shared=(0,), sense=1))
         turning = [
@@ -205,6 +225,7 @@ class FaultRows:
         ]
         bent = np.column_stack([_bend(x) for x in self.fitted.T])
         made.add("effort-saturates", (), shared=[*turning, bent], sense=1, numbers=1, given=len(turning))
+        made.add("contact-spring", (), shared=[*np.moveaxis(self.pulls, 2, 0)])
 
     def _of_position(self, j: int, play: Array, jerk: Array, turning: list[Array], made: _Made) -> None:
         """Adds zero, scale, delay, periodic error and backlash of a joint's positions, and a delay of all positions."""
@@ -235,7 +256,7 @@ class FaultRows:
             made.add("position-play", (j,), shared=[self._torque(j, *play.T)], guard=guard, unit=-2.0, sense=-1)
 
     def _of_effort(self, j: int, turning: list[Array], made: _Made) -> None:
-        """Adds crosstalk, delay, saturation and asymmetry of a joint's effort."""
+        """Adds crosstalk, delay, saturation, excessive growth and asymmetry of a joint's effort."""
         v, tau = self.samples.v[:, j], self.fitted[:, j]
         for i in np.flatnonzero(self.case.moves & ~self._drives(j)):
             if i != j:
@@ -245,6 +266,8 @@ class FaultRows:
         swept = one_way(v)  # then load-dependent friction also gives each sign another scale
         made.add("effort-saturates", (j,), own=[_bend(tau)], guard=[*turning, *([np.abs(tau)] if swept else [])], sense=1)
         if not swept and min(np.sum(tau.clip(0) ** 2), np.sum(tau.clip(None, 0) ** 2)) > _BOTH * np.sum(tau**2):
+            load = np.abs(self.rigid[:, j]) * np.tanh(v / (0.1 * max(float(v.std()), 1e-9)))  # friction that grows with load
+            made.add("effort-progressive", (j,), own=[_bend(tau)], guard=[*turning, load], unit=-1.0, sense=-1)
             guard = [np.abs(v), v**2]  # allow friction that depends on the direction
             made.add("effort-asymmetric", (j,), own=[np.abs(tau)], guard=guard, unit=-1.0)
 
@@ -282,6 +305,17 @@ def _slopes(robot: Robot, samples: MotionSamples, theta: Array, drag: Array, siz
             moved = engine.torque(theta, *state) + _friction(samples.with_motion(*state), sizes, smooth)
             slopes[j, k] = (moved - torque) / _STEP
     return slopes
+
+
+def _pulls(robot: Robot, q: Array) -> Array:
+    """Torques of forces on the last body, see :attr:`FaultRows.pulls`."""
+    model, data, last = robot.model, robot.model.createData(), robot.tip + 1
+    out = np.empty((*q.shape, 4))
+    for k, row in enumerate(robot.configuration(q)):
+        pin.computeJointJacobians(model, data, row)
+        J = pin.getJointJacobian(model, data, last, pin.LOCAL_WORLD_ALIGNED).reshape(6, -1)[:3]
+        out[k] = np.column_stack([J.T, J.T @ data.oMi[last].translation])
+    return out
 
 
 def _placed(robot: Robot, samples: MotionSamples, theta: Array, torque: Array) -> Array:

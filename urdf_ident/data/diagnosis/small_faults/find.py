@@ -40,6 +40,8 @@ _OFTENER = 2.0
 #: Least part of some torque that another axis placement must explain: no URDF is exact, and the published one of the Panda
 #: reaches 0.01; and its least advantage over another fault, because it has two parameters.
 _GEOMETRY, _PLACED, _MORE_NUMBERS = ("joint-origin", "joint-axis"), 0.015, 0.15
+#: Faults with several parameters.
+_FREER = (*_GEOMETRY, "contact-spring")
 #: Error of the positions' scale above which the first-order approximation is invalid.
 _FIRST_ORDER = 0.5
 #: Missing fraction of the URDF's gravity if all of it was subtracted; other fractions may be a clock or direction fault.
@@ -125,7 +127,7 @@ def small_faults(case: Case, logs: Sequence[tuple[Sequence[Segment], float]]) ->
     others = [entry for entry in promising if entry[1].id not in _GEOMETRY][:_CLOSE]
     found = [trial.measured(fault) for _, fault, trial in (*others, *places)]
     kept = [item for item in found if item is not None and (item.id != "effort-delay" or _alone(item, late))]
-    return sorted(kept, key=lambda item: (_MORE_NUMBERS if item.id in _GEOMETRY else 0.0) - item.gain)
+    return sorted(kept, key=lambda item: (_MORE_NUMBERS if item.id in _FREER else 0.0) - item.gain)
 
 
 def _own(fault: FaultColumns, gain: float, common: float) -> bool:

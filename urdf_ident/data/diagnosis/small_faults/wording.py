@@ -51,6 +51,14 @@ _SMALL = {
         "the large efforts of {whose} are too small for the motion",
         "widen the range of the sensor or the logger; check the torque constants at high currents",
     ),
+    "effort-progressive": (
+        "the large efforts of this joint are too large for the motion, by about {share} of the largest",
+        "check the torque constant at high currents, and whether the effort is logged as a power or squared current",
+    ),
+    "contact-spring": (
+        "a force pulls the last link toward a fixed point, as a hose, a cable or a spring does",
+        "record without it, or log it as a wrench; part of it would be identified as mass and friction",
+    ),
     "effort-asymmetric": (
         "positive and negative efforts of this joint differ in scale by {part}",
         "check zero and gain of the current sensor in both directions, and the conversion of signs",
@@ -99,6 +107,7 @@ def small_fault(robot: Robot, found: Sequence[SmallFault]) -> Finding:
         ratio=f"{100 * abs(best.size):.2g} %",
         wide="large" if best.size > 0 else "small",
         missing=f"about {100 * best.size:.2g} % of " if less else "",
+        share=f"{100 * abs(best.size):.2g} %",
         part=f"{200 * best.size:+.2g} %",
         late=f"{1e3 * abs(best.size):.2g} ms {'later' if best.size > 0 else 'earlier'}",
     )
