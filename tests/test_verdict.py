@@ -228,11 +228,16 @@ def test_the_scale_of_masses_that_share_no_error_is_within_its_interval(ident: u
 
 def test_few_masses_far_from_the_urdf_s_are_said_with_their_ratio(ident: ui.Identification) -> None:
     assert isinstance(ident.evidence, Evidence)
-    evidence = replace(ident.evidence, scale=CommonScale(0.66, 0.1))
+    gravity = {"j2": 0.7, "j3": 0.8}
+    evidence = replace(ident.evidence, scale=CommonScale(0.66, 0.1), gravity=gravity)
     cause = replace(ident, evidence=evidence).verdict.cause
     assert cause is not None
     assert cause.id == "mass-scale"
     assert "0.66 ± 0.07" in cause.text
+    # one factor on all efforts cannot reduce the masses and increase the gravity torques
+    evidence = replace(evidence, gravity={"j2": 1.1, "j3": 1.0})
+    assert replace(ident, evidence=evidence).verdict.cause is None
+    assert replace(ident, evidence=replace(evidence, gravity={})).verdict.cause is not None
 
 
 def test_what_the_data_do_not_test_is_in_the_first_lines(ident: ui.Identification) -> None:

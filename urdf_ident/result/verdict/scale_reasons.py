@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from statistics import median
 
 from ..evidence.evidence import Evidence
 from ..record import Record
@@ -45,7 +46,12 @@ def scale_reasons(ident: Record, evidence: Evidence) -> Iterator[Reason]:
             f"gravity torque differs from the URDF's: {words}",
             f"check the unit of the efforts, drive.gain, drive.reduction, and tools missing in the URDF; {confirm}",
         )
-    elif evidence.scale is not None and evidence.scale.errors > SCALE_ERRORS and not (known or gains_estimated(ident)):
+    elif (
+        evidence.scale is not None
+        and evidence.scale.errors > SCALE_ERRORS
+        and _gravity_agrees(evidence.gravity.values(), evidence.scale.factor)
+        and not (known or gains_estimated(ident))
+    ):
         yield Reason(
             "mass-scale",
             "usable",
@@ -53,6 +59,12 @@ def scale_reasons(ident: Record, evidence: Evidence) -> Iterator[Reason]:
             "wrong",
             f"check the unit of the efforts, drive.gain and drive.reduction; {confirm}",
         )
+
+
+def _gravity_agrees(ratios: Iterable[float], factor: float) -> bool:
+    """Whether the gravity torques are on the same side of the URDF's as a factor, as one factor on all efforts makes them."""
+    known = tuple(ratios)
+    return not known or (median(known) - 1.0) * (factor - 1.0) > 0
 
 
 def gains_estimated(ident: Record) -> bool:
