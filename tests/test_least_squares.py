@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import linalg, ndimage
 
 from urdf_ident.errors import EstimationError, ShapeError
-from urdf_ident.linalg import cholesky, lstsq, running_median, solve_cholesky, solve_triangular, triangle
+from urdf_ident.linalg import cholesky, lstsq, running_median, solve_cholesky, solve_triangular, triangle, whitening
 from urdf_ident.statistics.least_squares import Solution, ols, solve
 
 DIGITS = {"longley": 10, "pontius": 10, "norris": 10, "noint1": 10, "wampler1": 9, "wampler2": 9, "filip": 7}
@@ -224,3 +224,11 @@ def test_least_squares_are_solved_where_divide_and_conquer_does_not_converge(
     other, same = lstsq(A, b, rcond)
     assert rank == same == 3
     assert other == pytest.approx(usual, abs=1e-12)
+
+
+def test_columns_of_any_size_are_whitened_without_overflow() -> None:
+    size = np.array([1.0, 1e-155, 1e140])
+    moments = np.outer(size, size) * np.array([[1.0, 0.3, 0.0], [0.3, 1.0, 0.2], [0.0, 0.2, 1.0]])
+    with np.errstate(all="raise", under="ignore"):
+        W = whitening(moments, 1e-12)
+        np.testing.assert_allclose(W.T @ moments @ W, np.eye(3), atol=1e-9)

@@ -334,6 +334,18 @@ def test_rest_and_jogs_are_left_out(robot: Robot) -> None:
     np.testing.assert_allclose(whole.segments[0].tau, torque(whole.segments[0].time), atol=1e-9)
 
 
+def test_joints_that_are_jogged_one_after_the_other_keep_short_motions(robot: Robot) -> None:
+    """Joint a goes there and back in 3 s each, joint b in 0.5 s each: all that is known of b is in short motions."""
+    t = np.arange(0, 20, 0.004)
+    q = np.zeros((len(t), 2))
+    for joint, begin, seconds, way in ((0, 1.0, 3.0, 1), (0, 6.0, 3.0, -1), (1, 11.0, 0.5, 1), (1, 14.0, 0.5, -1)):
+        q[:, joint] += 0.3 * way * (1 - np.cos(np.pi * np.clip((t - begin) / seconds, 0, 1)))
+    q += 1e-6 * np.random.default_rng(4).standard_normal(q.shape)
+    result = condition(Recording("log", ("a", "b"), t, q, effort=torque(t)), robot, SignalConfig(cutoff=10.0))
+    assert [segment.start for segment in result.segments] == pytest.approx([1.0, 6.0, 11.0, 14.0], abs=0.2)
+    assert "shorter" not in result.why["rest"]
+
+
 def test_filter_start_is_left_out_where_the_log_starts_in_motion(robot: Robot) -> None:
     result = condition(make_log(np.arange(0, 20, 0.004)), robot, SignalConfig(cutoff=5.0))
     assert result.segments[0].start >= 2 / 5.0

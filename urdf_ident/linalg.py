@@ -251,7 +251,8 @@ def whitening(moments: Array, cut: float) -> Array:
     """
     scale = np.sqrt(np.maximum(np.diag(moments), 0.0))
     inverse = np.where(scale > 0, 1.0 / np.where(scale > 0, scale, 1.0), 0.0)
-    values, vectors = np.linalg.eigh(moments * np.outer(inverse, inverse))
+    # one side after the other: the product of both scales overflows for columns smaller than 1e-154
+    values, vectors = np.linalg.eigh(inverse[:, None] * moments * inverse)
     kept = values > cut * max(float(values.max(initial=0.0)), 1e-300)
     return np.asarray(inverse[:, None] * vectors[:, kept] / np.sqrt(values[kept]))
 

@@ -29,7 +29,7 @@ class SignalConfig:
         order: Order of one pass of the Butterworth filter.
         rest_speed: A joint slower than this is at rest [rad/s or m/s]; lowered for joints that are always slow.
         rest_time: Longer standstill of all joints is cut out [s], because static friction is indeterminate there.
-        shortest: Shorter pieces of motion are left out [s], unless the log has no longer ones.
+        shortest: Shorter pieces of motion are left out [s], unless the log has no longer ones, or a joint moves much in these.
         reason: Reason for ``cutoff``, for :attr:`.signals.Conditioned.why`.
         velocity_reason: The same for ``velocity``.
         chosen: Which of the settings :func:`.signals.resolve` chose from the logs.

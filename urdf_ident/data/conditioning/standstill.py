@@ -17,6 +17,8 @@ from .resample import Stretch
 #: A joint is at rest if it is slower than this fraction of the rest speed, or by far the slowest (:func:`.samples.moving`), and
 #: its travel is below this [rad]; for a prismatic joint a fifth of both values applies.
 STILL_SPEED, STILL_TRAVEL = 0.25, 2e-3
+#: Short motions are left out only if no joint loses more than this share of its travel with them.
+MOST_LOST = 0.1
 
 
 def hold_resting_joints(segments: list[Segment], robot: Robot, config: SignalConfig) -> list[Segment]:
@@ -70,8 +72,8 @@ def cut_rest(
             begin, end = max(begin, min(edge, len(segment) // 10)), min(end, len(segment) - min(edge, len(segment) // 10))
             if end - begin >= 10:
                 found.append(segment.slice(begin, end))
-    longest = max((len(segment) for segment in found), default=0)
-    kept = [segment for segment in found if len(segment) >= min(config.shortest * rate, 0.5 * longest)]
+    least = _least_length(found, config.shortest * rate, edge)
+    kept = [segment for segment in found if len(segment) >= least]
     if not kept:
         raise LogError(
             "the robot does not move",
@@ -84,8 +86,23 @@ def cut_rest(
     why = f"{used:.4g} s of motion in {len(kept)} piece(s) out of {total:.4g} s; "
     why += f"standstill longer than {config.rest_time:g} s is left out"
     if len(found) > len(kept):
-        why += f", and {len(found) - len(kept)} motion(s) shorter than {config.shortest:g} s"
+        why += f", and {len(found) - len(kept)} motion(s) shorter than {least / rate:.2g} s"
     return kept, why
+
+
+def _least_length(motions: list[Segment], usual: float, memory: float) -> float:
+    """Number of samples of the shortest motion that is used.
+
+    Short motions are left out (a jog before the excitation) unless they are a relevant part of what some joint has done: where
+    joints are jogged one after the other, or tools move from pose to pose, all of it. They are then only required to be longer
+    than the response of the low-pass to a single disturbance.
+    """
+    longest = max((len(segment) for segment in motions), default=0)
+    least = min(usual, 0.5 * longest)
+    travel = np.array([np.abs(segment.v).mean(axis=0) * len(segment) for segment in motions])
+    short = np.array([len(segment) < least for segment in motions], dtype=bool)
+    lost = bool(len(motions)) and bool((travel[short].sum(axis=0) > MOST_LOST * travel.sum(axis=0)).any())
+    return min(least, memory) if lost else least
 
 
 def rest_speeds(speeds: list[Array], config: SignalConfig) -> Array:
