@@ -2,7 +2,7 @@
 
     python scripts/benchmarks/arms.py [--arms 40] [--first 0] [--kinds rich,repeats,...] [--no-simple] [-o ROWS.jsonl]
     python scripts/benchmarks/arms.py --kinds dwells,bits,steps,pair,sparse    (logs as users record them)
-    python scripts/benchmarks/arms.py --kinds pauses,places,jog,gentle,dead,held,stamps,rates    (more of these)
+    python scripts/benchmarks/arms.py --kinds pauses,places,jog,gentle,dead,held,stamps,rates,stuck    (more of these)
     python scripts/benchmarks/arms.py --arms 50 --poor    (short, bad and singular logs: is anything exported that is worse
                                                            than the URDF with bounded friction?)
 
@@ -63,8 +63,8 @@ POOR = ("brief", "same", "few", "coarse", "noisy", "slow")
 USUAL = ("dwells", "bits", "steps", "pair", "sparse")
 #: More of them: hand-guided motion with pauses, moves between three poses only, each joint jogged alone, moves at 20 % of the
 #: speed, efforts with a dead zone of 2 % of the range, efforts published at 25 Hz and held, time stamps that are late by up to
-#: 4 ms, two logs of 100 and 33 Hz.
-RECORDED = ("pauses", "places", "jog", "gentle", "dead", "held", "stamps", "rates")
+#: 4 ms, two logs of 100 and 33 Hz, joints jogged alone while dry friction holds the others with any torque within it.
+RECORDED = ("pauses", "places", "jog", "gentle", "dead", "held", "stamps", "rates", "stuck")
 EVERY = (*KINDS, *POOR, *USUAL, *RECORDED)
 #: What is exported may be so much worse than the URDF with bounded friction.
 WORSE = 1.05
@@ -360,8 +360,10 @@ def recorded(arm: Arm, kind: str, rng: np.random.Generator) -> list[Recording]:
     if kind == "places":
         poses = rng.uniform(-reach, reach, (3, arm.n))
         return [arm.log("run", moves(arm, rng, 40.0, goals=lambda: itertools.cycle(poses)), rng)]
-    if kind == "jog":
-        return [arm.log("run", moves(arm, rng, 60.0, goals=alone), rng)]
+    if kind in ("jog", "stuck"):
+        motion = moves(arm, rng, 60.0, goals=alone)
+        log = arm.log("run", motion, rng)
+        return [log if kind == "jog" else held_at_rest(arm, log, motion, rng)]
     if kind == "gentle":
         return [arm.log(f"run{k}", moves(arm, rng, 40.0, pace=0.2), rng) for k in range(2)]
     logs = [arm.log(f"run{k}", wander(arm, rng, 12.0, 1.0), rng) for k in range(2)]
@@ -374,6 +376,17 @@ def recorded(arm: Arm, kind: str, rng: np.random.Generator) -> list[Recording]:
     if kind == "stamps":
         return [replace(log, time=np.sort(log.time + rng.gamma(2.0, 0.001, len(log.time)).clip(max=0.004))) for log in logs]
     return [logs[0], logs[1].take(np.arange(len(logs[1].time)) % 3 == 0)]
+
+
+def held_at_rest(arm: Arm, log: Recording, motion: Motion, rng: np.random.Generator) -> Recording:
+    """The log with dry friction that holds a joint at rest with any torque within it, another one in every rest."""
+    effort = np.array(log.effort)
+    for j, law in enumerate(arm.friction):
+        dry = sum(size for name, size in zip(law.names, law.sizes, strict=True) if name in ("coulomb", "hump"))
+        still = np.abs(motion.v @ arm.drive.reduction[j]) < 1e-3 * law.scale
+        for begin, end in np.flatnonzero(np.diff(np.concatenate([[0], still.astype(int), [0]]))).reshape(-1, 2):
+            effort[begin:end] += rng.uniform(-1, 1) * dry * arm.drive.reduction[j]
+    return replace(log, effort=effort)
 
 
 def training(arm: Arm, kind: str, rng: np.random.Generator) -> list[Recording]:
