@@ -154,9 +154,10 @@ def is_public(node: ast.FunctionDef, owner: ast.ClassDef | None) -> bool:
 
 
 def says_its_type(argument: ast.arg) -> bool:
-    """Whether the annotation alone says what the argument is: a class of this package, or a path."""
-    named = re.findall(r"\b[A-Z]\w+", ast.unparse(argument.annotation)) if argument.annotation else []
-    return bool(named) and set(named) <= CLASSES | {"Path"}
+    """Whether the annotation alone says what the argument is: a class of this package, several of them, or a path."""
+    named = set(re.findall(r"\b[A-Z]\w+", ast.unparse(argument.annotation))) if argument.annotation else set()
+    known = CLASSES | {"Path"}
+    return bool(named & known) and named <= known | {"Sequence", "Iterable", "Mapping"}
 
 
 def repeats_its_type(argument: ast.arg, text: str) -> bool:

@@ -85,6 +85,12 @@ def test_links_between_pages_lead_somewhere(page: str) -> None:
         assert target.startswith("http") or (here / target).exists(), target
 
 
+def test_every_benchmark_is_in_the_index() -> None:
+    listed = re.findall(r"`(\w+)`", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("## Benchmarks")[1])
+    missing = {path.stem for path in (ROOT / "scripts" / "benchmarks").glob("*.py")} - set(listed)
+    assert not missing, f"add a line for {missing} to CONTRIBUTING.md, with its goal"
+
+
 def test_every_page_is_in_the_site() -> None:
     site = (ROOT / "scripts" / "docs" / "mkdocs.yml").read_text(encoding="utf-8")
     listed = set(re.findall(r": (\w+\.md)$", site, re.MULTILINE))

@@ -11,7 +11,7 @@ from conftest import arm_urdf
 
 from urdf_ident.data.conditioning.clock import device_clock
 from urdf_ident.data.conditioning.resample import _resample, even_pieces
-from urdf_ident.data.diagnosis.case import drives
+from urdf_ident.data.diagnosis.case import friction_drives
 from urdf_ident.data.diagnosis.changes.wording import differs
 from urdf_ident.data.diagnosis.wording import _gravity, _refuses
 from urdf_ident.data.joint_side import joint_side
@@ -226,7 +226,7 @@ def test_friction_drives_a_joint_only_beyond_doubt(mean: float, errors: float, d
     """The errors are the jackknife's: folds share most of their data, so their scatter understates them."""
     sign = np.array([1.0, -1.0, 1.0, -1.0, 0.0])
     values = mean + sign * abs(mean) / errors / np.sqrt((len(sign) - 1) / len(sign) * np.sum(sign**2))
-    assert bool(drives(values[:, None])[0]) is driven
+    assert bool(friction_drives(values[:, None])[0]) is driven
 
 
 def step_with(gain: float, drives_before: bool, id: str = "effort-sign", left: float = 0.5) -> Any:

@@ -15,7 +15,7 @@ from conftest import arm_urdf
 from two_encoders import GEAR, RATE, SIGNALS, excitation, record
 
 import urdf_ident as ui
-from urdf_ident.compensation.loop_validation import PARTS, _folds, judge
+from urdf_ident.compensation.loop_validation import PARTS, _folds, compare_loops
 from urdf_ident.compensation.three_loop import three_loop
 from urdf_ident.data.prepare import PreparedLog, prepare_logs
 from urdf_ident.data.readers.read import read_recording
@@ -50,7 +50,7 @@ def logs(model: DynamicModel) -> list[PreparedLog]:
 
 def test_errors_are_those_of_logs_that_took_no_part(model: DynamicModel, logs: list[PreparedLog]) -> None:
     steps: list[tuple[int, int]] = []
-    found = judge(model, logs, [], kinds=["rbf"], rounds=3, progress=lambda _, done, total: steps.append((done, total)))
+    found = compare_loops(model, logs, [], kinds=["rbf"], rounds=3, progress=lambda _, done, total: steps.append((done, total)))
     assert found.folds == ("log1", "log2", "log3")
     assert steps == [(k, 6) for k in range(1, 7)]
     for k, unseen in enumerate(logs):
@@ -66,16 +66,16 @@ def test_where_nothing_is_to_be_gained_nothing_is_used(robot: Robot, model: Dyna
     """An arm that its model describes, with encoders that show a deformation all the same."""
     rich = DynamicModel(robot, friction=["asymmetric", "offset"], drive=model.drive)
     logs = prepared(rich, [excitation(robot, seed, loss=False).take(slice(0, 1200)) for seed in (1, 2)])
-    found = judge(rich, logs, [], kinds=["rbf", "gmr"], rounds=1)
+    found = compare_loops(rich, logs, [], kinds=["rbf", "gmr"], rounds=1)
     assert found.chosen == "none"
     assert "not significant, not used" in found.why
-    asked = judge(rich, logs, [], kinds=["rbf"], rounds=1)
+    asked = compare_loops(rich, logs, [], kinds=["rbf"], rounds=1)
     assert asked.chosen == "rbf"
     assert "used because it was requested" in asked.why
 
 
 def test_one_log_is_cut_into_parts_in_time(model: DynamicModel, logs: list[PreparedLog]) -> None:
-    found = judge(model, logs[:1], [], kinds=["rbf"], rounds=2)
+    found = compare_loops(model, logs[:1], [], kinds=["rbf"], rounds=2)
     assert found.folds == tuple(f"log1[{k}/{PARTS}]" for k in range(1, PARTS + 1))
     assert "parts in time of one log" in found.why
     assert np.isfinite(found.errors["rbf"]).all()

@@ -26,7 +26,7 @@ from urdf_ident.friction import SIGN_WIDTH, Coulomb
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
-from urdf_ident.model.trained import KNEE, SLIDING_KNEE, with_knees
+from urdf_ident.model.trained import WIDEST, WIDEST_SLIDING, with_limited_widths
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.result.evidence.scores import predict, score
 from urdf_ident.result.files.load import load
@@ -491,14 +491,14 @@ def test_dry_friction_begins_within_the_speeds_of_slow_joints() -> None:
     t = np.arange(2000) / 200
     v = np.column_stack([0.01 * np.sin(t), 2 * np.sin(t), np.zeros_like(t)])
     motion = [Segment("run", 0.0, 200.0, v, v, v)]
-    for text, knee in ((turning, KNEE), (turning.replace('type="revolute"', 'type="prismatic"', 1), SLIDING_KNEE)):
+    for text, knee in ((turning, WIDEST), (turning.replace('type="revolute"', 'type="prismatic"', 1), WIDEST_SLIDING)):
         robot = Robot.from_urdf(text)
-        found = with_knees(DynamicModel(robot), motion)
+        found = with_limited_widths(DynamicModel(robot), motion)
         width = {item.axis: item.term.width for item in found.terms if isinstance(item.term, Coulomb)}
         assert width == {0: pytest.approx(knee * np.percentile(np.abs(v[:, 0]), 95)), 1: SIGN_WIDTH, 2: SIGN_WIDTH}
         assert found.automatic
     listed = DynamicModel(robot, friction=["coulomb"])
-    assert with_knees(listed, motion) is listed
+    assert with_limited_widths(listed, motion) is listed
 
 
 def test_a_stage_of_millimetres_with_a_fast_wrist_shows_the_friction_of_its_slides() -> None:

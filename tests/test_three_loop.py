@@ -12,7 +12,7 @@ from conftest import arm_urdf
 from two_encoders import GEAR, RATE, SIGNALS, excitation, record
 
 import urdf_ident as ui
-from urdf_ident.compensation.three_loop import learn_residual, three_loop
+from urdf_ident.compensation.three_loop import fit_remaining_residual, three_loop
 from urdf_ident.data.prepare import prepare_log, prepare_logs
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, LogError, ModelError
@@ -127,7 +127,7 @@ def test_residual_without_motor_positions_is_an_error(model: DynamicModel, robot
     with pytest.raises(LogError, match=r"a residual was asked for, and the log has no motor positions.*qm_j1"):
         three_loop(model, [log], [])
     with pytest.raises(LogError, match="no motor positions"):
-        learn_residual(model, np.zeros(len(model.parameters)), [log])
+        fit_remaining_residual(model, np.zeros(len(model.parameters)), [log])
     assert three_loop(model, [log], [], kind="none", rounds=1).residual.networks == (None,) * 3
 
 

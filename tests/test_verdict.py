@@ -14,13 +14,13 @@ from logs import Truth, fourier, make_log, torques
 import urdf_ident as ui
 from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import prepare_log
-from urdf_ident.result.evidence.evidence import Departure, Evidence, Range, gather, placeholders
+from urdf_ident.result.evidence.evidence import Departure, Evidence, Range, measure_evidence, placeholders
 from urdf_ident.result.evidence.scale import CommonScale
 from urdf_ident.result.text.brief import brief, joint_errors
 from urdf_ident.result.verdict.reason import Reason
 from urdf_ident.result.verdict.scale_reasons import SCALE_ERRORS
 from urdf_ident.result.verdict.untested import untested
-from urdf_ident.result.verdict.verdict import PEAK_LIMIT, judge
+from urdf_ident.result.verdict.verdict import PEAK_LIMIT, verdict_of
 from urdf_ident.statistics.statistic import StatisticSet
 
 FRICTION = ["viscous", "coulomb", "offset"]
@@ -274,7 +274,7 @@ def test_a_log_that_was_trained_on_proves_nothing(ident: ui.Identification) -> N
 )
 def test_each_kind_of_evidence_caps_the_level(ident: ui.Identification, change: dict, id: str, level: str) -> None:
     assert isinstance(ident.evidence, Evidence)
-    found = judge(replace(ident, evidence=replace(ident.evidence, **change)))
+    found = verdict_of(replace(ident, evidence=replace(ident.evidence, **change)))
     assert found.level == level
     assert found.cause is not None
     assert found.cause.id == id
@@ -320,7 +320,9 @@ def gathered(ident: ui.Identification, theta: np.ndarray) -> Evidence:
     n = ident.model.n
     one, none = np.ones(n), StatisticSet((), (), (), "")
     trained = Range(one, one, one, one, np.zeros(n, dtype=bool))
-    return gather(ident.model, theta, ident.prior, ident.factor, 1.0, none, trained, fitted=theta, row_weights={}, seen=1.0)
+    return measure_evidence(
+        ident.model, theta, ident.prior, ident.factor, 1.0, none, trained, fitted=theta, row_weights={}, seen=1.0
+    )
 
 
 def test_a_urdf_that_states_one_mass_at_most_leaves_the_scale_open() -> None:

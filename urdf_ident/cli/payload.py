@@ -75,7 +75,6 @@ def weigh_and_write(
 
     Args:
         ident: The unloaded robot.
-        logs: The loaded logs.
         target: The JSON to write.
         link: The link with the payload; the usual link if None.
         force: Use logs in spite of findings that refuse them.
@@ -120,7 +119,7 @@ def compare(
     """
     from ..errors import LogError
     from ..files.read_write import check_output
-    from ..pipeline import compare as judge
+    from ..pipeline import compare
     from ..result.files.load import load
 
     urdfs = [path for path in results if path.suffix.lower() in (".urdf", ".xml", ".xacro")]
@@ -133,13 +132,13 @@ def compare(
     found: Comparison | Trend
     if urdfs:
         ident = load(next(path for path in results if path not in urdfs))
-        found = judge.contradictions(ident.model.robot.of_urdf(urdfs[0]), ident)
+        found = compare.contradictions(ident.model.robot.of_urdf(urdfs[0]), ident)
     elif len(results) == 2:
-        found = judge.compare(load(results[0]), load(results[1]))
+        found = compare.compare(load(results[0]), load(results[1]))
     else:
         parents = [path.parent.name or path.stem for path in results]
         names = parents if len(set(parents)) == len(parents) else [str(path) for path in results]
-        found = judge.trend([load(path) for path in results], names)
+        found = compare.trend([load(path) for path in results], names)
         if plot is not None:
             check_output(plot)
             found.plot(plot)

@@ -76,9 +76,6 @@ def with_logs(ident: Identification, logs: list[str], force: bool) -> Identifica
     Args:
         logs: Files, folders, globs or stems; without any, the result is unchanged.
         force: Use logs in spite of findings that refuse them.
-
-    Returns:
-        The result.
     """
     if not logs:
         return ident
@@ -137,9 +134,6 @@ def written_line(out: Path, notes: list[str]) -> str:
     Args:
         out: The output folder.
         notes: Lines; those about files begin with "wrote".
-
-    Returns:
-        Lines.
     """
     files = [Path(note.removeprefix("wrote ")) for note in notes if note.startswith("wrote ")]
     names = [path.name for path in files if path.parent == out]

@@ -101,7 +101,6 @@ def link_statistics(model: DynamicModel, logs: Sequence[LoopRows], known: Sequen
 
     Args:
         model: The model that the rows were made with.
-        logs: Their rows.
         known: Known joint torques of each log, shape (R, n) [N·m or N].
 
     Returns:

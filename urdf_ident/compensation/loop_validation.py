@@ -93,7 +93,7 @@ def candidate(laws: str, kind: str) -> str:
     return kind if laws == "logs" else laws if kind == "none" else f"{laws} + {kind}"
 
 
-def judge(
+def compare_loops(
     model: DynamicModel,
     logs: Sequence[PreparedLog],
     sweeps: Sequence[PreparedLog],

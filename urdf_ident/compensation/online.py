@@ -13,7 +13,7 @@ import numpy as np
 import pinocchio as pin
 
 from ..errors import ModelError
-from ..friction import SIGN_WIDTH, Friction, Law, Sliding, gather
+from ..friction import SIGN_WIDTH, Friction, Law, Sliding, combine_axes
 from ..linalg import Array, shaped
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
@@ -165,4 +165,4 @@ def _side(model: DynamicModel, theta: Array, side: str) -> tuple[Array, list[Fri
             inertia[item.axis] += theta[own.start]
         else:
             raise ModelError(f"term '{item.term.name}' has no fast form", remedy="use the model's torque()")
-    return inertia, list(gather(laws, model.n))
+    return inertia, list(combine_axes(laws, model.n))

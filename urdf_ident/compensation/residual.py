@@ -166,7 +166,7 @@ def fit_residual(
     use: Sequence[str] = DEFAULT_INPUTS,
     seed: int = 0,
     like: Residual | None = None,
-    judge: bool = True,
+    validate: bool = True,
     motion: ArrayLike | None = None,
 ) -> Residual:
     """Fits a residual to the torque that friction and links do not explain.
@@ -179,7 +179,7 @@ def fit_residual(
         use: Inputs of the network. Inputs besides the deformation risk overfitting (docs/theory.md §9).
         seed: Seed of the mixture's initialisation.
         like: An earlier residual on similar data, whose number of experts is reused if it has any.
-        judge: Whether networks like an earlier one are cross-validated again; otherwise its score is kept.
+        validate: Whether networks like an earlier one are cross-validated again; otherwise its score is kept.
         motion: State of the whole robot, shape (N, k) [SI], by which repetitions of the motion are detected; the
             inputs of all joints if None.
 
@@ -210,7 +210,7 @@ def fit_residual(
     explained: dict[str, float] = {}
     for j, joint in enumerate(names):
         before = None if like is None else like.networks[j]
-        known = like.explained[joint] if like is not None and before is not None and not judge else None
+        known = like.explained[joint] if like is not None and before is not None and not validate else None
         network, explained[joint] = train_network(x[:, j], y[:, j], kind, seed, splits, before, known)
         networks.append(network)
     return Residual(kind, names, tuple(use), tuple(networks), explained)

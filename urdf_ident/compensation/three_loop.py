@@ -168,7 +168,7 @@ def three_loop(
     if rounds < 1:
         raise EstimationError("the loops need at least one round", got=rounds)
     for log in (*logs, *held_out) if kind != "none" else ():
-        check_deformation(log, use)
+        _check_deformation(log, use)
     state = _Loops(model, logs, sweeps, held_out, kind, tuple(use), seed)
     converged = False
     for turn in range(1, rounds + 1):
@@ -180,15 +180,8 @@ def three_loop(
     return state.result(converged)
 
 
-def check_deformation(log: PreparedLog, use: Sequence[str] = DEFAULT_INPUTS) -> None:
-    """Checks that a log has the deformation if the residual uses it.
-
-    Args:
-        use: Inputs of the residual.
-
-    Raises:
-        LogError: The log has no motor positions.
-    """
+def _check_deformation(log: PreparedLog, use: Sequence[str] = DEFAULT_INPUTS) -> None:
+    """Checks that a log has the deformation if the residual uses it."""
     if any(name.startswith("deformation") for name in use) and any(part.qm is None for part in log.segments):
         raise LogError(
             "a residual was asked for, and the log has no motor positions",
@@ -198,7 +191,7 @@ def check_deformation(log: PreparedLog, use: Sequence[str] = DEFAULT_INPUTS) -> 
         )
 
 
-def learn_residual(
+def fit_remaining_residual(
     model: DynamicModel,
     theta: Array,
     logs: Sequence[PreparedLog],
@@ -223,7 +216,7 @@ def learn_residual(
         EstimationError: Too little data, or an unknown kind or input.
     """
     for log in logs:
-        check_deformation(log, use)
+        _check_deformation(log, use)
     rows = [loop_rows(model, log, ()) for log in logs]
     errors = np.vstack([joint_error(model, theta, item, np.zeros(item.tau.shape)) for item in rows])
     inputs = {name: np.vstack([item.inputs[name] for item in rows]) for name in use if name in rows[0].inputs}
@@ -270,10 +263,10 @@ class _Loops:
             self._note(turn, "friction")
         self.fit = self._links()
         self._note(turn, "links")
-        self.residual = self._learn(judge=False)
+        self.residual = self._fit_residual(validate=False)
         self._note(turn, "residual")
 
-    def _learn(self, judge: bool) -> Residual:
+    def _fit_residual(self, validate: bool) -> Residual:
         """Loop 3: fits the residual to the torque that friction and links do not explain."""
         joints = self.model.robot.joints
         if self.kind == "none":
@@ -288,13 +281,13 @@ class _Loops:
             use=self.use,
             seed=self.seed,
             like=self.residual,
-            judge=judge,
+            validate=validate,
             motion=np.vstack([_state(rows) for rows in self.rows]),
         )
 
     def result(self, converged: bool) -> ThreeLoop:
         """The result, with the final residual cross-validated."""
-        self.residual = self._learn(judge=True)
+        self.residual = self._fit_residual(validate=True)
         self.gains.pop()
         self._note(self.gains[-1].round, "residual")
         place = {name: k for k, name in enumerate(self.free.names)}

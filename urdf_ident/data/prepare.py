@@ -249,10 +249,6 @@ def with_known_delays(
 ) -> list[tuple[Finding, ...]]:
     """Findings on prepared logs after :func:`.quality.hidden_delays.known_delays`.
 
-    Args:
-        logs: The logs.
-        found: Findings of each log.
-
     Returns:
         The revised findings of each log.
     """

@@ -105,7 +105,6 @@ def all_usable(logs: Sequence[Named], results: Sequence[R | UrdfIdentError]) -> 
     """Returns the results if no log is refused.
 
     Args:
-        logs: The logs.
         results: The return value of :func:`attempts`.
 
     Raises:

@@ -122,15 +122,15 @@ def sweep_cutoff(
     prepared = partial(prepare_logs, folds, model.robot, model.drive, force=force, payload=payload)
     reference = prepared(replace(config, cutoff="auto"))
     spectrum, rate = reference[0].conditioned.cutoff, min(log.conditioned.rate for log in reference)
-    judge = score_band(rate) if judged is None else judged
+    compared = score_band(rate) if judged is None else judged
     tried = sorted({min(factor * spectrum, max(spectrum, HIGHEST * rate)) for factor in FACTORS})
     rows = []
     for cutoff in tried:
         logs = reference if cutoff == spectrum else prepared(replace(config, cutoff=cutoff))
-        rows.append(_held_out(model, logs, judge, progress))
+        rows.append(_held_out(model, logs, compared, progress))
     rmse = np.array(rows)
     return CutoffSweep(
-        np.array(tried), rmse, tuple(log.name for log in folds), spectrum, _choice(np.array(tried), rmse, spectrum), judge
+        np.array(tried), rmse, tuple(log.name for log in folds), spectrum, _choice(np.array(tried), rmse, spectrum), compared
     )
 
 
@@ -155,7 +155,7 @@ def _folds(recordings: Sequence[Recording]) -> list[Recording]:
     return parts
 
 
-def _held_out(model: DynamicModel, logs: Sequence[PreparedLog], judge: float, progress: Progress | None) -> list[float]:
+def _held_out(model: DynamicModel, logs: Sequence[PreparedLog], compared: float, progress: Progress | None) -> list[float]:
     """Error of each log with a fit to the other motions, mean over joints."""
     statistics, base = build_statistics(model, logs, progress=progress), model.base()
     found, moves = [], motions(statistics)
@@ -165,7 +165,7 @@ def _held_out(model: DynamicModel, logs: Sequence[PreparedLog], judge: float, pr
         theta = base.embedded(fit.params)
         squares, count = np.zeros(model.n), 0
         for part in log.segments:
-            error = lowpass(part.total - model.torque_along(theta, part), part.rate, judge)
+            error = lowpass(part.total - model.torque_along(theta, part), part.rate, compared)
             squares += np.sum(error**2, axis=0)
             count += len(part)
         found.append(float(np.sqrt(squares / max(count, 1)).mean()))

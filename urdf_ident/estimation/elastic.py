@@ -114,7 +114,6 @@ def visible_springs(model: DynamicModel, logs: Sequence[PreparedLog]) -> tuple[D
 
     Args:
         model: The dynamic model; without springs it is returned unchanged.
-        logs: The prepared logs.
 
     Returns:
         The model to identify, data on each joint's deflection (from the log with the largest one), and notes.

@@ -200,7 +200,7 @@ def _range(share: Array) -> str:
     return f"±{'-'.join(ends)} %"
 
 
-def planned_factor(after: EarlierResult, model: DynamicModel, trajectory: Trajectory) -> Array:
+def _planned_factor(after: EarlierResult, model: DynamicModel, trajectory: Trajectory) -> Array:
     """Returns the whitened factor of the rows of a motion, computed like those of its log.
 
     Args:
@@ -235,7 +235,7 @@ def forecast(after: EarlierResult, trajectory: Trajectory, limits: Limits | None
     model, _ = continued(after, after.model)
     fit, columns = after.fit, after.fit.base.independent
     limits, _ = usable_limits(limits or Limits.from_robot(model.robot), None)
-    old, new = after.factor[:, :-1], planned_factor(after, model, trajectory)
+    old, new = after.factor[:, :-1], _planned_factor(after, model, trajectory)
     told = joint_errors(fit.of_mean, old[:, columns], new[:, columns])
     told = np.sqrt(told**2 + np.diag(fit.spread_covariance))  # no motion reduces the spread of friction between logs
     return Forecast(
@@ -247,18 +247,18 @@ def forecast(after: EarlierResult, trajectory: Trajectory, limits: Limits | None
         after=np.minimum(
             told, fit.bse
         ),  # weights are not optimal for autocorrelated noise, but a new log must not increase an error
-        size=column_sizes(after, model, limits),
+        size=_column_sizes(after, model, limits),
         bodies=tuple(body.name for body in model.robot.bodies),
         names=model.names,
         standard=after.theta,
         standard_before=posterior_std(old, after.prior, after.prior_weight),
         standard_after=posterior_std(triangle(old, new), after.prior, after.prior_weight),
         kind=fit.covariance_kind,
-        warming=warming_words(after),
+        warming=_warming_words(after),
     )
 
 
-def warming_words(after: EarlierResult) -> str:
+def _warming_words(after: EarlierResult) -> str:
     """Returns advice on friction that differs from log to log, which no motion improves.
 
     Returns:
@@ -331,7 +331,7 @@ def variance_factor(fit: Fit, old: Array) -> float:
     return float(np.median((fit.bse[usual] / textbook[usual]) ** 2)) if usual.any() else 1.0
 
 
-def column_sizes(after: EarlierResult, model: DynamicModel, limits: Limits) -> Array:
+def _column_sizes(after: EarlierResult, model: DynamicModel, limits: Limits) -> Array:
     """Returns the torque per unit of each base parameter on random states inside the limits, in units of the noise.
 
     Args:

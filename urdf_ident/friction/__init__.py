@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from .dissipation import SPEEDS, Trained, dissipation, law_rows, trained_range
 from .files import FrictionRead, friction_from_mapping
-from .law import FRICTION, SIGN_WIDTH, AxisScale, FormerName, Friction, Law, Sliding, bias_symbols, gather, smooth_sign
+from .law import FRICTION, SIGN_WIDTH, AxisScale, FormerName, Friction, Law, Sliding, bias_symbols, combine_axes, smooth_sign
 from .laws import (
     Asymmetric,
     Coulomb,
@@ -59,11 +59,11 @@ __all__ = [
     "Trained",
     "Viscous",
     "bias_symbols",
+    "combine_axes",
     "dissipation",
     "friction_by_joint",
     "friction_from_mapping",
     "friction_term",
-    "gather",
     "law_rows",
     "play",
     "smooth_sign",

@@ -67,7 +67,6 @@ def dissipation(laws: Sequence[Law], trained: Trained, speeds: int = SPEEDS) -> 
     """Returns the linear constraints under which the friction of one axis dissipates.
 
     Args:
-        laws: Its laws.
         trained: Its trained range.
         speeds: Number of speeds per direction.
 
@@ -118,16 +117,15 @@ def law_rows(law: Law, trained: Trained, speeds: int) -> Array:
         Shape (len(moments), len(symbols)).
     """
     v, load, slope = (np.array(column) for column in zip(*moments(trained, speeds), strict=True))
-    here = columns_at([law], v, load)
-    before = columns_at([law], (1.0 - _STEP) * v, load)
+    here = _columns_at([law], v, load)
+    before = _columns_at([law], (1.0 - _STEP) * v, load)
     return np.asarray(np.where(slope[:, None], (here - before) / (_STEP * v[:, None]), np.sign(v)[:, None] * here))
 
 
-def columns_at(laws: Sequence[Law], v: Array, load: Array | float) -> Array:
+def _columns_at(laws: Sequence[Law], v: Array, load: Array | float) -> Array:
     """Returns the columns of an axis in steady sliding; those of a bias and of springs are zero.
 
     Args:
-        laws: Its laws.
         v: Velocities, shape (N,) [rad/s or m/s].
         load: Transmitted torque, shape (N,) or a number [N·m or N].
 

@@ -48,7 +48,7 @@ def smooth_sign(v: Array, width: float | Array) -> Array:
     return np.asarray(np.sign(v) if width == 0 else np.tanh(np.asarray(v) / width))
 
 
-def levelled(v: Array, edge: Array, straight: float | Array) -> Array:
+def _levelled(v: Array, edge: Array, straight: float | Array) -> Array:
     """Maps a velocity: linear up to a multiple of an edge, then growing with the square root, with a continuous slope.
 
     Friction of gears and grease grows sublinearly at high speed, and slow data do not show where that begins.
@@ -155,7 +155,7 @@ class Law(Term):
         trained: Lowest and highest velocity of the data [rad/s or m/s] (or shape (K,) each); beyond them each column is
             extrapolated along its tangent, so the law stays linear in its parameters. None: no extrapolation.
         straight: Multiple of the trained velocity up to which tangents are used; beyond it columns grow with the square
-            root of the speed (:func:`levelled`). Infinite for laws listed by the user; a number (or shape (K,)).
+            root of the speed (:func:`_levelled`). Infinite for laws listed by the user; a number (or shape (K,)).
     """
 
     formula: ClassVar[str]
@@ -209,7 +209,7 @@ class Law(Term):
         step = _STEP * np.where(np.isfinite(edge), edge, 1.0)
         at_edge = self.basis(replace(motion, v=inside))
         above, below = (self.basis(replace(motion, v=inside + sign * step)) for sign in (1.0, -1.0))
-        beyond = levelled(motion.v, inside, self.straight) - inside
+        beyond = _levelled(motion.v, inside, self.straight) - inside
         return [
             value + np.where(beyond == 0, 0.0, (up - down) / (2 * step) * beyond)
             for value, up, down in zip(at_edge, above, below, strict=True)
@@ -247,9 +247,6 @@ class Law(Term):
     def variants(cls, scale: AxisScale) -> Sequence[Law]:
         """Returns the law with the shapes to try on an axis, those nearest the defaults first.
 
-        Args:
-            scale: The axis.
-
         Returns:
             Laws; if empty, the search skips this law, and it is used only where the user names it.
         """
@@ -262,9 +259,6 @@ class Law(Term):
         Args:
             values: One entry per symbol: a number for all axes, or shape (n,).
             shapes: Its shapes other than the defaults, likewise.
-
-        Returns:
-            The friction.
 
         Raises:
             ModelError: Wrong number of values, an unknown shape, or a number that is not finite.
@@ -364,15 +358,12 @@ def _numbers(law: str, name: str, value: Any) -> Array:
     return array
 
 
-def gather(items: Sequence[tuple[int, Law, Array]], n: int) -> tuple[Friction, ...]:
+def combine_axes(items: Sequence[tuple[int, Law, Array]], n: int) -> tuple[Friction, ...]:
     """Combines laws of single axes into few laws on all axes: one per kind, zero on axes without it.
 
     Args:
         items: Tuples of axis, law and parameters, shape (len(symbols),).
         n: Number of axes.
-
-    Returns:
-        The friction of all axes.
     """
     tables: list[tuple[Law, set[int], list[Array], dict[str, Array]]] = []
     for axis, law, values in items:

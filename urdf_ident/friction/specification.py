@@ -27,9 +27,6 @@ def friction_term(spec: str | Mapping[str, Any] | Term, ratio: float = 1.0) -> T
         ratio: Speed of the axis per joint speed, a positive number. Defaults are for joints: on a motor, shapes that
             are not given are scaled by it.
 
-    Returns:
-        The term.
-
     Raises:
         ModelError: Unknown name or shape; the nearest valid one is named.
     """

@@ -223,7 +223,7 @@ class Split(NamedTuple):
     rejected: Array
 
 
-def split_by_distance(columns: Array, tolerance: float) -> Split:
+def _split_by_distance(columns: Array, tolerance: float) -> Split:
     """Splits columns by QR: one is independent if its distance from the span of those before exceeds the tolerance.
 
     Args:
@@ -243,7 +243,7 @@ def reduce_factor(
     order: NDArray[np.intp] | None = None,
     tolerance: float = RANK_TOLERANCE,
     scale: Array | None = None,
-    split: Callable[[Array, float], Split] = split_by_distance,
+    split: Callable[[Array, float], Split] = _split_by_distance,
 ) -> BaseParameters:
     """Finds the base parameters of a triangular factor (or any regressor) by QR.
 
@@ -292,12 +292,12 @@ def split_function(method: str) -> Callable[[Array, float], Split]:
     Raises:
         ModelError: Unknown name.
     """
-    known = {"qr": split_by_distance, "rref": split_by_elimination, "svd": split_by_svd}
+    known = {"qr": _split_by_distance, "rref": _split_by_elimination, "svd": _split_by_svd}
     check_known("reduction", method, known, ModelError)
     return known[method]
 
 
-def split_by_elimination(columns: Array, tolerance: float) -> Split:
+def _split_by_elimination(columns: Array, tolerance: float) -> Split:
     """Splits by reduced row echelon form with row pivoting (Szabó 2021, §3).
 
     Args:
@@ -327,7 +327,7 @@ def split_by_elimination(columns: Array, tolerance: float) -> Split:
     return Split(np.array(pivots, dtype=np.intp), dependent, work[: len(pivots)][:, dependent], accepted, np.array(rejected))
 
 
-def split_by_svd(columns: Array, tolerance: float) -> Split:
+def _split_by_svd(columns: Array, tolerance: float) -> Split:
     """Splits by the null space ``V2``: dependent columns are chosen such that its rows are regular (Gautier 2013).
 
     A column depends on those before it exactly if a null vector ends there; rows of ``V2`` are therefore chosen from the end.

@@ -111,7 +111,6 @@ class Payload(ReadOnly):
 
         Args:
             log: Name of the log; one without the payload is returned unchanged.
-            segments: Its segments.
 
         Returns:
             The segments; the external torque is minus the torque that moves the payload.

@@ -86,9 +86,6 @@ def row_groups(robot: Robot, drive: Drive, distribution: Array) -> tuple[RowGrou
 def compact_groups(robot: Robot, groups: Sequence[RowGroup]) -> tuple[Compact, ...]:
     """Finds the inertial columns of row groups that span the others for every motion.
 
-    Args:
-        groups: The row groups.
-
     Returns:
         One per group; all term columns are kept.
     """

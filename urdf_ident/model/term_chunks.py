@@ -38,7 +38,6 @@ def columns_of(terms: Sequence[AppliedTerm], samples: int, motion: Callable[[App
     """Returns the values of the columns of the given terms.
 
     Args:
-        terms: The terms.
         samples: Length of the motion.
         motion: Returns the axis motion of a term; friction laws of one axis share it.
 

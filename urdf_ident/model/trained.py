@@ -28,7 +28,7 @@ STRAIGHT = 2.0
 #: prismatic joints: a wider one is nearly collinear with viscous friction, and the search may not recover. A width of 0.02 m/s
 #: on an axis of 0.15 m/s (EMPS) doubles the error on the rest of the log; a share of 0.02 for revolute joints increases the
 #: error of a model from 8 s of the UR10e on its other logs by a tenth.
-KNEE, SLIDING_KNEE = 0.2, 0.02
+WIDEST, WIDEST_SLIDING = 0.2, 0.02
 #: Axis and side of a sliding contact: of a joint or a motor.
 Slider = tuple[int, str]
 
@@ -82,12 +82,11 @@ def trained_ranges(model: DynamicModel, motion: Sequence[Segment]) -> dict[Slide
     return found
 
 
-def with_knees(model: DynamicModel, motion: Sequence[Segment]) -> DynamicModel:
+def with_limited_widths(model: DynamicModel, motion: Sequence[Segment]) -> DynamicModel:
     """Limits the initial width of Coulomb friction to a share of the speeds in the data.
 
     Args:
         model: The model; one with listed laws, or with elastic joints, is returned unchanged.
-        motion: The segments of the data.
 
     Returns:
         The model; same parameters.
@@ -98,9 +97,9 @@ def with_knees(model: DynamicModel, motion: Sequence[Segment]) -> DynamicModel:
     for item in model.terms:
         if isinstance(item.term, Coulomb) and not _is_listed_by_user(model, item):
             fast = np.percentile(np.abs(_rates(model, (item.axis, item.side), motion)), 95)
-            knee = (SLIDING_KNEE if model.robot.prismatic[item.axis] else KNEE) * float(fast)
-            if 0 < knee < item.term.width:
-                item = replace(item, term=replace(item.term, width=knee))
+            width = (WIDEST_SLIDING if model.robot.prismatic[item.axis] else WIDEST) * float(fast)
+            if 0 < width < item.term.width:
+                item = replace(item, term=replace(item.term, width=width))
         terms.append(item)
     return model.with_terms(terms, automatic=True)
 

@@ -35,7 +35,7 @@ class SequenceTrajectory(Trajectory):
         for before, after in zip(self.parts, self.parts[1:], strict=False):
             if after.joints != first.joints:
                 raise LimitError("the parts move different joints", got=after.joints, expected=first.joints)
-            check_joined(before, after, "the parts do not meet")
+            _check_joined(before, after, "the parts do not meet")
         object.__setattr__(self, "joints", first.joints)
         object.__setattr__(self, "duration", float(sum(part.duration for part in self.parts)))
         own = 2 if len(self.parts) > 1 else first.smoothness
@@ -79,7 +79,7 @@ class RepeatedTrajectory(Trajectory):
     def __post_init__(self) -> None:
         if self.periods < 1 or int(self.periods) != self.periods:
             raise LimitError("a trajectory is repeated a whole number of times", got=self.periods)
-        check_joined(self.trajectory, self.trajectory, "the trajectory does not end where it starts")
+        _check_joined(self.trajectory, self.trajectory, "the trajectory does not end where it starts")
         object.__setattr__(self, "joints", self.trajectory.joints)
         object.__setattr__(self, "duration", self.periods * self.trajectory.duration)
         object.__setattr__(self, "smoothness", min(2, self.trajectory.smoothness))
@@ -130,7 +130,7 @@ def repeated(trajectory: Trajectory, periods: int) -> RepeatedTrajectory:
     return RepeatedTrajectory(trajectory, periods)
 
 
-def check_joined(before: Trajectory, after: Trajectory, what: str) -> None:
+def _check_joined(before: Trajectory, after: Trajectory, what: str) -> None:
     """Checks that one trajectory ends in the state in which another starts.
 
     Args:

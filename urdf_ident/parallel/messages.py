@@ -216,9 +216,6 @@ class Task:
 
         Args:
             parcel: The second part of the answer; its names are added to :attr:`known`.
-
-        Returns:
-            One result per item.
         """
         here = _SharedObjects.get()
         if not here.client:

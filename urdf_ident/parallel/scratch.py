@@ -127,9 +127,6 @@ def empty_array(shape: tuple[int, ...], dtype: Any = float) -> NDArray[Any]:
         shape: Its shape.
         dtype: Its data type.
 
-    Returns:
-        The array.
-
     Raises:
         OutputError: The disk is full.
     """

@@ -283,9 +283,6 @@ def doubt_lines(doubts: Sequence[Mapping[str, str]]) -> list[str]:
 
     Args:
         doubts: From :func:`urdf_doubts`.
-
-    Returns:
-        One line per doubt.
     """
     alike = grouped(((item["message"], item["remedy"]), item["joint"]) for item in doubts)
     return [

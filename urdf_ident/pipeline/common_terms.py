@@ -126,9 +126,6 @@ def usual_speed(ident: Identification, j: int) -> float:
 def usual_load(results: Sequence[Identification]) -> Array:
     """Mean of the results' typical loads: friction is compared at one load, whatever the load of each motion.
 
-    Args:
-        results: The results.
-
     Returns:
         Shape (n,) [N·m or N].
     """
@@ -147,27 +144,25 @@ def friction_row(ident: Identification, j: int, speed: float, load: Array) -> Ar
     Returns:
         Coefficients, shape (b,).
     """
-    return 0.5 * (steady_torque_row(ident, j, speed, load) - steady_torque_row(ident, j, -speed, load))
+    return 0.5 * (_steady_torque_row(ident, j, speed, load) - _steady_torque_row(ident, j, -speed, load))
 
 
-def offset_row(ident: Identification, j: int, load: Array) -> Array:
+def _offset_row(ident: Identification, j: int, load: Array) -> Array:
     """Offset of a joint's friction torque (mean over both directions, at unit speed), as for :func:`friction_row`.
 
     Args:
-        j: The joint.
         load: Torque in the gears, shape (n,) [N·m or N].
 
     Returns:
         Coefficients, shape (b,).
     """
-    return 0.5 * (steady_torque_row(ident, j, 1.0, load) + steady_torque_row(ident, j, -1.0, load))
+    return 0.5 * (_steady_torque_row(ident, j, 1.0, load) + _steady_torque_row(ident, j, -1.0, load))
 
 
-def steady_torque_row(ident: Identification, j: int, speed: float, load: Array) -> Array:
+def _steady_torque_row(ident: Identification, j: int, speed: float, load: Array) -> Array:
     """Friction torque of one joint that moves alone at constant speed, as a linear function of the base parameters.
 
     Args:
-        j: The joint.
         speed: Its velocity [rad/s or m/s].
         load: Torque in the gears, shape (n,) [N·m or N].
 
@@ -241,7 +236,7 @@ def friction_quantities(results: Sequence[Identification]) -> list[Quantity]:
         for word, share in SPEEDS.items():
             rows = tuple(friction_row(item, j, share * usual, load) for item in results)
             found.append(Quantity("friction", joint, f"friction, {word} ({share * usual:.2g} {per})", unit, rows))
-        even = tuple(offset_row(item, j, load) for item in results)
+        even = tuple(_offset_row(item, j, load) for item in results)
         found.append(Quantity("offset", joint, "offset of the torque", unit, even))
     return [item for item in found if any(row.any() for row in item.rows) and _seen(item.rows, results)]
 
@@ -251,9 +246,6 @@ def inertial_quantities(results: Sequence[Identification]) -> list[Quantity]:
 
     Args:
         results: Results of robots of one model.
-
-    Returns:
-        The quantities that all results determine.
     """
     first = results[0]
     unit = np.eye(len(first.fit.base))

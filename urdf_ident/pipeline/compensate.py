@@ -12,9 +12,9 @@ import numpy as np
 from ..compensation.friction_curve import friction_columns
 from ..compensation.gear_ripple import GearRipple, fit_gear_ripple
 from ..compensation.loop_rows import residual_inputs, without_torque
-from ..compensation.loop_validation import HeldOutComparison, candidate, judge
+from ..compensation.loop_validation import HeldOutComparison, candidate, compare_loops
 from ..compensation.residual import DEFAULT_INPUTS, KINDS, Residual
-from ..compensation.three_loop import ThreeLoop, learn_residual, three_loop
+from ..compensation.three_loop import ThreeLoop, fit_remaining_residual, three_loop
 from ..consistency.first_fit import completed_prior
 from ..data.conditioning.filters import score_band
 from ..data.prepare import PreparedLog, prepare_log
@@ -90,7 +90,7 @@ def compensate(
     if judged or kind == "auto":
         kinds = _available() if kind == "auto" else [kind] if kind != "none" else []
         try:
-            comparison = judge(model, prepared, runs, kinds=kinds, beside=beside, progress=progress, **options)
+            comparison = compare_loops(model, prepared, runs, kinds=kinds, beside=beside, progress=progress, **options)
             kind, ident = comparison.chosen, replace(ident, compensation=comparison.as_dict())
         except EstimationError as error:  # a kind requested by name may still be trained on all logs
             kind, runs = ("none", []) if kind == "auto" else (kind, runs)
@@ -117,7 +117,7 @@ def compensate(
     )
     if kind == "none":
         return solved
-    left = learn_residual(found.model, solved.theta, prepared, kind=kind, use=use, seed=seed, like=found.residual)
+    left = fit_remaining_residual(found.model, solved.theta, prepared, kind=kind, use=use, seed=seed, like=found.residual)
     return replace(solved, residual=replace(left, ripple=ripple))
 
 
@@ -162,7 +162,7 @@ def _solved(ident: Identification, found: ThreeLoop, logs: Sequence[PreparedLog]
     """The result with the loops' model: fit and standard parameters from the torque minus the residual."""
     project, model = ident.project, found.model
     silent = found.residual.kind == "none"
-    known = list(logs) if silent else [without_torque(log, residual_torque(found.residual, log)) for log in logs]
+    known = list(logs) if silent else [without_torque(log, _residual_torque(found.residual, log)) for log in logs]
     statistics = _with_sweep_points(build_statistics(model, known), found, logs[0].conditioned.decimate_rate)
     fit = fit_base(statistics, model.base(), method=row_weighting(project.estimation.method))
     fit = with_covariance(fit, statistics, project.estimation.covariance, model=model, logs=known)
@@ -214,20 +214,10 @@ def _cross_validation(comparison: HeldOutComparison | None, logs: Sequence[Prepa
     }
 
 
-def prepared_log(ident: Identification, recording: Recording, force: bool = False, *, runs: bool = False) -> PreparedLog:
+def _prepared_log(ident: Identification, recording: Recording, force: bool = False, *, runs: bool = False) -> PreparedLog:
     """Conditions a log as the training logs were.
 
-    Args:
-        recording: The log as read.
-        force: Use it in spite of findings that refuse it.
-        runs: Whether it contains runs at constant speed: then it is not cut at standstills, because the short runs
-            between them are needed.
-
-    Returns:
-        The prepared log.
-
-    Raises:
-        QualityError: The log is refused.
+    One with ``runs`` at constant speed is not cut at standstills, because the short runs between them are needed.
     """
     project, model = ident.project, ident.model
     signals = project.scoring_config(ident.signals)
@@ -237,7 +227,7 @@ def prepared_log(ident: Identification, recording: Recording, force: bool = Fals
     return prepare_log(recording, model.robot, model.drive, signals, force=force, payload=payload)
 
 
-def residual_torque(residual: Residual, log: PreparedLog) -> list[np.ndarray[Any, np.dtype[np.float64]]]:
+def _residual_torque(residual: Residual, log: PreparedLog) -> list[np.ndarray[Any, np.dtype[np.float64]]]:
     """Evaluates the residual along a log whose motor positions are corrected for the gears' kinematic error.
 
     Returns:
@@ -269,10 +259,10 @@ def compensated_score(
         raise LogError("a residual was asked for, and the result has none", remedy="compensate() learns one")
     check_compensation(model, [recording], residual.kind, residual.inputs)
     clean = recording if residual.ripple is None else residual.ripple.cleaned(recording, model.drive)
-    log = prepared_log(ident, clean, force)
+    log = _prepared_log(ident, clean, force)
     hertz = score_band(log.conditioned.rate) if cutoff == "auto" else float(cutoff)
     rigid = predict(model, ident.theta, log)
-    full = rigid + np.concatenate(residual_torque(residual, log))
+    full = rigid + np.concatenate(_residual_torque(residual, log))
     without, with_ = (score(log, predicted, model.robot.joints, hertz).rmse for predicted in (rigid, full))
     joints = [
         {"joint": joint, "rmse": float(a), "rigid_rmse": float(b)}
@@ -287,11 +277,11 @@ def _cleaned(
     """Fits the gears' kinematic error to logs and sweeps together; returns it and both prepared without it."""
     drive = ident.model.drive
     both = [log for log in (*logs, *sweeps) if log.motor_position is not None]
-    ripple = fit_gear_ripple([prepared_log(ident, log, True) for log in both], drive) if both else None
+    ripple = fit_gear_ripple([_prepared_log(ident, log, True) for log in both], drive) if both else None
     clean = [log if ripple is None else ripple.cleaned(log, drive) for log in (*logs, *sweeps)]
-    prepared = [prepared_log(ident, log, force) for log in clean[: len(logs)]]
+    prepared = [_prepared_log(ident, log, force) for log in clean[: len(logs)]]
     # forced: sweeps would be refused otherwise
-    return ripple, prepared, [prepared_log(ident, log, True, runs=True) for log in clean[len(logs) :]]
+    return ripple, prepared, [_prepared_log(ident, log, True, runs=True) for log in clean[len(logs) :]]
 
 
 def _with_sweep_points(statistics: StatisticSet, found: ThreeLoop, rate: float) -> StatisticSet:
@@ -330,7 +320,7 @@ def torque_error(ident: Identification, recording: Recording, *, force: bool = F
     Raises:
         QualityError: The log is refused.
     """
-    log = prepared_log(ident, recording, force)
+    log = _prepared_log(ident, recording, force)
     tau, error = filtered_errors(log, predict(ident.model, ident.theta, log), ident.signals["cutoff"])
     time = np.concatenate([part.time for part in log.segments])
     scale = np.sqrt(np.mean(tau**2, axis=0))

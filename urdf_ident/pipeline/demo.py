@@ -73,7 +73,7 @@ def run_demo(out: str | Path, *, seed: int = 0, progress: Callable[[str, float],
     """
     folder, tell = check_writable(out), progress or (lambda _step, _done: None)
     true_robot = Robot.from_urdf(robot_path(ROBOT))
-    wrong = write_text(folder / "wrong.urdf", wrong_urdf(true_robot, seed))
+    wrong = write_text(folder / "wrong.urdf", _wrong_urdf(true_robot, seed))
     project = _project(true_robot)
     plant = _true_plant(true_robot)
     logs = []
@@ -102,16 +102,8 @@ def run_demo(out: str | Path, *, seed: int = 0, progress: Callable[[str, float],
     return Demo(ident, true_theta(ident, true_robot, plant), tuple(write_all(ident, folder)))
 
 
-def wrong_urdf(robot: Robot, seed: int) -> str:
-    """Returns a roughly guessed URDF of the robot: masses, sizes and centres of mass wrong by about 30 %.
-
-    Args:
-        robot: The true robot.
-        seed: Seed of the errors.
-
-    Returns:
-        The URDF's text.
-    """
+def _wrong_urdf(robot: Robot, seed: int) -> str:
+    """Returns a roughly guessed URDF of the robot: masses, sizes and centres of mass wrong by about 30 %."""
     generator = np.random.default_rng(seed)
     links = {}
     for name, link in robot.description.links.items():
@@ -125,10 +117,6 @@ def wrong_urdf(robot: Robot, seed: int) -> str:
 
 def true_theta(ident: Identification, robot: Robot, plant: RigidPlant) -> Array:
     """Returns the true values in the order of the identified parameters, without friction that the model lacks.
-
-    Args:
-        robot: The true robot.
-        plant: The true plant.
 
     Returns:
         Shape (p,).

@@ -31,7 +31,6 @@ def describe(logs: Sequence[str], project: Project, robot: Robot, urdf: Path) ->
     Args:
         logs: Files, folders, globs or stems, as on the command line.
         project: Known settings.
-        robot: The recorded robot.
 
     Returns:
         The project file.
@@ -48,8 +47,6 @@ def describe_log(source: LogSource, robot: Robot, project: Project) -> LogDescri
     """Recognises the format of a log.
 
     Args:
-        source: The log.
-        robot: The recorded robot.
         project: Known settings.
 
     Returns:

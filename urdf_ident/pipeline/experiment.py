@@ -46,10 +46,10 @@ def true_plant(project: Project, robot: Robot, truth: str | Path | None = None) 
         The plant.
 
     Raises:
-        ModelError: See :func:`build_plant` and :func:`build_elastic_plant`.
+        ModelError: See :func:`build_plant` and :func:`_build_elastic_plant`.
         MissingFileError: The truth cannot be read.
     """
-    return build_plant(robot, truth) if project.model.elastic is None else build_elastic_plant(robot, truth, project)
+    return build_plant(robot, truth) if project.model.elastic is None else _build_elastic_plant(robot, truth, project)
 
 
 def truth_notes(project: Project, robot: Robot, truth: str | Path | None = None) -> tuple[str, ...]:
@@ -209,7 +209,7 @@ def simulate(
     return run_experiment(settings, robot, trajectory, plant=plant, name=name, seed=seed, progress=progress)
 
 
-def build_elastic_plant(robot: Robot, truth: str | Path | None, project: Project) -> ElasticPlant:
+def _build_elastic_plant(robot: Robot, truth: str | Path | None, project: Project) -> ElasticPlant:
     """Builds the simulated robot with elastic joints (``model.elastic`` of the project file).
 
     Args:

@@ -26,7 +26,7 @@ from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.prior import USUAL_WEIGHT, Prior, inertial_prior
-from ..model.trained import with_knees, with_trained
+from ..model.trained import with_limited_widths, with_trained
 from ..parallel import shared
 from ..progress import Progress
 from ..project import Project
@@ -98,13 +98,10 @@ class EarlyStatistics:
         motion = [part for log in logs for part in log.segments]
         kept = self.rows_of(motion)
         if shared() and self.project.estimation.method in ("auto", "irls") and all(part.tau is not None for part in motion):
-            begin_statistics(_first(with_knees(model, motion), motion).unloaded(), logs, kept)
+            begin_statistics(_first(with_limited_widths(model, motion), motion).unloaded(), logs, kept)
 
     def rows_of(self, motion: Sequence[Segment]) -> KeptRows:
         """Returns the cache for the rows of logs; discards work started for other logs.
-
-        Args:
-            motion: The segments of all logs.
 
         Returns:
             The same cache for the same segments.
@@ -133,16 +130,13 @@ def learn(
         progress: Called with the current step and a count.
         start: Work that has already been started.
 
-    Returns:
-        The estimates.
-
     Raises:
         EstimationError: There are too few data.
     """
     wanted, consistency = project.estimation, project.consistency
     logs = prepared.logs
     model, deflections, unseen = visible_springs(prepared.model, logs)  # no effect without elastic joints
-    model = with_knees(model, prepared.motion)
+    model = with_limited_widths(model, prepared.motion)
     kept = (start or EarlyStatistics(project)).rows_of(prepared.motion)
     # outliers are detected before friction is selected
     weighting = choose_weighting(_first(model, prepared.motion), logs, wanted.method, wanted.loss, kept=kept)

@@ -16,7 +16,7 @@ from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..model.prior import Prior
 from ..project import Project
-from ..result.evidence.evidence import Evidence, Range, gather
+from ..result.evidence.evidence import Evidence, Range, measure_evidence
 from ..statistics.fit import Fit
 from ..statistics.folds import TIME_FOLDS
 from ..statistics.motions import repeats_itself
@@ -74,7 +74,7 @@ def complete(
     standard = standard_parameters(model, statistics, fit, prior, project, reversals)
     factor = statistics.stacked(fit.weights)
     weight = float(standard.solver.get("weight", 1.0))
-    evidence = gather(
+    evidence = measure_evidence(
         model,
         standard.theta,
         prior,

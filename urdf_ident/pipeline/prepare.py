@@ -70,9 +70,6 @@ def prepare(
         progress: Called with the name of the current log and a count.
         meanwhile: Called with the model and the logs while the logs are still being checked.
 
-    Returns:
-        The prepared logs.
-
     Raises:
         QualityError: A log is refused.
         LogError: A log lacks a required channel.

@@ -23,9 +23,6 @@ def fleet_html(fleet: Fleet) -> str:
     Args:
         fleet: The pooled results, with outliers.
 
-    Returns:
-        The page.
-
     Raises:
         MissingExtraError: matplotlib or jinja2 is not installed.
     """
@@ -52,9 +49,6 @@ def write_fleet(fleet: Fleet, path: str | Path) -> Path:
     Args:
         fleet: The pooled results, with outliers.
         path: The HTML file.
-
-    Returns:
-        The path written.
 
     Raises:
         MissingExtraError: matplotlib or jinja2 is not installed.

@@ -26,9 +26,6 @@ def report_html(ident: Identification, title: str = "") -> str:
         ident: The result; without series of its logs, figures that need them are omitted with a note on the page.
         title: Title of the page; the robot's name if empty.
 
-    Returns:
-        The page.
-
     Raises:
         MissingExtraError: matplotlib or jinja2 is not installed.
     """
@@ -52,9 +49,6 @@ def write_report(ident: Identification, path: str | Path) -> Path:
 
     Args:
         path: The HTML file.
-
-    Returns:
-        The path written.
 
     Raises:
         MissingExtraError: matplotlib or jinja2 is not installed.

@@ -19,9 +19,6 @@ def rendered(name: str, **values: Any) -> str:
         name: File of the template, in this folder.
         values: Variables of the template.
 
-    Returns:
-        The page.
-
     Raises:
         MissingExtraError: matplotlib or jinja2 is not installed.
     """

@@ -150,7 +150,7 @@ class PayloadResult(ReadOnly):
         out["mass"]["error_from"] = dict(self.sources)
         out["friction"] = {name: {"change": v, "std_error": e} for name, (v, e) in self.friction.items()}
         out["residual"] = dict(self.sigma)
-        out["set_payload"] = controller_lines(self)
+        out["set_payload"] = _controller_lines(self)
         out["notes"] = list(self.notes)
         return dict(plain(out))
 
@@ -182,7 +182,7 @@ class PayloadResult(ReadOnly):
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 
 
-def controller_lines(body: PayloadResult) -> dict[str, str]:
+def _controller_lines(body: PayloadResult) -> dict[str, str]:
     """Returns the payload commands of common controllers, with the centre of mass in the frame of the link.
 
     Returns:

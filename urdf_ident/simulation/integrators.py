@@ -85,9 +85,6 @@ class StickSlip:
 
         Args:
             t: Time [s].
-
-        Returns:
-            The rates.
         """
         if self._known is None:
             if self._slips and np.logical_or.reduce(self.still):

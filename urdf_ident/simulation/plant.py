@@ -118,9 +118,6 @@ class RigidPlant:
             friction: Its friction; none by default.
             gravity: Acceleration of gravity in the base frame, shape (3,) [m/s²]; the robot's by default.
 
-        Returns:
-            The plant.
-
         Raises:
             ModelError: A body with first moments but no mass, a negative rotor inertia, or friction for other joints.
             SimulationError: The mass matrix is not positive definite.

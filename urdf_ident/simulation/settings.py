@@ -93,9 +93,6 @@ class ControllerSection(Section):
         Args:
             robot: The nominal robot.
             rotor: Nominal rotor inertia after the gear, shape (n,) [kg·m² or kg].
-
-        Returns:
-            The controller.
         """
         from .controllers import PD, PID, ComputedTorque, PDGravity, PositionReference
 

@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import ModelError, nearest
 from ..files.documents import parse_yaml
 from ..files.read_write import read_text
-from ..friction import Friction, Law, friction_from_mapping, gather
+from ..friction import Friction, Law, combine_axes, friction_from_mapping
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..model.robot import Robot
@@ -165,5 +165,5 @@ def rotors_and_friction(model: DynamicModel, theta: Array) -> tuple[Array, Frict
             rotor += theta[own.start] * np.outer(spread, spread)
         elif isinstance(item.term, Law):
             sides[item.side].append((item.axis, item.term, np.asarray(theta[own])))
-    joint, motor = gather(sides["joint"], n), gather(sides["motor"], n)
+    joint, motor = combine_axes(sides["joint"], n), combine_axes(sides["motor"], n)
     return rotor, FrictionTruth(n, joint, motor, model.drive.reduction if motor else None)

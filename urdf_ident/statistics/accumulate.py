@@ -43,7 +43,6 @@ def accumulate(
 
     Args:
         log: Name of the log.
-        segments: The segments of the log.
         row_filter: The filter and decimation of the rows.
         blocks: Number of time blocks, of about equal length.
         conditioning: What logs must have in common to be merged, for the fingerprint; the row filter if None.
@@ -60,14 +59,7 @@ def accumulate(
     """
     total = sum(row_filter.output_rows(len(segment)) for segment in segments)
     if total == 0:
-        longest = max(((len(segment) / segment.rate, segment.rate) for segment in segments), default=(0.0, 1.0))
-        raise EstimationError(
-            "the log is shorter than the filter",
-            where=log,
-            got=f"{longest[0]:.3g} s of motion in one piece",
-            expected=f"{len(row_filter.taps()) / longest[1]:.3g} s for {longest[1] / row_filter.factor:.3g} equations a second",
-            remedy="record longer, or raise signals.decimate",
-        )
+        raise _too_short(log, segments, row_filter)
     layouts = layouts_of(model)
     factors: list[dict[int, tuple[Array, int]]] = [{} for _ in layouts]  # per row group, block → factor and rows
     gathered = _Gathered(layouts, factors)
@@ -94,6 +86,17 @@ def accumulate(
     entries.sort(key=lambda entry: (entry.block, place[entry.group]))
     digest = hashlib.sha256(f"{model.fingerprint} {conditioning or row_filter}".encode()).hexdigest()[:16]
     return StatisticSet(model.names, layouts, Entries(entries), digest)
+
+
+def _too_short(log: str, segments: Sequence[Segment], row_filter: RowFilter) -> EstimationError:
+    longest, rate = max(((len(segment) / segment.rate, segment.rate) for segment in segments), default=(0.0, 1.0))
+    return EstimationError(
+        "the log is shorter than the filter",
+        where=log,
+        got=f"{longest:.3g} s of motion in one piece",
+        expected=f"{len(row_filter.taps()) / rate:.3g} s for {rate / row_filter.factor:.3g} equations a second",
+        remedy="record longer, or raise signals.decimate",
+    )
 
 
 class _Gathered:
@@ -195,7 +198,6 @@ def build_statistics(
     Logs may be sampled at different rates; the low-pass and the source of the velocities must agree.
 
     Args:
-        logs: Prepared logs.
         blocks: Time blocks per log; chosen by the number of logs if None (:func:`blocks_of`).
         progress: Called with the log's name, the samples processed and their total.
         weights: Log → weights of the samples of its segments, as for :func:`filtered_rows`; all 1 if None.
@@ -238,7 +240,6 @@ def begin_statistics(model: DynamicModel, logs: Sequence[PreparedLog], kept: Kep
     """Starts the workers on the result that :func:`build_statistics` is expected to need next; does nothing without workers.
 
     Args:
-        logs: Prepared logs.
         kept: Cache of the rows.
     """
     if shared() and logs:

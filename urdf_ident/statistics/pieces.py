@@ -72,7 +72,6 @@ def row_pieces(
     """Yields the filtered rows of logs in order of time; segments above :data:`LONGEST` rows are divided evenly.
 
     Args:
-        logs: Prepared logs.
         compact: Whether to omit the columns that depend linearly on the others (:attr:`.DynamicModel.compact`).
         kept: Cache of rows shared between models; only with ``compact``.
 

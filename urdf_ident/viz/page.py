@@ -64,9 +64,8 @@ def player_page(
     drawn = _PageContents()
     drawn.add_robot("robot", robot, shapes, first, _INERTIA)
     drawn.add_trail("robot", first, rate, thickness)
-    legend, same = [], True
-    if beside is not None:
-        other = other or robot
+    legend, same, near = [], True, None
+    other = other if beside is None else other or robot
     if other is not None:
         moved = position if beside is None else frames_at(beside, robot, len(position), rate)
         second, more, note = _other_body_poses(robot, other, moved)
@@ -76,7 +75,6 @@ def player_page(
             drawn.add_trail("other", second, rate, thickness, OTHER)
         legend = _legend(robot, motion, other, beside)
         notes += note
-    near = None
     if collisions is not None:
         extent = np.concatenate(drawn.extent)
         near, things, around = surroundings(collisions, position, first.base, extent, thickness, measured=motion.measured)
@@ -104,8 +102,7 @@ def player_page(
         "nearest": None if near is None else nearest_entry(near, first.base, _float32),
         "commands": [_packed(command) for command in [*drawn.commands, *stage_commands(points, first.foot, first.base)]],
     }
-    title = f"{robot.name}: {motion.name}"
-    return _assemble(title, data), (*motion.notes, *limit_notes(motion, robot), *notes)
+    return _assemble(f"{robot.name}: {motion.name}", data), (*motion.notes, *limit_notes(motion, robot), *notes)
 
 
 class _PageContents:

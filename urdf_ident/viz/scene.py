@@ -22,7 +22,6 @@ def robot_commands(robot: Robot, shapes: Sequence[Visual], base: Array, root: st
     """Adds a robot to the scene; the page moves the nodes of its joints.
 
     Args:
-        shapes: Visual shapes of the robot.
         base: Placement of its root, shape (4, 4) [m].
         root: Path in the scene, such as ``/robot``.
         ghost: Drawn without a shadow.

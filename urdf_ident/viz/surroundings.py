@@ -89,7 +89,7 @@ def surroundings(
     """
     nearest = nearest_things(collisions, position, measured=measured)
     rod = [] if nearest is None else [_rod(radius)]
-    return nearest, [*world_commands(collisions, base, extent), *rod], world_extent(collisions, base, extent)
+    return nearest, [*world_commands(collisions, base, extent), *rod], _world_extent(collisions, base, extent)
 
 
 def nearest_things(collisions: Collisions, position: Array, *, measured: bool = False) -> Nearest | None:
@@ -146,11 +146,10 @@ def world_commands(collisions: Collisions, base: Array, extent: Array) -> list[C
     return commands if world.tool is None else [*commands, _tool_box(world.tool, origin)]
 
 
-def world_extent(collisions: Collisions, base: Array, extent: Array) -> Array:
+def _world_extent(collisions: Collisions, base: Array, extent: Array) -> Array:
     """Corners of the objects near the moving parts, so that distant walls do not shrink the robot in the view.
 
     Args:
-        collisions: The monitored objects.
         base: Placement of the robot's root in the scene, shape (4, 4) [m].
         extent: Points around the moving parts, shape (K, 3) [m].
 

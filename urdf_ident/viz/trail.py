@@ -34,7 +34,7 @@ def trail_commands(
     if np.ptp(points, axis=0).max() < 2 * radius:
         return [], step
     speed = tip_speed(tip, rate)[np.minimum(np.arange(len(points)) * step, len(tip) - 1)]
-    shades = speed_colours(speed / speed.max()) if colour is None else np.tile(colour[:3], (len(points), 1))
+    shades = _speed_colours(speed / speed.max()) if colour is None else np.tile(colour[:3], (len(points), 1))
     vertices, faces = tube(points, radius)
     item = SceneObject(path)
     data = buffers(vertices, colours=np.repeat(linear(shades), SIDES, axis=0), faces=faces)
@@ -61,7 +61,7 @@ def tip_speed(tip: Array, rate: float) -> Array:
     return np.asarray(np.linalg.norm(np.gradient(tip, axis=0), axis=1) * rate)
 
 
-def speed_colours(share: Array) -> Array:
+def _speed_colours(share: Array) -> Array:
     """Returns colours from slow to fast.
 
     Args:

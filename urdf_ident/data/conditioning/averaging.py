@@ -99,7 +99,7 @@ def average(
     path = fourier_derivatives(q, seconds, harmonics)
     tau, deviation, noise, outliers = None, np.zeros((repetition.count, samples, q.shape[1])), np.zeros(q.shape[1]), 0
     if piece.tau is not None:
-        tau, deviation, outliers = mean_of_periods(periods_of(piece.tau, repetition))
+        tau, deviation, outliers = _mean_of_periods(periods_of(piece.tau, repetition))
         noise = np.sqrt(np.sum(deviation**2, axis=(0, 1)) / ((repetition.count - 1) * samples))
     external = None if piece.external is None else periods_of(piece.external, repetition).mean(axis=0)
     tiled = {
@@ -111,7 +111,7 @@ def average(
     return segment, Averaged(seconds, repetition.count, begin, harmonics, missing, deviation, noise, outliers)
 
 
-def mean_of_periods(x: Array) -> tuple[Array, Array, int]:
+def _mean_of_periods(x: Array) -> tuple[Array, Array, int]:
     """Mean over periods without outliers (samples far from the median over periods at their phase).
 
     Args:

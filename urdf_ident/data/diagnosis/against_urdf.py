@@ -58,11 +58,7 @@ def against_the_urdf(robot: Robot, case: Case, reading: Reading, loaded: bool) -
 
     Args:
         case: Samples of the logs.
-        reading: Their reading.
         loaded: Whether a known payload or wrench was subtracted from their torques.
-
-    Returns:
-        The findings.
     """
     left = case.with_urdf_alone(reading)
     if left < _COMPUTED or left < min(_NO_FRICTION * case.judge(reading).part, _LEFT):
@@ -125,7 +121,6 @@ def doubts(robot: Robot, case: Case, reading: Reading) -> list[Finding]:
 
     Args:
         case: Samples of the logs.
-        reading: Their reading.
 
     Returns:
         At most one finding, a warning.

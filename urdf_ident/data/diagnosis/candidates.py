@@ -83,16 +83,13 @@ class Hypothesis:
     reading: Reading
 
 
-def put(values: tuple[float, ...], j: int, value: float) -> tuple[float, ...]:
+def with_value(values: tuple[float, ...], j: int, value: float) -> tuple[float, ...]:
     """Returns the numbers with one replaced.
 
     Args:
         values: One number per joint, in any unit.
         j: Index of the number.
         value: Its new value.
-
-    Returns:
-        The numbers.
     """
     return (*values[:j], float(value), *values[j + 1 :])
 
@@ -119,23 +116,23 @@ def candidates(robot: Robot, moves: NDArray[np.bool_], reading: Reading, *, poor
     everyone = tuple(range(robot.n))
     yield Hypothesis("effort-sign", everyone, -1.0, replace(reading, gain=tuple(-g for g in reading.gain)))
     for j in joints:
-        turned = put(reading.gain, j, -reading.gain[j])
-        mirrored = put(reading.sign, j, -reading.sign[j])
+        turned = with_value(reading.gain, j, -reading.gain[j])
+        mirrored = with_value(reading.sign, j, -reading.sign[j])
         yield Hypothesis("effort-sign", (j,), -1.0, replace(reading, gain=turned))
         yield Hypothesis("position-sign", (j,), -1.0, replace(reading, sign=mirrored))
         yield Hypothesis("axis-sign", (j,), -1.0, replace(reading, sign=mirrored, gain=turned))
         for factor in GAINS:
             scaled = factor * reading.gain[j]
             yield Hypothesis(
-                "effort-scale", (j,), float(np.log(abs(scaled))), replace(reading, gain=put(reading.gain, j, scaled))
+                "effort-scale", (j,), float(np.log(abs(scaled))), replace(reading, gain=with_value(reading.gain, j, scaled))
             )
         if _zero_matters(robot, j):
             for zero in _ZEROS:
                 size = reading.zero[j] + zero
-                yield Hypothesis("position-zero", (j,), size, replace(reading, zero=put(reading.zero, j, size)))
+                yield Hypothesis("position-zero", (j,), size, replace(reading, zero=with_value(reading.zero, j, size)))
     for i, j in combinations(joints, 2):
         if poor:  # both at once: one alone may explain less than a change along the log
-            turned = put(put(reading.gain, i, -reading.gain[i]), j, -reading.gain[j])
+            turned = with_value(with_value(reading.gain, i, -reading.gain[i]), j, -reading.gain[j])
             yield Hypothesis("effort-sign", (i, j), -1.0, replace(reading, gain=turned))
         yield Hypothesis("joints-exchanged", (i, j), 0.0, replace(reading, order=_exchange(reading.order, i, j)))
         if (poor or j == i + 1) and robot.prismatic[i] == robot.prismatic[j]:

@@ -34,7 +34,7 @@ _KEPT = 12
 PENALTY = 1.5
 
 
-def drives(power: Array) -> NDArray[np.bool_]:
+def friction_drives(power: Array) -> NDArray[np.bool_]:
     """Whether friction would drive a joint, significantly compared with the scatter between folds.
 
     Args:
@@ -109,19 +109,12 @@ class Case:
         return np.asarray(self.moves & ~(self.robot.prismatic & swept))
 
     def judge(self, reading: Reading) -> ReadingScore:
-        """Evaluates one reading.
-
-        Returns:
-            Its score.
-        """
+        """Evaluates one reading."""
         self.judge_all([reading])
         return self._judged[reading]
 
     def judge_all(self, candidates: list[Reading]) -> list[ReadingScore]:
         """Evaluates readings, those with the same motion together.
-
-        Args:
-            candidates: The readings.
 
         Returns:
             Their scores, in the same order.
@@ -139,7 +132,7 @@ class Case:
         errors = held_out(found, R, 1.0 / (found.usual * size[:, 0]) ** 2)
         part = unexplained(found, errors.squares, R)
         mean = errors.power.mean(axis=0)
-        driven = drives(errors.power) & self._signed[:, None]
+        driven = friction_drives(errors.power) & self._signed[:, None]
         for k, item in enumerate(items):
             squares = errors.squares[:, :, k] / size[:, k] ** 2 / found.count[:, None]
             left = np.where(self.moves, part[:, k], 1.0)
@@ -165,9 +158,6 @@ class Case:
 
         Args:
             reading: The reading of the log.
-
-        Returns:
-            The evidence.
         """
 
         def make() -> RigidEvidence:

@@ -72,9 +72,6 @@ def held_out(found: Grams, reading: Array, weights: Array) -> Errors:
     Args:
         reading: Readings of the efforts, shape (n², H).
         weights: One over the variance of each row, shape (n,).
-
-    Returns:
-        The errors.
     """
     n, m, total, rows = found.n, found.inertial, found.total, float(found.count.sum())
     fold, learnt, counts = found.folds

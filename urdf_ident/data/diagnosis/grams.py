@@ -33,7 +33,6 @@ def friction_columns(motion: MotionSamples, j: int, springs: Sequence[int] = ())
     """Columns of rotor inertia, offset and a flexible friction law of one joint, and of motors coupled to it.
 
     Args:
-        motion: The samples.
         j: The joint.
         springs: Joints with a spring or balancer; if there are any, three more columns, zero for the other joints.
 
@@ -78,9 +77,6 @@ def column_starts(columns: int) -> list[int]:
 
     Args:
         columns: Number of :func:`friction_columns`.
-
-    Returns:
-        The indices.
     """
     return [0, *range(_OF_ONE + (_OF_SPRINGS if columns % _OF_ONE else 0), columns, _OF_ONE)]
 
@@ -120,13 +116,9 @@ class Grams:
         """Computes the Gram matrices of a motion.
 
         Args:
-            motion: The samples.
             inertial: Independent columns of the regressor, shape (N, n, k).
             kept: Their indices among the 10 n inertial parameters, shape (k,).
             springs: Joints with a spring or balancer.
-
-        Returns:
-            The Gram matrices.
         """
         n = motion.q.shape[1]
         active = np.zeros(10 * n, dtype=bool)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .candidates import GAINS, STRETCHES, Hypothesis, Reading, candidates, put, tilted_gravity, with_springs
+from .candidates import GAINS, STRETCHES, Hypothesis, Reading, candidates, tilted_gravity, with_springs, with_value
 from .case import Case, ReadingScore
 from .evidence import material, significance
 
@@ -139,7 +139,6 @@ def open_scales(case: Case, reading: Reading) -> dict[int, tuple[float, float]]:
 
     Args:
         case: The robot and the samples.
-        reading: The reading of the log.
 
     Returns:
         Joint → smallest and largest factor of the contiguous range that explains the efforts as well as 1, within
@@ -147,7 +146,7 @@ def open_scales(case: Case, reading: Reading) -> dict[int, tuple[float, float]]:
     """
     found: dict[int, tuple[float, float]] = {}
     for j in map(int, np.flatnonzero(case.moves)):
-        tries = {factor: replace(reading, gain=put(reading.gain, j, factor * reading.gain[j])) for factor in GAINS}
+        tries = {factor: replace(reading, gain=with_value(reading.gain, j, factor * reading.gain[j])) for factor in GAINS}
         if (ends := _alike(case, reading, tries)) is not None:
             found[j] = ends
     return found
@@ -160,7 +159,6 @@ def open_clock(case: Case, reading: Reading) -> tuple[float, float] | None:
 
     Args:
         case: The robot and the samples.
-        reading: The reading of the log.
 
     Returns:
         Smallest and largest value; None if the log determines its clock.
@@ -216,7 +214,6 @@ def refined(found: Hypothesis, score: Callable[[list[Reading]], list[float]]) ->
     """Refines the size of a fault by halving steps around the candidate.
 
     Args:
-        found: The fault.
         score: Returns scores of readings; lower is better.
 
     Returns:
@@ -270,7 +267,7 @@ def _with_gravity(found: Hypothesis, gravity: tuple[float, float, float]) -> Hyp
 
 
 def _with_zero(found: Hypothesis, size: float) -> Hypothesis:
-    return replace(found, size=size, reading=replace(found.reading, zero=put(found.reading.zero, found.joints[0], size)))
+    return replace(found, size=size, reading=replace(found.reading, zero=with_value(found.reading.zero, found.joints[0], size)))
 
 
 def _with_stretch(found: Hypothesis, size: float) -> Hypothesis:
@@ -279,7 +276,8 @@ def _with_stretch(found: Hypothesis, size: float) -> Hypothesis:
 
 def _with_gain(found: Hypothesis, size: float) -> Hypothesis:
     gain, j = found.reading.gain, found.joints[0]
-    return replace(found, size=size, reading=replace(found.reading, gain=put(gain, j, float(np.sign(gain[j]) * np.exp(size)))))
+    scaled = with_value(gain, j, float(np.sign(gain[j]) * np.exp(size)))
+    return replace(found, size=size, reading=replace(found.reading, gain=scaled))
 
 
 def _with_delay(found: Hypothesis, size: float) -> Hypothesis:

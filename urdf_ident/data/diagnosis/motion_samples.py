@@ -119,9 +119,6 @@ class MotionSamples:
         Args:
             q, v, a: Shape (N, n) [rad or m, and per s, s²].
             signs: As the attribute, shape (N, n, widths); the same by default.
-
-        Returns:
-            The samples.
         """
         return replace(self, q=q, v=v, a=a, signs=self.signs if signs is None else signs)
 
@@ -280,11 +277,7 @@ def _kept(item: ThinnedPiece, made: Array) -> Array:
 
 
 def forget(segments: Iterable[Segment]) -> None:
-    """Removes the smoothed torques of checked segments from the cache.
-
-    Args:
-        segments: The segments.
-    """
+    """Removes the smoothed torques of checked segments from the cache."""
     for segment in segments:
         _SMOOTH.pop(segment, None)
 

@@ -66,11 +66,7 @@ def named(robot: Robot, step: Step, sound: bool = True) -> Finding:
 
     Args:
         robot: Names of the joints.
-        step: The fault found.
         sound: Whether the log is explained well after all corrections; otherwise it is not refused.
-
-    Returns:
-        The finding.
     """
     found = step.found
     message, remedy, size = _WORDS[found.id](robot, step)
@@ -135,7 +131,6 @@ def against(
 
     Args:
         robot: Names of the joints.
-        found: The reading.
         rivals: Others that the URDF explains about as well.
         before, after: Relative residual of the URDF with the efforts as logged and with the reading, fractions.
         gain: Gain in the sum of the logarithms.

@@ -40,7 +40,6 @@ def check_steps(state: Examination, robot: Robot) -> None:
 
     Args:
         state: The log.
-        robot: Its joints.
     """
     for joint, _, x in moving_efforts(state, robot):
         spread, step = float(x.std()), coarse_step(x)
@@ -133,7 +132,6 @@ def moving_efforts(state: Examination, robot: Robot) -> Iterator[tuple[str, Arra
 
     Args:
         state: The log.
-        robot: Its joints.
 
     Yields:
         Joint, position and effort, shape (N,) each; nothing for a short log.
@@ -230,7 +228,6 @@ def check_held(state: Examination, robot: Robot) -> None:
 
     Args:
         state: The log.
-        robot: Its joints.
     """
     remedy = "log it at the rate of the others; as logged it lags by half its interval"
     recording = state.recording

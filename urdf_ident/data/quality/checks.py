@@ -27,11 +27,7 @@ DEGREE = 180 / np.pi
 
 
 def check_effort(state: Examination, robot: Robot) -> None:
-    """Refuses a log without efforts, or with an effort that never changes although its joint moves.
-
-    Args:
-        state: The log.
-    """
+    """Refuses a log without efforts, or with an effort that never changes although its joint moves."""
     recording = state.recording
     if recording.effort is None:
         state.add(
@@ -74,7 +70,6 @@ def check_locked(state: Examination, robot: Robot) -> None:
     (diagonal of the mass matrix), from the URDF's masses.
 
     Args:
-        state: The log.
         robot: The robot with its locked joints.
     """
     recording = state.recording
@@ -171,9 +166,6 @@ def _too_fast(state: Examination, robot: Robot) -> NDArray[np.bool_]:
 def smooth_speeds(recording: Recording) -> tuple[list[Array], float]:
     """Computes velocities from the positions of a log.
 
-    Args:
-        recording: The log.
-
     Returns:
         Velocities of each segment between gaps, shape (N, n) [rad/s or m/s], and their rate [Hz].
     """
@@ -195,12 +187,7 @@ def smooth_speed(piece: Stretch, rate: float) -> Array:
 
 
 def check_motion(state: Examination, robot: Robot) -> None:
-    """Refuses a log in which (almost) nothing moves; reports joints at rest.
-
-    Args:
-        state: The log.
-        robot: Its joints.
-    """
+    """Refuses a log in which (almost) nothing moves; reports joints at rest."""
     speeds, rate = smooth_speeds(state.recording)
     threshold = MOVING * np.where(robot.prismatic, 0.05, 0.25)
     moving = np.concatenate([(speed > threshold) | (speed < -threshold) for speed in speeds])

@@ -111,7 +111,6 @@ def known_delays(joints: Sequence[str], logs: Sequence[Seen], found: Sequence[Se
     Args:
         joints: Names of the joints.
         logs: Data of each log.
-        found: Findings of each log.
 
     Returns:
         The same number of findings in the same order.

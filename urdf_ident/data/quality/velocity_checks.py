@@ -32,7 +32,6 @@ def check_velocity(state: Examination, robot: Robot) -> None:
 
     Args:
         state: The log; its velocities are removed if they cannot be trusted.
-        robot: Its joints.
     """
     recording = state.recording
     if recording.velocity is None:

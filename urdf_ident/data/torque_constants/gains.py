@@ -56,16 +56,8 @@ class TorqueConstants(ReadOnly):
         return "auto, target torque / target current; " + "; ".join(parts)
 
 
-def wants_constants(drive: Drive, recordings: Sequence[Recording]) -> bool:
-    """Whether torque constants must be estimated: requested, or the effort is not a torque and both targets are logged.
-
-    Args:
-        drive: The drive as described in the project.
-        recordings: The logs.
-
-    Returns:
-        True if they must be estimated.
-    """
+def _wants_constants(drive: Drive, recordings: Sequence[Recording]) -> bool:
+    """Whether torque constants must be estimated: requested, or the effort is not a torque and both targets are logged."""
     if all(log.effort_is_torque for log in recordings) or drive.gain_origin not in ("auto", "effort is a torque"):
         return False
     return drive.gain_origin == "auto" or all(
@@ -86,7 +78,7 @@ def resolve_gain(drive: Drive, recordings: Sequence[Recording]) -> Drive:
     Raises:
         LogError: See :func:`torque_constants`.
     """
-    if not wants_constants(drive, recordings):
+    if not _wants_constants(drive, recordings):
         return drive
     found = torque_constants(recordings, drive)
     return replace(drive, gain=found.gain, gain_origin=found.describe(), gain_error=found.relative_error)

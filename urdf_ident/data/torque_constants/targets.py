@@ -164,7 +164,6 @@ def at_rest(signals: Sequence[Targets], j: int) -> Estimate:
     """Torque constant at rest, as inverse-variance weighted mean over logs, whose resolutions may differ.
 
     Args:
-        signals: The logs' targets.
         j: The joint's index.
 
     Returns:

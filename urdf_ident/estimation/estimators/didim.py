@@ -57,7 +57,6 @@ def fit_didim(
     """Simulates and regresses the measured torque on the simulated motion in turn until the estimate converges.
 
     Args:
-        logs: Prepared logs.
         simulator: Called with base parameters, shape (b,).
         start: Base parameters of the first simulation, shape (b,).
         reference: Base values kept where parameters are not identifiable, shape (b,); 0 if None.
@@ -67,7 +66,7 @@ def fit_didim(
     """
     params = np.array(start, dtype=float)
     for turn in range(1, ROUNDS + 1):
-        clean = [on_simulated_motion(log, motion) for log, motion in zip(logs, simulator(params), strict=True)]
+        clean = [_on_simulated_motion(log, motion) for log, motion in zip(logs, simulator(params), strict=True)]
         statistics = build_statistics(model, clean)
         fit = fit_base(statistics, base, reference=reference)
         moved = np.abs(fit.params - params)[fit.seen] / np.maximum(fit.bse[fit.seen], 1e-300)
@@ -81,7 +80,7 @@ def fit_didim(
     )
 
 
-def on_simulated_motion(log: PreparedLog, clean: Recording) -> PreparedLog:
+def _on_simulated_motion(log: PreparedLog, clean: Recording) -> PreparedLog:
     """Returns the log with a simulated motion in place of the measured one, and the same torque.
 
     Args:

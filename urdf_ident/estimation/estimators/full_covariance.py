@@ -67,7 +67,6 @@ def fit_full_covariance(
     """Estimates the base parameters with the full covariance of one sample's rows.
 
     Args:
-        logs: Prepared logs.
         start: An estimate for the first residuals.
         reference: Base values kept where parameters are not identifiable, shape (b,); 0 if None.
 
@@ -83,7 +82,7 @@ def fit_full_covariance(
         moved = np.abs(fit.params - before.params)[fit.seen] / np.maximum(fit.bse[fit.seen], 1e-300)
         if moved.max(initial=0.0) < CONVERGED:
             kind = "model-based (full covariance of a sample's rows, samples independent)"
-            statistics = whitened_statistics(model, logs, covariance)
+            statistics = _whitened_statistics(model, logs, covariance)
             return FullCovarianceFit(replace(fit, method="gls", covariance_kind=kind), statistics, covariance, turn)
     raise EstimationError("covariance and estimate do not converge", got=f"{ROUNDS} rounds", remedy="use method wls")
 
@@ -132,7 +131,7 @@ class CrossFactor:
             covariance: Ω, shape (groups, groups) [unit of torque squared].
 
         Returns:
-            Statistics as from :func:`whitened_statistics`.
+            Statistics as from :func:`_whitened_statistics`.
         """
         wide = _wide(self.model, self._parts())
         entries = tuple(
@@ -149,9 +148,6 @@ class CrossFactor:
 def cross_factor(model: DynamicModel, logs: Sequence[PreparedLog]) -> CrossFactor:
     """Accumulates the rows of all groups side by side.
 
-    Args:
-        logs: Prepared logs.
-
     Raises:
         EstimationError: No log, or one without torque.
     """
@@ -162,18 +158,14 @@ def cross_factor(model: DynamicModel, logs: Sequence[PreparedLog]) -> CrossFacto
     return CrossFactor(model, R, rows)
 
 
-def whitened_statistics(model: DynamicModel, logs: Sequence[PreparedLog], covariance: Array) -> StatisticSet:
+def _whitened_statistics(model: DynamicModel, logs: Sequence[PreparedLog], covariance: Array) -> StatisticSet:
     """Computes factors of the rows ``diag(Ω)^½ L⁻¹ [W | tau]``.
 
     Args:
-        logs: Prepared logs.
         covariance: Ω, shape (groups, groups) [unit of torque squared].
 
     Returns:
         Statistics with the groups and time blocks of the unweighted rows; every group has all columns.
-
-    Raises:
-        EstimationError: No log, or one without torque.
     """
     mixing, layouts = _mixing(covariance), _layouts(model)
     totals = {log.name: sum(_segment_rows(log)) for log in logs}

@@ -289,7 +289,6 @@ def iterate_instrumental(
     """Simulates and estimates by instrumental variables in turn until the estimate converges.
 
     Args:
-        logs: Prepared logs.
         simulator: Called with base parameters, shape (b,); the motion hardly depends on them, so a rough start suffices.
         start: Base parameters of the first simulation, shape (b,).
 

@@ -122,7 +122,6 @@ def choose_weighting(
 
     Args:
         model: The model to start from.
-        logs: Prepared logs.
         method: One of :data:`METHODS`.
         loss: Loss function of IRLS, "tukey" or "huber".
         kept: Cache of unweighted rows, shared between models.
@@ -170,7 +169,6 @@ def refine(
     Args:
         weighting: Decision of :func:`choose_weighting`.
         converged: The model with its estimate by (weighted) least squares.
-        logs: Prepared logs.
         loss: Loss function of IRLS, "tukey" or "huber".
         prior: Prior of the inertial parameters, for ridge.
         reference: Base values kept where parameters are not identifiable, shape (b,); 0 if None.

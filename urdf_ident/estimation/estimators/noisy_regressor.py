@@ -94,7 +94,6 @@ def noisy_columns(model: DynamicModel, logs: Sequence[PreparedLog], base: BasePa
     """Measures the noise of the positions and propagates noise of that size to the columns.
 
     Args:
-        logs: Prepared logs.
         seed: Seed of the propagated noise.
     """
     rng, levels = np.random.default_rng(seed), []

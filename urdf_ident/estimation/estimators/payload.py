@@ -202,7 +202,6 @@ def estimate_payload(
 
     Args:
         problem: The unloaded robot, and the placement of the body.
-        logs: Prepared logs with the body.
         method: "held": the unloaded model is fixed; "joint": it is estimated again from unloaded and loaded logs together.
         refit: Friction that is estimated again for the loaded logs, a key of :data:`REFIT`.
 

@@ -21,7 +21,7 @@ from ...errors import EstimationError, check_known
 from ...linalg import Array, running_median
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
-from ...model.trained import KNEE
+from ...model.trained import WIDEST
 from ...parallel import each
 from ...parallel.scratch import stored
 from ...samples import Segment, columns
@@ -110,7 +110,6 @@ def fit_robust(
     Tukey's loss has several minima; its iteration starts from Huber's estimate, which is unique.
 
     Args:
-        logs: Prepared logs.
         loss: "huber" or "tukey".
         reference: Base values kept where parameters are not identifiable, shape (b,); 0 if None.
         converged: See :data:`CONVERGED`.
@@ -124,7 +123,7 @@ def fit_robust(
     done = 0
     for step in dict.fromkeys(("huber", loss)):
         for _ in range(ROUNDS):
-            residuals = {log.name: sample_residuals(model, fit, log) for log in logs}
+            residuals = {log.name: _sample_residuals(model, fit, log) for log in logs}
             scale = _scales(model, residuals)
             spread = np.array(list(scale.values()))
             weights = {name: [LOSSES[step](e / spread) for e in parts] for name, parts in residuals.items()}
@@ -148,14 +147,11 @@ def fit_robust(
     return RobustFit(replace(fit, method=f"irls ({loss})"), statistics, scale, low, done, weights)
 
 
-def sample_residuals(model: DynamicModel, fit: Fit, log: PreparedLog) -> list[Array]:
+def _sample_residuals(model: DynamicModel, fit: Fit, log: PreparedLog) -> list[Array]:
     """Returns the residuals at the log's full rate, before any row filter.
 
     Returns:
         Per segment, shape (N, groups) [unit of torque], scaled to the noise of a single repetition.
-
-    Raises:
-        EstimationError: The log has no torque.
     """
     theta = fit.base.embedded(fit.params)
     out = []
@@ -167,7 +163,7 @@ def sample_residuals(model: DynamicModel, fit: Fit, log: PreparedLog) -> list[Ar
     return out
 
 
-def robust_scale(residuals: Array) -> Array:
+def _robust_scale(residuals: Array) -> Array:
     """Returns a robust standard deviation of residuals: median absolute residual over :data:`MAD`.
 
     Args:
@@ -183,7 +179,7 @@ def _scales(model: DynamicModel, residuals: Mapping[str, list[Array]]) -> dict[s
     together = np.concatenate([part for parts in residuals.values() for part in parts])
     largest = np.abs(together).max(axis=0)
     silent = largest < SIGMA_FLOOR * largest.max()  # a joint without effort has no scale, as in statistics.fit.group_sigma
-    spread = np.where(silent, 1.0, robust_scale(together))
+    spread = np.where(silent, 1.0, _robust_scale(together))
     if not (spread > 0).all():
         group = model.groups[int(np.argmin(spread))].name
         raise EstimationError("more than half of the residuals are exactly zero", where=group, remedy="use method wls")
@@ -223,7 +219,6 @@ def find_outliers(model: DynamicModel, fit: Fit, logs: Sequence[PreparedLog]) ->
 
     Args:
         fit: Any estimate; least squares is good enough, because outliers differ from their neighbours.
-        logs: Prepared logs.
 
     Returns:
         The most affected row group.
@@ -238,7 +233,7 @@ def find_outliers(model: DynamicModel, fit: Fit, logs: Sequence[PreparedLog]) ->
     found = []
     for group, residuals, away, torque in zip(model.groups, columns(parts), columns(apart), torques, strict=True):
         swift = _away_from_reversals(model, group.joint, segments)
-        outlying = np.abs(away[swift]) > FAR * max(float(robust_scale(residuals)), LEAST * torque, 1e-300)
+        outlying = np.abs(away[swift]) > FAR * max(float(_robust_scale(residuals)), LEAST * torque, 1e-300)
         squares = residuals[swift] ** 2
         power = (squares * outlying).sum() / max(squares.sum(), 1e-300)
         found.append(Outliers(group.name, float(outlying.mean()), float(power)))
@@ -252,7 +247,7 @@ def _squares(model: DynamicModel, segment: Segment) -> Array:
 
 def _residuals(model: DynamicModel, fit: Fit, log: PreparedLog) -> list[tuple[Array, Array]]:
     """Residuals of each segment of a log, and their differences from the median of their neighbours, shape (N, groups) each."""
-    return [(own, stored(own - running_median(own, NEIGHBOURS))) for own in sample_residuals(model, fit, log)]
+    return [(own, stored(own - running_median(own, NEIGHBOURS))) for own in _sample_residuals(model, fit, log)]
 
 
 def _away_from_reversals(model: DynamicModel, joint: int, segments: Sequence[Segment]) -> NDArray[np.bool_]:
@@ -262,5 +257,5 @@ def _away_from_reversals(model: DynamicModel, joint: int, segments: Sequence[Seg
     for turn in np.unique(turns, axis=0):  # one at a time, as arrays of many logs are large
         rate = np.concatenate([segment.v @ turn for segment in segments])
         np.abs(rate, out=rate)
-        swift = swift & (rate >= KNEE * np.percentile(rate, 95))
+        swift = swift & (rate >= WIDEST * np.percentile(rate, 95))
     return swift

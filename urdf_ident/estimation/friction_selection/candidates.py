@@ -112,9 +112,6 @@ def wide_model(
         motion: The segments of the data: speed and travel of the axes determine the candidate shapes.
         chosen: Laws selected by a previous search, which remain among the candidates.
         zoom: Multiples of their shapes to try, shape (k,).
-
-    Returns:
-        The wide model.
     """
     free = chosen_by_data(model)
     kept = tuple(item for item in model.terms if item not in free)

@@ -24,9 +24,6 @@ class Excited:
     def bounds(self, shape: Shape) -> tuple[float, float]:
         """Returns the range in which a shape is searched.
 
-        Args:
-            shape: The shape.
-
         Returns:
             Lower and upper bound, in the shape's unit.
         """
@@ -41,9 +38,6 @@ class Excited:
 
 def excited(model: DynamicModel, motion: Sequence[Segment], item: AppliedTerm) -> Excited:
     """Returns how fast and how far the axis of a term has moved.
-
-    Args:
-        motion: All segments.
 
     Returns:
         Top speed and travel of the joint or motor.

@@ -314,7 +314,7 @@ class JointSearch:
             laws = changed(laws, add=other, remove=[law.key])
         return laws
 
-    def judge(self, laws: Laws, key: Key) -> LawGain:
+    def law_gain(self, laws: Laws, key: Key) -> LawGain:
         """Returns the gain of a law in addition to the selected ones.
 
         Args:
@@ -361,9 +361,6 @@ def changed(laws: Laws, *, add: Candidate | None = None, remove: Sequence[Key] =
         laws: The laws.
         add: A law to add.
         remove: Laws to remove.
-
-    Returns:
-        The new laws.
     """
     new = {key: law for key, law in laws.items() if key not in remove}
     return new if add is None else {**new, add.key: add}

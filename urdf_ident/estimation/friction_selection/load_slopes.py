@@ -52,7 +52,6 @@ def load_response(fit: Fit, model: DynamicModel, logs: Sequence[PreparedLog], pr
     """Returns the sensitivity of the converged estimate to a change of the estimate at a fixed torque.
 
     Args:
-        fit: The converged estimate.
         model: Its model, with the reference torque.
         logs: The logs of the fit.
         prior: As for :func:`.rigid_slopes`.

@@ -164,9 +164,6 @@ def for_folds(build: Build, statistics: StatisticSet) -> Build:
     Args:
         build: As for :func:`converge`.
         statistics: Statistics of the same data.
-
-    Returns:
-        The build.
     """
     return partial(build, blocks=1, alike=start_motions(statistics)) if whole_motions(statistics) else build
 
@@ -180,9 +177,6 @@ def cross_validate_converged(converged: ConvergedFit, build: Build, estimate: Es
         converged: The fit to all data.
         build: As for :func:`converge`.
         estimate: As for :func:`converge`.
-
-    Returns:
-        The held-out errors.
 
     Raises:
         EstimationError: A single log that is too short to be divided into folds.

@@ -178,7 +178,7 @@ class StructureSearch:
         for axis, candidates in enumerate(self.wide.candidates):
             joint, search = self.wide.model.robot.joints[axis], self._at(state, axis)
             for key in dict.fromkeys(law.key for law in candidates):
-                one, spare = search.judge(state[axis], key), (axis, key) in kept
+                one, spare = search.law_gain(state[axis], key), (axis, key) in kept
                 reason = "kept without a gain, because gravity parameters would otherwise replace it" if spare else one.reason
                 chosen = spare or key in state[axis]
                 found.append(Trial(joint, *key, one.law.shapes, chosen, one.gain, one.std_error, reason))

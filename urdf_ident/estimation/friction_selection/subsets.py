@@ -98,9 +98,6 @@ class SubModels:
             candidates: Indices into theta of the columns to choose from, shape (k,).
             prior_rows: Rows added to the training data of every fold, ``[common | value]``, shape (r, c + 1): prior
                 knowledge of the common parameters.
-
-        Returns:
-            The sub-models.
         """
         order = np.concatenate([common, candidates]).astype(np.intp)
         count = len(common)

@@ -175,9 +175,6 @@ def cosine_power(autocovariance: Array) -> Array:
 def build_spectrum(model: DynamicModel, logs: Sequence[PreparedLog]) -> Spectrum:
     """Transforms the rows of logs in one pass.
 
-    Args:
-        logs: Prepared logs.
-
     Returns:
         The rows by frequency band.
     """

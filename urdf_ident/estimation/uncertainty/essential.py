@@ -13,7 +13,7 @@ the variance of the estimates to that for independent rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -138,9 +138,9 @@ def essential_parameters(
     held_out_error = partial(_held_out, statistics, base, weights, factors)
     reference = held_out_error(every)
     enlarged = _enlarged(fit, solve(factor, rows)) if rule == "relative_std" else np.ones(len(base))
-    kept, solution, steps, models = every, full, [], [every]
-    while len(kept) > 1:
-        relative = enlarged[kept] * _relative(solution)
+    solution, steps, models = full, [], [every]
+    while len(models[-1]) > 1:
+        kept, relative = models[-1], enlarged[models[-1]] * _relative(solution)
         ratio = float(relative.max() / max(relative.min(), 1e-300))
         if (rule == "ratio" and ratio <= bound) or (rule == "relative_std" and relative.max() <= bound):
             break
@@ -152,17 +152,22 @@ def essential_parameters(
         steps.append(Removal(base.labels[kept[worst]], float(relative[worst]), ratio, p_value, held_out))
         if rule == "f-test" and p_value < LEVEL:
             break
-        kept = fewer
-        models.append(kept)
-    words = f"ratio of relative errors at most {bound:g}"
-    if rule == "relative_std":
-        words = f"relative standard errors at most {bound:g} %"
-    if rule == "f-test":
-        # models[k] is the model after k steps; the smallest that predicts as well as the full one is selected
-        good = [k for k in range(len(models)) if k == 0 or steps[k - 1].held_out <= 1 + ALLOWED]
-        kept = models[good[-1]]
-        words = "F-test" if good[-1] == len(models) - 1 else f"held-out error may grow by {100 * ALLOWED:.2g} %"
+        models.append(fewer)
+    kept, words = _selected(rule, bound, models, steps)
     return EssentialFit(kept, _embedded(fit, solve(_columns(factor, kept), rows), kept, factor, rows), tuple(steps), words)
+
+
+def _selected(
+    rule: str, bound: float, models: Sequence[NDArray[np.intp]], steps: Sequence[Removal]
+) -> tuple[NDArray[np.intp], str]:
+    """The parameters of the selected model, and the rule in words; models[k] is the one after k steps."""
+    if rule == "ratio":
+        return models[-1], f"ratio of relative errors at most {bound:g}"
+    if rule == "relative_std":
+        return models[-1], f"relative standard errors at most {bound:g} %"
+    # the smallest that predicts as well as the full one
+    last = max(k for k in range(len(models)) if k == 0 or steps[k - 1].held_out <= 1 + ALLOWED)
+    return models[last], "F-test" if last == len(models) - 1 else f"held-out error may grow by {100 * ALLOWED:.2g} %"
 
 
 def _columns(factor: Array, kept: NDArray[np.intp]) -> Array:

@@ -92,9 +92,6 @@ class Verdict:
 def missing_motions(found: Iterable[Verdict]) -> list[tuple[str, list[str]]]:
     """Returns the motions that would determine more.
 
-    Args:
-        found: Verdicts.
-
     Returns:
         Each motion with the names of the parameters that it would determine; the motion with the most parameters first.
     """

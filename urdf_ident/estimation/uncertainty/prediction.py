@@ -141,7 +141,6 @@ def start_samples(model: DynamicModel, logs: Sequence[PreparedLog]) -> PendingSa
 
     Args:
         model: The rigid model.
-        logs: The prepared logs.
 
     Returns:
         The argument ``pending`` of :func:`held_out_residual`.

@@ -34,7 +34,6 @@ def without_reversals(
     """Starts the statistics of the data without rows of slow joints; workers, if any, compute in the background.
 
     Args:
-        logs: Prepared logs.
         alike: Returns the names of the logs of each motion, waiting if necessary; None if no comparison has been started.
 
     Returns:

@@ -52,9 +52,6 @@ class Period:
 def find_period(logs: Sequence[PreparedLog]) -> Period | None:
     """Finds the period that all logs repeat.
 
-    Args:
-        logs: Prepared logs.
-
     Returns:
         The period, or None if a log does not repeat itself or the periods differ.
     """

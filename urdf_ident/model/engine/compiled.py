@@ -66,9 +66,9 @@ def _compiled() -> tuple[Any, str]:
     except ImportError as error:
         return None, f"numba cannot be used: {error}"
     try:
-        return njit(cache=True)(interpret), ""
+        return njit(cache=True)(_interpret), ""
     except RuntimeError:  # no writable cache folder
-        return njit(interpret), "its code cannot be kept for the next run: NUMBA_CACHE_DIR names a folder to write to"
+        return njit(_interpret), "its code cannot be kept for the next run: NUMBA_CACHE_DIR names a folder to write to"
 
 
 def _kept(compiled: Any) -> bool:
@@ -76,10 +76,10 @@ def _kept(compiled: Any) -> bool:
     from pathlib import Path
 
     folder = compiled.stats.cache_path
-    return folder is not None and any(Path(folder).glob(f"{__name__.rsplit('.', 1)[-1]}.{interpret.__name__}-*.nbc"))
+    return folder is not None and any(Path(folder).glob(f"{__name__.rsplit('.', 1)[-1]}.{_interpret.__name__}-*.nbc"))
 
 
-def interpret(code: Array, numbers: Array, work: Array) -> None:
+def _interpret(code: Array, numbers: Array, work: Array) -> None:
     """Runs a program on a workspace.
 
     Args:

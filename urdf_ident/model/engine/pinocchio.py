@@ -37,7 +37,7 @@ def regressor(robot: Robot, q: Array, v: Array, a: Array) -> Array:
     return out
 
 
-def inertia_of(theta: Array, body: str) -> pin.Inertia:
+def _inertia_of(theta: Array, body: str) -> pin.Inertia:
     """Returns Pinocchio's inertia of one body, also of a massless or physically inconsistent one.
 
     Args:
@@ -68,6 +68,6 @@ def with_inertias(robot: Robot, theta: ArrayLike, rotor_inertia: ArrayLike | Non
     bodies = shaped("theta", theta, (10 * robot.n,)).reshape(-1, 10)
     model = robot.model.copy()
     for j, (ten, body) in enumerate(zip(bodies, robot.bodies, strict=True), 1):
-        model.inertias[j] = inertia_of(ten, body.name)
+        model.inertias[j] = _inertia_of(ten, body.name)
     model.armature = np.zeros(robot.n) if rotor_inertia is None else shaped("rotor_inertia", rotor_inertia, (robot.n,))
     return model

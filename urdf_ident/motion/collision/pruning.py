@@ -46,7 +46,7 @@ def relevant_pairs(collisions: Collisions) -> tuple[list[int], tuple[str, ...]]:
     _check_possible(collisions, distance, beyond & ~always)
     names = dict.fromkeys(" and ".join(pairs[p].names) for p in np.flatnonzero(always))
     notes = (f"always closer than the clearance, so not watched: {', '.join(names)}",) if names else ()
-    return [p for p in range(len(pairs)) if not always[p] and not never_close(collisions, p)], notes
+    return [p for p in range(len(pairs)) if not always[p] and not _never_close(collisions, p)], notes
 
 
 def _check_possible(collisions: Collisions, distance: Array, beyond: Array) -> None:
@@ -69,15 +69,11 @@ def _check_possible(collisions: Collisions, distance: Array, beyond: Array) -> N
         )
 
 
-def never_close(collisions: Collisions, pair: int) -> bool:
+def _never_close(collisions: Collisions, pair: int) -> bool:
     """Whether two solids with two revolute joints between them provably never come too close.
 
     A cell of angles is safe if the distance at its centre minus the largest change up to its edge suffices; other cells are
     subdivided into four.
-
-    Args:
-        collisions: The pairs.
-        pair: Index of one.
 
     Returns:
         True if proved; False is inconclusive.

@@ -73,14 +73,17 @@ def filter_settings(ident: Record, memory: float = np.inf, caution: float = 1.0)
     return FilterSettings(spread, power, residual, slow, rate, top, _least(ident, width, top), width, memory, caution)
 
 
-def adaptive_model(ident: Record, memory: float | str, rate: float | None, state: Mapping[str, Any] | None) -> AdaptiveModel:
-    """Returns the adaptive model.
+def adaptive_model(
+    ident: Record, memory: float | str = "auto", *, rate: float | None = None, state: Mapping[str, Any] | None = None
+) -> AdaptiveModel:
+    """Returns a model that adapts its friction online: ``update``, ``torque``.
 
     Args:
         ident: The result, with rigid joints.
-        memory: Time constant [s], or "auto": least held-out error, without joints for which adaptation does not help.
+        memory: Time constant of motion with which friction returns to its mean [s]; "auto": least held-out error, without
+            joints for which adaptation does not help.
         rate: Updates per second [Hz]; that of the logs if None.
-        state: State of an earlier model, or None.
+        state: ``as_dict()`` of an earlier model, to continue from its state.
 
     Raises:
         EstimationError: The spread between logs is unknown.

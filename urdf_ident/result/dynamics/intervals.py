@@ -51,7 +51,7 @@ def functional_interval(fit: Fit, factor: Array, rows: Array, alpha: float) -> A
     return np.stack([centre - reach, centre + reach], axis=-1)
 
 
-def torque_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: ArrayLike, alpha: float) -> Array:
+def torque_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: ArrayLike, alpha: float = 0.05) -> Array:
     """Confidence intervals of the torque of links, rotors and friction, from the data alone.
 
     Args:
@@ -60,7 +60,7 @@ def torque_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: ArrayLike, alp
         alpha: One minus the level of confidence, a fraction.
 
     Returns:
-        Shape (N, n, 2) or (n, 2) [N·m or N].
+        Lower and upper ends around the fit, shape (N, n, 2) or (n, 2) [N·m or N]; ±inf if not determined by the data.
 
     Raises:
         ModelError: Elastic joints.
@@ -72,9 +72,11 @@ def torque_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: ArrayLike, alp
     return functional_interval(ident.fit, ident.factor, _torque_rows(ident, position, velocity, acceleration), alpha)
 
 
-def torque_prediction_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: ArrayLike, alpha: float) -> Array:
-    """Prediction intervals of measured torque: held-out residuals at such speeds, the posterior variance of the parameters,
-    friction at speeds and in directions that the data do not cover, and the step of friction that the low-pass smears.
+def torque_prediction_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: ArrayLike, alpha: float = 0.05) -> Array:
+    """Prediction intervals of *measured* torque, low-passed at :attr:`.Record.prediction_band`.
+
+    They consist of held-out residuals at such speeds, the posterior variance of the parameters, friction at speeds and in
+    directions that the data do not cover, and the step of friction that the low-pass smears.
 
     Args:
         ident: The result, without elastic joints.
@@ -82,7 +84,7 @@ def torque_prediction_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: Arr
         alpha: One minus the level of confidence, a fraction.
 
     Returns:
-        Shape (N, n, 2) or (n, 2) [N·m or N]; ±inf where nothing could be held out.
+        Lower and upper ends around ``torque``, shape (N, n, 2) or (n, 2) [N·m or N]; ±inf where nothing could be held out.
 
     Raises:
         ModelError: The joints are elastic, or the level is not between 0 and 1.
@@ -155,7 +157,7 @@ def mass_matrix(ident: Record, q: ArrayLike) -> Array:
     return np.asarray((torque[:-1] - torque[-1]).T)
 
 
-def mass_matrix_interval(ident: Record, q: ArrayLike, alpha: float) -> Array:
+def mass_matrix_interval(ident: Record, q: ArrayLike, alpha: float = 0.05) -> Array:
     """Confidence intervals of the entries of the mass matrix, from the data alone.
 
     Args:
@@ -164,7 +166,8 @@ def mass_matrix_interval(ident: Record, q: ArrayLike, alpha: float) -> Array:
         alpha: One minus the level of confidence, a fraction.
 
     Returns:
-        Shape (n, n, 2) [kg·m², kg·m or kg].
+        Lower and upper ends around the fit, shape (n, n, 2) [kg·m², kg·m or kg]; ±inf where the data do not determine
+        them.
 
     Raises:
         ModelError: Elastic joints.
@@ -176,14 +179,14 @@ def mass_matrix_interval(ident: Record, q: ArrayLike, alpha: float) -> Array:
     return functional_interval(ident.fit, ident.factor, np.swapaxes(rows[:-1] - rows[-1], 0, 1), alpha)
 
 
-def mass_interval(ident: Record, alpha: float) -> Array:
-    """Intervals of the moving bodies' masses from the data alone; mostly infinite, as masses are identifiable only in sums.
+def mass_interval(ident: Record, alpha: float = 0.05) -> Array:
+    """Intervals of the moving bodies' masses from the data alone; :meth:`.Record.interval` includes the prior.
 
     Args:
         alpha: One minus the level of confidence, a fraction.
 
     Returns:
-        Shape (n, 2) [kg].
+        Shape (n, 2) [kg]; ±inf for every mass that is identifiable only in combinations.
     """
     base, n = ident.fit.base, ident.model.n
     alone = {int(k): row for row, k in enumerate(base.independent) if not base.K[row].any()}

@@ -145,7 +145,7 @@ class Range:
     one_way: NDArray[np.bool_]
 
 
-def gather(
+def measure_evidence(
     model: DynamicModel,
     theta: Array,
     prior: Prior,
@@ -172,9 +172,6 @@ def gather(
         seen: Share of the base parameters that the data show.
         folds_repeat: Whether the cross-validation's folds repeat one motion.
         reversals: Mean number of reversals of the moving joints, repetitions of a motion counted once.
-
-    Returns:
-        The evidence.
     """
     robot, joints = model.robot, model.robot.joints
     masses = _masses(model, theta, prior)

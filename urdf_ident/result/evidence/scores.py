@@ -155,9 +155,6 @@ def score(log: PreparedLog, predicted: Array, joints: Sequence[str], cutoff: flo
         cutoff: Zero-phase low-pass [Hz].
         measured_only: Filter the measured torque alone, as some published figures do.
 
-    Returns:
-        The scores.
-
     Raises:
         LogError: The log holds no torque.
     """
@@ -193,9 +190,6 @@ def validate_log(
         thetas: ``exported``, ``fit``, ``urdf`` and ``urdf_friction``: parameters, shape (p,) each.
         cutoff: Low-pass of measured and predicted torque [Hz]; "auto" is :func:`score_band`.
         adaptation: Settings of the friction adaptation, to score the exported model with it as well; None: static only.
-
-    Returns:
-        The validation.
     """
     hertz = score_band(log.conditioned.rate) if cutoff == "auto" else float(cutoff)
     predicted = predict(model, np.column_stack(list(thetas.values())), log)

@@ -113,9 +113,6 @@ def log_trace(log: PreparedLog, predicted: Mapping[str, Array], cutoff: float, *
         cutoff: Zero-phase low-pass [Hz].
         held_out: Whether the log was not used in the fit.
 
-    Returns:
-        The series.
-
     Raises:
         LogError: The log has no torque.
     """
@@ -145,7 +142,6 @@ def speed_profile(model: DynamicModel, theta: Array, logs: Sequence[PreparedLog]
 
     Args:
         theta: Parameters of the model, shape (p,).
-        logs: Prepared logs.
         cutoff: Zero-phase low-pass of the torque [Hz].
 
     Returns:
@@ -184,11 +180,7 @@ def write_series(traces: Traces, path: str | Path, theta: Array) -> Path:
     """Writes the series beside a result.
 
     Args:
-        traces: The series.
         theta: Parameters of the result, shape (p,); they link the file to the result.
-
-    Returns:
-        The path written.
 
     Raises:
         OutputError: It cannot be written.

@@ -14,7 +14,7 @@ from ...model.inertia import to_com
 from ..parameters import parameters
 from ..record import Record
 from ..verdict.untested import untested
-from ..verdict.verdict import judge
+from ..verdict.verdict import verdict_of
 
 WIDTH, LINES = 100, 14
 #: Up to seven joints are listed one by one; otherwise only the worst five.
@@ -230,11 +230,8 @@ def headline(ident: Record) -> Headline:
     """Returns the verdict, its cause and one remedy.
 
     Another motion is recommended only if no cause in the logs is known: otherwise more of the same data would not help.
-
-    Returns:
-        The headline.
     """
-    found = judge(ident)
+    found = verdict_of(ident)
     error = next((reason.text for reason in found.reasons if reason.id in ("held-out-error", "cross-validation")), "")
     if found.cause is None:
         return Headline(found.level, error or "no objection", "")

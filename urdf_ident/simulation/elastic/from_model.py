@@ -36,9 +36,6 @@ def elastic_plant(model: ElasticModel, theta: Array, robot: Robot | None = None)
         theta: All its parameters, shape (p,).
         robot: The simulated robot; the model's if None.
 
-    Returns:
-        The plant.
-
     Raises:
         SimulationError: A rotor without inertia, a spring without stiffness, or friction that elastic plants do not support.
     """

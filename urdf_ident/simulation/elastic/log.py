@@ -20,7 +20,7 @@ from .drive import MotorPD
 from .plant import ElasticPlant
 
 
-def motor_control(
+def _motor_control(
     plant: ElasticPlant,
     robot: Robot,
     trajectory: Trajectory,
@@ -65,12 +65,8 @@ def motor_law(wanted: ControllerSection, plant: ElasticPlant, robot: Robot, traj
 
     Args:
         wanted: Controller settings of the project file.
-        plant: The controlled plant.
         robot: The nominal robot of the controller.
         trajectory: Reference motion of the links.
-
-    Returns:
-        The control law.
 
     Raises:
         ProjectError: A controller that is not supported for elastic joints.
@@ -89,7 +85,7 @@ def motor_law(wanted: ControllerSection, plant: ElasticPlant, robot: Robot, traj
             got=f"{wanted.rate:g}",
             remedy="leave it out",
         )
-    return motor_control(
+    return _motor_control(
         plant,
         robot,
         trajectory,
@@ -117,7 +113,6 @@ def simulate_elastic(
     """Simulates a closed loop around the motors by Gauss collocation.
 
     Args:
-        plant: The simulated plant.
         law: Control law of its motors.
         trajectory: Reference motion of its links.
         sensors: Imperfections of the log, on both encoders; perfect by default.

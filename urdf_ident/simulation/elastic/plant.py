@@ -197,7 +197,6 @@ class ElasticPlant:
             state: Shape (2 n,).
             speed: Shape (2 n,).
             tau: Motor torques, shape (n,) [N·m or N].
-            law: The control law.
 
         Returns:
             Two matrices, shape (2 n, 2 n).

@@ -160,11 +160,7 @@ def friction_changes(
         EstimationError: No friction parameter that may change is identifiable, or ``carried`` is not significant.
     """
     place = {int(index): row for row, index in enumerate(fit.base.independent)}
-    every = varying(model)
-    told = [all(c in place and fit.seen[place[c]] for c in part.columns) for part in every]
-    parts = list(compress(every, told))
-    if not parts:
-        raise EstimationError("no friction parameter that may change between logs", remedy="use viscous or Coulomb friction")
+    parts, told = _determined(varying(model), fit, place)
     rows = MixedRows(statistics, fit, [*parts, *carried])
     first = np.array([place[part.columns[0]] for part in parts])
     q = len(parts)
@@ -174,15 +170,12 @@ def friction_changes(
     weights, part_weights = _effective_weights(rows)
     whole, inside = _squares(rows, statistics.logs, weights, part_weights)
     size[:q] = np.minimum(size[:q], _as_large_as_the_effort(rows, whole, weights)[:q])
-    if len(statistics.logs) > 1:
-        logs = Moments.of(whole, rows.r)
-        found = _mixed(logs, size, unknown)
-        if carried and _evidence(logs, found.spread, size, q) < _SURE:
-            raise EstimationError("no body that some logs carry and others do not")
-    else:
-        found = _single(rows.r, rows.q)
+    several = len(statistics.logs) > 1
+    found = _mixed(logs := Moments.of(whole, rows.r), size, unknown) if several else _single(rows.r, rows.q)
+    if several and carried and _evidence(logs, found.spread, size, q) < _SURE:
+        raise EstimationError("no body that some logs carry and others do not")
     moved = rows.root[first] @ found.beta[: rows.r]
-    mean_error = np.linalg.norm(rows.root[first] @ found.root[: rows.r], axis=1) if len(statistics.logs) > 1 else fit.bse[first]
+    mean_error = np.linalg.norm(rows.root[first] @ found.root[: rows.r], axis=1) if several else fit.bse[first]
     prior = np.where(np.isnan(found.spread), _FREE * size, found.spread)
     change, change_error = _within(inside.reshape(-1, *inside.shape[2:]), found.beta[: rows.r], prior)
     return FrictionChanges(
@@ -209,6 +202,14 @@ def friction_changes(
         carried=found.deviation[:, q:] if carried else None,
         carried_error=found.deviation_error[:, q:] if carried else None,
     )
+
+
+def _determined(every: Sequence[Varying], fit: Fit, place: Mapping[int, int]) -> tuple[list[Varying], list[bool]]:
+    """The parameters that the data determine (``place``: column → base parameter), and which of all these are."""
+    told = [all(c in place and fit.seen[place[c]] for c in part.columns) for part in every]
+    if not any(told):
+        raise EstimationError("no friction parameter that may change between logs", remedy="use viscous or Coulomb friction")
+    return list(compress(every, told)), told
 
 
 @dataclass(frozen=True, eq=False)

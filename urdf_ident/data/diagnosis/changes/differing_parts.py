@@ -46,9 +46,6 @@ def differing_part(found: Grams, reading: Array, weights: Array) -> Part | None:
         found: Grams of the log alone, blocks in order of time.
         reading: The reading of the efforts, shape (n², 1).
         weights: One over the variance of each row, shape (n,).
-
-    Returns:
-        The part, or None.
     """
     blocks, rows = len(found.count), float(found.count.sum())
     lengths = range(_FEWEST, int(_MOST * blocks) + 1)

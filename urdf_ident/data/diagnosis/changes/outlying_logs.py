@@ -37,9 +37,6 @@ class LogResidual:
 def outlying_logs(logs: Sequence[LogResidual]) -> dict[int, tuple[int, float]]:
     """Finds logs whose residual stands out in relative and absolute terms: slow motion has larger relative residuals.
 
-    Args:
-        logs: Residuals of each log.
-
     Returns:
         Log → the joint, and the ratio of its residual to that in any other log.
     """

@@ -9,7 +9,7 @@ import numpy as np
 from ....model.robot import Robot
 from ...quality.findings import Finding
 from ..wording import SEVERE
-from .stationarity import Change
+from .change import Change
 
 #: Id, text and remedy of each kind of change.
 _CHANGES = {
@@ -36,9 +36,6 @@ def changes(robot: Robot, change: Change) -> Finding:
     Args:
         robot: Names of the joints.
         change: The change, with its kind and place.
-
-    Returns:
-        The finding.
     """
     id, what, remedy = _CHANGES[change.kind]
     when = (
@@ -73,9 +70,6 @@ def differs(robot: Robot, kind: str, gain: float, joint: int, alone: bool, own: 
         joint: The joint with the largest difference.
         alone: Whether it is the only inconsistent log.
         own: Findings about the log by itself.
-
-    Returns:
-        The finding.
     """
     severity = "refused" if gain > 2 * SEVERE else "warning"
     certainty = float(1 - np.exp(-4 * gain))
@@ -113,9 +107,6 @@ def worse_explained(robot: Robot, joint: int, times: float) -> Finding:
         robot: Names of the joints.
         joint: The joint.
         times: Ratio of its residual to that in any other log.
-
-    Returns:
-        The finding.
     """
     words = (
         f"of the effort of this joint {times:.2g} times as much stays unexplained in this log as in any other, whatever its "

@@ -132,9 +132,6 @@ def filter_findings(bandwidth: float | None, lag: float | None, smoothed: float 
         bandwidth: Of a low-pass without delay of the efforts [Hz]; None if there is none, also for the others.
         lag: Time constant of a first-order low-pass of the efforts [s], or of the positions if negative.
         smoothed: Bandwidth of a low-pass without delay of the positions [Hz].
-
-    Returns:
-        The findings.
     """
     said = []
     if bandwidth is not None:

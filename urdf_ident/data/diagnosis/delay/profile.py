@@ -246,9 +246,6 @@ def relative_delay(seconds: float, joint: str | None = None) -> Finding:
     Args:
         seconds: The delay [s]; negative if they are early.
         joint: The joint; None for a whole log.
-
-    Returns:
-        The finding.
     """
     whose, others = ("the effort of this joint", "joints") if joint else ("the efforts of this log", "logs")
     verb = "lag" if seconds > 0 else "lead"

@@ -67,11 +67,7 @@ class DelayProblem:
 
         Args:
             robot: Kinematics and gravity.
-            motion: The samples.
             moves: Whether each joint moves, shape (n,).
-
-        Returns:
-            The problem.
         """
         columns = regressor(robot, motion.q, motion.v, motion.a)[:, :, rigid_of(robot).spanning[0]]
         scale = np.sqrt(np.mean(columns**2, axis=(0, 1)))

@@ -19,7 +19,6 @@ def reversal_columns(motion: MotionSamples, j: int) -> Array:
     """Returns friction columns that change sign with the speed or over a short travel, and so resemble a delayed effort.
 
     Args:
-        motion: The samples.
         j: The joint.
 
     Returns:

@@ -145,52 +145,57 @@ def default_header(names: Sequence[str], robot: Robot, joints: Mapping[str, str]
     if not names:
         return Header((), ())
     bare, units = zip(*(_without_unit(name) for name in names), strict=True)
-    pairs: Mapping[str, str]
+    pairs: Mapping[str, str] = {joint: joint for joint in (*robot.joints, *robot.locked)}
     notes: tuple[str, ...] = ()
-    if default_spelling(bare, robot):  # nothing is guessed
-        pairs = {joint: joint for joint in (*robot.joints, *robot.locked)}
-        meant = _parsed(bare, tuple(pairs.items()))
-        currents = not any(item is not None and item[0] == "tau" and not _is_current(item[2]) for _, item in meant)
-        parsed = [
-            item if item is not None and (name.startswith(f"{item[0]}_") or (currents and _is_current(item[2]))) else None
-            for name, item in meant
-        ]
+    if _default_spelling(bare, robot):  # nothing is guessed
+        parsed = _parsed_by_default(bare, pairs)
     else:
-        whole = tuple(joint.lower() for joint in (*robot.joints, *robot.locked))
+        whole = tuple(joint.lower() for joint in pairs)
         ends = (_without_end(name, unit, whole) for name, unit in zip(bare, units, strict=True))
         bare, units = zip(*ends, strict=True)
         logged = _logged_joints(bare)
         given = {joint: name for joint, name in joints.items() if logged and (name in logged or joint not in robot.locked)}
-        pairs, notes = match_joints(logged, robot, given, where)
+        own, (pairs, notes) = pairs, match_joints(logged, robot, given, where)
         spelled = {name: joint for joint, name in pairs.items()}
-        for joint in (*robot.joints, *robot.locked):
-            spelled.setdefault(joint, joint)
+        spelled |= {joint: joint for joint in own if joint not in spelled}
         parsed = [item for _, item in _parsed(bare, tuple(spelled.items()))]
     chosen = _chosen(parsed, bare)
     unmatched = any(joint != name for joint, name in pairs.items())
     known = set(names)
     result, told = [], list(units)
-    for k, name in enumerate(names):
-        item = parsed[k]
+    for k, (name, item) in enumerate(zip(names, parsed, strict=True)):
         default = name
         if (clock := bare[k].lower().rsplit("/", 1)[-1]) in TIMES and "t" not in known:
             default, told[k] = "t", units[k] or TIMES[clock]
-            known.add("t")
         elif item is not None and chosen.get(item[0]) == item[2:]:
-            prefix, key, word, _ = item
-            if not key:  # a bare word refers to the only joint
-                default = f"{prefix}_{robot.joints[0]}" if robot.n == 1 else name
-            else:
-                default = f"{prefix}{key}" if key.isdigit() else f"{prefix}_{key}"
-            if default != name and default in known:
+            default = _default_name(item, name, robot)
+            if default in known and default != name:
                 default = name
             else:
-                known.add(default)
-                told[k] = units[k] or ("A" if _is_current(word) else "")
+                told[k] = units[k] or ("A" if _is_current(item[2]) else "")
         elif item is None and unmatched and name.startswith(("q_", "position_", "pos_")):
             default = f"({name})"  # a joint of another arm in the same log
+        known.add(default)
         result.append(default)
     return Header(tuple(result), tuple(told), tuple(notes))
+
+
+def _parsed_by_default(names: tuple[str, ...], joints: Mapping[str, str]) -> list[Parsed | None]:
+    """Columns in the default spelling alone; of efforts without it, currents if there is no torque."""
+    meant = _parsed(names, tuple(joints.items()))
+    currents = not any(item is not None and item[0] == "tau" and not _is_current(item[2]) for _, item in meant)
+    return [
+        item if item is not None and (name.startswith(f"{item[0]}_") or (currents and _is_current(item[2]))) else None
+        for name, item in meant
+    ]
+
+
+def _default_name(item: Parsed, name: str, robot: Robot) -> str:
+    """The default name of a column; a bare word refers to the only joint, if there is one."""
+    prefix, joint = item[:2]
+    if not joint:
+        return f"{prefix}_{robot.joints[0]}" if robot.n == 1 else name
+    return f"{prefix}{joint}" if joint.isdigit() else f"{prefix}_{joint}"
 
 
 def _is_current(word: str) -> bool:
@@ -198,11 +203,8 @@ def _is_current(word: str) -> bool:
     return word in WORDS["tau"] and "current" in word
 
 
-def default_spelling(names: Sequence[str], robot: Robot) -> bool:
+def _default_spelling(names: Sequence[str], robot: Robot) -> bool:
     """Whether a header uses the default names of positions, so that nothing has to be guessed.
-
-    Args:
-        names: Column names.
 
     Returns:
         True for ``q_<joint>`` (or ``position_<joint>``, ``pos_<joint>``) of any joint of the robot.

@@ -22,11 +22,8 @@ _BLOCK, _LONGEST = 1 << 20, 64
 _FREE = 64 << 20
 
 
-def compression(head: bytes) -> str:
+def _compression(head: bytes) -> str:
     """Compression format of a file.
-
-    Args:
-        head: Its first bytes.
 
     Returns:
         "gzip", "xz", "bzip2", "zstd", or "" for none of them.
@@ -100,7 +97,7 @@ def line_blocks(path: str | Path) -> Iterator[bytes]:
 def _unpacked(path: str | Path) -> Iterator[BinaryIO]:
     with read_stream(path, "log") as stream:
         head = stream.read(8)
-        kind = compression(head)
+        kind = _compression(head)
         stream.seek(0)
         if kind == "zstd":
             with decoding(path, "zstd file", "parquet"):

@@ -1,0 +1,78 @@
+"""Logs that are inconsistent with the others: another payload, friction or gain, or other parameters altogether."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....linalg import Array
+from ..evidence import MATERIAL, RigidEvidence, held_out, in_sample, material, significance, unexplained
+from .change import DECISIVE, KINDS, SIGNIFICANT, Unchanged, decisive_changes
+from .outlying_logs import LogResidual
+
+#: Kinds of change that are compared between logs: also of all bodies, and of all parameters.
+EVERYTHING = "everything"
+BETWEEN_LOGS = (*KINDS, "zeros or inertias", EVERYTHING)
+
+
+def between(
+    found: RigidEvidence,
+    log_of_block: NDArray[np.int64],
+    reading: Array,
+    alone: Sequence[LogResidual],
+    kinds: Sequence[str] = BETWEEN_LOGS,
+) -> dict[int, tuple[str, float, int]]:
+    """Finds logs that are inconsistent with the others.
+
+    Args:
+        log_of_block: Log of each block, shape (B,).
+        reading: The reading of the efforts, shape (n²,).
+        alone: Residuals of each log with its own parameters.
+        kinds: Kinds of change to try, simplest first.
+
+    Returns:
+        Log → kind of change, gain and joint. If only two logs differ, both are returned.
+    """
+    order = reading[:, None]
+    logs = np.unique(log_of_block)
+    if len(logs) < 2:
+        return {}
+    base = Unchanged.of(found, order)
+    some = [kind for kind in kinds if kind != EVERYTHING]
+    changes = decisive_changes(found, (log_of_block == logs[:, None]).astype(float), base, order, some)
+    odd: dict[int, tuple[str, float, int]] = {}
+    for log, change in zip(map(int, logs), changes, strict=True):
+        apart = _apart(found, log_of_block == log, base, order, alone[log]) if EVERYTHING in kinds else None
+        if apart is not None and (change is None or apart[1] > change[1] + DECISIVE):
+            change = apart
+        if change is not None:
+            odd[log] = change
+    if not odd:
+        return {}
+    best = max(odd, key=lambda log: odd[log][1])
+    close = {log: change for log, change in odd.items() if change[1] > 0.8 * odd[best][1]}
+    return close
+
+
+def _apart(
+    found: RigidEvidence, mine: NDArray[np.bool_], base: Unchanged, order: Array, alone: LogResidual
+) -> tuple[str, float, int] | None:
+    """Change of all parameters: one log, whose blocks are ``mine``, explained by itself, and the others without it."""
+    if base.left.max() <= MATERIAL:
+        return None
+    others = found.of_blocks(~mine)
+    squares, seen = base.squares.copy(), base.squares.copy()
+    squares[~mine] = held_out(others, order, base.weights).squares[:, :, 0]
+    seen[~mine] = in_sample(others, order, base.weights)[:, :, 0]
+    for left, own in ((squares, alone.elsewhere), (seen, alone.seen)):
+        left[mine] = found.count[mine, None] * (own * alone.size) ** 2
+    after, fitted = (unexplained(found, left[:, :, None], order)[:, 0] for left in (squares, seen))
+    gains = np.log(base.left) - np.log(after)
+    area = found.count[:, None] * found.size**2
+    gain = float(gains.sum())
+    decisive = gain > DECISIVE and significance(base.squares / area, squares / area) > SIGNIFICANT
+    if not decisive or base.seen - float(np.log(fitted).sum()) < DECISIVE or not material(base.left, after):
+        return None
+    return EVERYTHING, gain, int(np.argmax(gains))

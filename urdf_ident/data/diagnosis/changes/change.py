@@ -1,0 +1,114 @@
+"""A change of the robot: separate parameters for a part of the data, which predict held-out blocks decisively better.
+
+The parameters are those of the last body (payload), of the friction, or the gains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ....linalg import Array
+from ..evidence import MATERIAL, RigidEvidence, held_out, in_sample, in_sample_each, material, significance, unexplained
+
+#: Least gain of a change in the sum of the rows' log relative residuals, and least ratio to its standard error.
+DECISIVE, SIGNIFICANT = 0.4, 3.5
+KINDS = ("payload", "friction", "gain")
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change along a log.
+
+    Attributes:
+        kind: One of :data:`KINDS`, or ``"contact"``.
+        begin, end: Fractions of the log between which it differs; a drift goes from 0 to 1.
+        drift: Whether it grows along the log instead of being temporary.
+        joint: The joint with the largest gain.
+        gain: Gain in the sum of the logarithms.
+    """
+
+    kind: str
+    begin: float
+    end: float
+    drift: bool
+    joint: int
+    gain: float
+
+
+@dataclass(frozen=True, eq=False)
+class Unchanged:
+    """Residuals with one set of parameters.
+
+    Attributes:
+        left: Relative residuals of the rows, shape (n,).
+        squares: Squared errors by block, shape (B, n).
+        weights: Weights of the rows from their residuals, shape (n,).
+        seen: Sum of the logarithms of the in-sample relative residuals.
+    """
+
+    left: Array
+    squares: Array
+    weights: Array
+    seen: float
+
+    @classmethod
+    def of(cls, found: RigidEvidence, order: Array) -> Unchanged:
+        """Computes the residuals.
+
+        Args:
+            found: Evidence of one or several logs.
+            order: The reading of the efforts, shape (n², 1).
+        """
+        errors = held_out(found, order, 1.0 / (found.usual * found.size) ** 2)
+        left = unexplained(found, errors.squares, order)[:, 0]
+        weights = 1.0 / (left * found.size) ** 2
+        seen = unexplained(found, in_sample(found, order, weights), order)
+        return cls(left, errors.squares[:, :, 0], weights, float(np.log(seen).sum()))
+
+
+def decisive_changes(
+    found: RigidEvidence, weights: Array, base: Unchanged, order: Array, kinds: Sequence[str] = KINDS
+) -> list[tuple[str, float, int] | None]:
+    """Kinds of change for given weights of the blocks, if decisive.
+
+    Args:
+        found: Evidence of one or several logs.
+        weights: Weight of each change in each block, shape (W, B).
+        base: Residuals without a change.
+        order: The reading of the efforts, shape (n², 1).
+        kinds: Kinds to try, simplest first.
+
+    Returns:
+        For each change its kind, gain and the joint with the largest gain; None if nothing is decisive.
+    """
+    if base.left.max() <= MATERIAL:
+        return [None] * len(weights)  # no material residual is left to explain
+    # the in-sample error must also improve: held out, a poorly excited log may gain by chance
+    left = [np.log(in_sample_each(found, kind, weights, order, base.weights)).sum(axis=1) for kind in kinds]
+    gained = base.seen - np.array(left) > DECISIVE
+    return [
+        _decisive_change(found, weight, base, order, [kind for kind, good in zip(kinds, some, strict=True) if good])
+        for weight, some in zip(weights, gained.T, strict=True)
+    ]
+
+
+def _decisive_change(
+    found: RigidEvidence, weight: Array, base: Unchanged, order: Array, kinds: Sequence[str]
+) -> tuple[str, float, int] | None:
+    """One change of :func:`decisive_changes`, with weights of shape (B,), tested on held-out blocks."""
+    best: tuple[str, float, int] | None = None
+    for kind in kinds:
+        changed = found.changing(kind, weight)
+        errors = held_out(changed, order, base.weights)
+        after = unexplained(changed, errors.squares, order)[:, 0]
+        gains = np.log(base.left) - np.log(after)
+        area = found.count[:, None] * found.size**2
+        errors_away = significance(base.squares / area, errors.squares[:, :, 0] / area)
+        gain = float(gains.sum())
+        decisive = gain > DECISIVE and errors_away > SIGNIFICANT and (best is None or gain > best[1] + DECISIVE)
+        if decisive and material(base.left, after):
+            best = kind, gain, int(np.argmax(gains))
+    return best
