@@ -138,7 +138,7 @@ def test_relative_errors_of_the_summary(ident: Identification) -> None:
 def test_the_summary_stays_short_whatever_is_said(ident: Identification, length: int, monkeypatch: pytest.MonkeyPatch) -> None:
     words = "word " * (length // 5)
     verdict = ResultVerdict("poor", (Reason("x", "poor", words.strip(), words.strip()),))
-    monkeypatch.setattr("urdf_ident.result.text.brief.verdict_of", lambda _: verdict)
+    monkeypatch.setattr("urdf_ident.result.text.brief.judge", lambda _: verdict)
     text = brief(ident)
     assert len(text.splitlines()) <= 14
     assert max(map(len, text.splitlines())) <= 100

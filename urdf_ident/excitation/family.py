@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import LimitError, check_known
 from ..linalg import Array
 from ..motion.base import Trajectory
-from ..motion.compose import ramped, repeated
+from ..motion.compose import RepeatedTrajectory, ramped
 from ..motion.fourier import FourierTrajectory, ModifiedFourierTrajectory
 from ..motion.limits import Limits
 from ..motion.splines import DEGREE, BSplineTrajectory
@@ -197,7 +197,7 @@ class Family:
         ends, coefficients = self._split(X, poses)
         core = self._core(ends, coefficients, joints)
         if periods > 1:
-            core = repeated(core, periods)
+            core = RepeatedTrajectory(core, periods)
         return ramped(core, ends[0], self.ramp) if self.has_ramps else core
 
     @property

@@ -1,4 +1,4 @@
-"""Joint motions for circles and lines of a frame, by inverse kinematics (validation of Wu 2012, docs/theory.md §10).
+"""Joint motions for circles of a frame, by inverse kinematics (validation of Wu 2012, docs/theory.md §10).
 
 The path has a smooth start and stop. Joint positions come from damped least squares at every node, started from the
 previous one; velocity and acceleration are those of the fifth-degree spline through them, so q, v and a are exactly
@@ -95,40 +95,6 @@ def circle(
         return np.asarray(radius * ((np.cos(angle) - 1.0) * outward + np.sin(angle) * tangent))
 
     return _follow(robot, frame, start, offset, 2 * np.pi * radius * turns, speed, ramp, orientation, rate)
-
-
-def line(
-    robot: Robot,
-    frame: str,
-    start: ArrayLike,
-    *,
-    displacement: ArrayLike,
-    speed: float,
-    ramp: float = 0.5,
-    orientation: str = "keep",
-    rate: float = 200.0,
-) -> CartesianTrajectory:
-    """Returns a straight-line motion of a frame.
-
-    Args:
-        frame: Name of the frame (a link) that moves along the line.
-        start: Joint positions at the start, shape (n,) [rad or m].
-        displacement: From start to end in the base frame, shape (3,) [m].
-        speed: Cruising speed [m/s].
-        ramp: Time to speed up and to slow down [s].
-        orientation: ``"keep"`` or ``"free"``, see :func:`circle`.
-        rate: Nodes per second [Hz].
-
-    Returns:
-        The joint trajectory.
-
-    Raises:
-        LimitError: The line cannot be reached; the message gives the time, the position and the remaining error.
-    """
-    way = _vector("displacement", displacement)
-    length = float(np.linalg.norm(way))
-    _positive(displacement=length, speed=speed, ramp=ramp)
-    return _follow(robot, frame, start, lambda s: way * (s / length), length, speed, ramp, orientation, rate)
 
 
 def translations(robot: Robot, frame: str, q: ArrayLike) -> Array:

@@ -25,7 +25,7 @@ from .case import Case
 from .changes.between_logs import BETWEEN_LOGS, EVERYTHING, between
 from .changes.change import Change
 from .changes.outlying_logs import LogResidual, outlying_logs
-from .changes.stationarity import LogChanges, in_all, within
+from .changes.stationarity import Alone, in_all, within
 from .changes.wording import changes, differs, worse_explained
 from .delay.profile import find_delays
 from .hypotheses import DOUBTFUL, Step, open_clock, open_scales, search
@@ -155,7 +155,7 @@ def _small_faults(case: Case, logs: Sequence[tuple[Sequence[Segment], float]], s
     return found if found and found[0].id not in told and found[0].gain > least else []
 
 
-def _alone(robot: Robot, reduction: Array | None, log: tuple[Sequence[Segment], float]) -> LogChanges | None:
+def _alone(robot: Robot, reduction: Array | None, log: tuple[Sequence[Segment], float]) -> Alone | None:
     """Results of one log by itself, as described; None if it has too few data."""
     case = _case(robot, reduction, [log])
     if case is None:
@@ -165,7 +165,7 @@ def _alone(robot: Robot, reduction: Array | None, log: tuple[Sequence[Segment], 
     return told if case.turns >= FEWEST_REVERSALS and _seconds([log]) >= SHORT else replace(told, change=None)
 
 
-def _changing(together: Case, alone: Sequence[LogChanges], brief: bool) -> list[Change | None]:
+def _changing(together: Case, alone: Sequence[Alone], brief: bool) -> list[Change | None]:
     """Changes along each log; if no log shows any by itself, the common change of all, unless their motion is brief."""
     changed = [told.change for told in alone]
     if any(changed) or not alone or brief:

@@ -100,18 +100,6 @@ class LoadSlopes:
     def __init__(self, model: DynamicModel, theta: Array, columns: Any) -> None:
         self.model, self.theta, self.columns = model, theta, columns
 
-    def row_targets(self, tau: Array, external: Array | None = None) -> Array:
-        """Returns the row targets of the model.
-
-        Args:
-            tau: Joint torques, shape (N, n) [N·m or N].
-            external: Torque of known wrenches, shape (N, n) [N·m or N], or None.
-
-        Returns:
-            Shape (N, n).
-        """
-        return self.model.row_targets(tau, external)
-
     def row_blocks(self, segment: Segment, chunk: int, *, torque: bool = False) -> Iterator[tuple[slice, list[Array]]]:
         """Yields the model's rows with the derivatives appended.
 

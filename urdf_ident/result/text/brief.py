@@ -14,7 +14,7 @@ from ...model.inertia import to_com
 from ..parameters import parameters
 from ..record import Record
 from ..verdict.untested import untested
-from ..verdict.verdict import verdict_of
+from ..verdict.verdict import judge
 
 WIDTH, LINES = 100, 14
 #: Up to seven joints are listed one by one; otherwise only the worst five.
@@ -231,7 +231,7 @@ def headline(ident: Record) -> Headline:
 
     Another motion is recommended only if no cause in the logs is known: otherwise more of the same data would not help.
     """
-    found = verdict_of(ident)
+    found = judge(ident)
     error = next((reason.text for reason in found.reasons if reason.id in ("held-out-error", "cross-validation")), "")
     if found.cause is None:
         return Headline(found.level, error or "no objection", "")
