@@ -143,7 +143,7 @@ def _check(ident: Identification, logs: Sequence[Recording], method: str, refit:
             )
 
 
-def check_loaded(robot: Robot, from_data: Sequence[Recording], loaded: Sequence[Recording], link: str | None = None) -> None:
+def check_loaded(robot: Robot, training: Sequence[Recording], loaded: Sequence[Recording], link: str | None = None) -> None:
     """Refuses unusable loaded logs before the unloaded robot is identified.
 
     Args:
@@ -155,16 +155,16 @@ def check_loaded(robot: Robot, from_data: Sequence[Recording], loaded: Sequence[
         LogError: A log is given both as loaded and as unloaded.
     """
     moving_link(robot, link or default_link(robot))
-    _refuse_learnt({log.sha256: log.name for log in from_data if log.sha256}, loaded)
+    _refuse_learnt({log.sha256: log.name for log in training if log.sha256}, loaded)
 
 
-def _refuse_learnt(from_data: Mapping[str, str], logs: Sequence[Recording]) -> None:
+def _refuse_learnt(training: Mapping[str, str], logs: Sequence[Recording]) -> None:
     for log in logs:
-        if log.sha256 in from_data:
+        if log.sha256 in training:
             raise LogError(
                 "this log is one of the training logs of the unloaded model",
                 where=log.path or log.name,
-                got=from_data[log.sha256],
+                got=training[log.sha256],
                 remedy="name logs that carry the payload",
             )
 
