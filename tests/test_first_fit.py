@@ -10,7 +10,13 @@ from conftest import arm_urdf
 from logs import fourier
 from test_selection import with_torque
 
-from urdf_ident.consistency.first_fit import UNSUPPORTED, completed_prior, matter_acceleration, ordinary_columns
+from urdf_ident.consistency.first_fit import (
+    UNSUPPORTED,
+    completed_prior,
+    matter_acceleration,
+    ordinary_columns,
+    reconciled_prior,
+)
 from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import prepare_logs
 from urdf_ident.data.recording import Recording
@@ -62,6 +68,24 @@ def test_when_it_moves_it_is_not_predicted_worse_than_by_the_urdf(ident: tuple[R
     exported = np.sqrt(np.mean((found.torque(q, v, a)[:, 2] - measured) ** 2))
     urdf = np.sqrt(np.mean((found.model.torque(found.urdf_theta, q, v, a)[:, 2] - measured) ** 2))
     assert exported <= 1.02 * urdf
+
+
+def test_a_prior_of_a_rotor_that_the_data_contradict_is_as_wide_as_the_contradiction(
+    ident: tuple[Robot, Identification],
+) -> None:
+    _, found = ident
+    at = {name: found.model.names.index(name) for name in ("Ia_j1", "Ia_j2", "Ia_j3", "Fv_j2")}
+    assert np.isfinite(found.std_error[at["Ia_j2"]])  # a base parameter by itself
+    theta0, root = found.prior.theta0.copy(), found.prior.root.copy()
+    for k in at.values():  # far from the data, and sure of it
+        theta0[k], root[k, k] = 5.0, 1e4
+    told = reconciled_prior(found.model, replace(found.prior, theta0=theta0, root=root), found.fit)
+    value = found.fit.params[list(found.fit.base.independent).index(at["Ia_j2"])]
+    assert told.std[at["Ia_j2"]] == pytest.approx(5.0 - value)
+    assert told.std[at["Ia_j3"]] == pytest.approx(1e-4)  # never moved
+    assert told.std[at["Fv_j2"]] == pytest.approx(1e-4)  # friction is not concerned
+    assert "j2" in told.notes[-1]
+    assert reconciled_prior(found.model, found.prior, found.fit) is found.prior
 
 
 def test_a_slow_short_log_does_not_end_in_rotors_that_no_drive_has() -> None:

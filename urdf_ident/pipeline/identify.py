@@ -105,7 +105,7 @@ def _result(learnt: Learnt, prepared: Prepared, project: Project) -> tuple[Ident
     pending = None if isinstance(model, ElasticModel) else start_samples(model, prepared.logs)  # runs in the background
     physical = complete(model, learnt.statistics, fit, learnt.prior, project, prepared.trained, learnt.reversals)
     engine = rigid_of(model.robot).used
-    notes = [*learnt.notes, *learnt.prior.notes, *physical.solver.get("notes", ())]
+    notes = [*learnt.notes, *physical.prior.notes, *physical.solver.get("notes", ())]
     if "(" in engine:  # not the expected engine; the reason is in parentheses
         notes.append(f"rigid-body columns by {engine}")
     result = Identification(

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..consistency.constraints import LmiOptions, demands
-from ..consistency.first_fit import urdf_with_friction
+from ..consistency.first_fit import reconciled_prior, urdf_with_friction
 from ..consistency.friction import dissipating
 from ..consistency.standard import Standard, consistent_parameters, essential_to_prior, nearest_to_prior
 from ..errors import EstimationError
 from ..estimation.uncertainty.essential import essential_parameters
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
+from ..model.elasticity import ElasticModel
 from ..model.prior import Prior
 from ..project import Project
 from ..result.evidence.evidence import Evidence, Range, measure_evidence
@@ -71,6 +72,8 @@ def complete(
         SolverError: The solver failed.
         ModelError: The demands contradict the model.
     """
+    if not isinstance(model, ElasticModel):
+        prior = reconciled_prior(model, prior, fit)
     standard = standard_parameters(model, statistics, fit, prior, project, reversals)
     factor = statistics.stacked(fit.weights)
     weight = float(standard.solver.get("weight", 1.0))
