@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import arm_urdf
 
 from urdf_ident.errors import LimitError, ModelError, SimulationError
 from urdf_ident.friction import Coulomb
@@ -16,12 +17,14 @@ from urdf_ident.motion.base import Trajectory
 from urdf_ident.motion.compose import ramped
 from urdf_ident.motion.fourier import FourierTrajectory, random_fourier
 from urdf_ident.motion.limits import Limits
+from urdf_ident.pipeline.experiment import simulate as simulate_experiment
 from urdf_ident.simulation.controllers import PD, PID, ComputedTorque, PDGravity, PositionReference, feedback_of
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.plant import RigidPlant
 from urdf_ident.simulation.sensors import Noise, Sensors
 from urdf_ident.simulation.simulate import SimulatedLog, simulate, write_log
-from urdf_ident.simulation.truth import read_truth
+from urdf_ident.simulation.step import needed_substeps
+from urdf_ident.simulation.truth import read_truth, urdf_truth
 
 UR = Robot.from_urdf(robot_path("ur10e"))
 ROTOR = np.array([4.0, 4.0, 1.8, 0.4, 0.4, 0.4])
@@ -279,3 +282,33 @@ def test_laws_and_controllers_of_the_users_own_are_simulated_as_they_are() -> No
 
     assert FrictionTruth(UR.n, (Coulomb.of(gains),)).affine is not None
     assert FrictionTruth(UR.n, (Soft.of(gains),)).affine is None
+
+
+def arm_with_tip(damping: float, offset: float, inertia: float) -> Robot:
+    """A four-axis arm whose last link has its mass at a small distance from the joint's axis [m]."""
+    head = arm_urdf("zyyx", fixed_tip=False).rpartition('<link name="l4">')[0]
+    before, end, after = head.rpartition("</joint>")
+    tip = (
+        f'<link name="l4"><inertial><origin xyz="0.05 {offset} 0"/><mass value="1"/><inertia ixx="{inertia}" ixy="0" ixz="0" '
+        f'iyy="{inertia}" iyz="0" izz="{inertia}"/></inertial></link></robot>'
+    )
+    return Robot.from_urdf(f'{before}<dynamics damping="{damping}" friction="0"/>{end}{after}{tip}')
+
+
+@pytest.mark.parametrize(("damping", "offset", "inertia"), [(0.0, 1e-4, 1e-9), (50.0, 0.05, 1e-3)])
+def test_a_link_too_light_for_its_joint_has_an_assumed_rotor(damping: float, offset: float, inertia: float) -> None:
+    robot = arm_with_tip(damping, offset, inertia)
+    truth, course = urdf_truth(robot), random_fourier(Limits.from_robot(robot), 2.0, 3, seed=1, fill=0.5)
+    assert list(np.diag(truth.rotor) > 0) == [False, False, False, True]
+    assert "j4" in truth.notes[0]
+    assert simulate_experiment(robot, course).tracking_error.max() < 0.01
+    bare, controller = RigidPlant.create(robot, friction=truth.friction), PDGravity.tuned(robot)
+    with pytest.raises(SimulationError, match="joint 'j4'"):
+        simulate(bare, controller, course, rate=500.0, substeps=needed_substeps(bare, controller, course, 500.0, 2))
+
+
+@pytest.mark.parametrize("name", [name for name in robot_names() if name != "szabo_3r"])
+def test_bundled_robots_need_no_assumed_rotors(name: str) -> None:
+    truth = urdf_truth(real(name)[0])
+    assert not truth.rotor.any()
+    assert truth.notes == ()

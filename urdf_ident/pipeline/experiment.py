@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from ..errors import ModelError, SimulationError
 from ..files.sizes import MOST_SAMPLES
-from ..friction import friction_from_mapping
 from ..linalg import Array
 from ..model.drive import Drive
 from ..model.elasticity import ElasticModel
@@ -26,12 +25,11 @@ from ..simulation.elastic.drive import MotorFriction
 from ..simulation.elastic.from_model import elastic_plant
 from ..simulation.elastic.log import motor_law, simulate_elastic
 from ..simulation.elastic.plant import ElasticPlant
-from ..simulation.friction_truth import FrictionTruth
 from ..simulation.plant import RigidPlant
 from ..simulation.simulate import SimulatedLog
 from ..simulation.simulate import simulate as simulate_rigid
 from ..simulation.step import needed_substeps
-from ..simulation.truth import JointTruth, read_truth, rotors_and_friction
+from ..simulation.truth import JointTruth, read_truth, rotors_and_friction, urdf_truth
 
 
 def true_plant(project: Project, robot: Robot, truth: str | Path | None = None) -> RigidPlant | ElasticPlant:
@@ -53,7 +51,7 @@ def true_plant(project: Project, robot: Robot, truth: str | Path | None = None) 
 
 
 def truth_notes(project: Project, robot: Robot, truth: str | Path | None = None) -> tuple[str, ...]:
-    """Returns notes on a truth file: former names, and springs that are ignored without ``model.elastic``.
+    """Returns notes on the truth: assumed rotors, former names, and springs that are ignored without ``model.elastic``.
 
     Args:
         project: As for :func:`true_plant`.
@@ -67,7 +65,9 @@ def truth_notes(project: Project, robot: Robot, truth: str | Path | None = None)
         ModelError: The truth is another robot's.
         MissingFileError: The truth cannot be read.
     """
-    if truth is None or str(truth).endswith(".json"):
+    if truth is None:
+        return urdf_truth(robot).notes if project.model.elastic is None else ()
+    if str(truth).endswith(".json"):
         return ()
     found = read_truth(truth, robot)
     if found.stiffness is None or project.model.elastic is not None:
@@ -82,7 +82,7 @@ def build_plant(robot: Robot, truth: str | Path | None = None) -> RigidPlant:
     Args:
         robot: Kinematics and, unless the truth file gives it, inertia.
         truth: An identification.json (its inertia, rotors and friction), a YAML truth file (rotors and friction, see
-            robots/README.md), or None: the URDF with its own damping and friction.
+            robots/README.md), or None: the URDF with its own damping and friction (:func:`.truth.urdf_truth`).
 
     Returns:
         The plant.
@@ -91,13 +91,9 @@ def build_plant(robot: Robot, truth: str | Path | None = None) -> RigidPlant:
         ModelError: The truth is another robot's, or contains a friction law that cannot be simulated.
         MissingFileError: The truth cannot be read.
     """
-    if truth is None:
-        joints = [robot.description.joints[name] for name in robot.joints]
-        own = {"viscous": [joint.damping for joint in joints], "coulomb": [joint.friction for joint in joints]}
-        return RigidPlant.create(robot, friction=FrictionTruth(robot.n, friction_from_mapping(own).friction))
     if str(truth).endswith(".json"):
-        return plant_of(load(truth), robot)
-    found = read_truth(truth, robot)
+        return plant_of(load(str(truth)), robot)
+    found = urdf_truth(robot) if truth is None else read_truth(truth, robot)
     return RigidPlant.create(robot, rotor_inertia=found.rotor, friction=found.friction)
 
 

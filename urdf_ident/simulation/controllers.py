@@ -325,13 +325,26 @@ def tuned_gains(robot: Robot, *, bandwidth: float, damping: float, rotor: ArrayL
     """
     if not (bandwidth > 0 and damping >= 0):
         raise ModelError("bandwidth must be positive and damping not negative", got=(bandwidth, damping))
-    rng, data = np.random.default_rng(0), robot.model.createData()
-    poses = robot.configuration(rng.uniform(-np.pi, np.pi, (50, robot.n)))
-    inertia = np.max([np.diag(pin.crba(robot.model, data, pose)) for pose in poses], axis=0) + np.asarray(rotor)
+    inertia = np.diagonal(masses_of_poses(robot), axis1=1, axis2=2).max(axis=0) + np.asarray(rotor)
     if not (inertia > 0).all():
         raise ModelError("an axis without inertia cannot be tuned", where=f"joint '{robot.joints[int(np.argmin(inertia))]}'")
     omega = 2 * np.pi * bandwidth
     return inertia * omega**2, 2 * damping * omega * inertia
+
+
+def masses_of_poses(robot: Robot) -> Array:
+    """Returns the mass matrices of 50 random poses, without rotors.
+
+    Args:
+        robot: The robot.
+
+    Returns:
+        Shape (50, n, n) [kg·m², kg·m or kg].
+    """
+    rng, data = np.random.default_rng(0), robot.model.createData()
+    poses = robot.configuration(rng.uniform(-np.pi, np.pi, (50, robot.n)))
+    upper = np.triu([pin.crba(robot.model, data, pose) for pose in poses])
+    return np.asarray(upper + np.triu(upper, 1).swapaxes(1, 2))
 
 
 def _configuration(robot: Robot, q: Array) -> Array:

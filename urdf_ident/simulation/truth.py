@@ -1,4 +1,8 @@
-"""Truth files (``robots/<name>_truth.yaml``): simulation parameters that a URDF cannot contain; the same from a model."""
+"""Truth files (``robots/<name>_truth.yaml``): simulation parameters that a URDF cannot contain; the same from a model.
+
+Without such a file the URDF's own damping and friction are used, and no rotors, unless the robot cannot be controlled then: the
+inertia of a geared joint is mostly that of its rotor, and URDFs often contain light or massless links.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,13 @@ from ..friction import Friction, Law, combine_axes, friction_from_mapping
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..model.robot import Robot
+from .controllers import masses_of_poses
 from .friction_truth import FrictionTruth
+
+#: Default bandwidth of the controllers, and a usual frequency of motion [rad/s].
+_BAND, _MOTION = 20 * np.pi, np.pi
+#: Fastest pole of a loop with that bandwidth for which no rotors are assumed [1/s]: 20 steps of integration a millisecond.
+_FASTEST = 2e4
 
 #: Keys used for plants, and those used by other readers.
 KEYS = (
@@ -113,6 +123,43 @@ def read_truth(path: str | Path, robot: Robot) -> JointTruth:
     kept = None if reduction is None else reduction[np.ix_(pick, pick)]
     damping = _vector(settings, "spring_damping", count, where)[pick]
     return JointTruth(rotor[np.ix_(pick, pick)], friction, kept, stiffness, damping, (*joint_friction.notes, *notes))
+
+
+def urdf_truth(robot: Robot) -> JointTruth:
+    """The URDF's damping and friction, with assumed rotors where a controlled robot needs them.
+
+    A joint with less inertia than needed for the loop to follow a motion in spite of friction and of the coupling with other
+    joints has a rotor with the rest of it. If some pose leaves some direction almost without inertia, so that the loop would be
+    too fast to be integrated, all joints have rotors with a twentieth of their largest inertia.
+
+    Args:
+        robot: The robot.
+
+    Returns:
+        The truth; its notes state the rotors that are assumed.
+    """
+    joints = [robot.description.joints[name] for name in robot.joints]
+    damping, dry = (np.array([getattr(joint, name) for joint in joints]) for name in ("damping", "friction"))
+    known = {"viscous": damping.tolist(), "coulomb": dry.tolist()}
+    speed = robot.model.velocityLimit
+    speed = np.where(np.isfinite(speed) & (speed > 0), speed, 1.0)
+    masses = masses_of_poses(robot)
+    own, largest = np.diagonal(masses, axis1=1, axis2=2).max(axis=0), np.abs(masses).max(axis=(0, 2))
+    coupled = largest * _MOTION / _BAND
+    rotor = np.maximum(coupled + (damping + dry / speed) / _BAND - own, 0.0)
+    root = np.sqrt(np.maximum(own + rotor, 1e-300))
+    least = np.linalg.eigvalsh((masses + np.diag(rotor)) / root / root[:, None]).min()
+    if least < 2 * _BAND / _FASTEST:
+        rotor = np.maximum(rotor, coupled)
+    notes: tuple[str, ...] = ()
+    if rotor.any():
+        units = ["kg" if slides else "kg·m²" for slides in robot.prismatic]
+        every = zip(robot.joints, rotor, units, strict=True)
+        listed = ", ".join(f"{joint} {value:.2g} {unit}" for joint, value, unit in every if value > 0)
+        words = "the URDF's links are too light to be controlled without rotor inertia, so this much is assumed"
+        notes = (f"{words}: {listed}; give the real one with --truth",)
+    friction = FrictionTruth(robot.n, friction_from_mapping(known).friction)
+    return JointTruth(np.diag(rotor), friction, None, None, np.zeros(robot.n), notes)
 
 
 def _selected(value: Any, pick: list[int], count: int) -> Any:
