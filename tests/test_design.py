@@ -290,7 +290,7 @@ def test_a_start_near_a_limit_works() -> None:
 
 def test_a_urdf_without_limits_is_asked_for_them() -> None:
     text = arm_urdf("zyx").replace('velocity="3"', 'velocity="0"')  # how exporters write "not known"
-    with pytest.raises(LimitError, match=r"j1.*velocity limit is unknown.*state it in the URDF"):
+    with pytest.raises(LimitError, match=r"'j1', 'j2', 'j3'.*velocity limit is unknown.*state them in the URDF"):
         design_excitation(DynamicModel(Robot.from_urdf(text)))
     with pytest.raises(LimitError, match="velocity limit is unknown"):
         design_excitation(DynamicModel(Robot.from_urdf(arm_urdf("zy", kind="continuous"))))

@@ -98,6 +98,9 @@ def test_unknown_limits_are_asked_for() -> None:
         limits.require("velocity")
     with pytest.raises(LimitError, match="acceleration limit is unknown"):
         Limits.from_robot(ROBOT).require("acceleration")
+    first, *_, last = (f"'{joint}'" for joint in ROBOT.joints)
+    with pytest.raises(LimitError, match=f"velocity of 'joint_2'; acceleration of {first}, .*, {last}: limits are unknown"):
+        limits.require("position", "velocity", "acceleration")
 
 
 def test_a_continuous_joint_needs_no_position_limit() -> None:

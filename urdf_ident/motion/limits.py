@@ -24,6 +24,9 @@ from .base import Trajectory
 
 Torque = Callable[[Array, Array, Array], Array]
 
+#: Where limits are stated.
+_WHERE_LIMITS = "in the URDF's <limit> or in the project file under excitation"
+
 
 @dataclass(frozen=True, eq=False)
 class Limits:
@@ -136,18 +139,29 @@ class Limits:
         Raises:
             LimitError: One is unknown.
         """
-        for kind in kinds:
-            if kind == "position":
-                known = (np.isfinite(self.lower) & np.isfinite(self.upper)) | self.continuous.astype(bool)
-            else:
-                known = np.isfinite(getattr(self, kind))
-            if not known.all():
-                j = int(np.argmin(known))
-                raise LimitError(
-                    f"the {kind} limit is unknown",
-                    where=f"joint '{self.joints[j]}'",
-                    remedy="state it in the URDF's <limit> or in the project file under excitation",
-                )
+        missing = {kind: self._unknown(kind) for kind in kinds}
+        missing = {kind: joints for kind, joints in missing.items() if joints}
+        if len(missing) == 1:
+            ((kind, joints),) = missing.items()
+            raise LimitError(
+                f"the {kind} limit is unknown",
+                where=f"joint{'s' * (len(joints) > 1)} {', '.join(joints)}",
+                remedy=f"state {'them' if len(joints) > 1 else 'it'} {_WHERE_LIMITS}",
+            )
+        if missing:
+            raise LimitError(
+                "limits are unknown",
+                where="; ".join(f"{kind} of {', '.join(joints)}" for kind, joints in missing.items()),
+                remedy=f"state them {_WHERE_LIMITS}",
+            )
+
+    def _unknown(self, kind: str) -> list[str]:
+        """Names of the joints without a limit, quoted."""
+        if kind == "position":
+            known = (np.isfinite(self.lower) & np.isfinite(self.upper)) | self.continuous.astype(bool)
+        else:
+            known = np.isfinite(getattr(self, kind))
+        return [f"'{joint}'" for joint, told in zip(self.joints, known, strict=True) if not told]
 
 
 @dataclass(frozen=True)
