@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import lzma
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -187,6 +189,42 @@ def test_two_arms_in_one_log_need_a_word(tmp_path: Path, robot: Robot) -> None:
 
 # ---- arrays -----------------------------------------------------------------------------------------
 
+SHORTENED = """
+import os, sys
+import numpy as np
+import pyarrow as pa
+from urdf_ident.data.readers.formats.parquet import _batches
+from urdf_ident.data.readers.formats.variables import open_numpy
+
+path = sys.argv[1]
+values = np.random.default_rng(0).random((50_000, 4))
+try:
+    if path.endswith(".npy"):
+        np.save(path, values)
+        opened = open_numpy(path)
+        os.truncate(path, 20_000)
+        print(np.array_equal(opened.read(range(4)), values))
+    else:
+        table = pa.table({f"c{k}": values[:, k] for k in range(4)})
+        with pa.ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table, max_chunksize=5000)
+        batches = _batches(path, "arrow", ["c0"])
+        next(batches)
+        os.truncate(path, 20_000)
+        print(sum(batch.num_rows for batch in batches))
+except (ValueError, OSError) as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(("name", "said"), [("a.npy", "true"), ("a.arrow", "expected to be able to read")])
+def test_a_file_shortened_while_it_is_read_does_not_end_the_process(tmp_path: Path, name: str, said: str) -> None:
+    pytest.importorskip("pyarrow")
+    command = [sys.executable, "-c", SHORTENED, str(tmp_path / name)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done
+    assert said.lower() in done.stdout.lower()
+
 
 def test_parquet_arrow_and_feather(tmp_path: Path, robot: Robot) -> None:
     pa = pytest.importorskip("pyarrow")
@@ -229,7 +267,7 @@ def test_numpy_files(tmp_path: Path, robot: Robot) -> None:
     layout = LogLayout(columns={"time": 0, "position": [1, 2, 3], "velocity": [4, 5, 6], "effort": [7, 8, 9]})
     check(read_recording(tmp_path / "b.npy", robot, layout))
     np.save(tmp_path / "c.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
-    with pytest.raises(LogError, match="Python objects"):
+    with pytest.raises(LogError, match="Object arrays cannot be loaded"):
         read_recording(tmp_path / "c.npy", robot)
 
 

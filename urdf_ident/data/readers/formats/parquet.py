@@ -221,9 +221,12 @@ def _batches(path: str, kind: str, fields: list[str] | None, rows: int = _BATCH)
         with pq.ParquetFile(path, memory_map=False) as file:
             yield from file.iter_batches(batch_size=rows, columns=fields, use_threads=False)
         return
-    with pa.memory_map(path) as source:
+    with pa.OSFile(path) as source:  # mapped, a file that another process shortens would end this one
         try:
             reader = pa.ipc.open_file(source)
+            if fields is not None:
+                wanted = [reader.schema.get_field_index(field) for field in fields]
+                reader = pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(included_fields=wanted, use_threads=False))
             batches: Iterator[Any] = (reader.get_batch(k) for k in range(reader.num_record_batches))
         except pa.ArrowInvalid:
             source.seek(0)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....errors import LogError, nearest
+from ....parallel.scratch import scratch_folder
 from ..columns.headers import JOINT_COLUMN, TIMES, holds_targets, with_joints
 from ..tables import MOST_BYTES, ArrayTable, decoding
 from .lines import holds_numbers, numbers_of
@@ -157,7 +158,8 @@ def open_numpy(path: str | Path, group: str | None = None) -> ArrayTable:
             objects = [name for name, value in variables.items() if value is None]
             notes = (f"arrays of Python objects are never loaded: {', '.join(objects)}",) if objects else ()
             return table_of_variables(path, {k: value for k, value in variables.items() if value is not None}, notes, group)
-        array = np.load(path, allow_pickle=False, mmap_mode="r")
+        # a process that reads a mapped file which another one shortens is ended by the system
+        array = np.load(path, allow_pickle=False, mmap_mode=None if scratch_folder() is None else "r")
         fields = array.dtype.names
         return table_of_variables(path, {"": array} if fields is None else {name: array[name] for name in fields}, (), group)
 
