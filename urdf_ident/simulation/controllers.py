@@ -335,9 +335,6 @@ def tuned_gains(robot: Robot, *, bandwidth: float, damping: float, rotor: ArrayL
 def masses_of_poses(robot: Robot) -> Array:
     """Returns the mass matrices of 50 random poses, without rotors.
 
-    Args:
-        robot: The robot.
-
     Returns:
         Shape (50, n, n) [kg·m², kg·m or kg].
     """

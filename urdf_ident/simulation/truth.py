@@ -132,9 +132,6 @@ def urdf_truth(robot: Robot) -> JointTruth:
     joints has a rotor with the rest of it. If some pose leaves some direction almost without inertia, so that the loop would be
     too fast to be integrated, all joints have rotors with a twentieth of their largest inertia.
 
-    Args:
-        robot: The robot.
-
     Returns:
         The truth; its notes state the rotors that are assumed.
     """
