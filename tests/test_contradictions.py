@@ -433,6 +433,22 @@ def test_efforts_that_the_urdf_alone_explains_are_computed() -> None:
     assert (found, sound) == (["warning"], [])
 
 
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.7])
+def test_efforts_partly_computed_from_the_positions_contain_their_noise(share: float) -> None:
+    heavier = Robot.from_urdf(re.sub(r'mass value="8.0"', 'mass value="10.0"', URDF))
+    recording = log_of(heavier, seed=2, noise=0.01)
+    v = np.gradient(recording.position, recording.time, axis=0)
+    rows = zip(recording.position, v, np.gradient(v, recording.time, axis=0), strict=True)
+    data = ARM.model.createData()
+    told = np.array([pin.rnea(ARM.model, data, *row) for row in rows])
+    mixed = replace(recording, effort=(1 - share) * np.asarray(recording.effort) + share * told)
+    (report,) = examine_logs([mixed], ARM, Drive.build(ARM.n), SignalConfig())
+    found = [item for item in report.findings if item.id == "effort-commanded"]
+    assert len(found) == (share > 0)
+    said = [float(part) for item in found for part in re.findall(r"about (\d+) %", item.message)]
+    assert said == pytest.approx([100 * share] * len(found), abs=3)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_right_urdf_and_the_friction_of_torque_sensors_make_no_computed_efforts(seed: int) -> None:
     """As after identification: the URDF explains all but the little friction between gear and link."""

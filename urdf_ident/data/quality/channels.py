@@ -1,4 +1,4 @@
-"""Checks of single channels: coarse steps, low rate, lost sign, dead zone, duplicated effort, logged target."""
+"""Checks of single channels: coarse steps, low rate, lost sign, dead zone, duplicated or computed effort, logged target."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...linalg import Array
+from ...model.engine.rigid import rigid_of
+from ...model.prior import lumped_inertials
 from ...model.robot import Robot
 from ..conditioning.clock import read_clock
-from ..conditioning.filters import white_noise
+from ..conditioning.filters import lowpass, white_noise
 from .findings import Examination
 
 #: Ratio of step to standard deviation from which the rounding is about a tenth of the efforts' RMS; minimum rows.
@@ -31,6 +33,12 @@ _DEAD, _OFTENER, _APART, _MOVES, _NOISE = 8, 5, 5, 0.01, 5.0
 #: Fraction of the rows of a moving joint in which an effort with the sign of the velocity may brake it, because the logger's
 #: velocity differs at reversals; fraction of the top speed above which slow motion does not explain small friction.
 _BRAKES, _FAST = 0.01, 0.2
+#: For efforts computed from logged positions: fewest and most rows, and lower end of the frequencies over the rate; range of
+#: the computed share; largest standard error of a joint's share, least median size of the shares in standard errors, and
+#: largest difference from their mean, relative and in standard errors. Sound logs reach 3 standard errors, or, with
+#: vibrations that both channels contain, shares that differ by more than their mean.
+_COMPARED, _ABOVE, _SHARE = (200, 20_000), 0.2, (0.1, 0.9)
+_SHARE_ERROR, _CLEAR, _ALIKE = 0.1, 8.0, (0.2, 4.0)
 #: Number of rows per held value from which a signal has a low rate.
 _HELD = 3.0
 
@@ -221,6 +229,57 @@ def check_copied(state: Examination, robot: Robot) -> None:
                 remedy="log the measured current or torque: a target only shows what the controller's model expects",
             )
             return
+
+
+def check_computed(state: Examination, robot: Robot) -> None:
+    """Warns of efforts that are partly the URDF's torque at the logged positions, with their rounding errors and noise.
+
+    Above the frequencies of the motion, logged positions contain rounding errors and noise, to which no motor responds. Where
+    the efforts contain the same fraction of the torque that the URDF has for them on all joints, this part was computed.
+
+    Args:
+        state: The log.
+        robot: Its dynamics.
+    """
+    recording = state.recording
+    if recording.effort is None:
+        return
+    part = _longest_even(recording.time)
+    if part.stop - part.start < _COMPARED[0]:
+        return
+    time, q, effort = recording.time[part], recording.position[part], recording.effort[part]
+    rate = 1.0 / float(np.median(np.diff(time)))
+    v = np.gradient(q, time, axis=0) if recording.velocity is None else recording.velocity[part]
+    both = rigid_of(robot).torque(lumped_inertials(robot).ravel(), q, v, np.gradient(v, time, axis=0)), effort
+    inner = slice(len(time) // 20, -(len(time) // 20))  # without the transients of the filter
+    stated, measured = ((x - lowpass(x, rate, _ABOVE * rate))[inner] for x in both)
+    size = np.sum(stated**2, axis=0)
+    alive = size > 0
+    share = np.sum(stated * measured, axis=0)[alive] / size[alive]
+    error = np.sqrt(np.mean((measured[:, alive] - share * stated[:, alive]) ** 2, axis=0) / size[alive])
+    known = (error > 0) & (error < _SHARE_ERROR)
+    if known.sum() < 2:
+        return
+    share, error = share[known], error[known]
+    mean = float(np.average(share, weights=error**-2))
+    alike = np.abs(share - mean) < np.maximum(_ALIKE[0] * mean, _ALIKE[1] * error)
+    if _SHARE[0] < mean < _SHARE[1] and np.median(share / error) > _CLEAR and alike.all():
+        state.add(
+            "effort-commanded",
+            "warning",
+            f"about {100 * mean:.0f} % of the efforts are the URDF's torque at the logged positions, their noise included: "
+            "computed, not measured",
+            remedy="log the measured current or torque: computed efforts only show what the controller's model expects",
+        )
+
+
+def _longest_even(time: Array) -> slice:
+    """The longest run of rows without a gap, at most as many as are compared."""
+    steps = np.diff(time)
+    gaps = np.flatnonzero(np.abs(steps - np.median(steps)) > 0.5 * np.median(steps)) + 1
+    ends = np.array([0, *gaps, len(time)])
+    k = int(np.argmax(np.diff(ends)))
+    return slice(int(ends[k]), int(min(ends[k + 1], ends[k] + _COMPARED[1])))
 
 
 def check_held(state: Examination, robot: Robot) -> None:

@@ -94,6 +94,7 @@ def _examine(state: Examination, robot: Robot) -> None:
         interpolated.check_straight(state, robot)
         checks.check_clipped(state, robot)
         checks.check_frozen(state, robot)
+        channels.check_computed(state, robot)
     checks.check_effort(state, robot)
     channels.check_steps(state, robot)
     channels.check_sign_lost(state, robot)
