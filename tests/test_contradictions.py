@@ -16,7 +16,7 @@ from logs import Truth, fourier, torques, write_csv
 
 from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.conditioning.signals import condition
-from urdf_ident.data.diagnosis import against_urdf
+from urdf_ident.data.diagnosis import against_urdf, contradictions
 from urdf_ident.data.diagnosis.candidates import Reading
 from urdf_ident.data.diagnosis.case import Case
 from urdf_ident.data.diagnosis.contradictions import _case
@@ -253,6 +253,39 @@ def test_a_fault_with_a_large_gain_needs_fewer_errors_of_its_size(
     """A link of the Panda that is 11 cm too long in the URDF was GOOD at 1.6 times the error."""
     left = np.array([[0.1, 0.1], [0.03, 0.1]])
     assert SmallFault("joint-origin", (1,), 0.09, errors, gain, significance, left).decided == decided
+
+
+def _moving_more(seed: int) -> Recording:
+    """A log whose motion is three times as large in its second half."""
+    t, rng = np.arange(0.0, 24.0, 0.005), np.random.default_rng(seed)
+    size = np.convolve(np.pad(np.where(t > 12.0, 1.0, 0.35), 300, mode="edge"), np.hanning(601) / 300.0, "valid")
+    q = np.zeros((len(t), ARM.n))
+    for j in range(ARM.n):
+        q[:, j] = size * sum(
+            rng.uniform(0.3, 1) * np.sin(2 * np.pi * f * t + rng.uniform(0, 6)) for f in rng.uniform(0.1, 0.6, 5)
+        )
+    v = np.gradient(q, t, axis=0)
+    tau, noise = torques(ARM, Truth.of(ARM.n), q, v, np.gradient(v, t, axis=0)), rng.standard_normal((2, *q.shape))
+    return Recording("log", ARM.joints, t, q + 1e-5 * noise[0], effort=tau + 0.03 * tau.std(axis=0) * noise[1])
+
+
+@pytest.mark.parametrize("what", ["none", "position-scale", "effort-crosstalk", "effort-drift"])
+def test_a_lasting_fault_in_a_motion_that_grows_is_no_change_along_the_log(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is felt more where the motion is large; a change remains where the fault is corrected, and the fault without it."""
+    log = _moving_more(0)
+    q, tau = np.array(log.position), np.array(log.effort)
+    if what == "position-scale":
+        q[:, 2] *= 1.3
+    elif what == "effort-crosstalk":
+        tau[:, 2] += 0.6 * tau[:, 2].std() / tau[:, 1].std() * tau[:, 1]
+    elif what == "effort-drift":
+        tau[:, 1] += tau[:, 1].std() * np.linspace(0, 1, len(tau))
+    log = replace(log, position=q, effort=tau)
+    assert [item.id for item in doubts(log)] == [what] * (what != "none")
+    if what in ("position-scale", "effort-crosstalk"):
+        monkeypatch.setattr(contradictions, "_EXPLAINED", -1.0)
+        change, lasting = doubts(log)
+        assert (lasting.id, change.id in KNOWN["Changes with time"]) == (what, True)
 
 
 def test_few_large_efforts_do_not_decide_what_a_saturation_takes_away() -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from conftest import arm_urdf
 from real_ur10e import columns_given, read_logs
+from scipy.ndimage import uniform_filter1d
 
 from urdf_ident.data.conditioning.clock import device_clock, read_clock
 from urdf_ident.data.conditioning.resample import even_pieces
@@ -732,6 +733,18 @@ def test_efforts_between_straight_lines_are_named_where_the_motion_asks_for_more
     found = [item for item in report.findings if item.id in ("effort-held", "effort-slewed")]
     assert [(item.id, item.joint, item.severity) for item in found] == [("effort-held", "b", "warning")] * named
     assert all(item.size == pytest.approx(250.0 / rows, rel=0.02) for item in found)
+
+
+@pytest.mark.parametrize(("rows", "alike", "named"), [(100, False, True), (20, False, False), (100, True, False)])
+def test_averaged_positions_are_named_where_the_motion_asks_for_more(robot: Robot, rows: int, alike: bool, named: bool) -> None:
+    """The average also leaves its zeros in the spectrum of the sensor's noise; efforts averaged alike fit the positions."""
+    recording = make_log()
+    position, effort = (uniform_filter1d(x, rows, axis=0) for x in (recording.position, recording.effort))
+    log = replace(recording, position=position, velocity=None, effort=effort if alike else recording.effort)
+    found = [item for item in assess(log, robot).findings if item.id == "position-bandwidth"]
+    assert bool(found) == named
+    assert all(item.size == pytest.approx(0.603 * 250.0 / rows) for item in found)
+    assert not any(item.id == "position-bandwidth" for item in assess(recording, robot).findings)
 
 
 def test_an_effort_behind_a_limit_of_its_rate_is_named(robot: Robot) -> None:

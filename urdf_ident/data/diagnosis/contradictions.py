@@ -27,6 +27,7 @@ from .changes.change import Change
 from .changes.outlying_logs import LogResidual, outlying_logs
 from .changes.stationarity import Alone, in_all, within
 from .changes.wording import changes, differs, worse_explained
+from .corrections import Correction, Logs, gain_of, of_delays, of_fault, outside, unchanged
 from .delay.profile import find_delays
 from .hypotheses import DOUBTFUL, Step, open_clock, open_scales, search
 from .motion_samples import MotionSamples, sampler
@@ -43,11 +44,15 @@ _SOUND = 0.35
 _AS_CHANGE = 3.0
 #: Relative deviation from a fixed ratio between the joints' motions below which the ratio counts as fixed.
 _ALIKE = 0.02
+#: Largest part of the changes that remains after the correction of a fault that explains them.
+_EXPLAINED = 0.5
 #: Maximum number of logs compared at a time.
 _COMPARED = 8
 
 #: A case, the reading that explains it, and the steps to that reading.
 _Search = tuple[Case, Reading, list[Step]]
+#: Log → kind of change, gain and joint.
+_Odd = dict[int, tuple[str, float, int]]
 
 
 def contradictions(
@@ -88,10 +93,15 @@ def contradictions(
         together, reading, steps = searched
         left = {k: alone[k].left for k in usable}
         odd = _inconsistent_logs(robot, reduction, logs, left, together, steps)
+        small = [] if brief else _small_faults(together, [logs[k] for k in usable], steps)
+        asked = usable if not steps or steps[0].gain < _AS_CHANGE else []
+        changed: dict[int, Change | None] = dict.fromkeys(usable)
+        changed |= zip(asked, _changing(together, [alone[k] for k in asked], brief), strict=True)
+        alike = not (odd or small or any(changed.values()))
+        explained = False
+        if not (brief or alike):
+            steps, odd, changed, small, explained = _arbitrated(reduction, logs, searched, odd, changed, small)
         if not odd:
-            asked = usable if not steps or steps[0].gain < _AS_CHANGE else []
-            changed = dict(zip(asked, _changing(together, [alone[k] for k in asked], brief), strict=True))
-            small = [] if brief else _small_faults(together, [logs[k] for k in usable], steps)
             others = [*(item.gain for item in changed.values() if item is not None), *(item.gain for item in small)]
             if steps and max(others, default=0.0) > steps[0].gain:
                 steps = []
@@ -103,9 +113,9 @@ def contradictions(
             more = [item for item in more if (item.id, item.joint) not in told_already]
             for k in usable:
                 change = None if steps else changed[k]
-                out[k] = (*out[k], *found, *([] if change is None else [changes(robot, change)]))
-                out[k] = (*out[k], *more)
-            if not brief and not steps and not small and not any(changed.values()):
+                varying = [] if change is None else [changes(robot, change)]
+                out[k] = (*out[k], *found, *(more + varying if explained else varying + more))
+            if not brief and not steps and alike:
                 for at, (joint, times) in outlying_logs(list(left.values())).items():
                     out[usable[at]] = (*out[usable[at]], worse_explained(robot, joint, times))
             break
@@ -145,6 +155,116 @@ def _without_presliding(
     return case, steps[at - 1].found.reading if at else Reading.as_logged(robot.n), steps[:at]
 
 
+def _arbitrated(
+    reduction: Array | None,
+    logs: Logs,
+    searched: _Search,
+    odd: list[_Odd],
+    changed: dict[int, Change | None],
+    small: list[SmallFault],
+) -> tuple[list[Step], list[_Odd], dict[int, Change | None], list[SmallFault], bool]:
+    """Drops explanations that others account for.
+
+    A lasting fault precedes what its correction removes; a small one must also be found without the changed parts of the logs.
+
+    Args:
+        logs: All logs.
+        searched: The case of the compared ones, which are the keys of ``changed``.
+        odd: Inconsistent logs, as from :func:`_inconsistent_logs`.
+        changed: Changes along the compared logs.
+        small: Small faults.
+
+    Returns:
+        Steps, inconsistent logs, changes and small faults that remain, and whether a lasting fault explains most changes.
+    """
+    some, before = [logs[k] for k in changed], changed
+    steps, small, lasting = _lasting(reduction, some, searched, small)
+    for corrected in lasting:
+        odd, changed = _remaining(corrected, reduction, logs, searched[0], odd, changed)
+    if small:
+        small = _without_changed_parts(reduction, some, list(changed.values()), searched, small)
+    return steps, odd, changed, small, changed != before
+
+
+def _lasting(
+    reduction: Array | None, logs: Logs, searched: _Search, small: list[SmallFault]
+) -> tuple[list[Step], list[SmallFault], list[tuple[Correction, Reading]]]:
+    """Faults that last throughout the logs, without those that delays and low-passes explain, and their corrections."""
+    case, reading, steps = searched
+    lasting: list[tuple[Correction, Reading]] = []
+    logged = Reading.as_logged(case.robot.n)
+    delays = of_delays(*find_delays(case.robot, logs, reduction))
+    if delays is not None:
+        lasting.append((delays, logged))
+        late = delays(case, logs)
+        gained = gain_of(case, late)
+        if steps and gained > steps[0].gain and not search(late)[1]:
+            steps = []
+        if small and gained > gain_of(case, of_fault(small[0])(case, logs)):
+            left = {(item.id, item.joints) for item in _small_faults(late, logs, steps)}
+            small = [item for item in small if (item.id, item.joints) in left]
+    if steps and steps[-1].decided:
+        lasting.append((unchanged, reading))
+    if small:
+        lasting.append((of_fault(small[0]), logged))
+    return steps, small, lasting
+
+
+def _remaining(
+    lasting: tuple[Correction, Reading],
+    reduction: Array | None,
+    logs: Logs,
+    together: Case,
+    odd: list[_Odd],
+    changed: dict[int, Change | None],
+) -> tuple[list[_Odd], dict[int, Change | None]]:
+    """Inconsistent logs and changes along logs that remain after the correction of a lasting fault.
+
+    A fault that explains less than half of the changes does not explain any: they are all returned.
+
+    Args:
+        lasting: The correction, and the reading of the corrected logs.
+        logs: All logs.
+        together: The case of the compared ones, which are the keys of ``changed``.
+        odd: Inconsistent logs, as from :func:`_inconsistent_logs`.
+        changed: Changes of the compared logs.
+
+    Returns:
+        Those that remain.
+    """
+    correct, reading = lasting
+    usable = list(changed)
+    some = usable if odd else [k for k in usable if changed[k] is not None][:_COMPARED]
+    if len(odd) > 1 or not some:
+        return odd, changed  # of many logs, compared in groups
+    told = each(partial(_alone, together.robot, reduction, corrected=lasting), [logs[k] for k in some])
+    alone = {k: item for k, item in zip(some, told, strict=True) if item is not None}
+    whole = correct(together, [logs[k] for k in usable])
+    if odd and not _differing(whole, [alone[k].left for k in usable], reading):
+        odd = []
+    still = dict(zip(some, _changing(whole, [alone[k] for k in some], False, reading), strict=True))
+    before, after = (sum(item.gain for item in (of[k] for k in some) if item is not None) for of in (changed, still))
+    if after > _EXPLAINED * before:
+        return odd, changed
+    return odd, {k: change if still.get(k) is not None else None for k, change in changed.items()}
+
+
+def _without_changed_parts(
+    reduction: Array | None, logs: Logs, changes: Sequence[Change | None], searched: _Search, small: list[SmallFault]
+) -> list[SmallFault]:
+    """Small faults that are also found without the changed parts of the logs; all if too little would be left."""
+    robot, steps = searched[0].robot, searched[2]
+    ends = [None if change is None or change.drift else (change.begin, change.end) for change in changes]
+    kept = [(outside(parts, at), cutoff) for (parts, cutoff), at in zip(logs, ends, strict=True)]
+    if not any(ends) or _seconds(kept) < SHORT:
+        return small
+    case = _case(robot, reduction, kept)
+    if case is None:
+        return small
+    left = {(item.id, item.joints) for item in _small_faults(case, kept, steps)}
+    return [item for item in small if (item.id, item.joints) in left]
+
+
 def _small_faults(case: Case, logs: Sequence[tuple[Sequence[Segment], float]], steps: Sequence[Step]) -> list[SmallFault]:
     """Significant small faults, largest gain first; none if a large fault explains about as much."""
     if case.turns < TESTING_REVERSALS or (steps and steps[0].gain > _AS_CHANGE):
@@ -155,22 +275,27 @@ def _small_faults(case: Case, logs: Sequence[tuple[Sequence[Segment], float]], s
     return found if found and found[0].id not in told and found[0].gain > least else []
 
 
-def _alone(robot: Robot, reduction: Array | None, log: tuple[Sequence[Segment], float]) -> Alone | None:
-    """Results of one log by itself, as described; None if it has too few data."""
+def _alone(
+    robot: Robot,
+    reduction: Array | None,
+    log: tuple[Sequence[Segment], float],
+    corrected: tuple[Correction, Reading] | None = None,
+) -> Alone | None:
+    """Results of one log by itself, as described or corrected; None if it has too few data."""
     case = _case(robot, reduction, [log])
     if case is None:
         return None
-    reading = Reading.as_logged(robot.n)
-    told = within(case.evidence(reading), reading.efforts())
+    correct, reading = corrected or (unchanged, Reading.as_logged(robot.n))
+    told = within(correct(case, [log]).evidence(reading), reading.efforts())
     return told if case.turns >= FEWEST_REVERSALS and _seconds([log]) >= SHORT else replace(told, change=None)
 
 
-def _changing(together: Case, alone: Sequence[Alone], brief: bool) -> list[Change | None]:
+def _changing(together: Case, alone: Sequence[Alone], brief: bool, reading: Reading | None = None) -> list[Change | None]:
     """Changes along each log; if no log shows any by itself, the common change of all, unless their motion is brief."""
     changed = [told.change for told in alone]
     if any(changed) or not alone or brief:
         return changed
-    reading = Reading.as_logged(together.robot.n)
+    reading = reading or Reading.as_logged(together.robot.n)
     shared = in_all(together.evidence(reading), _log_of_block(together), reading.efforts(), [told.growth for told in alone])
     return [shared] * len(alone)
 
@@ -182,7 +307,7 @@ def _inconsistent_logs(
     alone: Mapping[int, LogResidual],
     together: Case,
     steps: Sequence[Step],
-) -> list[dict[int, tuple[str, float, int]]]:
+) -> list[_Odd]:
     """Logs that differ from the others, by group, unless another reading of all of them explains more.
 
     The keys of ``alone`` are the logs to compare, its values their residuals with their own parameters.
@@ -209,20 +334,18 @@ def _inconsistent_logs(
     return [{group[at]: change for at, change in odd.items()} for group, odd in zip(groups, found, strict=True) if odd]
 
 
-def _differing_of(
-    robot: Robot, thin: tuple[MotionSamples, NDArray[np.bool_], list[LogResidual]] | None
-) -> dict[int, tuple[str, float, int]]:
+def _differing_of(robot: Robot, thin: tuple[MotionSamples, NDArray[np.bool_], list[LogResidual]] | None) -> _Odd:
     """Calls :func:`_differing` with samples, the joints that move, and the residuals of each log by itself."""
     return {} if thin is None else _differing(Case(robot, {0.0: thin[0]}.__getitem__, thin[1]), thin[2])
 
 
-def _differing(case: Case, alone: Sequence[LogResidual]) -> dict[int, tuple[str, float, int]]:
+def _differing(case: Case, alone: Sequence[LogResidual], reading: Reading | None = None) -> _Odd:
     """Index of each log that differs from the others of the case, with kind, gain and joint.
 
     Friction is not compared where the joints hardly reverse: each log then shows it in one direction and at few speeds, and
     laws that Coulomb, viscous and offset approximate differ from log to log.
     """
-    reading = Reading.as_logged(case.robot.n)
+    reading = reading or Reading.as_logged(case.robot.n)
     turning = case.turns >= FEWEST_REVERSALS
     kinds = [kind for kind in BETWEEN_LOGS if turning or kind not in ("friction", EVERYTHING)]
     return between(case.evidence(reading), _log_of_block(case), reading.efforts(), alone, kinds)

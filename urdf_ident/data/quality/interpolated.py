@@ -1,6 +1,8 @@
-"""Checks for piecewise constant or linear efforts: from a lower rate than the motion requires, or limited in their rate."""
+"""Checks for channels changed before logging: efforts held, interpolated or limited in their rate, and averaged positions."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +25,15 @@ _MOST, _LINE = 0.6, 3
 _LOST = 0.02
 #: Least share of rows on equally steep lines, least number of these lines, and their least share of the rows on lines.
 _SHARE, _LINES, _ALIKE = 0.01, 3, 0.8
+#: Shortest average, in rows; least notch of its spectrum, and its least multiple of one over the root of the rows: fault-free
+#: logs, which are the largest of hundreds of lengths, reach 0.25 in 900 rows and 0.4 in 180. The notch of one joint alone must
+#: be deeper by a factor. Longest piece of a log, in rows.
+_AVERAGE, _NOTCH, _CHANCE, _SURE, _PIECE = 5, 0.4, 12.0, 1.5, 1 << 15
+#: Least part of the rows in which a channel changes by another step than before.
+_BUSY = 0.5
+#: Part of a joint's acceleration that an average may take away: half the torque error of a good result; part of the velocities'
+#: power that is motion. Bandwidth at half the amplitude times the duration of the average.
+_ATTENUATED, _MOTION, _HALF = 0.05, 0.999, 0.603
 
 
 def check_straight(state: Examination, robot: Robot) -> None:
@@ -68,6 +79,74 @@ def check_straight(state: Examination, robot: Robot) -> None:
                 size=usual * rate,
                 remedy="log what the motor gave: behind a limit of its rate an effort misses peaks and reversals",
             )
+
+
+def check_averaged(state: Examination, robot: Robot) -> None:
+    """Warns of positions that are moving averages, if these take away a relevant part of the acceleration.
+
+    An average over N rows has zeros at the multiples of the rate over N, also in the spectrum of the encoder's noise, where the
+    logarithm of the spectrum oscillates with this period (cepstrum, Bogert et al. 1963): its N-th coefficient is -1, without an
+    average 0. If the efforts are averaged alike, the dynamics hold for the averages as well.
+
+    Args:
+        state: The log.
+        robot: Its joints.
+    """
+    time, effort = state.recording.time, state.recording.effort
+    steps = np.diff(time)
+    ends = np.concatenate([[0], np.flatnonzero(steps > 1.5 * np.median(steps)) + 1, [len(time)]])
+    k = int(np.argmax(np.diff(ends)))
+    piece = slice(int(ends[k]), min(int(ends[k + 1]), int(ends[k]) + _PIECE))
+    rows = _averaged_rows(state.recording.position[piece])
+    if effort is not None and rows.any():
+        rows[rows == _averaged_rows(effort[piece])] = 0
+    if not rows.any():
+        return
+    pieces, rate = smooth_speeds(state.recording)
+    seconds = rows / read_clock(time).rate
+    lost = _taken_by_average(pieces, rate, seconds)
+    for j in np.flatnonzero(lost > _ATTENUATED):
+        band = _HALF / float(seconds[j])
+        state.add(
+            "position-bandwidth",
+            "warning",
+            f"the positions of this joint are averages over {rows[j]} rows ({1e3 * seconds[j]:.3g} ms): a bandwidth of "
+            f"{band:.2g} Hz, which takes away {100 * lost[j]:.0f} % of its acceleration",
+            joint=robot.joints[j],
+            size=band,
+            remedy="log positions that are not averaged or filtered",
+        )
+
+
+def _averaged_rows(x: Array) -> NDArray[np.int64]:
+    """Length of the moving average of each channel in rows, shape (n,); 0 if it is none."""
+    found = np.zeros(x.shape[1], dtype=np.int64)
+    longest = len(x) // 8
+    if longest <= _AVERAGE:
+        return found
+    bent = np.diff(x, 2, axis=0)
+    power = np.abs(np.fft.rfft(bent * np.hanning(len(bent))[:, None], axis=0)) ** 2
+    varies = np.mean(bent != 0, axis=0) > _BUSY  # a few steps between rests interfere like an average
+    cepstrum = np.fft.irfft(np.log(np.maximum(power[:, varies], 1e-30 * power[:, varies].max(axis=0))), axis=0)
+    rows = _AVERAGE + cepstrum[_AVERAGE:longest].argmin(axis=0)
+    notch = -cepstrum[rows, np.arange(cepstrum.shape[1])]
+    least = max(_NOTCH, _CHANCE / np.sqrt(len(x)))
+    alike = np.array([np.sum((rows == length) & (notch > least)) > 1 for length in rows], dtype=bool)
+    found[varies] = np.where((notch > _SURE * least) | (alike & (notch > least)), rows, 0)
+    return found
+
+
+def _taken_by_average(pieces: Sequence[Array], rate: float, seconds: Array) -> Array:
+    """Part of each joint's acceleration that averages over ``seconds``, shape (n,), take away, from averaged velocities."""
+    whole, kept = np.zeros((2, len(seconds)))
+    for v in pieces:
+        f = np.fft.rfftfreq(len(v), 1 / rate)[:, None]
+        power = np.abs(np.fft.rfft(v, axis=0)) ** 2
+        moves = np.cumsum(power, axis=0) < _MOTION * power.sum(axis=0)  # beyond is noise, which accelerations amplify
+        power *= f**2 * moves
+        whole += power.sum(axis=0)
+        kept += np.sum(power * np.sinc(f * seconds) ** 2, axis=0)
+    return np.asarray(1 - np.sqrt(kept / np.maximum(whole, 1e-300)))
 
 
 def _add_held(state: Examination, robot: Robot, joint: str, seconds: float) -> None:

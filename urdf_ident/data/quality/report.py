@@ -92,6 +92,7 @@ def _examine(state: Examination, robot: Robot) -> None:
         checks.check_locked(state, robot)
         channels.check_held(state, robot)
         interpolated.check_straight(state, robot)
+        interpolated.check_averaged(state, robot)
         checks.check_clipped(state, robot)
         checks.check_frozen(state, robot)
         channels.check_computed(state, robot)

@@ -130,6 +130,26 @@ def small_faults(case: Case, logs: Sequence[tuple[Sequence[Segment], float]]) ->
     return sorted(kept, key=lambda item: (_MORE_NUMBERS if item.id in _FREER else 0.0) - item.gain)
 
 
+def effect(case: Case, logs: Sequence[tuple[Sequence[Segment], float]], fault: SmallFault) -> Array | None:
+    """Estimates what must be added to the efforts to correct a fault.
+
+    Args:
+        case: The robot and the samples of these logs, some or all of those in which the fault was found.
+        logs: As for :func:`small_faults`.
+        fault: The fault; its size is estimated again.
+
+    Returns:
+        Shape (N, n) [N·m or N]; None if the joint does not move in these logs.
+    """
+    moving = np.flatnonzero(case.moves)
+    j = fault.joints[0] if fault.joints else int(moving[0])
+    if not case.moves[j]:
+        return None
+    trial, faults = _Trial.of(FaultRows.of(case), j, play(logs, np.array([j]))[:, :, 0], jerks(logs)[0])
+    same = [item for item in faults if (item.id, item.joints) == (fault.id, fault.joints)]
+    return trial.effect(min(same, key=lambda item: trial.seen(_with(item)))) if same else None
+
+
 def _own(fault: FaultColumns, gain: float, common: float) -> bool:
     """Whether a fault belongs to one joint; a delay of its positions must explain more than one of all positions."""
     return fault.id != ALL_LATE and (fault.id != "position-late" or gain > common)
@@ -184,6 +204,16 @@ class _Trial:
     def sizes(self, fault: FaultColumns) -> Array:
         """Coefficients of a fault in a fit to all samples, shape (1, number)."""
         return self._sizes(fault, self._fitted(_with(fault))[1][:, :, :, 0])
+
+    def effect(self, fault: FaultColumns) -> Array:
+        """What corrects a fault if added to the efforts, from a fit to all samples, shape (N, n)."""
+        x = self._fitted(_with(fault))[1][0, :, :, 0]
+        m, guard = self.rows.inertial.shape[2], len(fault.guard)
+        begin = m + len(fault.shared)
+        out = np.asarray(self.shared[:, :, fault.shared] @ x[0, m:begin])
+        begin += self.rows.friction.shape[2] + guard
+        out[:, self.joint] += self.own[:, fault.own] @ x[self.joint, begin : begin + len(fault.own)]
+        return out
 
     def _fitted(self, chosen: _Chosen) -> tuple[Array, Array]:
         """Gram matrices over all samples, (1, n, p, p), and coefficients, (1, n, p, 1)."""
