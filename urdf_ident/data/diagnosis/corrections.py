@@ -29,6 +29,10 @@ Correction = Callable[[Case, Logs], Case]
 def unchanged(case: Case, logs: Logs) -> Case:
     """The correction that changes nothing.
 
+    Args:
+        case: Any case.
+        logs: Not used.
+
     Returns:
         The case.
     """
@@ -37,9 +41,6 @@ def unchanged(case: Case, logs: Logs) -> Case:
 
 def of_fault(fault: SmallFault) -> Correction:
     """Correction of a small fault: its effect, estimated from the samples, is added to the efforts.
-
-    Args:
-        fault: The fault.
 
     Returns:
         The correction.
