@@ -356,6 +356,14 @@ def test_a_strong_spring_is_not_taken_for_another_gravity(seed: int) -> None:
     assert all(item.id == "spring" or "spring" in item.candidates for item in found)
 
 
+@pytest.mark.parametrize("ratio", [0.4, 2.0])
+def test_positions_that_are_wrong_by_a_large_factor_are_named(ratio: float) -> None:
+    log = log_of(ARM)
+    (found,) = doubts(replace(log, position=log.position * [1, ratio, 1, 1]))
+    assert (found.id, found.joint) == ("position-scale", "j2")
+    assert found.size == pytest.approx(ratio - 1, abs=0.05)
+
+
 @pytest.mark.parametrize("zero", [0.1, -0.3])
 def test_small_errors_of_a_zero_are_named(zero: float) -> None:
     recording = log_of(ARM)

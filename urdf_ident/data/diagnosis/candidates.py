@@ -18,6 +18,8 @@ _ZEROS = (-np.pi / 2, -0.4, -0.1, 0.1, 0.4, np.pi / 2, np.pi)
 STRETCHES = (0.25, 0.5, 0.8, 1.25, 2.0, 4.0)
 #: Candidate factors of one joint's effort.
 GAINS = (0.01, 0.1, 0.5, 0.75, 1.33, 2.0, 10.0, 100.0)
+#: Candidate factors of one joint's positions: gear ratios and counts per turn wrong by much. Small errors are columns of a fit.
+_RATIOS, _FEW_RATIOS = (0.25, 0.5, 0.7, 1.4, 2.0, 4.0), (0.5, 2.0)
 _DELAYS = (-0.03, 0.015, 0.03, 0.06)
 _SIDES = np.vstack([np.eye(3), -np.eye(3)])
 #: Candidate tilts of gravity towards an axis [rad]; the small ones are for a base on an uneven floor.
@@ -32,7 +34,7 @@ class Reading:
     Attributes:
         order: ``order[i]``: the effort column of joint i.
         gain: Factors of the efforts, by joint.
-        sign: Signs of the positions, by joint.
+        sign: Factors of the positions, by joint; negative if they have the wrong sign.
         places: ``places[i]``: the position column of joint i.
         zero: Offsets added to the positions [rad or m], by joint.
         gravity: Gravity in the base frame [m/s²]; as described if None.
@@ -130,6 +132,9 @@ def candidates(robot: Robot, moves: NDArray[np.bool_], reading: Reading, *, poor
             for zero in _ZEROS:
                 size = reading.zero[j] + zero
                 yield Hypothesis("position-zero", (j,), size, replace(reading, zero=with_value(reading.zero, j, size)))
+        for ratio in _RATIOS if poor else _FEW_RATIOS:
+            wide = with_value(reading.sign, j, ratio * reading.sign[j])
+            yield Hypothesis("position-scale", (j,), float(np.log(abs(wide[j]))), replace(reading, sign=wide))
     for i, j in combinations(joints, 2):
         if poor:  # both at once: one alone may explain less than a change along the log
             turned = with_value(with_value(reading.gain, i, -reading.gain[i]), j, -reading.gain[j])

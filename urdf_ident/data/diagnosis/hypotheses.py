@@ -280,12 +280,20 @@ def _with_gain(found: Hypothesis, size: float) -> Hypothesis:
     return replace(found, size=size, reading=replace(found.reading, gain=scaled))
 
 
+def _with_ratio(found: Hypothesis, size: float) -> Hypothesis:
+    sign, j = found.reading.sign, found.joints[0]
+    return replace(
+        found, size=size, reading=replace(found.reading, sign=with_value(sign, j, float(np.sign(sign[j]) * np.exp(size))))
+    )
+
+
 def _with_delay(found: Hypothesis, size: float) -> Hypothesis:
     return replace(found, size=size, reading=replace(found.reading, delay=size))
 
 
 _SIZES = {
     "position-zero": _Size(0.2, _with_zero),
+    "position-scale": _Size(0.1, _with_ratio),
     "time-scale": _Size(0.2, _with_stretch),
     "effort-scale": _Size(0.2, _with_gain),
     "effort-delay": _Size(0.01, _with_delay),

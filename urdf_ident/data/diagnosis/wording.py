@@ -28,6 +28,7 @@ _NOUNS = {
     ),
     "effort-scale": ("the scale of the effort of {joints}", "give drive.gain, or log a known payload"),
     "position-zero": ("the zero of {joints}", "compare one pose with the URDF on screen (`urdf-ident play`)"),
+    "position-scale": ("the scale of the position of {joints}", "move it by a known angle or distance"),
     "joints-exchanged": ("the order of {joints}", "move one of them alone"),
     "time-scale": ("the clock", "compare the duration of the log with a watch"),
     "effort-delay": ("a delay of the efforts", "record faster reversals"),
@@ -54,6 +55,7 @@ def cause(robot: Robot, found: Hypothesis) -> str:
     words = _NOUNS[found.id][0].format(joints=_joints(robot, found.joints))
     size = {
         "position-zero": lambda: f" ({np.degrees(found.size):+.3g}°)",
+        "position-scale": lambda: f" (× {np.exp(-found.size):.3g})",
         "effort-scale": lambda: f" (× {np.exp(-found.size):.3g})",
         "time-scale": lambda: f" (1 s of the log is {found.size:.3g} s)",
         "effort-delay": lambda: f" ({1e3 * found.size:.3g} ms)",
@@ -269,6 +271,16 @@ def _position_zero(robot: Robot, step: Step) -> _Worded:
     )
 
 
+def _position_scale(robot: Robot, step: Step) -> _Worded:
+    whose, factor = _joints(robot, step.found.joints), float(np.exp(-step.found.size))
+    return (
+        f"the positions of {whose} are {factor:.3g} times those that match the efforts",
+        f"check its gear ratio and the counts or units of its encoder (multiply its column by {1 / factor:.3g}); the "
+        "ratio also affects efforts computed from currents",
+        factor - 1.0,
+    )
+
+
 def _exchanged(robot: Robot, step: Step) -> _Worded:
     i, j = (robot.joints[k] for k in step.found.joints)
     what = ("efforts", "positions", "positions and efforts")[int(step.found.size)]
@@ -327,6 +339,7 @@ _WORDS: dict[str, Callable[[Robot, Step], _Worded]] = {
     "axis-sign": _axis_sign,
     "effort-scale": _effort_scale,
     "position-zero": _position_zero,
+    "position-scale": _position_scale,
     "joints-exchanged": _exchanged,
     "time-scale": _time_scale,
     "effort-delay": _delay,
