@@ -27,8 +27,9 @@ SIGNIFICANT, SURE = 3.5, 5.0
 _OF_ALL = ("time-scale", "gravity-direction")
 #: Least difference in the score of the URDF's inertias that decides between two rivals.
 TIE = 0.15
-#: Least advantage of a spring over a fault: it has three parameters, and few joints have one.
-SPRING = 0.1
+#: Least advantage of a spring over a fault: it has three parameters, and few joints have one; and of a large ratio of
+#: positions, which resembles another inertia where a joint carries no weight.
+SPRING, RATIO = 0.1, 0.5
 #: A doubt with this gain does not end the search: something is wrong, whatever the cause.
 GO_ON = 1.0
 #: If a row's relative residual exceeds this, readings are tried that fault-free logs never need.
@@ -115,7 +116,11 @@ def best_step(case: Case, reading: Reading) -> Step | None:
     enough = SIGNIFICANT if material(before.left, after.left) or winner.id in _OF_ALL else SURE
     if errors < enough or (gain < _LATE and winner.id == "effort-delay"):
         return None
-    rivals = tuple(item for item, score in others if score.score < after.score + max(RIVAL * gain, DOUBTFUL))
+    rivals = tuple(
+        item
+        for item, score in others
+        if score.score + (RATIO if item.id == "position-scale" else 0.0) < after.score + max(RIVAL * gain, DOUBTFUL)
+    )
     if rivals:
         group = (winner, *rivals)
         priors = np.array([case.with_urdf(item.reading) for item in group])
@@ -177,7 +182,7 @@ def _alike(case: Case, reading: Reading, tries: Mapping[float, Reading]) -> tupl
 
 
 def _rank(pair: tuple[Hypothesis, ReadingScore]) -> float:
-    return pair[1].score + (SPRING if pair[0].id == "spring" else 0.0)
+    return pair[1].score + {"spring": SPRING, "position-scale": RATIO}.get(pair[0].id, 0.0)
 
 
 def _different(tried: list[tuple[Hypothesis, ReadingScore]], before: float) -> list[tuple[Hypothesis, ReadingScore]]:
