@@ -53,8 +53,17 @@ def project(method: str, noise: float = 2e-4, controller: dict[str, Any] | None 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A log with 0.2 mrad of encoder noise, the URDF and the truth."""
-    where = tmp_path_factory.mktemp("loop")
-    (where / "arm.urdf").write_text(arm_urdf("zyx"))
+    return with_logs(tmp_path_factory.mktemp("loop"), arm_urdf("zyx"))
+
+
+@pytest.fixture(scope="module")
+def gantry(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same of three slides."""
+    return with_logs(tmp_path_factory.mktemp("gantry"), arm_urdf("xyz", kind="prismatic"))
+
+
+def with_logs(where: Path, urdf: str) -> Path:
+    (where / "arm.urdf").write_text(urdf)
     (where / "truth.yaml").write_text(TRUTH)
     robot = Robot.from_urdf(where / "arm.urdf")
     motion = random_fourier(Limits.from_robot(robot), 12.0, 6, 0, fill=0.8)
@@ -100,6 +109,15 @@ def test_noise_on_the_encoders_does_not_bias_it(folder: Path, by_wls: Identifica
     np.testing.assert_allclose([found.term_values("Ia")[f"j{k}"] for k in (1, 2, 3)], KNOWN["Ia"], rtol=0.3)
     assert min(by_wls.term_values("Ia").values()) < 0.05
     assert "measured motion" in found.summary(verbose=True)
+
+
+@pytest.mark.parametrize("method", ["iv", "didim"])
+def test_slides_are_identified_too(gantry: Path, method: str) -> None:
+    wanted = project(method)
+    found = identified(gantry, wanted.model_copy(update={"signals": wanted.signals.model_copy(update={"delay": 0.0})}))
+    z = np.concatenate(errors(found)) / sorted_errors(found)
+    assert found.fit.method == method
+    assert np.sqrt(np.mean(z**2)) < 1.6
 
 
 def sorted_errors(ident: Identification) -> Array:
