@@ -232,6 +232,35 @@ def test_a_missing_file(work: Path, out: Path) -> None:
     assert_refused(identify(work, out, extra=("-c", work / "nothing.yaml")), 2, "nothing.yaml", "not found")
 
 
+def test_a_misspelt_or_exchanged_file(work: Path, out: Path, tmp_path: Path) -> None:
+    assert_refused(identify(work, out, urdf=work / "arm.udf"), 2, r"URDF not found; did you mean 'arm\.urdf'")
+    assert_refused(
+        identify(work, out, urdf=work / "log0.csv", log=work / "arm.urdf"), 2, "not a URDF, got 't,q", "first argument"
+    )
+    assert_refused(identify(work, out, extra=("-c", work / "log0.csv")), 2, "not a project file", "robot:")
+    assert_refused(run("identify", work / "arm.urdf", "-", "-o", out), 2, "-: log not found; standard input is not read")
+    assert_refused(run("validate", work / "log0.csv", work / "log1.csv"), 2, "this is no result, which is JSON, got 't,q")
+    for start, words in ((b"\xd0\xcf\x11\xe0", "Excel"), (b"\x80\x05", "pickle"), (b"Rar!\x1a", "unpack")):
+        (tmp_path / "log.csv").write_bytes(start + b"\x07\x00" * 500)
+        assert_refused(identify(work, out, log=tmp_path / "log.csv"), 2, words)
+
+
+def test_a_log_given_twice_and_another_urdf_in_the_project_are_noted(work: Path, tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text("robot: {urdf: other.urdf}\n")
+    result = run("inspect", *[work / "log0.csv"] * 2, "--robot", work / "arm.urdf", "-c", tmp_path / "p.yaml")
+    assert "given more than once and used once" in result.stderr
+    assert "not other.urdf of the project file" in result.stderr
+    plain = run("inspect", work / "log0.csv", "--robot", work / "arm.urdf")
+    assert plain.stdout == result.stdout
+    assert plain.stderr == ""
+
+
+def test_inspect_refuses_what_identify_refuses_in_the_project(work: Path, tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text("model: {friction: [viscous, coulom]}\n")
+    result = run("inspect", work / "log0.csv", "--robot", work / "arm.urdf", "-c", tmp_path / "p.yaml")
+    assert_refused(result, 2, "'coulom'; did you mean 'coulomb'")
+
+
 def test_a_urdf_that_does_not_parse(work: Path, out: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad.urdf"
     bad.write_text((work / "arm.urdf").read_text()[:-20])

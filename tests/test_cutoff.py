@@ -121,7 +121,7 @@ def test_what_cannot_be_done_is_refused_before_the_work(
     with pytest.raises(LogError, match="no log was given"):
         identify(model, [], project=project)
     monkeypatch.setattr("urdf_ident.pipeline.identify.learn", lambda *_: pytest.fail("worked in vain"))
-    with pytest.raises(QualityError, match="50 usable rows are too few"):
+    with pytest.raises(QualityError, match="too few usable rows: 50"):
         identify(model, recordings[:2], held_out=[recordings[2].take(slice(50))])
 
 

@@ -69,7 +69,7 @@ def test_hostile_yaml_is_one_line(text: str, words: str) -> None:
         ('{"a": -Infinity}', "no number of JSON"),
         ('{"a": 1, "b": 2, "a": 3}', "key 'a' is given twice"),
         ('{"a": 1,}', "line 1"),
-        ("", "line 1"),
+        ("", "an empty file"),
     ],
 )
 def test_hostile_json_is_one_line(text: str, words: str) -> None:

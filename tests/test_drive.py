@@ -126,7 +126,7 @@ def test_actuator_rows_are_the_joint_rows_through_the_inverse_transpose() -> Non
     [
         ({"reduction": [[1, 0, 0], [0, 32, 32], [0, 64, 64]]}, "singular"),
         ({"reduction": [1, 0, 1]}, "singular"),
-        ({"reduction": [[1, 0], [0, 1]]}, r"wrong shape, got \(2, 2\)"),
+        ({"reduction": [[1, 0], [0, 1]]}, r"does not fit the joints, got a matrix of shape \(2, 2\), expected 3 finite"),
         ({"reduction": [1, np.nan, 1]}, "reduction"),
         ({"gain": [1, 0, 1]}, "gain is zero"),
         ({"gain": [1, 1]}, "3 finite numbers"),

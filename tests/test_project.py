@@ -111,6 +111,12 @@ def test_sections_left_empty_are_defaults(tmp_path: Path) -> None:
     assert project.signals.cutoff == 5
 
 
+def test_null_is_no_limit_where_the_key_allows_it() -> None:
+    assert parse_project({"consistency": {"mass_factor": None}}).consistency.mass_factor is None
+    assert parse_project({"consistency": {"mass_std": None}}).consistency.mass_std == 0.3
+    assert parse_project({"consistency": {"total_mass": [5, 10]}}).consistency.total_mass == (5, 10)
+
+
 def test_drive_may_stand_under_log() -> None:
     assert parse_project({"log": {"rate": 10, "drive": {"gain": 2.0}}}) == parse_project(
         {"drive": {"gain": 2.0}, "log": {"rate": 10}}
@@ -150,9 +156,17 @@ def test_automatic_gain_is_marked() -> None:
         ({"consistency": {"relative_std": 0}}, "'consistency.relative_std'"),
         ({"robot": "arm.urdf"}, "'robot'"),
         ({3: {}}, "3"),
-        (["robot"], "not a mapping, got list"),
-        ([], "not a mapping, got list"),
-        ("robot", "not a mapping, got str"),
+        (["robot"], "not a project file, got .'robot'., expected sections"),
+        ([], "not a project file, got "),
+        ("robot", "not a project file, got 'robot'"),
+        ({"signals": {"cutoff": 2, 5: None}}, "unknown key 'signals.5'.*decimal point"),
+        ({"signals": {"cutoff": True}}, "bad value of 'signals.cutoff', got True, expected a number"),
+        ({"robot": {"lock": {"j1": False}}}, "bad value of 'robot.lock'.*expected a number"),
+        ({"signals": {"cutoff": "8 Hz"}}, "got '8 Hz', expected a number or 'auto' or 'held_out'; "),
+        ({"log": {"side": "motor"}}, "got 'motor', expected a mapping .`key: value`.; "),
+        ({"model": {"rotor_inertia": "maybe"}}, "got 'maybe', expected true or false; "),
+        ({"consistency": {"total_mass": [10, 5]}}, "'consistency.total_mass', got .10, 5., expected a mass above 0"),
+        ({"consistency": {"total_mass": -1.0}}, "'consistency.total_mass'"),
     ],
 )
 def test_slips_are_named(data: object, words: str, tmp_path: Path) -> None:

@@ -35,13 +35,14 @@ class UrdfIdentError(Exception):
         remedy: str | None = None,
     ) -> None:
         self.what, self.where, self.got, self.expected, self.remedy = what, where, got, expected, remedy
-        parts = [f"{where}: {what}" if where else what]
-        if got is not None:
-            parts.append(f"got {got}")
-        if expected is not None:
-            parts.append(f"expected {expected}")
-        text = ", ".join(parts)
+        text = f"{where}: {self.fact}" if where else self.fact
         super().__init__(" ".join((f"{text}; {remedy}" if remedy else text).split()))
+
+    @property
+    def fact(self) -> str:
+        """What went wrong, what was found and what was expected, without the place and the remedy."""
+        pairs = (("got", self.got), ("expected", self.expected))
+        return ", ".join([self.what, *(f"{word} {value}" for word, value in pairs if value is not None)])
 
 
 class UrdfError(UrdfIdentError, ValueError):

@@ -33,6 +33,16 @@ Columns = Column | list[Column]
 Auto = Literal["auto"]
 Side = Literal["joint", "motor"]
 _READ = "docs/project_file.md lists every key"
+#: Phrases of pydantic, and what a user understands.
+_WORDS = {
+    "valid (tuple|list)": "list",
+    r"valid dictionary( or instance of \w+)?": "mapping (`key: value`)",
+    "valid (number|integer|string|boolean), unable to .*": r"valid \1",
+    "a valid integer": "a whole number",
+    "a valid boolean": "true or false",
+    "a valid (number|string)": r"a \1",
+    "^(greater|less) than": r"a number \1 than",
+}
 
 
 class RobotSection(Section):
@@ -192,7 +202,10 @@ class Project(Section):
         """
         own = self.robot.urdf
         if urdf is None and own is None:
-            raise ProjectError("no URDF is named", remedy="give ROBOT.urdf, or robot.urdf in the project file")
+            raise ProjectError(
+                "no URDF is named",
+                remedy="give ROBOT.urdf or --robot, or robot.urdf in the project file",
+            )
         path = urdf if urdf is not None else (folder or Path()) / Path(str(own)).expanduser()
         return Robot.from_urdf(path, joints=self.robot.joints, lock=self.robot.lock, gravity=self.robot.gravity)
 
@@ -325,7 +338,13 @@ def parse_project(data: Any, where: str = "project file") -> Project:
         ProjectError: Unknown key (the nearest known one is suggested) or invalid value.
     """
     if not isinstance(data, Mapping):
-        raise ProjectError("the project file is not a mapping", where=where, got=type(data).__name__, expected="sections")
+        raise ProjectError(
+            "this is not a project file",
+            where=where,
+            got=repr(data)[:40],
+            expected="sections such as `robot:` and `log:`",
+            remedy=_READ,
+        )
     try:
         return Project.model_validate(data)
     except ValidationError as error:
@@ -333,7 +352,9 @@ def parse_project(data: Any, where: str = "project file") -> Project:
         path = [str(part) for part in problem["loc"]]
         key = ".".join(_place(problem))
         if problem["type"] == "extra_forbidden":
-            raise ProjectError(f"unknown key '{key}'", where=where, remedy=nearest(path[-1], _keys(path[:-1]))) from error
+            comma = "; numbers are written with a decimal point, as in 2.5" if path[-1].isdigit() else ""
+            remedy = nearest(path[-1], _keys(path[:-1])) + comma
+            raise ProjectError(f"unknown key '{key}'", where=where, remedy=remedy) from error
         if not key:  # the error concerns the whole file
             raise ProjectError("sections contradict each other", where=where, got=problem["msg"]) from error
         if problem["type"] == "missing":
@@ -352,8 +373,10 @@ def _place(problem: Any) -> list[str]:
 
 
 def _expected(problem: Any) -> str:
-    expected = problem["msg"].removeprefix("Input should be ")
-    return re.sub("valid (tuple|list)", "list", re.sub("valid dictionary", "mapping (`key: value`)", expected))
+    expected = problem["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    for pattern, words in _WORDS.items():
+        expected = re.sub(pattern, words, expected)
+    return str(expected)
 
 
 def _keys(path: list[str]) -> list[str]:

@@ -6,9 +6,9 @@ Sections whose stage needs more than plain data stand in its room; :mod:`.projec
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, ValidationInfo, field_validator, model_validator
 
 
 class Section(BaseModel):
@@ -19,8 +19,39 @@ class Section(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _empty_is_default(cls, data: Any) -> Any:
-        """Ignores keys without a value, such as ``drive:`` with all its lines commented out."""
-        return {key: value for key, value in data.items() if value is not None} if isinstance(data, Mapping) else data
+        """Ignores known keys without a value, such as ``drive:`` with all its lines commented out.
+
+        A value that may be null keeps it. Unknown keys stay, so that they are errors: ``cutoff: 2,5`` in braces is the key 5.
+        """
+        if not isinstance(data, Mapping):
+            return data
+        named = {str(key): value for key, value in data.items()}
+        return {key: value for key, value in named.items() if value is not None or cls._holds(key, type(None))}
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _true_is_no_number(cls, value: Any, info: ValidationInfo) -> Any:
+        """Refuses a truth value where a number is expected; pydantic would read ``true`` as 1."""
+        if cls._holds(str(info.field_name), float) and not cls._holds(str(info.field_name), bool) and _truth_value(value):
+            raise ValueError("Input should be a number")
+        return value
+
+    @classmethod
+    def _holds(cls, name: str, kind: type) -> bool:
+        """Whether the type of a field contains another one; True for an unknown field."""
+        field = cls.model_fields.get(name)
+        return field is None or kind in _types(field.annotation)
+
+
+def _types(annotation: Any) -> set[Any]:
+    """A type annotation and all types that it is composed of."""
+    return {annotation}.union(*(_types(part) for part in get_args(annotation)))
+
+
+def _truth_value(value: Any) -> bool:
+    """Whether a value is, or contains, true or false."""
+    parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    return isinstance(value, bool) or any(_truth_value(part) for part in parts)
 
 
 class EssentialSection(Section):
@@ -103,6 +134,14 @@ class ConsistencySection(Section):
     )
     ellipsoids: bool = Field(False, description="keep the mass distribution inside ellipsoids around that geometry")
     keep_children: bool = Field(False, description="keep the inertial parameters of links behind fixed joints as in the URDF")
+
+    @field_validator("total_mass")
+    @classmethod
+    def _possible_mass(cls, value: float | tuple[float, float] | None) -> float | tuple[float, float] | None:
+        low, high = value if isinstance(value, tuple) else (value, value)
+        if low is not None and high is not None and not 0 < low <= high:
+            raise ValueError("Input should be a mass above 0 [kg], or [lowest, highest]")
+        return value
 
     @model_validator(mode="after")
     def _one_way(self) -> ConsistencySection:

@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import EstimationError, LogError, UrdfIdentError
-from .common import JUDGED_BAD, WRONG_USE, AsJson, Config, Logs, Scratch, Urdf, app, open_project, read_readable_logs
+from .common import (
+    JUDGED_BAD,
+    WRONG_USE,
+    AsJson,
+    Config,
+    Logs,
+    Scratch,
+    Urdf,
+    app,
+    open_project,
+    open_robot,
+    read_readable_logs,
+)
 from .help import command
 
 if TYPE_CHECKING:
@@ -51,7 +63,7 @@ def check(
     from ..pipeline.check import check as check_model
     from ..pipeline.check import check_text
 
-    robot = project.build_robot(urdf, folder)
+    robot = open_robot(project, folder, urdf)
     found = check_model(project.build_model(robot))
     typer.echo(json.dumps(found, indent=1, ensure_ascii=False) if as_json else check_text(found))
     if not found["physical"]:
@@ -83,7 +95,7 @@ def inspect(
     from ..pipeline.check import findings_text
 
     project, folder = open_project(config)
-    built = project.build_robot(robot, folder)
+    built = open_robot(project, folder, robot)
     text = ""
     if write_project is not None:
         import yaml
@@ -95,6 +107,7 @@ def inspect(
         text = describe(logs, project, built, robot or folder / built.path)
         project = parse_project(yaml.safe_load(text), str(write_project))
         built = project.build_robot(robot, folder)
+    project.build_model(built)  # unknown friction laws or joints are an error before `identify` is called
     recordings, unreadable = read_readable_logs(logs, built, project, skip=True, copies=False)
     payload = project.build_payload(built)
     drive, unknown = _resolved_drive(project, built, recordings, payload)

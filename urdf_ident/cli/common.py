@@ -221,6 +221,23 @@ def open_project(config: Path | None) -> tuple[Project, Path]:
     return load_project(config)
 
 
+def open_robot(project: Project, folder: Path, urdf: Path | None) -> Robot:
+    """Builds the robot of a command.
+
+    Args:
+        project: The project file.
+        folder: The folder that its paths refer to.
+        urdf: The URDF of the command line, which is used instead of the project's; a difference is noted.
+
+    Returns:
+        The robot.
+    """
+    own = project.robot.urdf
+    if urdf is not None and own is not None and (folder / Path(own).expanduser()).resolve() != urdf.resolve():
+        _say(f"note: {urdf} of the command line is used, not {own} of the project file (robot.urdf)")
+    return project.build_robot(urdf, folder)
+
+
 def say_doubts(robot: Robot) -> None:
     """Prints what is implausible in a URDF, before anything is computed from it."""
     from ..pipeline.check import doubt_lines, urdf_doubts
@@ -268,6 +285,8 @@ def _find_logs(arguments: list[str], project: Project, *, copies: bool = False) 
     from ..data.readers.sources import expand_logs
     from ..files.read_write import note_input
 
+    for argument in sorted({argument for argument in arguments if arguments.count(argument) > 1}):
+        _say(f"note: {argument} is given more than once and used once")
     logs = expand_logs(arguments, project.log_layout(), copies=copies) if arguments else []
     for log in logs:
         for _, path in log.files:

@@ -26,6 +26,7 @@ from .common import (
     app,
     coloured,
     open_project,
+    open_robot,
     read_logs,
     read_readable_logs,
     say_doubts,
@@ -81,7 +82,7 @@ def identify(
         raise typer.BadParameter("--payload-link needs --payload-logs: the logs with the payload")
     project, folder = open_project(config)
     with workers(jobs, scheduler, "urdf_ident.pipeline.identify"):  # a cluster imports while the robot is read
-        robot = project.build_robot(urdf, folder)
+        robot = open_robot(project, folder, urdf)
         model = project.build_model(robot)
         from ..pipeline.identify import identify as run
         from ..result.files.exports import result_names

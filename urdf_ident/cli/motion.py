@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..progress import search_bar, steps
-from .common import Config, Urdf, app, open_project, read_logs, say_doubts
+from .common import Config, Urdf, app, open_project, open_robot, read_logs, say_doubts
 from .help import command
 from .report import say_file_replaced
 
@@ -46,7 +46,7 @@ def design(
 
     project, folder = open_project(config)
     project = project if family is None else _of_family(project, family)
-    robot = project.build_robot(urdf, folder)
+    robot = open_robot(project, folder, urdf)
     check_writable(out.parent)
     earlier = None if after is None else load(after)
     check_output(out, table_header(robot.joints).encode())
@@ -82,7 +82,7 @@ def simulate(
     from ..simulation.simulate import write_log
 
     project, folder = open_project(config)
-    robot = project.build_robot(urdf, folder)
+    robot = open_robot(project, folder, urdf)
     motion = read_trajectory(trajectory, robot)
     check_output(out)
     plant = true_plant(project, robot, truth)
@@ -143,7 +143,7 @@ def play(
     from ..viz import play as run
 
     project, folder = open_project(config)
-    robot = project.build_robot(urdf, folder)
+    robot = open_robot(project, folder, urdf)
     second = project.build_robot(other, folder) if other is not None else None
     note_input(motion, "motion")
     if html is not None:
@@ -196,7 +196,7 @@ def export_motion(
     from ..motion.files import read_trajectory, why_recorded
 
     project, folder = open_project(config)
-    robot = project.build_robot(urdf, folder)
+    robot = open_robot(project, folder, urdf)
     limits = project.excitation.options(robot)["limits"]
     motion = read_trajectory(trajectory, robot)
     if recorded := why_recorded(trajectory, motion):

@@ -331,7 +331,7 @@ def _infeasible(problem: LmiProblem) -> SolverError:
         if np.isfinite(least):
             return SolverError(
                 "the total mass is impossible",
-                where="LMI",
+                where="consistency.total_mass",
                 status="infeasible",
                 got=f"{options.total_mass} kg",
                 expected=f"between {least:.4g} and {most:.4g} kg",

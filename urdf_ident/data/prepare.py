@@ -97,7 +97,7 @@ def examine_logs(
                 usable[k] = condition(report.recording, robot, config)
                 report = _with_bandwidth(report, usable[k], robot)
             except LogError as error:
-                refused = Finding("not-usable", "refused", None, None, error.what, error.remedy)
+                refused = Finding("not-usable", "refused", None, None, error.fact, error.remedy)
                 report = replace(report, findings=(*report.findings, refused))
         reports.append(report)
     if unknown is not None:

@@ -53,8 +53,7 @@ class LeftOut:
             log: The log, or its source.
             error: The reason for the refusal.
         """
-        what = str(UrdfIdentError(error.what, got=error.got, expected=error.expected))
-        why = what if error.remedy is None else f"{what}: {error.remedy}"
+        why = error.fact if error.remedy is None else f"{error.fact}: {error.remedy}"
         return cls(log.name, log.path, why, getattr(log, "sha256", ""), getattr(error, "findings", ()))
 
     def as_finding(self) -> dict[str, Any]:

@@ -80,6 +80,10 @@ def parse_json(text: str, where: str, error: type[UrdfIdentError], what: str = "
         )
     except json.JSONDecodeError as problem:
         remedy = f"check that this is the {what}, whole and unedited"
+        start = text.lstrip()[:30]
+        if not start.startswith(("{", "[")):
+            fault = f"this is no {what}, which is JSON" if start else f"the {what} is not JSON"
+            raise error(fault, where=where, got=repr(start) if start else "an empty file", remedy=remedy) from problem
         raise error(
             f"the {what} is not JSON", where=f"{where}, line {problem.lineno}", got=problem.msg, remedy=remedy
         ) from problem

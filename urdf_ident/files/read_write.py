@@ -11,14 +11,15 @@ import os
 import stat
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
-from ..errors import MissingFileError, OutputError
+from ..errors import MissingFileError, OutputError, closest
 from . import sizes
 from .folders import make_folder, remove_empty
 from .kinds import difference, kind_of
@@ -27,6 +28,8 @@ from .kinds import difference, kind_of
 on_step: Callable[[str], None] = lambda _step: None  # noqa: E731
 #: Time to wait for a pipe that no process has opened for writing yet [s].
 PATIENCE = 3.0
+#: Number of names in a folder that a missing one is compared with.
+_NAMES_COMPARED = 1000
 _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFCHR: "a device",
@@ -166,10 +169,32 @@ def _readable(path: str | Path, what: str) -> Iterator[None]:
     except MissingFileError:
         raise
     except FileNotFoundError as error:
-        raise MissingFileError(f"{what} not found", where=str(path), remedy="check the path") from error
+        raise MissingFileError(f"{what} not found", where=str(path), remedy=missing_hint(path)) from error
     except (OSError, ValueError) as error:  # a name with a null byte is a ValueError
         reason = error.strerror if isinstance(error, OSError) else error
         raise MissingFileError(f"{what} cannot be read ({reason})", where=repr(str(path))[1:-1]) from error
+
+
+def missing_hint(path: str | Path, names: Iterable[str] | None = None) -> str:
+    """What to do about a file that does not exist.
+
+    Args:
+        path: The path as given.
+        names: Names of files in its folder that could be meant; all of them if None.
+
+    Returns:
+        The most similar name in that folder if there is one, or which folder is missing.
+    """
+    folder = Path(path).parent
+    if str(path) == "-":
+        return "standard input is not read: save it in a file and name that file"
+    if not folder.is_dir():
+        return f"the folder {folder} does not exist"
+    if names is None:
+        names = [entry.name for entry in islice(os.scandir(folder), _NAMES_COMPARED) if entry.is_file()]
+    known = {word: name for name in names for word in (Path(name).stem, name)}
+    close = closest(Path(path).name, known) or closest(Path(path).stem, known)
+    return "check the path" if close is None else f"did you mean '{known[close]}'?"
 
 
 @contextmanager

@@ -67,10 +67,11 @@ class Drive(SentOnce, ReadOnly):
             matrix = np.eye(n) if reduction is None else np.asarray(reduction, dtype=float)
         except ValueError as error:
             raise ModelError("drive.reduction has rows of different lengths", expected=f"({n},) or ({n}, {n})") from error
-        if matrix.ndim == 1:
-            matrix = np.diag(matrix)
+        given = f"{len(matrix)} ratios" if matrix.ndim == 1 else f"a matrix of shape {matrix.shape}"
+        matrix = np.diag(matrix) if matrix.ndim == 1 else matrix
         if matrix.shape != (n, n) or not np.isfinite(matrix).all():
-            raise ModelError("drive.reduction has the wrong shape", got=matrix.shape, expected=f"({n},) or ({n}, {n})")
+            expected = f"{n} finite ratios, or a matrix of {n} x {n}"
+            raise ModelError("drive.reduction does not fit the joints", got=given, expected=expected)
         scaled = matrix / np.maximum(np.abs(matrix).max(axis=1, keepdims=True), 1e-300)
         if np.linalg.cond(scaled) > 1e10:
             raise ModelError(

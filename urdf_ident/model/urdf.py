@@ -191,6 +191,11 @@ def read_xml(text: str, where: str) -> ElementTree.Element:
     try:
         parser.Parse(text.encode("utf-8"), True)
     except expat.ExpatError as error:
+        head = text.lstrip("\ufeff \t\r\n")[:30]
+        if not head.startswith("<"):
+            got = repr(head) if head else "an empty file"
+            remedy = "ROBOT.urdf is the first argument, before any log"
+            raise UrdfError("not a URDF", where=where, got=got, expected="XML with <robot>", remedy=remedy) from error
         raise UrdfError(
             f"URDF does not parse ({expat.ErrorString(error.code)})",
             where=f"{where}, line {error.lineno}, column {error.offset + 1}",

@@ -53,7 +53,9 @@ class SignalConfig:
             value = getattr(self, name)
             number = isinstance(value, int | float) and not isinstance(value, bool)
             if value != "auto" and not (number and math.isfinite(value) and value > 0):
-                raise LogError(f"unusable {name}", where=f"signals.{name}", got=value, expected="a frequency [Hz] or auto")
+                raise LogError(
+                    f"unusable {name}", where=f"signals.{name}", got=value, expected="a frequency above 0 [Hz], or auto"
+                )
         if self.delay != "auto" and not (isinstance(self.delay, int | float) and abs(self.delay) <= LONGEST_DELAY):
             raise LogError(
                 "unusable delay",

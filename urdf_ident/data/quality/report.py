@@ -109,5 +109,5 @@ def _too_few(state: Examination) -> bool:
     count = len(state.recording)
     if count >= _FEWEST_ROWS:
         return False
-    state.add("too-few-rows", "refused", f"{count} usable rows are too few", remedy=f"record at least {_FEWEST_ROWS}")
+    state.add("too-few-rows", "refused", f"too few usable rows: {count}", remedy=f"record at least {_FEWEST_ROWS}")
     return True

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...errors import LogError, MissingFileError, closest
+from ...errors import LogError, MissingFileError
+from ...files.read_write import missing_hint
 from ...grouping import grouped
 from .columns.layout import LogLayout
 from .formats.choice import PACKED, is_bag_folder, is_log_name, logs_among
@@ -179,13 +180,8 @@ def _missing(argument: str) -> MissingFileError:
     if _is_glob(argument):
         return MissingFileError("no log matches", where=argument, remedy="check the path and the pattern")
     parent = Path(argument).parent
-    if not parent.is_dir():
-        return MissingFileError("log not found", where=argument, remedy=f"the folder {parent} does not exist")
-    logs = [p.name for p in sorted(parent.iterdir()) if is_log_name(p)][:20]
-    stems = {Path(name).stem: name for name in logs}
-    close = closest(Path(argument).stem, stems)
-    hint = f"did you mean '{stems[close]}'?" if close is not None else "check the path"
-    return MissingFileError("log not found", where=argument, remedy=hint)
+    logs = [p.name for p in sorted(parent.iterdir()) if is_log_name(p)] if parent.is_dir() else []
+    return MissingFileError("log not found", where=argument, remedy=missing_hint(argument, logs))
 
 
 def _refuse_copies(paths: list[str], found: dict[str, tuple[tuple[str, str], ...]]) -> None:

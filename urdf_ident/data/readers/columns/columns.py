@@ -277,7 +277,12 @@ def _check_positions(table: Table, robot: Robot, prefix: str) -> None:
         joint = name[len(prefix) :]
         other = name.startswith(prefix) and joint not in known and not name.startswith(longer)
         if other and (missing or _resembles(joint, known)):  # else it belongs to a gripper or a cart
-            raise LogError(f"column '{name}' names no joint of the robot", where=table.path, remedy=nearest(joint, known))
+            remedy = nearest(joint, known)
+            if remedy.startswith("valid"):
+                remedy += (
+                    f"; if the log has other names: `log: {{joints: {{{missing[0] if missing else known[0]}: {joint}, …}}}}`"
+                )
+            raise LogError(f"column '{name}' names no joint of the robot", where=table.path, remedy=remedy)
     if len(missing) == robot.n:
         refuse_long(table)
         raise LogError(

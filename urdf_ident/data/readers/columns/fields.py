@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -54,7 +55,7 @@ def recording_fields(
     return dict(
         name=name,
         joints=robot.joints,
-        time=_clock(time, len(rows), layout, path),
+        time=_clock(time, len(rows), layout, path, tables[0][0].names or ()),
         **values,
         effort_unit=effort_unit,
         position_side=layout.position_side,
@@ -151,13 +152,14 @@ def _find(table: Table, robot: Robot, layout: LogLayout, quantities: list[str]) 
     return find_columns(table, robot, own, [q for q in quantities if q != "time"])
 
 
-def _clock(time: Array | None, count: int, layout: LogLayout, where: str) -> Array:
+def _clock(time: Array | None, count: int, layout: LogLayout, where: str, names: Sequence[str]) -> Array:
     if time is not None:
         return time
     if layout.rate is None:
         raise LogError(
             "the log has no time column",
             where=where,
+            got=", ".join(names[:4]) + (", …" if len(names) > 4 else "") or None,
             expected="a column 't' [s]",
             remedy="name it in `log: {columns: {time: ...}}`, or give `log: {rate: ...}` [Hz]; " + INFER,
         )

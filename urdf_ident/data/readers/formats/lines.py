@@ -24,8 +24,16 @@ _CLOCK = r"(?P<hours>\d\d?):(?P<minutes>\d\d)(?::(?P<seconds>\d\d(?:[.,]\d+)?))?
 _STAMP = re.compile(rf"(?:{_DATE}[T ]\s*)?{_CLOCK}\s*(?P<half>[AP]M)?\s*(?P<zone>Z|UTC|[-+]\d\d:?\d\d)?", re.IGNORECASE)
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _NO_NUMBER = ("nan", "na", "n/a", "null", "none", "-", "inf", "-inf", "")
-#: Bytes that do not occur in text, and possible delimiters.
+#: Bytes that do not occur in text.
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x19\x1b-\x1f]")
+#: First bytes of files that are often taken for a log: what they are, and what to do.
+_BINARY = (
+    (b"\xd0\xcf\x11\xe0", "an Excel workbook", "save the sheet as CSV"),
+    (b"\x80", "a Python pickle, which is never loaded", "write the data as CSV, .npz or Parquet"),
+    (b"7z\xbc\xaf", "a 7z archive", "unpack it first"),
+    (b"Rar!", "a RAR archive", "unpack it first"),
+)
+#: Possible delimiters.
 _MARKS = (";", "\t", ",", "|")
 
 
@@ -48,6 +56,9 @@ def decode(data: bytes, path: str | Path) -> str:
     found = _CONTROL.search(data)
     if found is None:
         return data.decode("cp1252", "replace")
+    for start, kind, remedy in _BINARY:
+        if data.startswith(start):
+            raise LogError(f"this is {kind}", where=str(path), expected="a table of numbers", remedy=remedy)
     raise LogError(
         "the log is not a text file",
         where=str(path),

@@ -150,10 +150,10 @@ def open_numpy(path: str | Path, group: str | None = None) -> ArrayTable:
             if not members:
                 book = any(name.startswith("xl/") for name in archive.namelist())
                 raise LogError(
-                    "this is an Excel workbook" if book else "the archive holds no NumPy arrays",
+                    "this is an Excel workbook" if book else "this is a ZIP archive, not a log",
                     where=str(path),
                     got=", ".join(archive.namelist()[:5]),
-                    remedy="save the sheet as CSV" if book else "unpack it first",
+                    remedy="save the sheet as CSV" if book else "unpack it first; a packed log may be .gz, .xz, .bz2 or .zst",
                 )
             objects = [name for name, value in variables.items() if value is None]
             notes = (f"arrays of Python objects are never loaded: {', '.join(objects)}",) if objects else ()
