@@ -241,13 +241,13 @@ def test_few_masses_far_from_the_urdf_s_are_said_with_their_ratio(ident: ui.Iden
 
 
 def test_what_the_data_do_not_test_is_in_the_first_lines(ident: ui.Identification) -> None:
-    assert "not tested: scale of all efforts (masses " in brief(ident).splitlines()[1]
-    assert "not tested by the data: scale of all efforts" in ident.summary(verbose=True)
+    assert "not tested: the scale of all efforts together (masses " in brief(ident).splitlines()[1]
+    assert "not tested by the data: the scale of all efforts together" in ident.summary(verbose=True)
     trusted = replace(ident, project=ui.Project.model_validate({"drive": {"scale_known": True}}))
-    assert untested(trusted) == ("scale of the effort of j4",)
+    assert untested(trusted) == ("the effort scale of j4",)
     finding = {"id": "time-scale-open", "severity": "info", "joint": None, "message": "", "remedy": None}
     open_ = replace(trusted, inputs=tuple({**log, "findings": [finding]} for log in trusted.inputs))
-    assert untested(open_) == ("clock",)
+    assert untested(open_) == ("the clock",)
     tested = replace(trusted, inputs=tuple({**log, "findings": []} for log in trusted.inputs))
     assert untested(tested) == ()
     assert "not tested" not in brief(tested)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -111,7 +112,8 @@ def identify(
                 left_out=left_out,
                 progress=progress,
             )
-    _write(ident, out, loaded, payload_link, force=force, no_report=no_report, verbose=verbose, as_json=as_json)
+    after = f"{_quoted(urdf)}{'' if config is None else f' -c {_quoted(config)}'} --after {_quoted(out)}/"
+    _write(ident, out, loaded, payload_link, after, force=force, no_report=no_report, verbose=verbose, as_json=as_json)
     if following is None:
         if verbose and not as_json and _nothing_against(ident):
             _print_forecast(project, ident)
@@ -126,20 +128,24 @@ def _write(
     out: Path,
     loaded: list[Recording],
     link: str | None,
+    after: str,
     *,
     force: bool,
     no_report: bool,
     verbose: bool,
     as_json: bool,
 ) -> None:
-    """Writes the result, its report and the payload of the loaded logs, and prints them as they become available."""
+    """Writes the result, its report and the payload of the loaded logs, and prints them as they become available.
+
+    Printed commands can be run as they are: ``after`` replaces the paths in those of the summary.
+    """
     from ..result.files.exports import write_all
     from ..result.files.save import plain
 
     say_replaced(out, report=not no_report)
     notes = write_all(ident, out)
     if not as_json:
-        typer.echo(coloured(ident.summary(verbose=verbose)))
+        typer.echo(coloured(ident.summary(verbose=verbose).replace("ROBOT.urdf --after OUT/", after)))
     if not no_report:
         notes += report_lines(ident, out / _REPORT)
     if not as_json:
@@ -150,6 +156,11 @@ def _write(
         typer.echo(json.dumps(plain(outcome), indent=1, ensure_ascii=False))
     elif body is not None:
         typer.echo("\n".join(["", body.summary(), "", *more]))
+
+
+def _quoted(path: Path) -> str:
+    """A path for a shell."""
+    return shlex.quote(str(path))
 
 
 @contextmanager

@@ -157,17 +157,13 @@ def _project(robot: Robot) -> Project:
 
 
 def _errors(ident: Identification) -> list[str]:
+    """Mean errors on the held-out log; those of each joint are in the summary."""
     score = ident.validation[0]
-    rows = [
-        [joint["joint"], f"{joint['rms_torque']:.2f}", f"{joint['rmse']:.3f}", f"{100 * joint['relative']:.1f} %"]
-        for joint in score["per_joint"]
-    ]
-    lines = table(["held-out log", "torque RMS [N·m]", "identified RMSE [N·m]", "relative"], rows)
     names = ("urdf_mean_rmse", "urdf_friction_mean_rmse", "mean_rmse")
     words = ("wrong URDF", "wrong URDF + fitted friction", "identified")
     means = [f"{word} {score[name]:.3f}" for word, name in zip(words, names, strict=True)]
     ratio = score["urdf_mean_rmse"] / score["mean_rmse"]
-    return [*lines, f"  mean RMSE [N·m]: {', '.join(means)}: {ratio:.1f} times smaller than the wrong URDF's"]
+    return [f"  held-out mean RMSE [N·m]: {', '.join(means)}: {ratio:.1f} times smaller than the wrong URDF's"]
 
 
 def _truths(ident: Identification, truth: Array) -> list[str]:

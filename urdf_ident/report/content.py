@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..estimation.uncertainty.identifiability import missing_motions
+from ..friction import FRICTION
 from ..grouping import grouped
 from ..linalg import Array
 from ..model.inertia import to_com
@@ -15,7 +16,7 @@ from ..provenance import versions
 from ..result.identification import Identification
 from ..result.text.brief import headline
 from ..result.text.lines import finding_words
-from ..result.verdict.untested import untested
+from ..result.verdict.untested import CONSEQUENCE, untested
 
 _VERDICT_WORDS = {
     "identifiable": "determined by the data",
@@ -36,10 +37,12 @@ def content(ident: Identification) -> dict[str, Any]:
         "headline": headline(ident),
         "reasons": [reason for reason in ident.verdict.reasons[1:] if reason.level != "good"],
         "untested": untested(ident),
+        "consequence": CONSEQUENCE,
         "facts": _facts(ident),
         "errors": _errors(ident),
         "changes": _changes(ident),
         "bodies": _bodies(ident),
+        "symbols": _symbols(ident),
         "parameters": list(ident.parameters),
         "verdicts": _verdicts(ident),
         "motions": missing_motions(ident.verdicts),
@@ -163,7 +166,14 @@ def _bodies(ident: Identification) -> list[dict[str, Any]]:
 def _com(theta: Array) -> str:
     if theta[0] <= 0:
         return "–"
-    return ", ".join(f"{1000 * x:.1f}".replace("-", "−") for x in to_com(theta)[1])
+    return ", ".join(f"{round(1000 * x, 1) + 0.0:.1f}".replace("-", "−") for x in to_com(theta)[1])
+
+
+def _symbols(ident: Identification) -> str:
+    """The symbols of the friction laws in the result, each with the law's name in project files."""
+    used = {parameter.symbol for parameter in ident.model.parameters}
+    laws = ((", ".join(s for s in law.symbols if s in used), law.name) for law in FRICTION.values())
+    return "; ".join(f"{symbols}: {name}" for symbols, name in laws if symbols and symbols != name) or "none"
 
 
 def _verdicts(ident: Identification) -> list[tuple[str, int, str]]:

@@ -65,7 +65,7 @@ def _worst(ident: Identification) -> LogTrace | None:
 
 
 #: Width and margins of every figure [in, fractions of the figure].
-_WIDTH, _LEFT, _RIGHT = 3.75, 0.18, 0.98
+_WIDTH, _LEFT, _RIGHT = 3.75, 0.18, 0.96
 
 
 def friction_pictures(ident: Identification) -> list[str]:
@@ -103,7 +103,9 @@ def parameter_pictures(ident: Identification) -> list[str]:
     """
     bodies, terms = ident.plot.parameter_groups()
     return [
-        _picture(2.4, f"Parameters {title} with their 95 % intervals", draw, rows, title, left=left)
+        _picture(
+            max(2.4, 0.8 + 0.16 * len(rows)), f"Parameters {title} with their 95 % intervals", draw, rows, title, left=left
+        )
         for groups, draw, left in ((bodies, draw_parameters, _LEFT), (terms, draw_terms, 0.36))
         for title, rows in groups.items()
     ]
@@ -133,11 +135,10 @@ def residual_pictures(ident: Identification, trace: LogTrace) -> list[str]:
     Returns:
         SVG elements.
     """
-    joints, unit = ident.model.robot.joints, ident.plot.unit(0)
-
+    joints = ident.model.robot.joints
     found = [_picture(2.6, "Autocorrelation of the residual", draw_memory, trace, joints)]
     if len(trace.frequency):
-        found.append(_picture(2.6, "Spectrum of the residual", draw_spectrum, trace, joints, unit, left=0.2))
+        found.append(_picture(2.6, "Spectrum of the residual", draw_spectrum, trace, joints, ident.plot.units(), left=0.2))
     return found
 
 
@@ -151,14 +152,14 @@ def error_picture(ident: Identification) -> str:
         An SVG element.
     """
     height = 0.9 + 0.34 * ident.model.n
-    return _picture(height, "Held-out errors per joint", draw_errors, ident.validation, ident.plot.unit(0), left=0.36)
+    return _picture(height, "Held-out errors per joint", draw_errors, ident.validation, left=0.36)
 
 
 def _torque(ident: Identification, trace: LogTrace, j: int, joint: str) -> str:
     """Torque over time with the residual below."""
 
     def draw(figure: Any) -> None:
-        top, under = figure.subplots(2, 1, height_ratios=[3, 1], gridspec_kw=_margins(2.5, 0.22, hspace=0.08))
+        top, under = figure.subplots(2, 1, height_ratios=[3, 1], gridspec_kw=_margins(2.5, 0.22, hspace=0.16))
         draw_torque(top, trace, j, joint, ident.plot.unit(j), MARKED, residual=under)
 
     return svg(draw, _WIDTH, 2.5, f"Measured and predicted torque of {joint} on {trace.log}")

@@ -200,14 +200,17 @@ class Trend(ReadOnly):
     def summary(self) -> str:
         """One line per joint."""
         slope, error = self.slopes()
-        lines = [f"{self.robot}: friction over {len(self.names)} results ({', '.join(self.names)})"]
+        lines = [
+            f"{self.robot}: friction over {len(self.names)} results ({', '.join(self.names)})",
+            "  friction [N·m or N] at a speed [rad/s or m/s], and its change from result to result",
+        ]
         for j, joint in enumerate(self.joints):
             values = "  ".join(f"{v:.3g}±{e:.1g}" for v, e in zip(self.value[:, j], self.std_error[:, j], strict=True))
             rising = "" if abs(slope[j]) < 3 * error[j] else "  rises" if slope[j] > 0 else "  falls"
             share = 100 / max(abs(float(np.mean(self.value[:, j]))), 1e-300)
             lines.append(
                 f"  {joint:<20} at {self.speed[j]:.2g}: {values}  {share * slope[j]:+.2g} ± {share * error[j]:.1g} % "
-                f"each{rising}"
+                f"per result{rising}"
             )
         return "\n".join(lines)
 
@@ -231,5 +234,5 @@ class Trend(ReadOnly):
         axes.set_ylabel("friction at the usual speed [N·m or N]")
         axes.set_title(f"{self.robot}: friction over results")
         axes.grid(alpha=0.3)
-        axes.legend(fontsize="small", ncols=2)
+        figure.legend(fontsize="small", loc="outside right upper")
         return write_figure(figure, path, dpi=130)

@@ -173,7 +173,7 @@ def open_scale(robot: Robot, factors: Mapping[int, tuple[float, float]]) -> Find
         None,
         f"the log does not determine the scale of these efforts (possible factors): {shown}; it depends on `drive.gain` and "
         "the unit of the log",
-        "if in doubt, hold a known load with these joints",
+        "if in doubt, compare `drive.gain` with the data sheet, or record a motion with a known load (`drive.payload`)",
         None,
         None,
         ("effort-scale",),

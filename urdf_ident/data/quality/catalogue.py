@@ -250,7 +250,7 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
         "effort-scale-open": FindingKind(
             "info",
             "The log does not determine the scale of some joints' efforts, because no other joint's effort depends on it.",
-            "If in doubt, hold a known load with these joints.",
+            "If in doubt, compare `drive.gain` with the data sheet, or record a motion with a known load (`drive.payload`).",
         ),
         "time-scale-open": FindingKind(
             "info",

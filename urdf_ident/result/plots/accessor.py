@@ -164,7 +164,7 @@ class Plots:
         trace, joints = self.trace(log), self._joints()
         axes = _grid(2, 4.2, 3.0)
         draw_memory(axes[0], trace, joints)
-        draw_spectrum(axes[1], trace, joints, self.unit(0))
+        draw_spectrum(axes[1], trace, joints, self.units())
         return axes
 
     def errors(self) -> Array:
@@ -182,7 +182,7 @@ class Plots:
                 "there are no held-out errors to draw", remedy="give --validate LOG, or `urdf-ident report` with logs"
             )
         axes = _grid(1, 5.0, 3.2)
-        draw_errors(axes[0], self._ident.validation, self.unit(0))
+        draw_errors(axes[0], self._ident.validation)
         return axes
 
     def save(self, picture: str, path: str | Path) -> Path:
@@ -221,6 +221,14 @@ class Plots:
         if found is None:
             raise ModelError("no series of this log", got=repr(log), expected=", ".join(item.log for item in logs))
         return found
+
+    def units(self) -> str:
+        """Returns the units of the torques of all joints.
+
+        Returns:
+            ``"N·m"``, ``"N"``, or both with ``or`` between them.
+        """
+        return " or ".join(dict.fromkeys(self.unit(j) for j in range(self._ident.model.n)))
 
     def unit(self, j: int) -> str:
         """Returns the unit of a joint's torque.

@@ -93,7 +93,8 @@ def draw_body(axes: Any, before: Array, after: Array, title: str, palette: Palet
             axis.plot(theta[1 + a] / theta[0], theta[1 + b] / theta[0], marker="o", markersize=3, color=colour)
         axis.set_aspect("equal", adjustable="datalim")
         dress(axis, palette, x=f"{x} [m]", y=f"{y} [m]")
-        axis.locator_params(nbins=4)
+        axis.locator_params(axis="x", nbins=3)
+        axis.locator_params(axis="y", nbins=4)
     axes[0].set_title(title, fontsize=TEXT + 1, color=palette.ink, loc="left", y=1.0, pad=5)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...linalg import Array, divisors
 from ..evidence.traces import LogTrace
 from .style import PALETTE, TEXT, Palette, dress, legend
 
@@ -79,6 +80,8 @@ def draw_memory(axis: Any, trace: LogTrace, joints: Sequence[str], palette: Pale
     axis.axhline(0.0, color=palette.soft, linewidth=0.6)
     axis.set_xlim(0.0, float(trace.lag[-1]))
     dress(axis, palette, title="autocorrelation of the residual", x="lag [s]", y="autocorrelation")
+    if len(joints) > 8:  # room for the legend above the lines
+        axis.set_ylim(top=1.0 + 0.08 * (len(joints) - 8))
     legend(axis, palette, ncols=2 if len(joints) > 4 else 1, loc="upper right")
 
 
@@ -89,26 +92,32 @@ def draw_spectrum(axis: Any, trace: LogTrace, joints: Sequence[str], unit: str, 
         axis: Matplotlib axes.
         trace: Series of one log.
         joints: Joint names.
-        unit: Unit of torque.
+        unit: Unit of torque, or the units of all joints (``"N or N·m"``).
         palette: Colours.
     """
     _lines(axis, trace.frequency, np.maximum(trace.spectrum, 1e-12), joints, palette)
     axis.axvline(trace.cutoff, color=palette.bad, linewidth=0.8, linestyle="--")
     axis.set_xscale("log")
     axis.set_yscale("log")
-    dress(axis, palette, title="spectrum of the residual", x="frequency [Hz]; dashed: cut-off", y=f"[{unit}/√Hz]")
+    dress(
+        axis,
+        palette,
+        title="spectrum of the residual",
+        x="frequency [Hz]; dashed: cut-off",
+        y=f"residual [{unit if ' ' not in unit else f'({unit})'}/√Hz]",
+    )
 
 
-def draw_errors(axis: Any, entries: Sequence[Mapping[str, Any]], unit: str, palette: Palette = PALETTE) -> None:
-    """Draws the errors per joint next to those of the URDF, RMS over logs.
+def draw_errors(axis: Any, entries: Sequence[Mapping[str, Any]], palette: Palette = PALETTE) -> None:
+    """Draws the errors per joint, relative to its RMS torque, next to those of the URDF (RMS over logs).
 
     Args:
         axis: Matplotlib axes.
         entries: ``validation`` of a result.
-        unit: Unit of torque.
         palette: Colours.
     """
     joints = [item["joint"] for item in entries[0]["per_joint"]]
+    torque = divisors(_over_logs(entries, "rms_torque"))
     keys = (
         ("urdf_rmse", palette.urdf, "URDF"),
         ("urdf_friction_rmse", palette.friction, "URDF + fitted friction"),
@@ -117,14 +126,20 @@ def draw_errors(axis: Any, entries: Sequence[Mapping[str, Any]], unit: str, pale
     for k, (key, colour, label) in enumerate(keys):
         if key not in entries[0]["per_joint"][0]:
             continue
-        values = [np.sqrt(np.mean([entry["per_joint"][j][key] ** 2 for entry in entries])) for j in range(len(joints))]
+        values = 100 * _over_logs(entries, key) / torque
         axis.barh(np.arange(len(joints)) + 0.26 * (k - 1), values, height=0.24, color=colour, label=label, linewidth=0)
     axis.set_yticks(range(len(joints)), joints)
     axis.invert_yaxis()
-    dress(axis, palette, x=f"RMS error [{unit}]")
+    dress(axis, palette, x="RMS error over RMS torque [%]")
     axis.grid(axis="y", visible=False)
     axis.tick_params(axis="y", labelsize=TEXT)
     legend(axis, palette, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, columnspacing=0.8, borderaxespad=0.2)
+
+
+def _over_logs(entries: Sequence[Mapping[str, Any]], key: str) -> Array:
+    """RMS over logs of one number of every joint, shape (n,)."""
+    squares = [[float(item[key]) ** 2 for item in entry["per_joint"]] for entry in entries]
+    return np.asarray(np.sqrt(np.mean(squares, axis=0)))
 
 
 def _lines(axis: Any, x: Any, series: Any, joints: Sequence[str], palette: Palette) -> None:

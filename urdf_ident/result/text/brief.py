@@ -1,4 +1,4 @@
-"""The short summary of a result: the verdict in one sentence, at most fourteen lines of 100 columns in total."""
+"""The short summary of a result: the verdict in one sentence, at most twenty lines of 100 columns in total."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from ...linalg import Array, divisors
 from ...model.inertia import to_com
 from ..parameters import parameters
 from ..record import Record
-from ..verdict.untested import untested
+from ..verdict.untested import CONSEQUENCE, untested
 from ..verdict.verdict import judge
 
-WIDTH, LINES = 100, 14
+WIDTH, LINES = 100, 20
+_HANGING = "      "
 #: Up to seven joints are listed one by one; otherwise only the worst five.
 _JOINTS, _WORST = 7, 5
 #: Number of body changes listed, and the share of the data below which a change is due to the prior.
@@ -37,14 +38,14 @@ def brief(ident: Record) -> str:
     """Returns verdict, cause, remedy, what was not tested, error of each joint, what changed most and what is not identified.
 
     Returns:
-        At most 14 lines of at most 100 columns.
+        At most 20 lines of at most 100 columns, commands aside.
     """
     said = headline(ident)
     kind, errors = joint_errors(ident)
     shown = errors if len(errors) <= _JOINTS else sorted(errors, key=lambda item: -item.identified)[:_WORST]
     table = _table(kind, shown, len(errors))
     open_ = untested(ident) if said.level != "poor" else ()
-    taken = [_line("not tested:", ", ".join(open_))] if open_ else []
+    taken = _wrapped(f"  not tested: {', '.join(open_)}; {CONSEQUENCE}", _HANGING, 3) if open_ else []
     ends = [
         _line("changed most:", ", ".join(changes(ident)) or "no body by a significant amount"),
         _unknown(ident),
@@ -52,8 +53,8 @@ def brief(ident: Record) -> str:
     ]
     room = LINES - len(taken) - len(table) - len(ends)
     name = ident.model.robot.name
-    head = _wrapped(f"{name}: {said.level.upper()}, {said.cause}", "  ", room - bool(said.remedy))
-    remedy = _wrapped(f"  to do: {said.remedy}", "      ", min(2, room - len(head))) if said.remedy else []
+    head = _wrapped(f"{name}: {said.level.upper()}, {said.cause}", "  ", room - 3 * bool(said.remedy))
+    remedy = _remedy(said.remedy, room - len(head)) if said.remedy else []
     return "\n".join([*head, *remedy, *taken, *table, *ends])
 
 
@@ -139,7 +140,7 @@ def html(ident: Record) -> str:
         head = "<tr><th>joint</th><th>identified</th><th>URDF</th><th>URDF + friction</th></tr>"
         parts.append(f"<table><caption>{kind} error over torque</caption>{head}{rows}</table>")
     if open_ := untested(ident):
-        parts.append(f"<p>not tested: {escape(', '.join(open_))}</p>")
+        parts.append(f"<p>not tested: {escape(', '.join(open_))}; {CONSEQUENCE}</p>")
     parts.append(f"<p>{escape(_unknown(ident).strip())}</p>")
     return "".join(parts)
 
@@ -177,10 +178,18 @@ def _unknown(ident: Record) -> str:
         return _line("not identified:", f"{sums} of {len(rows)} parameters only in combination" if sums else "none")
     terms = [row.name for row in lost if row.owner in ident.model.robot.joints]
     masses = [row.name for row in lost if row.symbol == "m"]
-    names = ", ".join([*terms, *masses][:3])
-    more = f", {sums} only in combination" if sums else ""
-    counts = f"{len(lost)} of {len(rows)} parameters{more}"
-    return _line("not identified:", counts + (f"; {names}" if names else ""))
+    some = [*terms, *masses]
+    names = f" ({', '.join(some[:3])}{', …' if len(lost) > len(some[:3]) else ''})" if some else ""
+    more = f", {sums} only in combination with others" if sums else ""
+    return _line("not identified:", f"{len(lost)} of {len(rows)} parameters{names}{more}")
+
+
+def _remedy(words: str, lines: int) -> list[str]:
+    """The remedy; a command at its end has its own line, which is not wrapped, so that it can be copied."""
+    text, mark, call = words.partition(": `urdf-ident ")
+    if not mark or call.count("`") != 1 or not call.endswith("`"):
+        return _wrapped(f"  to do: {words}", _HANGING, min(3, lines))
+    return [*_wrapped(f"  to do: {text}:", _HANGING, min(2, lines - 1)), f"{_HANGING}urdf-ident {call[:-1]}"]
 
 
 def _line(label: str, words: str) -> str:

@@ -13,7 +13,7 @@ from ...model.terms import SPRING_SYMBOLS
 from ...model.trained import trained_speeds
 from ..dynamics.springs import springs
 from ..record import Record
-from ..verdict.untested import untested
+from ..verdict.untested import CONSEQUENCE, untested
 from ..verdict.verdict import judge
 from .lines import finding_words, table
 
@@ -37,7 +37,7 @@ def details(ident: Record) -> str:
     lines = [
         f"{robot.name}: {verdict.level.upper()}",
         *(f"  {reason}" for reason in verdict.reasons),
-        *([f"  not tested by the data: {', '.join(taken)}"] if (taken := untested(ident)) else []),
+        *([f"  not tested by the data: {', '.join(taken)}; {CONSEQUENCE}"] if (taken := untested(ident)) else []),
         f"  {len(ident.inputs)} log(s), {fit.rows} rows; {len(ident.theta)} standard parameters, {len(fit.base)} base "
         f"parameters, {weak} of these with more than 50 % standard error; condition number {fit.condition:.3g}",
         *(f"  {line}" for line in ident.signals.get("why", ())),
@@ -76,7 +76,7 @@ def validation_table(validations: Sequence[Mapping[str, Any]], joints: Sequence[
     compensated = any("residual" in item for item in validations)
     adapting = any("adapted" in item for item in validations)
     more = ["adapted"] * adapting + ["with residual"] * compensated
-    header = ["held-out log, RMSE [N·m or N]", *joints, "mean", *more, "fit", "URDF", "URDF+friction"]
+    header = ["held-out log, RMSE [N·m or N]", *joints, "mean", *more, "data alone", "URDF", "URDF+friction"]
     rows = []
     for item in validations:
         cells = [f"{joint['rmse']:.3g}" for joint in item["per_joint"]]
@@ -289,7 +289,9 @@ def _joints(ident: Record) -> list[str]:
     straight = min((item.term.straight for item in ident.model.terms if isinstance(item.term, Law)), default=np.inf)
     if speeds:
         far = f" (beyond {straight:g} times these speeds with the square root of speed)" if np.isfinite(straight) else ""
-        lines.append(f"  trained speeds, beyond which friction is extrapolated linearly{far}: {', '.join(speeds)}")
+        lines.append(
+            f"  trained speeds [rad/s or m/s], beyond which friction is extrapolated linearly{far}: {', '.join(speeds)}"
+        )
     return lines
 
 

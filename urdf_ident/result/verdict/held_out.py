@@ -8,7 +8,7 @@ from typing import Any
 from ...samples import HARDLY_TURNS, SHORT
 from ..evidence.evidence import Evidence
 from ..record import Record
-from .reason import Reason
+from .reason import RICHER_MOTION, Reason
 
 #: Relative torque error on other motions below which a result is good, and below which it is usable.
 GOOD_ERROR, USABLE_ERROR = 0.1, 0.4
@@ -48,7 +48,7 @@ def held_out_reasons(ident: Record) -> Iterator[Reason]:
                 "data-alone",
                 "usable",
                 f"the data alone, without the URDF as prior, predict held-out data with an error of {size}",
-                "record a richer motion: urdf-ident design --after",
+                RICHER_MOTION,
             )
         if doubt is None or error > GOOD_ERROR:
             yield _error("cross-validation", error, "in cross-validation")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+#: Remedy where the data do not determine enough; the command line fills in its own paths.
+RICHER_MOTION = "record a richer motion: `urdf-ident design ROBOT.urdf --after OUT/identification.json -o next.csv`"
+
 
 @dataclass(frozen=True)
 class Reason:

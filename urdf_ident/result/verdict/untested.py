@@ -12,6 +12,9 @@ from .scale_reasons import gains_estimated
 #: Relative standard error of the common scale up to which the ratio to the URDF's masses is stated.
 _TELLING = 0.25
 
+#: What an error in something that was not tested does.
+CONSEQUENCE = "a wrong unit, torque constant or clock changes masses and friction, but not the torque errors"
+
 
 def untested(ident: Record) -> tuple[str, ...]:
     """Returns what the data do not test, in words.
@@ -19,8 +22,8 @@ def untested(ident: Record) -> tuple[str, ...]:
     Returns:
         Phrases; none if there is nothing.
     """
-    clock = ["clock"] if _open(ident, "time-scale-open") else []
-    return (*_common_scale(ident), *clock, *(f"scale of {whose}" for whose in _open(ident, "effort-scale-open")))
+    clock = ["the clock"] if _open(ident, "time-scale-open") else []
+    return (*_common_scale(ident), *clock, *(f"the effort scale of {whose}" for whose in _open(ident, "effort-scale-open")))
 
 
 def _common_scale(ident: Record) -> list[str]:
@@ -28,7 +31,10 @@ def _common_scale(ident: Record) -> list[str]:
     if ident.project.drive.scale_known or gains_estimated(ident):
         return []
     scale = None if ident.evidence is None else ident.evidence.scale
-    return ["scale of all efforts" + (f" (masses {scale} × URDF)" if scale is not None and scale.error < _TELLING else "")]
+    return [
+        "the scale of all efforts together"
+        + (f" (masses {scale} × the URDF's)" if scale is not None and scale.error < _TELLING else "")
+    ]
 
 
 def _open(ident: Record, id: str) -> list[str]:
@@ -37,4 +43,4 @@ def _open(ident: Record, id: str) -> list[str]:
     if not found or not all(found):
         return []
     joints = {joint for own in found for joint in own}
-    return [f"the effort of {joints.pop()}" if len(joints) == 1 and None not in joints else "single efforts"]
+    return [str(joints.pop()) if len(joints) == 1 and None not in joints else "single joints"]

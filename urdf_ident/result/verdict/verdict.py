@@ -14,7 +14,7 @@ from ..evidence.evidence import Evidence
 from ..record import Record
 from ..text.lines import joint_message
 from .held_out import ERRORS, WORSE, held_out_reasons
-from .reason import Reason
+from .reason import RICHER_MOTION, Reason
 from .scale_reasons import scale_reasons
 
 LEVELS = ("good", "usable", "poor")
@@ -158,7 +158,7 @@ def _left_open(evidence: Evidence) -> Iterator[Reason]:
                 level,
                 f"standard error of the torque on other motions {100 * mean:.0f} % (mean over joints, "
                 f"{joint} {100 * evidence.uncertainty[joint]:.0f} %)",
-                "record a richer motion: urdf-ident design --after",
+                RICHER_MOTION,
             )
     if evidence.unaided and max(evidence.unaided.values()) > GOOD_UNCERTAINTY:
         joint = max(evidence.unaided, key=lambda name: evidence.unaided[name])
@@ -167,7 +167,7 @@ def _left_open(evidence: Evidence) -> Iterator[Reason]:
             "usable",
             f"on other motions the data alone leave {100 * evidence.unaided[joint]:.0f} % of the torque of {joint} open, "
             "and the URDF's values fill the gap",
-            "record a richer motion: urdf-ident design --after",
+            RICHER_MOTION,
         )
     if evidence.one_way:
         names = ", ".join(evidence.one_way)
