@@ -238,6 +238,7 @@ def test_a_misspelt_or_exchanged_file(work: Path, out: Path, tmp_path: Path) -> 
         identify(work, out, urdf=work / "log0.csv", log=work / "arm.urdf"), 2, "not a URDF, got 't,q", "first argument"
     )
     assert_refused(identify(work, out, extra=("-c", work / "log0.csv")), 2, "not a project file", "robot:")
+    assert_refused(identify(work, out, extra=("-c", work / "settings.yaml")), 2, "project file not found; check the path")
     assert_refused(run("identify", work / "arm.urdf", "-", "-o", out), 2, "-: log not found; standard input is not read")
     assert_refused(run("validate", work / "log0.csv", work / "log1.csv"), 2, "this is no result, which is JSON, got 't,q")
     for start, words in ((b"\xd0\xcf\x11\xe0", "Excel"), (b"\x80\x05", "pickle"), (b"Rar!\x1a", "unpack")):

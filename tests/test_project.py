@@ -160,6 +160,7 @@ def test_automatic_gain_is_marked() -> None:
         ([], "not a project file, got "),
         ("robot", "not a project file, got 'robot'"),
         ({"signals": {"cutoff": 2, 5: None}}, "unknown key 'signals.5'.*decimal point"),
+        ({"validation": {"score_cutoff": 0}}, "'validation.score_cutoff', got 0, expected a number greater than 0"),
         ({"signals": {"cutoff": True}}, "bad value of 'signals.cutoff', got True, expected a number"),
         ({"robot": {"lock": {"j1": False}}}, "bad value of 'robot.lock'.*expected a number"),
         ({"signals": {"cutoff": "8 Hz"}}, "got '8 Hz', expected a number or 'auto' or 'held_out'; "),

@@ -123,7 +123,7 @@ class SignalsSection(Section):
 class ValidationSection(Section):
     """How held-out logs are scored."""
 
-    score_cutoff: float | Auto = Field(
+    score_cutoff: PositiveFloat | Auto = Field(
         "auto", description="low-pass of measured and predicted torque [Hz]; auto: 10, independent of signals.cutoff"
     )
 
@@ -368,7 +368,9 @@ def parse_project(data: Any, where: str = "project file") -> Project:
 def _place(problem: Any) -> list[str]:
     """Keys of the value that a problem of pydantic is about, without the names of accepted types."""
     path = [str(part) for part in problem["loc"]]
-    place = [part for part in path if not part.startswith(("literal[", "dict[", "list[", "tuple[", "function-"))]
+    place = [
+        part for part in path if not part.startswith(("literal[", "dict[", "list[", "tuple[", "function-", "constrained-"))
+    ]
     return place[:-1] if len(place) > 1 and place[-1] in ("str", "int", "float", "bool") else place
 
 

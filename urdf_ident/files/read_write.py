@@ -192,9 +192,10 @@ def missing_hint(path: str | Path, names: Iterable[str] | None = None) -> str:
         return f"the folder {folder} does not exist"
     if names is None:
         names = [entry.name for entry in islice(os.scandir(folder), _NAMES_COMPARED) if entry.is_file()]
-    known = {word: name for name in names for word in (Path(name).stem, name)}
-    close = closest(Path(path).name, known) or closest(Path(path).stem, known)
-    return "check the path" if close is None else f"did you mean '{known[close]}'?"
+    known = list(names)
+    stem = closest(Path(path).stem, {Path(name).stem for name in known})
+    alike = [name for name in known if Path(name).stem == stem]
+    return f"did you mean '{closest(Path(path).name, alike, alike=0.0)}'?" if alike else "check the path"
 
 
 @contextmanager
