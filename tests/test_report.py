@@ -14,12 +14,13 @@ import pytest
 
 from urdf_ident.cli.common import run as run_here
 from urdf_ident.report import report_html
+from urdf_ident.report.content import number
 from urdf_ident.report.svg import svg
 from urdf_ident.result.dynamics.friction_curves import friction_curves
 from urdf_ident.result.files.load import load
 from urdf_ident.result.identification import Identification
 from urdf_ident.result.text.brief import brief, joint_errors
-from urdf_ident.result.verdict.reason import Reason
+from urdf_ident.result.verdict.reason import RICHER_MOTION, Reason
 from urdf_ident.result.verdict.verdict import ResultVerdict
 
 
@@ -144,6 +145,26 @@ def test_the_summary_stays_short_whatever_is_said(ident: Identification, length:
     assert max(map(len, text.splitlines())) <= 100
     assert "POOR" in text.splitlines()[0]
     assert "  to do: word" in text
+
+
+def test_a_command_in_the_summary_has_its_own_line(ident: Identification, monkeypatch: pytest.MonkeyPatch) -> None:
+    verdict = ResultVerdict("usable", (Reason("x", "usable", "cause", RICHER_MOTION),))
+    monkeypatch.setattr("urdf_ident.result.text.brief.judge", lambda _: verdict)
+    lines = brief(ident).splitlines()
+    assert "  to do: record a richer motion:" in lines
+    assert "      urdf-ident design ROBOT.urdf --after OUT/identification.json -o next.csv" in lines
+
+
+def test_errors_are_drawn_relative_to_the_torque_of_each_joint(ident: Identification) -> None:
+    wide = [bar.get_width() for bar in ident.plot.errors()[0].containers[-1]]
+    assert wide == pytest.approx([100 * joint["relative"] for joint in ident.validation[0]["per_joint"]])
+
+
+def test_without_a_held_out_log_the_report_lists_cross_validated_errors(ident: Identification) -> None:
+    page = report_html(replace(ident, validation=(), traces=None))
+    assert "cross-validated error</th>" in page
+    for error in joint_errors(replace(ident, validation=()))[1]:
+        assert f"<td>{error.joint}</td><td>{number(100 * error.identified, 2)} %</td>" in page
 
 
 def test_of_many_joints_the_worst_five_are_listed(ident: Identification) -> None:

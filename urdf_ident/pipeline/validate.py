@@ -73,7 +73,7 @@ class ValidationReport:
     def remarks(self) -> tuple[str, ...]:
         """Remarks on the logs that matter for reading their errors."""
         said = [
-            f"{entry['log']} is one of the training logs: its error proves nothing"
+            f"{entry['log']} is one of the training logs: its error says nothing about other motions"
             for entry in self.entries
             if entry["trained_on"]
         ]

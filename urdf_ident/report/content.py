@@ -14,7 +14,7 @@ from ..linalg import Array
 from ..model.inertia import to_com
 from ..provenance import versions
 from ..result.identification import Identification
-from ..result.text.brief import headline
+from ..result.text.brief import headline, joint_errors
 from ..result.text.lines import finding_words
 from ..result.verdict.untested import CONSEQUENCE, untested
 
@@ -40,6 +40,7 @@ def content(ident: Identification) -> dict[str, Any]:
         "consequence": CONSEQUENCE,
         "facts": _facts(ident),
         "errors": _errors(ident),
+        "crossed": [] if ident.validation else joint_errors(ident)[1],
         "changes": _changes(ident),
         "bodies": _bodies(ident),
         "symbols": _symbols(ident),
