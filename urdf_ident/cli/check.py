@@ -73,7 +73,9 @@ def check(
 @command(app, "inspect run1.csv --robot arm.urdf", "inspect my_bag/ --robot arm.urdf --write-project project.yaml")
 def inspect(
     logs: Logs,
-    robot: Annotated[Path | None, typer.Option("--robot", metavar="ROBOT.urdf", help="URDF of the robot.")] = None,
+    robot: Annotated[
+        Path | None, typer.Option("--robot", metavar="ROBOT.urdf", help="URDF of the robot; default: that of the project file.")
+    ] = None,
     config: Config = None,
     as_json: AsJson = False,
     write_project: Annotated[

@@ -36,7 +36,7 @@ def drop_unreadable_rows(state: Examination) -> None:
     """
     recording = state.recording
     bad = ~np.isfinite(recording.time) | (np.abs(recording.time) > 1e300) | np.isnan(recording.position).all(axis=1)
-    drop_rows(state, bad, "rows-unreadable", "cannot be read (cut short, empty or no numbers)")
+    drop_rows(state, bad, "rows-unreadable", "cannot be read (too few or too many cells, empty, or no numbers)")
 
 
 def repair_values(state: Examination, robot: Robot) -> None:
