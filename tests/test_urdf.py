@@ -126,6 +126,7 @@ BAD = {
     "doctype": ("<!DOCTYPE robot []>" + urdf(), "DOCTYPE"),
     "entity": ('<!DOCTYPE robot [<!ENTITY a "b">]>' + urdf(), "DOCTYPE or entity is refused"),
     "SDF": ("<sdf><model/></sdf>", "not a URDF, got <sdf>, expected <robot>"),
+    "material twice": (urdf(extra='<material name="red"/>' * 2), "material 'red' is defined 2 times"),
     "not XML": ("t,q_1,q_2\n0,1,2\n", "not a URDF, got "),
     "cut short": (urdf()[:-20], r"line 4.*URDF does not parse"),
     "empty": ("", "not a URDF, got an empty file"),

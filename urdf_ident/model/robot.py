@@ -348,7 +348,7 @@ def _build(text: str, where: str, locked: Mapping[str, float]) -> pin.Model:
     try:
         model = pin.buildModelFromXML(text)
     except Exception as error:
-        raise UrdfError("the URDF does not build a kinematic tree", where=where, got=str(error)) from error
+        raise UrdfError("Pinocchio does not accept the URDF", where=where, got=str(error)) from error
     if not locked:
         return model
     reference = pin.neutral(model)

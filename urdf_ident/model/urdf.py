@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import xml.etree.ElementTree as ElementTree
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 from xml.parsers import expat
@@ -97,6 +98,9 @@ def parse_urdf(text: str, where: str = "URDF", *, allow_negative_mass: bool = Fa
         raise UrdfError("unprocessed xacro", where=where, remedy=_EXPAND)
     links: dict[str, Link] = {}
     joints: dict[str, Joint] = {}
+    materials = Counter(element.get("name") for element in root if element.tag == "material")
+    for name in (name for name, count in materials.items() if count > 1):  # urdfdom refuses the whole file
+        raise UrdfError(f"material '{name}' is defined {materials[name]} times", where=where, remedy="keep one definition")
     for element in root:
         if element.tag == "link":
             _add(links, _link(element, where, allow_negative_mass), where)
