@@ -141,7 +141,7 @@ def test_the_summary_stays_short_whatever_is_said(ident: Identification, length:
     verdict = ResultVerdict("poor", (Reason("x", "poor", words.strip(), words.strip()),))
     monkeypatch.setattr("urdf_ident.result.text.brief.judge", lambda _: verdict)
     text = brief(ident)
-    assert len(text.splitlines()) <= 20
+    assert len(text.splitlines()) <= 24
     assert max(map(len, text.splitlines())) <= 100
     assert "POOR" in text.splitlines()[0]
     assert "  to do: word" in text

@@ -57,7 +57,7 @@ class Identification(Record):
         return judge(self)
 
     def summary(self, *, verbose: bool = False) -> str:
-        """Returns the result as text, in at most 20 lines (:mod:`.brief`) or in full.
+        """Returns the result as text, in at most 24 lines (:mod:`.brief`) or in full.
 
         Args:
             verbose: Return everything: choices, tables, advice (:mod:`.summary`).

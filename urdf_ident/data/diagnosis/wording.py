@@ -225,7 +225,7 @@ def _evidence(step: Step) -> str:
     before, after = (100 * item.part for item in (step.before, step.after))
     if step.before.driven.any() and not step.after.driven.any() and after > 0.9 * before:
         return "as logged, friction would have to accelerate the joint"
-    return f"corrected, {after:.3g} % of the efforts remain unexplained on held-out parts, as logged {before:.3g} %"
+    return f"with this corrected, a model leaves {after:.3g} % of the efforts unexplained instead of {before:.3g} %"
 
 
 _Worded = tuple[str, str, float | None]

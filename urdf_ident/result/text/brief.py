@@ -1,4 +1,4 @@
-"""The short summary of a result: the verdict in one sentence, at most twenty lines of 100 columns in total."""
+"""The short summary of a result: the verdict in one sentence, at most 24 lines of 100 columns in total."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..record import Record
 from ..verdict.untested import CONSEQUENCE, untested
 from ..verdict.verdict import judge
 
-WIDTH, LINES = 100, 20
+WIDTH, LINES = 100, 24
 _HANGING = "      "
 #: Up to seven joints are listed one by one; otherwise only the worst five.
 _JOINTS, _WORST = 7, 5
@@ -38,7 +38,7 @@ def brief(ident: Record) -> str:
     """Returns verdict, cause, remedy, what was not tested, error of each joint, what changed most and what is not identified.
 
     Returns:
-        At most 20 lines of at most 100 columns, commands aside.
+        At most 24 lines of at most 100 columns, commands aside.
     """
     said = headline(ident)
     kind, errors = joint_errors(ident)
@@ -47,9 +47,9 @@ def brief(ident: Record) -> str:
     open_ = untested(ident) if said.level != "poor" else ()
     taken = _wrapped(f"  not tested: {', '.join(open_)}; {CONSEQUENCE}", _HANGING, 3) if open_ else []
     ends = [
-        _line("changed most:", ", ".join(changes(ident)) or "no body by a significant amount"),
-        _unknown(ident),
-        *([_line("left out:", _left_out(ident))] if ident.left_out else []),
+        *_line("changed most:", ", ".join(changes(ident)) or "no body by a significant amount"),
+        *_line("not identified:", _unknown(ident)),
+        *(_line("left out:", _left_out(ident)) if ident.left_out else []),
     ]
     room = LINES - len(taken) - len(table) - len(ends)
     name = ident.model.robot.name
@@ -141,7 +141,7 @@ def html(ident: Record) -> str:
         parts.append(f"<table><caption>{kind} error over torque</caption>{head}{rows}</table>")
     if open_ := untested(ident):
         parts.append(f"<p>not tested: {escape(', '.join(open_))}; {CONSEQUENCE}</p>")
-    parts.append(f"<p>{escape(_unknown(ident).strip())}</p>")
+    parts.append(f"<p>not identified: {escape(_unknown(ident))}</p>")
     return "".join(parts)
 
 
@@ -175,13 +175,13 @@ def _unknown(ident: Record) -> str:
     lost = [row for row in rows if row.verdict == LOST]
     sums = sum(row.verdict == COMBINATION for row in rows)
     if not lost:
-        return _line("not identified:", f"{sums} of {len(rows)} parameters only in combination" if sums else "none")
+        return f"{sums} of {len(rows)} parameters only in combination" if sums else "none"
     terms = [row.name for row in lost if row.owner in ident.model.robot.joints]
     masses = [row.name for row in lost if row.symbol == "m"]
     some = [*terms, *masses]
     names = f" ({', '.join(some[:3])}{', …' if len(lost) > len(some[:3]) else ''})" if some else ""
     more = f", {sums} only in combination with others" if sums else ""
-    return _line("not identified:", f"{len(lost)} of {len(rows)} parameters{names}{more}")
+    return f"{len(lost)} of {len(rows)} parameters{names}{more}"
 
 
 def _remedy(words: str, lines: int) -> list[str]:
@@ -192,21 +192,18 @@ def _remedy(words: str, lines: int) -> list[str]:
     return [*_wrapped(f"  to do: {text}:", _HANGING, min(2, lines - 1)), f"{_HANGING}urdf-ident {call[:-1]}"]
 
 
-def _line(label: str, words: str) -> str:
-    return _cut(f"  {label} {words}")
+def _line(label: str, words: str) -> list[str]:
+    return _wrapped(f"  {label} {words}", _HANGING, 2)
 
 
 def _wrapped(text: str, indent: str, lines: int) -> list[str]:
     """Wraps text to the width, truncated to ``lines`` lines."""
     found = textwrap.wrap(text, WIDTH, subsequent_indent=indent, break_on_hyphens=False)
     count = max(lines, 1)
-    return found if len(found) <= count else [*found[: count - 1], _cut(f"{found[count - 1]} …", force=True)]
-
-
-def _cut(line: str, *, force: bool = False) -> str:
-    if len(line) <= WIDTH:
-        return line
-    return line[: WIDTH - 2].rsplit(" ", 1)[0] + " …" if not force else line[: WIDTH - 1].rstrip(" …") + "…"
+    if len(found) <= count:
+        return found
+    last = found[count - 1]
+    return [*found[: count - 1], f"{last if len(last) <= WIDTH - 2 else last.rsplit(' ', 1)[0]} …"]
 
 
 def _percent(value: float | None) -> str:

@@ -112,7 +112,7 @@ def small_fault(robot: Robot, found: Sequence[SmallFault]) -> Finding:
         late=f"{1e3 * abs(best.size):.2g} ms {'later' if best.size > 0 else 'earlier'}",
     )
     message = (
-        f"{told}; corrected, {after:.3g} % of a joint's effort remain unexplained on held-out parts, as logged {before:.3g} %"
+        f"{told}; with this corrected, a model leaves {after:.3g} % of a joint's effort unexplained instead of {before:.3g} %"
         + (f"; the same fault on {', '.join(same)} would explain about as much" if same else "")
     )
     size = best.size if less or best.id.startswith(("position", "joint", "effort-saturates")) else None
