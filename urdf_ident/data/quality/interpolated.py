@@ -29,6 +29,10 @@ _SHARE, _LINES, _ALIKE = 0.01, 3, 0.8
 #: logs, which are the largest of hundreds of lengths, reach 0.25 in 900 rows and 0.4 in 180. The notch of one joint alone must
 #: be deeper by a factor. Longest piece of a log, in rows.
 _AVERAGE, _NOTCH, _CHANCE, _SURE, _PIECE = 5, 0.4, 12.0, 1.5, 1 << 15
+#: Fewest rows whose spectrum tells an average from chance.
+_ENOUGH = 400
+#: Least size of the coefficient at twice the length, which is -1/2.
+_SECOND = 0.1
 #: Least part of the rows in which a channel changes by another step than before.
 _BUSY = 0.5
 #: Part of a joint's acceleration that an average may take away: half the torque error of a good result; part of the velocities'
@@ -122,14 +126,18 @@ def _averaged_rows(x: Array) -> NDArray[np.int64]:
     """Length of the moving average of each channel in rows, shape (n,); 0 if it is none."""
     found = np.zeros(x.shape[1], dtype=np.int64)
     longest = len(x) // 8
-    if longest <= _AVERAGE:
+    if len(x) < _ENOUGH:
         return found
     bent = np.diff(x, 2, axis=0)
     power = np.abs(np.fft.rfft(bent * np.hanning(len(bent))[:, None], axis=0)) ** 2
     varies = np.mean(bent != 0, axis=0) > _BUSY  # a few steps between rests interfere like an average
     cepstrum = np.fft.irfft(np.log(np.maximum(power[:, varies], 1e-30 * power[:, varies].max(axis=0))), axis=0)
     rows = _AVERAGE + cepstrum[_AVERAGE:longest].argmin(axis=0)
-    notch = -cepstrum[rows, np.arange(cepstrum.shape[1])]
+    at = np.arange(cepstrum.shape[1])
+    # a smooth spectrum, of motion without noise, has neighbouring coefficients of the same size and no second one
+    beside = (cepstrum[rows - 2, at] + cepstrum[rows + 2, at]) / 2
+    notch = np.minimum(beside, 0.0) - cepstrum[rows, at]
+    notch[cepstrum[2 * rows, at] > -_SECOND] = 0.0
     least = max(_NOTCH, _CHANCE / np.sqrt(len(x)))
     alike = np.array([np.sum((rows == length) & (notch > least)) > 1 for length in rows], dtype=bool)
     found[varies] = np.where((notch > _SURE * least) | (alike & (notch > least)), rows, 0)
