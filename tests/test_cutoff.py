@@ -120,7 +120,7 @@ def test_what_cannot_be_done_is_refused_before_the_work(
     project = parse_project({"signals": {"cutoff": "held_out"}})
     with pytest.raises(LogError, match="no log was given"):
         identify(model, [], project=project)
-    monkeypatch.setattr("urdf_ident.pipeline.identify.learn", lambda *_: pytest.fail("worked in vain"))
+    monkeypatch.setattr("urdf_ident.pipeline.identify.estimate_from_data", lambda *_: pytest.fail("worked in vain"))
     with pytest.raises(QualityError, match="too few usable rows: 50"):
         identify(model, recordings[:2], held_out=[recordings[2].take(slice(50))])
 

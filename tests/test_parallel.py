@@ -41,7 +41,7 @@ from urdf_ident.motion.limits import Limits
 from urdf_ident.parallel import cluster, messages
 from urdf_ident.parallel.pool import LostError, WorkerPool
 from urdf_ident.parallel.scratch import samples_in
-from urdf_ident.pipeline.learn import EarlyStatistics
+from urdf_ident.pipeline.estimate import EarlyStatistics
 from urdf_ident.project import Project
 from urdf_ident.provenance import computing
 from urdf_ident.statistics import accumulate

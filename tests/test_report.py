@@ -139,7 +139,7 @@ def test_relative_errors_of_the_summary(ident: Identification) -> None:
 def test_the_summary_stays_short_whatever_is_said(ident: Identification, length: int, monkeypatch: pytest.MonkeyPatch) -> None:
     words = "word " * (length // 5)
     verdict = ResultVerdict("poor", (Reason("x", "poor", words.strip(), words.strip()),))
-    monkeypatch.setattr("urdf_ident.result.text.brief.judge", lambda _: verdict)
+    monkeypatch.setattr("urdf_ident.result.text.brief.verdict_of", lambda _: verdict)
     text = brief(ident)
     assert len(text.splitlines()) <= 24
     assert max(map(len, text.splitlines())) <= 100
@@ -149,7 +149,7 @@ def test_the_summary_stays_short_whatever_is_said(ident: Identification, length:
 
 def test_a_command_in_the_summary_has_its_own_line(ident: Identification, monkeypatch: pytest.MonkeyPatch) -> None:
     verdict = ResultVerdict("usable", (Reason("x", "usable", "cause", RICHER_MOTION),))
-    monkeypatch.setattr("urdf_ident.result.text.brief.judge", lambda _: verdict)
+    monkeypatch.setattr("urdf_ident.result.text.brief.verdict_of", lambda _: verdict)
     lines = brief(ident).splitlines()
     assert "  to do: record a richer motion:" in lines
     assert "      urdf-ident design ROBOT.urdf --after OUT/identification.json -o next.csv" in lines

@@ -20,7 +20,7 @@ from urdf_ident.result.text.brief import brief, joint_errors
 from urdf_ident.result.verdict.reason import Reason
 from urdf_ident.result.verdict.scale_reasons import SCALE_ERRORS
 from urdf_ident.result.verdict.untested import untested
-from urdf_ident.result.verdict.verdict import PEAK_LIMIT, judge
+from urdf_ident.result.verdict.verdict import PEAK_LIMIT, verdict_of
 from urdf_ident.statistics.statistic import StatisticSet
 
 FRICTION = ["viscous", "coulomb", "offset"]
@@ -274,7 +274,7 @@ def test_a_log_that_was_trained_on_proves_nothing(ident: ui.Identification) -> N
 )
 def test_each_kind_of_evidence_caps_the_level(ident: ui.Identification, change: dict, id: str, level: str) -> None:
     assert isinstance(ident.evidence, Evidence)
-    found = judge(replace(ident, evidence=replace(ident.evidence, **change)))
+    found = verdict_of(replace(ident, evidence=replace(ident.evidence, **change)))
     assert found.level == level
     assert found.cause is not None
     assert found.cause.id == id

@@ -40,7 +40,7 @@ from urdf_ident.linalg import Array
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.payload import moving_link
 from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline import learn as pipeline_learn
+from urdf_ident.pipeline import estimate
 from urdf_ident.pipeline import prepare as pipeline_prepare
 from urdf_ident.pipeline.payload import default_link, weigh
 from urdf_ident.project import Project, load_project
@@ -291,9 +291,9 @@ def estimated(ident: ui.Identification, model: DynamicModel, log: Recording) -> 
     untimed = lambda model, logs, loaded, *_: (loaded, {})  # noqa: E731
     with patch.multiple(pipeline_prepare, check_physics=unchecked, _timed=untimed):
         prepared = pipeline_prepare.prepare(model, [log], project)
-    with patch.object(pipeline_learn, "_cross_validation", lambda *_, **__: {}):
-        learnt = pipeline_learn.learn(prepared, project)
-    return replace(ident, model=learnt.model, fit=learnt.fit, signals=dict(prepared.signals))
+    with patch.object(estimate, "_cross_validation", lambda *_, **__: {}):
+        found = estimate.estimate_from_data(prepared, project)
+    return replace(ident, model=found.model, fit=found.fit, signals=dict(prepared.signals))
 
 
 def compared_arm(task: tuple[int, int, int, bool]) -> Compared:

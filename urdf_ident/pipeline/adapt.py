@@ -32,7 +32,7 @@ _FILTERED = 3
 _SURE = 1.0
 
 
-def judge_adaptation(
+def validate_adaptation(
     ident: Identification, logs: Sequence[PreparedLog], predicted: Sequence[Sequence[Array]], band: float
 ) -> dict[str, Any]:
     """Runs the filter along each log from the prior, on the static model's prediction fitted without that log.

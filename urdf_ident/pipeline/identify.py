@@ -21,8 +21,8 @@ from ..project import Project
 from ..result.evidence.traces import SpeedProfile
 from ..result.identification import Identification
 from ..statistics.folds import score_folds
-from .adapt import judge_adaptation
-from .learn import EarlyStatistics, Learnt, learn
+from .adapt import validate_adaptation
+from .estimate import DataEstimate, EarlyStatistics, estimate_from_data
 from .physics import Physical, complete
 from .prepare import Prepared, prepare, prepare_usable
 from .validate import prepare_held_out, repeated_motions, score_logs, speeds, traces
@@ -86,26 +86,26 @@ def identify(
     else:
         prepared = prepare(model, logs, project, force, progress, start)
     # logs that cannot be scored raise before the fit
-    judges = prepare_held_out(prepared.model, held_out, project, prepared.signals, force)
-    learnt = learn(prepared, project, progress, start)
+    unseen = prepare_held_out(prepared.model, held_out, project, prepared.signals, force)
+    from_data = estimate_from_data(prepared, project, progress, start)
     named = tuple(log.as_dict() for log in sorted(left_out, key=lambda log: log.path or log.name))
-    result, shown = _result(learnt, prepared, project)
+    result, shown = _result(from_data, prepared, project)
     result = replace(result, left_out=named)
     if compensated:
         options = loops.options()
         result = compensate(result, logs, sweeps=sweeps, judged=True, force=force, progress=progress, **options)
         shown = speeds(result, prepared.logs)
-    scored = score_logs(result, held_out, judges, force=force, repeats=repeated_motions(learnt, judges))
+    scored = score_logs(result, held_out, unseen, force=force, repeats=repeated_motions(from_data, unseen))
     return replace(result, validation=scored.entries, traces=traces(result, scored, prepared.logs, shown))
 
 
-def _result(learnt: Learnt, prepared: Prepared, project: Project) -> tuple[Identification, Callable[[], SpeedProfile]]:
+def _result(from_data: DataEstimate, prepared: Prepared, project: Project) -> tuple[Identification, Callable[[], SpeedProfile]]:
     """Runs the third stage; returns the complete result and the pending call of :func:`.validate.speeds`."""
-    model, fit = learnt.model, learnt.fit
+    model, fit = from_data.model, from_data.fit
     pending = None if isinstance(model, ElasticModel) else start_samples(model, prepared.logs)  # runs in the background
-    physical = complete(model, learnt.statistics, fit, learnt.prior, project, prepared.trained, learnt.reversals)
+    physical = complete(model, from_data.statistics, fit, from_data.prior, project, prepared.trained, from_data.reversals)
     engine = rigid_of(model.robot).used
-    notes = [*learnt.notes, *physical.prior.notes, *physical.solver.get("notes", ())]
+    notes = [*from_data.notes, *physical.prior.notes, *physical.solver.get("notes", ())]
     if "(" in engine:  # not the expected engine; the reason is in parentheses
         notes.append(f"rigid-body columns by {engine}")
     result = Identification(
@@ -115,25 +115,25 @@ def _result(learnt: Learnt, prepared: Prepared, project: Project) -> tuple[Ident
         physical.prior,
         physical.factor,
         physical.baseline,
-        solver={**physical.solver, "notes": notes, **({"springs": learnt.springs} if learnt.springs else {})},
+        solver={**physical.solver, "notes": notes, **({"springs": from_data.springs} if from_data.springs else {})},
         signals={**prepared.signals, "engine": engine},
         inputs=tuple(log.as_dict() for log in prepared.logs),
-        cross_validation=learnt.cross_validation,
+        cross_validation=from_data.cross_validation,
         project=project,
-        estimation=learnt.estimated.as_dict(),
-        selection=learnt.selected.as_dict(),
-        essential=learnt.essential,
+        estimation=from_data.estimated.as_dict(),
+        selection=from_data.selected.as_dict(),
+        essential=from_data.essential,
         evidence=physical.evidence,
     )
     shown = speeds(result, prepared.logs)  # runs in the background
-    return result if pending is None else _with_prediction(result, learnt, prepared, physical, pending), shown
+    return result if pending is None else _with_prediction(result, from_data, prepared, physical, pending), shown
 
 
 def _with_prediction(
-    ident: Identification, learnt: Learnt, prepared: Prepared, physical: Physical, pending: PendingSamples
+    ident: Identification, from_data: DataEstimate, prepared: Prepared, physical: Physical, pending: PendingSamples
 ) -> Identification:
     """Adds the held-out prediction error and whether adaptation would help; adds neither where nothing can be held out."""
-    given = (ident.model, learnt.statistics, ident.fit.weights, ident.prior, ident.prior_weight, prepared.logs)
+    given = (ident.model, from_data.statistics, ident.fit.weights, ident.prior, ident.prior_weight, prepared.logs)
     try:
         left_out = physical.left_out() if physical.left_out is not None else {}
         held = held_out_torque(*given, left_out)
@@ -141,25 +141,25 @@ def _with_prediction(
         found = held_out_residual(*given, held, pending, held_out_torque(*given) if limited else None)
     except EstimationError:
         return ident
-    ident = replace(ident, prediction=found.as_dict(), cross_validation=_with_exported(ident, learnt, left_out))
-    return replace(ident, adaptation=judge_adaptation(ident, prepared.logs, held.parts, found.band))
+    ident = replace(ident, prediction=found.as_dict(), cross_validation=_with_exported(ident, from_data, left_out))
+    return replace(ident, adaptation=validate_adaptation(ident, prepared.logs, held.parts, found.band))
 
 
-def _with_exported(ident: Identification, learnt: Learnt, left_out: Mapping[str, Array]) -> Mapping[str, Any]:
+def _with_exported(ident: Identification, from_data: DataEstimate, left_out: Mapping[str, Array]) -> Mapping[str, Any]:
     """The cross-validation of the fit, with the errors of the exported parameters on the same folds and rows."""
     known = ident.cross_validation
     if not known or set(known["folds"]) != set(left_out):
         return known
-    found = score_folds(learnt.statistics, left_out)
+    found = score_folds(from_data.statistics, left_out)
     at = [found.groups.index(group) for group in known["groups"]]
     return {**known, "exported_rmse": found.group_rmse[at].tolist(), "effort_rms": found.group_effort[at].tolist()}
 
 
 def _refuse_overlap(logs: Sequence[Recording], held_out: Sequence[Recording]) -> None:
     """Refuses held-out logs that are also training logs: their scores would be biased."""
-    learnt = {recording.sha256: recording.name for recording in logs if recording.sha256}
+    training = {recording.sha256: recording.name for recording in logs if recording.sha256}
     for recording in held_out:
-        if recording.sha256 in learnt:
+        if recording.sha256 in training:
             raise LogError(
                 "this held-out log is also one of the training logs",
                 where=recording.path or recording.name,

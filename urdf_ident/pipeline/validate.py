@@ -29,7 +29,7 @@ from ..result.verdict.verdict import LEVELS
 from ..statistics.accumulate import build_statistics
 from ..statistics.entries import blocks_of
 from ..statistics.motions import repeated
-from .learn import Learnt
+from .estimate import DataEstimate
 
 #: Ratio to the identification's own held-out error from which an error is reported as a jump.
 JUMP = 2.0
@@ -171,21 +171,21 @@ def prepare_held_out(
     return [prepared(recording) for recording in recordings]
 
 
-def repeated_motions(learnt: Learnt, judges: Sequence[PreparedLog]) -> dict[str, str] | None:
+def repeated_motions(from_data: DataEstimate, unseen: Sequence[PreparedLog]) -> dict[str, str] | None:
     """Finds held-out logs that repeat a training motion: their error does not apply to other motions.
 
     Args:
-        learnt: What was learnt, and from which factors.
-        judges: The held-out logs.
+        from_data: The estimates, with the factors that they are based on.
+        unseen: The held-out logs.
 
     Returns:
         Held-out log → training log; None where motions are not compared, with elastic joints.
     """
-    if isinstance(learnt.model, ElasticModel):
+    if isinstance(from_data.model, ElasticModel):
         return None
     found: dict[str, str] = {}
-    for judge in judges:  # one at a time: their velocities may come from different sources
-        found |= repeated(build_statistics(learnt.model, [judge], blocks=blocks_of(len(judges))), learnt.statistics)
+    for log in unseen:  # one at a time: their velocities may come from different sources
+        found |= repeated(build_statistics(from_data.model, [log], blocks=blocks_of(len(unseen))), from_data.statistics)
     return found
 
 
@@ -208,7 +208,7 @@ def score_logs(
     Returns:
         The scores.
     """
-    learnt = {item.get("sha256") for item in ident.inputs}
+    training = {item.get("sha256") for item in ident.inputs}
     model, project = ident.model, ident.project
     thetas = {"exported": ident.theta, "fit": ident.fit_theta, "urdf": ident.urdf_theta, "urdf_friction": ident.baseline}
     try:
@@ -218,7 +218,7 @@ def score_logs(
     entries, traces = [], []
     for recording, log in zip(recordings, logs, strict=True):
         scores = validate_log(model, thetas, log, project.validation.score_cutoff, adaptation)
-        entry = {**scores.as_dict(), "trained_on": bool(recording.sha256) and recording.sha256 in learnt}
+        entry = {**scores.as_dict(), "trained_on": bool(recording.sha256) and recording.sha256 in training}
         if repeats and log.name in repeats:
             entry["repeats"] = repeats[log.name]
         entry["beyond_trained"] = _beyond(model, log)
@@ -267,26 +267,26 @@ def _relative(entry: Mapping[str, Any]) -> float:
     return float(max(joint["relative"] for joint in entry["per_joint"]) if entry["relative"] is None else entry["relative"])
 
 
-def speeds(ident: Identification, learnt: Sequence[PreparedLog]) -> Callable[[], SpeedProfile]:
+def speeds(ident: Identification, training: Sequence[PreparedLog]) -> Callable[[], SpeedProfile]:
     """Starts to compute the speeds of the logs and the friction that they show, in the background if workers exist.
 
     Args:
-        learnt: The training logs.
+        training: The training logs.
 
     Returns:
         A function that waits for them, for :func:`traces`.
     """
-    return speed_profile(ident.model, ident.theta, learnt, float(ident.signals["cutoff"]))
+    return speed_profile(ident.model, ident.theta, training, float(ident.signals["cutoff"]))
 
 
 def traces(
-    ident: Identification, scored: ValidationReport, learnt: Sequence[PreparedLog], shown: Callable[[], SpeedProfile]
+    ident: Identification, scored: ValidationReport, training: Sequence[PreparedLog], shown: Callable[[], SpeedProfile]
 ) -> Traces:
     """Series for plots, of the held-out logs or, without any, of the training logs; speeds of the training logs.
 
     Args:
         scored: Scores on held-out logs.
-        learnt: The training logs.
+        training: The training logs.
         shown: Result of :func:`speeds`.
 
     Returns:
@@ -295,7 +295,7 @@ def traces(
     model, cutoff = ident.model, float(ident.signals["cutoff"])
     thetas = np.column_stack([ident.theta, ident.urdf_theta, ident.baseline])
     logs = list(scored.logs)
-    for log in learnt[:LOGS] if not logs else ():
+    for log in training[:LOGS] if not logs else ():
         predicted = predict(model, thetas, log)
         series = {name: predicted[..., k] for k, name in enumerate(("exported", "urdf", "urdf_friction"))}
         logs.append(log_trace(log, series, cutoff, held_out=False))

@@ -13,7 +13,7 @@ from .parameters import Parameters, parameters
 from .record import Record
 from .text.brief import brief, html
 from .text.summary import details
-from .verdict.verdict import ResultVerdict, judge
+from .verdict.verdict import ResultVerdict, verdict_of
 
 if TYPE_CHECKING:
     from .plots.accessor import Plots
@@ -54,7 +54,7 @@ class Identification(Record):
     @cached_property
     def verdict(self) -> ResultVerdict:
         """How far the result can be trusted, and why (:mod:`.verdict`)."""
-        return judge(self)
+        return verdict_of(self)
 
     def summary(self, *, verbose: bool = False) -> str:
         """Returns the result as text, in at most 24 lines (:mod:`.brief`) or in full.

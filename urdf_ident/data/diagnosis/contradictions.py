@@ -25,7 +25,7 @@ from .case import Case
 from .changes.between_logs import BETWEEN_LOGS, EVERYTHING, between
 from .changes.change import Change
 from .changes.outlying_logs import LogResidual, outlying_logs
-from .changes.stationarity import Alone, in_all, within
+from .changes.stationarity import LogChanges, in_all, within
 from .changes.wording import changes, differs, worse_explained
 from .corrections import Correction, Logs, gain_of, of_delays, of_fault, outside, unchanged
 from .delay.profile import find_delays
@@ -280,7 +280,7 @@ def _alone(
     reduction: Array | None,
     log: tuple[Sequence[Segment], float],
     corrected: tuple[Correction, Reading] | None = None,
-) -> Alone | None:
+) -> LogChanges | None:
     """Results of one log by itself, as described or corrected; None if it has too few data."""
     case = _case(robot, reduction, [log])
     if case is None:
@@ -290,7 +290,7 @@ def _alone(
     return told if case.turns >= FEWEST_REVERSALS and _seconds([log]) >= SHORT else replace(told, change=None)
 
 
-def _changing(together: Case, alone: Sequence[Alone], brief: bool, reading: Reading | None = None) -> list[Change | None]:
+def _changing(together: Case, alone: Sequence[LogChanges], brief: bool, reading: Reading | None = None) -> list[Change | None]:
     """Changes along each log; if no log shows any by itself, the common change of all, unless their motion is brief."""
     changed = [told.change for told in alone]
     if any(changed) or not alone or brief:

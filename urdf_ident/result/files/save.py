@@ -15,7 +15,7 @@ from ...provenance import versions
 from ...statistics.fit import Fit
 from ..dynamics.springs import springs
 from ..record import Record
-from ..verdict.verdict import judge
+from ..verdict.verdict import verdict_of
 from .checks import seal
 
 SCHEMA = "urdf-ident/1"
@@ -44,7 +44,7 @@ def as_dict(ident: Record) -> dict[str, Any]:
     essential = len(ident.essential["names"]) if ident.essential else None
     return {
         "schema": SCHEMA,
-        "verdict": judge(ident).as_dict(),
+        "verdict": verdict_of(ident).as_dict(),
         "robot": {"name": robot.name, "sha256": robot.sha256, "path": robot.path, "urdf": robot.urdf},
         "inputs": list(ident.inputs),
         "left_out": list(ident.left_out),

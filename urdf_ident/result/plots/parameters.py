@@ -15,7 +15,7 @@ from ...statistics.log_effects.changes import FrictionChanges
 from ..dynamics.friction_curves import SteadyFriction
 from ..evidence.traces import SpeedProfile
 from ..parameters import ParameterRow
-from .style import PALETTE, TEXT, Palette, dress
+from .style import PALETTE, TEXT, Palette, apply_style
 
 #: A dot beyond this many prior standard deviations is drawn at the edge.
 _EDGE = 6.0
@@ -48,7 +48,7 @@ def draw_parameters(axis: Any, rows: Sequence[ParameterRow], title: str = "", pa
     axis.set_xlim(-_EDGE * 1.05, _EDGE * 1.05)
     axis.set_yticks(range(len(rows)), [row.symbol for row in rows])
     axis.invert_yaxis()
-    dress(axis, palette, title=title, x="prior standard deviations from the URDF")
+    apply_style(axis, palette, title=title, x="prior standard deviations from the URDF")
     axis.tick_params(axis="y", labelsize=TEXT - 0.5)
 
 
@@ -69,7 +69,7 @@ def draw_terms(axis: Any, rows: Sequence[ParameterRow], title: str = "", palette
         axis.plot([row.value], [k], marker="o", markersize=4, color=colour, markerfacecolor=face)
     axis.set_yticks(range(len(rows)), [row.owner for row in rows])
     axis.set_ylim(len(rows) - 0.4, -0.6)
-    dress(axis, palette, title=title, x=" or ".join(dict.fromkeys(row.unit for row in rows)))
+    apply_style(axis, palette, title=title, x=" or ".join(dict.fromkeys(row.unit for row in rows)))
 
 
 def draw_body(axes: Any, before: Array, after: Array, title: str, palette: Palette = PALETTE) -> None:
@@ -92,7 +92,7 @@ def draw_body(axes: Any, before: Array, after: Array, title: str, palette: Palet
             axis.plot(outline[0], outline[1], color=colour, linewidth=1.1, linestyle=style)
             axis.plot(theta[1 + a] / theta[0], theta[1 + b] / theta[0], marker="o", markersize=3, color=colour)
         axis.set_aspect("equal", adjustable="datalim")
-        dress(axis, palette, x=f"{x} [m]", y=f"{y} [m]")
+        apply_style(axis, palette, x=f"{x} [m]", y=f"{y} [m]")
         axis.locator_params(axis="x", nbins=3)
         axis.locator_params(axis="y", nbins=4)
     axes[0].set_title(title, fontsize=TEXT + 1, color=palette.ink, loc="left", y=1.0, pad=5)
@@ -141,7 +141,7 @@ def draw_changes(axis: Any, changes: FrictionChanges, k: int, unit: str, palette
             axis.errorbar(x, y, yerr=e, marker="o", markersize=2.5, linewidth=0.8, color=palette.identified, alpha=later)
         label = "time since the log's start [s]" if changes.seconds is not None else "part of the log"
     axis.axhline(0.0, color=palette.soft, linewidth=0.6)
-    dress(axis, palette, title=changes.parameters[k], x=label, y=f"deviation [{unit}]")
+    apply_style(axis, palette, title=changes.parameters[k], x=label, y=f"deviation [{unit}]")
 
 
 def draw_friction(
@@ -201,7 +201,7 @@ def draw_friction(
     axis.axhline(0.0, color=palette.soft, linewidth=0.6)
     axis.set_xlim(float(v[0]), float(v[-1]))
     load = f", at a load of {curve.load:.3g} {unit}" if curve.load else ""
-    dress(axis, palette, title=curve.joint, x=f"speed [{rate}]{load}", y=f"friction [{unit}]")
+    apply_style(axis, palette, title=curve.joint, x=f"speed [{rate}]{load}", y=f"friction [{unit}]")
 
 
 def _density(axis: Any, speeds: SpeedProfile, j: int, palette: Palette) -> None:
@@ -242,4 +242,4 @@ def draw_quantity(
         axis.errorbar(x, k, xerr=1.96 * e, fmt="o", markersize=3.5, color=colour, linewidth=1.2)
     axis.set_yticks(np.arange(len(names)), names)
     axis.set_ylim(len(names) - 0.4, -0.6)
-    dress(axis, palette, title=title)
+    apply_style(axis, palette, title=title)

@@ -53,7 +53,7 @@ def figure_class() -> Any:
     return Figure
 
 
-def dress(axis: Any, palette: Palette, *, title: str = "", x: str = "", y: str = "") -> None:
+def apply_style(axis: Any, palette: Palette, *, title: str = "", x: str = "", y: str = "") -> None:
     """Applies the common style to axes.
 
     Args:

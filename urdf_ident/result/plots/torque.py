@@ -9,7 +9,7 @@ import numpy as np
 
 from ...linalg import Array, divisors
 from ..evidence.traces import LogTrace
-from .style import PALETTE, TEXT, Palette, dress, legend
+from .style import PALETTE, TEXT, Palette, apply_style, legend
 
 
 def draw_torque(
@@ -35,7 +35,7 @@ def draw_torque(
             words = label if k == 0 else f"_{label}"
             axis.plot(trace.time[piece], series[piece, j], color=colour, linewidth=width, alpha=alpha, label=words)
     _limits(axis, trace, j)
-    dress(
+    apply_style(
         axis,
         palette,
         title=joint,
@@ -51,7 +51,7 @@ def draw_torque(
     residual.set_xlim(axis.get_xlim())
     reach = max(1.6 * float(np.percentile(np.abs(trace.measured[:, j] - trace.identified[:, j]), 99)), 1e-9)
     residual.set_ylim(-reach, reach)
-    dress(residual, palette, x="t [s]", y="error")
+    apply_style(residual, palette, x="t [s]", y="error")
     residual.locator_params(axis="y", nbins=2)
     axis.tick_params(labelbottom=False)
 
@@ -79,7 +79,7 @@ def draw_memory(axis: Any, trace: LogTrace, joints: Sequence[str], palette: Pale
     _lines(axis, trace.lag, trace.memory, joints, palette)
     axis.axhline(0.0, color=palette.soft, linewidth=0.6)
     axis.set_xlim(0.0, float(trace.lag[-1]))
-    dress(axis, palette, title="autocorrelation of the residual", x="lag [s]", y="autocorrelation")
+    apply_style(axis, palette, title="autocorrelation of the residual", x="lag [s]", y="autocorrelation")
     if len(joints) > 8:  # room for the legend above the lines
         axis.set_ylim(top=1.0 + 0.08 * (len(joints) - 8))
     legend(axis, palette, ncols=2 if len(joints) > 4 else 1, loc="upper right")
@@ -99,7 +99,7 @@ def draw_spectrum(axis: Any, trace: LogTrace, joints: Sequence[str], unit: str, 
     axis.axvline(trace.cutoff, color=palette.bad, linewidth=0.8, linestyle="--")
     axis.set_xscale("log")
     axis.set_yscale("log")
-    dress(
+    apply_style(
         axis,
         palette,
         title="spectrum of the residual",
@@ -130,7 +130,7 @@ def draw_errors(axis: Any, entries: Sequence[Mapping[str, Any]], palette: Palett
         axis.barh(np.arange(len(joints)) + 0.26 * (k - 1), values, height=0.24, color=colour, label=label, linewidth=0)
     axis.set_yticks(range(len(joints)), joints)
     axis.invert_yaxis()
-    dress(axis, palette, x="RMS error over RMS torque [%]")
+    apply_style(axis, palette, x="RMS error over RMS torque [%]")
     axis.grid(axis="y", visible=False)
     axis.tick_params(axis="y", labelsize=TEXT)
     legend(axis, palette, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, columnspacing=0.8, borderaxespad=0.2)

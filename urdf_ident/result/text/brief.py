@@ -14,7 +14,7 @@ from ...model.inertia import to_com
 from ..parameters import parameters
 from ..record import Record
 from ..verdict.untested import CONSEQUENCE, untested
-from ..verdict.verdict import judge
+from ..verdict.verdict import verdict_of
 
 WIDTH, LINES = 100, 24
 _HANGING = "      "
@@ -237,7 +237,7 @@ def headline(ident: Record) -> Headline:
 
     Another motion is recommended only if no cause in the logs is known: otherwise more of the same data would not help.
     """
-    found = judge(ident)
+    found = verdict_of(ident)
     error = next((reason.text for reason in found.reasons if reason.id in ("held-out-error", "cross-validation")), "")
     if found.cause is None:
         return Headline(found.level, error or "no objection", "")

@@ -14,7 +14,7 @@ from ...model.trained import trained_speeds
 from ..dynamics.springs import springs
 from ..record import Record
 from ..verdict.untested import CONSEQUENCE, untested
-from ..verdict.verdict import judge
+from ..verdict.verdict import verdict_of
 from .lines import finding_words, table
 
 #: Maximum number of warnings about the logs in a summary.
@@ -32,7 +32,7 @@ def details(ident: Record) -> str:
         Several lines of text, about 60 for a 6-axis arm.
     """
     fit, robot = ident.fit, ident.model.robot
-    verdict = judge(ident)
+    verdict = verdict_of(ident)
     weak = int(((fit.relative_percent > 50) & fit.seen).sum())
     lines = [
         f"{robot.name}: {verdict.level.upper()}",

@@ -80,7 +80,7 @@ class ResultVerdict:
         }
 
 
-def judge(ident: Record) -> ResultVerdict:
+def verdict_of(ident: Record) -> ResultVerdict:
     """Assesses a result from its evidence.
 
     Returns:

@@ -22,7 +22,7 @@ _SWEPT = 0.6
 
 
 @dataclass(frozen=True, eq=False)
-class Alone:
+class LogChanges:
     """Results of one log by itself.
 
     Attributes:
@@ -36,7 +36,7 @@ class Alone:
     left: LogResidual
 
 
-def within(found: RigidEvidence, reading: Array) -> Alone:
+def within(found: RigidEvidence, reading: Array) -> LogChanges:
     """Finds changes along one log.
 
     Args:
@@ -64,7 +64,7 @@ def within(found: RigidEvidence, reading: Array) -> Alone:
         best = Change("friction", part.begin, part.end, False, part.joint, part.gain)
     if best is None and (joint := grown.told(GROWTHS)) is not None and _both_ways(found, along)[joint]:
         best = offset_drift(found, order, base, along, joint)
-    return Alone(best, grown, LogResidual(unexplained(found, fitted, order)[:, 0], base.left, found.size))
+    return LogChanges(best, grown, LogResidual(unexplained(found, fitted, order)[:, 0], base.left, found.size))
 
 
 def in_all(found: RigidEvidence, log_of_block: NDArray[np.int64], reading: Array, growths: Sequence[Growth]) -> Change | None:

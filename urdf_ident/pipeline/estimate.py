@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Learnt:
+class DataEstimate:
     """Estimates from the data alone, before physical consistency and the prior are applied.
 
     Attributes:
@@ -79,7 +79,7 @@ class Learnt:
 
 
 class EarlyStatistics:
-    """Starts workers while the logs are still being checked, on the statistic that :func:`learn` needs first.
+    """Starts workers while the logs are still being checked, on the statistic that :func:`estimate_from_data` needs first.
 
     Args:
         project: Settings.
@@ -119,9 +119,9 @@ def _first(model: DynamicModel, motion: Sequence[Segment]) -> DynamicModel:
     return model if model.automatic else with_trained(model, motion)
 
 
-def learn(
+def estimate_from_data(
     prepared: Prepared, project: Project, progress: Progress | None = None, start: EarlyStatistics | None = None
-) -> Learnt:
+) -> DataEstimate:
     """Estimates the structure (springs, friction laws, their shapes), then base parameters and their errors.
 
     Args:
@@ -170,7 +170,7 @@ def learn(
     remarks = (estimated.describe(), *repeated(converged.statistics), *unseen, *lost)
     found = (*selected.notes, *shaped.notes, *converged.notes)
     drifts = fit.changes.notes(trained.speed, trained.load) if fit.changes else ()
-    return Learnt(
+    return DataEstimate(
         model,
         statistics,
         fit,
