@@ -19,12 +19,16 @@ from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, LogError, ProjectError
 from urdf_ident.estimation.uncertainty.covariance import with_covariance
 from urdf_ident.estimation.uncertainty.repetitions import lack_of_fit, likelihood_weights, scatter_sigma
-from urdf_ident.model.bundled import robot_path
+from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
+from urdf_ident.motion.fourier import random_fourier
+from urdf_ident.motion.limits import Limits
+from urdf_ident.pipeline.experiment import build_plant, run_experiment
 from urdf_ident.pipeline.identify import identify
-from urdf_ident.project import parse_project
+from urdf_ident.pipeline.prepare import prepare
+from urdf_ident.project import Project, parse_project
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import Fit, fit_base
 from urdf_ident.statistics.folds import cross_validate
@@ -373,3 +377,25 @@ def test_a_real_axis_with_encoder_noise(data: Path) -> None:
     ]
     assert masses[0] < 60.0
     assert masses[1] == pytest.approx(95.1, rel=0.015)
+
+
+def test_averaged_periods_show_no_false_delay() -> None:
+    """Their motion is not low-passed at the cut-off of other logs, so that neither are the compared efforts."""
+    robot = Robot.from_urdf(robot_path("ur10e"))
+    motion = random_fourier(Limits.from_robot(robot), 10.0, 5, seed=2, fill=0.6)
+    run = run_experiment(
+        parse_project({"simulation": {"rate": 200}}), robot, motion, plant=build_plant(robot, truth_path("ur10e"))
+    )
+    log, rng = run.recording, np.random.default_rng(0)
+    rows, period = len(log), log.time[-1] + 1 / 200
+    repeated = replace(
+        log,
+        time=np.concatenate([log.time + k * period for k in range(4)]),
+        position=np.tile(log.position, (4, 1)) + 1e-5 * rng.standard_normal((4 * rows, robot.n)),
+        effort=np.tile(log.effort, (4, 1)) + 0.5 * rng.standard_normal((4 * rows, robot.n)),
+    )
+    prepared = prepare(DynamicModel(robot), [repeated], Project())
+    found = prepared.logs[0].conditioned
+    assert prepared.signals["delay"]["compensated"] == 0.0
+    assert found.averaged is not None
+    assert found.band == found.averaged.harmonics / found.averaged.seconds > found.cutoff

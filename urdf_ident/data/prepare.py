@@ -110,7 +110,8 @@ def examine_logs(
     ]
     found = contradictions(robot, motions, drive.reduction)
     if not any(item.severity == "refused" for doubts in found for item in doubts):  # delays need physically plausible logs
-        late, apart = delay_findings(robot, motions, drive.reduction)
+        banded = [(parts, item.band) for (parts, _), item in zip(motions, usable.values(), strict=True)]
+        late, apart = delay_findings(robot, banded, drive.reduction)
         common = () if late is None else late.findings()
         found = [(*doubts, *common, *unreported(own, doubts)) for doubts, own in zip(found, apart, strict=True)]
     shown = [(reports[k].recording.position, item.segments, item.cutoff) for k, item in usable.items()]

@@ -145,9 +145,7 @@ def _without_delay(
     refused = any(finding.severity == "refused" for log in loaded for finding in log.report.findings)
     if refused:
         return list(loaded), {}
-    found, apart = delay_findings(
-        model.robot, [(log.segments, log.conditioned.cutoff) for log in loaded], model.drive.reduction
-    )
+    found, apart = delay_findings(model.robot, [(log.segments, log.conditioned.band) for log in loaded], model.drive.reduction)
     if found is None:
         return list(loaded), {}
     given = 0.0 if config.delay == "auto" else float(config.delay)

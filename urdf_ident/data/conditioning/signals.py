@@ -71,6 +71,11 @@ class Conditioned:
     averaged: Averaged | None = None
     lost: Array | None = None
 
+    @property
+    def band(self) -> float:
+        """Highest frequency of the motion [Hz]: the low-pass of the positions, or the last harmonic of averaged periods."""
+        return self.cutoff if self.averaged is None else self.averaged.harmonics / self.averaged.seconds
+
 
 def condition(recording: Recording, robot: Robot, config: SignalConfig | None = None) -> Conditioned:
     """Conditions one log.
