@@ -16,12 +16,12 @@ from logs import Truth, fourier, torques, write_csv
 
 from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.conditioning.signals import condition
-from urdf_ident.data.diagnosis import against_urdf, contradictions
+from urdf_ident.data.diagnosis import against_urdf, arbitration
 from urdf_ident.data.diagnosis.candidates import Reading
 from urdf_ident.data.diagnosis.case import Case
-from urdf_ident.data.diagnosis.contradictions import _case
 from urdf_ident.data.diagnosis.gram_fit import new_in, solved
 from urdf_ident.data.diagnosis.grams import COULOMB, Grams
+from urdf_ident.data.diagnosis.log_group import LogGroup
 from urdf_ident.data.diagnosis.motion_samples import thinned
 from urdf_ident.data.diagnosis.small_faults import columns as fault_columns
 from urdf_ident.data.diagnosis.small_faults.find import SmallFault
@@ -283,7 +283,7 @@ def test_a_lasting_fault_in_a_motion_that_grows_is_no_change_along_the_log(what:
     log = replace(log, position=q, effort=tau)
     assert [item.id for item in doubts(log)] == [what] * (what != "none")
     if what in ("position-scale", "effort-crosstalk"):
-        monkeypatch.setattr(contradictions, "_EXPLAINED", -1.0)
+        monkeypatch.setattr(arbitration, "_EXPLAINED", -1.0)
         change, lasting = doubts(log)
         assert (lasting.id, change.id in KNOWN["Changes with time"]) == (what, True)
 
@@ -301,7 +301,7 @@ def test_friction_at_reversals_stays_free_where_all_efforts_may_saturate() -> No
     """Otherwise the stick and slip of a gantry's slides is told as a saturation of all joints."""
     recording = log_of(ARM)
     conditioned = condition(recording, ARM, SignalConfig())
-    case = _case(ARM, None, [(conditioned.segments, conditioned.cutoff)])
+    case = LogGroup(ARM, [(conditioned.segments, conditioned.cutoff)]).case()
     assert case is not None
     rows = fault_columns.FaultRows.of(case)
     zeros = np.zeros((len(rows.samples), 4))
@@ -516,7 +516,7 @@ def test_a_urdf_that_leaves_no_more_than_free_inertias_doubts_nothing(monkeypatc
     """Where friction is all that is left, another reading may help the URDF by chance."""
     conditioned = condition(log_of(ARM), ARM)
     logged = Reading.as_logged(ARM.n)
-    case = _case(ARM, None, [(conditioned.segments, conditioned.cutoff)])
+    case = LogGroup(ARM, [(conditioned.segments, conditioned.cutoff)]).case()
     assert case is not None
     free = case.judge(logged).part
     monkeypatch.setattr(against_urdf, "_OBJECTS", -10.0)  # free inertias object to nothing

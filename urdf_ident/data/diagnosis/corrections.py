@@ -18,10 +18,9 @@ from ...samples import Segment
 from .candidates import Reading
 from .case import Case
 from .delay.profile import Delay
-from .motion_samples import MotionSamples, jerks
+from .motion_samples import Logs, MotionSamples, jerks
 from .small_faults.find import SmallFault, effect
 
-Logs = Sequence[tuple[Sequence[Segment], float]]
 #: Returns a case without the effect of a fault; its logs are those that the case was sampled from.
 Correction = Callable[[Case, Logs], Case]
 

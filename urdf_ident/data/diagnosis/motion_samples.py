@@ -17,6 +17,8 @@ from ...parallel.scratch import empty_array, stored
 from ...samples import Segment
 from ..conditioning.filters import delayed, lowpass
 
+#: Conditioned motion with measured torque of each log, and the cut-off of its positions [Hz].
+Logs = Sequence[tuple[Sequence[Segment], float]]
 #: Number of samples from all logs together, and of blocks of time they are split into.
 SAMPLES, BLOCKS = 500, 15
 #: Number of samples of a segment below which the first one would have a weight of more than a tenth.
@@ -142,7 +144,7 @@ class ThinnedPiece:
         return slice((min(self.step, len(self.part)) - 1) // 2 if few else 0, None, self.step)
 
 
-def thinned(logs: Sequence[tuple[Sequence[Segment], float]], samples: int = SAMPLES) -> list[ThinnedPiece]:
+def thinned(logs: Logs, samples: int = SAMPLES) -> list[ThinnedPiece]:
     """Subsamples the segments of conditioned logs with measured torque evenly.
 
     Args:
@@ -165,7 +167,7 @@ def thinned(logs: Sequence[tuple[Sequence[Segment], float]], samples: int = SAMP
 
 
 def sampler(
-    logs: Sequence[tuple[Sequence[Segment], float]],
+    logs: Logs,
     samples: int = SAMPLES,
     blocks: int = BLOCKS,
     reduction: Array | None = None,
@@ -214,7 +216,7 @@ def _signs(item: ThinnedPiece, typical: Array) -> Array:
     return np.concatenate(made, axis=1)
 
 
-def jerks(logs: Sequence[tuple[Sequence[Segment], float]], samples: int = SAMPLES, band: float = np.inf) -> tuple[Array, Array]:
+def jerks(logs: Logs, samples: int = SAMPLES, band: float = np.inf) -> tuple[Array, Array]:
     """Returns the jerk and its derivative at the samples used.
 
     Args:

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from ....linalg import Array
 from ....model.robot import Robot
-from ....samples import TESTING_REVERSALS, Segment, reversals
+from ....samples import TESTING_REVERSALS, reversals
 from ...conditioning.filters import HIGHEST, SCORE_BAND
 from ...quality.findings import Finding
-from ..motion_samples import jerks, sampler
+from ..motion_samples import Logs, jerks, sampler
 from .filters import MATERIAL, SIGNIFICANT, Filters, filter_findings
 from .residuals import DelayProblem, mean_score
 
@@ -106,9 +106,7 @@ class Delay:
         )
 
 
-def find_delays(
-    robot: Robot, logs: Sequence[tuple[Sequence[Segment], float]], reduction: Array | None = None
-) -> tuple[Delay | None, dict[tuple[str, int], float]]:
+def find_delays(robot: Robot, logs: Logs, reduction: Array | None = None) -> tuple[Delay | None, dict[tuple[str, int], float]]:
     """Estimates the common delay and bandwidth of the efforts, and additional delays of single joints or logs.
 
     Args:
@@ -195,16 +193,14 @@ def _relative_delays(
     return found
 
 
-def _selected(logs: Sequence[tuple[Sequence[Segment], float]]) -> list[int]:
+def _selected(logs: Logs) -> list[int]:
     """Selects evenly spaced logs with enough motion; with more logs, the samples would be too far apart."""
     seconds = sum(len(part) / part.rate for parts, _ in logs for part in parts)
     every = min(len(logs) // _LOGS, int(seconds / _SECONDS))
     return [k for k in range(0, len(logs), max(every, 1)) if logs[k][0]]
 
 
-def delay_findings(
-    robot: Robot, logs: Sequence[tuple[Sequence[Segment], float]], reduction: Array | None = None
-) -> tuple[Delay | None, list[tuple[Finding, ...]]]:
+def delay_findings(robot: Robot, logs: Logs, reduction: Array | None = None) -> tuple[Delay | None, list[tuple[Finding, ...]]]:
     """Returns the delay and bandwidth of the efforts as findings.
 
     Args:

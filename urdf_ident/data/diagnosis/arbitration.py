@@ -1,0 +1,115 @@
+"""Chooses between explanations of the same torques: drops those that others account for.
+
+A lasting fault precedes what its correction removes; a small one must also be found without the changed parts of the logs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from ...parallel import each
+from ...samples import SHORT
+from .candidates import Reading
+from .corrections import Correction, gain_of, of_delays, of_fault, outside, unchanged
+from .explanations import COMPARED, Explanations, along, differing_in, distinct_small_faults, examined_alone
+from .hypotheses import search
+from .small_faults.find import SmallFault
+
+#: Largest part of the changes that remains after the correction of a fault that explains them.
+_EXPLAINED = 0.5
+
+
+def arbitrated(found: Explanations) -> Explanations:
+    """Drops explanations that others account for.
+
+    Args:
+        found: All explanations.
+
+    Returns:
+        Those that remain.
+    """
+    if not found.several:
+        return found
+    before = found.changed
+    found, lasting = _lasting(found)
+    for corrected in lasting:
+        found = _remaining(found, *corrected)
+    if found.small:
+        found = replace(found, small=_without_changed_parts(found))
+    found = replace(found, lasting=found.changed != before)
+    others = [*(item.gain for item in found.changed if item is not None), *(item.gain for item in found.small)]
+    surpassed = not found.differing and found.steps and max(others, default=0.0) > found.steps[0].gain
+    return replace(found, steps=[]) if surpassed else found
+
+
+def _lasting(found: Explanations) -> tuple[Explanations, list[tuple[Correction, Reading]]]:
+    """Drops readings and small faults that delays and low-passes explain.
+
+    Returns:
+        What remains, and corrections of the faults that last throughout the logs, with the readings of the corrected logs.
+    """
+    case, logs, steps, small = found.case, found.group.logs, found.steps, found.small
+    lasting: list[tuple[Correction, Reading]] = []
+    logged = Reading.as_logged(case.robot.n)
+    delays = of_delays(*found.group.delays)
+    if delays is not None:
+        lasting.append((delays, logged))
+        late = delays(case, logs)
+        gained = gain_of(case, late)
+        if steps and gained > steps[0].gain and not search(late)[1]:
+            steps = []
+        if small and gained > gain_of(case, of_fault(small[0])(case, logs)):
+            small = _also_in(small, distinct_small_faults(late, logs, steps))
+    if steps and steps[-1].decided:
+        lasting.append((unchanged, found.reading))
+    if small:
+        lasting.append((of_fault(small[0]), logged))
+    return replace(found, steps=steps, small=small), lasting
+
+
+def _remaining(found: Explanations, correct: Correction, reading: Reading) -> Explanations:
+    """Drops differences between logs and changes along them that the correction of a lasting fault removes.
+
+    A fault that explains less than half of the changes does not explain any: they are all kept.
+
+    Args:
+        found: All explanations.
+        correct: The correction.
+        reading: The reading of the corrected logs.
+
+    Returns:
+        Those that remain.
+    """
+    group, changed = found.group, found.changed
+    some = [k for k, item in enumerate(changed) if found.differing or item is not None]
+    some = some if found.differing else some[:COMPARED]
+    if len(found.differing) > 1 or not some:
+        return found  # of many logs, compared in groups
+    told = each(partial(examined_alone, group.robot, group.reduction, corrected=(correct, reading)), group.some(some).logs)
+    alone = [item for item in told if item is not None]
+    corrected = correct(found.case, group.logs)
+    if found.differing and not differing_in(corrected, [own.left for own in alone], reading):
+        found = replace(found, differing=[])
+    still = dict(zip(some, along(corrected, alone, reading=reading), strict=True))
+    before, after = (
+        sum(item.gain for item in items if item is not None) for items in ((changed[k] for k in some), still.values())
+    )
+    if after > _EXPLAINED * before:
+        return found
+    return replace(found, changed=[item if still.get(k) is not None else None for k, item in enumerate(changed)])
+
+
+def _without_changed_parts(found: Explanations) -> list[SmallFault]:
+    """Small faults that are also found without the changed parts of the logs; all if too little would be left."""
+    ends = [None if item is None or item.drift else (item.begin, item.end) for item in found.changed]
+    kept = [(outside(parts, at), cutoff) for (parts, cutoff), at in zip(found.group.logs, ends, strict=True)]
+    group = replace(found.group, logs=kept)
+    if not any(ends) or group.seconds < SHORT or (case := group.case()) is None:
+        return found.small
+    return _also_in(found.small, distinct_small_faults(case, kept, found.steps))
+
+
+def _also_in(small: list[SmallFault], others: list[SmallFault]) -> list[SmallFault]:
+    left = {(item.id, item.joints) for item in others}
+    return [item for item in small if (item.id, item.joints) in left]

@@ -1,0 +1,221 @@
+"""Explanations of the torques of a group of logs: another reading, small faults, and changes within and between logs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...linalg import Array
+from ...model.robot import Robot
+from ...parallel import each
+from ...samples import FEWEST_REVERSALS, SHORT, TESTING_REVERSALS, Segment
+from ..quality.hidden_delays import DELAY
+from .candidates import Reading
+from .case import Case
+from .changes.between_logs import BETWEEN_LOGS, EVERYTHING, between
+from .changes.change import Change
+from .changes.outlying_logs import LogResidual, outlying_logs
+from .changes.stationarity import LogChanges, in_all, within
+from .corrections import Correction, unchanged
+from .hypotheses import DOUBTFUL, Step, search
+from .log_group import LogGroup
+from .motion_samples import Logs, MotionSamples
+from .small_faults.find import SmallFault, small_faults
+
+#: A reading with a smaller gain is compared with changes along the logs.
+_AS_CHANGE = 3.0
+#: Maximum number of logs compared at a time.
+COMPARED = 8
+
+#: Index of a log → kind of change, gain and joint.
+Differing = dict[int, tuple[str, float, int]]
+
+
+@dataclass(frozen=True, eq=False)
+class Explanations:
+    """What may explain the torques of a group of logs; indices are positions in the group.
+
+    Attributes:
+        group: The logs.
+        case: Their samples.
+        reading: The reading that explains them.
+        steps: The steps to that reading.
+        differing: Logs that differ from the others, by the groups in which many logs are compared.
+        changed: Change along each log, or None.
+        small: Small faults, largest gain first.
+        outlying: Logs that their own parameters explain worse than the others, with joints and ratios.
+        lasting: Whether the correction of a lasting fault removes changes that were found.
+    """
+
+    group: LogGroup
+    case: Case
+    reading: Reading
+    steps: list[Step]
+    differing: list[Differing] = field(default_factory=list)
+    changed: list[Change | None] = field(default_factory=list)
+    small: list[SmallFault] = field(default_factory=list)
+    outlying: Mapping[int, tuple[int, float]] = field(default_factory=dict)
+    lasting: bool = False
+
+    @property
+    def several(self) -> bool:
+        """Whether anything but the reading may explain the torques."""
+        return bool(self.differing or self.small or any(self.changed))
+
+
+def by_reading(group: LogGroup, case: Case | None = None) -> Explanations | None:
+    """Searches for the reading that explains the torques of all logs.
+
+    A delay of all efforts, with what was found after it, is dropped if it is friction which reverses over some travel: the
+    search has no such friction; the estimate of the delay has.
+
+    Args:
+        group: The logs.
+        case: Their samples, if they have been taken.
+
+    Returns:
+        The reading and its steps; None if the logs cannot be sampled.
+    """
+    case = group.case() if case is None else case
+    if case is None:
+        return None
+    reading, steps = search(case)
+    at = next((k for k, step in enumerate(steps) if step.found.id == DELAY and not step.found.joints), None)
+    if at is not None and (delay := group.delays[0]) is not None and delay.excludes(steps[at].found.size):
+        reading, steps = steps[at - 1].found.reading if at else Reading.as_logged(group.robot.n), steps[:at]
+    return Explanations(group, case, reading, steps)
+
+
+def with_changes(found: Explanations, alone: Sequence[LogChanges], brief: bool) -> Explanations:
+    """Adds differences between the logs, changes along them and small faults.
+
+    Args:
+        found: The reading of all logs.
+        alone: Results of each log by itself, as from :func:`examined_alone`.
+        brief: Whether the motion is too short for changes and small faults.
+
+    Returns:
+        All explanations.
+    """
+    left = [own.left for own in alone]
+    differing = _differing_logs(found, left)
+    small = [] if brief else distinct_small_faults(found.case, found.group.logs, found.steps)
+    changed: list[Change | None] = [None] * len(alone)
+    if not found.steps or found.steps[0].gain < _AS_CHANGE:
+        changed = along(found.case, alone, brief)
+    found = replace(found, differing=differing, small=small, changed=changed)
+    return found if brief or found.steps or found.several else replace(found, outlying=outlying_logs(left))
+
+
+def examined_alone(
+    robot: Robot,
+    reduction: Array | None,
+    log: tuple[Sequence[Segment], float],
+    corrected: tuple[Correction, Reading] | None = None,
+) -> LogChanges | None:
+    """Residuals and changes of one log by itself.
+
+    Args:
+        robot: Kinematics and gravity.
+        reduction: As in :class:`.LogGroup`.
+        log: Its motion, and the cut-off of its positions [Hz].
+        corrected: A correction of the log, and the reading of the corrected log; None as logged.
+
+    Returns:
+        The residuals and changes; None if the log has too few data.
+    """
+    group = LogGroup(robot, [log], reduction)
+    case = group.case()
+    if case is None:
+        return None
+    correct, reading = corrected or (unchanged, Reading.as_logged(robot.n))
+    own = within(correct(case, [log]).evidence(reading), reading.efforts())
+    return own if case.turns >= FEWEST_REVERSALS and group.seconds >= SHORT else replace(own, change=None)
+
+
+def along(case: Case, alone: Sequence[LogChanges], brief: bool = False, reading: Reading | None = None) -> list[Change | None]:
+    """Changes along each log; if no log shows any by itself, the common change of all, unless their motion is brief.
+
+    Args:
+        case: Samples of all logs.
+        alone: Results of the logs by themselves.
+        brief: Whether the motion is too short for a common change.
+        reading: The reading of the logs; None as logged.
+    """
+    changed = [own.change for own in alone]
+    if any(changed) or not alone or brief:
+        return changed
+    reading = reading or Reading.as_logged(case.robot.n)
+    common = in_all(case.evidence(reading), _log_of_block(case), reading.efforts(), [own.growth for own in alone])
+    return [common] * len(alone)
+
+
+def distinct_small_faults(case: Case, logs: Logs, steps: Sequence[Step]) -> list[SmallFault]:
+    """Significant small faults, largest gain first; none if a large fault explains about as much.
+
+    Args:
+        case: Samples of the logs.
+        logs: The logs.
+        steps: Steps to the reading that explains them.
+    """
+    if case.turns < TESTING_REVERSALS or (steps and steps[0].gain > _AS_CHANGE):
+        return []
+    found = [item for item in small_faults(case, logs) if item.decided]
+    told = {item.id for step in steps[:1] for item in (step.found, *step.rivals)}
+    least = steps[0].gain + DOUBTFUL if steps else 0.0
+    return found if found and found[0].id not in told and found[0].gain > least else []
+
+
+def differing_in(case: Case, alone: Sequence[LogResidual], reading: Reading | None = None) -> Differing:
+    """Index of each log that differs from the others of the case, with kind, gain and joint.
+
+    Friction is not compared where the joints hardly reverse: each log then shows it in one direction and at few speeds, and
+    laws that Coulomb, viscous and offset approximate differ from log to log.
+
+    Args:
+        case: Samples of all logs.
+        alone: Residuals of each log with its own parameters.
+        reading: The reading of the logs; None as logged.
+    """
+    reading = reading or Reading.as_logged(case.robot.n)
+    turning = case.turns >= FEWEST_REVERSALS
+    kinds = [kind for kind in BETWEEN_LOGS if turning or kind not in ("friction", EVERYTHING)]
+    return between(case.evidence(reading), _log_of_block(case), reading.efforts(), alone, kinds)
+
+
+def _differing_logs(found: Explanations, alone: Sequence[LogResidual]) -> list[Differing]:
+    """Logs that differ from the others, unless the reading of all of them explains more.
+
+    Many logs are compared in groups: among a hundred, the samples of one would have too little weight.
+    """
+    if len(alone) < 2:
+        return []
+    parted = -(-len(alone) // COMPARED)
+    groups = [range(k, len(alone), parted) for k in range(parted)]
+    if parted == 1:
+        differing = [differing_in(found.case, alone)]
+    else:
+        cases = [found.group.some(group).case() for group in groups]
+        thin = [
+            None if case is None else (case.sampled(0.0), case.moves, [alone[k] for k in group])
+            for case, group in zip(cases, groups, strict=True)
+        ]  # much less data to send than the logs
+        differing = each(partial(_differing_samples, found.group.robot), thin)
+    gain = max((item[1] for some in differing for item in some.values()), default=0.0)
+    if found.steps and gain <= found.steps[0].gain:
+        return []
+    return [{group[at]: item for at, item in some.items()} for group, some in zip(groups, differing, strict=True) if some]
+
+
+def _differing_samples(robot: Robot, thin: tuple[MotionSamples, NDArray[np.bool_], list[LogResidual]] | None) -> Differing:
+    """Calls :func:`differing_in` with samples, the joints that move, and the residuals of each log by itself."""
+    return {} if thin is None else differing_in(Case(robot, {0.0: thin[0]}.__getitem__, thin[1]), thin[2])
+
+
+def _log_of_block(case: Case) -> NDArray[np.int64]:
+    samples = case.sampled(0.0)
+    return samples.log[np.unique(samples.block, return_index=True)[1]]

@@ -1,0 +1,64 @@
+"""Logs of one robot that are examined together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from ...linalg import Array
+from ...model.robot import Robot
+from .case import Case
+from .delay.profile import Delay, find_delays
+from .motion_samples import Logs, sampler
+
+#: Minimum number of samples per joint.
+_FEWEST = 25
+#: Relative deviation from a fixed ratio between the joints' motions below which the ratio counts as fixed.
+_ALIKE = 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class LogGroup:
+    """Logs of one robot that are examined together.
+
+    Attributes:
+        robot: Kinematics and gravity; its inertias are not used.
+        logs: Conditioned motion with measured torque of each log, and the cut-off of its positions [Hz].
+        reduction: Motor rates per joint rates, shape (n, n), or None if every motor drives one joint.
+    """
+
+    robot: Robot
+    logs: Logs
+    reduction: Array | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Duration of the motion in all logs [s]."""
+        return sum(part.repeats * len(part) / part.rate for parts, _ in self.logs for part in parts)
+
+    @cached_property
+    def delays(self) -> tuple[Delay | None, Mapping[tuple[str, int], float]]:
+        """Common and relative delays, as from :func:`.delay.profile.find_delays`."""
+        return find_delays(self.robot, self.logs, self.reduction)
+
+    def some(self, indices: Sequence[int]) -> LogGroup:
+        """Returns the group of some of the logs."""
+        return replace(self, logs=[self.logs[k] for k in indices])
+
+    def case(self) -> Case | None:
+        """Samples the logs; None if there are too few, no joint moves with varying torque, or all joints move alike."""
+        sampled = sampler(self.logs, reduction=self.reduction)
+        first = None if sampled is None else sampled(0.0)
+        if sampled is None or first is None or len(first) < _FEWEST * (self.robot.n + 2):
+            return None
+        moves = (np.ptp(first.q, axis=0) > 0.02) & (np.ptp(first.tau, axis=0) > 0)  # a constant torque has no information
+        return Case(self.robot, lru_cache(sampled), moves) if moves.any() and not _one_curve(first.v[:, moves]) else None
+
+
+def _one_curve(v: Array) -> bool:
+    """Whether all joints move in a fixed ratio: then all torques depend on one position, and any reading fits."""
+    spread = np.linalg.svd(v / np.maximum(np.linalg.norm(v, axis=0), 1e-300), compute_uv=False)
+    return v.shape[1] > 1 and bool(spread[1] < _ALIKE * spread[0])

@@ -1,0 +1,107 @@
+"""Findings of each log from the explanations that remain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ...model.robot import Robot
+from ...samples import FEWEST_REVERSALS
+from ..quality.findings import Finding
+from .against_urdf import against_the_urdf
+from .candidates import Reading
+from .case import Case
+from .changes.wording import changes, differs, worse_explained
+from .explanations import Explanations
+from .hypotheses import Step, open_clock, open_scales, search
+from .small_faults.wording import small_fault
+from .wording import SEVERE, doubt, named, open_scale, open_time
+
+#: Relative residual of the moving joints up to which it is noise and unmodelled friction: on simulated arms fault-free logs
+#: with noise of a fifth of the torque leave 0.2, unmeasured loads 0.6.
+_SOUND = 0.35
+
+
+def findings(found: Explanations) -> list[list[Finding]]:
+    """Reports what remains of the explanations.
+
+    Args:
+        found: The explanations.
+
+    Returns:
+        Findings of each log of the group: only those of the differing ones where logs differ.
+    """
+    return _of_differing(found) if found.differing else _of_all(found)
+
+
+def _of_differing(found: Explanations) -> list[list[Finding]]:
+    """How the logs that differ from the others do, and what is wrong with each by itself."""
+    robot = found.group.robot
+    out: list[list[Finding]] = [[] for _ in found.group.logs]
+    for some in found.differing:
+        for k, (kind, gain, joint) in some.items():
+            case = found.group.some([k]).case()
+            own = () if case is None else _downgraded(case, _steps_in_words(robot, case, *search(case)))
+            out[k] = [differs(robot, kind, gain, joint, len(some) == 1, own), *own]
+    return out
+
+
+def _of_all(found: Explanations) -> list[list[Finding]]:
+    robot, steps = found.group.robot, found.steps
+    common = _downgraded(found.case, _of_reading(found))
+    told = {(item.id, item.joint) for item in common}
+    small = [] if steps or not found.small else [small_fault(robot, found.small)]
+    small = [item for item in small if (item.id, item.joint) not in told]
+    out = []
+    for k, change in enumerate(found.changed):
+        varying = [] if steps or change is None else [changes(robot, change)]
+        worse = [worse_explained(robot, *found.outlying[k])] if k in found.outlying else []
+        out.append([*common, *(small + varying if found.lasting else varying + small), *worse])
+    return out
+
+
+def _of_reading(found: Explanations) -> tuple[Finding, ...]:
+    robot, case, steps = found.group.robot, found.case, found.steps
+    reading = found.reading if not steps or steps[-1].decided else Reading.as_logged(robot.n)
+    weak = bool(steps) and not steps[-1].decided and steps[-1].gain < SEVERE
+    if steps and not steps[-1].decided and not weak:
+        return _steps_in_words(robot, case, reading, steps)
+    loaded = any(part.external is not None for parts, _ in found.group.logs for part in parts)
+    told = against_the_urdf(robot, case, reading, loaded)
+    out = (*_steps_in_words(robot, case, reading, steps[:-1] if weak and told else steps), *told)
+    if steps:
+        return out
+    scaled = {item.joint for item in out if item.id == "effort-scale"}
+    scales = {j: ends for j, ends in open_scales(case, reading).items() if robot.joints[j] not in scaled}
+    clock = open_clock(case, reading)
+    return (*out, *([open_scale(robot, scales)] if scales else []), *([] if clock is None else [open_time(*clock)]))
+
+
+def _steps_in_words(robot: Robot, case: Case, reading: Reading, steps: Sequence[Step]) -> tuple[Finding, ...]:
+    """Findings of the steps; they name causes, and refuse the log, only if it is explained well after all corrections."""
+    last = reading if not steps or steps[-1].decided else steps[-1].found.reading
+    sound = case.judge(last).part < _SOUND
+    return tuple(
+        item
+        for step in steps
+        for item in (
+            [named(robot, own, sound) for own in _by_joint(robot, step)]
+            if step.decided and sound
+            else [doubt(robot, step, sound)]
+        )
+    )
+
+
+def _downgraded(case: Case, found: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Downgrades findings to warnings for motions with few reversals, whose held-out parts are extrapolated."""
+    if case.turns >= FEWEST_REVERSALS:
+        return tuple(found)
+    return tuple(replace(item, severity="warning") if item.severity == "refused" else item for item in found)
+
+
+def _by_joint(robot: Robot, step: Step) -> list[Step]:
+    """Splits a step with the signs of several joints into one step per joint."""
+    joints = step.found.joints
+    if step.found.id != "effort-sign" or len(joints) in (1, robot.n):
+        return [step]
+    return [replace(step, found=replace(step.found, joints=(j,))) for j in joints]
