@@ -107,6 +107,11 @@ def test_numbered_columns_follow_robot_order_and_are_noted(tmp_path: Path, robot
     assert "zeta, alpha, slide" in log.notes[0]
 
 
+def test_numbered_columns_of_two_series_are_not_mixed(tmp_path: Path, robot: Robot) -> None:
+    log = read_recording(write(tmp_path, "t,qpos1,qpos2,qpos3,pos1,pos2\n0,1,2,3,7,8\n1,1,2,3,7,8\n"), robot)
+    np.testing.assert_array_equal(log.position[0], [2, 3, 1])
+
+
 def test_numbered_columns_of_another_count_name_lock(tmp_path: Path) -> None:
     with pytest.raises(LogError, match=r"numbers 3 joints.*robot has 4.*lock"):
         read_recording(write(tmp_path, "t,q1,q2,q3\n0,1,2,3\n"), Robot.from_urdf(URDF))

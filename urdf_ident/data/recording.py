@@ -157,11 +157,12 @@ class Recording(Stored):
             UnitError: A unit is unknown or measures something else.
         """
         from .readers.columns.fields import recording_fields
-        from .readers.columns.layout import PREFIXES, LogLayout
+        from .readers.columns.layout import LogLayout
+        from .readers.columns.names import NAMES
         from .readers.tables import array_hash, table_of_frame
 
         table = table_of_frame(frame, name)
-        found = recording_fields([(table, list(PREFIXES))], robot, layout or LogLayout(), name, table.path)
+        found = recording_fields([(table, list(NAMES))], robot, layout or LogLayout(), name, table.path)
         return cls(**{**found, "path": ""}, sha256=array_hash(table))
 
     def ordered(self, robot: Robot) -> Recording:

@@ -121,7 +121,7 @@ def examined_alone(
 
     Args:
         robot: Kinematics and gravity.
-        reduction: As in :class:`.LogGroup`.
+        reduction: Motor rates per joint rates, shape (n, n), or None if every motor drives one joint.
         log: Its motion, and the cut-off of its positions [Hz].
         corrected: A correction of the log, and the reading of the corrected log; None as logged.
 

@@ -45,7 +45,11 @@ class LogGroup:
         return find_delays(self.robot, self.logs, self.reduction)
 
     def some(self, indices: Sequence[int]) -> LogGroup:
-        """Returns the group of some of the logs."""
+        """Returns the group of some of the logs.
+
+        Args:
+            indices: Positions of the logs in this group.
+        """
         return replace(self, logs=[self.logs[k] for k in indices])
 
     def case(self) -> Case | None:

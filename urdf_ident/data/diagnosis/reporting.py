@@ -25,9 +25,6 @@ _SOUND = 0.35
 def findings(found: Explanations) -> list[list[Finding]]:
     """Reports what remains of the explanations.
 
-    Args:
-        found: The explanations.
-
     Returns:
         Findings of each log of the group: only those of the differing ones where logs differ.
     """

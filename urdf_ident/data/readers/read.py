@@ -21,7 +21,8 @@ from ...parallel import shared, workers
 from ..recording import Recording
 from ..refusals import LeftOut, all_usable, attempt, attempts
 from .columns.fields import recording_fields
-from .columns.layout import PREFIXES, LogLayout
+from .columns.layout import LogLayout
+from .columns.names import NAMES
 from .formats.choice import open_table
 from .remote import local_files
 from .sources import LogSource, expand_logs, log_source
@@ -144,9 +145,9 @@ def _open(source: LogSource, robot: Robot, layout: LogLayout) -> list[tuple[Tabl
     """Each file with the quantities that it may contain; the file of the positions first."""
     files = dict(source.files)
     if "" in files:
-        return [(open_table(files[""], robot, layout.choice), list(PREFIXES))]
+        return [(open_table(files[""], robot, layout.choice), list(NAMES))]
     main = files.get("position", source.files[0][1])
     holds: dict[str, list[str]] = {main: []}
-    for quantity in ("time", *PREFIXES):
+    for quantity in ("time", *NAMES):
         holds.setdefault(files.get(quantity, main), []).append(quantity)
     return [(open_table(path, robot, layout.choice), quantities) for path, quantities in holds.items()]

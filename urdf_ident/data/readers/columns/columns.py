@@ -16,34 +16,11 @@ from ....model.robot import Robot, lock_words
 from ....units import joint_units
 from ..tables import Table, refuse_long
 from .headers import default_header
-from .layout import KIND, MOTOR, PREFIXES, Column, LogLayout
+from .layout import KIND, MOTOR, Column, LogLayout
+from .names import NAMES, TIME_NAMES, WRENCH_AXES
 
-#: Alternative prefixes of ``<joint>``, used if the default one does not occur.
-ALIASES = {
-    "position": ("position", "pos"),
-    "velocity": ("velocity", "vel", "dq", "qd"),
-    "acceleration": ("acceleration", "acc", "ddq"),
-    "effort": ("effort", "torque"),
-    "motor_position": ("motor_position",),
-    "motor_velocity": ("motor_velocity",),
-    "temperature": ("temp",),
-}
 #: The command that finds out what the columns hold.
 INFER = "`urdf-ident inspect LOG --robot URDF --write-project project.yaml` finds out which is which"
-TIME_NAMES = ("t", "time", "timestamp")
-WRENCH_AXES = ("fx", "fy", "fz", "mx", "my", "mz")
-_NUMBERED = {
-    "position": "q|pos|position",
-    "velocity": "dq|qd|qdot|v|vel|velocity",
-    "acceleration": "ddq|qdd|qddot|a|acc|acceleration",
-    "effort": "tau|torque|effort",
-    "motor_position": "qm",
-    "motor_velocity": "vm|dqm|qmd",
-    "position_target": "position_target",
-    "effort_target": "effort_target",
-    "torque_target": "torque_target",
-    "temperature": "temperature|temp",
-}
 
 
 @dataclass(frozen=True)
@@ -74,7 +51,7 @@ def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequ
         table: The opened file.
         robot: Names and order of the joints.
         layout: Layout given in the project file.
-        quantities: Keys of :data:`PREFIXES` to look for in this table.
+        quantities: Keys of :data:`.names.NAMES` to look for in this table.
 
     Returns:
         The columns; quantities that were not found are absent.
@@ -264,14 +241,14 @@ def _named(table: Table, robot: Robot, quantities: Sequence[str], strict: bool) 
 
 def _prefix(names: Sequence[str], joints: Collection[str], quantity: str) -> str:
     """The prefix used in this header for a quantity: the first in the list that occurs with a joint."""
-    choices = [f"{prefix}_" for prefix in (PREFIXES[quantity], *ALIASES.get(quantity, ()))]
+    choices = [f"{prefix}_" for prefix in NAMES[quantity].prefixes]
     return next((prefix for prefix in choices if any(prefix + joint in names for joint in joints)), choices[0])
 
 
 def _check_positions(table: Table, robot: Robot, prefix: str) -> None:
     names = table.names or ()
     known = [*robot.joints, *robot.locked]
-    longer = tuple(f"{other}_" for other in PREFIXES.values() if f"{other}_".startswith(prefix) and f"{other}_" != prefix)
+    longer = tuple(f"{own.prefix}_" for own in NAMES.values() if own.prefix.startswith(prefix))
     missing = [joint for joint in robot.joints if prefix + joint not in names]
     for name in names:
         joint = name[len(prefix) :]
@@ -323,10 +300,7 @@ def _numbered(table: Table, robot: Robot, quantities: Sequence[str]) -> tuple[di
     """Columns such as q1 … qn, taken in ``robot.order``."""
     found: dict[str, tuple[int, ...]] = {}
     for key in quantities:
-        if key not in _NUMBERED:
-            continue
-        pattern = re.compile(rf"(?:{_NUMBERED[key]})[_\[ ]?(\d+)\]?", re.IGNORECASE)
-        numbers = {int(match[1]): k for k, name in enumerate(table.names or ()) if (match := pattern.fullmatch(name))}
+        numbers = next(filter(None, (_numbers(table, prefix) for prefix in NAMES[key].prefixes)), {})
         first = min(numbers, default=0)
         if not numbers or first > 1 or sorted(numbers) != list(range(first, first + len(numbers))):
             continue
@@ -342,6 +316,12 @@ def _numbered(table: Table, robot: Robot, quantities: Sequence[str]) -> tuple[di
     if not found:
         return {}, []
     return found, [f"numbered columns ({', '.join(found)}) taken in the order {', '.join(robot.order)}"]
+
+
+def _numbers(table: Table, prefix: str) -> dict[int, int]:
+    """Number → column of the names such as ``q1``, ``q_1`` and ``q[1]``."""
+    pattern = re.compile(rf"{prefix}[_\[ ]?(\d+)\]?", re.IGNORECASE)
+    return {int(match[1]): k for k, name in enumerate(table.names or ()) if (match := pattern.fullmatch(name))}
 
 
 def _too_few(count: int, robot: Robot) -> str:
@@ -370,5 +350,4 @@ def _wrenches(table: Table) -> dict[str, tuple[int, ...]]:
 
 
 def _is_of_locked_joint(name: str, robot: Robot) -> bool:
-    prefixes = [*PREFIXES.values(), *(prefix for some in ALIASES.values() for prefix in some)]
-    return any(name == f"{prefix}_{joint}" for prefix in prefixes for joint in robot.locked)
+    return any(name == f"{prefix}_{joint}" for own in NAMES.values() for prefix in own.prefixes for joint in robot.locked)

@@ -15,7 +15,8 @@ from ....model.robot import Robot
 from ....units import KINDS, Unit, parse_unit
 from ..tables import Table
 from .columns import INFER, ColumnMap, find_columns
-from .layout import KIND, MOTOR, PREFIXES, LogLayout
+from .layout import KIND, MOTOR, LogLayout
+from .names import NAMES
 
 
 def recording_fields(
@@ -116,7 +117,7 @@ def _check_numbers(table: Table, groups: list[tuple[str, tuple[int, ...]]], arra
 
 
 def _check_layout(layout: LogLayout) -> None:
-    for section, valid in (("files", ("time", *PREFIXES)), ("columns", ("time", *PREFIXES)), ("units", ("time", *PREFIXES))):
+    for section, valid in (("files", ("time", *NAMES)), ("columns", ("time", *NAMES)), ("units", ("time", *NAMES))):
         for key in getattr(layout, section):
             if key not in valid:
                 raise LogError(f"unknown quantity '{key}'", where=f"log.{section}", remedy=nearest(key, valid))

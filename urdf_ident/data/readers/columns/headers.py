@@ -15,56 +15,11 @@ from ....errors import UnitError
 from ....model.robot import Robot
 from ....units import parse_unit
 from .joint_names import match_joints
+from .names import NAMES, TIMES
 
-#: Default prefix → names of the quantity in other programs; the first that occurs in a header is used.
-WORDS = {
-    "q": ("actual_q", "joint_pos(?:itions?)?", "qpos", "positions?", "pos", "q_actual", "q_meas", "q"),
-    "v": ("actual_qd", "joint_vel(?:ocit(?:y|ies))?", "qvel", "velocit(?:y|ies)", "vel", "dq", "qd", "qdot", "q_dot", "v"),
-    "a": ("joint_accelerations?", "accelerations?", "acc", "ddq", "qdd", "qddot", "a"),
-    "tau": (
-        "tau_j",
-        "joint_torques?",
-        "joint_efforts?",
-        "efforts?",
-        "torques?",
-        "tau_meas",
-        "tau",
-        "actual_current",
-        "joint_currents?",
-        "motor_currents?",
-        "present_current",
-        "currents?",
-        "qfrc_actuator",
-    ),
-    "qm": ("motor_positions?", "qm"),
-    "vm": ("motor_velocit(?:y|ies)", "vm", "dqm", "qmd"),
-    "position_target": ("target_q", "q_d", "q_des", "q_desired", "q_ref", "desired_positions?", "position_target", "q_cmd"),
-    "effort_target": ("target_current", "effort_target", "current_target"),
-    "torque_target": ("target_moment", "torque_target"),
-}
-#: Names of time columns → the unit indicated by the name.
-TIMES = {
-    "t": "",
-    "time": "",
-    "timestamp": "",
-    "stamp": "",
-    "__time": "s",
-    "time_s": "s",
-    "t_s": "s",
-    "elapsed": "",
-    "elapsed_time": "",
-    "header.stamp": "s",
-    "time_ms": "ms",
-    "t_ms": "ms",
-    "timestamp_ms": "ms",
-    "time_us": "us",
-    "t_us": "us",
-    "timestamp_us": "us",
-    "time_ns": "ns",
-    "timestamp_ns": "ns",
-    "%time": "ns",
-    "field.header.stamp": "ns",
-}
+#: Default prefix → patterns of the quantity's names in other programs.
+_WORDS = {own.prefix: own.patterns for own in NAMES.values() if own.patterns}
+_OF_POSITIONS = tuple(f"{prefix}_" for prefix in NAMES["position"].prefixes)
 _TARGETS = ("position_target", "effort_target", "torque_target")
 _TARGET_WORDS = re.compile(
     r"(?:^|[^a-z])(?:command(?:s|ed)?|cmd|targets?|desired|references?|ref|setpoints?|goals?)(?:[^a-z]|$)", re.IGNORECASE
@@ -173,7 +128,7 @@ def default_header(names: Sequence[str], robot: Robot, joints: Mapping[str, str]
                 default = name
             else:
                 told[k] = units[k] or ("A" if _is_current(item[2]) else "")
-        elif item is None and unmatched and name.startswith(("q_", "position_", "pos_")):
+        elif item is None and unmatched and name.startswith(_OF_POSITIONS):
             default = f"({name})"  # a joint of another arm in the same log
         known.add(default)
         result.append(default)
@@ -199,8 +154,8 @@ def _default_name(item: Parsed, name: str, robot: Robot) -> str:
 
 
 def _is_current(word: str) -> bool:
-    """Whether a word of :data:`WORDS` names a measured motor current."""
-    return word in WORDS["tau"] and "current" in word
+    """Whether a pattern names a measured motor current."""
+    return word in _WORDS["tau"] and "current" in word
 
 
 def _default_spelling(names: Sequence[str], robot: Robot) -> bool:
@@ -209,7 +164,7 @@ def _default_spelling(names: Sequence[str], robot: Robot) -> bool:
     Returns:
         True for ``q_<joint>`` (or ``position_<joint>``, ``pos_<joint>``) of any joint of the robot.
     """
-    return any(f"{prefix}_{joint}" in names for prefix in ("q", "position", "pos") for joint in (*robot.joints, *robot.locked))
+    return any(f"{prefix}{joint}" in names for prefix in _OF_POSITIONS for joint in (*robot.joints, *robot.locked))
 
 
 def _without_unit(name: str) -> tuple[str, str]:
@@ -229,7 +184,7 @@ def _without_end(name: str, unit: str, joints: tuple[str, ...]) -> tuple[str, st
     return (name, unit) if match is None else (name[: match.start()], parse_unit(match[1].replace("_", "/")).name)
 
 
-_POSITION = "|".join(WORDS["q"])
+_POSITION = "|".join(_WORDS["q"])
 _BEFORE = re.compile(rf"(?:.*[/.:])?(?:{_POSITION})[_./\[]([^\[\]]*[a-z][^\[\]]*?)\]?", re.IGNORECASE)
 _AFTER = re.compile(rf"(?:.*/)?([^/]*[a-z][^/]*?)[./](?:{_POSITION})", re.IGNORECASE)
 _AFTER_SCORE = re.compile(r"(?:.*/)?([^/]*[a-z][^/]*?)_(?:pos|position)", re.IGNORECASE)
@@ -248,7 +203,7 @@ def _logged_joints(names: Sequence[str]) -> list[str]:
     return list(found)
 
 
-_ALL = re.compile("|".join(f"(?:{word})" for words in WORDS.values() for word in words), re.IGNORECASE)
+_ALL = re.compile("|".join(f"(?:{word})" for words in _WORDS.values() for word in words), re.IGNORECASE)
 _ANY_WORD = re.compile(rf"(?:{_ALL.pattern})[_\[./ ]*\d*\]?", re.IGNORECASE)
 
 
@@ -258,7 +213,7 @@ def _is_word(name: str) -> bool:
 
 
 #: Targets first, because ``target_q`` ends like ``q``.
-_ORDER = [(key, word) for key in (*_TARGETS, *(key for key in WORDS if key not in _TARGETS)) for word in WORDS[key]]
+_ORDER = [(key, word) for key in (*_TARGETS, *(key for key in _WORDS if key not in _TARGETS)) for word in _WORDS[key]]
 Parsed = tuple[str, str, str, str]
 
 
@@ -291,7 +246,7 @@ def _parse(name: str, joints: Mapping[str, str]) -> Parsed | None:
 def _chosen(parsed: Sequence[Parsed | None], names: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Word and path for each quantity: measurements before targets, then the first word, then the path with most columns."""
     found: dict[str, tuple[str, str]] = {}
-    for prefix, words in WORDS.items():
+    for prefix, words in _WORDS.items():
         groups: dict[tuple[str, str], int] = {}
         for item in parsed:
             if item is not None and item[0] == prefix:

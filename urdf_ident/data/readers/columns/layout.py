@@ -9,20 +9,6 @@ from ..formats.choice import Choice
 
 Column = int | str
 
-#: Quantities of a log in the order they are read → the prefix of their default column names.
-PREFIXES = {
-    "position": "q",
-    "velocity": "v",
-    "acceleration": "a",
-    "effort": "tau",
-    "motor_position": "qm",
-    "motor_velocity": "vm",
-    "effort_target": "effort_target",
-    "torque_target": "torque_target",
-    "position_target": "position_target",
-    "temperature": "temperature",
-}
-
 #: Quantity whose units each further quantity has, and the quantities of the motor side.
 KIND = {
     "motor_position": "position",
@@ -43,7 +29,7 @@ class LogLayout:
         files: Quantity → file name pattern of a split log, where ``*`` stands for the LOG argument. A quantity
             without its own file is read from the file of ``position``.
         rate: Samples per second [Hz], for logs without a time column.
-        columns: ``time`` or a quantity (keys of :data:`PREFIXES`) → column names or 0-based column numbers, in
+        columns: ``time`` or a quantity (keys of :data:`.names.NAMES`) → column names or 0-based column numbers, in
             the order of ``robot.order``.
         units: Quantity → unit of its columns, or one unit per joint in the order of ``robot.order``. A single unit
             of angle applies to revolute joints only, a unit of length to prismatic ones.

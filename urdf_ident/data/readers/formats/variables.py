@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from ....errors import LogError, nearest
 from ....parallel.scratch import scratch_folder
-from ..columns.headers import JOINT_COLUMN, TIMES, holds_targets, with_joints
+from ..columns.headers import JOINT_COLUMN, holds_targets, with_joints
+from ..columns.names import TIMES
 from ..tables import MOST_BYTES, ArrayTable, decoding
 from .lines import holds_numbers, numbers_of
 
