@@ -383,7 +383,9 @@ def test_bad_logs_are_left_out_where_that_is_asked(work: Path, tmp_path: Path, c
 @pytest.mark.skipif(os.name != "posix", reason="needs a path that nobody can write")
 def test_an_output_folder_that_cannot_be_written(work: Path) -> None:
     assert_refused(identify(work, Path("/proc/nowhere")), 2, "cannot be written", "-o")
-    assert_refused(identify(work, work / "log0.csv"), 2, "cannot be written", "-o")
+    assert_refused(
+        identify(work, work / "log0.csv"), 2, r"log0\.csv: output folder cannot be written \(a file has this name\)", "-o"
+    )
 
 
 def test_a_held_out_log_that_was_learnt_from(work: Path, out: Path) -> None:

@@ -102,6 +102,26 @@ def test_decimal_commas_between_commas_are_named(tmp_path: Path, robot: Robot) -
         read_recording(tmp_path / "run.csv", robot)
 
 
+def grouped(value: float, form: str) -> str:
+    """A number in quotes, with the separator and decimal sign of an example."""
+    separator, decimal = form[1], form[5:6]
+    whole, fraction = f"{value:,.1f}".split(".")
+    return f'"{whole.replace(",", separator)}{decimal}{fraction if decimal else ""}"'
+
+
+@pytest.mark.parametrize("form", ["1,234.5", "1,234", "1.234,5", "1 234,5", "1'234.5"])
+def test_thousands_separators_are_named(tmp_path: Path, robot: Robot, form: str) -> None:
+    comma = form.endswith(",5")
+    lines = []
+    for k, row in enumerate(zip(*default_columns().values(), strict=True)):
+        plain = [f"{value:.17g}".replace(".", "," if comma else ".") for value in row[:-1]]
+        lines.append((";" if comma else ",").join([*plain, grouped(900.0 + 10 * k, form)]))
+    path = tmp_path / "run.csv"
+    path.write_text("\n".join([HEADER.replace(",", ";") if comma else HEADER, *lines]))
+    with pytest.raises(LogError, match=r"column 'tau_j3' has numbers with thousands separators.*without thousands separators"):
+        read_recording(path, robot)
+
+
 @pytest.mark.parametrize("kind", ["parquet", "npz"])
 def test_numbers_and_dates_that_are_stored_as_text(tmp_path: Path, robot: Robot, kind: str) -> None:
     start = np.datetime64("2024-05-01T12:00:00", "ns")

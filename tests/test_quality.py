@@ -128,6 +128,7 @@ def test_report_is_json(robot: Robot) -> None:
         "id",
         "severity",
         "joint",
+        "joints",
         "rows",
         "message",
         "remedy",

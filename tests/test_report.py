@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import re
+import shlex
 import warnings
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -20,6 +22,7 @@ from urdf_ident.result.dynamics.friction_curves import friction_curves
 from urdf_ident.result.files.load import load
 from urdf_ident.result.identification import Identification
 from urdf_ident.result.text.brief import brief, joint_errors
+from urdf_ident.result.text.commands import CommandPaths
 from urdf_ident.result.verdict.reason import RICHER_MOTION, Reason
 from urdf_ident.result.verdict.verdict import ResultVerdict
 
@@ -95,6 +98,27 @@ def test_the_report_without_series_says_what_is_missing_and_escapes_names(ident:
     assert "<script>alert" not in page
     assert "&lt;script&gt;" in page
     assert "The torque series of the logs are not available" in page
+
+
+def test_commands_of_the_report_run_as_printed(
+    identified: Path, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verdict = ResultVerdict("usable", (Reason("x", "usable", "cause", RICHER_MOTION),))
+    monkeypatch.setattr("urdf_ident.result.text.brief.verdict_of", lambda _: verdict)
+    assert run("report", identified / "identification.json", "-o", tmp_path / "again.html") == 0
+    (command,) = re.findall("<code>(urdf-ident design [^<]*)</code>", html.unescape((tmp_path / "again.html").read_text()))
+    (tmp_path / "my project.yaml").write_text("excitation: {budget: 0.1, duration: 3}\n")
+    command = command.replace(str(work / "arm.urdf"), f"{work / 'arm.urdf'} -c 'my project.yaml'")
+    monkeypatch.chdir(tmp_path)
+    assert run(*shlex.split(command)[1:]) == 0
+    assert (tmp_path / "next.csv").is_file()
+
+
+def test_commands_name_the_user_s_files_for_a_shell() -> None:
+    paths = CommandPaths(Path("my arm.urdf"), "out/identification.json", "p.yaml")
+    words = shlex.split(paths.fill(RICHER_MOTION).split("`")[1])
+    assert words == shlex.split("urdf-ident design 'my arm.urdf' -c p.yaml --after out/identification.json -o next.csv")
+    assert CommandPaths().fill(RICHER_MOTION) == RICHER_MOTION  # in Python the files are not known
 
 
 def test_report_and_plot_again_with_another_log(identified: Path, work: Path, tmp_path: Path) -> None:

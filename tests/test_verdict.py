@@ -248,6 +248,9 @@ def test_what_the_data_do_not_test_is_in_the_first_lines(ident: ui.Identificatio
     finding = {"id": "time-scale-open", "severity": "info", "joint": None, "message": "", "remedy": None}
     open_ = replace(trusted, inputs=tuple({**log, "findings": [finding]} for log in trusted.inputs))
     assert untested(open_) == ("the clock",)
+    scales = [{**finding, "id": "effort-scale-open", "joints": joints} for joints in (["j2", "j4"], ["j4", "j3"])]
+    two = replace(trusted, inputs=tuple({**trusted.inputs[0], "findings": [scale]} for scale in scales))
+    assert untested(two) == ("the effort scale of j4",)  # each other log determines j2 and j3
     tested = replace(trusted, inputs=tuple({**log, "findings": []} for log in trusted.inputs))
     assert untested(tested) == ()
     assert "not tested" not in brief(tested)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
+from typing import Any
 
 
 class UrdfIdentError(Exception):
@@ -56,7 +57,7 @@ class LogError(UrdfIdentError, ValueError):
 class QualityError(LogError):
     """A log was read but failed the quality checks; ``findings`` holds all findings."""
 
-    def __init__(self, what: str, *, findings: tuple[object, ...] = (), **context: object) -> None:
+    def __init__(self, what: str, *, findings: tuple[Any, ...] = (), **context: object) -> None:
         super().__init__(what, **context)  # type: ignore[arg-type]
         self.findings = findings
 

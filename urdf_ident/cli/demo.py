@@ -26,6 +26,7 @@ def demo(
     Designs a motion, simulates logs, identifies, validates and exports. Open report.html afterwards.
     """
     from ..pipeline.demo import run_demo
+    from ..result.text.commands import CommandPaths
     from ..viz import motion_from
     from ..viz import play as show
 
@@ -35,5 +36,6 @@ def demo(
     page = show(robot, motion_from(str(out / "held_out.csv"), robot), html=out / "motion.html")
     typer.echo(coloured(result.ident.summary(verbose=verbose)))
     typer.echo("\n" + result.summary())
-    typer.echo("\n".join(report_lines(result.ident, out / "report.html")))
+    paths = CommandPaths(robot.path, out / "identification.json")
+    typer.echo("\n".join(report_lines(result.ident, out / "report.html", paths)))
     typer.echo(f"wrote {page} (open it in a browser)")

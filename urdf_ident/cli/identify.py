@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from ..data.recording import Recording
     from ..project import Project
     from ..result.identification import Identification
+    from ..result.text.commands import CommandPaths
 
 
 #: Files beside the result.
@@ -78,6 +78,7 @@ def identify(
     from ..files.folders import check_writable
     from ..files.read_write import check_output
     from ..parallel import workers
+    from ..result.text.commands import CommandPaths
 
     if payload_link is not None and not payload_logs:
         raise typer.BadParameter("--payload-link needs --payload-logs: the logs with the payload")
@@ -112,8 +113,8 @@ def identify(
                 left_out=left_out,
                 progress=progress,
             )
-    after = f"{_quoted(urdf)}{'' if config is None else f' -c {_quoted(config)}'} --after {_quoted(out)}/"
-    _write(ident, out, loaded, payload_link, after, force=force, no_report=no_report, verbose=verbose, as_json=as_json)
+    paths = CommandPaths(urdf, out / "identification.json", config or "")
+    _write(ident, out, loaded, payload_link, paths, force=force, no_report=no_report, verbose=verbose, as_json=as_json)
     if following is None:
         if verbose and not as_json and _nothing_against(ident):
             _print_forecast(project, ident)
@@ -128,7 +129,7 @@ def _write(
     out: Path,
     loaded: list[Recording],
     link: str | None,
-    after: str,
+    paths: CommandPaths,
     *,
     force: bool,
     no_report: bool,
@@ -137,7 +138,7 @@ def _write(
 ) -> None:
     """Writes the result, its report and the payload of the loaded logs, and prints them as they become available.
 
-    Printed commands can be run as they are: ``after`` replaces the paths in those of the summary.
+    Printed commands can be run as they are, with the user's own ``paths``.
     """
     from ..result.files.exports import write_all
     from ..result.files.save import plain
@@ -145,9 +146,9 @@ def _write(
     say_replaced(out, report=not no_report)
     notes = write_all(ident, out)
     if not as_json:
-        typer.echo(coloured(ident.summary(verbose=verbose).replace("ROBOT.urdf --after OUT/", after)))
+        typer.echo(coloured(paths.fill(ident.summary(verbose=verbose))))
     if not no_report:
-        notes += report_lines(ident, out / _REPORT)
+        notes += report_lines(ident, out / _REPORT, paths)
     if not as_json:
         typer.echo("\n".join(["", *notes]) if verbose else written_line(out, notes))
     body, more = weigh_and_write(ident, loaded, out / _PAYLOAD, link, force) if loaded else (None, [])
@@ -156,11 +157,6 @@ def _write(
         typer.echo(json.dumps(plain(outcome), indent=1, ensure_ascii=False))
     elif body is not None:
         typer.echo("\n".join(["", body.summary(), "", *more]))
-
-
-def _quoted(path: Path) -> str:
-    """A path for a shell."""
-    return shlex.quote(str(path))
 
 
 @contextmanager
@@ -172,7 +168,7 @@ def _refusal_in_json(as_json: bool) -> Iterator[None]:
         yield
     except QualityError as error:
         if as_json:
-            findings = [vars(finding) for finding in error.findings]
+            findings = [finding.as_dict() for finding in error.findings]
             refused = {"message": error.what, "where": error.where, "remedy": error.remedy, "logs": list(error.logs)}
             typer.echo(
                 json.dumps(plain({"verdict": None, "refused": refused, "findings": findings}), indent=1, ensure_ascii=False)
@@ -228,6 +224,7 @@ def validate(
     from ..pipeline.validate import validate as score
     from ..pipeline.validate import with_scores
     from ..result.files.load import load
+    from ..result.text.commands import CommandPaths
 
     ident = load(result)
     project = ident.project
@@ -235,7 +232,8 @@ def validate(
     typer.echo(json.dumps(list(report.entries), indent=1) if as_json else report.summary())
     if not no_report:
         try:
-            lines = report_lines(with_scores(ident, report), result.parent / "validation.html")
+            paths = CommandPaths(ident.model.robot.path, result)
+            lines = report_lines(with_scores(ident, report), result.parent / "validation.html", paths)
         except OutputError as error:  # the report is optional: the scores are still printed
             lines = [f"no report: {error}"]
         typer.echo("\n".join(lines), err=as_json)

@@ -12,6 +12,7 @@ from .help import command
 
 if TYPE_CHECKING:
     from ..result.identification import Identification
+    from ..result.text.commands import CommandPaths
 
 NoReport = Annotated[bool, typer.Option("--no-report", help="Write no report.html.")]
 MoreLogs = Annotated[
@@ -33,10 +34,12 @@ def report(
     """Write report.html again, optionally for other logs."""
     from ..files.read_write import check_output
     from ..result.files.load import load
+    from ..result.text.commands import CommandPaths
 
     page = out or result.parent / "report.html"
     check_output(page, b"<!doctype html><html>")
-    typer.echo("\n".join(report_lines(with_logs(load(result), logs or [], force), page)))
+    ident = with_logs(load(result), logs or [], force)
+    typer.echo("\n".join(report_lines(ident, page, CommandPaths(ident.model.robot.path, result))))
 
 
 @command(app, "plot out/identification.json torque friction -o pictures --format pdf")
@@ -85,11 +88,12 @@ def with_logs(ident: Identification, logs: list[str], force: bool) -> Identifica
     return with_scores(ident, validate(ident, recordings, force=force))
 
 
-def report_lines(ident: Identification, path: Path) -> list[str]:
+def report_lines(ident: Identification, path: Path, paths: CommandPaths) -> list[str]:
     """Writes the report; if its libraries are missing, returns one line that says so instead of raising.
 
     Args:
         path: The HTML file.
+        paths: Files that its commands name.
 
     Returns:
         Lines for the user.
@@ -98,7 +102,7 @@ def report_lines(ident: Identification, path: Path) -> list[str]:
     from ..report import write_report
 
     try:
-        return [f"wrote {write_report(ident, path)}"]
+        return [f"wrote {write_report(ident, path, paths)}"]
     except MissingExtraError as error:
         return [f"no report: {error}"]
 

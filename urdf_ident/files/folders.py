@@ -32,6 +32,10 @@ def make_writable(folder: str | Path) -> list[Path]:
     """
     path = Path(folder)
     made: list[Path] = []
+    if file := next((place for place in (path, *path.parents) if place.exists() and not place.is_dir()), None):
+        raise OutputError(
+            "output folder cannot be written (a file has this name)", where=str(file), remedy="choose another folder with -o"
+        )
     try:
         made = make_folder(path)
         with tempfile.NamedTemporaryFile(dir=path):

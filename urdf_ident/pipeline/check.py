@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -160,17 +162,19 @@ def check_text(found: dict[str, Any]) -> str:
     if found["locked"]:
         lines.append("  locked: " + ", ".join(f"{name} at {value:g}" for name, value in found["locked"].items()))
     lines.append("")
+    path = Path(found["path"])
+    fix = f"urdf-ident check {shlex.quote(str(path))} --fix {shlex.quote(f'{path.stem}_fixed.urdf')}"
     if found["findings"]:
         for item in found["findings"]:
             lines.append(f"  {item['level'].upper()} {item['kind']} '{item['name']}': {'; '.join(item['problems'])}")
             lines.append(f"    {item['correction']}")
-        lines.append("  `urdf-ident check ROBOT.urdf --fix F` writes a repaired copy")
+        lines.append(f"  `{fix}` writes a repaired copy")
     else:
         lines.append("  all inertial parameters are physically consistent")
     lines += [f"  DOUBT {line}" for line in doubt_lines(found["doubts"])]
     if found["refused"]:
         lines += [f"  STRICT PARSERS REFUSE {item}" for item in found["refused"]]
-        lines.append("  `urdf-ident check ROBOT.urdf --fix F` removes them; exports never contain them")
+        lines.append(f"  `{fix}` removes them; exports never contain them")
     lines += ["", *_identifiable(found["identifiable"])]
     if found["springs"]:
         first = found["springs"][0]

@@ -12,6 +12,7 @@ from ..result.evidence.traces import LogTrace
 from ..result.identification import Identification
 from ..result.plots.parameters import draw_body, draw_changes, draw_parameters, draw_terms
 from ..result.plots.torque import draw_errors, draw_memory, draw_spectrum, draw_torque
+from ..result.text.commands import CommandPaths
 from .content import content
 from .svg import MARKED, svg
 from .template import rendered
@@ -19,12 +20,13 @@ from .template import rendered
 FILE = "report.html"
 
 
-def report_html(ident: Identification, title: str = "") -> str:
+def report_html(ident: Identification, title: str = "", paths: CommandPaths | None = None) -> str:
     """Returns the report as one self-contained HTML page.
 
     Args:
         ident: The result; without series of its logs, figures that need them are omitted with a note on the page.
         title: Title of the page; the robot's name if empty.
+        paths: Files that its commands name; if None, their placeholders remain.
 
     Raises:
         MissingExtraError: matplotlib or jinja2 is not installed.
@@ -41,20 +43,21 @@ def report_html(ident: Identification, title: str = "") -> str:
         "palette": MARKED,
     }
     name = title or ident.model.robot.name
-    return rendered("report.html.j2", title=name, pictures=pictures, trace=trace, **content(ident))
+    return rendered("report.html.j2", paths, title=name, pictures=pictures, trace=trace, **content(ident))
 
 
-def write_report(ident: Identification, path: str | Path) -> Path:
+def write_report(ident: Identification, path: str | Path, paths: CommandPaths | None = None) -> Path:
     """Writes the report atomically.
 
     Args:
         path: The HTML file.
+        paths: Files that its commands name; if None, their placeholders remain.
 
     Raises:
         MissingExtraError: matplotlib or jinja2 is not installed.
         OutputError: It cannot be written.
     """
-    return write_text(path, report_html(ident))
+    return write_text(path, report_html(ident, paths=paths))
 
 
 def _worst(ident: Identification) -> LogTrace | None:

@@ -8,15 +8,17 @@ from importlib.resources import files
 from typing import Any
 
 from ..errors import MissingExtraError
+from ..result.text.commands import CommandPaths
 from .content import number
 from .svg import svg
 
 
-def rendered(name: str, **values: Any) -> str:
+def rendered(name: str, paths: CommandPaths | None = None, **values: Any) -> str:
     """Renders a page from its template.
 
     Args:
         name: File of the template, in this folder.
+        paths: Files that its commands name; if None, their placeholders remain.
         values: Variables of the template.
 
     Raises:
@@ -29,7 +31,7 @@ def rendered(name: str, **values: Any) -> str:
     svg(lambda figure: None, 1.0, 1.0, "")  # raises early if matplotlib is missing
     loader = FunctionLoader(lambda file: files(__package__).joinpath(file).read_text(encoding="utf-8"))
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters.update(number=number, code=_code)
+    environment.filters.update(number=number, code=lambda text: _code((paths or CommandPaths()).fill(text)))
     return environment.get_template(name).render(**values)
 
 

@@ -43,6 +43,11 @@ def _joints(robot: Robot, joints: Sequence[int]) -> str:
     return "all joints" if len(names) == robot.n > 1 else ", ".join(names)
 
 
+def _names(robot: Robot, *causes: Hypothesis) -> tuple[str, ...]:
+    """All joints that hypotheses are about."""
+    return tuple(robot.joints[j] for j in sorted({j for found in causes for j in found.joints}))
+
+
 def cause(robot: Robot, found: Hypothesis) -> str:
     """Describes a hypothesis in a few words.
 
@@ -74,7 +79,17 @@ def named(robot: Robot, step: Step, sound: bool = True) -> Finding:
     message, remedy, size = _WORDS[found.id](robot, step)
     joint = robot.joints[found.joints[0]] if len(found.joints) == 1 else None
     severity = "refused" if _refuses(step, sound) else "warning"
-    return Finding(found.id, severity, joint, None, f"{message}; {_evidence(step)}", remedy, size, step.certainty)
+    return Finding(
+        found.id,
+        severity,
+        joint,
+        None,
+        f"{message}; {_evidence(step)}",
+        remedy,
+        size,
+        step.certainty,
+        joints=_names(robot, found),
+    )
 
 
 def doubt(robot: Robot, step: Step, sound: bool = True) -> Finding:
@@ -106,6 +121,7 @@ def doubt(robot: Robot, step: Step, sound: bool = True) -> Finding:
         step.gain,
         step.certainty,
         ids,
+        _names(robot, *causes),
     )
 
 
@@ -152,7 +168,7 @@ def against(
     ids = tuple(dict.fromkeys(item.id for item in causes))
     id = found.id if alone else UNDECIDED
     remedy = f"to find out: {tests}" + (f"; {_like_a_clock(found.size)}" if found.id == "time-scale" else "")
-    return Finding(id, "warning", joint, None, words, remedy, found.size if alone else gain, 0.5, ids)
+    return Finding(id, "warning", joint, None, words, remedy, found.size if alone else gain, 0.5, ids, _names(robot, *causes))
 
 
 def open_scale(robot: Robot, factors: Mapping[int, tuple[float, float]]) -> Finding:
@@ -177,6 +193,7 @@ def open_scale(robot: Robot, factors: Mapping[int, tuple[float, float]]) -> Find
         None,
         None,
         ("effort-scale",),
+        tuple(robot.joints[j] for j in factors),
     )
 
 

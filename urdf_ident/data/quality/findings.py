@@ -20,15 +20,16 @@ class Finding:
     """One finding.
 
     Attributes:
-        code: Short fixed identifier for programs, e.g. ``"rows-unreadable"``.
+        id: Short fixed identifier for programs, e.g. ``"rows-unreadable"``.
         severity: One of :data:`SEVERITIES`.
-        joint: The joint it is about, or None.
+        joint: The joint it is about, or None if it is about several or none.
         rows: First rows of the file it is about (1-based), or None.
         message: The finding in words.
         remedy: What the user can do about it, or None if nothing is needed.
         size: Its size in the unit given by the catalogue, or None if it has none.
         certainty: Probability of this cause rather than another one, 0 to 1; None if the fault was observed directly.
         candidates: If the cause is undecided, the ids of possible causes, most likely first.
+        joints: All joints it is about, if there are several.
     """
 
     id: str
@@ -40,6 +41,7 @@ class Finding:
     size: float | None = None
     certainty: float | None = None
     candidates: tuple[str, ...] = ()
+    joints: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the finding for JSON."""
@@ -47,6 +49,7 @@ class Finding:
             "id": self.id,
             "severity": self.severity,
             "joint": self.joint,
+            "joints": list(self.joints) if self.joint is None else [self.joint],
             "rows": None if self.rows is None else list(self.rows),
             "message": self.message,
             "remedy": self.remedy,

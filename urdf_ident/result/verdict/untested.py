@@ -11,6 +11,8 @@ from .scale_reasons import gains_estimated
 
 #: Relative standard error of the common scale up to which the ratio to the URDF's masses is stated.
 _TELLING = 0.25
+#: Number of joints up to which they are named.
+_NAMED = 3
 
 #: What an error in something that was not tested does.
 CONSEQUENCE = "a wrong unit, torque constant or clock changes masses and friction, but not the torque errors"
@@ -38,9 +40,11 @@ def _common_scale(ident: Record) -> list[str]:
 
 
 def _open(ident: Record, id: str) -> list[str]:
-    """Whose efforts a finding about what a log does not determine concerns; empty unless all logs have it."""
-    found = [[item.get("joint") for item in log.get("findings", ()) if item["id"] == id] for log in ident.inputs]
+    """Whose efforts a finding about what a log does not determine concerns; empty unless all logs have it for some joint."""
+    found = [[item for item in log.get("findings", ()) if item["id"] == id] for log in ident.inputs]
     if not found or not all(found):
         return []
-    joints = {joint for own in found for joint in own}
-    return [str(joints.pop()) if len(joints) == 1 and None not in joints else "single joints"]
+    of_logs = [{joint for item in own for joint in item.get("joints") or [item.get("joint")]} for own in found]
+    open_ = set.intersection(*of_logs)
+    joints = [joint for joint in ident.model.robot.joints if joint in open_]
+    return [", ".join(joints) if 0 < len(joints) <= _NAMED else "single joints"] if open_ else []

@@ -16,6 +16,9 @@ from ....errors import LogError
 from ....linalg import Array
 
 _DECIMAL_COMMA = re.compile(r"^\s*[-+]?\d*,\d+")
+#: Digits in groups of three: with a decimal point, and with a decimal comma (1.234 alone is then taken for a decimal point).
+_GROUPED = re.compile(r"[-+]?\d{1,3}(?:[,'’\s]\d{3})+(?:\.\d*)?")
+_GROUPED_COMMA = re.compile(r"[-+]?\d{1,3}(?:(?:\.\d{3})+,\d*|(?:['’\s]\d{3})+(?:,\d*)?)")
 _DATE = (
     r"(?:(?P<year>\d{4})[-/](?P<month>\d\d?)[-/](?P<day>\d\d?)|(?P<Day>\d\d?)[.-](?P<Month>\d\d?|[A-Z]{3})[.-](?P<Year>\d{4})"
     r"|(?P<one>\d\d?)/(?P<other>\d\d?)/(?:\d{4}|\d\d))"
@@ -104,9 +107,22 @@ def decimal_commas(lines: Sequence[str], delimiter: str | None) -> bool:
         delimiter: Character between cells; None means white space.
 
     Returns:
-        True if any cell has a decimal comma.
+        True if any cell has a decimal comma; beside a decimal point, the comma of ``1,234`` separates thousands.
     """
-    return any(_DECIMAL_COMMA.fullmatch(cell) for line in lines for cell in cells_of(line, delimiter))
+    cells = [cell for line in lines for cell in cells_of(line, delimiter)]
+    commas = [cell for cell in cells if _DECIMAL_COMMA.fullmatch(cell)]
+    points = any("." in cell and np.isfinite(number(cell)) for cell in cells)
+    return any(not (points and _GROUPED.fullmatch(cell)) for cell in commas)
+
+
+def is_grouped(cell: str, decimal_comma: bool) -> bool:
+    """Whether a number is written with thousands separators (``1,234.5``, ``1.234,5``, ``1 234``).
+
+    Args:
+        cell: The cell.
+        decimal_comma: Whether numbers have a decimal comma.
+    """
+    return (_GROUPED_COMMA if decimal_comma else _GROUPED).fullmatch(cell.strip().strip("\"'")) is not None
 
 
 def split_line(line: str, delimiter: str | None) -> list[str]:

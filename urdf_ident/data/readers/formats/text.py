@@ -26,6 +26,7 @@ from .lines import (
     decimal_commas,
     decode,
     find_delimiter,
+    is_grouped,
     is_header,
     number,
     split_line,
@@ -151,7 +152,18 @@ class TextTable(Table):
         cells = split_line(line, self.delimiter)
         if len(cells) != self.width:
             return [np.nan] * len(columns)
-        return [stamp(cells[k]) if k in self.stamps else number(cells[k], self.decimal_comma) for k in columns]
+        return [stamp(cells[k]) if k in self.stamps else self._number(cells[k], k) for k in columns]
+
+    def _number(self, cell: str, column: int) -> float:
+        if is_grouped(cell, self.decimal_comma):
+            raise LogError(
+                f"column '{self.names[column] if self.names else column}' has numbers with thousands separators",
+                where=self.path,
+                got=f"'{cell.strip()}'",
+                expected="numbers such as 1234.5",
+                remedy="export the log without thousands separators",
+            )
+        return number(cell, self.decimal_comma)
 
 
 def _grown(array: NDArray[Any], count: int, rows: int) -> NDArray[Any]:
