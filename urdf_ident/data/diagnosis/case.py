@@ -97,6 +97,11 @@ class Case:
     _summed: dict[tuple[object, ...], RigidEvidence] = field(default_factory=dict)
     _judged: dict[Reading, ReadingScore] = field(default_factory=dict)
 
+    def in_order(self) -> Case:
+        """Returns the same case with contiguous blocks of time (:meth:`.MotionSamples.in_order`)."""
+        first = self.sampled(0.0)
+        return self if first.in_order() is first else Case(self.robot, lambda delay: self.sampled(delay).in_order(), self.moves)
+
     @property
     def turns(self) -> float:
         """Median number of reversals of the moving joints."""

@@ -133,7 +133,7 @@ def examined_alone(
     if case is None:
         return None
     correct, reading = corrected or (unchanged, Reading.as_logged(robot.n))
-    own = within(correct(case, [log]).evidence(reading), reading.efforts())
+    own = within(correct(case, [log]).in_order().evidence(reading), reading.efforts())
     return own if case.turns >= FEWEST_REVERSALS and group.seconds >= SHORT else replace(own, change=None)
 
 
@@ -149,7 +149,7 @@ def along(case: Case, alone: Sequence[LogChanges], brief: bool = False, reading:
     changed = [own.change for own in alone]
     if any(changed) or not alone or brief:
         return changed
-    reading = reading or Reading.as_logged(case.robot.n)
+    reading, case = reading or Reading.as_logged(case.robot.n), case.in_order()
     common = in_all(case.evidence(reading), _log_of_block(case), reading.efforts(), [own.growth for own in alone])
     return [common] * len(alone)
 

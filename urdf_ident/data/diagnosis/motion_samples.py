@@ -25,6 +25,8 @@ SAMPLES, BLOCKS = 500, 15
 _FEW_OF_A_STRETCH = 10
 #: Widths of the friction reversal, as fractions of a joint's typical speed.
 WIDTHS = (0.1, 0.6)
+#: Part of a joint's motion in a log beyond which one block of time holds all of it: blocks are then spread over the log.
+_ONLY_THERE = 0.9
 #: A joint is at rest below this fraction of its fast speed, and the quantile that defines the latter.
 _AT_REST, _FAST = 0.02, 0.99
 #: A torque is an outlier if its distance from the median of this many neighbours exceeds this multiple of the usual distance
@@ -41,7 +43,8 @@ class MotionSamples:
         tau: Shape (N, n) [N·m or N].
         signs: Smoothed signs of the velocities, one per width of :data:`WIDTHS`, filtered like the torque, because the
             filtered shape of reversing friction depends on how fast the joint reverses; shape (N, n, widths).
-        block: Block of each sample, shape (N,).
+        block: Block of each sample, shape (N,); held out of fits to the others. If joints move one after the other, a block
+            consists of short pieces of time spread over its log, because no fit tells what only a held-out block shows.
         log: Index of the log of each sample, shape (N,).
         time: Since the start of its log [s], shape (N,).
         reduction: Motor rates per joint rates, shape (n, n), if motors are coupled to several joints; otherwise None.
@@ -99,6 +102,11 @@ class MotionSamples:
             self.time[select],
             self.reduction,
         )
+
+    def in_order(self) -> MotionSamples:
+        """Returns the same samples in contiguous blocks of time, for what changes along a log."""
+        block = _blocks(self.log, int(self.block.max()) + 1)
+        return self if np.array_equal(block, self.block) else replace(self, block=block)
 
     def before_low_pass(self, first: float, second: float, derivatives: tuple[Array, Array]) -> MotionSamples:
         """Returns the motion before a low-pass ``1 / (1 + first s + second s²)`` of the positions.
@@ -195,7 +203,7 @@ def sampler(
     rows = [(part.q[at], part.v[at], part.a[at], part.time[at]) for part, at in ((item.part, item.rows) for item in pieces)]
     q, v, a, time = (np.concatenate([row[k] for row in rows]) for k in range(4))
     log = np.concatenate([np.full(len(row[0]), item.log) for item, row in zip(pieces, rows, strict=True)])
-    block = _blocks(log, blocks)
+    block = _spread(log, _blocks(log, blocks), v)
     coupled = reduction is not None and bool((reduction - np.diag(np.diag(reduction))).any())
     typical = np.maximum(np.sqrt(np.mean(v**2, axis=0)), 1e-9)
     signs = np.concatenate([_signs(item, typical) for item in pieces])
@@ -247,6 +255,18 @@ def _blocks(log: NDArray[np.int64], blocks: int) -> NDArray[np.int64]:
         mine = np.flatnonzero(log == k)
         block[mine] = position * each + np.arange(len(mine)) * each // len(mine)
     return block
+
+
+def _spread(log: NDArray[np.int64], block: NDArray[np.int64], v: Array) -> NDArray[np.int64]:
+    """Blocks of time, each spread over its log in as many pieces as there are joints if one holds all motion of a joint."""
+    energy = np.array([np.sum(v[block == b] ** 2, axis=0) for b in range(int(block.max()) + 1)])
+    out = block.copy()
+    for k in np.unique(log):
+        mine = np.flatnonzero(log == k)
+        own = np.unique(block[mine])
+        if len(own) > 1 and (energy[own].max(axis=0) > _ONLY_THERE * energy[own].sum(axis=0)).any():
+            out[mine] = own[np.arange(len(mine)) * len(own) * v.shape[1] // len(mine) % len(own)]
+    return out
 
 
 def _smoothed(pieces: Sequence[ThinnedPiece]) -> list[Array]:
