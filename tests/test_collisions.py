@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from conftest import arm_urdf
 
 from urdf_ident.errors import LimitError, ModelError
 from urdf_ident.model.bundled import robot_path
-from urdf_ident.model.geometry import collision_shapes
+from urdf_ident.model.geometry import collision_shapes, reach
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.collision.collisions import Collisions
 from urdf_ident.motion.collision.find import find_collisions
@@ -109,7 +110,24 @@ def test_links_that_always_overlap_are_left_out_and_said() -> None:
     watched = [[pair.names for pair in found.pairs].count(("link_4", "link_6")) for found in (near, far)]
     assert watched[1] == watched[0] - 1  # two shapes that are 11 mm apart whatever the joints do
     assert near.notes == ()
-    assert any("always closer than the clearance" in note and "link_4 and link_6" in note for note in far.notes)
+    assert far.notes == (
+        "closer than the clearance in nearly all poses, so not watched: link_4 and link_6 (some of their shapes)",
+    )
+
+
+def test_the_clearance_of_a_small_robot_follows_its_size() -> None:
+    """A hand whose fingers are 20 mm apart has no pose with 10 mm of clearance."""
+    text = robot_path("generic_6axis").read_text()
+
+    def shrunk(match: re.Match[str]) -> str:
+        return f'{match[1]}="{" ".join(repr(0.1 * float(number)) for number in match[2].split())}"'
+
+    large, small = (Robot.from_urdf(item) for item in (text, re.sub(r'(xyz|size|radius|length)="([^"]+)"', shrunk, text)))
+    assert set(find_collisions(large).required) == {0.01}
+    found = find_collisions(small)
+    assert found.required[0] == pytest.approx(0.01 * reach(small))
+    assert found.required[0] == pytest.approx(0.1 * 0.01 * reach(large), rel=0.1)
+    assert set(find_collisions(small, parse_world({"clearance": 0.02}), prune=False).required) == {0.02}
 
 
 @pytest.mark.parametrize("name", ["ur10e", "generic_6axis"])

@@ -19,6 +19,7 @@ from urdf_ident.data.diagnosis.delay.profile import Delay, find_delays
 from urdf_ident.data.prepare import examine_logs
 from urdf_ident.errors import LogError
 from urdf_ident.model.drive import Drive
+from urdf_ident.pipeline.prepare import prepare
 from urdf_ident.project import parse_project
 
 ARM = ui.Robot.from_urdf(arm_urdf("zyx"))
@@ -190,3 +191,17 @@ def test_a_low_pass_that_smooths_the_motion_is_named() -> None:
         few = replace(whole, time=whole.time[::step] / 4, position=whole.position[::step], effort=whole.effort[::step])
         (report,) = examine_logs([few], ARM, Drive.build(ARM.n), SignalConfig(periodic="off"))
         assert [item.id for item in report.findings if item.id == "position-bandwidth"] == names
+
+
+def test_a_cut_off_that_is_too_low_is_named_as_such_and_never_as_a_fault_of_the_log() -> None:
+    (report,) = examine_logs([made(1)], ARM, Drive.build(ARM.n), SignalConfig(cutoff=0.5, periodic="off"))
+    project = parse_project({"signals": {"cutoff": 0.5, "periodic": "off"}})
+    (log,) = prepare(ui.DynamicModel(ARM, friction=LAWS), [made(1)], project).logs
+    for findings in (report.findings, log.report.findings):
+        (only,) = [item for item in findings if item.severity != "info"]
+        assert only.id == "position-bandwidth"
+        assert "at 0.5 Hz takes away" in only.message
+        assert "`signals.cutoff`" in str(only.remedy)
+    assert log.conditioned.cutoff == 0.5  # the fit is as configured
+    slow = np.sin(2 * np.pi * np.arange(0, 20, 0.01))[:, None]  # 1 Hz, of which two passes at 0.5 Hz keep 1/257
+    assert attenuation([slow], 100.0, 0.5, band=2.0)[0] == pytest.approx(1 - 1 / 257, abs=0.02)

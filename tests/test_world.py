@@ -12,7 +12,7 @@ from urdf_ident.errors import MissingFileError, ModelError, ProjectError
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.collision.find import find_collisions
-from urdf_ident.motion.collision.world import CLEARANCE, parse_world, read_world
+from urdf_ident.motion.collision.world import parse_world, read_world
 
 TRIANGLES = "\n".join(["v 0 -1 -1", "v 0 1 -1", "v 0 0 1", "f 1 2 3", ""])
 
@@ -42,7 +42,7 @@ def test_an_empty_file_is_an_empty_world(tmp_path: Path) -> None:
     path.write_text("")
     world = read_world(path)
     assert world.names == ()
-    assert world.clearance == CLEARANCE
+    assert world.clearance is None
     assert world.tool is None
     np.testing.assert_array_equal(world.root, np.eye(4))
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from urdf_ident.data.readers.columns.layout import PREFIXES
+from urdf_ident.data.readers.columns.names import NAMES
 from urdf_ident.files.read_write import write_text
 from urdf_ident.friction import FRICTION
 from urdf_ident.project import Project
@@ -39,7 +39,7 @@ def page() -> str:
         lines += [*_rows(section), ""]
     lines += ["## Quantities of `log.columns`, `log.files` and `log.units`", ""]
     lines += ["`time`, and per joint (default header in brackets): "]
-    lines += [", ".join(f"`{name}` (`{prefix}_<joint>`)" for name, prefix in PREFIXES.items()) + ".", ""]
+    lines += [", ".join(f"`{name}` (`{names.prefix}_<joint>`)" for name, names in NAMES.items()) + ".", ""]
     lines += [
         "## Friction laws of `model.friction`",
         "",

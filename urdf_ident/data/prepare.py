@@ -31,11 +31,19 @@ _LOST = 0.05
 
 @dataclass(frozen=True, eq=False)
 class PreparedLog:
-    """A prepared log: its recording, quality report and conditioned segments."""
+    """A prepared log.
+
+    Attributes:
+        recording: As read.
+        report: Its quality.
+        conditioned: Its motion as configured.
+        automatic: Its motion with the automatic cut-off, for checks; None if that is ``conditioned``.
+    """
 
     recording: Recording
     report: QualityReport
     conditioned: Conditioned
+    automatic: Conditioned | None = None
 
     @property
     def name(self) -> str:
@@ -46,6 +54,11 @@ class PreparedLog:
     def segments(self) -> tuple[Segment, ...]:
         """The pieces of motion, in chronological order."""
         return self.conditioned.segments
+
+    @property
+    def examined(self) -> Conditioned:
+        """Its motion for the checks against physics, to which a cut-off that is too low looks like a fault of the log."""
+        return self.automatic or self.conditioned
 
     def as_dict(self) -> dict[str, Any]:
         """The log's entry in ``inputs`` of identification.json."""
@@ -95,7 +108,7 @@ def examine_logs(
             try:
                 report = _with_wrenches(report, robot)
                 usable[k] = condition(report.recording, robot, config)
-                report = _with_bandwidth(report, usable[k], robot)
+                report = _with_bandwidth(report, usable[k], robot, config)
             except LogError as error:
                 refused = Finding("not-usable", "refused", None, None, error.fact, error.remedy)
                 report = replace(report, findings=(*report.findings, refused))
@@ -104,10 +117,9 @@ def examine_logs(
         words = f"the torque constants are not known ({unknown.what}): efforts are looked at as logged, not against the URDF"
         open_ = Finding("constants-unknown", "warning", None, None, words, unknown.remedy)
         return [replace(report, findings=(*report.findings, open_)) for report in reports]
-    motions = [
-        (item.segments if payload is None else payload.taken_off(robot, recordings[k].name, item.segments), item.cutoff)
-        for k, item in usable.items()
-    ]
+    if config.cutoff != "auto":
+        usable = dict(zip(usable, _automatic([reports[k].recording for k in usable], robot, config), strict=True))
+    motions = [(_unloaded(item, recordings[k].name, robot, payload).segments, item.cutoff) for k, item in usable.items()]
     found = contradictions(robot, motions, drive.reduction)
     if not any(item.severity == "refused" for doubts in found for item in doubts):  # delays need physically plausible logs
         banded = [(parts, item.band) for (parts, _), item in zip(motions, usable.values(), strict=True)]
@@ -144,7 +156,8 @@ def prepare_log(
     """
     report = _assessed(recording, robot, drive, force)
     conditioned = condition(report.recording, robot, config)
-    return _without_payload(PreparedLog(recording, _with_bandwidth(report, conditioned, robot), conditioned), robot, payload)
+    report = _with_bandwidth(report, conditioned, robot, config)
+    return PreparedLog(recording, report, _unloaded(conditioned, recording.name, robot, payload))
 
 
 def prepare_logs(
@@ -182,9 +195,9 @@ def prepare_logs(
     reports = each_usable(partial(_assessed, robot=robot, drive=drive, force=force), recordings)
     fixed = resolve([report.recording for report in reports], robot, config)
     made = each_usable(partial(condition, robot=robot, config=fixed), [report.recording for report in reports])
-    reports = [_with_bandwidth(report, item, robot) for report, item in zip(reports, made, strict=True)]
+    reports = [_with_bandwidth(report, item, robot, config) for report, item in zip(reports, made, strict=True)]
     logs = [PreparedLog(*parts) for parts in zip(recordings, reports, made, strict=True)]
-    return [_without_payload(log, robot, payload) for log in logs]
+    return [replace(log, conditioned=_unloaded(log.conditioned, log.name, robot, payload)) for log in logs]
 
 
 def _refuse_copies(recordings: Sequence[Recording]) -> None:
@@ -217,8 +230,10 @@ def _copied(late: Recording, earlier: Sequence[Recording]) -> LogError | None:
 def check_physics(
     logs: Sequence[PreparedLog],
     robot: Robot,
+    config: SignalConfig,
     *,
     reduction: Array | None = None,
+    payload: Payload | None = None,
     force: bool = False,
     meanwhile: Callable[[], None] | None = None,
 ) -> list[PreparedLog]:
@@ -226,14 +241,19 @@ def check_physics(
 
     Args:
         logs: The training logs.
+        config: Their conditioning.
         reduction: Matrix from joint to motor velocities, shape (n, n), or None if every motor drives one joint.
+        payload: A known payload, whose torque is subtracted from the logs that carry it.
         force: Continue in spite of findings that refuse a log.
         meanwhile: Called once the workers have started on the logs; it may queue their next task.
 
     Raises:
         QualityError: A log is refused; the error carries all its findings.
     """
-    found = contradictions(robot, [(log.segments, log.conditioned.cutoff) for log in logs], reduction, meanwhile)
+    if config.cutoff != "auto":
+        made = _automatic([log.report.recording for log in logs], robot, config)
+        logs = [replace(log, automatic=_unloaded(item, log.name, robot, payload)) for log, item in zip(logs, made, strict=True)]
+    found = contradictions(robot, [(log.examined.segments, log.examined.cutoff) for log in logs], reduction, meanwhile)
     out: list[PreparedLog | UrdfIdentError] = []
     for log, doubts in zip(logs, with_known_delays(logs, robot, found), strict=True):
         findings = (*log.report.findings, *doubts)
@@ -253,7 +273,7 @@ def with_known_delays(
     Returns:
         The revised findings of each log.
     """
-    seen = [(log.report.recording.position, log.segments, log.conditioned.cutoff) for log in logs]
+    seen = [(log.report.recording.position, log.examined.segments, log.examined.cutoff) for log in logs]
     return known_delays(robot.joints, seen, found)
 
 
@@ -270,7 +290,13 @@ def _with_wrenches(report: QualityReport, robot: Robot) -> QualityReport:
     return report if external is None else replace(report, recording=replace(report.recording, external_torque=external))
 
 
-def _with_bandwidth(report: QualityReport, log: Conditioned, robot: Robot) -> QualityReport:
+def _automatic(recordings: Sequence[Recording], robot: Robot, config: SignalConfig) -> list[Conditioned]:
+    """The motions with the automatic cut-off."""
+    fixed = resolve(recordings, robot, replace(config, cutoff="auto"))
+    return [condition(recording, robot, fixed) for recording in recordings]
+
+
+def _with_bandwidth(report: QualityReport, log: Conditioned, robot: Robot, config: SignalConfig) -> QualityReport:
     """Adds a finding if the low-pass of the positions takes away a relevant part of the accelerations."""
     if log.lost is None or log.lost.max() <= _LOST:
         return report
@@ -280,6 +306,8 @@ def _with_bandwidth(report: QualityReport, log: Conditioned, robot: Robot) -> Qu
         "this joint: its inertia and rotor inertia come out too small"
     )
     remedy = "log at a higher rate or with less noise of the positions, or move more slowly"
+    if config.cutoff != "auto":
+        remedy = "raise `signals.cutoff` in the project file, or leave it out"
     found = Finding("position-bandwidth", "warning", robot.joints[j], None, words, remedy, log.cutoff, 0.99)
     return replace(report, findings=(*report.findings, found))
 
@@ -293,11 +321,9 @@ def _refusal(recording: Recording, findings: Sequence[Finding], refused: Sequenc
     )
 
 
-def _without_payload(log: PreparedLog, robot: Robot, payload: Payload | None) -> PreparedLog:
+def _unloaded(made: Conditioned, name: str, robot: Robot, payload: Payload | None) -> Conditioned:
     """Subtracts the torque of a known payload from a log that carries it; other logs are unchanged."""
-    if payload is None or not payload.on(log.name):
-        return log
-    return replace(log, conditioned=replace(log.conditioned, segments=payload.taken_off(robot, log.name, log.segments)))
+    return made if payload is None else replace(made, segments=payload.taken_off(robot, name, made.segments))
 
 
 def unused(payload: Payload | None, logs: Sequence[PreparedLog]) -> tuple[str, ...]:

@@ -99,7 +99,9 @@ class ExcitationSection(Section):
     )
     world: str | None = Field(None, description="world file: boxes, planes and meshes to keep away from, a box for the tool")
     clearance: float | None = Field(
-        None, gt=0, description="smallest distance [m]; default: that of the world file, otherwise 0.01"
+        None,
+        gt=0,
+        description="smallest distance [m]; default: that of the world file, otherwise 0.01, at most 1 % of the reach",
     )
     limits: LimitsSection = Field(
         LimitsSection(), description="override the URDF's limits of position, velocity, acceleration, torque"

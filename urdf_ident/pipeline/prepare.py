@@ -82,9 +82,10 @@ def prepare(
     late: dict[str, Any] = {}
     if not isinstance(model, ElasticModel):  # the checks support rigid joints only
         task = None if meanwhile is None else partial(meanwhile, model, loaded)
-        loaded = check_physics(loaded, model.robot, reduction=model.drive.reduction, force=force, meanwhile=task)
+        checked = partial(check_physics, robot=model.robot, config=config, reduction=model.drive.reduction, payload=payload)
+        loaded = checked(loaded, force=force, meanwhile=task)
         loaded, late = _without_delay(model, logs, loaded, config, payload, force)
-        forget(part for log in loaded for part in log.segments)
+        forget(part for log in loaded for part in log.examined.segments)
     trained = trained_range(loaded)
     signals = _signals(loaded, trained)
     if late:
@@ -145,7 +146,8 @@ def _without_delay(
     refused = any(finding.severity == "refused" for log in loaded for finding in log.report.findings)
     if refused:
         return list(loaded), {}
-    found, apart = delay_findings(model.robot, [(log.segments, log.conditioned.band) for log in loaded], model.drive.reduction)
+    seen = [(log.examined.segments, log.examined.band) for log in loaded]
+    found, apart = delay_findings(model.robot, seen, model.drive.reduction)
     if found is None:
         return list(loaded), {}
     given = 0.0 if config.delay == "auto" else float(config.delay)
@@ -154,7 +156,7 @@ def _without_delay(
     if taken_out:
         shifted = replace(config, delay=shift)
         loaded = prepare_logs(logs, model.robot, model.drive, shifted, force=force, payload=payload)
-        loaded = check_physics(loaded, model.robot, reduction=model.drive.reduction, force=force)
+        loaded = check_physics(loaded, model.robot, shifted, reduction=model.drive.reduction, payload=payload, force=force)
     known = {finding.id for log in loaded for finding in log.report.findings}
     common = () if taken_out else found.findings()
     out = []

@@ -230,7 +230,7 @@ def estimate_cutoff(pieces: list[Array], rate: float) -> CutoffChoice:
     return CutoffChoice(cutoff, motion_end, noise_limit, why)
 
 
-def attenuation(pieces: list[Array], rate: float, cutoff: float, order: int = ORDER) -> Array:
+def attenuation(pieces: list[Array], rate: float, cutoff: float, order: int = ORDER, band: float = 0.0) -> Array:
     """Returns how much of each joint's acceleration the low-pass of its positions takes away, in RMS.
 
     It is computed from the spectrum of the positions less their noise. The spectrum of the filtered accelerations would not
@@ -242,15 +242,16 @@ def attenuation(pieces: list[Array], rate: float, cutoff: float, order: int = OR
         rate: Samples per second [Hz].
         cutoff: The cut-off [Hz].
         order: Order of one pass.
+        band: End of the motion [Hz], if it is above the cut-off.
 
     Returns:
-        Fraction of the acceleration below the cut-off, shape (n,); 0 for joints at rest or at constant speed, and where the
-        acceleration is partly noise.
+        Fraction of the acceleration below the cut-off or ``band``, shape (n,); 0 for joints at rest or at constant speed, and
+        where the acceleration is partly noise.
     """
     frequency, density = _mean_spectrum([np.diff(piece, 2, axis=0) for piece in pieces], rate)
     position = density / np.maximum(2.0 * np.sin(np.pi * frequency[:, None] / rate), 1e-9) ** 4
     noise = _WHITE * np.median(position[frequency > rate / 4], axis=0)
-    below = frequency <= cutoff
+    below = frequency <= max(cutoff, band)
     twice = (2 * np.pi * frequency[below, None]) ** 4  # from the power of positions to that of accelerations
     gain = 1 / (1 + (frequency[below] / cutoff) ** (2 * order))[:, None]
     moved = twice * np.maximum(position[below] - noise, 0.0)

@@ -126,7 +126,8 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
         motion = [_derivatives(piece, rate, cutoff, config.order, source, recording.name) for piece in pieces]
         motion = hold_resting_joints(motion, robot, config)
         segments, why["rest"] = cut_rest(motion, pieces, rate, cutoff, config, recording.name)
-        lost = attenuation(raw, rate, cutoff, config.order)
+        given = config.cutoff != "auto" and "cutoff" not in config.chosen
+        lost = attenuation(raw, rate, cutoff, config.order, estimate_cutoff(raw, rate).motion_end if given else 0.0)
     else:
         segments, why["rest"] = _one_period(hold_resting_joints([tiled], robot, config)[0], around, factor, config)
         why["velocity"] = "exact derivatives of the harmonics, which replace the low-pass filtered positions"

@@ -10,12 +10,15 @@ import pinocchio as pin
 
 from ...errors import LimitError, ModelError, nearest
 from ...linalg import Array
-from ...model.geometry import Visual, collision_shapes
+from ...model.geometry import Visual, collision_shapes, reach
 from ...model.robot import Robot
 from .collisions import Collisions, Pair
 from .pruning import relevant_pairs
 from .solids import Solid, plane_solid, shape_solid
 from .world import TOOL_BOX, ToolBox, World
+
+#: Default clearance [m], and its share of the reach of a robot that is too small for it: fingers are 20 mm apart.
+CLEARANCE, SHARE_OF_REACH = 0.01, 0.01
 
 
 def has_collision_geometry(robot: Robot) -> bool:
@@ -41,7 +44,7 @@ def find_collisions(
     Args:
         robot: The robot.
         world: Its surroundings; none if None.
-        clearance: Smallest distance allowed [m]; the world's if None.
+        clearance: Smallest distance allowed [m]; if None, the world's, or else 10 mm, but at most 1 % of the robot's reach.
         allow: More pairs of names that may touch.
         prune: If False, pairs that are always, or provably never, too close are kept.
 
@@ -53,7 +56,8 @@ def find_collisions(
         LimitError: The clearance is not positive, or so large that two solids are closer in all configurations.
     """
     world = world or World()
-    distance = world.clearance if clearance is None else float(clearance)
+    automatic = min(CLEARANCE, SHARE_OF_REACH * reach(robot))
+    distance = float(next(item for item in (clearance, world.clearance, automatic) if item is not None))
     if not (np.isfinite(distance) and distance > 0):
         raise LimitError("the clearance must be positive", got=distance, expected="metres")
     shapes, notes = collision_shapes(robot)

@@ -44,8 +44,9 @@ def relevant_pairs(collisions: Collisions) -> tuple[list[int], tuple[str, ...]]:
     mounted = of_world & np.array([collisions.kinematics.moves[body].sum() == 1 for body, _ in collisions.bodies], dtype=bool)
     always = solid & np.where(of_world, beyond & mounted, touching) | solid & beyond & (np.ptp(distance, axis=0) < CONSTANT)
     _check_possible(collisions, distance, beyond & ~always)
-    names = dict.fromkeys(" and ".join(pairs[p].names) for p in np.flatnonzero(always))
-    notes = (f"always closer than the clearance, so not watched: {', '.join(names)}",) if names else ()
+    left_out, watched = (dict.fromkeys(pairs[p].names for p in np.flatnonzero(which)) for which in (always, ~always))
+    said = ", ".join(f"{' and '.join(names)}{' (some of their shapes)' * (names in watched)}" for names in left_out)
+    notes = (f"closer than the clearance in nearly all poses, so not watched: {said}",) if said else ()
     return [p for p in range(len(pairs)) if not always[p] and not _never_close(collisions, p)], notes
 
 

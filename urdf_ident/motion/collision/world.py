@@ -32,8 +32,6 @@ from ...model.meshes import MESH_FORMATS, find_mesh, mesh_box
 from ...model.urdf import rotation_from_rpy
 from ...samples import ReadOnly
 
-#: Default clearance [m].
-CLEARANCE = 0.01
 #: Name of the faces of the tool's box among the objects.
 TOOL_BOX = "the tool's box"
 #: Largest rpy angle of a placement [rad]; a larger one is probably in degrees.
@@ -81,7 +79,7 @@ class World:
         shapes: Solid objects; ``link`` is their name, ``placement`` is in the world.
         planes: Half-spaces.
         base: Placement of the robot's root in the world, shape (4, 4) [m].
-        clearance: Smallest distance allowed, also between links [m].
+        clearance: Smallest distance allowed, also between links [m]; None: by the size of the robot.
         tool: Box in which the tool must stay, or None.
         allowed: Pairs of names (links or objects) that may touch.
     """
@@ -89,7 +87,7 @@ class World:
     shapes: tuple[Visual, ...] = ()
     planes: tuple[Plane, ...] = ()
     base: Array | None = None
-    clearance: float = CLEARANCE
+    clearance: float | None = None
     tool: ToolBox | None = None
     allowed: tuple[tuple[str, str], ...] = ()
 
@@ -150,10 +148,10 @@ def parse_world(data: Any, where: str = "world file") -> World:
     if data.get("base") is not None:
         _check_keys(data["base"], _PLACED, where, "base")
         base = _placement(data["base"], where, "base")
-    clearance = CLEARANCE if data.get("clearance") is None else _numbers(data["clearance"], 1, where, "clearance")[0]
-    if clearance <= 0:
+    clearance = None if data.get("clearance") is None else float(_numbers(data["clearance"], 1, where, "clearance")[0])
+    if clearance is not None and clearance <= 0:
         raise ProjectError("the clearance must be positive", where=where, got=clearance, expected="metres")
-    return World(tuple(shapes), tuple(planes), base, float(clearance), _tool(data, where), _allowed(data, where))
+    return World(tuple(shapes), tuple(planes), base, clearance, _tool(data, where), _allowed(data, where))
 
 
 def _object(name: str, entry: Any, where: str) -> Visual | Plane:
