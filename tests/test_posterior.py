@@ -6,7 +6,7 @@ from conftest import arm_urdf
 
 from urdf_ident.errors import EstimationError, ShapeError
 from urdf_ident.model.parameters import Parameter, inertial_parameters
-from urdf_ident.model.posterior import from_data, posterior_std
+from urdf_ident.model.posterior import from_data, posterior_mean, posterior_std
 from urdf_ident.model.prior import inertial_prior, with_joint_terms
 from urdf_ident.model.robot import Robot
 
@@ -39,6 +39,21 @@ def test_the_weight_of_the_prior_divides_the_datas_information(chain):
     np.testing.assert_allclose(from_data(R, prior, weight), np.clip(np.diag(covariance @ information), 0, 1), atol=1e-9)
     assert np.all(posterior_std(R, prior, weight) <= prior.std * (1 + 1e-12))
     np.testing.assert_allclose(posterior_std(R, prior, np.inf), prior.std, rtol=1e-9)
+
+
+def test_the_mean_is_the_normal_equations(chain):
+    prior, _ = chain
+    rng = np.random.default_rng(22)
+    R, rho, weight = rng.normal(size=(15, len(prior.theta0))) / prior.std, rng.normal(size=15), 7.0
+    expected = np.linalg.solve(R.T @ R / weight + prior.precision, R.T @ rho / weight + prior.precision @ prior.theta0)
+    np.testing.assert_allclose(posterior_mean(np.column_stack([R, rho]), prior, weight), expected, rtol=1e-8)
+
+
+def test_a_first_fit_to_the_same_data_is_no_knowledge(chain):
+    prior, _ = chain
+    known = prior.without_first_fit
+    np.testing.assert_allclose(known.std, np.append(prior.std[:20], 10.0 * prior.std[20:]), rtol=1e-12)
+    np.testing.assert_array_equal(known.theta0, prior.theta0)
 
 
 def test_from_data_is_zero_without_data_and_one_with_much(chain):

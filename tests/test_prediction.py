@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from conftest import arm_urdf
 from logs import fourier
+from scipy.interpolate import CubicSpline
 from test_selection import make_logs, prepared, with_torque
 
 from urdf_ident.data.conditioning.filters import lowpass
+from urdf_ident.data.recording import Recording
 from urdf_ident.errors import ModelError
 from urdf_ident.estimation.uncertainty.prediction import LEVELS, HeldOutResidual
 from urdf_ident.estimation.uncertainty.uncovered_friction import seen_speeds, smeared_friction, unseen_friction
@@ -179,6 +181,46 @@ def test_logs_of_gentle_moves_with_dwells_hold_reversals_in_faster_motion(robot:
     near = np.abs(v) < 0.1 * np.percentile(np.abs(v), 95, axis=0)
     assert inside[near].mean() > 0.88
     assert inside.mean() > 0.93
+
+
+def with_rotors(robot: Robot, motion: tuple[np.ndarray, ...], noise: float) -> Recording:
+    """A log of an arm whose reflected rotor inertia is of the size of its links'."""
+    (log,) = with_torque(robot, [motion], TRUTH, noise)
+    return replace(log, effort=np.asarray(log.effort) + np.array([1.5, 1.5, 0.4]) * motion[3])
+
+
+def test_slow_logs_leave_rotor_inertia_open_and_the_intervals_say_so(robot: Robot) -> None:
+    """A tenth of the speed has a hundredth of the acceleration: no sample shows the rotors that faster motion turns."""
+    t, q, v, a = fourier(3, 20.0, 200.0, 3)
+    slow = (np.arange(0, 60.0, 0.02), *(CubicSpline(10 * t, x)(np.arange(0, 60.0, 0.02)) for x in (q, v / 10, a / 100)))
+    ident = identify(DynamicModel(robot, friction=SIMPLE), [with_rotors(robot, slow, 0.02)])
+    rotors = [k for k, parameter in enumerate(ident.model.parameters) if parameter.rotor]
+    low, high = ident.interval()[rotors].T
+    truth = np.array([1.6, 1.6, 0.5])
+    assert np.all((low <= truth) & (truth <= high))
+    t, q, v, a = fourier(3, 20.0, 200.0, 7)
+    judge = with_rotors(robot, (t, q, v, a), 0.02)
+    measured = lowpass(np.asarray(judge.effort), 200.0, ident.prediction_band)
+    ends = ident.torque_prediction_interval(q, v, a)
+    inside = (ends[..., 0] <= measured) & (measured <= ends[..., 1])
+    assert inside.mean() > 0.93
+    assert np.median(ends[..., 1] - ends[..., 0]) < 12 * np.std(measured - ident.torque(q, v, a))
+
+
+def test_what_holds_the_parameters_back_from_the_data_is_in_the_intervals(logs: list, ident: Identification) -> None:
+    """A rotor inertia that is exported ten times too large, as a tight prior or a constraint might make it."""
+    k = next(k for k, parameter in enumerate(ident.model.parameters) if parameter.rotor and parameter.owner == "j2")
+    theta = ident.theta.copy()
+    theta[k] *= 10.0
+    moved = replace(ident, theta=theta)
+    (log,) = prepared(ident.model, logs[3:])
+    (part,) = log.segments
+    measured = lowpass(part.tau, part.rate, ident.prediction_band)
+    ends = moved.torque_prediction_interval(part.q, part.v, part.a)
+    assert ((ends[..., 0] <= measured) & (measured <= ends[..., 1])).mean() > 0.95
+    added = moved.torque(part.q, part.v, part.a) - ident.torque(part.q, part.v, part.a)
+    before = np.ptp(ident.torque_prediction_interval(part.q, part.v, part.a), axis=-1) / 2
+    assert np.all(np.ptp(ends, axis=-1) / 2 < before + np.abs(added) + 0.2)
 
 
 def test_constraints_that_contradict_the_data_are_in_the_held_out_error(robot: Robot, logs: list) -> None:

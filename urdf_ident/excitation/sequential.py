@@ -83,7 +83,7 @@ class Forecast(ReadOnly):
         bodies: Names of the bodies, length n.
         names: Names of the standard parameters, ten per body first, length p.
         standard: Their values, shape (p,).
-        standard_before: Their present standard deviations from data and prior, shape (p,).
+        standard_before: Their present standard deviations from data and URDF, shape (p,).
         standard_after: Their standard deviations after the motion, shape (p,).
         kind: Method of the present standard errors, in words.
         warming: Advice on friction that differs from log to log; empty if it hardly does.
@@ -236,6 +236,7 @@ def forecast(after: EarlierResult, trajectory: Trajectory, limits: Limits | None
     fit, columns = after.fit, after.fit.base.independent
     limits, _ = usable_limits(limits or Limits.from_robot(model.robot), None)
     old, new = after.factor[:, :-1], _planned_factor(after, model, trajectory)
+    known = after.prior.without_first_fit
     told = joint_errors(fit.of_mean, old[:, columns], new[:, columns])
     told = np.sqrt(told**2 + np.diag(fit.spread_covariance))  # no motion reduces the spread of friction between logs
     return Forecast(
@@ -251,8 +252,8 @@ def forecast(after: EarlierResult, trajectory: Trajectory, limits: Limits | None
         bodies=tuple(body.name for body in model.robot.bodies),
         names=model.names,
         standard=after.theta,
-        standard_before=posterior_std(old, after.prior, after.prior_weight),
-        standard_after=posterior_std(triangle(old, new), after.prior, after.prior_weight),
+        standard_before=posterior_std(old, known, after.prior_weight),
+        standard_after=posterior_std(triangle(old, new), known, after.prior_weight),
         kind=fit.covariance_kind,
         warming=_warming_words(after),
     )

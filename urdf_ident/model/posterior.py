@@ -92,6 +92,27 @@ def posterior_variance(R: ArrayLike, prior: Prior, weight: float, rows: ArrayLik
     return np.asarray(np.sum(white**2, axis=0).reshape(wide.shape[:-1]))
 
 
+def posterior_mean(factor: ArrayLike, prior: Prior, weight: float) -> Array:
+    """Returns the parameters at which data and prior together are most probable, without constraints.
+
+    Args:
+        factor: Data factor ``[R | rho]``, whitened by the noise, shape (k, p + 1) in the order of theta [1/unit].
+        prior: Of the parameters.
+        weight: Of the prior against the data, > 0.
+
+    Returns:
+        Shape (p,).
+
+    Raises:
+        ShapeError: The number of columns differs.
+        EstimationError: The factor is not finite.
+    """
+    data = shaped("factor", factor, ("k", len(prior.theta0) + 1))
+    _, scale, orthogonal, triangular = _posterior(data[:, :-1], prior, weight)
+    right = np.concatenate([data[:, -1] / np.sqrt(weight), prior.root @ prior.theta0])
+    return np.asarray(scale * solve_triangular(triangular, orthogonal.T @ right))
+
+
 def _posterior(R: ArrayLike, prior: Prior, weight: float) -> tuple[Array, Array, Array, Array]:
     """Returns weighted data, column scale, and the QR factors of the stacked data and prior in scaled columns."""
     data = shaped("R", R, ("k", len(prior.theta0)))

@@ -15,7 +15,7 @@ therefore have a term of their own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -44,6 +44,8 @@ USUAL_WEIGHT = 10.0
 #: Least weight where joints hardly reverse: unmodelled friction then has one sign and is confounded with gravity,
 #: acceleration or rotor inertia.
 UNTURNED_WEIGHT = 30.0
+#: Factor on standard deviations of the prior with which the data alone decide, and a parameter without data stays finite.
+WIDER = 10.0
 #: A body lighter than this fraction of the heaviest counts as massless: a frame defined as a link.
 _MASSLESS = 1e-6
 #: Ratio of principal second moments below which engines that read the exported URDF treat a body as singular.
@@ -92,6 +94,17 @@ class Prior:
     def std(self) -> Array:
         """Prior standard deviation of each parameter, shape (p,)."""
         return np.asarray(np.linalg.norm(np.linalg.inv(self.root), axis=1))
+
+    @cached_property
+    def without_first_fit(self) -> Prior:
+        """The prior for intervals: standard deviations of joint terms are :data:`WIDER` times as large.
+
+        A URDF says nothing about friction and rotor inertia. Their prior is a first fit to the same data, which must not
+        count twice: in slow logs it determines rotor inertias that no sample shows.
+        """
+        root, n = self.root.copy(), 10 * len(self.relative_std)
+        root[n:, n:] /= WIDER
+        return replace(self, root=root)
 
     def distance(self, theta: ArrayLike) -> float:
         """Returns the Mahalanobis distance of a parameter vector from the prior.

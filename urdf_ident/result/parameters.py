@@ -25,7 +25,7 @@ class ParameterRow:
         prior: Mean of the prior.
         prior_std: Standard deviation of the prior.
         std_error: From the data alone; inf if the parameter is not identifiable by itself.
-        low, high: 95 % interval from data and prior.
+        low, high: 95 % interval from data and URDF.
         from_data: Share of the value that comes from the data, 0 to 1.
         verdict: "identifiable", "weak", "only in combination" or "not identifiable".
         advice: What would make it identifiable; empty if nothing is missing.

@@ -190,11 +190,11 @@ class Record(ReadOnly):
 
     @cached_property
     def posterior_std(self) -> Array:
-        """Standard deviation of every standard parameter, data and prior together, shape (p,); always finite."""
-        return posterior_std(self.factor[:, :-1], self.prior, self.prior_weight)
+        """Standard deviation of every standard parameter, data and URDF together, shape (p,); always finite."""
+        return posterior_std(self.factor[:, :-1], self.prior.without_first_fit, self.prior_weight)
 
     def interval(self, alpha: float = 0.05) -> Array:
-        """Intervals of the standard parameters, from data and prior; :attr:`std_error` is from the data alone.
+        """Intervals of the standard parameters, from data and URDF; :attr:`std_error` is from the data alone.
 
         Args:
             alpha: One minus the level, a fraction.

@@ -12,10 +12,11 @@ step while that of the low-passed torque is smooth. The difference is no random 
 (:func:`smeared_friction`), increases with the acceleration at the reversal, and is added to the quantile as it is. Logs with
 gentle starts and stops only would otherwise make the intervals too narrow for reversals in motion.
 
-Outside the data three terms are added: the posterior variance of the parameters in excess of that along the logs, the increase
-of the residual beyond the trained speed, assumed proportional to it, and the uncertainty of friction there
-(:func:`unseen_friction`): no held-out sample contains the friction of a direction, or of speeds, that the logs lack, and the
-parameters' variance is valid for the selected laws only.
+Outside the data four terms are added: the posterior variance of the parameters in excess of that along the logs, their bias
+(both with rotor inertia and friction from the data alone, :attr:`.Prior.without_first_fit`), the increase of the residual
+beyond the trained speed, assumed proportional to it, and the uncertainty of friction there (:func:`unseen_friction`): no
+held-out sample contains the friction of a direction, or of speeds, that the logs lack, and the parameters' variance is valid
+for the selected laws only.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from ...errors import ModelError
 from ...linalg import Array, divisors, lstsq
 from ...model.dynamic_model import DynamicModel
 from ...model.posterior import posterior_variance
-from ...model.prior import Prior
+from ...model.prior import USUAL_WEIGHT, Prior
 from ...model.term_chunks import torque_by_sample
 from ...parallel import each, start_each
 from ...parallel.scratch import stored
@@ -181,7 +182,8 @@ def held_out_residual(
     pending = pending or start_samples(model, logs)
     measured, rows = zip(*pending(), strict=True)
     size = divisors(_rms(measured))
-    variance = posterior_variance(statistics.stacked(weights)[:, :-1], prior, weight, np.concatenate(rows))
+    data = statistics.stacked(weights)[:, :-1]
+    variance = posterior_variance(data, prior.without_first_fit, min(weight, USUAL_WEIGHT), np.concatenate(rows))
     shown, band = _with_torque(logs), _band(logs)
     rates = [part.rate for part in shown]
     smooth = [stored(lowpass(torque, rate, band)) for torque, rate in zip(_in_order(held), rates, strict=True)]

@@ -15,7 +15,7 @@ from ...estimation.uncertainty.prediction import HeldOutResidual
 from ...estimation.uncertainty.uncovered_friction import smeared_friction, unseen_friction
 from ...linalg import Array, shaped, triangle
 from ...model.elasticity import ElasticModel
-from ...model.posterior import posterior_variance
+from ...model.posterior import posterior_mean, posterior_variance
 from ...model.prior import USUAL_WEIGHT
 from ...statistics.distributions import student_quantile
 from ...statistics.fit import Fit
@@ -75,8 +75,8 @@ def torque_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: ArrayLike, alp
 def torque_prediction_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: ArrayLike, alpha: float = 0.05) -> Array:
     """Prediction intervals of *measured* torque, low-passed at :attr:`.Record.prediction_band`.
 
-    They consist of held-out residuals at such speeds, the posterior variance of the parameters, friction at speeds and in
-    directions that the data do not cover, and the step of friction that the low-pass smears.
+    They consist of held-out residuals at such speeds, the posterior variance and bias of the parameters, friction at speeds
+    and in directions that the data do not cover, and the step of friction that the low-pass smears.
 
     Args:
         ident: The result, without elastic joints.
@@ -102,21 +102,20 @@ def torque_prediction_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: Arr
     residual = HeldOutResidual.from_dict(ident.prediction)
     missed = residual.reach(np.atleast_2d(velocity), np.atleast_2d(acceleration), alpha).reshape(centre.shape)
     rows = ident.model.torque(np.eye(len(ident.theta)), position, velocity, acceleration)
-    narrow, variance_factor = _variance_factors(ident)
-    variance = posterior_variance(ident.factor[:, :-1], ident.prior, variance_factor / narrow, rows)
-    more = narrow * np.maximum(variance - residual.variance, 0.0)
+    more, held_back = _parameter_errors(ident, rows, residual.variance)
     smeared = np.zeros_like(centre)
     if residual.seen is not None:
         p, s, t = (np.atleast_2d(x) for x in (position, velocity, acceleration))
         unseen = unseen_friction(ident.model, ident.theta, residual.seen, p, s, t)
         more = more + (unseen**2 / _SIGMAS**2).reshape(centre.shape)
         smeared = smeared_friction(ident.model, ident.theta, p, s, t, residual.band).reshape(centre.shape)
-    reach = _around_shift(np.sqrt(missed**2 + NormalDist().inv_cdf(1 - alpha / 2) ** 2 * more), smeared, alpha)
+    reach = np.sqrt(missed**2 + NormalDist().inv_cdf(1 - alpha / 2) ** 2 * more)
+    reach = _around_shift(reach, np.hypot(smeared, held_back), alpha)
     return np.stack([centre - reach, centre + reach], axis=-1)
 
 
 def _around_shift(reach: Array, shift: Array, alpha: float) -> Array:
-    """Half-width about a prediction that errs by a known amount of unknown sign besides a random error.
+    """Half-width about a prediction that errs by a known amount besides a random error.
 
     An error beyond a large shift counts on one side only; a small shift adds like a variance (95 %: 94.3 or more).
     """
@@ -126,16 +125,29 @@ def _around_shift(reach: Array, shift: Array, alpha: float) -> Array:
     return np.asarray(np.maximum(np.hypot(reach, shift), one_sided * reach + shift))
 
 
+def _parameter_errors(ident: Record, rows: Array, known: Array) -> tuple[Array, Array]:
+    """Variance of the torque because of the parameters, beyond the ``known`` one, and its bias, shape (…, n) each.
+
+    Data and URDF alone have another posterior mean than the exported parameters, which the first fit of friction and rotor
+    inertia or constraints may hold back.
+    """
+    prior, (narrow, variance_factor) = ident.prior.without_first_fit, _variance_factors(ident)
+    weight = variance_factor / narrow
+    variance = posterior_variance(ident.factor[:, :-1], prior, weight, rows)
+    bias = rows @ (posterior_mean(ident.factor, prior, weight) - ident.theta)
+    return narrow * np.maximum(variance - known, 0.0), np.asarray(bias)
+
+
 def _variance_factors(ident: Record) -> tuple[float, float]:
     """Factors by which the prior's variance is too small, and by which the data's precision is too large.
 
-    A weight of the prior below the usual one means that held-out data showed the prior to be too narrow. The nominal
-    precision is right if the whitened held-out error is one; short logs fitted with many parameters exceed that by far.
+    A weight of the prior below the usual one means that held-out data showed the prior to be too narrow; one above it, that
+    the URDF is better than its prior says, and nothing about the data. The nominal precision is right if the whitened held-out
+    error is one; short logs fitted with many parameters exceed that by far.
     """
     weight = ident.prior_weight
-    narrow = max(USUAL_WEIGHT / weight, 1.0)
     tried = {float(entry["weight"]): float(entry["held_out"]) for entry in ident.solver.get("weights_tried", ())}
-    return narrow, max(weight, USUAL_WEIGHT) * max(tried.get(weight, 1.0), 1.0) ** 2
+    return max(USUAL_WEIGHT / weight, 1.0), USUAL_WEIGHT * max(tried.get(weight, 1.0), 1.0) ** 2
 
 
 def mass_matrix(ident: Record, q: ArrayLike) -> Array:

@@ -18,7 +18,7 @@ from ...linalg import Array, divisors, lstsq
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
 from ...model.posterior import posterior_covariance
-from ...model.prior import Prior
+from ...model.prior import WIDER, Prior
 from ...model.robot import Robot
 from ...motion.limits import Limits
 from ...samples import moving
@@ -30,8 +30,6 @@ from .scale import CommonScale, common_scale
 STATES = 150
 #: Range around zero from which states of joints without position limits are drawn [rad or m].
 ENDLESS = {"R": np.pi, "P": 0.5}
-#: Factor by which the prior is widened to measure how well the data alone determine the torque elsewhere.
-WIDER = 10.0
 #: Number of parts of a log whose residuals are compared.
 PARTS = 3
 #: Factor of a mass relative to the URDF's from which it is reported; residual of a part of a log over the usual one, and over
@@ -65,7 +63,7 @@ class Evidence:
     """Measurements behind a verdict.
 
     Attributes:
-        uncertainty: Relative standard error of the torque over random feasible states, for every joint (data and prior
+        uncertainty: Relative standard error of the torque over random feasible states, for every joint (data and URDF
             together); empty for elastic joints.
         seen: Share of the base parameters that the data show.
         gravity: By joint: ratio of the identified gravity torque to the URDF's at the same states (regression
@@ -186,9 +184,9 @@ def measure_evidence(
     tau = rows @ theta
     size = divisors(np.sqrt(np.mean(tau**2, axis=0)))
 
-    def uncertain(wider: float) -> dict[str, float]:
+    def uncertain(known: Prior, wider: float) -> dict[str, float]:
         """Standard errors with the prior's precision divided by ``wider`` squared."""
-        covariance = wider**2 * posterior_covariance(factor[:, :-1], prior, weight / wider**2)
+        covariance = wider**2 * posterior_covariance(factor[:, :-1], known, weight / wider**2)
         square = np.maximum(np.einsum("njp,pr,njr->nj", rows, covariance, rows, optimize=True), 0.0)
         return dict(zip(joints, (np.sqrt(np.mean(square, axis=0)) / size).tolist(), strict=True))
 
@@ -196,7 +194,7 @@ def measure_evidence(
     blank = placeholders(robot)
     peak, overdriven = _peak(model, np.column_stack([theta, _without_joint_terms(model, prior.theta0)]), q, v, a, trained)
     return Evidence(
-        uncertain(1.0),
+        uncertain(prior.without_first_fit, 1.0),
         seen,
         gravity,
         peak,
@@ -205,7 +203,7 @@ def measure_evidence(
         departures,
         folds_repeat,
         blank,
-        uncertain(WIDER),
+        uncertain(prior, WIDER),
         reversals,
         one_way,
         tuple(joint for joint in one_way if joint in _constant_weights(model, prior.theta0, q)),
