@@ -257,3 +257,34 @@ def test_notes_reach_the_user() -> None:
     noted = replace(collisions, notes=("capsules stand in",))
     design = design_excitation(model, 6.0, harmonics=3, budget=0.5, starts=1, jobs=1, collisions=noted)
     assert "note: capsules stand in" in design.summary()
+
+
+def hand() -> str:
+    """A palm and three fingers of two joints that lie in the palm except far from the middle of their range."""
+    box = '<collision>{}<geometry><box size="{}"/></geometry></collision>'
+    mass = '<inertial><mass value="0.1"/><inertia ixx="1e-4" iyy="1e-4" izz="1e-4" ixy="0" ixz="0" iyz="0"/></inertial>'
+    limit = '<axis xyz="0 1 0"/><limit lower="-1" upper="1.4" velocity="2" effort="9"/>'
+    parts = [f'<link name="palm">{box.format("", "0.4 0.6 0.4")}</link>']
+    for k in range(3):
+        finger = box.format('<origin xyz="-0.2 0 0"/>', "0.3 0.05 0.05")
+        parts += [
+            f'<link name="knuckle{k}">{mass}</link><link name="finger{k}">{mass}{finger}</link>',
+            f'<joint name="a{k}" type="revolute"><parent link="palm"/><child link="knuckle{k}"/>'
+            f'<origin xyz="0.25 {0.2 * k - 0.2} 0"/>{limit}</joint>',
+            f'<joint name="b{k}" type="revolute"><parent link="knuckle{k}"/><child link="finger{k}"/>{limit}</joint>',
+        ]
+    return f'<robot name="hand">{"".join(parts)}</robot>'
+
+
+def test_a_free_pose_is_found_where_hardly_any_is_free() -> None:
+    robot = Robot.from_urdf(hand())
+    collisions = find_collisions(robot)
+    limits, _ = usable_limits(Limits.from_robot(robot), None)
+    family = Family("modified_fourier", robot.joints, 5.0, 3)
+    obstacles, rng = Obstacles(collisions, family, limits), np.random.default_rng(0)
+    drawn = [family.random_pose(rng, limits) for _ in range(400)]
+    assert all(obstacles.violated_pair(pose) for pose in drawn)
+    for pose in drawn[:5]:
+        free = obstacles.freed(pose, limits, rng)
+        assert collisions.distances(free).min() > collisions.required[0]
+        assert (np.abs(free - limits.middle) < limits.half_range).all()

@@ -315,6 +315,8 @@ class Search:
         limits, blocked, collided = problem.limits, (np.inf, ""), ""
         for _ in range(POSES):
             pose = problem.family.random_pose(self.rng, limits)
+            if problem.obstacles is not None and problem.family.start is None and not collided:
+                pose = problem.obstacles.freed(pose, limits, self.rng)
             X, still = problem.family.rest(pose), np.zeros((1, rows.n))
             tau = np.abs(rows.torque(rows.evaluate(pose[None], still, still)[1])[0])
             excess = tau / (0.95 * TORQUE_FILL * limits.torque)

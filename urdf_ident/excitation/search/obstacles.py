@@ -35,6 +35,8 @@ INSTANTS = (80, 1200)
 PAD, PAD_SHARE = 0.004, 0.25
 #: Number of random poses for the usual distance of a pair.
 POSES = 100
+#: Number of tries to free a pose, and the part of the position range that they use.
+FREEING, FREE_RANGE = 100, 0.9
 #: Final and initial range of the barrier [m], and its largest share of a pair's usual slack, so that the distances of links
 #: that are always close need not be computed all the time.
 RANGE, FIRST_RANGE, RANGE_SHARE = 0.03, 0.1, 0.25
@@ -192,10 +194,35 @@ class Obstacles:
         Returns:
             The names of the pair; empty if there is none.
         """
-        if not self.collisions.pairs:
-            return ""
-        room = self.collisions.distances(pose)[0] - self._least
-        return "" if room.min() > 0 else " and ".join(self.collisions.pairs[int(np.argmin(room))].names)
+        room = self._room(pose)
+        return "" if room.min(initial=np.inf) > 0 else " and ".join(self.collisions.pairs[int(np.argmin(room))].names)
+
+    def freed(self, pose: Array, limits: Limits, rng: np.random.Generator) -> Array:
+        """Moves the joints between links that are too close until none are: a thumb and its palm may be so in most poses.
+
+        Args:
+            pose: Shape (n,) [rad or m].
+            limits: Finite position limits.
+            rng: Random number generator.
+
+        Returns:
+            A free pose, or the best one found; shape (n,).
+        """
+        room = self._room(pose)
+        for _ in range(FREEING):
+            if room.min(initial=np.inf) > 0:
+                break
+            joints = self.collisions.kinematics.chain(*self.collisions.bodies[int(np.argmin(room))])
+            other = pose.copy()
+            other[joints] = (limits.middle + FREE_RANGE * limits.half_range * rng.uniform(-1.0, 1.0, len(pose)))[joints]
+            found = self._room(other)
+            if np.minimum(found, 0.0).sum() > np.minimum(room, 0.0).sum():
+                pose, room = other, found
+        return pose
+
+    def _room(self, pose: Array) -> Array:
+        """Distances less those that are required, shape (P,) [m]."""
+        return self.collisions.distances(pose)[0] - self._least if self.collisions.pairs else np.zeros(0)
 
     def _repeats_violation(self, q: Array) -> bool:
         """Whether one of the recent violations occurs again, which is a quick test."""
