@@ -9,13 +9,10 @@ allow links of tonnes; the prior is therefore mandatory.
 The solver's status is not trusted: constraint violations and the duality gap are recomputed from the plain arrays of
 :class:`.Feasible`. If an attempt is not accurate enough the next one is made, in this order, and the solution reports it:
 
-1. the fastest: with the entropic distance the barrier method of :mod:`.barrier`, with the Euclidean one Clarabel in
-   its native form (:mod:`.clarabel_form`),
-2. Clarabel through CVXPY, at looser tolerances with the Euclidean distance (for problems at the boundary where the first
-   stalls),
-3. with the entropic distance Clarabel at looser tolerances, with the Euclidean one the barrier method, for data that
-   contradict physics so much that conic solvers stall,
-4. the same with the Euclidean instead of the entropic distance,
+1. the barrier method of :mod:`.barrier`, the fastest,
+2. Clarabel through CVXPY, for problems at the boundary where the first stalls,
+3. the same at looser tolerances,
+4. the same three with the Euclidean instead of the entropic distance,
 5. the best physically consistent point found, including the regularised least-squares solution moved towards the prior:
    not proven optimal.
 """
@@ -35,7 +32,6 @@ from ..model.parameters import Parameter
 from ..model.prior import Prior
 from ..samples import ReadOnly
 from .barrier import central_path_point, interior, minimise, minimise_roughly
-from .clarabel_form import solve_euclidean
 from .cones import Feasible, feasible_set
 from .constraints import LmiOptions
 from .programme import DataTerm, Point, attempt, duality_gap, mass_range, prior_only, prior_term, whiten_data
@@ -47,11 +43,8 @@ PRIMAL_TOLERANCE, GAP_TOLERANCE = 1e-6, 1e-5
 #: takes time.
 _PLAIN: dict[str, Any] = {"chordal_decomposition_enable": False, "equilibrate_enable": False}
 _LOOSE = {**_PLAIN, "tol_gap_rel": 1e-6, "tol_gap_abs": 1e-6, "tol_feas": 1e-7, "max_iter": 500}
-#: Distance → solvers in the order in which they are tried, with their settings.
-_ATTEMPTS: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
-    "entropic": (("barrier", {}), ("CVXPY", _PLAIN), ("CVXPY", _LOOSE)),
-    "euclid": (("Clarabel", _PLAIN), ("CVXPY", _LOOSE), ("barrier", {})),
-}
+#: Solvers in the order in which they are tried, with their settings.
+_ATTEMPTS: tuple[tuple[str, dict[str, Any]], ...] = (("barrier", {}), ("CVXPY", _PLAIN), ("CVXPY", _LOOSE))
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,11 +242,9 @@ class LmiProblem:
         candidates: list[LmiSolution] = []
         distances = ("euclid",) if self.options.distance == "euclid" else ("entropic", "euclid")
         for distance in distances:
-            for name, settings in _ATTEMPTS[distance]:
+            for name, settings in _ATTEMPTS:
                 if name == "barrier":
                     point, status = minimise(self.feasible, data, weight, distance)
-                elif name == "Clarabel":
-                    point, status = solve_euclidean(self.feasible, data, weight, settings)
                 else:
                     point, status = attempt(self.feasible, data, weight, distance, settings)
                 if point is None:
