@@ -158,6 +158,40 @@ def lstsq(A: Array, b: Array, rcond: float | None = None) -> tuple[Array, int]:
     return np.asarray(x), int(rank)
 
 
+def scaled_lstsq(A: Array, b: Array, rcond: float | None = None) -> Array:
+    """Minimum-norm least-squares solution in columns scaled to unit norm, so that ``rcond`` does not depend on units.
+
+    Args:
+        A: Shape (m, k).
+        b: Shape (m,) or (m, c).
+        rcond: As for :func:`lstsq`.
+
+    Returns:
+        The solution, shape (k,) or (k, c); 0 for columns of zeros.
+    """
+    scale = _norms(A)
+    return np.asarray((lstsq(A / scale, b, rcond)[0].T / scale).T)
+
+
+def orthogonal_part(b: Array, A: Array, rcond: float | None = None) -> Array:
+    """Part of some columns that is orthogonal to others, which are scaled to unit norm.
+
+    Args:
+        b: Shape (m,) or (m, c).
+        A: The other columns, shape (m, k).
+        rcond: As for :func:`lstsq`.
+
+    Returns:
+        Shape of b.
+    """
+    scaled = A / _norms(A)
+    return np.asarray(b - scaled @ lstsq(scaled, b, rcond)[0])
+
+
+def _norms(A: Array) -> Array:
+    return np.asarray(np.maximum(np.linalg.norm(A, axis=0), 1e-300))
+
+
 def triangle(*stack: Any, overwrite: bool = False) -> Array:
     """Upper-triangular (or trapezoidal) factor R of stacked blocks A, with ``RᵀR = ΣAᵀA``, by Householder QR.
 

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import LogError, check_shape
-from .linalg import Array
+from .linalg import Array, quantiles
 from .parallel.scratch import Stored, stored
 
 #: Minimum duration of motion in a log, and duration below which it is short, so that parameters fit almost any torque [s].
 SHORTEST, SHORT = 1.0, 5.0
-#: Motion below this fraction of a joint's fast speed (95 % quantile) is slow.
+#: Motion below this fraction of a joint's fast speed (:func:`fast_speed`) is slow.
 SLOW = 0.05
 #: Reversals (median over joints, repetitions of a motion counted once) needed to discriminate friction laws: without
 #: reversals a bias and Coulomb friction are collinear, and a law that is large only at speeds outside the data could
@@ -32,7 +32,7 @@ EACH_WAY_REVERSALS = 4
 HARDLY_TURNS = 1.0
 #: A joint moves in one direction only if it moves in the other for less than this fraction of the time.
 ONE_WAY = 0.01
-#: A joint is at rest, apart from noise, if its fast speed (95 % quantile) is below this fraction of that of the fastest joint
+#: A joint is at rest, apart from noise, if its fast speed is below this fraction of that of the fastest joint
 #: of its kind (revolute or prismatic).
 RESTING = 0.01
 
@@ -153,11 +153,23 @@ def columns(parts: Sequence[Array]) -> Iterator[Array]:
         yield np.concatenate([part[:, j] for part in parts])
 
 
+def fast_speed(v: Array) -> float:
+    """Fast speed of a joint or motor: the 95 % quantile of its absolute velocity.
+
+    Args:
+        v: Velocities, shape (N,), not empty [rad/s or m/s].
+
+    Returns:
+        The speed [rad/s or m/s].
+    """
+    return quantiles(np.abs(v), 0.95)[0]
+
+
 def moving(fast: Array, prismatic: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Which joints move, relative to the fastest joint of the same kind (m/s and rad/s cannot be compared).
 
     Args:
-        fast: Fast speed of each joint (95 % quantile), shape (n,) [rad/s or m/s].
+        fast: Fast speed of each joint, shape (n,) [rad/s or m/s].
         prismatic: Which joints are prismatic, shape (n,).
 
     Returns:
@@ -177,7 +189,7 @@ def typical_reversals(parts: Sequence[Array], prismatic: NDArray[np.bool_]) -> f
     Returns:
         The mean; 0 if no joint moves.
     """
-    counted = [(np.percentile(np.abs(v), 95), reversals(v[:, None])[0]) for v in columns(parts)]
+    counted = [(fast_speed(v), reversals(v[:, None])[0]) for v in columns(parts)]
     fast, turns = np.array(counted).T
     moves = moving(fast, prismatic)
     return float(np.mean(turns[moves])) if moves.any() else 0.0
@@ -194,7 +206,7 @@ def reversals(v: Array) -> Array:
     """
     found = []
     for speed in v.T:
-        sign = np.sign(speed[np.abs(speed) > SLOW * np.percentile(np.abs(speed), 95)])
+        sign = np.sign(speed[np.abs(speed) > SLOW * fast_speed(speed)])
         found.append(int(np.sum(sign[1:] != sign[:-1])))
     return np.array(found)
 
@@ -208,8 +220,8 @@ def one_way(speed: Array) -> bool:
     Returns:
         True if less than :data:`ONE_WAY` of its motion is in one of the directions; False if it is at rest.
     """
-    swift = speed[np.abs(speed) > SLOW * np.percentile(np.abs(speed), 95)]
-    return bool(len(swift)) and min(np.mean(swift > 0), np.mean(swift < 0)) < ONE_WAY
+    swift = speed[np.abs(speed) > SLOW * fast_speed(speed)]
+    return bool(len(swift) and min(np.mean(swift > 0), np.mean(swift < 0)) < ONE_WAY)
 
 
 def freeze_arrays(item: Any) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from ..errors import EstimationError
 from ..friction import SIGN_WIDTH, Asymmetric, AxisMotion
 from ..friction.law import LEAST_SPEEDS
-from ..linalg import Array, lstsq
+from ..linalg import Array, scaled_lstsq
 from ..samples import ReadOnly
 
 
@@ -161,8 +161,7 @@ def _solve(law: Asymmetric, v: Array, torque: Array) -> Array:
 
 def _least_squares(columns: Array, torque: Array) -> Array:
     """Minimum-norm least squares in scaled columns; directions that few speeds cannot determine are zero."""
-    scale = np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
-    return np.asarray(lstsq(columns / scale, torque, rcond=1e-9)[0] / scale)
+    return scaled_lstsq(columns, torque, rcond=1e-9)
 
 
 def _left_out(points: FrictionPoints, law: Asymmetric) -> float:

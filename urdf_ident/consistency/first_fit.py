@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ..errors import EstimationError
 from ..friction import bias_symbols
 from ..grouping import grouped
-from ..linalg import Array, block_diagonal, lstsq
+from ..linalg import Array, block_diagonal, lstsq, orthogonal_part
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.parameters import Parameter
@@ -309,7 +309,7 @@ def _shares(
 
 def _orthogonal_share(own: Array, others: Array) -> float:
     """Fraction of a column's square that is orthogonal to the others."""
-    left = own - others @ lstsq(others, own, rcond=None)[0]
+    left = orthogonal_part(own, others)
     return float(left @ left) / max(float(own @ own), 1e-300)
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..friction import Coulomb, Law, Trained, trained_range
 from ..grouping import grouped
 from ..linalg import Array
-from ..samples import Segment
+from ..samples import Segment, fast_speed
 from .dynamic_model import DynamicModel
 from .elasticity import ElasticModel
 from .terms import AppliedTerm, RotorInertia
@@ -24,7 +24,7 @@ from .terms import AppliedTerm, RotorInertia
 #: Multiple of the trained speeds up to which laws chosen from the data follow their tangents. On seven simulated arms a
 #: value of 1 increased the error at twice the trained speed by 5 %; without a limit it is 13 % larger at ten times the speed.
 STRAIGHT = 2.0
-#: Largest initial width of dry friction in automatic laws, as a share of the fast speeds (95 % quantile), for revolute and
+#: Largest initial width of dry friction in automatic laws, as a share of the fast speed, for revolute and
 #: prismatic joints: a wider one is nearly collinear with viscous friction, and the search may not recover. A width of 0.02 m/s
 #: on an axis of 0.15 m/s (EMPS) doubles the error on the rest of the log; a share of 0.02 for revolute joints increases the
 #: error of a model from 8 s of the UR10e on its other logs by a tenth.
@@ -96,8 +96,8 @@ def with_limited_widths(model: DynamicModel, motion: Sequence[Segment]) -> Dynam
     terms = []
     for item in model.terms:
         if isinstance(item.term, Coulomb) and not _is_listed_by_user(model, item):
-            fast = np.percentile(np.abs(_rates(model, (item.axis, item.side), motion)), 95)
-            width = (WIDEST_SLIDING if model.robot.prismatic[item.axis] else WIDEST) * float(fast)
+            fast = fast_speed(_rates(model, (item.axis, item.side), motion))
+            width = (WIDEST_SLIDING if model.robot.prismatic[item.axis] else WIDEST) * fast
             if 0 < width < item.term.width:
                 item = replace(item, term=replace(item.term, width=width))
         terms.append(item)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import EstimationError
-from ..linalg import Array, lstsq, whitening
+from ..linalg import Array, scaled_lstsq, whitening
 from ..model.inertia import to_com, transform_matrix
 from ..model.payload import moving_link
 from ..model.prior import lumped_inertials
@@ -237,8 +237,7 @@ def _tool(before: Identification, after: Identification, tests: Sequence[Paramet
     scale = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
     white = whitening(covariance, 1e-10).T
     A, y = white @ columns, white @ difference
-    norms = np.maximum(np.linalg.norm(A, axis=0), 1e-300)
-    found = lstsq(A / norms, y, rcond=1e-9)[0] / norms
+    found = scaled_lstsq(A, y, rcond=1e-9)
     spread = np.sqrt(np.diag(np.linalg.pinv(A.T @ A, hermitian=True)))
     left = difference - columns @ found
     again = [

@@ -25,7 +25,7 @@ from ..model.payload import Payload
 from ..progress import Progress
 from ..project import Project
 from ..result.evidence.evidence import Range
-from ..samples import Segment, columns, one_way
+from ..samples import Segment, columns, fast_speed, one_way
 
 #: Work that may start on a model and logs while the logs are still being checked.
 Meanwhile = Callable[[DynamicModel, Sequence[PreparedLog]], None]
@@ -178,8 +178,7 @@ def trained_range(logs: Sequence[PreparedLog]) -> Range:
     """
     parts = [part for log in logs for part in log.segments]
     speed, acceleration = (
-        np.array([np.percentile(np.abs(x), 95) for x in columns([getattr(part, name) for part in parts])])
-        for name in ("v", "a")
+        np.array([fast_speed(x) for x in columns([getattr(part, name) for part in parts])]) for name in ("v", "a")
     )
     sizes = [(np.abs(x).max(), np.sqrt(np.mean(x**2))) for x in columns([part.tau for part in parts if part.tau is not None])]
     ways = np.array([one_way(v) for v in columns([part.v for part in parts])])

@@ -10,7 +10,7 @@ import numpy as np
 from ...errors import LogError
 from ...linalg import Array, quantiles
 from ...model.robot import Robot
-from ...samples import Segment, columns, moving
+from ...samples import Segment, columns, fast_speed, moving
 from .config import SignalConfig
 from .resample import Stretch
 
@@ -30,7 +30,7 @@ def hold_resting_joints(segments: list[Segment], robot: Robot, config: SignalCon
     Args:
         config: Gives the rest speed.
     """
-    speed = np.array([quantiles(np.abs(v), 0.95)[0] for v in columns([segment.v for segment in segments])])
+    speed = np.array([fast_speed(v) for v in columns([segment.v for segment in segments])])
     travel = np.max([[np.ptp(quantiles(q, 0.005, 0.995)) for q in segment.q.T] for segment in segments], axis=0)
     share = np.where(robot.prismatic, 0.2, 1.0)
     slow = (speed < share * STILL_SPEED * config.rest_speed) | ~moving(speed, robot.prismatic)
@@ -115,7 +115,7 @@ def rest_speeds(speeds: list[Array], config: SignalConfig) -> Array:
     Returns:
         Shape (n,) [rad/s or m/s].
     """
-    typical = np.array([quantiles(np.abs(speed), 0.95)[0] for speed in columns(speeds)])
+    typical = np.array([fast_speed(v) for v in columns(speeds)])
     slow = np.maximum(0.02 * typical, 0.1 * config.rest_speed)
     return np.asarray(np.minimum(config.rest_speed, slow))
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ...linalg import quantiles
 from ...model.robot import Robot
+from ...samples import fast_speed
 from ..conditioning.filters import HIGHEST
 from ..conditioning.resample import even_pieces
 from ..conditioning.velocity import VelocityMatch, match_velocity
@@ -41,7 +41,7 @@ def check_velocity(state: Examination, robot: Robot) -> None:
     if piece.v is None or len(piece.q) < 64:
         return
     match = match_velocity(piece.q, piece.v, clock.rate, min(10.0, HIGHEST * clock.rate))
-    moves = np.array([quantiles(np.abs(speed), 0.95)[0] > MOVING for speed in smooth_speed(piece, clock.rate).T])
+    moves = np.array([fast_speed(speed) > MOVING for speed in smooth_speed(piece, clock.rate).T])
     if not moves.any():
         return
     dead = moves & (np.ptp(piece.v, axis=0) == 0)

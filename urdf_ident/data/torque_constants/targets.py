@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import LogError
-from ...linalg import Array, lstsq
+from ...linalg import Array, lstsq, orthogonal_part
 from ...model.drive import Drive
 from ..recording import Recording
 
@@ -314,7 +314,7 @@ def _robust_first(A: Array, y: Array) -> tuple[Estimate, float]:
         scale = 1.4826 * float(np.median(error)) + 1e-12 * float(np.abs(y).max())
         weight = np.where(error < 4.685 * scale, 1.0 - (error / (4.685 * scale)) ** 2, 0.0)
     others, first = scaled[:, 1:], scaled[:, 0]
-    alone = first - others @ lstsq(others, first, rcond=None)[0] if others.shape[1] else first
+    alone = orthogonal_part(first, others) if others.shape[1] else first
     size = float(np.linalg.norm(alone))
     if solution[0] == 0 or size < 1e-6 * float(np.linalg.norm(first)):
         return NOTHING, scale

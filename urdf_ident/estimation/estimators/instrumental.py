@@ -26,7 +26,7 @@ from ...data.conditioning.filters import differentiate, lowpass
 from ...data.prepare import PreparedLog
 from ...data.recording import Recording
 from ...errors import EstimationError
-from ...linalg import Array, lstsq, solve_triangular, triangle
+from ...linalg import Array, lstsq, orthogonal_part, solve_triangular, triangle
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
@@ -376,5 +376,5 @@ def _hausman(factor: Array, b: int, rows: int, inflation: float) -> HausmanTest:
 
 
 def _rss(X: Array, y: Array) -> float:
-    residual = y - X @ lstsq(X, y, rcond=1e-12)[0]
+    residual = orthogonal_part(y, X, rcond=1e-12)
     return float(residual @ residual)

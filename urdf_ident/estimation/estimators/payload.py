@@ -22,7 +22,7 @@ import numpy as np
 
 from ...data.prepare import PreparedLog
 from ...errors import EstimationError
-from ...linalg import Array, lstsq
+from ...linalg import Array, orthogonal_part
 from ...model.dynamic_model import DynamicModel
 from ...samples import ReadOnly
 from ...statistics.accumulate import build_statistics
@@ -282,9 +282,7 @@ class _Solved:
         others += list(range(self.b + 10, len(self.base)))
         mine = factor[:, self.b : self.b + 10]
         if others:
-            rest = factor[:, others]
-            scale = np.maximum(np.linalg.norm(rest, axis=0), 1e-300)
-            mine = mine - (rest / scale) @ lstsq(rest / scale, mine, rcond=None)[0]
+            mine = orthogonal_part(mine, factor[:, others])
         return np.asarray(np.linalg.qr(mine, mode="r"))
 
     def finished(self, rounds: int, converged: bool) -> PayloadFit:

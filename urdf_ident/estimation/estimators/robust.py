@@ -24,7 +24,7 @@ from ...model.dynamic_model import DynamicModel
 from ...model.trained import WIDEST
 from ...parallel import each
 from ...parallel.scratch import stored
-from ...samples import Segment, columns
+from ...samples import Segment, columns, fast_speed
 from ...statistics.accumulate import build_statistics
 from ...statistics.fit import SIGMA_FLOOR, Fit, fit_base
 from ...statistics.statistic import StatisticSet
@@ -257,5 +257,5 @@ def _away_from_reversals(model: DynamicModel, joint: int, segments: Sequence[Seg
     for turn in np.unique(turns, axis=0):  # one at a time, as arrays of many logs are large
         rate = np.concatenate([segment.v @ turn for segment in segments])
         np.abs(rate, out=rate)
-        swift = swift & (rate >= WIDEST * np.percentile(rate, 95))
+        swift = swift & (rate >= WIDEST * fast_speed(rate))
     return swift

@@ -20,7 +20,7 @@ from ...data.prepare import PreparedLog, prepare_logs
 from ...data.recording import Recording
 from ...data.torque_constants.gains import resolve_gain
 from ...errors import EstimationError, ModelError, check_shape
-from ...linalg import Array, lstsq, solve_triangular, triangle
+from ...linalg import Array, orthogonal_part, scaled_lstsq, solve_triangular, triangle
 from ...model.base import BaseParameters
 from ...model.drive import Drive
 from ...model.dynamic_model import DynamicModel
@@ -174,10 +174,8 @@ def _started(rows: Mapping[int, Array]) -> Array:
     scale = {g: 1.0 / max(float(np.linalg.norm(part[:, -1])), 1e-300) for g, part in rows.items()}
     n, b = len(rows), next(iter(rows.values())).shape[1] - 2
     wide = triangle(*(_wide(part, g, n) * scale[g] for g, part in rows.items()))
-    norms = np.maximum(np.linalg.norm(wide, axis=0), 1e-300)
     keep = [k for k in range(b + 1 + n) if k != b]
-    x = lstsq(wide[:, keep] / norms[keep], -wide[:, b], rcond=1e-12)[0] / norms[keep]
-    return np.asarray(x[b:])
+    return scaled_lstsq(wide[:, keep], -wide[:, b], rcond=1e-12)[b:]
 
 
 def _converged(rows: Mapping[int, Array], gain: Array, names: Sequence[str]) -> Array:
@@ -200,10 +198,8 @@ def _solved(rows: Mapping[int, Array], gain: Array) -> tuple[Array, Array]:
     n, b = len(rows), next(iter(rows.values())).shape[1] - 2
     parts, noise = [], np.zeros(b + 1 + n)
     for g, part in rows.items():
-        others = part[:, : b + 1]
-        norms = np.maximum(np.linalg.norm(others, axis=0), 1e-300)
-        fitted = others / norms @ lstsq(others / norms, part[:, -1], rcond=1e-12)[0]
-        sigma = max(float(np.linalg.norm(part[:, -1] - fitted)), 1e-9 * float(np.linalg.norm(part[:, -1])), 1e-300)
+        left = orthogonal_part(part[:, -1], part[:, : b + 1], rcond=1e-12)
+        sigma = max(float(np.linalg.norm(left)), 1e-9 * float(np.linalg.norm(part[:, -1])), 1e-300)
         parts.append(_wide(part, g, n) / (abs(gain[g]) * sigma))
         noise[b + 1 + g] = 1.0 / abs(gain[g])
     x = total_least_squares(triangle(*parts), noise)

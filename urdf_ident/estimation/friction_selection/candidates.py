@@ -27,7 +27,7 @@ from ...friction import (
 from ...model.dynamic_model import DynamicModel
 from ...model.terms import AppliedTerm, RotorInertia
 from ...model.trained import trained_ranges
-from ...samples import Segment
+from ...samples import Segment, fast_speed
 
 #: Displacements over which presliding friction reverses [rad, or the same fraction of a prismatic joint's travel over π].
 WAYS = tuple(1e-4 * 1.8**k for k in range(10))
@@ -161,8 +161,8 @@ def _zoomed(law: Term, factors: Sequence[float]) -> list[Term]:
 
 
 def _joint_laws(model: DynamicModel, motion: Sequence[Segment], axis: int) -> list[Term]:
-    speeds = np.concatenate([np.abs(part.v[:, axis]) for part in motion])
-    top = float(np.percentile(speeds, 95)) if len(speeds) else 1.0
+    speeds = np.concatenate([part.v[:, axis] for part in motion])
+    top = fast_speed(speeds) if len(speeds) else 1.0
     travel = max((float(np.ptp(part.q[:, axis])) for part in motion), default=1.0)
     way = travel / np.pi if model.robot.prismatic[axis] else 1.0
     ways = tuple(x * way for x in WAYS if x * way < 0.3 * travel)
@@ -171,8 +171,8 @@ def _joint_laws(model: DynamicModel, motion: Sequence[Segment], axis: int) -> li
 
 def _motor_laws(model: DynamicModel, motion: Sequence[Segment], axis: int) -> list[Term]:
     row = model.drive.reduction[axis]
-    speeds = np.concatenate([np.abs(part.v @ row) for part in motion])
-    top = float(np.percentile(speeds, 95)) if len(speeds) else 1.0
+    speeds = np.concatenate([part.v @ row for part in motion])
+    top = fast_speed(speeds) if len(speeds) else 1.0
     return _laws(top, (), abs(float(row[axis])) or 1.0, motor=True)
 
 

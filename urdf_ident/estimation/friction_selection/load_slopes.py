@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ...data.prepare import PreparedLog
-from ...linalg import Array, FactorAccumulator, lstsq
+from ...linalg import Array, FactorAccumulator, scaled_lstsq
 from ...model.dynamic_model import DynamicModel
 from ...model.engine.rigid import rigid_of
 from ...model.prior import Prior
@@ -81,8 +81,7 @@ def load_response(fit: Fit, model: DynamicModel, logs: Sequence[PreparedLog], pr
                     accumulator.add(weights[group.name] * full)
     factor = accumulator.factor()
     W, D = factor[:, : len(seen)], factor[:, len(seen) :] @ slopes[np.ix_(moved, seen)]
-    scale = np.maximum(np.linalg.norm(W, axis=0), 1e-300)
-    follow = lstsq(W / scale, D, rcond=None)[0] / scale[:, None]
+    follow = scaled_lstsq(W, D)
     response = np.eye(len(base))
     response[np.ix_(seen, seen)] = np.linalg.inv(np.eye(len(seen)) + follow)
     return response

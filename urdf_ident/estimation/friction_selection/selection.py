@@ -39,7 +39,7 @@ from ...model.dynamic_model import DynamicModel
 from ...model.prior import USUAL_WEIGHT, Prior
 from ...model.terms import AppliedTerm
 from ...progress import Progress
-from ...samples import EACH_WAY_REVERSALS, FEWEST_REVERSALS, MANY_REVERSALS, Segment, moving, reversals
+from ...samples import EACH_WAY_REVERSALS, FEWEST_REVERSALS, MANY_REVERSALS, Segment, fast_speed, moving, reversals
 from ...statistics.fit import fit_base
 from ...statistics.folds import folds_of
 from ...statistics.motions import motions, velocities
@@ -205,9 +205,9 @@ def _turns(motion: Sequence[Segment], moves: Sequence[Sequence[str]], reduction:
     Also 0 if its motor hardly moves because the motions of coupled joints cancel.
     """
     v = np.vstack(velocities(motion, moves))  # a joint may rest between two segments and reverse after
-    fast = np.percentile(np.abs(v), 95, axis=0)
-    motor, uncoupled = np.abs(v @ reduction.T), np.abs(v) @ np.abs(reduction).T
-    turns = np.percentile(motor, 95, axis=0) > _UNDONE * np.percentile(uncoupled, 95, axis=0)
+    motors = v @ reduction.T, np.abs(v) @ np.abs(reduction).T
+    fast, motor, uncoupled = (np.array([fast_speed(x) for x in each.T]) for each in (v, *motors))
+    turns = motor > _UNDONE * uncoupled
     return np.where(moving(fast, prismatic) & turns, reversals(v), 0)
 
 

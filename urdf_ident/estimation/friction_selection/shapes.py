@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from ...errors import ModelError
 from ...friction import Term
 from ...grouping import grouped
-from ...linalg import Array, lstsq, triangle
+from ...linalg import Array, orthogonal_part, triangle
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.terms import AppliedTerm
@@ -301,10 +301,7 @@ def _interval(curve: list[tuple[float, float]], dof: float) -> tuple[float, floa
 
 def _residual(columns: Array, target: Array) -> float:
     """Squared distance of a target from a span, the inner problem of variable projection."""
-    norms = np.linalg.norm(columns, axis=0)
-    used = columns[:, norms > 0] / norms[norms > 0]
-    solution = lstsq(used, target, rcond=None)[0]
-    return float(np.sum((target - used @ solution) ** 2))
+    return float(np.sum(orthogonal_part(target, columns[:, columns.any(axis=0)]) ** 2))
 
 
 def _reports(

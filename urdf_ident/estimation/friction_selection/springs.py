@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ...linalg import Array, lstsq
+from ...linalg import Array, orthogonal_part
 from ...statistics.statistic import StatisticSet
 
 #: Smallest share of a spring's columns that must be independent of the rigid columns: below it, the URDF's error would decide
@@ -38,8 +38,7 @@ def independence(
     lengths = np.linalg.norm(own, axis=0)
     if not (lengths > 0).all():
         return 0.0
-    rigid = rigid / np.maximum(np.linalg.norm(rigid, axis=0), 1e-300)
-    left = (own - rigid @ lstsq(rigid, own, rcond=_CUT)[0]) / lengths
+    left = orthogonal_part(own, rigid, _CUT) / lengths
     return float(np.linalg.svd(left, compute_uv=False)[-1])
 
 

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from ...data.conditioning.filters import lowpass, score_band
 from ...data.prepare import PreparedLog
 from ...errors import ModelError
-from ...linalg import Array, divisors, lstsq
+from ...linalg import Array, divisors, scaled_lstsq
 from ...model.dynamic_model import DynamicModel
 from ...model.posterior import posterior_variance
 from ...model.prior import USUAL_WEIGHT, Prior
@@ -253,8 +253,7 @@ def held_out_torque(
     def alone(fold: str) -> Array:
         factor = split.left_out(fold).stacked(weights)
         rows = np.vstack([factor, np.sqrt(weight) * np.column_stack([prior.root, prior.root @ prior.theta0])])
-        scale = np.linalg.norm(rows[:, :-1], axis=0)
-        return np.asarray(lstsq(rows[:, :-1] / scale, rows[:, -1], rcond=None)[0] / scale)
+        return scaled_lstsq(rows[:, :-1], rows[:, -1])
 
     predicted_by = np.column_stack([known[fold] if fold in known else alone(fold) for fold in folds])
     group = max(statistics.groups, key=lambda name: statistics.rows[name])

@@ -19,7 +19,7 @@ from ...linalg import Array
 from ...model.dynamic_model import DynamicModel
 from ...parallel import start_each
 from ...parallel.scratch import stored
-from ...samples import columns
+from ...samples import columns, fast_speed
 from ...statistics.accumulate import Source, source, statistic_of
 from ...statistics.entries import blocks_of, stretches_of
 from ...statistics.statistic import StatisticSet, merge_all
@@ -40,7 +40,7 @@ def without_reversals(
         A function that waits for the statistics, one factor per stretch; as many rows as before, slow ones with zero weight.
     """
     speeds = columns([part.v for log in logs for part in log.segments])
-    limit = np.maximum([SLOW * np.percentile(np.abs(v), 95) for v in speeds], AT_REST)
+    limit = np.maximum([SLOW * fast_speed(v) for v in speeds], AT_REST)
     made = start_each(partial(_without_slow, model, limit, len(logs)), [source(log) for log in logs])
     return lambda: replace(merge_all(made()), motions=alike)
 
