@@ -7,8 +7,9 @@ is the same stretch of every period, because other periods would repeat the held
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise, product
 from typing import Any
 
@@ -25,7 +26,7 @@ from ..statistics.accumulate import build_statistics
 from ..statistics.distributions import student_quantile
 from ..statistics.motions import motions
 from .residual import DEFAULT_INPUTS
-from .three_loop import three_loop
+from .three_loop import ThreeLoop, three_loop
 
 #: Largest number of folds of motions, and number of parts in time of a single motion.
 FOLDS, PARTS = 5, 3
@@ -122,10 +123,9 @@ def compare_loops(
         progress: Called with ``"compensation judged on held-out motions"`` and the number of runs.
 
     Returns:
-        The comparison. It chooses no residual unless a kind gains more than its standard error over the folds, and the
-        laws of the sweeps only if their gain over the best choice from the logs alone is significant (Student's t, 95 %),
-        because runs of one joint are less representative than motions of all joints. If no residual is requested, the
-        laws of the sweeps are used unless they are worse.
+        The comparison. It chooses no residual unless a kind gains more than its standard error over the folds, and the laws of
+        the sweeps, which are less representative, only if their gain over the best choice from the logs alone is significant
+        (Student's t, 95 %); if no residual is requested, unless they are worse.
 
     Raises:
         LogError, ModelError, EstimationError: See :func:`three_loop`.
@@ -136,28 +136,24 @@ def compare_loops(
     errors: dict[str, list[Array]] = {candidate(*pair): [] for pair in tried}
     plain: list[Array] = []
     for done, (fold, (laws, kind)) in enumerate(product(folds, tried), 1):
-        learn, unseen = ([log for log in both[laws] if (log.name in fold) == out] for out in (False, True))
         driven = sweeps if laws == "sweeps" else ()
         most = rounds if kind != "none" or driven else 1
-        gains = three_loop(model, learn, driven, kind=kind, use=use, held_out=unseen, rounds=most, seed=seed).gains
-        if gains[0].held_out is None or gains[-1].held_out is None:
-            raise EstimationError("nothing was held out", got=fold)
-        errors[candidate(laws, kind)].append(gains[-1].held_out)
+        run = partial(three_loop, model, sweeps=driven, kind=kind, use=use, rounds=most, seed=seed)
+        first, last = _held_out(run, both[laws], fold)
+        errors[candidate(laws, kind)].append(last)
         if (laws, kind) == ("logs", "none"):
-            plain.append(gains[0].held_out)
+            plain.append(first)
         if progress is not None:
             progress("compensation judged on held-out motions", done, len(folds) * len(tried))
     stacked = {name: np.array(found) for name, found in errors.items()}
-    one = "one log" if len(logs) == 1 else "one motion"
-    what = f"{len(folds)} {f'parts in time of {one}' if len(parts) > len(logs) else 'held-out motions'}"
-    chosen, why = _residual(stacked, tuple(kinds), what)
-    laws = "logs"
+    in_time = f"parts in time of {'one log' if len(logs) == 1 else 'one motion'}"
+    what = f"{len(folds)} {in_time if len(parts) > len(logs) else 'held-out motions'}"
+    laws, (chosen, why) = "logs", _residual(stacked, tuple(kinds), what)
     if sweeps:
         laws, chosen, more = _laws(stacked, chosen, tuple(kinds))
         why = f"{why}; {more}"
-    return HeldOutComparison(
-        model.robot.joints, tuple(" + ".join(fold) for fold in folds), np.array(plain), stacked, laws, chosen, why
-    )
+    names = tuple(" + ".join(fold) for fold in folds)
+    return HeldOutComparison(model.robot.joints, names, np.array(plain), stacked, laws, chosen, why)
 
 
 def _residual(errors: Mapping[str, Array], kinds: Sequence[str], what: str) -> tuple[str, str]:
@@ -197,6 +193,15 @@ def _best(errors: Mapping[str, Array], reference: str, names: Sequence[str]) -> 
     gains = {name: ((errors[reference] ** 2 - errors[name] ** 2) / own).mean(axis=1) for name in names}
     best = max(names, key=lambda name: float(gains[name].mean()))
     return best, float(gains[best].mean()), float(gains[best].std(ddof=1) / np.sqrt(len(gains[best])))
+
+
+def _held_out(run: Callable[..., ThreeLoop], logs: Sequence[PreparedLog], fold: Sequence[str]) -> tuple[Array, Array]:
+    """Held-out errors of a fold before the first round and after the last."""
+    learn, unseen = ([log for log in logs if (log.name in fold) == out] for out in (False, True))
+    gains = run(logs=learn, held_out=unseen).gains
+    if gains[0].held_out is None or gains[-1].held_out is None:
+        raise EstimationError("nothing was held out", got=fold)
+    return gains[0].held_out, gains[-1].held_out
 
 
 def _folds(

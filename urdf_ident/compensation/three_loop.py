@@ -111,6 +111,14 @@ class ThreeLoop(ReadOnly):
         )
         return self.model.torque(self.theta, np.asarray(q), np.asarray(v), np.asarray(a)) + left
 
+    def as_dict(self) -> dict[str, Any]:
+        """The history and the friction curves, for ``compensation`` of identification.json."""
+        return {
+            "settled": self.converged,
+            "loops": [gain.as_dict() for gain in self.gains],
+            "friction_curves": [curve.as_dict() for curve in self.friction],
+        }
+
     def summary(self) -> str:
         """The history, one line per loop, and the residual."""
         joints = self.model.robot.joints

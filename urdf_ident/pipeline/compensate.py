@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -42,6 +43,20 @@ from .prepare import trained_range
 
 
 @one_thread()
+def _compared(
+    compare: Callable[..., HeldOutComparison], kind: str, ident: Identification
+) -> tuple[HeldOutComparison | None, str, Identification]:
+    """Compares kinds of residual; the comparison, None if it failed, the kind, and the result with the comparison or a note."""
+    kinds = _available() if kind == "auto" else [kind] if kind != "none" else []
+    try:
+        comparison = compare(kinds=kinds)
+    except EstimationError as error:  # a kind requested by name may still be trained on all logs
+        kind = "none" if kind == "auto" else kind
+        note = f"compensation not judged on held-out motion, residual {kind}: {error}"
+        return None, kind, replace(ident, solver={**ident.solver, "notes": [*ident.solver.get("notes", ()), note]})
+    return comparison, comparison.chosen, replace(ident, compensation=comparison.as_dict())
+
+
 def compensate(
     ident: Identification,
     logs: Sequence[Recording],
@@ -86,34 +101,21 @@ def compensate(
     ripple, prepared, _ = _cleaned(ident, logs, (), force)
     more, beside, runs = _cleaned(ident, logs, sweeps, force) if sweeps else (ripple, prepared, [])
     options: dict[str, Any] = {"use": use, "rounds": rounds, "seed": seed}
-    comparison = None
+    comparison: HeldOutComparison | None = None
     if judged or kind == "auto":
-        kinds = _available() if kind == "auto" else [kind] if kind != "none" else []
-        try:
-            comparison = compare_loops(model, prepared, runs, kinds=kinds, beside=beside, progress=progress, **options)
-            kind, ident = comparison.chosen, replace(ident, compensation=comparison.as_dict())
-        except EstimationError as error:  # a kind requested by name may still be trained on all logs
-            kind, runs = ("none", []) if kind == "auto" else (kind, runs)
-            note = f"compensation not judged on held-out motion, residual {kind}: {error}"
-            ident = replace(ident, solver={**ident.solver, "notes": [*ident.solver.get("notes", ()), note]})
-    if comparison is not None and comparison.laws == "logs":
-        runs = []  # the sweeps are not used: the result is as without them
+        compare = partial(compare_loops, model, prepared, runs, beside=beside, progress=progress, **options)
+        automatic, (comparison, kind, ident) = kind == "auto", _compared(compare, kind, ident)
+        if (comparison is None and automatic) or (comparison is not None and comparison.laws == "logs"):
+            runs = []  # the sweeps are not used: the result is as without them
     if runs:
         ripple, prepared = more, beside
     if kind == "none" and not runs:
         return ident
     found = three_loop(model, prepared, runs, kind=kind, **options)
     solved = replace(
-        _solved(ident, found, prepared),
+        _solved(ident, found, prepared, comparison),
         inputs=tuple(log.as_dict() for log in (*prepared, *runs)),
-        cross_validation=_cross_validation(comparison, prepared, ident.cross_validation.get("structure", "given")),
-        compensation={
-            **ident.compensation,
-            "kind": kind,
-            "settled": found.converged,
-            "loops": [gain.as_dict() for gain in found.gains],
-            "friction_curves": [curve.as_dict() for curve in found.friction],
-        },
+        compensation={**ident.compensation, "kind": kind, **found.as_dict()},
     )
     if kind == "none":
         return solved
@@ -158,7 +160,9 @@ def _available() -> list[str]:
     return [kind for kind in KINDS if kind != "gmr" or find_spec("sklearn") is not None]
 
 
-def _solved(ident: Identification, found: ThreeLoop, logs: Sequence[PreparedLog]) -> Identification:
+def _solved(
+    ident: Identification, found: ThreeLoop, logs: Sequence[PreparedLog], comparison: HeldOutComparison | None
+) -> Identification:
     """The result with the loops' model: fit and standard parameters from the torque minus the residual."""
     project, model = ident.project, found.model
     silent = found.residual.kind == "none"
@@ -189,6 +193,7 @@ def _solved(ident: Identification, found: ThreeLoop, logs: Sequence[PreparedLog]
         baseline=physical.baseline,
         solver={**physical.solver, "notes": notes},
         evidence=physical.evidence,
+        cross_validation=_cross_validation(comparison, logs, ident.cross_validation.get("structure", "given")),
         validation=(),
         selection={} if found.friction else ident.selection,
         essential={},  # it was of the previous base parameters

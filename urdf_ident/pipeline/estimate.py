@@ -15,7 +15,15 @@ from ..consistency.standard import consistent_parameters
 from ..data.prepare import PreparedLog, unused
 from ..errors import EstimationError, UrdfIdentError
 from ..estimation.elastic import compliant, visible_springs, with_row_sum
-from ..estimation.estimators.method import Estimated, choose_weighting, held_out_errors, inflated_like, refine, row_weighting
+from ..estimation.estimators.method import (
+    Estimated,
+    SampleWeighting,
+    choose_weighting,
+    held_out_errors,
+    inflated_like,
+    refine,
+    row_weighting,
+)
 from ..estimation.friction_selection.load_slopes import with_load_slopes
 from ..estimation.friction_selection.reference_torque import Build, ConvergedFit, Estimate, converge, cross_validate_converged
 from ..estimation.friction_selection.selection import Selected, select_friction
@@ -31,7 +39,7 @@ from ..parallel import shared
 from ..progress import Progress
 from ..project import Project
 from ..samples import Segment, typical_reversals
-from ..settings import EssentialSection
+from ..settings import EssentialSection, EstimationSection
 from ..statistics.accumulate import begin_statistics, build_statistics
 from ..statistics.fit import Fit, fit_base
 from ..statistics.folds import repeated
@@ -119,6 +127,15 @@ def _first(model: DynamicModel, motion: Sequence[Segment]) -> DynamicModel:
     return model if model.automatic else with_trained(model, motion)
 
 
+def _weighting(
+    model: DynamicModel, prepared: Prepared, wanted: EstimationSection, kept: KeptRows
+) -> tuple[SampleWeighting, KeptRows]:
+    """Detects outliers, before friction is selected, with their weights, which change the kept rows."""
+    first = _first(model, prepared.motion)
+    weighting = choose_weighting(first, prepared.logs, wanted.method, wanted.loss, kept=kept)
+    return weighting, kept if weighting.weights is None else KeptRows(samples=kept.samples)
+
+
 def estimate_from_data(
     prepared: Prepared, project: Project, progress: Progress | None = None, start: EarlyStatistics | None = None
 ) -> DataEstimate:
@@ -133,15 +150,10 @@ def estimate_from_data(
     Raises:
         EstimationError: There are too few data.
     """
-    wanted, consistency = project.estimation, project.consistency
-    logs = prepared.logs
+    wanted, consistency, logs = project.estimation, project.consistency, prepared.logs
     model, deflections, unseen = visible_springs(prepared.model, logs)  # no effect without elastic joints
     model = with_limited_widths(model, prepared.motion)
-    kept = (start or EarlyStatistics(project)).rows_of(prepared.motion)
-    # outliers are detected before friction is selected
-    weighting = choose_weighting(_first(model, prepared.motion), logs, wanted.method, wanted.loss, kept=kept)
-    if weighting.weights is not None:
-        kept = KeptRows(samples=kept.samples)  # the weights change the rows
+    weighting, kept = _weighting(model, prepared, wanted, (start or EarlyStatistics(project)).rows_of(prepared.motion))
     produce = partial(build_statistics, logs=logs, progress=progress, weights=weighting.weights, kept=kept)
     prior = inertial_prior(model.robot, consistency.relative_std, mass_std=consistency.mass_std)
     selected = _selected(model, produce, prepared.motion, prior, project, progress)  # no effect if the laws are given
@@ -168,7 +180,6 @@ def estimate_from_data(
     fit = fit if changes is None else fit.for_next_log(changes)
     trained, lost = prepared.trained, unused(project.build_payload(model.robot), logs)
     remarks = (estimated.describe(), *repeated(converged.statistics), *unseen, *lost)
-    found = (*selected.notes, *shaped.notes, *converged.notes)
     drifts = fit.changes.notes(trained.speed, trained.load) if fit.changes else ()
     return DataEstimate(
         model,
@@ -181,7 +192,7 @@ def estimate_from_data(
         cross_validation,
         _essential(statistics, fit, wanted.essential),
         reversals,
-        (*remarks, *found, *drifts),
+        (*remarks, *selected.notes, *shaped.notes, *converged.notes, *drifts),
     )
 
 

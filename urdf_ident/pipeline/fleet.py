@@ -24,6 +24,7 @@ from ..data.readers.read import read_readable
 from ..data.readers.sources import expand_logs
 from ..errors import EstimationError, LogError, UrdfIdentError
 from ..linalg import Array
+from ..model.robot import Robot
 from ..parallel import each
 from ..project import load_project
 from ..result.files.exports import write_all
@@ -78,12 +79,7 @@ def pool(results: Mapping[str, Identification], *, level: float = LEVEL) -> Flee
     place = {
         int(k): (family, at) for family, own in zip(found, families, strict=True) for at, k in enumerate(np.flatnonzero(own))
     }
-    robot = items[0].model.robot
-    carriers: dict[str, list[str]] = {body.name: [] for body in robot.bodies}
-    for joint, carrier, moved in zip(robot.joints, robot.bodies, robot.subtrees, strict=True):
-        for k in moved:  # a rotor inertia is part of the same base parameters
-            own = robot.bodies[k].name
-            carriers[own] += [joint, *([carrier.name] if carrier.name != own else [])]
+    robot, carriers = items[0].model.robot, _carriers(items[0].model.robot)
     fleet = [random_effects(value[~odd[:, k], k : k + 1], error[~odd[:, k], k : k + 1]) for k in range(len(wanted))]
     tests = [value.shape[0] * int(family.sum()) for family in families]
     pooled = tuple(
@@ -199,6 +195,16 @@ def _needed(families: Sequence[Departures], tests: int, level: float) -> float:
     """Number of standard deviations from the others at which a robot is an outlier; inf with too few robots."""
     told = np.concatenate([family.dof[family.dof > 0] for family in families])
     return float(student_quantile(1.0 - level / (4.0 * tests), float(np.median(told)))) if len(told) else float("inf")
+
+
+def _carriers(robot: Robot) -> dict[str, list[str]]:
+    """Body → joints and bodies that move it, whose rotor inertia or mass is part of the same base parameters."""
+    found: dict[str, list[str]] = {body.name: [] for body in robot.bodies}
+    for joint, carrier, moved in zip(robot.joints, robot.bodies, robot.subtrees, strict=True):
+        for k in moved:
+            own = robot.bodies[k].name
+            found[own] += [joint, *([carrier.name] if carrier.name != own else [])]
+    return found
 
 
 def _outliers(value: Array, error: Array, families: Sequence[NDArray[np.bool_]], level: float) -> NDArray[np.bool_]:

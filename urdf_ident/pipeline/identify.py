@@ -14,6 +14,7 @@ from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.engine.rigid import rigid_of
+from ..model.robot import Robot
 from ..motion.limits import Limits
 from ..parallel import one_thread
 from ..progress import Progress
@@ -35,7 +36,6 @@ def identify(
     *,
     held_out: Sequence[Recording] = (),
     sweeps: Sequence[Recording] = (),
-    prior: str = "urdf",
     project: Project | None = None,
     force: bool = False,
     skip_bad_logs: bool = False,
@@ -49,7 +49,6 @@ def identify(
         logs: Training logs.
         held_out: Logs to score on; they take no part in the fit.
         sweeps: Runs at constant speed in both directions, one joint at a time, for friction curves.
-        prior: What the standard parameters stay close to: "urdf".
         project: Settings; all defaults if None.
         force: Use logs in spite of findings that refuse them.
         skip_bad_logs: Skip training logs that are refused and continue with the others; ``left_out`` of the result
@@ -68,14 +67,9 @@ def identify(
         LimitError: Position limits of the URDF leave no room.
     """
     project = project or Project()
-    if prior != "urdf":
-        raise EstimationError("unknown prior", got=repr(prior), expected="urdf")
-    Limits.from_robot(model.robot)  # raises early if the limits leave no room
-    logs, held_out, sweeps = ([log.ordered(model.robot) for log in some] for some in (logs, held_out, sweeps))
-    _refuse_overlap([*logs, *sweeps], held_out)
+    logs, held_out, sweeps = _checked(model.robot, logs, held_out, sweeps)
     loops = project.compensation
-    compensated = loops.residual != "none" or bool(sweeps)
-    if compensated:
+    if compensated := loops.residual != "none" or bool(sweeps):
         from .compensate import check_compensation, compensate  # imported late: most robots have one encoder per joint
 
         check_compensation(model, logs, loops.residual, loops.inputs)
@@ -88,12 +82,11 @@ def identify(
     # logs that cannot be scored raise before the fit
     unseen = prepare_held_out(prepared.model, held_out, project, prepared.signals, force)
     from_data = estimate_from_data(prepared, project, progress, start)
-    named = tuple(log.as_dict() for log in sorted(left_out, key=lambda log: log.path or log.name))
     result, shown = _result(from_data, prepared, project)
-    result = replace(result, left_out=named)
+    named = sorted(left_out, key=lambda log: log.path or log.name)
+    result = replace(result, left_out=tuple(log.as_dict() for log in named))
     if compensated:
-        options = loops.options()
-        result = compensate(result, logs, sweeps=sweeps, judged=True, force=force, progress=progress, **options)
+        result = compensate(result, logs, sweeps=sweeps, judged=True, force=force, progress=progress, **loops.options())
         shown = speeds(result, prepared.logs)
     scored = score_logs(result, held_out, unseen, force=force, repeats=repeated_motions(from_data, unseen))
     return replace(result, validation=scored.entries, traces=traces(result, scored, prepared.logs, shown))
@@ -153,6 +146,14 @@ def _with_exported(ident: Identification, from_data: DataEstimate, left_out: Map
     found = score_folds(from_data.statistics, left_out)
     at = [found.groups.index(group) for group in known["groups"]]
     return {**known, "exported_rmse": found.group_rmse[at].tolist(), "effort_rms": found.group_effort[at].tolist()}
+
+
+def _checked(robot: Robot, *kinds: Sequence[Recording]) -> tuple[Sequence[Recording], Sequence[Recording], Sequence[Recording]]:
+    """Training, held-out and sweep logs with their joints in the robot's order; refuses held-out logs that are also trained."""
+    Limits.from_robot(robot)  # raises if the limits leave no room
+    logs, held_out, sweeps = ([log.ordered(robot) for log in some] for some in kinds)
+    _refuse_overlap([*logs, *sweeps], held_out)
+    return logs, held_out, sweeps
 
 
 def _refuse_overlap(logs: Sequence[Recording], held_out: Sequence[Recording]) -> None:

@@ -8,7 +8,7 @@ log's rows satisfy the equations of motion.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -109,30 +109,42 @@ def simulate(
     counts = np.broadcast_to(substeps, len(time) - 1).tolist()
     step = 1.0 / (rate * finest)
     reference = _References(trajectory, step / 2, feedback_of(controller))
-    q0, v0, _ = (x[0] for x in trajectory.evaluate([0.0]))
-    x, w = plant.start(*(start if start is not None else (q0, v0)))
+    x, w = plant.start(*(start or [each[0] for each in trajectory.evaluate([0.0])[:2]]))
     drive = _Drive(controller, reference, sensors or Sensors(), control_rate, step)
     solver = StickSlip(plant, drive.law, x, w, np.zeros(controller.states), drive.stages(plant))
     table, wanted = np.empty((5, len(time), robot.n)), trajectory.evaluate(time)[0]
     guard = partial(Guard(robot.joints, trip).watch, time, table[0], table[1], wanted)
-    for k, t in enumerate(time.tolist()):
+    steps = [(step * (finest // count), count) for count in counts]
+    _run(solver, drive, time.tolist(), steps, table, guard, progress)
+    truth = Segment(name, 0.0, rate, *table[:4])
+    recording = logged(truth, robot, sensors or Sensors(), seed)
+    ratio = np.max(counts, initial=1) / np.min(counts, initial=finest)
+    lengths = f"step {step:.3g} s" if ratio == 1 else f"steps {step:.3g} to {step * ratio:.3g} s"
+    return SimulatedLog(recording, truth, table[4], wanted, f"rk4, {lengths}")
+
+
+def _run(
+    solver: StickSlip,
+    drive: _Drive,
+    time: Sequence[float],
+    steps: Sequence[tuple[float, int]],
+    table: Array,
+    guard: Callable[[int], None],
+    progress: Progress | None,
+) -> None:
+    """Samples the loop at the given times, with length and number of the steps between them; ``guard`` checks the samples."""
+    for k, t in enumerate(time):
         _sample(solver, drive, t, table, k)
         if (k + 1) % _WATCHED == 0 or k + 1 == len(time):
             guard(k + 1)
         if k + 1 < len(time):
             try:
-                _advance(solver, drive, t, step * (finest // counts[k]), counts[k])
+                _advance(solver, drive, t, *steps[k])
             except SimulationError:  # the samples so far may show the cause and the joint
                 guard(k + 1)
                 raise
         if progress is not None and (k + 1) % max(1, len(time) // 100) == 0:
             progress((k + 1) / len(time))
-    q, v, a, tau, friction = table
-    truth = Segment(name, 0.0, rate, q, v, a, tau)
-    recording = logged(truth, robot, sensors or Sensors(), seed)
-    ratio = np.max(counts, initial=1) / np.min(counts, initial=finest)
-    steps = f"step {step:.3g} s" if ratio == 1 else f"steps {step:.3g} to {step * ratio:.3g} s"
-    return SimulatedLog(recording, truth, friction, wanted, f"rk4, {steps}")
 
 
 def _check_substeps(rate: float, substeps: int | NDArray[np.intp], control_rate: float | None) -> None:

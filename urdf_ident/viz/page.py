@@ -68,18 +68,11 @@ def player_page(
     other = other if beside is None else other or robot
     if other is not None:
         moved = position if beside is None else frames_at(beside, robot, len(position), rate)
-        second, more, note = _other_body_poses(robot, other, moved)
-        same = _alike(first, second, 1e-6 * reach(robot))
-        drawn.add_robot("other", other, more, second, OTHER, ghost=True)
-        if not same:
-            drawn.add_trail("other", second, rate, thickness, OTHER)
+        same, note = _add_second(drawn, robot, other, first, moved, rate, thickness)
         legend = _legend(robot, motion, other, beside)
         notes += note
     if collisions is not None:
-        extent = np.concatenate(drawn.extent)
-        near, things, around = surroundings(collisions, position, first.base, extent, thickness, measured=motion.measured)
-        drawn.commands += things
-        drawn.extent.append(around)
+        near = _add_surroundings(drawn, collisions, position, first.base, thickness, motion.measured)
         notes += (*collisions.notes, *(() if near is None else (near.note(rate),)))
     points = outermost(np.concatenate(drawn.extent))
     data: dict[str, Any] = {
@@ -130,6 +123,29 @@ class _PageContents:
         trail, step = trail_commands(path, found.tip, rate, thickness, colour)
         self.commands += trail
         self.trails += [{"path": path, "step": step, "per_step": _TRAIL_INDICES}] if trail else []
+
+
+def _add_second(
+    drawn: _PageContents, robot: Robot, other: Robot, first: BodyPoses, position: Array, rate: float, thickness: float
+) -> tuple[bool, tuple[str, ...]]:
+    """Adds the second robot, with its path unless it moves like the first; whether it does, and notes."""
+    second, shapes, notes = _other_body_poses(robot, other, position)
+    same = _alike(first, second, 1e-6 * reach(robot))
+    drawn.add_robot("other", other, shapes, second, OTHER, ghost=True)
+    if not same:
+        drawn.add_trail("other", second, rate, thickness, OTHER)
+    return same, notes
+
+
+def _add_surroundings(
+    drawn: _PageContents, collisions: Collisions, position: Array, base: Array, thickness: float, measured: bool
+) -> Nearest | None:
+    """Adds the objects around the robot, and a line between the two closest ones, which is returned."""
+    extent = np.concatenate(drawn.extent)
+    near, things, around = surroundings(collisions, position, base, extent, thickness, measured=measured)
+    drawn.commands += things
+    drawn.extent.append(around)
+    return near
 
 
 def _other_body_poses(robot: Robot, other: Robot, position: Array) -> tuple[BodyPoses, tuple[Visual, ...], tuple[str, ...]]:

@@ -44,11 +44,12 @@ from ...statistics.fit import fit_base
 from ...statistics.folds import folds_of
 from ...statistics.motions import motions, velocities
 from ...statistics.ridge import base_prior, fit_ridge
+from ...statistics.statistic import StatisticSet
 from .candidates import ZOOMS, WideModel, chosen_by_data, wide_model
 from .joint_search import Laws
 from .law_gain import standard_error
 from .reference_torque import Build, ConvergedFit, converge, for_folds, rigid_parameters
-from .structure import SWEEPS, StructureSearch, Trial, listed, unsupported_biases
+from .structure import SWEEPS, State, StructureSearch, Trial, listed, unsupported_biases
 
 #: Smallest ratio of a motor's speed to the sum of the speeds due to its joints for which laws are distinguishable.
 _UNDONE = 0.05
@@ -146,11 +147,17 @@ def select_friction(
             narrow = wide.narrow(listed(state))
             settled = converge(narrow, build, partial(fit_base, base=narrow.base(), method=method), start=theta, prior=prior)
             theta, sigma = _rigid(settled, model, prior), settled.fit.sigma
-    after = search.rmse(state)
     gain = ((before - search.squares(state)) / np.square(list(search.sigma.values()))).sum(axis=1)
     if sum(len(item.term.symbols) for item in chosen) > simple and gain.mean() <= standard_error(gain):
         return _simple(model, "no other laws lower the held-out error by more than its standard error")
-    biases = unsupported_biases(wide, state)
+    return _selected(wide, search, state, statistics, first, _kept(model, steady))
+
+
+def _selected(
+    wide: WideModel, search: StructureSearch, state: State, statistics: StatisticSet, first: Array, kept: tuple[str, ...]
+) -> Selected:
+    """The result of a search; ``first``: held-out errors before it, shape (groups,)."""
+    after, biases = search.rmse(state), unsupported_biases(wide, state)
     return Selected(
         wide.narrow([*listed(state), *biases]),
         search.trials(state, biases),
@@ -158,8 +165,8 @@ def select_friction(
         statistics.groups,
         first,
         after,
-        tuple(model.robot.joints[law.item.axis] for law in biases),
-        (*_notes(statistics.logs, first, after), *_kept(model, steady)),
+        tuple(wide.model.robot.joints[law.item.axis] for law in biases),
+        (*_notes(statistics.logs, first, after), *kept),
     )
 
 

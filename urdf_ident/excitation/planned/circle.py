@@ -80,8 +80,7 @@ def design_circle(
     limits, notes = usable_limits(given, start)
     # unknown acceleration limits are not replaced: the speed determines the acceleration
     limits = replace(limits, acceleration=given.acceleration)
-    frame = frame or robot.last_link
-    how = orientation or ("keep" if robot.n >= 6 else "free")
+    frame, how = frame or robot.last_link, orientation or ("keep" if robot.n >= 6 else "free")
     poses = _poses(limits, seed) if start is None else [check_joint_array("start", start, limits.joints)]
     normal = _normal(robot, frame, _poses(limits, seed)[:PLANES], normal)
     speeds = SPEEDS if speed is None else (speed,)
@@ -91,12 +90,12 @@ def design_circle(
     )
     words = f"circle of {frame}: diameter {100 * 2 * radius:.4g} cm, {fast:g} m/s, {turns:g} turns, orientation {how}, "
     words += f"{motion.duration:.4g} s; off the circle by {1e6 * motion.path_error:.2g} µm at most"
-    at = ", ".join(f"{joint} {value:.3g}" for joint, value in zip(robot.joints, pose, strict=True))
-    slow = (f"slower than {speeds[0]:g} m/s, for the limits",) if fast != speeds[0] else ()
-    found = () if start is not None else (f"starts at {at}",)
-    return PathExperiment(
-        trajectory=motion, limits=limits, report=report, words=words, clearance=clearance, notes=(*notes, *slow, *found)
-    )
+    if fast != speeds[0]:
+        notes = (*notes, f"slower than {speeds[0]:g} m/s, for the limits")
+    if start is None:
+        at = ", ".join(f"{joint} {value:.3g}" for joint, value in zip(robot.joints, pose, strict=True))
+        notes = (*notes, f"starts at {at}")
+    return PathExperiment(trajectory=motion, limits=limits, report=report, words=words, clearance=clearance, notes=notes)
 
 
 def _fastest_circle(

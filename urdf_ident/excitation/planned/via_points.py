@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from ...errors import LimitError, ModelError, nearest
 from ...linalg import Array
+from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...motion.base import Trajectory, check_joint_array
 from ...motion.collision.clearance import ClearanceReport, require_clearance
@@ -78,19 +80,13 @@ def design_points(
     """
     model, planned_on = rigid_for_planning(model)
     limits, notes = usable_limits(limits or Limits.from_robot(model.robot), start)
-    name = "D" if criterion == "auto" else criterion
-    if name not in SPECTRAL:
-        raise ModelError("via points are not searched by this criterion", got=repr(name), remedy=nearest(name, SPECTRAL))
+    name = _spectral("D" if criterion == "auto" else criterion)
     planned, left_out = designable(model)
     base = planned.base()
     weights, _ = row_weights(noise, name, limits, planned)
-
-    def score(motion: Trajectory) -> float:
-        return criterion_value(name, weighted_regressor(planned, base, motion, weights, JUDGED))
-
     builder = _Points(limits, dwell, model, collisions)
     if np.ndim(points) == 0:
-        chosen, tried = _searched(builder, score, int(points), start, seed, budget)  # type: ignore[arg-type]
+        chosen, tried = _searched(builder, partial(_score, name, planned, base, weights), int(points), start, seed, budget)  # type: ignore[arg-type]
         how = f"chosen by {name} out of {tried} motions"
     else:
         chosen, how = np.asarray(points, dtype=float), "as listed"
@@ -100,14 +96,18 @@ def design_points(
     words = f"points: {len(chosen)} via points {how}, {motion.duration:.4g} s"
     words += f", {len(base)} base parameters, condition number {condition:.4g}"
     slower = () if share == 1.0 else (f"at {100 * share:g} % of the speed limits, for the torques",)
-    return PathExperiment(
-        trajectory=motion,
-        limits=limits,
-        report=report,
-        words=words,
-        clearance=clearance,
-        notes=(*notes, *planned_on, *left_out, *slower),
-    )
+    notes = (*notes, *planned_on, *left_out, *slower)
+    return PathExperiment(trajectory=motion, limits=limits, report=report, words=words, clearance=clearance, notes=notes)
+
+
+def _spectral(name: str) -> str:
+    if name not in SPECTRAL:
+        raise ModelError("via points are not searched by this criterion", got=repr(name), remedy=nearest(name, SPECTRAL))
+    return name
+
+
+def _score(name: str, model: DynamicModel, base: BaseParameters, weights: Array, motion: Trajectory) -> float:
+    return criterion_value(name, weighted_regressor(model, base, motion, weights, JUDGED))
 
 
 def _check_inside(points: Array, limits: Limits) -> None:

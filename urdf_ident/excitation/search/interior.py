@@ -195,10 +195,7 @@ def minimise(
         merit = value - mu * _log(room, finite)
         for _ in range(options.steps):
             smooth = gradient if near is None else gradient - near.gradient
-            if B is None:  # initial curvature such that the first step uses about a tenth of the limits' width
-                whole = _blocks(curvature)
-                slope = np.sqrt(smooth.T.reshape(-1) @ np.linalg.solve(whole, smooth.T.reshape(-1)))
-                B = whole * max(float(slope) / 0.3, 1e-3)
+            B = _initial(curvature, smooth) if B is None else B
             step = _direction(B if near is None else B + near.hessian, limits, gradient, room, multipliers, mu, finite)
             change = limits.change(step)
             descent = float((gradient * step).sum() - mu * (change[finite] / room[finite]).sum())
@@ -255,6 +252,13 @@ def _direction(
 def _longest(room: Array, change: Array, part: float = _TO_BOUNDARY) -> float:
     toward = change < 0
     return float(min(1.0, part * (room[toward] / -change[toward]).min())) if toward.any() else 1.0
+
+
+def _initial(curvature: Array, gradient: Array) -> Array:
+    """Initial curvature such that the first step uses about a tenth of the limits' width."""
+    whole = _blocks(curvature)
+    slope = np.sqrt(gradient.T.reshape(-1) @ np.linalg.solve(whole, gradient.T.reshape(-1)))
+    return np.asarray(whole * max(float(slope) / 0.3, 1e-3))
 
 
 def _search(

@@ -81,17 +81,22 @@ def as_dict(ident: Record) -> dict[str, Any]:
         "config": ident.project.model_dump(),
         "versions": versions(),
         "model": model,
-        "state": {
-            "base": {key: getattr(fit.base, key) for key in ("independent", "dependent", "zero", "K")}
-            | {"blurred": fit.base.ill_conditioned},
-            "fit": {key: getattr(fit, key) for key in ("seen", "sigma", "rows", "dof", "method", "row_weights", "error_dof")},
-            "prior": {
-                key: getattr(ident.prior, key)
-                for key in ("theta0", "root", "origin", "notes", "spread", "relative_std", "mass_std")
-            },
-            "factor": ident.factor,
-            "baseline": ident.baseline,
+        "state": _state(ident),
+    }
+
+
+def _state(ident: Record) -> dict[str, Any]:
+    """What a result needs to compute with, beside what is shown."""
+    fit, prior = ident.fit, ident.prior
+    return {
+        "base": {key: getattr(fit.base, key) for key in ("independent", "dependent", "zero", "K")}
+        | {"blurred": fit.base.ill_conditioned},
+        "fit": {key: getattr(fit, key) for key in ("seen", "sigma", "rows", "dof", "method", "row_weights", "error_dof")},
+        "prior": {
+            key: getattr(prior, key) for key in ("theta0", "root", "origin", "notes", "spread", "relative_std", "mass_std")
         },
+        "factor": ident.factor,
+        "baseline": ident.baseline,
     }
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress, pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,6 +136,25 @@ def reml(logs: Moments, start: Array, held: NDArray[np.bool_] | None = None) -> 
     return variance
 
 
+def _between(logs: Moments, size: Array, known: Array | None, q: int) -> _Mixed:
+    """The mixed model of several logs with ``q`` parameters of friction, and carried ones, which must be significant."""
+    carried = len(size) - q
+    unknown = None if known is None else np.hstack([known, np.full((len(known), carried), np.nan)])
+    found = _mixed(logs, size, unknown)
+    if carried and _evidence(logs, found.spread, size, q) < _SURE:
+        raise EstimationError("no body that some logs carry and others do not")
+    return found
+
+
+def _named(parts: Sequence[Varying]) -> dict[str, Any]:
+    return {
+        "parameters": tuple(part.name for part in parts),
+        "axes": np.array([part.axis for part in parts], dtype=np.intp),
+        "kinds": tuple(part.kind for part in parts),
+        "columns": tuple(part.columns for part in parts),
+    }
+
+
 def friction_changes(
     model: DynamicModel,
     statistics: StatisticSet,
@@ -162,27 +182,20 @@ def friction_changes(
     place = {int(index): row for row, index in enumerate(fit.base.independent)}
     parts, told = _determined(varying(model), fit, place)
     rows = MixedRows(statistics, fit, [*parts, *carried])
-    first = np.array([place[part.columns[0]] for part in parts])
-    q = len(parts)
+    first, q = np.array([place[part.columns[0]] for part in parts]), len(parts)
     size = np.concatenate([np.maximum(np.abs(fit.params[first]), 1e-9), [part.size for part in carried]])
     known = None if covariates is None else np.asarray(covariates, dtype=float)[:, told]
-    unknown = None if known is None else np.hstack([known, np.full((len(known), len(carried)), np.nan)])
     weights, part_weights = _effective_weights(rows)
     whole, inside = _squares(rows, statistics.logs, weights, part_weights)
     size[:q] = np.minimum(size[:q], _as_large_as_the_effort(rows, whole, weights)[:q])
     several = len(statistics.logs) > 1
-    found = _mixed(logs := Moments.of(whole, rows.r), size, unknown) if several else _single(rows.r, rows.q)
-    if several and carried and _evidence(logs, found.spread, size, q) < _SURE:
-        raise EstimationError("no body that some logs carry and others do not")
+    found = _between(Moments.of(whole, rows.r), size, known, q) if several else _single(rows.r, rows.q)
     moved = rows.root[first] @ found.beta[: rows.r]
     mean_error = np.linalg.norm(rows.root[first] @ found.root[: rows.r], axis=1) if several else fit.bse[first]
     prior = np.where(np.isnan(found.spread), _FREE * size, found.spread)
     change, change_error = _within(inside.reshape(-1, *inside.shape[2:]), found.beta[: rows.r], prior)
     return FrictionChanges(
-        parameters=tuple(part.name for part in parts),
-        axes=np.array([part.axis for part in parts], dtype=np.intp),
-        kinds=tuple(part.kind for part in parts),
-        columns=tuple(part.columns for part in parts),
+        **_named(parts),
         logs=statistics.logs,
         mean=fit.params[first] + moved,
         mean_error=mean_error,
