@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: the matrices are small, the workers many
 
 import numpy as np
+import pinocchio as pin
 import pytest
 
 from urdf_ident.model.robot import Robot
@@ -83,6 +87,22 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def inertials(robot: Robot) -> np.ndarray:
     """The inertial parameters of all bodies as Pinocchio read them, shape (10·n,)."""
     return np.concatenate([inertia.toDynamicParameters() for inertia in list(robot.model.inertias)[1:]])
+
+
+def rnea(model: pin.Model, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """Inverse dynamics of every sample by Pinocchio, for configurations of its model; shape (N, n)."""
+    data = model.createData()
+    return np.array([pin.rnea(model, data, *row) for row in zip(q, v, a, strict=True)])
+
+
+def load_script(path: str) -> ModuleType:
+    """A program below ``scripts/`` as a module."""
+    file = Path(__file__).parents[1] / "scripts" / path
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[file.stem] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
 
 
 def page_data(page: str) -> Any:

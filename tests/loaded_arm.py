@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pinocchio as pin
+from conftest import rnea
 
 from urdf_ident.model.robot import Robot
 
@@ -27,8 +28,7 @@ def torque(robot: Robot, q, v, a, body: pin.Inertia | None, sign=None) -> np.nda
     if body is not None:
         tool = robot.bodies[-1].links[-1]
         model.inertias[robot.n] = model.inertias[robot.n] + pin.SE3(tool.rotation, tool.translation).act(body)
-    data = model.createData()
-    rigid = np.array([pin.rnea(model, data, *row) for row in zip(q, v, a, strict=True)])
+    rigid = rnea(model, q, v, a)
     k = np.arange(1, robot.n + 1)
     sign = np.tanh(v / 0.02) if sign is None else sign
     return rigid + 0.3 / k * a + 3.0 / k * v + sign * (2.0 / k + LOAD * np.abs(rigid)) + 0.2 / k

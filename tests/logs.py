@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pinocchio as pin
+from conftest import rnea
 
 from urdf_ident.model.robot import Robot
 
@@ -45,8 +45,7 @@ def fourier(n: int, seconds: float, rate: float, seed: int, harmonics: int = 5, 
 
 def torques(robot: Robot, truth: Truth, q, v, a) -> np.ndarray:
     """RNEA of the URDF's own inertials, rotor inertia, viscous friction, smooth Coulomb friction and offset."""
-    model, data = robot.model, robot.model.createData()
-    rigid = np.array([pin.rnea(model, data, c, vk, ak) for c, vk, ak in zip(robot.configuration(q), v, a, strict=True)])
+    rigid = rnea(robot.model, robot.configuration(q), v, a)
     friction = truth.viscous * v + truth.coulomb * np.tanh(v / 0.02) + truth.offset
     return rigid + truth.rotor_inertia * a + friction
 

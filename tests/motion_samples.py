@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from conftest import arm_urdf
+from conftest import arm_urdf, inertials
 
 from urdf_ident.linalg import Array
 from urdf_ident.model.drive import Drive
@@ -24,7 +24,7 @@ def coupled_model() -> DynamicModel:
 
 def truth(model: DynamicModel, seed: int = 0) -> Array:
     """The URDF's inertial parameters and positive numbers for the terms."""
-    inertial = np.concatenate([inertia.toDynamicParameters() for inertia in list(model.robot.model.inertias)[1:]])
+    inertial = inertials(model.robot)
     terms = np.random.default_rng(seed).uniform(0.5, 2.0, len(model.parameters) - len(inertial))
     motor = np.array([parameter.symbol.endswith("m") for parameter in model.parameters[len(inertial) :]])
     return np.concatenate([inertial, np.where(motor, terms / 2000, terms)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import arm_urdf
+from conftest import arm_urdf, inertials
 from logs import fourier
 
 from urdf_ident.data.recording import Recording
@@ -16,7 +16,7 @@ from urdf_ident.project import parse_project
 from urdf_ident.result.identification import Identification
 
 ROBOT = Robot.from_urdf(arm_urdf("zyx"))
-BODIES = np.array([inertia.toDynamicParameters() for inertia in list(ROBOT.model.inertias)[1:]])
+BODIES = inertials(ROBOT).reshape(-1, 10)
 
 
 def run(tool: float, **consistency: object) -> Identification:

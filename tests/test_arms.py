@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from dataclasses import replace
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
+from conftest import load_script
 
 from urdf_ident.data.prepare import examine_logs
 from urdf_ident.project import parse_project
 
-SCRIPT = Path(__file__).parents[1] / "scripts" / "benchmarks" / "arms.py"
-
 
 @pytest.fixture(scope="module")
 def arms() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("arms_benchmark", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return load_script("benchmarks/arms.py")
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pinocchio as pin
 import pytest
-from conftest import arm_urdf
+from conftest import arm_urdf, rnea
 
 from urdf_ident.compensation.bidirectional import friction_points
 from urdf_ident.compensation.friction_curve import FrictionPoints, fit_friction
@@ -30,8 +30,7 @@ def friction(v: np.ndarray) -> np.ndarray:
 def driven(robot: Robot, trajectory, noise: float = 0.05, law=friction) -> Segment:
     t = trajectory.times(RATE)
     q, v, a = trajectory.evaluate(t)
-    data = robot.model.createData()
-    rigid = np.array([pin.rnea(robot.model, data, *row) for row in zip(robot.configuration(q), v, a, strict=True)])
+    rigid = rnea(robot.model, robot.configuration(q), v, a)
     tau = rigid + law(v) + noise * np.random.default_rng(0).standard_normal(q.shape)
     return Segment("sweeps", 0.0, RATE, q, v, a, tau)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from commands import run
-from conftest import arm_urdf
+from conftest import arm_urdf, rnea
 from logs import Truth, fourier, torques, write_csv
 
 from urdf_ident.data.conditioning.config import SignalConfig
@@ -511,9 +511,7 @@ def test_efforts_partly_computed_from_the_positions_contain_their_noise(share: f
 def test_a_right_urdf_and_the_friction_of_torque_sensors_make_no_computed_efforts(seed: int) -> None:
     """As after identification: the URDF explains all but the little friction between gear and link."""
     t, q, v, a = fourier(ARM.n, 20.0, 200.0, seed)
-    rigid = np.array(
-        [pin.rnea(ARM.model, ARM.model.createData(), *row) for row in zip(ARM.configuration(q), v, a, strict=True)]
-    )
+    rigid = rnea(ARM.model, ARM.configuration(q), v, a)
     size, rng = rigid.std(axis=0), np.random.default_rng(seed)
     tau = rigid + 0.03 * size * np.tanh(v / 0.02) + 0.01 * size * rng.standard_normal(q.shape)
     recording = Recording("log", ARM.joints, t, q + 1e-5 * rng.standard_normal(q.shape), effort=tau)

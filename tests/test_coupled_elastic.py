@@ -7,9 +7,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
-import pinocchio as pin
 import pytest
 from commands import run, write_yaml
+from conftest import rnea
 from test_elasticity import robot_of
 
 from urdf_ident.data.readers.read import read_recording
@@ -93,8 +93,7 @@ def test_plant_and_model_balance_what_is_written_out_by_hand(name: str) -> None:
     qm, vm, am = (x @ G.T for x in (segment.qm, segment.vm, segment.am))
     spring = K * (qm - segment.q @ G.T) + D * (vm - segment.v @ G.T)
     # the first motor moves its joint alone and stands on the base: no rotor is turned by a link
-    data = robot.model.createData()
-    links = np.array([pin.rnea(robot.model, data, *x) for x in zip(segment.q, segment.v, segment.a, strict=True)])
+    links = rnea(robot.model, segment.q, segment.v, segment.a)
     np.testing.assert_allclose(links, spring @ G, atol=1e-8)
     width = np.where(model.drive.coupled, 1.0 / np.abs(model.drive.ratio), 1.0)
     motors = IA * am + FV * vm + FC * np.tanh(vm / width) + spring

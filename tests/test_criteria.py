@@ -6,7 +6,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 import yaml
-from conftest import arm_urdf
+from conftest import arm_urdf, rnea
 
 from urdf_ident.errors import ModelError
 from urdf_ident.excitation.assumptions import make_criterion, usable_limits, weighted_regressor
@@ -141,9 +141,8 @@ def test_planned_rows_are_the_models(name: str) -> None:
             full = np.zeros((len(q), len(model.parameters)))
             full[:, group.columns] = block
             np.testing.assert_allclose(W[:, j] * noise[j], full[:, base.independent], rtol=1e-10, atol=1e-10)
-    data = model.robot.model.createData()
     poses = model.robot.configuration(q)
-    tau = [pin.rnea(model.robot.model, data, *row).copy() for row in zip(poses, v, a, strict=True)]
+    tau = rnea(model.robot.model, poses, v, a)
     np.testing.assert_allclose(rows.torque(state), tau, rtol=1e-9, atol=1e-9)
 
 

@@ -9,10 +9,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
-import pinocchio as pin
 import pytest
 import yaml
-from conftest import arm_urdf
+from conftest import arm_urdf, rnea
 from typer.testing import CliRunner
 
 import urdf_ident as ui
@@ -65,9 +64,8 @@ def assert_inside(trajectory: Trajectory, robot: Robot, limits: Limits, step: fl
         assert (np.abs(signal) <= size * (1 + 1e-9)).all()
     np.testing.assert_allclose(np.diff(q, axis=0) / step, (v[1:] + v[:-1]) / 2, atol=1e-4)
     np.testing.assert_allclose(np.diff(v, axis=0) / step, (a[1:] + a[:-1]) / 2, atol=1e-3)
-    data = robot.model.createData()
     poses = robot.configuration(q)
-    tau = np.array([pin.rnea(robot.model, data, *row).copy() for row in zip(poses, v, a, strict=True)])
+    tau = rnea(robot.model, poses, v, a)
     assert (np.abs(tau) <= limits.torque).all()
 
 

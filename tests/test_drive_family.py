@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pinocchio as pin
 import pytest
 import yaml
-from conftest import arm_urdf
+from conftest import arm_urdf, rnea
 from logs import fourier
 
 from urdf_ident.data.readers.read import read_recording
@@ -33,9 +32,7 @@ MOTOR_VISCOUS, MOTOR_COULOMB = 6e-4, 0.04  # of motor 3
 
 def torque(robot: Robot, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
     """RNEA, and the drive train by hand: what motor 3 needs, it takes from joints 2 and 3 alike."""
-    model, data = robot.model, robot.model.createData()
-    tau = np.array([pin.rnea(model, data, *state) for state in zip(q, v, a, strict=True)])
-    tau = tau + VISCOUS * v + COULOMB * np.tanh(v / 0.02) + LOSS
+    tau = rnea(robot.model, q, v, a) + VISCOUS * v + COULOMB * np.tanh(v / 0.02) + LOSS
     speed, rise = 32 * (v[:, 1] + v[:, 2]), 32 * (a[:, 1] + a[:, 2])
     third = 32 * (ROTOR[2] * rise + MOTOR_VISCOUS * speed + MOTOR_COULOMB * np.tanh(speed / (32 * 0.02)))
     tau[:, 0] += 50**2 * ROTOR[0] * a[:, 0]

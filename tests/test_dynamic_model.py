@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 
 import numpy as np
-import pinocchio as pin
 import pytest
-from conftest import arm_urdf, inertials
+from conftest import arm_urdf, inertials, rnea
 
 from urdf_ident.errors import ModelError, ShapeError
 from urdf_ident.friction import Coulomb, Viscous
@@ -24,11 +23,6 @@ FRICTION = ["viscous", {"term": "coulomb", "width": 0.3}, "offset"]
 
 def states(n: int, samples: int = 7, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return tuple(np.random.default_rng(seed).normal(size=(3, samples, n)))  # type: ignore[return-value]
-
-
-def rnea(model: pin.Model, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
-    data = model.createData()
-    return np.array([pin.rnea(model, data, *row) for row in zip(q, v, a, strict=True)])
 
 
 @pytest.fixture(scope="module")

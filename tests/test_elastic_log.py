@@ -11,7 +11,7 @@ import pinocchio as pin
 import pytest
 import yaml
 from commands import run
-from conftest import arm_urdf
+from conftest import arm_urdf, rnea
 from logs import fourier
 
 from urdf_ident.data.joint_side import external_torque
@@ -282,13 +282,12 @@ def test_wrenches_become_joint_torques_by_virtual_work() -> None:
 
 def test_a_wrench_at_the_tool_is_no_error_of_the_model(tmp_path: Path) -> None:
     robot = Robot.from_urdf(arm_urdf("zyx"))
-    model, data = robot.model, robot.model.createData()
     t, q, v, a = fourier(3, 8.0, 200.0, seed=3)
     rng = np.random.default_rng(1)
     force = np.cumsum(rng.normal(0, 1, (len(t), 6)), axis=0) * [1, 1, 1, 0.1, 0.1, 0.1]
     plain = Recording("plain", robot.joints, t, q, effort=np.zeros_like(q), wrenches={"tool": force})
     load = external_torque(plain, robot)
-    tau = np.array([pin.rnea(model, data, *each) for each in zip(q, v, a, strict=True)]) - load
+    tau = rnea(robot.model, q, v, a) - load
     rigid = parse_project({"model": {"friction": "none", "rotor_inertia": False}})
     errors = [
         identify(rigid.build_model(robot), [replace(plain, effort=tau, wrenches=wrenches)], project=rigid).cross_validation

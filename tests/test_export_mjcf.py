@@ -8,6 +8,7 @@ import mujoco
 import numpy as np
 import pinocchio as pin
 import pytest
+from conftest import rnea
 from mujoco_oracle import difference, inverse_dynamics, states
 from urdf_samples import changed, random_urdf
 
@@ -147,7 +148,6 @@ def _compare(robot: Robot, theta: np.ndarray, model: object, armature: dict[str,
     for k in range(robot.n):
         reference.inertias[k + 1] = pin.Inertia.FromDynamicParameters(theta[10 * k : 10 * k + 10])
     reference.armature = np.array([armature.get(name, 0.0) for name in robot.joints])
-    data = reference.createData()
-    expected = np.array([pin.rnea(reference, data, *row) for row in zip(robot.configuration(q), v, a, strict=True)])
+    expected = rnea(reference, robot.configuration(q), v, a)
     tau = inverse_dynamics(model, robot.joints, robot.model.gravity.linear, q, v, a)
     assert difference(tau, expected) < 1e-6

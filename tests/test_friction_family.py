@@ -7,9 +7,8 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-import pinocchio as pin
 import pytest
-from conftest import arm_urdf
+from conftest import arm_urdf, rnea
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from logs import fourier
@@ -224,8 +223,7 @@ def make_log(robot: Robot, friction: Callable, seed: int, noise: float = 0.01) -
     t, q, v, a = fourier(robot.n, 20.0, 200.0, seed, amplitude=1.5)
     slower = np.array([1.0, 0.7, 1.3])
     q, v, a = q[0] + slower * (q - q[0]), slower * v, slower * a
-    model, data = robot.model, robot.model.createData()
-    rigid = np.array([pin.rnea(model, data, *state) for state in zip(q, v, a, strict=True)])
+    rigid = rnea(robot.model, q, v, a)
     tau = rigid + friction(q, v, rigid)
     rng = np.random.default_rng(seed)
     tau = tau + noise * np.sqrt(np.mean(tau**2, axis=0)) * rng.standard_normal(tau.shape)

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import yaml
-from conftest import arm_urdf
+from conftest import arm_urdf, inertials
 from logs import fourier
 
 from urdf_ident.compensation.online import OnlineModel
@@ -77,7 +77,7 @@ def saturating_logs(half: float) -> list[Recording]:
     logs, model = [], DynamicModel(ROBOT, friction="none", rotor_inertia=False)
     for seed in range(2):
         t, q, v, a = fourier(ROBOT.n, 12.0, 100.0, seed, amplitude=1.2)
-        theta = np.concatenate([x.toDynamicParameters() for x in list(ROBOT.model.inertias)[1:]])
+        theta = inertials(ROBOT)
         tau = model.torque(theta, q, v, a) + 8.0 * v / (np.abs(v) + half) + 0.5 * v
         tau = tau + 0.05 * np.random.default_rng(seed).standard_normal(tau.shape)
         logs.append(Recording(f"log{seed}", ROBOT.joints, t, q, effort=tau))

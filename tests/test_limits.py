@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pinocchio as pin
 import pytest
-from conftest import arm_urdf
+from conftest import arm_urdf, rnea
 
 from urdf_ident.errors import LimitError, ShapeError
 from urdf_ident.model.bundled import robot_path
@@ -79,8 +78,7 @@ def test_torque_is_that_of_the_prior_model() -> None:
     limits = Limits.from_robot(ROBOT)
     report = check_limits(trajectory, limits, torque=prior_torque(ROBOT))
     time = np.linspace(0, 4, 4001)
-    data = ROBOT.model.createData()
-    tau = np.array([pin.rnea(ROBOT.model, data, *row) for row in zip(*trajectory.evaluate(time), strict=True)])
+    tau = rnea(ROBOT.model, *trajectory.evaluate(time))
     (margin,) = (m for m in report.margins if (m.joint, m.quantity) == ("joint_2", "torque"))
     assert abs(margin.value) == pytest.approx(np.abs(tau[:, 1]).max())
     assert not margin.certified

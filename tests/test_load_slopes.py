@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from conftest import arm_urdf
+from conftest import arm_urdf, inertials
 from logs import fourier
 from motion_samples import A, robot_3r
 
@@ -28,7 +28,7 @@ SIGNALS = SignalConfig(cutoff=5.0, decimate=25.0)
 
 
 def theta_of(model: DynamicModel) -> np.ndarray:
-    inertial = np.concatenate([inertia.toDynamicParameters() for inertia in list(model.robot.model.inertias)[1:]])
+    inertial = inertials(model.robot)
     at = {"Fv": 2.0, "Fc": 1.0, "Fl": 0.25, "Flm": 0.1, "Ia": 3.0}
     return np.concatenate([inertial, [at[p.symbol] for p in model.parameters[len(inertial) :]]])
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import pytest
+from conftest import load_script
 
 from urdf_ident.model.robot import Robot
 
-SCRIPT = Path(__file__).parents[1] / "scripts/benchmarks/fuzz_logs.py"
 KINDS = (
     "csv",
     "quoted",
@@ -34,10 +33,7 @@ KINDS = (
 def benchmark():
     for name in ("pyarrow", "h5py", "rosbags"):
         pytest.importorskip(name)
-    spec = importlib.util.spec_from_file_location("fuzz_logs", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script("benchmarks/fuzz_logs.py")
 
 
 @pytest.fixture(scope="module")

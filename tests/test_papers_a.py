@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
 import yaml
-
-SCRIPT = Path(__file__).parents[1] / "scripts" / "papers" / "a_table2.py"
+from conftest import load_script
 
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("a_table2", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["a_table2"] = module
-    spec.loader.exec_module(module)
-    return module
+    return load_script("papers/a_table2.py")
 
 
 @pytest.fixture(scope="module")

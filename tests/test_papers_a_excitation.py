@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
+from conftest import load_script
 
 from urdf_ident.model.engine.pinocchio import regressor
-
-SCRIPT = Path(__file__).parents[1] / "scripts" / "papers" / "a_excitation.py"
 
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("a_excitation", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["a_excitation"] = module
-    spec.loader.exec_module(module)
-    return module
+    return load_script("papers/a_excitation.py")
 
 
 @pytest.mark.parametrize("travels", [False, True])

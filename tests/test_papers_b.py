@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
-
-SCRIPT = Path(__file__).parents[1] / "scripts" / "papers" / "b_circle.py"
+from conftest import load_script
 
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("b_circle", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["b_circle"] = module
-    spec.loader.exec_module(module)
+    module = load_script("papers/b_circle.py")
     module.PERIOD, module.PERIODS = 5.0, 2
     return module
 

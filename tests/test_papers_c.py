@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
-
-SCRIPT = Path(__file__).parents[1] / "scripts" / "papers" / "c_elastic_joints.py"
+from conftest import load_script
 
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("c_elastic_joints", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["c_elastic_joints"] = module
-    spec.loader.exec_module(module)
-    return module
+    return load_script("papers/c_elastic_joints.py")
 
 
 @pytest.fixture(scope="module")

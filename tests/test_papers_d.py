@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
+from conftest import load_script
 
 from urdf_ident.model.prior import USUAL_WEIGHT
-
-SCRIPT = Path(__file__).parents[1] / "scripts" / "papers" / "d_tx40.py"
 
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("d_tx40", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["d_tx40"] = module
-    spec.loader.exec_module(module)
-    return module
+    return load_script("papers/d_tx40.py")
 
 
 @pytest.fixture(scope="module")

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+from conftest import load_script
 
 from urdf_ident.motion.limits import check_limits
-
-SCRIPT = Path(__file__).parents[1] / "scripts" / "papers" / "e_block.py"
 
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("e_block", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["e_block"] = module
-    spec.loader.exec_module(module)
-    return module
+    return load_script("papers/e_block.py")
 
 
 @pytest.fixture(scope="module")

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from dataclasses import replace
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pinocchio as pin
 import pytest
+from conftest import inertials, load_script
 
 from urdf_ident.data.conditioning.filters import differentiate, lowpass
 from urdf_ident.motion.limits import Limits, check_limits
 from urdf_ident.simulation.elastic.plant import ElasticPlant
 
-SCRIPT = Path(__file__).parents[1] / "scripts" / "papers" / "e_three_loop.py"
-
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("e_three_loop", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["e_three_loop"] = module
-    spec.loader.exec_module(module)
-    return module
+    return load_script("papers/e_three_loop.py")
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +46,7 @@ def test_the_simulated_arm_obeys_the_equations_of_elastic_joints(script: ModuleT
     )
     log = ideal.run(script.printed_trajectory(arm.robot.joints), 0, "ideal", 500.0)
     robot = arm.robot
-    bodies = np.array([inertia.toDynamicParameters() for inertia in list(robot.model.inertias)[1:]])
+    bodies = inertials(robot).reshape(-1, 10)
     bodies[5] += script.TOOL.toDynamicParameters()
     # A gear of 1e6 makes the rotors' gyroscopic torques vanish, which a link that follows its motion exactly leaves out.
     plant = ElasticPlant(robot, stiffness=arm.soft, rotor_inertia=arm.rotor, ratio=1e6, theta=bodies.ravel())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 import pytest
-from conftest import arm_urdf
+from conftest import arm_urdf, rnea
 from logs import fourier
 
 from urdf_ident.data.conditioning.config import SignalConfig
@@ -30,9 +30,8 @@ def between(masses: list[float], warming: float) -> tuple[FrictionChanges, Frict
         loaded = robot.model.copy()
         body = pin.Inertia.FromSphere(max(mass, 1e-9), 0.05).se3Action(pin.SE3(np.eye(3), np.array([0.05, 0.0, 0.1])))
         loaded.inertias[3] = loaded.inertias[3] + body
-        data = loaded.createData()
         t, q, v, a = fourier(3, 15.0, 100.0, k)
-        tau = np.array([pin.rnea(loaded, data, *row) for row in zip(q, v, a, strict=True)])
+        tau = rnea(loaded, q, v, a)
         share = 1.0 - warming * k / len(masses)
         tau += share * (FRICTION[:, 0] * v + FRICTION[:, 1] * np.tanh(v / 0.02))
         tau += 0.02 * tau.std(axis=0) * np.random.default_rng(k).standard_normal(tau.shape)

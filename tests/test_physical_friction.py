@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from conftest import arm_urdf
+from conftest import arm_urdf, inertials
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from logs import fourier
@@ -43,7 +43,7 @@ from urdf_ident.project import parse_project
 from urdf_ident.result.identification import Identification
 
 ROBOT = Robot.from_urdf(arm_urdf("zyx"))
-BODIES = np.concatenate([inertia.toDynamicParameters() for inertia in list(ROBOT.model.inertias)[1:]])
+BODIES = inertials(ROBOT)
 
 
 def trained(name: str, low: float = -0.8, high: float = 0.6) -> Law:

@@ -8,6 +8,7 @@ import mujoco
 import numpy as np
 import pinocchio as pin
 import pytest
+from conftest import inertials
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from smooth_integration import integrate_smooth
@@ -113,7 +114,7 @@ def test_accelerations_agree_with_mujoco_with_rotors() -> None:
 
 
 def test_own_parameters_replace_the_urdf_s() -> None:
-    theta = np.concatenate([inertia.toDynamicParameters() for inertia in list(UR.model.inertias)[1:]])
+    theta = inertials(UR)
     rng = np.random.default_rng(4)
     q, v, a = rng.uniform(-1, 1, (3, 6))
     same, heavy = RigidPlant.create(UR, theta=theta), RigidPlant.create(UR, theta=1.5 * theta)
@@ -164,7 +165,7 @@ def test_impossible_plants_are_refused(arguments: dict, error: type[Exception]) 
 
 
 def test_first_moments_without_mass_are_refused() -> None:
-    theta = np.concatenate([inertia.toDynamicParameters() for inertia in list(UR.model.inertias)[1:]])
+    theta = inertials(UR)
     theta[50:54] = 0, 0, 0, 0.01
     with pytest.raises(ModelError, match="first moments without mass"):
         RigidPlant.create(UR, theta=theta)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from conftest import inertials
 from scipy.spatial.transform import Rotation
 from urdf_samples import point_masses
 
@@ -112,7 +113,7 @@ def test_prior_equals_pinocchio_with_lumped_tools():
     tools = [("0.1 0 0.2", "0.4 0.5 -1", inertial_of(point_masses(rng))), ("0 0.1 0", "0 0 1", inertial_of(point_masses(rng)))]
     robot = Robot.from_urdf(serial_urdf([inertial_of(point_masses(rng)) for _ in range(3)], tools))
     prior = inertial_prior(robot)
-    expected = np.concatenate([body.toDynamicParameters() for body in list(robot.model.inertias)[1:]])
+    expected = inertials(robot)
     np.testing.assert_allclose(prior.theta0, expected, atol=1e-13)
     assert prior.origin == ("urdf",) * 30
     assert prior.notes == ()
@@ -122,7 +123,7 @@ def test_prior_lumps_locked_joints():
     rng = np.random.default_rng(3)
     text = serial_urdf([inertial_of(point_masses(rng)) for _ in range(4)])
     robot = Robot.from_urdf(text, lock={"j2": 0.7, "j4": -0.4})
-    expected = np.array([body.toDynamicParameters() for body in list(robot.model.inertias)[1:]])
+    expected = inertials(robot).reshape(-1, 10)
     np.testing.assert_allclose(lumped_inertials(robot), expected, atol=1e-13)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import inertials
 from logs import fourier
 from motion_samples import A, robot_3r
 from real_ur10e import constants_given, read_logs
@@ -39,7 +40,7 @@ def make_model(terms: list = LOADED) -> DynamicModel:
 
 
 def truth(model: DynamicModel) -> np.ndarray:
-    inertial = np.concatenate([inertia.toDynamicParameters() for inertia in list(model.robot.model.inertias)[1:]])
+    inertial = inertials(model.robot)
     at = {"Fv": 2.0, "Fc": 1.0, "offset": 0.1}
     rest = [at.get(p.symbol, SHARE[model.robot.index(p.owner)]) for p in model.parameters[len(inertial) :]]
     return np.concatenate([inertial, rest])

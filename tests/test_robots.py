@@ -10,6 +10,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 import yaml
+from conftest import inertials
 
 from urdf_ident.errors import MissingFileError
 from urdf_ident.model.bundled import robot_names, robot_path, truth_path
@@ -74,7 +75,7 @@ def load(name: str) -> Robot:
 
 
 def thetas(robot: Robot) -> np.ndarray:
-    return np.array([inertia.toDynamicParameters() for inertia in list(robot.model.inertias)[1:]])
+    return inertials(robot).reshape(-1, 10)
 
 
 def dh_step(theta: float, d: float, a: float, alpha: float) -> np.ndarray:

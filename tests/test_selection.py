@@ -7,9 +7,8 @@ from functools import partial
 from itertools import pairwise
 
 import numpy as np
-import pinocchio as pin
 import pytest
-from conftest import arm_urdf
+from conftest import arm_urdf, inertials, rnea
 from logs import fourier
 from test_periods import wave
 
@@ -71,9 +70,9 @@ def make_logs(robot: Robot, truth: list[dict[str, float]], count: int, *, second
 
 def with_torque(robot: Robot, motions: list, truth: list[dict[str, float]], noise: float) -> list[Recording]:
     """Logs of motions t, q, v, a."""
-    logs, data = [], robot.model.createData()
+    logs = []
     for seed, (t, q, v, a) in enumerate(motions):
-        rigid = np.array([pin.rnea(robot.model, data, c, x, y) for c, x, y in zip(robot.configuration(q), v, a, strict=True)])
+        rigid = rnea(robot.model, robot.configuration(q), v, a)
         tau = rigid + 0.1 * a
         for j, laws in enumerate(truth):
             tau[:, j] += sum(value * friction(name, q[:, j], v[:, j], rigid[:, j]) for name, value in laws.items())
@@ -278,7 +277,7 @@ def test_gravity_does_not_stand_in_for_a_bias(kind: str) -> None:
     assert found.unsupported
     fit = converge(model, partial(build_statistics, logs=logs), partial(fit_base, base=model.base())).fit
     true = np.zeros(len(model.parameters))
-    true[: model.n_inertial] = np.concatenate([body.toDynamicParameters() for body in list(robot.model.inertias)[1:]])
+    true[: model.n_inertial] = inertials(robot)
     offsets = {joint: laws.get("offset", 0.0) for joint, laws in zip(robot.joints, truth, strict=True)}
     for k, parameter in enumerate(model.parameters):
         true[k] += {"Ia": 0.1, "offset": offsets.get(parameter.owner, 0.0)}.get(parameter.symbol, 0.0)
@@ -417,8 +416,7 @@ def test_a_joint_that_never_reverses_gets_no_law_that_needs_a_reversal(robot: Ro
     for seed, log in enumerate(make_logs(robot, TRUTH, 3)):
         t, (_, q, v, a) = log.time, fourier(3, 20.0, 200.0, seed)
         q[:, 2], v[:, 2], a[:, 2] = 0.3 * t - 3.0 + 0.02 * np.sin(t), 0.3 + 0.02 * np.cos(t), -0.02 * np.sin(t)
-        data = robot.model.createData()
-        rigid = [pin.rnea(robot.model, data, c, x, y) for c, x, y in zip(robot.configuration(q), v, a, strict=True)]
+        rigid = rnea(robot.model, robot.configuration(q), v, a)
         tau = np.array(rigid) + 2.0 * v + 1.0 * np.tanh(v / 0.02)
         tau += 0.05 * np.random.default_rng(seed).standard_normal(tau.shape)
         logs.append(Recording(f"run{seed}", robot.joints, t, q, effort=tau, sha256=f"run{seed}"))
@@ -507,10 +505,9 @@ def test_a_stage_of_millimetres_with_a_fast_wrist_shows_the_friction_of_its_slid
     robot = Robot.from_urdf(text)
     size, dry = np.array([0.004, 1.0]), np.array([6.0, 0.3])
     motions = [(t, size * q, size * v, size * a) for t, q, v, a in (fourier(2, 20.0, 200.0, seed) for seed in range(3))]
-    data = robot.model.createData()
 
     def torque(q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
-        rigid = [pin.rnea(robot.model, data, c, x, y) for c, x, y in zip(robot.configuration(q), v, a, strict=True)]
+        rigid = rnea(robot.model, robot.configuration(q), v, a)
         return np.array(rigid) + dry * np.tanh(v / (5e-3 * size)) + np.array([900.0, 0.2]) * v
 
     logs = []

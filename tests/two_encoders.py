@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import pinocchio as pin
+from conftest import rnea
 from logs import fourier
 
 from urdf_ident.data.conditioning.config import SignalConfig
@@ -21,8 +21,7 @@ def gear_loss(apart, rate):
 
 
 def record(robot: Robot, name: str, t, q, v, a, *, loss: bool = True, seed: int = 0, encoders: bool = True) -> Recording:
-    data = robot.model.createData()
-    link = np.array([pin.rnea(robot.model, data, *row) for row in zip(q, v, a, strict=True)])
+    link = rnea(robot.model, q, v, a)
     apart = link / K
     rate = np.gradient(apart, t, axis=0)
     friction = 2.0 * v + (2.5 + 0.5 * np.exp(-np.abs(v) / 0.1)) * np.tanh(v / 5e-3) + 0.2 * (v > 0)
