@@ -113,18 +113,11 @@ def inspect(
     recordings, unreadable = read_readable_logs(logs, built, project, skip=True, copies=False)
     payload = project.build_payload(built)
     drive, unknown = _resolved_drive(project, built, recordings, payload)
-    found, good = [], True
     reports = examine_logs(recordings, built, drive, project.signal_config(), payload=payload, unknown=unknown)
-    for recording, report in zip(recordings, reports, strict=True):
-        good &= report.acceptable
-        found.append(
-            {
-                "log": recording.name,
-                "rows": len(recording),
-                "acceptable": report.acceptable,
-                "findings": [finding.as_dict() for finding in report.findings],
-            }
-        )
+    found = [
+        {"log": log.name, "rows": len(log), "acceptable": own.acceptable, "findings": [item.as_dict() for item in own.findings]}
+        for log, own in zip(recordings, reports, strict=True)
+    ]
     found += [{"log": log.name, "acceptable": False, "findings": [log.as_finding()]} for log in unreadable]
     typer.echo(json.dumps(found, indent=1, ensure_ascii=False) if as_json else findings_text(found))
     if write_project is not None:
@@ -132,7 +125,7 @@ def inspect(
         typer.echo(f"wrote {write_project}: read its comments before you use it", err=as_json)
     if unreadable:
         raise typer.Exit(WRONG_USE)
-    if not good:
+    if not all(report.acceptable for report in reports):
         raise typer.Exit(JUDGED_BAD)
 
 

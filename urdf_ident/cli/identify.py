@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -38,6 +38,7 @@ from .report import NoReport, report_lines, say_replaced, written_line
 
 if TYPE_CHECKING:
     from ..data.recording import Recording
+    from ..model.robot import Robot
     from ..project import Project
     from ..result.identification import Identification
     from ..result.text.commands import CommandPaths
@@ -75,8 +76,6 @@ def identify(
 
     Writes identification.json, the corrected URDF, joints.yaml and report.html to OUT.
     """
-    from ..files.folders import check_writable
-    from ..files.read_write import check_output
     from ..parallel import workers
     from ..result.text.commands import CommandPaths
 
@@ -87,7 +86,6 @@ def identify(
         robot = open_robot(project, folder, urdf)
         model = project.build_model(robot)
         from ..pipeline.identify import identify as run
-        from ..result.files.exports import result_names
 
         recordings, left_out = read_readable_logs(logs, robot, project, skip=skip_bad_logs)
         held_out, runs, loaded = (read_logs(some or [], robot, project) for some in (validate, sweeps, payload_logs))
@@ -95,11 +93,8 @@ def identify(
             from ..pipeline.payload import check_loaded
 
             check_loaded(robot, recordings, loaded, payload_link)
-        check_writable(out)
         optional = (None if no_report else out / _REPORT, out / _PAYLOAD if loaded else None, following)
-        for output in (*(out / name for name in result_names(robot)), *optional):
-            if output is not None:
-                check_output(output)
+        _check_outputs(out, robot, filter(None, optional))
         say_doubts(robot)
         with work_bars() as progress, _refusal_in_json(as_json):
             ident = run(
@@ -115,13 +110,23 @@ def identify(
             )
     paths = CommandPaths(urdf, out / "identification.json", config or "")
     _write(ident, out, loaded, payload_link, paths, force=force, no_report=no_report, verbose=verbose, as_json=as_json)
-    if following is None:
-        if verbose and not as_json and _nothing_against(ident):
-            _print_forecast(project, ident)
-    else:
+    if following is not None:
         run_design(project, folder, model, following, ident)
+    elif verbose and not as_json and _nothing_against(ident):
+        _print_forecast(project, ident)
     if ident.verdict.level == "poor":
         raise typer.Exit(JUDGED_BAD)
+
+
+def _check_outputs(out: Path, robot: Robot, optional: Iterable[Path]) -> None:
+    """Checks that the files of a result can be written, before it is computed."""
+    from ..files.folders import check_writable
+    from ..files.read_write import check_output
+    from ..result.files.exports import result_names
+
+    check_writable(out)
+    for output in (*(out / name for name in result_names(robot)), *optional):
+        check_output(output)
 
 
 def _write(

@@ -45,16 +45,21 @@ from .prepare import trained_range
 @one_thread()
 def _compared(
     compare: Callable[..., HeldOutComparison], kind: str, ident: Identification
-) -> tuple[HeldOutComparison | None, str, Identification]:
-    """Compares kinds of residual; the comparison, None if it failed, the kind, and the result with the comparison or a note."""
+) -> tuple[HeldOutComparison | None, str, Identification, bool]:
+    """Compares kinds of residual.
+
+    Returns:
+        The comparison, None if it failed; the kind; the result with the comparison or a note; whether sweeps are used.
+    """
     kinds = _available() if kind == "auto" else [kind] if kind != "none" else []
     try:
         comparison = compare(kinds=kinds)
     except EstimationError as error:  # a kind requested by name may still be trained on all logs
-        kind = "none" if kind == "auto" else kind
-        note = f"compensation not judged on held-out motion, residual {kind}: {error}"
-        return None, kind, replace(ident, solver={**ident.solver, "notes": [*ident.solver.get("notes", ()), note]})
-    return comparison, comparison.chosen, replace(ident, compensation=comparison.as_dict())
+        kept = "none" if kind == "auto" else kind
+        note = f"compensation not judged on held-out motion, residual {kept}: {error}"
+        noted = replace(ident, solver={**ident.solver, "notes": [*ident.solver.get("notes", ()), note]})
+        return None, kept, noted, kind != "auto"
+    return comparison, comparison.chosen, replace(ident, compensation=comparison.as_dict()), comparison.laws != "logs"
 
 
 def compensate(
@@ -87,8 +92,7 @@ def compensate(
         progress: Called with the current step and a count.
 
     Returns:
-        A new result, to be scored again on held-out logs (:func:`urdf_ident.validate`); the given one, with the
-        comparison, if there is no improvement.
+        A new result, to be scored again (:func:`urdf_ident.validate`); the given one, with the comparison, if none is better.
 
     Raises:
         LogError: A log has no motor positions, or a joint's sweeps go in one direction only.
@@ -96,22 +100,19 @@ def compensate(
         QualityError: A log is refused.
         EstimationError: There are too few data for the requested kind, or the kind or an input is unknown.
     """
-    model = ident.model
-    check_compensation(model, logs, kind, use)
+    check_compensation(ident.model, logs, kind, use)
     ripple, prepared, _ = _cleaned(ident, logs, (), force)
     more, beside, runs = _cleaned(ident, logs, sweeps, force) if sweeps else (ripple, prepared, [])
     options: dict[str, Any] = {"use": use, "rounds": rounds, "seed": seed}
     comparison: HeldOutComparison | None = None
     if judged or kind == "auto":
-        compare = partial(compare_loops, model, prepared, runs, beside=beside, progress=progress, **options)
-        automatic, (comparison, kind, ident) = kind == "auto", _compared(compare, kind, ident)
-        if (comparison is None and automatic) or (comparison is not None and comparison.laws == "logs"):
-            runs = []  # the sweeps are not used: the result is as without them
-    if runs:
-        ripple, prepared = more, beside
+        compare = partial(compare_loops, ident.model, prepared, runs, beside=beside, progress=progress, **options)
+        comparison, kind, ident, swept = _compared(compare, kind, ident)
+        runs = runs if swept else []  # the result is as without them
+    ripple, prepared = (more, beside) if runs else (ripple, prepared)
     if kind == "none" and not runs:
         return ident
-    found = three_loop(model, prepared, runs, kind=kind, **options)
+    found = three_loop(ident.model, prepared, runs, kind=kind, **options)
     solved = replace(
         _solved(ident, found, prepared, comparison),
         inputs=tuple(log.as_dict() for log in (*prepared, *runs)),
