@@ -9,7 +9,6 @@ from conftest import arm_urdf
 from urdf_ident.errors import LimitError
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
-from urdf_ident.motion.base import Trajectory
 from urdf_ident.motion.collision.clearance import MEASURED, Clearance, ClearanceReport, SpeedBounds, check_clearance
 from urdf_ident.motion.collision.collisions import Collisions
 from urdf_ident.motion.collision.find import find_collisions
@@ -18,6 +17,7 @@ from urdf_ident.motion.compose import ramped
 from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.point_to_point import TrapezoidalTrajectory
+from urdf_ident.motion.trajectory import Trajectory
 
 WORLD = parse_world(
     {"objects": {"wall": {"plane": [-1, 0, 0], "offset": -0.9}, "block": {"box": [0.4, 0.4, 0.4], "xyz": [0.9, 0, 0.2]}}}

@@ -22,7 +22,7 @@ from urdf_ident.excitation.criteria import condition_number, standard_errors
 from urdf_ident.excitation.design import Design, design_excitation
 from urdf_ident.excitation.family import Family
 from urdf_ident.excitation.planned.planned_motion import closest_lines
-from urdf_ident.excitation.rows import PlannedRows
+from urdf_ident.excitation.planned_rows import PlannedRows
 from urdf_ident.excitation.search.multi_start import Problem, Search
 from urdf_ident.linalg import Array
 from urdf_ident.model.bundled import robot_path, truth_path
@@ -30,10 +30,10 @@ from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.elasticity import ElasticModel
 from urdf_ident.model.robot import Robot
-from urdf_ident.motion.base import Trajectory
 from urdf_ident.motion.files import read_trajectory
 from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import LimitReport, Limits, Margin, prior_torque
+from urdf_ident.motion.trajectory import Trajectory
 from urdf_ident.project import parse_project
 from urdf_ident.viz.limits_plot import limits_figure, plot_limits
 

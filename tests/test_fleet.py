@@ -18,13 +18,13 @@ from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, FingerprintError, LogError
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
-from urdf_ident.motion.base import table_text
+from urdf_ident.motion.trajectory import table_text
 from urdf_ident.pipeline.fleet import pool, robot_folders
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.result.identification import Identification
 from urdf_ident.statistics.fleet import departures, random_effects
 from urdf_ident.statistics.log_effects.mixed_model import reml
-from urdf_ident.statistics.log_effects.rows import Moments
+from urdf_ident.statistics.log_effects.mixed_rows import Moments
 
 LAWS = ["viscous", "coulomb", "offset", "load_coulomb"]
 

@@ -11,7 +11,7 @@ from urdf_ident.errors import LimitError, MissingExtraError, ProjectError
 from urdf_ident.excitation.assumptions import make_criterion, usable_limits
 from urdf_ident.excitation.design import design_excitation
 from urdf_ident.excitation.family import FAMILIES, Family
-from urdf_ident.excitation.rows import PlannedRows
+from urdf_ident.excitation.planned_rows import PlannedRows
 from urdf_ident.excitation.search.global_start import POPULATION, Encoding, evolve
 from urdf_ident.excitation.search.multi_start import Problem, Search
 from urdf_ident.linalg import Array

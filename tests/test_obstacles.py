@@ -15,7 +15,7 @@ from urdf_ident.errors import LimitError, ProjectError
 from urdf_ident.excitation.assumptions import make_criterion, usable_limits
 from urdf_ident.excitation.design import design_excitation
 from urdf_ident.excitation.family import Family
-from urdf_ident.excitation.rows import PlannedRows
+from urdf_ident.excitation.planned_rows import PlannedRows
 from urdf_ident.excitation.search.interior import minimise
 from urdf_ident.excitation.search.multi_start import LOOKED_AT, QUICK, Problem, Search
 from urdf_ident.excitation.search.obstacles import Obstacles
@@ -23,12 +23,12 @@ from urdf_ident.excitation.settings import ExcitationSection
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
-from urdf_ident.motion.base import Trajectory
 from urdf_ident.motion.collision.clearance import check_clearance
 from urdf_ident.motion.collision.collisions import Collisions
 from urdf_ident.motion.collision.find import find_collisions
 from urdf_ident.motion.collision.world import parse_world
 from urdf_ident.motion.limits import Limits, check_limits, prior_torque
+from urdf_ident.motion.trajectory import Trajectory
 
 WORLD = parse_world(
     {

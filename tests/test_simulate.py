@@ -13,10 +13,10 @@ from urdf_ident.errors import LimitError, ModelError, SimulationError
 from urdf_ident.friction import Coulomb
 from urdf_ident.model.bundled import robot_names, robot_path, truth_path
 from urdf_ident.model.robot import Robot
-from urdf_ident.motion.base import Trajectory
 from urdf_ident.motion.compose import ramped
 from urdf_ident.motion.fourier import FourierTrajectory, random_fourier
 from urdf_ident.motion.limits import Limits
+from urdf_ident.motion.trajectory import Trajectory
 from urdf_ident.pipeline.experiment import simulate as simulate_experiment
 from urdf_ident.simulation.controllers import PD, PID, ComputedTorque, PDGravity, PositionReference, feedback_of
 from urdf_ident.simulation.friction_truth import FrictionTruth

@@ -15,13 +15,13 @@ from urdf_ident.errors import LimitError, LogError, OutputError, ShapeError
 from urdf_ident.linalg import Array
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
-from urdf_ident.motion.base import PiecewisePolynomial, Trajectory
 from urdf_ident.motion.compose import ramped, repeated
 from urdf_ident.motion.files import read_trajectory, sampled, why_recorded
 from urdf_ident.motion.fourier import FourierTrajectory, ModifiedFourierTrajectory, random_fourier
 from urdf_ident.motion.limits import Limits, check_limits
 from urdf_ident.motion.point_to_point import TrapezoidalTrajectory, constant_speed_sweep, random_via_points
 from urdf_ident.motion.splines import BSplineTrajectory
+from urdf_ident.motion.trajectory import PiecewisePolynomial, Trajectory
 
 JOINTS = ("a", "b")
 UR = Robot.from_urdf(robot_path("ur10e"))

@@ -27,7 +27,7 @@ from urdf_ident.excitation.assumptions import make_criterion, row_weights, usabl
 from urdf_ident.excitation.criteria import condition_number, standard_errors
 from urdf_ident.excitation.design import design_excitation
 from urdf_ident.excitation.family import Family
-from urdf_ident.excitation.rows import PlannedRows, designable, softened
+from urdf_ident.excitation.planned_rows import PlannedRows, designable, softened
 from urdf_ident.excitation.search.global_start import GLOBAL_STARTS
 from urdf_ident.excitation.search.multi_start import FoundMotion, Problem, Search
 from urdf_ident.excitation.search.obstacles import Obstacles

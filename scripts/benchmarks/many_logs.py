@@ -26,9 +26,9 @@ from command import Taken, run_command
 from urdf_ident.files.read_write import write_text
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
-from urdf_ident.motion.base import table_text
 from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
+from urdf_ident.motion.trajectory import table_text
 
 ROBOT, RATE = "ur10e", 100.0
 PROJECTS = {

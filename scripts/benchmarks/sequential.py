@@ -30,9 +30,9 @@ from urdf_ident.data.recording import Recording
 from urdf_ident.estimation.uncertainty.covariance import with_covariance
 from urdf_ident.excitation.design import design_excitation
 from urdf_ident.excitation.sequential import forecast
-from urdf_ident.motion.base import Trajectory
 from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
+from urdf_ident.motion.trajectory import Trajectory
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.samples import Segment
 from urdf_ident.simulation.controllers import PDGravity

@@ -14,9 +14,9 @@ import pinocchio as pin
 
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.robot import Robot
-from urdf_ident.motion.base import Trajectory
 from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
+from urdf_ident.motion.trajectory import Trajectory
 from urdf_ident.simulation.controllers import PD, PID, ComputedTorque, Controller, PDGravity
 from urdf_ident.simulation.plant import RigidPlant
 from urdf_ident.simulation.simulate import simulate

@@ -20,7 +20,7 @@ from urdf_ident.excitation.assumptions import usable_limits, weighted_regressor
 from urdf_ident.excitation.criteria import criterion_value, standard_errors
 from urdf_ident.excitation.design import Design, design_excitation
 from urdf_ident.excitation.family import Family
-from urdf_ident.excitation.rows import PlannedRows
+from urdf_ident.excitation.planned_rows import PlannedRows
 from urdf_ident.excitation.search.multi_start import Problem, Search
 from urdf_ident.excitation.search.objective import SpectralCriterion
 from urdf_ident.linalg import Array
@@ -28,8 +28,8 @@ from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
-from urdf_ident.motion.base import Trajectory
 from urdf_ident.motion.limits import Limits
+from urdf_ident.motion.trajectory import Trajectory
 
 DURATION, HARMONICS, RATE = 10.0, 5, 100.0  # [s], [Hz]; ours
 START, END = (0.0, 0.0, 0.0), (1.0, -0.8, 0.5)  # q0 and qf [rad]; ours

@@ -26,8 +26,8 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.inertia import transform_matrix
 from urdf_ident.model.robot import Robot
 from urdf_ident.model.structure import random_motion
-from urdf_ident.motion.base import Trajectory
 from urdf_ident.motion.limits import Limits
+from urdf_ident.motion.trajectory import Trajectory
 from urdf_ident.samples import Segment
 from urdf_ident.statistics.entries import Statistic
 from urdf_ident.statistics.fit import fit_base

@@ -26,10 +26,10 @@ from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
-from urdf_ident.motion.base import Trajectory
 from urdf_ident.motion.cartesian import circle
 from urdf_ident.motion.compose import repeated
 from urdf_ident.motion.fourier import FourierTrajectory
+from urdf_ident.motion.trajectory import Trajectory
 from urdf_ident.samples import Segment
 from urdf_ident.simulation.controllers import PID
 from urdf_ident.simulation.plant import RigidPlant

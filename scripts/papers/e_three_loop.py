@@ -47,9 +47,9 @@ from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
-from urdf_ident.motion.base import Trajectory
 from urdf_ident.motion.fourier import FourierTrajectory, random_fourier
 from urdf_ident.motion.limits import Limits
+from urdf_ident.motion.trajectory import Trajectory
 
 #: Table 4 [N·m].
 PAPER_WLS = np.array([2.3376, 2.1278, 1.5395, 0.3361, 0.7101, 0.2578])

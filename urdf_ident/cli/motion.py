@@ -41,7 +41,7 @@ def design(
     """Design an exciting motion within all limits."""
     from ..files.folders import check_writable
     from ..files.read_write import check_output
-    from ..motion.base import table_header
+    from ..motion.trajectory import table_header
     from ..result.files.load import load
 
     project, folder = open_project(config)

@@ -17,8 +17,8 @@ from ..model.prior import USUAL_WEIGHT, Prior, least_weight
 from ..statistics.fit import Fit
 from ..statistics.folds import folds_of
 from ..statistics.statistic import StatisticSet
+from .active_constraints import limit_notes
 from .constraints import LmiOptions
-from .limits import limit_notes
 from .lmi import LmiProblem
 from .nearest import essential, frozen, minimum_norm
 

@@ -15,10 +15,10 @@ from ..model.elasticity import ElasticModel
 from ..model.prior import lumped_inertials
 from ..model.structure import random_motion
 from ..model.terms import SPRING_TERMS
-from ..motion.base import Trajectory, check_joint_array
 from ..motion.limits import Limits
+from ..motion.trajectory import Trajectory, check_joint_array
 from ..samples import Segment
-from .rows import PlannedRows
+from .planned_rows import PlannedRows
 from .search.objective import BlockCriterion, Criterion, SpectralCriterion
 
 #: Sampling rate for the evaluation of a finished motion [Hz].

@@ -14,11 +14,11 @@ from ..errors import LimitError, ModelError, check_known
 from ..linalg import Array
 from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
-from ..motion.base import Trajectory, check_joint_array
 from ..motion.collision.clearance import ClearanceReport, check_clearance
 from ..motion.collision.collisions import Collisions
 from ..motion.collision.find import find_collisions, has_collision_geometry
 from ..motion.limits import LimitReport, Limits, Margin, check_limits, prior_torque
+from ..motion.trajectory import Trajectory, check_joint_array
 from ..samples import ReadOnly
 from .assumptions import (
     REPORT_RATE,
@@ -33,7 +33,7 @@ from .criteria import CRITERIA, condition_number, format_criterion, standard_err
 from .earlier_logs import IdentificationLike, continued, known_rows, row_noise
 from .family import Family
 from .planned.planned_motion import closest_lines
-from .rows import PlannedRows, designable, softened
+from .planned_rows import PlannedRows, designable, softened
 from .search.global_start import check_global_start, present_name
 from .search.multi_start import FoundMotion, Problem
 from .search.obstacles import Obstacles

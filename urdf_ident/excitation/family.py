@@ -1,6 +1,6 @@
 """Families of motions that are linear in their unknowns, so that limits on q, v and a are linear constraints.
 
-A family converts unknowns X, shape (d, n), to a :class:`..motion.base.Trajectory`, ramps included. Its time basis is the
+A family converts unknowns X, shape (d, n), to a :class:`..motion.trajectory.Trajectory`, ramps included. Its time basis is the
 same trajectory for d virtual joints with one unknown each.
 """
 
@@ -13,11 +13,11 @@ import numpy as np
 
 from ..errors import LimitError, check_known
 from ..linalg import Array
-from ..motion.base import Trajectory
 from ..motion.compose import RepeatedTrajectory, ramped
 from ..motion.fourier import FourierTrajectory, ModifiedFourierTrajectory
 from ..motion.limits import Limits
 from ..motion.splines import DEGREE, BSplineTrajectory
+from ..motion.trajectory import Trajectory
 
 FAMILIES = ("fourier", "modified_fourier", "tied_fourier", "spline")
 #: With more harmonics, one step of a search takes longer than a whole budget.

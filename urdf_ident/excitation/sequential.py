@@ -21,9 +21,9 @@ from ..linalg import Array, triangle
 from ..model.dynamic_model import DynamicModel
 from ..model.posterior import posterior_std
 from ..model.prior import Prior
-from ..motion.base import Trajectory
 from ..motion.fourier import random_fourier
 from ..motion.limits import Limits
+from ..motion.trajectory import Trajectory
 from ..samples import ReadOnly, Segment
 from ..statistics.accumulate import accumulate
 from ..statistics.fit import Fit
@@ -32,7 +32,7 @@ from .assumptions import column_scale, usable_limits
 from .criteria import standard_errors
 from .earlier_logs import IdentificationLike, continued, row_noise
 from .planned.planned_motion import percent
-from .rows import PlannedRows, designable
+from .planned_rows import PlannedRows, designable
 
 #: Singular values of the scaled rows below this fraction of the largest, and entries of null directions, count as zero.
 RANK, UNSEEN = 1e-12, 1e-7

@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike
 from ..errors import LimitError, check_shape, nearest
 from ..linalg import Array
 from ..model.robot import Robot
-from .base import PiecewisePolynomial, PiecewiseTrajectory, check_joint_array
 from .splines import DEGREE, spline_pieces
+from .trajectory import PiecewisePolynomial, PiecewiseTrajectory, check_joint_array
 
 _ITERATIONS = 60
 _TOLERANCE = 1e-10  # [m and rad]

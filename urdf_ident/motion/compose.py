@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import LimitError
 from ..linalg import Array
-from .base import PiecewisePolynomial, Trajectory, check_joint_array, quintic_pieces
+from .trajectory import PiecewisePolynomial, Trajectory, check_joint_array, quintic_pieces
 
 #: Largest difference between two ends that count as equal [rad, rad/s, rad/s² or m …].
 TOLERANCE = 1e-6

@@ -12,7 +12,7 @@ from ..files.read_write import read_text
 from ..files.sizes import LONGEST_MOTION
 from ..linalg import Array
 from ..model.robot import Robot
-from .base import PiecewisePolynomial, quintic_pieces
+from .trajectory import PiecewisePolynomial, quintic_pieces
 
 _PREFIXES = ("q", "v", "a")
 #: Number of rows that a spline of degree 5 needs.

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from ..errors import LimitError, check_shape
 from ..linalg import Array
 from ..samples import freeze_arrays
-from .base import Trajectory, check_joint_array
+from .trajectory import Trajectory, check_joint_array
 
 if TYPE_CHECKING:
     from .limits import Limits

@@ -20,7 +20,7 @@ from ..model.prior import lumped_inertials
 from ..model.robot import Robot
 from ..samples import freeze_arrays
 from ..units import joint_units
-from .base import Trajectory
+from .trajectory import Trajectory
 
 Torque = Callable[[Array, Array, Array], Array]
 

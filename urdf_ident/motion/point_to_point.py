@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from ..errors import LimitError, check_shape
 from ..linalg import Array, shaped
 from ..samples import freeze_arrays
-from .base import PiecewisePolynomial, PiecewiseTrajectory
+from .trajectory import PiecewisePolynomial, PiecewiseTrajectory
 
 if TYPE_CHECKING:
     from .limits import Limits

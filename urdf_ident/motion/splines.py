@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from ..errors import LimitError
 from ..linalg import Array, shaped
 from ..samples import freeze_arrays
-from .base import PiecewisePolynomial, PiecewiseTrajectory
+from .trajectory import PiecewisePolynomial, PiecewiseTrajectory
 
 DEGREE = 5
 

@@ -16,8 +16,8 @@ from ..linalg import Array
 from ..model.drive import Drive
 from ..model.elasticity import ElasticModel
 from ..model.robot import Robot
-from ..motion.base import Trajectory
 from ..motion.limits import Limits, check_limits
+from ..motion.trajectory import Trajectory
 from ..project import Project
 from ..result.files.load import load
 from ..result.identification import Identification

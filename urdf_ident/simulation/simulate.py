@@ -22,8 +22,8 @@ from ..errors import LimitError, SimulationError
 from ..files.read_write import write_text
 from ..linalg import Array
 from ..model.robot import Robot
-from ..motion.base import Trajectory, table_text
 from ..motion.limits import Limits, check_limits
+from ..motion.trajectory import Trajectory, table_text
 from ..samples import Segment
 from .controllers import Controller, Feedback, Reference, feedback_of
 from .integrators import StickSlip

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..errors import SimulationError
 from ..linalg import Array
-from ..motion.base import Trajectory
+from ..motion.trajectory import Trajectory
 from .controllers import PD, Controller, PositionReference
 from .plant import Plant
 

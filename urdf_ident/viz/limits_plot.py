@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..linalg import Array
-from ..motion.base import Trajectory
 from ..motion.limits import Limits, Torque
+from ..motion.trajectory import Trajectory
 from ..result.plots.style import figure_class, write_figure
 from ..units import joint_units
 

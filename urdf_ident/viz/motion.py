@@ -18,7 +18,7 @@ from ..errors import LogError, check_shape
 from ..linalg import Array
 from ..model.drive import Drive
 from ..model.robot import Robot
-from ..motion.base import Trajectory
+from ..motion.trajectory import Trajectory
 from ..samples import freeze_arrays
 
 FRAME_RATE = 30.0  # [Hz]; the page interpolates in between

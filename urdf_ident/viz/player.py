@@ -19,8 +19,8 @@ from ..errors import OutputError
 from ..files.read_write import write_text
 from ..model.drive import Drive
 from ..model.robot import Robot
-from ..motion.base import Trajectory
 from ..motion.collision.collisions import Collisions
+from ..motion.trajectory import Trajectory
 from .motion import Motion, as_motion
 from .page import player_page
 

@@ -17,9 +17,9 @@ from ...errors import EstimationError, SimulationError
 from ...linalg import Array
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
-from ...motion.base import Trajectory
 from ...motion.files import sampled
 from ...motion.limits import Limits
+from ...motion.trajectory import Trajectory
 from ...samples import Segment
 from ...simulation.elastic.from_model import elastic_plant
 from ...simulation.elastic.log import motor_law, simulate_elastic

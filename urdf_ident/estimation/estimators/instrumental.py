@@ -31,8 +31,8 @@ from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
 from ...model.terms import SPRING_TERMS
-from ...motion.base import Trajectory
 from ...motion.files import sampled
+from ...motion.trajectory import Trajectory
 from ...samples import Segment
 from ...statistics.distributions import f_tail
 from ...statistics.entries import BLOCKS, Statistic

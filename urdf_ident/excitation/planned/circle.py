@@ -17,11 +17,11 @@ from numpy.typing import ArrayLike
 from ...errors import LimitError
 from ...linalg import Array
 from ...model.dynamic_model import DynamicModel
-from ...motion.base import check_joint_array
 from ...motion.cartesian import CartesianTrajectory, circle, translations
 from ...motion.collision.clearance import ClearanceReport, require_clearance
 from ...motion.collision.collisions import Collisions
 from ...motion.limits import LimitReport, Limits, Torque, check_limits, prior_torque
+from ...motion.trajectory import check_joint_array
 from ..assumptions import usable_limits
 from .planned_motion import PathExperiment
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from ...motion.base import Trajectory
 from ...motion.collision.clearance import ClearanceReport
 from ...motion.limits import LimitReport, Limits
+from ...motion.trajectory import Trajectory
 
 UNWATCHED = (
     "not watched; to keep links apart: `excitation: {collisions: true}`, in Python collisions=find_collisions(robot); "

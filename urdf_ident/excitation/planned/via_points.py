@@ -15,14 +15,14 @@ from ...errors import LimitError, ModelError, nearest
 from ...linalg import Array
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
-from ...motion.base import Trajectory, check_joint_array
 from ...motion.collision.clearance import ClearanceReport, require_clearance
 from ...motion.collision.collisions import Collisions
 from ...motion.limits import LimitReport, Limits, check_limits, prior_torque
 from ...motion.point_to_point import TrapezoidalTrajectory
+from ...motion.trajectory import Trajectory, check_joint_array
 from ..assumptions import rigid_for_planning, row_weights, usable_limits, weighted_regressor
 from ..criteria import SPECTRAL, condition_number, criterion_value
-from ..rows import designable
+from ..planned_rows import designable
 from .planned_motion import PathExperiment
 
 #: Fraction of velocity and acceleration limits for via points, and reduction factors to try if torques are too large.

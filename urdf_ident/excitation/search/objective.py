@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ...linalg import Array
 from ..criteria import matrix_criterion
 from ..family import Grid
-from ..rows import PlannedRows
+from ..planned_rows import PlannedRows
 
 Motion = tuple[Array, Array, Array]
 Indices = NDArray[np.intp]

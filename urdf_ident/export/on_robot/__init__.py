@@ -14,10 +14,10 @@ import numpy as np
 from ...errors import LimitError, ModelError, nearest
 from ...files.read_write import write_text
 from ...model.robot import Robot
-from ...motion.base import Trajectory
 from ...motion.collision.clearance import require_clearance
 from ...motion.collision.collisions import Collisions
 from ...motion.limits import Limits, check_limits
+from ...motion.trajectory import Trajectory
 from . import franka, ros2_control, urscript
 from .plan import Plan
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from ...errors import ModelError
-from ...motion.base import table_text
+from ...motion.trajectory import table_text
 from .plan import DRY_RUN, PAUSE, Plan
 
 _RATE, _JOINTS = 1000.0, 7

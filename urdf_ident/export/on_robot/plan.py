@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...linalg import Array
-from ...motion.base import Trajectory
 from ...motion.collision.clearance import ClearanceReport
 from ...motion.limits import Limits
+from ...motion.trajectory import Trajectory
 
 #: Fraction of the velocity limits for the approach to the first pose, and relative speed of the dry run.
 APPROACH, DRY_RUN = 0.1, 0.2

@@ -17,7 +17,7 @@ import numpy as np
 from ...errors import LimitError
 from ...linalg import Array
 from ...samples import ReadOnly
-from ..base import Trajectory
+from ..trajectory import Trajectory
 from .collisions import Collisions, Indices
 from .world import TOOL_BOX
 

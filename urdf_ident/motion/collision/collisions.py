@@ -19,7 +19,7 @@ from ...errors import LimitError
 from ...linalg import Array
 from ...model.robot import Robot
 from ...samples import freeze_arrays
-from ..base import check_joint_array
+from ..trajectory import check_joint_array
 from .placements import BodyKinematics, Poses
 from .solids import Solid
 from .world import World

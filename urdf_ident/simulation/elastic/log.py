@@ -9,8 +9,8 @@ import numpy as np
 from ...errors import ProjectError
 from ...linalg import Array
 from ...model.robot import Robot
-from ...motion.base import Trajectory
 from ...motion.limits import Limits
+from ...motion.trajectory import Trajectory
 from ...samples import Segment
 from ..controllers import tuned_gains
 from ..sensors import Sensors

@@ -28,7 +28,7 @@ from ...parallel.scratch import empty_array
 from ..fit import Fit
 from ..statistic import StatisticSet
 from .changes import FrictionChanges, Varying, varying
-from .rows import PARTS, MixedRows, Moments
+from .mixed_rows import PARTS, MixedRows, Moments
 
 #: Stretches of a log from whose scatter the noise is estimated: long compared with the noise's autocorrelation.
 _STRETCHES = 8

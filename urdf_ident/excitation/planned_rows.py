@@ -20,7 +20,7 @@ from ..model.elasticity import ElasticModel
 from ..model.prior import lumped_inertials
 from ..model.terms import AppliedTerm
 from ..samples import Segment
-from .rigid import RigidRegressor, Sweep
+from .regressor_gradient import RigidRegressor, Sweep
 
 #: Step of the numerical derivative of a friction law [rad/s, rad/s², N·m …]; laws are smooth over 1e-4.
 _STEP = 1e-7
