@@ -223,9 +223,17 @@ def test_mimic_joints_are_refused_unless_locked() -> None:
     )
     with pytest.raises(ModelError, match=r"'y_spin' mimics 'z_arm' \(and a_arm too\).*lock them: .*y_spin: 0\.0, a_arm: 0\.0"):
         Robot.from_urdf(both)
-    with pytest.raises(ModelError, match="mimics"):
+    with pytest.raises(ModelError, match=r"mimics 'z_arm'; lock it: .* \(YAML, given by -c\)$"):
         Robot.from_urdf(text, lock={"z_arm": 0.0})
+    with pytest.raises(ModelError, match="by -c\\), and z_arm too where no log contains it"):
+        Robot.from_urdf(text)
     assert "a_arm" not in Robot.from_urdf(text, lock={"a_arm": 0.0}).joints
+    hand = arm_urdf("zyxzyx")
+    for k in range(2, 7):
+        hand = hand.replace(f'<joint name="j{k}" type="revolute">', f'<joint name="j{k}" type="revolute"><mimic joint="j1"/>')
+    with pytest.raises(ModelError, match=r"'j2' mimics 'j1' \(and 4 joints too\); lock them: ") as error:
+        Robot.from_urdf(hand)
+    assert str(error.value).count("j6") == 1  # a hand of ten fingers is one readable line
 
 
 @pytest.mark.parametrize("kind", ["floating", "planar", "spherical"])

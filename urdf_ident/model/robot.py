@@ -28,6 +28,8 @@ from .urdf import MOVING_TYPES, Description, parse_urdf
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)
 #: Largest acceptable gravity [m/s²]; anything above is a mistake in units.
 MOST_GRAVITY = 100.0
+#: Number of further joints up to which an error names them.
+_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -321,13 +323,15 @@ def _choose_joints(
         )
     mimics = [name for name in order if moving[name].mimic is not None]
     if mimics:
-        together = dict.fromkeys([*mimics, *(str(moving[name].mimic) for name in mimics)])
-        first, others = mimics[0], f" (and {', '.join(mimics[1:])} too)" if len(mimics) > 1 else ""
+        first, *others = mimics
+        driving = dict.fromkeys(str(moving[name].mimic) for name in mimics if moving[name].mimic in order)
+        more = ", ".join(others) if len(others) <= _NAMED else f"{len(others)} joints"
+        undriven = f", and {', '.join(driving)} too where no log contains it" if driving else ""
         raise ModelError(
-            f"joint '{first}' mimics '{moving[first].mimic}'{others}",
+            f"joint '{first}' mimics '{moving[first].mimic}'{f' (and {more} too)' * bool(others)}",
             where=where,
-            remedy=f"lock {'it' if len(mimics) == 1 else 'them'}: {lock_words(mimics)} in the project file (YAML, given by "
-            f"-c); if no log contains the mimicked joint either, lock both: {lock_words(together)}",
+            remedy=f"lock {'it' if not others else 'them'}: {lock_words(mimics)} in the project file (YAML, given by -c)"
+            f"{undriven}",
         )
     return {name: float(value) for name, value in lock.items()}, order
 

@@ -26,6 +26,8 @@ from .parameters import Parameter
 from .robot import Robot
 from .row_groups import RowGroup
 
+#: Number of random states, for robots of few joints; with more, each state gives more rows, of which four per parameter do.
+STATES, _FEW_JOINTS = 200, 8
 #: Angles [rad], and lengths relative to the mean joint offset, below this count as zero.
 ALIGNED = 3e-5
 #: The ten parameters vary with frequencies up to 2 in one joint angle: derivatives beyond the fourth are dependent.
@@ -121,7 +123,7 @@ def structural_factor(model: LinearModel, seed: int = 0) -> Array:
         Shape (≤ p, p).
     """
     names = model.names
-    motion = random_motion(model.robot, max(200, 4 * len(names) // model.n), seed)
+    motion = random_motion(model.robot, max(4 * len(names) // model.n, min(STATES, STATES * _FEW_JOINTS // model.n)), seed)
     rows = np.zeros((len(model.groups), len(motion), len(names)))
     for part, blocks in model.row_blocks(motion, chunk=len(motion)):
         for own, group, block in zip(rows, model.groups, blocks, strict=True):

@@ -137,5 +137,5 @@ def _factor(gram: Array) -> Array:
     size[size == 0] = 1.0
     upper, pivots, rank, _ = lapack().dpstrf(gram / np.outer(size, size), tol=_NEGLIGIBLE**2)
     factor = np.zeros((rank, len(gram)))
-    factor[:, pivots - 1] = np.triu(upper)[:rank]
+    factor[:, pivots - 1] = np.triu(upper[:rank])
     return np.asarray(factor * size)
