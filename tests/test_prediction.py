@@ -189,7 +189,7 @@ def with_rotors(robot: Robot, motion: tuple[np.ndarray, ...], noise: float) -> R
     return replace(log, effort=np.asarray(log.effort) + np.array([1.5, 1.5, 0.4]) * motion[3])
 
 
-def test_slow_logs_leave_rotor_inertia_open_and_the_intervals_say_so(robot: Robot) -> None:
+def test_slow_logs_leave_rotor_inertia_open_and_the_intervals_say_so(robot: Robot, tmp_path) -> None:
     """A tenth of the speed has a hundredth of the acceleration: no sample shows the rotors that faster motion turns."""
     t, q, v, a = fourier(3, 20.0, 200.0, 3)
     slow = (np.arange(0, 60.0, 0.02), *(CubicSpline(10 * t, x)(np.arange(0, 60.0, 0.02)) for x in (q, v / 10, a / 100)))
@@ -205,6 +205,13 @@ def test_slow_logs_leave_rotor_inertia_open_and_the_intervals_say_so(robot: Robo
     inside = (ends[..., 0] <= measured) & (measured <= ends[..., 1])
     assert inside.mean() > 0.93
     assert np.median(ends[..., 1] - ends[..., 0]) < 12 * np.std(measured - ident.torque(q, v, a))
+    assert "speed-untested" in {reason.id for reason in ident.verdict.reasons}
+    known = load(ident.save(tmp_path / "identification.json")).evidence
+    assert known is not None
+    errors = np.array(list(known.at_speeds.values())).mean(axis=0)
+    true = np.sqrt(np.mean((measured - ident.torque(q, v, a)) ** 2, axis=0) / np.mean(measured**2, axis=0)).mean()
+    assert errors[0] < errors[-1]
+    assert errors[-1] > max(true, 0.15)
 
 
 def test_what_holds_the_parameters_back_from_the_data_is_in_the_intervals(logs: list, ident: Identification) -> None:

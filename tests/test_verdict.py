@@ -267,6 +267,7 @@ def test_a_log_that_was_trained_on_proves_nothing(ident: ui.Identification) -> N
         ({"uncertainty": {"j": 0.3}}, "torque-uncertain", "usable"),
         ({"uncertainty": {"j": 2.0}}, "torque-uncertain", "poor"),
         ({"unaided": {"j": 0.3}}, "torque-from-urdf", "usable"),
+        ({"at_speeds": {"j": [0.01, 0.02, 0.1, 0.2, 0.3, 0.4, 0.5]}}, "speed-untested", "usable"),
         ({"gravity": {"j": -1.0}}, "gravity-scale", "usable"),
         ({"gravity": {"j": 3.0}, "placeholders": True}, "scale-unproven", "usable"),
         ({"friction": {"j": 1e7}}, "friction-implausible", "poor"),
@@ -282,6 +283,23 @@ def test_each_kind_of_evidence_caps_the_level(ident: ui.Identification, change: 
     assert found.cause is not None
     assert found.cause.id == id
     assert found.cause.remedy
+
+
+def test_slow_logs_are_good_up_to_a_speed_that_is_said(ident: ui.Identification) -> None:
+    assert isinstance(ident.evidence, Evidence)
+
+    def said(*errors: float) -> str:
+        assert isinstance(ident.evidence, Evidence)
+        changed = replace(ident.evidence, at_speeds={"a": list(errors), "b": list(errors)})
+        return str(verdict_of(replace(ident, evidence=changed)).cause)
+
+    assert "50 % (mean over joints, a 50 %), at most 15 % up to 20 % of these limits" in said(
+        0.01, 0.02, 0.1, 0.2, 0.3, 0.4, 0.5
+    )
+    assert "hardly less at lower speeds" in said(0.16, 0.2, 0.2, 0.2, 0.3, 0.4, 0.5)
+    assert said(0.14, 0.02, 0.1, 0.1, 0.1, 0.1, 0.14) == "None"
+    assert set(ident.evidence.at_speeds) == set(ident.model.robot.joints)
+    assert max(max(errors) for errors in ident.evidence.at_speeds.values()) < 0.15
 
 
 def test_a_joint_that_the_data_alone_predict_well_and_the_export_badly_prevents_good(ident: ui.Identification) -> None:

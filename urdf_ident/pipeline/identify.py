@@ -19,6 +19,7 @@ from ..motion.limits import Limits
 from ..parallel import one_thread
 from ..progress import Progress
 from ..project import Project
+from ..result.dynamics.speed_range import errors_at_speeds
 from ..result.evidence.traces import SpeedProfile
 from ..result.identification import Identification
 from ..statistics.folds import score_folds
@@ -135,6 +136,8 @@ def _with_prediction(
     except EstimationError:
         return ident
     ident = replace(ident, prediction=found.as_dict(), cross_validation=_with_exported(ident, from_data, left_out))
+    evidence = replace(physical.evidence, at_speeds=errors_at_speeds(ident, prepared.trained))
+    ident = replace(ident, evidence=evidence)
     return replace(ident, adaptation=validate_adaptation(ident, prepared.logs, held.parts, found.band))
 
 

@@ -22,7 +22,7 @@ from ...statistics.fit import Fit
 from ..record import Record
 
 #: Half-width of a 95 % interval in standard deviations.
-_SIGMAS = 1.96
+SIGMAS = 1.96
 #: A linear function is not determined if its part outside the observed span is larger than this share of it.
 _OUTSIDE = 1e-7
 
@@ -102,12 +102,12 @@ def torque_prediction_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: Arr
     residual = HeldOutResidual.from_dict(ident.prediction)
     missed = residual.reach(np.atleast_2d(velocity), np.atleast_2d(acceleration), alpha).reshape(centre.shape)
     rows = ident.model.torque(np.eye(len(ident.theta)), position, velocity, acceleration)
-    more, held_back = _parameter_errors(ident, rows, residual.variance)
+    more, held_back = parameter_errors(ident, rows, residual.variance)
     smeared = np.zeros_like(centre)
     if residual.seen is not None:
         p, s, t = (np.atleast_2d(x) for x in (position, velocity, acceleration))
         unseen = unseen_friction(ident.model, ident.theta, residual.seen, p, s, t)
-        more = more + (unseen**2 / _SIGMAS**2).reshape(centre.shape)
+        more = more + (unseen**2 / SIGMAS**2).reshape(centre.shape)
         smeared = smeared_friction(ident.model, ident.theta, p, s, t, residual.band).reshape(centre.shape)
     reach = np.sqrt(missed**2 + NormalDist().inv_cdf(1 - alpha / 2) ** 2 * more)
     reach = _around_shift(reach, np.hypot(smeared, held_back), alpha)
@@ -125,11 +125,19 @@ def _around_shift(reach: Array, shift: Array, alpha: float) -> Array:
     return np.asarray(np.maximum(np.hypot(reach, shift), one_sided * reach + shift))
 
 
-def _parameter_errors(ident: Record, rows: Array, known: Array) -> tuple[Array, Array]:
-    """Variance of the torque because of the parameters, beyond the ``known`` one, and its bias, shape (…, n) each.
+def parameter_errors(ident: Record, rows: Array, known: Array) -> tuple[Array, Array]:
+    """Returns variance and bias of the torque because of the parameters.
 
     Data and URDF alone have another posterior mean than the exported parameters, which the first fit of friction and rotor
     inertia or constraints may hold back.
+
+    Args:
+        ident: The result.
+        rows: Torque per unit of each parameter, shape (…, n, p).
+        known: Variance that is accounted for otherwise, shape (n,) [N²·m² or N²].
+
+    Returns:
+        Shape (…, n) each [N²·m² or N², and N·m or N].
     """
     prior, (narrow, variance_factor) = ident.prior.without_first_fit, _variance_factors(ident)
     weight = variance_factor / narrow

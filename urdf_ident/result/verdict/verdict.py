@@ -10,7 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..evidence.evidence import Evidence
+import numpy as np
+
+from ..evidence.evidence import SPEEDS, Evidence
 from ..record import Record
 from ..text.lines import joint_message
 from .held_out import ERRORS, WORSE, held_out_reasons
@@ -92,7 +94,12 @@ def verdict_of(ident: Record) -> ResultVerdict:
     findings = list(_findings(ident.inputs, LEVELS[max(error, 1)]))
     reasons = [*outside, *_physics(ident), *findings]
     if ident.evidence is not None:
-        reasons += [*_left_open(ident.evidence), *scale_reasons(ident, ident.evidence), *_implausible(ident.evidence)]
+        reasons += [
+            *_left_open(ident.evidence),
+            *_too_slow(ident.evidence),
+            *scale_reasons(ident, ident.evidence),
+            *_implausible(ident.evidence),
+        ]
     level = max((LEVELS.index(reason.level) for reason in reasons), default=1)
     if not any(reason.id in ERRORS and reason.level == "good" for reason in reasons):
         level = max(level, 1)
@@ -178,6 +185,26 @@ def _left_open(evidence: Evidence) -> Iterator[Reason]:
             f"direction is unknown{_weight_and_friction(evidence.lifting)}",
             "record motions in both directions",
         )
+
+
+def _too_slow(evidence: Evidence) -> Iterator[Reason]:
+    """Motions within the URDF's velocity limits that are too fast for a model from slow logs."""
+    if not evidence.at_speeds:
+        return
+    errors = np.mean(list(evidence.at_speeds.values()), axis=0)
+    if errors[-1] <= GOOD_UNCERTAINTY:
+        return
+    joint = max(evidence.at_speeds, key=lambda name: evidence.at_speeds[name][-1])
+    last = int(np.flatnonzero(errors > GOOD_UNCERTAINTY)[0])  # the first speed from which on it is too large
+    within = f"at most {100 * GOOD_UNCERTAINTY:.0f} % up to {100 * SPEEDS[last - 1]:.0f} % of these limits" if last else ""
+    yield Reason(
+        "speed-untested",
+        "usable",
+        f"expected error of the torque at the URDF's velocity limits {100 * errors[-1]:.0f} % (mean over joints, {joint} "
+        f"{100 * evidence.at_speeds[joint][-1]:.0f} %), {within or 'and hardly less at lower speeds'}: the logs do not show "
+        "inertia and friction at such speeds",
+        "record a motion as fast as the model will be used, or use it at lower speeds only",
+    )
 
 
 def _weight_and_friction(lifting: Sequence[str]) -> str:
