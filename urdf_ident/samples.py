@@ -56,6 +56,7 @@ class Segment(Stored):
         external: Torque of known external wrenches on the joints, shape (N, n) [N·m or N], filtered like ``tau``,
             or None.
         repeats: Number of periods averaged; 1 for a motion that was not repeated.
+        weights: Weights of the squared residuals of the row groups, 0 to 1, shape (N, groups); all 1 if None.
     """
 
     log: str
@@ -73,6 +74,7 @@ class Segment(Stored):
     before: Array | None = None
     external: Array | None = None
     repeats: int = 1
+    weights: Array | None = None
 
     def __post_init__(self) -> None:
         check_shape("q", self.q.shape, ("N", "n"))
@@ -113,7 +115,7 @@ class Segment(Stored):
         Returns:
             The piece, sharing memory.
         """
-        names = ("q", "v", "a", "tau", "qm", "vm", "am", "reference_torque", "external")
+        names = ("q", "v", "a", "tau", "qm", "vm", "am", "reference_torque", "external", "weights")
         arrays = {name: getattr(self, name) for name in names}
         cut: dict[str, Any] = {name: None if array is None else array[begin:end] for name, array in arrays.items()}
         return replace(self, start=self.start + begin / self.rate if self.rate else self.start, before=None, twin=None, **cut)

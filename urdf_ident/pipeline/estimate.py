@@ -24,6 +24,7 @@ from ..estimation.estimators.method import (
     refine,
     row_weighting,
 )
+from ..estimation.estimators.resting import weigh_rests
 from ..estimation.friction_selection.load_slopes import with_load_slopes
 from ..estimation.friction_selection.reference_torque import Build, ConvergedFit, Estimate, converge, cross_validate_converged
 from ..estimation.friction_selection.selection import Selected, select_friction
@@ -136,6 +137,15 @@ def _weighting(
     return weighting, kept if weighting.weights is None else KeptRows(samples=kept.samples)
 
 
+def _with_rests(
+    model: DynamicModel, prepared: Prepared, project: Project, weighting: SampleWeighting, kept: KeptRows
+) -> tuple[Sequence[PreparedLog], tuple[str, ...]]:
+    """The logs with weights for resting joints, and notes; without where samples have weights, or the method knows none."""
+    if weighting.weights is not None or weighting.name == "ols" or isinstance(model, ElasticModel):
+        return prepared.logs, ()
+    return weigh_rests(model.unloaded(), prepared.logs, project.signal_config(), kept)
+
+
 def estimate_from_data(
     prepared: Prepared, project: Project, progress: Progress | None = None, start: EarlyStatistics | None = None
 ) -> DataEstimate:
@@ -150,14 +160,19 @@ def estimate_from_data(
     Raises:
         EstimationError: There are too few data.
     """
-    wanted, consistency, logs = project.estimation, project.consistency, prepared.logs
-    model, deflections, unseen = visible_springs(prepared.model, logs)  # no effect without elastic joints
+    wanted, consistency = project.estimation, project.consistency
+    model, deflections, unseen = visible_springs(prepared.model, prepared.logs)  # no effect without elastic joints
     model = with_limited_widths(model, prepared.motion)
     weighting, kept = _weighting(model, prepared, wanted, (start or EarlyStatistics(project)).rows_of(prepared.motion))
-    produce = partial(build_statistics, logs=logs, progress=progress, weights=weighting.weights, kept=kept)
+    rows = partial(build_statistics, progress=progress, weights=weighting.weights, kept=kept)
+    logs, held = _with_rests(_first(model, prepared.motion), prepared, project, weighting, kept)
+    produce = partial(rows, logs=logs)
     prior = inertial_prior(model.robot, consistency.relative_std, mass_std=consistency.mass_std)
     selected = _selected(model, produce, prepared.motion, prior, project, progress)  # no effect if the laws are given
     shaped = fit_shapes(selected.model, produce, prepared.motion, method=row_weighting(wanted.method))
+    if held:  # again, with the selected laws
+        logs, held = _with_rests(shaped.model, prepared, project, weighting, kept)
+        produce = partial(rows, logs=logs)
     base = shaped.model.base()
     model = with_trained(shaped.model, prepared.motion, chosen=prepared.model.automatic)  # for extrapolating friction
     reference = prior_mean(base, prior)
@@ -179,7 +194,7 @@ def estimate_from_data(
     kept.clear()  # the rows of all logs are rarely needed again
     fit = fit if changes is None else fit.for_next_log(changes)
     trained, lost = prepared.trained, unused(project.build_payload(model.robot), logs)
-    remarks = (estimated.describe(), *repeated(converged.statistics), *unseen, *lost)
+    remarks = (estimated.describe(), *held, *repeated(converged.statistics), *unseen, *lost)
     drifts = fit.changes.notes(trained.speed, trained.load) if fit.changes else ()
     return DataEstimate(
         model,

@@ -22,7 +22,7 @@ from .entries import BLOCKS, Entries, Statistic, blocks_of
 from .kept_rows import KeptRows
 from .layout import Layout, layouts_of
 from .motions import start_motions
-from .rows import RowFilter, filtered_rows
+from .rows import RowFilter, filtered_rows, row_counts
 from .statistic import StatisticSet, merge_all
 
 
@@ -67,13 +67,15 @@ def accumulate(
     done = 0
     for k, segment in enumerate(segments):
         offset, own = done, None if weights is None else weights[k]
+        counts = row_counts(segment, row_filter)
         made = kept.rows(model, segment, row_filter) if kept is not None and own is None else None
         for first, pieces in filtered_rows(model, segment, row_filter, own, compact=True) if made is None else made:
             rows = len(pieces[0])
             block_of = place_of[(offset + first + np.arange(rows)) * blocks // total]
             begins = np.flatnonzero(np.diff(block_of, prepend=-1))
             for begin, end in zip(begins, [*begins[1:], rows], strict=True):
-                gathered.add(int(block_of[begin]), [piece[begin:end] for piece in pieces])
+                count = counts[first + begin : first + end].sum(axis=0)
+                gathered.add(int(block_of[begin]), [piece[begin:end] for piece in pieces], count)
             done = offset + first + rows
             if progress is not None:
                 progress(done)
@@ -104,22 +106,22 @@ class _Gathered:
 
     def __init__(self, layouts: Sequence[Layout], factors: Sequence[dict[int, tuple[Array, int]]]) -> None:
         self.layouts, self.factors = layouts, factors
-        self.block, self.accumulators, self.rows = -1, [], 0  # type: int, list[FactorAccumulator], int
+        self.block, self.accumulators, self.rows = -1, [], np.zeros(len(layouts))  # type: int, list[FactorAccumulator], Array
 
-    def add(self, block: int, pieces: Sequence[Array]) -> None:
-        """Adds rows of a block; blocks come in order."""
+    def add(self, block: int, pieces: Sequence[Array], count: Array) -> None:
+        """Adds rows of a block, which count as ``count`` rows of each group; blocks come in order."""
         if block != self.block:
             self.finish()
-            self.block, self.rows = block, 0
+            self.block, self.rows = block, np.zeros(len(pieces))
             self.accumulators = [FactorAccumulator(piece.shape[1]) for piece in pieces]
         for accumulator, piece in zip(self.accumulators, pieces, strict=True):
             accumulator.add(piece)
-        self.rows += len(pieces[0])
+        self.rows += count
 
     def finish(self) -> None:
         """Stores the factors of the current block."""
-        for accumulator, found in zip(self.accumulators, self.factors, strict=False):
-            found[self.block] = accumulator.factor(), self.rows
+        for accumulator, found, rows in zip(self.accumulators, self.factors, self.rows, strict=False):
+            found[self.block] = accumulator.factor(), max(1, round(float(rows)))
         self.accumulators = []
 
 

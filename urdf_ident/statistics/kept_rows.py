@@ -22,7 +22,7 @@ from ..model.robot import Robot
 from ..model.terms import AppliedTerm
 from ..parallel.messages import SentOnce
 from ..samples import Segment
-from .rows import RowFilter, filtered_rows
+from .rows import RowFilter, row_scale, scaled, unscaled_rows
 from .statistic import StatisticSet
 
 #: Maximum number of cached values; rows of larger logs are recomputed for every model.
@@ -86,13 +86,12 @@ class KeptRows(SentOnce):
         rigid = self._rigid(model, segment, row_filter)
         terms = self._terms(model, segment, row_filter)
         targets = row_filter.apply(model.row_targets(segment.tau, segment.external))  # type: ignore[arg-type]
-        scale, found = np.sqrt(segment.repeats), []
+        found = []
         for g, (group, columns) in enumerate(zip(model.groups, rigid, strict=True)):
             own = group.columns[group.columns >= model.n_inertial] - model.n_inertial
             spread = group.scale[len(group.columns) - len(own) :]
-            rows = np.column_stack([columns, *(terms[k] * s for k, s in zip(own, spread, strict=True)), targets[:, g]])
-            found.append(rows if scale == 1.0 else rows * scale)
-        return found
+            found.append(np.column_stack([columns, *(terms[k] * s for k, s in zip(own, spread, strict=True)), targets[:, g]]))
+        return scaled(found, row_scale(segment, row_filter))
 
     def _rigid(self, model: DynamicModel, segment: Segment, row_filter: RowFilter) -> list[Array]:
         """The independent inertial columns of each row group, filtered, shape (rows, columns)."""
@@ -101,7 +100,7 @@ class KeptRows(SentOnce):
         if key not in self._kept:
             if model not in self._bare:
                 self._bare = {model: model.with_terms([])}
-            pieces = [blocks for _, blocks in _filtered(self._bare[model], segment, row_filter)]
+            pieces = [blocks for _, blocks in unscaled_rows(self._bare[model], segment, row_filter, compact=True)]
             self._keep(key, [np.vstack(parts)[:, :-1] for parts in zip(*pieces, strict=True)])
             return self._kept.get(key) or [np.vstack(parts)[:, :-1] for parts in zip(*pieces, strict=True)]
         return self._kept[key]
@@ -152,11 +151,6 @@ class KeptRows(SentOnce):
         if self.held + size <= self.most:
             self._kept[key] = list(arrays)
             self.held += size
-
-
-def _filtered(model: DynamicModel, segment: Segment, row_filter: RowFilter) -> Iterator[tuple[int, list[Array]]]:
-    for first, rows in filtered_rows(model, segment, row_filter, compact=True):
-        yield first, rows if segment.repeats == 1 else [x / np.sqrt(segment.repeats) for x in rows]
 
 
 def _key(model: DynamicModel, segment: Segment, row_filter: RowFilter, item: AppliedTerm) -> Hashable:

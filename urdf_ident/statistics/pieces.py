@@ -57,9 +57,13 @@ class Piece:
     @property
     def time(self) -> Array:
         """Times of the rows on the log's clock, at the middle of the samples that the filter uses, shape (N,) [s]."""
-        middle = (len(self.row_filter.taps()) - 1) / 2
-        samples = (self.first + np.arange(len(self))) * self.row_filter.factor + middle
-        return np.asarray(self.start + samples / self.rate)
+        return np.asarray(self.start + self.samples / self.rate)
+
+    @property
+    def samples(self) -> NDArray[np.intp]:
+        """Indices in the segment of the samples at the middle of the rows, shape (N,)."""
+        middle = (len(self.row_filter.taps()) - 1) // 2
+        return (self.first + np.arange(len(self))) * self.row_filter.factor + middle
 
 
 def row_pieces(

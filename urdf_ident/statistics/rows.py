@@ -141,8 +141,7 @@ def filtered_rows(
 
     Sample weights are applied before the filter, to columns and tau alike, so that one outlier does not affect all rows around
     it; a row with filter coefficients h is ``Σ h w x · sqrt(Σ h² / Σ h² w)``, which preserves its noise level.
-    Rows of M averaged periods are scaled by √M: their noise is then that of a single period, and they can be combined with the
-    rows of other logs.
+    Rows are scaled by :func:`row_scale`.
 
     Args:
         segment: A segment with measured ``tau``.
@@ -158,18 +157,86 @@ def filtered_rows(
     if segment.tau is None:
         raise EstimationError("no torque or current in the log", where=segment.log, remedy="name the effort columns")
     made = (
-        _plain_rows(model, segment, row_filter, compact)
+        unscaled_rows(model, segment, row_filter, compact)
         if weights is None
         else _weighted_rows(model, segment, row_filter, weights, compact)
     )
-    count = np.sqrt(segment.repeats)
+    scale = row_scale(segment, row_filter)
     for first, rows in made:
-        yield first, rows if segment.repeats == 1 else [x * count for x in rows]
+        yield first, scaled(rows, scale[first : first + len(rows[0])])
 
 
-def _plain_rows(
+def scaled(rows: Sequence[Array], scale: Array) -> list[Array]:
+    """Returns the rows of each group times their factors.
+
+    Args:
+        rows: Per row group, shape (rows, k).
+        scale: Shape (rows, groups), or (rows, 1) if the groups have the same factors.
+    """
+    factors = np.broadcast_to(scale, (len(scale), len(rows))).T
+    return [own if (by == 1.0).all() else own * by[:, None] for own, by in zip(rows, factors, strict=True)]
+
+
+def row_scale(segment: Segment, row_filter: RowFilter) -> Array:
+    """Returns the factors of the rows of a segment that give all rows the noise of a moving joint in a single period.
+
+    √M for M averaged periods, and the root of its weight (:func:`row_counts`).
+
+    Args:
+        row_filter: The filter and decimation of its rows.
+
+    Returns:
+        Shape (rows, groups), or (rows, 1) without weights.
+
+    Raises:
+        EstimationError: The segment has weights, and the filter is not "fir".
+    """
+    counts = row_counts(segment, row_filter)
+    if segment.weights is None:  # takes no memory
+        return np.broadcast_to(np.sqrt(segment.repeats), counts.shape)
+    return np.asarray(np.sqrt(segment.repeats * counts))
+
+
+def row_counts(segment: Segment, row_filter: RowFilter) -> Array:
+    """Returns how many rows of a moving joint each row of a segment is worth, its weight.
+
+    Where samples have weights w, their noise has the variance 1/w, and that of a row with the filter coefficients h is
+    ``Σ h²/w``.
+
+    Args:
+        row_filter: The filter and decimation of its rows.
+
+    Returns:
+        Shape (rows, groups), 0 to 1; ones of shape (rows, 1) without weights.
+
+    Raises:
+        EstimationError: The segment has weights, and the filter is not "fir".
+    """
+    if segment.weights is None:
+        return np.broadcast_to(1.0, (row_filter.output_rows(len(segment)), 1))
+    squares = _squares(row_filter)
+    noise = np.column_stack([np.convolve(1.0 / w, squares, "valid")[:: row_filter.factor] for w in segment.weights.T])
+    return np.asarray(squares.sum() / noise)
+
+
+def _squares(row_filter: RowFilter) -> Array:
+    if row_filter.kind != "fir":
+        raise EstimationError("weights on samples need the FIR row filter", got=row_filter.kind, expected="fir")
+    return np.asarray(row_filter.taps() ** 2)
+
+
+def unscaled_rows(
     model: DynamicModel, segment: Segment, row_filter: RowFilter, compact: bool, weights: Array | None = None
 ) -> Iterator[tuple[int, list[Array]]]:
+    """Yields the rows of :func:`filtered_rows` before they are scaled.
+
+    Args:
+        compact: As for :func:`filtered_rows`.
+        weights: Factors of the samples before the filter, shape (N, groups); all 1 if None.
+
+    Yields:
+        Index of the first row in the segment, and per row group an array (rows, k + 1).
+    """
     options = {"torque": True, **({"compact": True} if compact else {})}
     if row_filter.kind == "chebyshev" and row_filter.factor > 1:
         (_, blocks), *_ = model.row_blocks(segment, chunk=len(segment), **options)
@@ -192,11 +259,9 @@ def _plain_rows(
 def _weighted_rows(
     model: DynamicModel, segment: Segment, row_filter: RowFilter, weights: Array, compact: bool
 ) -> Iterator[tuple[int, list[Array]]]:
-    if row_filter.kind != "fir":
-        raise EstimationError("weights on samples need the FIR row filter", got=row_filter.kind, expected="fir")
-    squares, factor = row_filter.taps() ** 2, row_filter.factor
+    squares, factor = _squares(row_filter), row_filter.factor
     noise = np.column_stack([np.convolve(w, squares, "valid")[::factor] for w in weights.T]) / squares.sum()
     scale = 1.0 / np.sqrt(np.maximum(noise, 1e-6))  # rows whose samples all have weight 0 vanish
-    for first, rows in _plain_rows(model, segment, row_filter, compact, weights):
+    for first, rows in unscaled_rows(model, segment, row_filter, compact, weights):
         part = scale[first : first + len(rows[0])]
         yield first, [x * part[:, i : i + 1] for i, x in enumerate(rows)]

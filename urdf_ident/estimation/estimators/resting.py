@@ -1,0 +1,153 @@
+"""Weights of the equations of joints that rest while others move.
+
+Dry friction holds a joint at rest with any torque within its Coulomb friction. Its equation then tells gravity and offset only
+up to that torque, whose variance is estimated beside that of the residual in motion. A rest is one observation there, because
+the torque hardly changes while it lasts; moving joints are observed over windows as long as the shortest rest. Both variances
+are found together, with the leverage of their rows (variance components, Förstner 1979), as the estimate would otherwise follow
+the resting rows where they are more, and their residuals look small.
+
+Joints that their drives hold without visible stiction keep their full weight.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...data.conditioning.config import SignalConfig
+from ...data.conditioning.standstill import rest_speeds
+from ...data.prepare import PreparedLog
+from ...errors import EstimationError
+from ...linalg import Array, triangle
+from ...model.dynamic_model import DynamicModel
+from ...parallel import each
+from ...samples import Segment
+from ...statistics.distributions import f_tail
+from ...statistics.entries import Entries, Statistic
+from ...statistics.fit import Fit, fit_base
+from ...statistics.kept_rows import KeptRows
+from ...statistics.layout import layouts_of
+from ...statistics.pieces import row_pieces
+from ...statistics.statistic import StatisticSet, merge_all
+
+#: A rest lasts at least this many periods of the low-pass of the positions, which hides shorter ones; as :func:`.cut_rest`.
+SHORTEST = 2.0
+#: Significance level at which the torque at rest has a larger variance than in motion.
+CHANCE = 0.01
+#: Fewest rests and stretches of motion of a joint that show a variance.
+FEWEST = 3
+_AT_REST = " at rest"
+
+
+@dataclass(frozen=True, eq=False)
+class Rests:
+    """Resting row groups: below their speed for some time.
+
+    Attributes:
+        turns: Velocity of each row group's joint or motor from those of the joints, shape (groups, n).
+        speeds: Speed below which it is at rest, shape (groups,) [rad/s or m/s].
+    """
+
+    turns: Array
+    speeds: Array
+
+    @classmethod
+    def of(cls, model: DynamicModel, logs: Sequence[PreparedLog], config: SignalConfig) -> Rests:
+        """Finds the speeds in the data."""
+        coupled = model.drive.coupled
+        turns = np.array([model.drive.rate_weights(g.joint, "motor" if coupled[g.joint] else "joint") for g in model.groups])
+        return cls(turns, rest_speeds([part.v @ turns.T for log in logs for part in log.segments], config))
+
+    def labels(self, segment: Segment, least: int) -> NDArray[np.intp]:
+        """Returns the number of the rest that each sample belongs to, from 1; 0 in motion.
+
+        Args:
+            least: Number of samples of the shortest rest.
+
+        Returns:
+            Shape (N, groups).
+        """
+        slow = np.abs(segment.v @ self.turns.T) < self.speeds
+        found = np.zeros(slow.shape, dtype=np.intp)
+        for own, out in zip(slow.T, found.T, strict=True):
+            edges = np.flatnonzero(np.diff(own.astype(np.int8), prepend=0, append=0)).reshape(-1, 2)
+            for number, (begin, end) in enumerate(edges[np.diff(edges)[:, 0] >= least], 1):
+                out[begin:end] = number
+        return found
+
+
+def weigh_rests(
+    model: DynamicModel, logs: Sequence[PreparedLog], config: SignalConfig, kept: KeptRows | None = None
+) -> tuple[Sequence[PreparedLog], tuple[str, ...]]:
+    """Gives the samples of resting joints the weight of one observation per rest, where dry friction is visible there.
+
+    Args:
+        model: Rigid joints, with simple friction.
+        config: Gives the rest speed.
+        kept: Cache of the rows, shared between models.
+
+    Returns:
+        The logs, whose segments have weights if any joint needs them, and a note for the user on each such joint.
+    """
+    rests = Rests.of(model, logs, config)
+    if not any(rests.labels(part, _shortest(log, part)).any() for log in logs for part in log.segments):
+        return logs, ()
+    made = merge_all(each(partial(_windows, model, rests, kept), logs))
+    try:
+        fit = fit_base(made, model.base())
+    except EstimationError:  # fewer windows than parameters
+        return logs, ()
+    ratios = np.array([_ratio(made, fit, group.name) for group in model.groups])
+    if (ratios == 1.0).all():
+        return logs, ()
+    names = [(model.robot.joints[group.joint], ratio) for group, ratio in zip(model.groups, ratios, strict=True) if ratio < 1]
+    worst = ", ".join(f"{name} ({1 / np.sqrt(ratio):.2g})" for name, ratio in names)
+    note = f"dry friction holds resting joints: their torque, which deviates more than in motion (times), counts less: {worst}"
+    return [_weighted(rests, ratios, log) for log in logs], (note,)
+
+
+def _ratio(made: StatisticSet, fit: Fit, group: str) -> float:
+    """Variance of the residual in motion over that at rest; 1 unless the latter is significantly larger."""
+    still = group + _AT_REST
+    if min(made.rows[group], made.rows[still]) < FEWEST:
+        return 1.0
+    theta, ratio = fit.base.embedded(fit.params), (fit.sigma[group] / fit.sigma[still]) ** 2
+    dof = [made.residual_squares(theta, name) / fit.sigma[name] ** 2 for name in (still, group)]  # rows less leverage
+    return ratio if min(dof) >= 1.0 and f_tail(1.0 / ratio, *dof) < CHANCE else 1.0
+
+
+def _weighted(rests: Rests, ratios: Array, log: PreparedLog) -> PreparedLog:
+    parts = [replace(part, weights=np.where(rests.labels(part, _shortest(log, part)), ratios, 1.0)) for part in log.segments]
+    return replace(log, conditioned=replace(log.conditioned, segments=tuple(parts)))
+
+
+def _shortest(log: PreparedLog, segment: Segment) -> int:
+    """Number of samples of the shortest rest."""
+    return math.ceil(SHORTEST * segment.rate / log.conditioned.band)
+
+
+def _windows(model: DynamicModel, rests: Rests, kept: KeptRows | None, log: PreparedLog) -> StatisticSet:
+    """Statistic of one log with one row for each rest and for each window of motion, in row groups of their own."""
+    layouts = [replace(own, group=own.group + state) for own in layouts_of(model) for state in ("", _AT_REST)]
+    found: dict[str, list[Array]] = {layout.group: [] for layout in layouts}
+    for piece in row_pieces(model, [log], compact=True, kept=kept):
+        least = _shortest(log, log.segments[piece.segment])
+        size = max(1, round(least / piece.row_filter.factor))
+        numbers = rests.labels(log.segments[piece.segment], least)[piece.samples]
+        for group, rows, number in zip(model.groups, piece.rows, numbers.T, strict=True):
+            edges = [0, *(np.flatnonzero(np.diff(number)) + 1), len(number)]
+            for begin, end in itertools.pairwise(edges):
+                name, each_of = (group.name + _AT_REST, end - begin) if number[begin] else (group.name, size)
+                whole = rows[begin : end - (end - begin) % each_of].reshape(-1, each_of, rows.shape[1])
+                found[name].append(whole.mean(axis=1))
+    entries = []
+    for layout, some in zip(layouts, np.repeat(np.array(model.compact), 2), strict=True):
+        rows = np.vstack([np.zeros((0, len(some.places) + 1)), *found[layout.group]])
+        entries.append(Statistic(log.name, 0, layout.group, triangle(rows), len(rows), expansion=layout.expansion))
+    return StatisticSet(model.names, tuple(layouts), Entries(entries), model.fingerprint)
