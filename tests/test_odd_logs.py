@@ -122,6 +122,14 @@ def test_thousands_separators_are_named(tmp_path: Path, robot: Robot, form: str)
         read_recording(path, robot)
 
 
+def test_lists_in_cells_are_named(tmp_path: Path, robot: Robot) -> None:
+    (tmp_path / "run.csv").write_text(
+        "time,name,position\n" + "".join(f"{k},\"['j1', 'j2']\",\"[0.1, {k}]\"\n" for k in range(9))
+    )
+    with pytest.raises(LogError, match=r"cells of column 'position' hold lists, got '\[0.1, 0\]'.*each element in a column"):
+        read_recording(tmp_path / "run.csv", robot)
+
+
 @pytest.mark.parametrize("kind", ["parquet", "npz"])
 def test_numbers_and_dates_that_are_stored_as_text(tmp_path: Path, robot: Robot, kind: str) -> None:
     start = np.datetime64("2024-05-01T12:00:00", "ns")

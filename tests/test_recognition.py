@@ -94,6 +94,24 @@ def test_degrees_milliseconds_and_milliamperes(tmp_path: Path) -> None:
     assert (np.abs(np.log(found / gain)) < 1.0).all()
 
 
+def test_currents_of_a_foreign_header_get_torque_constants_even_of_about_one(tmp_path: Path, capsys) -> None:
+    """By their size they could be torques: the header says what they are."""
+    _, s = simulated(seed=3)
+    gain = np.array([1.2, 1.2, 1.1, 0.8, 0.8, 0.6])  # N·m per A
+    names = ["Zeit [s]", *(f"Achse {k} {what}" for what in ("Ist [°]", "Strom [A]") for k in range(1, 7))]
+    table = np.hstack([s["t"], np.rad2deg(s["q"]), s["tau"] / gain])
+    path, urdf = tmp_path / "Messung 1.csv", tmp_path / "arm.urdf"
+    np.savetxt(path, table, delimiter=";", header=";".join(names), comments="", encoding="utf-8")
+    urdf.write_text(arm_urdf("zyyxyx"))
+    target = tmp_path / "p.yaml"
+    app(["inspect", str(path), "--robot", str(urdf), "--write-project", str(target)], standalone_mode=False)
+    project = parse_project(yaml.safe_load(target.read_text()))
+    found = np.array(project.drive.gain)
+    assert np.abs(found[1:4] / gain[1:4] - 1.0).max() < 0.15
+    assert "N·m per A that fit the gravity torque" in target.read_text()
+    assert project.log.units == {"position": "deg"}  # the effort's is in the header
+
+
 @pytest.mark.parametrize(("seed", "unit"), [(0, "rad"), (1, "deg")])
 def test_a_motion_too_small_to_tell_its_unit_says_so(tmp_path: Path, seed: int, unit: str) -> None:
     """Three degrees about zero: the numbers would be angles in rad just as well."""

@@ -98,7 +98,6 @@ def inspect(
 
     project, folder = open_project(config)
     built = open_robot(project, folder, robot)
-    text = ""
     if write_project is not None:
         import yaml
 
@@ -109,6 +108,8 @@ def inspect(
         text = describe(logs, project, built, robot or folder / built.path)
         project = parse_project(yaml.safe_load(text), str(write_project))
         built = project.build_robot(robot, folder)
+        write_text(write_project, text)  # also if the log turns out to be unusable: that may be what has to be corrected
+        typer.echo(f"wrote {write_project}: read its comments before you use it", err=as_json)
     project.build_model(built)  # unknown friction laws or joints are an error before `identify` is called
     recordings, unreadable = read_readable_logs(logs, built, project, skip=True, copies=False)
     payload = project.build_payload(built)
@@ -120,9 +121,6 @@ def inspect(
     ]
     found += [{"log": log.name, "acceptable": False, "findings": [log.as_finding()]} for log in unreadable]
     typer.echo(json.dumps(found, indent=1, ensure_ascii=False) if as_json else findings_text(found))
-    if write_project is not None:
-        write_text(write_project, text)
-        typer.echo(f"wrote {write_project}: read its comments before you use it", err=as_json)
     if unreadable:
         raise typer.Exit(WRONG_USE)
     if not all(report.acceptable for report in reports):

@@ -133,7 +133,7 @@ def urdf_truth(robot: Robot) -> JointTruth:
     too fast to be integrated, all joints have rotors with a twentieth of their largest inertia.
 
     Returns:
-        The truth; its notes state the rotors that are assumed.
+        The truth; its notes state the rotors that are assumed, and that there is no friction.
     """
     joints = [robot.description.joints[name] for name in robot.joints]
     damping, dry = (np.array([getattr(joint, name) for joint in joints]) for name in ("damping", "friction"))
@@ -155,6 +155,8 @@ def urdf_truth(robot: Robot) -> JointTruth:
         listed = ", ".join(f"{joint} {value:.2g} {unit}" for joint, value, unit in every if value > 0)
         words = "the URDF's links are too light to be controlled without rotor inertia, so this much is assumed"
         notes = (f"{words}: {listed}; give the real one with --truth",)
+    if not (damping.any() or dry.any()):
+        notes += ("the URDF states no joint friction, so none is simulated; describe it in a file for --truth (docs/howto.md)",)
     friction = FrictionTruth(robot.n, friction_from_mapping(known).friction)
     return JointTruth(np.diag(rotor), friction, None, None, np.zeros(robot.n), notes)
 

@@ -181,14 +181,24 @@ def decoding(
 
 
 def refuse_long(table: Table) -> None:
-    """Refuses a table in long format (one row per joint or signal instead of one per sample).
+    """Refuses a table with one row per joint or signal instead of one per sample, or with lists in its cells.
 
     Args:
         table: A table in which no column of joint positions was found.
 
     Raises:
-        LogError: The table is in long format; the message says how to pivot it.
+        LogError: The table is of such a kind; the message says how to convert it.
     """
+    lists = [k for k, cell in enumerate(table.first) if re.match(r"\s*[\[(].*,", cell)]
+    if lists and table.names:
+        column = table.names[lists[-1]]
+        raise LogError(
+            f"the cells of column '{column}' hold lists",
+            where=table.path,
+            got=f"'{table.first[lists[-1]][:40]}'",
+            expected="a column for every joint and quantity (q_<joint>, tau_<joint>)",
+            remedy="record a bag or Parquet, which may hold lists, or write each element in a column of its own",
+        )
     plain = {name: re.sub(r"[^a-z]", "", name.rpartition(".")[2].lower()) for name in (*(table.names or ()), *table.texts)}
     keys = [name for name, word in plain.items() if _KEYS.fullmatch(word)]
     values = [name for name, word in plain.items() if _VALUES.fullmatch(word)]

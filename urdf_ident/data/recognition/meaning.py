@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ...linalg import Array
 from ...model.robot import Robot
+from ...units import Unit, parse_unit
+from ..readers.columns.headers import without_unit
 from .blocks import Block
 from .efforts import EffortColumns
 
@@ -51,6 +53,7 @@ def effort_columns(
     notes: list[str],
     named: Mapping[str, Block],
     alone: bool,
+    names: Sequence[str] | None,
 ) -> tuple[Recognised | None, Recognised | None]:
     """Describes the efforts, their unit and gain, and the direction of gravity that they indicate.
 
@@ -61,6 +64,7 @@ def effort_columns(
         notes: Further notes for the user; extended.
         named: Quantities that the header itself names.
         alone: Whether no other columns fit nearly as well.
+        names: Column names, which may state the unit of the effort.
 
     Returns:
         Gravity if it differs from the robot's, and the gain if the effort is not a torque or counts backwards.
@@ -88,7 +92,9 @@ def effort_columns(
             if role in named
             else f"{word}: the URDF's torques and friction explain {share_explained(other)}; {words}",
         )
-    gain = _gain(robot, roles, row, slopes, units, notes)
+    stated = {without_unit(names[column])[1] for column in row.block} if names is not None else {""}
+    unit = parse_unit(next(iter(stated))) if len(stated) == 1 and "" not in stated else None
+    gain = _gain(robot, roles, row, slopes, units, notes, unit)
     gravity = None
     angle = float(np.degrees(np.arccos(np.clip(along, -1, 1))))
     if row.score > 0.1 and along < 0.9:
@@ -108,15 +114,17 @@ def _gain(
     slopes: Array,
     units: dict[str, Recognised],
     notes: list[str],
+    unit: Unit | None,
 ) -> Recognised | None:
     """Torque per effort, including signs: ``auto`` if a target torque was logged, else from the URDF's gravity torques."""
-    per = {"torque": 1.0, "current": 1.0, "thousandths": 1e3}[row.kind]
+    drawn = unit is not None and unit.kind not in ("torque", "force")
+    per = 1.0 / unit.factor if unit is not None else {"torque": 1.0, "current": 1.0, "thousandths": 1e3}[row.kind]
     seen = row.seen
     reversed_joints = [robot.joints[k] for k in range(robot.n) if slopes[k] < 0 and seen[k]]
     doubtful = [robot.joints[k] for k in range(robot.n) if slopes[k] < 0 and not seen[k]]
     if doubtful:
         notes.append(f"the effort of {', '.join(doubtful)} may have the opposite sign; gravity acts too little on it to decide")
-    if row.kind == "torque":
+    if not drawn and (row.kind == "torque" or unit is not None):
         if not reversed_joints:
             return None
         signs = [-1.0 if joint in reversed_joints else 1.0 for joint in robot.order]
@@ -124,9 +132,10 @@ def _gain(
             signs, f"likely: the effort of {', '.join(reversed_joints)} has the opposite sign to the URDF's gravity torque"
         )
     name = "A" if row.kind == "current" else "mA"
-    units["effort"] = Recognised(
-        name, f"likely: a current, about {row.typical:.3g} per N·m of the URDF's torque; if it is a voltage, write V"
-    )
+    if unit is None:
+        units["effort"] = Recognised(
+            name, f"likely: a current, about {row.typical:.3g} per N·m of the URDF's torque; if it is a voltage, write V"
+        )
     if "torque_target" in roles:
         return Recognised(
             "auto", "certain: the logged target torque divided by the target current at rest gives the torque constant"
@@ -137,6 +146,9 @@ def _gain(
         k = robot.joints.index(joint)
         slope = slopes[k] if seen[k] or not seen.any() else 0.0
         gains.append(float(f"{per / slope if slope != 0 else per / typical:.4g}"))
-    return Recognised(
-        gains, "guess: N·m per A that fit the gravity torque of the URDF's masses; replace them by those of the data sheet"
+    unseen = [joint for joint in robot.order if not seen[robot.joints.index(joint)]]
+    median = (
+        f" ({', '.join(unseen)}: the median of the others, as gravity hardly acts on them)" if unseen and seen.any() else ""
     )
+    words = f"N·m per {unit.name if unit else name} that fit the gravity torque of the URDF's masses{median}"
+    return Recognised(gains, f"guess: {words}; replace them by those of the data sheet")

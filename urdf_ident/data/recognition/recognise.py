@@ -287,7 +287,7 @@ def _described(
                 "and are computed from the positions instead"
             )
     roles = found.efforts.roles()
-    gravity, gain = effort_columns(robot, roles, columns, units, notes, named, found.alone)
+    gravity, gain = effort_columns(robot, roles, columns, units, notes, named, found.alone, table.names)
     if not roles:
         notes.append("no columns follow the torques that the URDF predicts: the log seems to contain no efforts")
     names = table.names

@@ -99,7 +99,7 @@ def default_header(names: Sequence[str], robot: Robot, joints: Mapping[str, str]
     """
     if not names:
         return Header((), ())
-    bare, units = zip(*(_without_unit(name) for name in names), strict=True)
+    bare, units = zip(*(without_unit(name) for name in names), strict=True)
     pairs: Mapping[str, str] = {joint: joint for joint in (*robot.joints, *robot.locked)}
     notes: tuple[str, ...] = ()
     if _default_spelling(bare, robot):  # nothing is guessed
@@ -167,8 +167,15 @@ def _default_spelling(names: Sequence[str], robot: Robot) -> bool:
     return any(f"{prefix}{joint}" in names for prefix in _OF_POSITIONS for joint in (*robot.joints, *robot.locked))
 
 
-def _without_unit(name: str) -> tuple[str, str]:
-    """``q1 [deg]`` without its unit, and the unit."""
+def without_unit(name: str) -> tuple[str, str]:
+    """Splits a column name into the name without its unit and the unit.
+
+    Args:
+        name: Such as ``q1 [deg]``.
+
+    Returns:
+        Such as ``q1`` and ``deg``; the whole name and "" if it states no known unit.
+    """
     match = _UNIT.search(name)
     if match:
         try:
