@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -120,6 +121,15 @@ def test_thousands_separators_are_named(tmp_path: Path, robot: Robot, form: str)
     path.write_text("\n".join([HEADER.replace(",", ";") if comma else HEADER, *lines]))
     with pytest.raises(LogError, match=r"column 'tau_j3' has numbers with thousands separators.*without thousands separators"):
         read_recording(path, robot)
+
+
+def test_the_command_that_infers_columns_names_the_files_for_a_shell(tmp_path: Path) -> None:
+    (tmp_path / "my run.csv").write_text("Zeit,Achse 1,Achse 2,Achse 3\n0,1,2,3\n1,1,2,3\n")
+    (tmp_path / "arm.urdf").write_text(arm_urdf("zyx"))
+    with pytest.raises(LogError) as error:
+        read_recording(tmp_path / "my run.csv", Robot.from_urdf(tmp_path / "arm.urdf"))
+    command = shlex.split(str(error.value).split("`")[-2])
+    assert command[:5] == ["urdf-ident", "inspect", str(tmp_path / "my run.csv"), "--robot", str(tmp_path / "arm.urdf")]
 
 
 def test_lists_in_cells_are_named(tmp_path: Path, robot: Robot) -> None:

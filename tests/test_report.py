@@ -121,6 +121,23 @@ def test_commands_name_the_user_s_files_for_a_shell() -> None:
     assert CommandPaths().fill(RICHER_MOTION) == RICHER_MOTION  # in Python the files are not known
 
 
+def test_the_first_screen_says_how_much_is_not_identified(identified: Path, ident: Identification) -> None:
+    levels = [row.verdict for row in ident.parameters]
+    lost, sums = levels.count("not identifiable"), levels.count("only in combination")
+    page = (identified / "report.html").read_text()
+    assert f"<dt>not identified</dt><dd>{lost} of {len(levels)}, {sums} only in combination</dd>" in page
+
+
+def test_stamps_since_1970_are_drawn_from_the_first_one(ident: Identification) -> None:
+    """Matplotlib would write +1.7e9 below the axis."""
+    trace = ident.traces.logs[0]
+    late = replace(ident, traces=replace(ident.traces, logs=(replace(trace, time=trace.time + 1.7e9),)))
+    axis = late.plot.torque()[1, 0]  # the error of the first joint
+    assert axis.get_xlabel() == f"t − {np.floor(1.7e9 + trace.time[0]):.0f} [s]"
+    assert 0 <= axis.get_xlim()[0] < 1
+    assert ident.plot.torque()[1, 0].get_xlabel() == "t [s]"
+
+
 def test_report_and_plot_again_with_another_log(identified: Path, work: Path, tmp_path: Path) -> None:
     assert run("report", identified / "identification.json", work / "log0.csv", "-o", tmp_path / "r.html") == 0
     assert "a log that the model was fitted to" in (tmp_path / "r.html").read_text()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..estimation.uncertainty.identifiability import missing_motions
+from ..estimation.uncertainty.identifiability import COMBINATION, LOST, missing_motions
 from ..friction import FRICTION
 from ..grouping import grouped
 from ..linalg import Array
@@ -75,13 +75,14 @@ def _choices(ident: Identification) -> list[str]:
 
 
 def _facts(ident: Identification) -> list[tuple[str, str]]:
-    fit = ident.fit
+    fit, levels = ident.fit, [row.verdict for row in ident.parameters]
     logs, left = len(ident.inputs), f", {len(ident.left_out)} left out" if ident.left_out else ""
     return [
         ("logs", f"{logs} for the fit, {len(ident.validation)} held out{left}"),
         ("equations", f"{fit.rows:,} at {number(float(ident.signals.get('decimate', 0.0)))} Hz".replace(",", " ")),
         ("cut-off", f"{number(float(ident.signals.get('cutoff', 0.0)))} Hz"),
         ("parameters", f"{len(ident.theta)} standard, {len(fit.base)} base"),
+        ("not identified", f"{levels.count(LOST)} of {len(levels)}, {levels.count(COMBINATION)} only in combination"),
         ("condition number", number(fit.condition, 3)),
         ("estimator", fit.method.upper()),
     ]

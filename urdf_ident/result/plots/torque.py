@@ -11,6 +11,15 @@ from ...linalg import Array, divisors
 from ..evidence.traces import LogTrace
 from .style import PALETTE, TEXT, Palette, apply_style, legend
 
+#: Times above this count from a fixed date [s], and are drawn from the first one on.
+_SINCE_1970 = 1e5
+
+
+def _times(trace: LogTrace) -> tuple[Array, str]:
+    """Times to draw, shape (N,) [s], and their label."""
+    first = float(np.floor(trace.time[0]))
+    return (trace.time, "t [s]") if abs(first) < _SINCE_1970 else (trace.time - first, f"t − {first:.0f} [s]")
+
 
 def draw_torque(
     axis: Any, trace: LogTrace, j: int, joint: str, unit: str, palette: Palette = PALETTE, *, residual: Any = None
@@ -30,33 +39,34 @@ def draw_torque(
         (trace.measured, palette.ink, 1.3, 0.9, "measured"),
         (trace.identified, palette.identified, 1.0, 1.0, "identified"),
     )
+    time, clock = _times(trace)
     for series, colour, width, alpha, label in lines:
         for k, piece in enumerate(trace.pieces()):
             words = label if k == 0 else f"_{label}"
-            axis.plot(trace.time[piece], series[piece, j], color=colour, linewidth=width, alpha=alpha, label=words)
-    _limits(axis, trace, j)
+            axis.plot(time[piece], series[piece, j], color=colour, linewidth=width, alpha=alpha, label=words)
+    _limits(axis, trace, time, j)
     apply_style(
         axis,
         palette,
         title=joint,
         y=f"torque [{unit}]" if unit != "N" else "force [N]",
-        x="" if residual is not None else "t [s]",
+        x="" if residual is not None else clock,
     )
     if residual is None:
         return
     for piece in trace.pieces():
         error = trace.measured[piece, j] - trace.identified[piece, j]
-        residual.plot(trace.time[piece], error, color=palette.residual, linewidth=0.8)
+        residual.plot(time[piece], error, color=palette.residual, linewidth=0.8)
     residual.axhline(0.0, color=palette.soft, linewidth=0.6)
     residual.set_xlim(axis.get_xlim())
     reach = max(1.6 * float(np.percentile(np.abs(trace.measured[:, j] - trace.identified[:, j]), 99)), 1e-9)
     residual.set_ylim(-reach, reach)
-    apply_style(residual, palette, x="t [s]", y="error")
+    apply_style(residual, palette, x=clock, y="error")
     residual.locator_params(axis="y", nbins=2)
     axis.tick_params(labelbottom=False)
 
 
-def _limits(axis: Any, trace: LogTrace, j: int) -> None:
+def _limits(axis: Any, trace: LogTrace, time: Array, j: int) -> None:
     """Sets limits to fit measured and identified torque; a URDF prediction far off may exceed them."""
     both = np.concatenate([trace.measured[:, j], trace.identified[:, j]])
     low, high = float(both.min()), float(both.max())
@@ -64,7 +74,7 @@ def _limits(axis: Any, trace: LogTrace, j: int) -> None:
     reach = max(high - low, 1e-9)
     low, high = max(min(low, float(own.min())), low - reach), min(max(high, float(own.max())), high + reach)
     axis.set_ylim(low - 0.06 * (high - low), high + 0.06 * (high - low))
-    axis.set_xlim(float(trace.time[0]), float(trace.time[-1]) if len(trace.time) > 1 else float(trace.time[0]) + 1.0)
+    axis.set_xlim(float(time[0]), float(time[-1]) if len(time) > 1 else float(time[0]) + 1.0)
 
 
 def draw_memory(axis: Any, trace: LogTrace, joints: Sequence[str], palette: Palette = PALETTE) -> None:

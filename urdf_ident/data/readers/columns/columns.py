@@ -7,6 +7,7 @@ by numbers in the header (``q1 … qn``, exactly one per joint of the robot).
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,9 +19,6 @@ from ..tables import Table, refuse_long
 from .headers import default_header
 from .layout import KIND, MOTOR, Column, LogLayout
 from .names import NAMES, TIME_NAMES, WRENCH_AXES
-
-#: The command that finds out what the columns hold.
-INFER = "`urdf-ident inspect LOG --robot URDF --write-project project.yaml` finds out which is which"
 
 
 @dataclass(frozen=True)
@@ -42,6 +40,17 @@ class ColumnMap:
     notes: tuple[str, ...] = ()
     units: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
     locked: Mapping[str, int] = field(default_factory=dict)
+
+
+def inference(table: Table, robot: Robot) -> str:
+    """Returns the command that finds out what the columns of a table are.
+
+    Args:
+        table: The log.
+        robot: The robot that moved.
+    """
+    files = " --robot ".join(shlex.quote(path) for path in (table.path, robot.path))
+    return f"`urdf-ident inspect {files} --write-project project.yaml` finds out which is which"
 
 
 def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequence[str]) -> ColumnMap:
@@ -267,7 +276,7 @@ def _check_positions(table: Table, robot: Robot, prefix: str) -> None:
             where=table.path,
             got=", ".join(names[:8]) + (", …" if len(names) > 8 else ""),
             expected=f"{prefix}{robot.joints[0]}, …",
-            remedy="describe the columns in the project file (`log: {columns: ...}`); " + INFER,
+            remedy="describe the columns in the project file (`log: {columns: ...}`); " + inference(table, robot),
         )
     if missing:
         several = f"joints {', '.join(missing)} are" if len(missing) > 1 else f"joint '{missing[0]}' is"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +13,7 @@ from ....linalg import Array, quantiles
 from ....model.robot import Robot
 from ....units import KINDS, Unit, parse_unit
 from ..tables import Table
-from .columns import INFER, ColumnMap, find_columns
+from .columns import ColumnMap, find_columns, inference
 from .layout import KIND, MOTOR, LogLayout
 from .names import NAMES
 
@@ -56,7 +55,7 @@ def recording_fields(
     return dict(
         name=name,
         joints=robot.joints,
-        time=_clock(time, len(rows), layout, path, tables[0][0].names or ()),
+        time=_clock(time, len(rows), layout, tables[0][0], robot),
         **values,
         effort_unit=effort_unit,
         position_side=layout.position_side,
@@ -148,21 +147,23 @@ def _find(table: Table, robot: Robot, layout: LogLayout, quantities: list[str]) 
             "the log has no header",
             where=table.path,
             expected="a first line t,q_<joint>,…",
-            remedy="add it, or list the columns in the project file: `log: {columns: {time: 0, position: [1, …]}}`; " + INFER,
+            remedy="add it, or list the columns in the project file: `log: {columns: {time: 0, position: [1, …]}}`; "
+            + inference(table, robot),
         )
     return find_columns(table, robot, own, [q for q in quantities if q != "time"])
 
 
-def _clock(time: Array | None, count: int, layout: LogLayout, where: str, names: Sequence[str]) -> Array:
+def _clock(time: Array | None, count: int, layout: LogLayout, table: Table, robot: Robot) -> Array:
     if time is not None:
         return time
     if layout.rate is None:
+        names = table.names or ()
         raise LogError(
             "the log has no time column",
-            where=where,
+            where=table.path,
             got=", ".join(names[:4]) + (", …" if len(names) > 4 else "") or None,
             expected="a column 't' [s]",
-            remedy="name it in `log: {columns: {time: ...}}`, or give `log: {rate: ...}` [Hz]; " + INFER,
+            remedy="name it in `log: {columns: {time: ...}}`, or give `log: {rate: ...}` [Hz]; " + inference(table, robot),
         )
     return np.asarray(np.arange(count) / layout.rate)
 
