@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -137,6 +138,25 @@ def test_the_smeared_step_is_that_of_the_low_pass(ident: Identification) -> None
     assert missed[near].max() > 0.5
     assert missed[np.abs(t) > 0.03].max() > 0.2  # the overshoot
     assert not width[:, 1:].any()
+
+
+def test_the_smeared_step_lies_anywhere_between_two_samples(ident: Identification) -> None:
+    """At 100 Hz the filter does not see when within a period a joint turned back."""
+    rate, turn = 100.0, 20.0
+    theta = np.where([p.name == "Fc_j1" for p in ident.model.parameters], 2.0, 0.0)
+    missing = []
+    for phase in np.linspace(0.02, 0.98, 25):
+        t = (np.arange(-100, 100) + phase) / rate
+        v, a = np.zeros((len(t), 3)), np.zeros((len(t), 3))
+        v[:, 0], a[:, 0] = turn * t, turn
+        missed = np.abs(lowpass(np.sign(t) * 2.0, rate, 10.0) - np.sign(t) * 2.0)
+        near = np.abs(t) < 0.03  # main lobe of the step response
+        wide = partial(smeared_friction, ident.model, theta, np.zeros_like(v), v, a, 10.0)
+        turned = near & (np.abs(v[:, 0]) > 0.1)  # where the model's own sign has turned round
+        missing.append([(missed - wide(period)[:, 0])[turned].max() for period in (1 / rate, 0.0)])
+    assert np.max(missing, axis=0)[0] < 0.06
+    assert np.max(missing, axis=0)[1] > 0.3
+    assert ident.prediction["period"] == pytest.approx(1 / 200)
 
 
 def test_logs_of_one_way_joints_hold_reversals_of_another_motion(robot: Robot) -> None:

@@ -78,6 +78,7 @@ class HeldOutResidual(ReadOnly):
             shape (n,), a fraction. None if unknown.
         unlimited: As ``relative``, of parameters with the same prior that no constraint limits. None if no constraint is
             active, or if unknown.
+        period: Time between samples of the measured torque, the longest of the logs [s]; 0 if unknown.
     """
 
     band: float
@@ -89,6 +90,7 @@ class HeldOutResidual(ReadOnly):
     seen: Array | None = None
     relative: Array | None = None
     unlimited: Array | None = None
+    period: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the entry ``prediction`` of identification.json."""
@@ -104,8 +106,9 @@ class HeldOutResidual(ReadOnly):
         keys = ("edges", "top", "quantiles", "variance")
         edges, top, quantiles, variance = (np.array(data[key], dtype=float) for key in keys)
         known = (data.get(key) for key in ("seen", "relative", "unlimited"))
-        more = (None if value is None else np.array(value, dtype=float) for value in known)
-        return cls(float(data["band"]), edges, top, quantiles, variance, int(data["blocks"]), *more)
+        seen, relative, unlimited = (None if value is None else np.array(value, dtype=float) for value in known)
+        given = float(data["band"]), edges, top, quantiles, variance, int(data["blocks"])
+        return cls(*given, seen, relative, unlimited, float(data.get("period", 0.0)))
 
     def reach(self, v: Array, a: Array, alpha: float) -> Array:
         """Returns half the width of the interval for a residual.
@@ -191,7 +194,8 @@ def held_out_residual(
     relative, free = (
         None if every is None else _rms(_errors(_in_order(every), measured)) / size for every in (held, unlimited)
     )
-    return replace(found, seen=seen_speeds([part.v for part in shown]), relative=relative, unlimited=free)
+    seen, period = seen_speeds([part.v for part in shown]), 1.0 / min(rates)
+    return replace(found, seen=seen, relative=relative, unlimited=free, period=period)
 
 
 def _in_order(held: HeldOutTorque) -> list[Array]:

@@ -78,7 +78,9 @@ def unseen_friction(model: DynamicModel, theta: Array, seen: Array, q: Array, v:
     return np.asarray(np.maximum.reduce([beyond, steeper, turning]))
 
 
-def smeared_friction(model: DynamicModel, theta: Array, q: Array, v: Array, a: Array, band: float) -> Array:
+def smeared_friction(
+    model: DynamicModel, theta: Array, q: Array, v: Array, a: Array, band: float, period: float = 0.0
+) -> Array:
     """Returns the difference between low-passed dry friction and the model's step at a reversal.
 
     Args:
@@ -86,16 +88,18 @@ def smeared_friction(model: DynamicModel, theta: Array, q: Array, v: Array, a: A
         theta: Its parameters, shape (p,).
         q, v, a: Joint motion, shape (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²].
         band: Zero-phase low-pass of the measured torque [Hz].
+        period: Time between its samples [s]: the low-pass places the step in the middle between two of them, wherever the
+            joint turned back.
 
     Returns:
         Shape (N, n) [N·m or N]: half the step times the error of the step response, overshoot included, ``|v|/|a|`` after the
-        reversal.
+        reversal, or half a period less.
     """
     friction = _friction_alone(model, theta)
     forth, back = (np.asarray(model.torque(friction, q, sign * v, a), dtype=np.float64) for sign in (1.0, -1.0))
     half = 0.5 * np.abs(forth - back)
     time, risen = _step_response(band)
-    since = np.abs(v) / np.maximum(np.abs(a), 1e-12)
+    since = np.maximum(np.abs(v) / np.maximum(np.abs(a), 1e-12) - 0.5 * period, 0.0)
     return np.asarray(half * np.abs(1.0 - np.interp(since, time, risen)))
 
 

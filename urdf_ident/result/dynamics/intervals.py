@@ -108,7 +108,7 @@ def torque_prediction_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: Arr
         p, s, t = (np.atleast_2d(x) for x in (position, velocity, acceleration))
         unseen = unseen_friction(ident.model, ident.theta, residual.seen, p, s, t)
         more = more + (unseen**2 / SIGMAS**2).reshape(centre.shape)
-        smeared = smeared_friction(ident.model, ident.theta, p, s, t, residual.band).reshape(centre.shape)
+        smeared = smeared_friction(ident.model, ident.theta, p, s, t, residual.band, residual.period).reshape(centre.shape)
     reach = np.sqrt(missed**2 + NormalDist().inv_cdf(1 - alpha / 2) ** 2 * more)
     reach = _around_shift(reach, np.hypot(smeared, held_back), alpha)
     return np.stack([centre - reach, centre + reach], axis=-1)
