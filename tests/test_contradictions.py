@@ -24,7 +24,7 @@ from urdf_ident.data.diagnosis.grams import COULOMB, Grams
 from urdf_ident.data.diagnosis.log_group import LogGroup
 from urdf_ident.data.diagnosis.motion_samples import thinned
 from urdf_ident.data.diagnosis.small_faults import columns as fault_columns
-from urdf_ident.data.diagnosis.small_faults.find import SmallFault
+from urdf_ident.data.diagnosis.small_faults.find import SmallFault, not_excluded
 from urdf_ident.data.prepare import check_physics, examine_logs, prepare_logs
 from urdf_ident.data.quality.catalogue import KNOWN
 from urdf_ident.data.quality.findings import Finding
@@ -270,6 +270,46 @@ def test_a_fault_with_a_large_gain_needs_fewer_errors_of_its_size(
     """A link of the Panda that is 11 cm too long in the URDF was GOOD at 1.6 times the error."""
     left = np.array([[0.1, 0.1], [0.03, 0.1]])
     assert SmallFault("joint-origin", (1,), 0.09, errors, gain, significance, left).decided == decided
+
+
+@pytest.mark.parametrize(
+    ("id", "errors", "numbers", "significance", "seen", "shift", "possible"),
+    [
+        ("effort-progressive", 7.7, 1, 3.4, 0.12, 5.1, True),
+        ("effort-progressive", 2.5, 1, 3.4, 0.12, 5.1, False),  # its size may be chance
+        ("contact-spring", 2.5, 4, 3.4, 0.12, 5.1, True),  # that of four numbers is none
+        ("effort-progressive", 7.7, 1, 1.0, 0.12, 5.1, False),
+        ("effort-progressive", 7.7, 1, 3.4, 0.05, 5.1, False),
+        ("effort-progressive", 7.7, 1, 3.4, 0.12, 0.3, False),  # the model hardly depends on it
+        ("effort-delay", 7.7, 1, 3.4, 0.12, 5.1, False),
+    ],
+)
+def test_a_fault_that_changes_the_model_needs_less_evidence_to_be_possible(
+    id: str, errors: float, numbers: int, significance: float, seen: float, shift: float, possible: bool
+) -> None:
+    """Efforts that grew by a fifth too much on the UR10e, and missing gravity, were GOOD at 2.1 times the error."""
+    left = np.array([[0.06, 0.05], [0.058, 0.05]])
+    fault = SmallFault(id, () if numbers == 4 else (0,), 0.2, errors, 0.03, significance, left, numbers, seen, shift)
+    assert not fault.decided
+    assert fault.possible == possible
+    harmless = replace(fault, id="effort-crosstalk", errors=4.0, significance=3.5, shift=0.1)
+    assert not_excluded([fault, replace(harmless, seen=0.5 * seen)]) == [fault] * possible
+    assert not_excluded([fault, replace(harmless, seen=0.8 * seen)]) == []
+
+
+def test_a_possible_fault_is_said_with_what_it_changes() -> None:
+    """A zero that is wrong by 0.026 rad cannot be named in this noise, but changes the model by more than its error."""
+    recording = log_of(Robot.from_urdf(arm_urdf("zyxy")), seed=1, noise=0.05)
+    wrong = replace(recording, position=recording.position + 0.026 * np.eye(4)[1])
+    (found,) = doubts(wrong, Robot.from_urdf(arm_urdf("zyxy")))
+    assert (found.id, found.severity, found.joint, found.candidates) == (
+        "physics-undecided",
+        "warning",
+        "j2",
+        ("position-zero",),
+    )
+    assert re.fullmatch(r"not excluded: the zero .* -0.03 rad must be added; .* differ by 1.\d times its error", found.message)
+    assert doubts(recording, Robot.from_urdf(arm_urdf("zyxy"))) == []
 
 
 def _moving_more(seed: int) -> Recording:

@@ -24,7 +24,7 @@ from .corrections import Correction, unchanged
 from .hypotheses import DOUBTFUL, Step, search
 from .log_group import LogGroup
 from .motion_samples import Logs, MotionSamples
-from .small_faults.find import SmallFault, small_faults
+from .small_faults.find import SmallFault, not_excluded, small_faults
 
 #: A reading with a smaller gain is compared with changes along the logs.
 _AS_CHANGE = 3.0
@@ -47,6 +47,7 @@ class Explanations:
         differing: Logs that differ from the others, by the groups in which many logs are compared.
         changed: Change along each log, or None.
         small: Small faults, largest gain first.
+        possible: Small faults that are too weakly supported to be named but not excluded, largest gain first.
         outlying: Logs that their own parameters explain worse than the others, with joints and ratios.
         lasting: Whether the correction of a lasting fault removes changes that were found.
     """
@@ -58,6 +59,7 @@ class Explanations:
     differing: list[Differing] = field(default_factory=list)
     changed: list[Change | None] = field(default_factory=list)
     small: list[SmallFault] = field(default_factory=list)
+    possible: list[SmallFault] = field(default_factory=list)
     outlying: Mapping[int, tuple[int, float]] = field(default_factory=dict)
     lasting: bool = False
 
@@ -103,11 +105,12 @@ def with_changes(found: Explanations, alone: Sequence[LogChanges], brief: bool) 
     """
     left = [own.left for own in alone]
     differing = _differing_logs(found, left)
-    small = [] if brief else distinct_small_faults(found.case, found.group.logs, found.steps)
+    tested = [] if brief else _tested(found.case, found.group.logs, found.steps)
+    small, possible = _distinct(tested, found.steps), not_excluded(tested)
     changed: list[Change | None] = [None] * len(alone)
     if not found.steps or found.steps[0].gain < _AS_CHANGE:
         changed = along(found.case, alone, brief)
-    found = replace(found, differing=differing, small=small, changed=changed)
+    found = replace(found, differing=differing, small=small, possible=possible, changed=changed)
     return found if brief or found.steps or found.several else replace(found, outlying=outlying_logs(left))
 
 
@@ -162,9 +165,18 @@ def distinct_small_faults(case: Case, logs: Logs, steps: Sequence[Step]) -> list
         logs: The logs.
         steps: Steps to the reading that explains them.
     """
+    return _distinct(_tested(case, logs, steps), steps)
+
+
+def _tested(case: Case, logs: Logs, steps: Sequence[Step]) -> list[SmallFault]:
+    """Small faults that explain most; none if the joints hardly reverse or a large fault explains far more."""
     if case.turns < TESTING_REVERSALS or (steps and steps[0].gain > _AS_CHANGE):
         return []
-    found = [item for item in small_faults(case, logs) if item.decided]
+    return small_faults(case, logs)
+
+
+def _distinct(tested: Sequence[SmallFault], steps: Sequence[Step]) -> list[SmallFault]:
+    found = [item for item in tested if item.decided]
     told = {item.id for step in steps[:1] for item in (step.found, *step.rivals)}
     least = steps[0].gain + DOUBTFUL if steps else 0.0
     return found if found and found[0].id not in told and found[0].gain > least else []

@@ -14,7 +14,7 @@ from .case import Case
 from .changes.wording import changes, differs, worse_explained
 from .explanations import Explanations
 from .hypotheses import Step, open_clock, open_scales, search
-from .small_faults.wording import small_fault
+from .small_faults.wording import possible_faults, small_fault
 from .wording import SEVERE, doubt, named, open_scale, open_time
 
 #: Relative residual of the moving joints up to which it is noise and unmodelled friction: on simulated arms fault-free logs
@@ -49,12 +49,18 @@ def _of_all(found: Explanations) -> list[list[Finding]]:
     told = {(item.id, item.joint) for item in common}
     small = [] if steps or not found.small else [small_fault(robot, found.small)]
     small = [item for item in small if (item.id, item.joint) not in told]
+    if not (steps or small or any(found.changed) or _grave(common)):
+        small = possible_faults(robot, found.possible)
     out = []
     for k, change in enumerate(found.changed):
         varying = [] if steps or change is None else [changes(robot, change)]
         worse = [worse_explained(robot, *found.outlying[k])] if k in found.outlying else []
         out.append([*common, *(small + varying if found.lasting else varying + small), *worse])
     return out
+
+
+def _grave(found: Sequence[Finding]) -> bool:
+    return any(item.severity != "info" for item in found)
 
 
 def _of_reading(found: Explanations) -> tuple[Finding, ...]:

@@ -291,7 +291,8 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
         ),
         "physics-undecided": FindingKind(
             "warning",
-            "One of the above is wrong, but the log does not show which: see `candidates`.",
+            "One of the above is wrong, but the log does not show which; or one is not excluded, and would change the model by "
+            "more than half its error: see `candidates`.",
             "The remedy names a test that distinguishes them.",
             "gain, a sum of logarithms",
         ),

@@ -9,6 +9,7 @@ import numpy as np
 from ....model.robot import Robot
 from ...quality.findings import Finding
 from ..delay.profile import relative_delay
+from ..wording import UNDECIDED
 from .find import SmallFault
 
 #: Fraction of the best fault's gain from which another one is a rival.
@@ -17,7 +18,7 @@ _RIVAL = 0.7
 _SMALL = {
     "position-zero": (
         "the zero of this joint is not that of the URDF: about {signed} must be added",
-        "compare one pose with the URDF on screen (`urdf-ident play`); `drive: {{joint_offset: [...]}}`",
+        "compare one pose with the URDF on screen (`urdf-ident play`); `drive: {joint_offset: [...]}`",
     ),
     "position-scale": (
         "the positions of this joint are too {wide} by about {ratio} to match the efforts of the other joints",
@@ -89,33 +90,60 @@ def small_fault(robot: Robot, found: Sequence[SmallFault]) -> Finding:
     rivals = dict.fromkeys(item.id for item in found[1:] if item.gain > _RIVAL * best.gain and item.id != best.id)
     less = best.id == "effort-without-gravity" and not best.whole
     names = [robot.joints[j] for j in best.joints]
-    words, remedy = _SMALL[best.id]
+    remedy = _SMALL[best.id][1]
     if less:
         rivals |= dict.fromkeys(_LIKE_LESS_GRAVITY)
         remedy += "; a clock that is wrong by a factor, or another direction of gravity, would look the same"
-    unit = "m" if best.id == "joint-origin" or (names and robot.prismatic[best.joints[0]]) else "rad"
-    other = names[-1] if names else ""
     before, after = 100 * best.left[:, int(np.argmax(best.left[0] / best.left[1]))]
     alike = [robot.joints[item.joints[0]] for item in found[1:] if item.id == best.id and item.gain > _RIVAL * best.gain]
     same = [name for name in dict.fromkeys(alike) if name not in names[:1]]
-    told = words.format(
-        size=f"{abs(best.size):.2g} {unit}",
-        other=other,
-        signed=f"{best.size:+.2g} {unit}",
-        whose="this joint" if names else "all joints",
-        lean=f"{np.degrees(abs(best.size)):.2g}°",
-        ratio=f"{100 * abs(best.size):.2g} %",
-        wide="large" if best.size > 0 else "small",
-        missing=f"about {100 * best.size:.2g} % of " if less else "",
-        share=f"{100 * abs(best.size):.2g} %",
-        part=f"{200 * best.size:+.2g} %",
-        late=f"{1e3 * abs(best.size):.2g} ms {'later' if best.size > 0 else 'earlier'}",
-    )
     message = (
-        f"{told}; with this corrected, a model leaves {after:.3g} % of a joint's effort unexplained instead of {before:.3g} %"
-        + (f"; the same fault on {', '.join(same)} would explain about as much" if same else "")
+        f"{_told(robot, best)}; with this corrected, a model leaves {after:.3g} % of a joint's effort unexplained instead of "
+        f"{before:.3g} %" + (f"; the same fault on {', '.join(same)} would explain about as much" if same else "")
     )
     size = best.size if less or best.id.startswith(("position", "joint", "effort-saturates")) else None
     severity = "refused" if best.id == "effort-without-gravity" and best.whole else "warning"
     ids = (best.id, *rivals) if rivals else ()
     return Finding(best.id, severity, names[0] if names else None, None, message, remedy, size, 1 / (1 + len(rivals)), ids)
+
+
+def possible_faults(robot: Robot, found: Sequence[SmallFault]) -> list[Finding]:
+    """Builds the finding of small faults that the logs support too weakly to name one, and that the model depends on.
+
+    Args:
+        robot: Names of the joints.
+        found: The possible faults, largest gain first.
+
+    Returns:
+        One doubt about the first, with the ids of all; none if there are none.
+    """
+    if not found:
+        return []
+    best = found[0]
+    joint = robot.joints[best.joints[0]] if best.joints else None
+    message = (
+        f"not excluded: {_told(robot, best)}; the evidence is weak (gain of {best.significance:.2g} standard errors), but with "
+        f"this corrected the torques of the model differ by {best.shift:.2g} times its error"
+    )
+    ids = tuple(dict.fromkeys(item.id for item in found))
+    return [Finding(UNDECIDED, "warning", joint, None, message, _SMALL[best.id][1], best.gain, None, ids)]
+
+
+def _told(robot: Robot, fault: SmallFault) -> str:
+    """A fault and its size in words."""
+    names = [robot.joints[j] for j in fault.joints]
+    less = fault.id == "effort-without-gravity" and not fault.whole
+    unit = "m" if fault.id == "joint-origin" or (names and robot.prismatic[fault.joints[0]]) else "rad"
+    return _SMALL[fault.id][0].format(
+        size=f"{abs(fault.size):.2g} {unit}",
+        other=names[-1] if names else "",
+        signed=f"{fault.size:+.2g} {unit}",
+        whose="this joint" if names else "all joints",
+        lean=f"{np.degrees(abs(fault.size)):.2g}°",
+        ratio=f"{100 * abs(fault.size):.2g} %",
+        wide="large" if fault.size > 0 else "small",
+        missing=f"about {100 * fault.size:.2g} % of " if less else "",
+        share=f"{100 * abs(fault.size):.2g} %",
+        part=f"{200 * fault.size:+.2g} %",
+        late=f"{1e3 * abs(fault.size):.2g} ms {'later' if fault.size > 0 else 'earlier'}",
+    )
