@@ -323,6 +323,11 @@ def test_rows_in_bursts_are_no_other_unit_of_time(robot: Robot) -> None:
 
 def test_time_that_stands_is_refused(robot: Robot) -> None:
     assert found(assess(make_log(time=np.zeros(5000)), robot), "clock-stands").severity == "refused"
+    stamps = 1.7e9 + np.arange(5000) / 500
+    for digits, often in ((1.0, "increases in only 9 of 5000 rows"), (100.0, "does not increase")):  # as 1.7e9 in a spreadsheet
+        coarse = found(assess(make_log(time=np.floor(stamps / digits) * digits), robot), "clock-stands")
+        assert often in coarse.message
+        assert "with all digits" in str(coarse.remedy)
 
 
 def test_time_running_backwards_is_refused(robot: Robot) -> None:

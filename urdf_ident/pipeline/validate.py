@@ -67,7 +67,7 @@ class ValidationReport:
         """ "good", "usable" or "poor", from the worst log outside the training set; "poor" if worse than the URDF."""
         if not self.better_than_urdf:
             return "poor"
-        return max((error_level(_relative(entry)) for entry in self.entries), key=LEVELS.index, default="usable")
+        return max((error_level(entry["relative"]) for entry in self.entries), key=LEVELS.index, default="usable")
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -87,9 +87,9 @@ class ValidationReport:
         if self.expected:
             said += [
                 f"{entry['log']}: the error rose from {100 * self.expected:.1f} % in the identification to "
-                f"{100 * _relative(entry):.1f} %; {_why_it_rose(entry)}"
+                f"{100 * entry['relative']:.1f} %; {_why_it_rose(entry)}"
                 for entry in self.entries
-                if _relative(entry) > JUMP * self.expected and _relative(entry) > GOOD_ERROR / 2 and entry["log"] not in factors
+                if entry["relative"] > max(JUMP * self.expected, GOOD_ERROR / 2) and entry["log"] not in factors
             ]
         said += [
             f"{entry['log']} is faster than the training logs ({_shares(entry['beyond_trained'])} of the time): friction is "
@@ -106,7 +106,7 @@ class ValidationReport:
 
     def summary(self) -> str:
         """Verdict and relative error, remarks, and one line per log: the identified model beside the original URDF."""
-        errors = ", ".join(f"{100 * _relative(entry):.1f} % on {entry['log']}" for entry in self.entries)
+        errors = ", ".join(f"{100 * entry['relative']:.1f} % on {entry['log']}" for entry in self.entries)
         own = ", on training logs alone" if all(entry["trained_on"] for entry in self.entries) else ""
         lines = [f"{self.level.upper()}{own}: relative torque error {errors}", *self.remarks]
         return "\n".join([*lines, *validation_table(self.entries, self.joints)])
@@ -256,15 +256,10 @@ def _beyond(model: DynamicModel, log: PreparedLog) -> dict[str, float]:
 
 def _expected(ident: Identification) -> float | None:
     """Relative error of the identification on its held-out data."""
-    others = [_relative(entry) for entry in ident.validation if not entry.get("trained_on")]
+    others = [float(entry["relative"]) for entry in ident.validation if not entry.get("trained_on")]
     if others:
         return max(others)
     return ident.cross_validated
-
-
-def _relative(entry: Mapping[str, Any]) -> float:
-    """Relative error over all joints, or of the worst joint where forces and torques are mixed."""
-    return float(max(joint["relative"] for joint in entry["per_joint"]) if entry["relative"] is None else entry["relative"])
 
 
 def speeds(ident: Identification, training: Sequence[PreparedLog]) -> Callable[[], SpeedProfile]:

@@ -20,7 +20,10 @@ CLEAR = 0.85
 UNDECIDED = "physics-undecided"
 #: The name of a cause, and a test that distinguishes it from others.
 _NOUNS = {
-    "effort-sign": ("the sign of the effort of {joints}", "move that joint alone against gravity"),
+    "effort-sign": (
+        "the sign of the effort of {joints}",
+        "move that joint alone: against gravity or friction, effort and speed have the same sign",
+    ),
     "position-sign": ("the sign of the position of {joints}", "compare one pose with the URDF on screen (`urdf-ident play`)"),
     "axis-sign": (
         "the direction of {joints} (position and effort)",

@@ -64,7 +64,11 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
         "time-unit": FindingKind(
             "refused", "The time column cannot be in seconds.", "`log: {units: {time: ms}}`, or `log.rate`."
         ),
-        "clock-stands": FindingKind("refused", "The time column does not increase.", "Check `log.columns.time`."),
+        "clock-stands": FindingKind(
+            "refused",
+            "The time column does not increase, or only every so many rows, because it has too few digits.",
+            "Export it with all digits, or check `log.columns.time`.",
+        ),
         "time-backwards": FindingKind("refused", "Time runs backwards.", "Check the time column, or split the log."),
         "time-out-of-order": FindingKind("repaired", "Single rows out of order in time, left out.", "None needed."),
         "stamps-repeated": FindingKind("repaired", "Rows with the time of the row before, left out.", "None needed."),

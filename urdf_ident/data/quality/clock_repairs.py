@@ -24,6 +24,8 @@ _AT_ONCE, _FAR, _ASIDE, _LOST, _JUMP, _STEADY = 1.6, 12.0, 0.3, 2, 5.0, 0.2
 #: Least speed of a joint that moves, over its root mean square and over that of the fastest joint at the time; and least length
 #: of the step over either neighbour.
 _SLOW, _EITHER = 0.1, 1.2
+#: A clock stands if fewer of the rows increase it, by steps longer than any period.
+_STANDS = 0.5
 #: Runs were joined where at least this share of the moving joints steps away, in one row, by this multiple of their fastest
 #: steps (99 % quantile), and not straight ahead (cosine), as it would if rows were missing.
 _TOGETHER, _ELSEWHERE, _AHEAD = 0.5, 5.0, 0.9
@@ -39,8 +41,12 @@ def check_time_unit(state: Examination) -> None:
     if np.mean(intervals < 0) > TOO_MANY:  # unsorted rows do not give intervals
         return
     steps = intervals[intervals > 0]
-    if len(steps) == 0:
-        state.add("clock-stands", "refused", "the time column does not increase", remedy="check `log: {columns: {time: ...}}`")
+    if len(steps) < _STANDS * len(intervals) and (len(steps) == 0 or np.median(steps) > 1 / _RATES[0]):
+        often = "does not increase" if len(steps) == 0 else f"increases in only {len(steps)} of {len(intervals) + 1} rows"
+        remedy = (
+            "export it with all digits, check `log: {columns: {time: ...}}`, or give `log: {rate: <Hz>}` without a time column"
+        )
+        state.add("clock-stands", "refused", f"the time column {often}", remedy=remedy)
         return
     typical = float(np.median(steps))
     if 1 / _RATES[1] <= typical <= 1 / _RATES[0]:
@@ -125,7 +131,11 @@ def repair_clock(state: Examination) -> None:
             f"{1e3 * found.period:.6g} ms behind them (within {100 * found.spread_after:.2g} %), which is used instead",
         )
         if found.lost:
-            state.add("samples-lost", "info", f"{found.lost} sample(s) of the device are not in the log; interpolated")
+            state.add(
+                "samples-lost",
+                "info",
+                f"{found.lost} sample(s) of the device are not in the log; interpolated where few are missing at a time",
+            )
         repeated = np.concatenate([[False], np.diff(found.time) <= 0])
         state.recording = replace(state.recording, time=found.time)
     else:

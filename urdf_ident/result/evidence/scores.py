@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...compensation.friction_filter import FilterSettings, replay
 from ...data.conditioning.filters import score_band
@@ -39,12 +41,12 @@ class LogScore:
     Attributes:
         log: Name of the log.
         per_joint: Scores in model order.
-        relative: ‖error‖/‖torque‖ over all joints, or None if forces and torques would be mixed.
+        relative: ‖error‖/‖torque‖ over all joints; the larger one of torques and of forces if there are both.
     """
 
     log: str
     per_joint: tuple[JointScore, ...]
-    relative: float | None
+    relative: float
 
     @property
     def rmse(self) -> Array:
@@ -143,7 +145,15 @@ def filtered_errors(log: PreparedLog, predicted: Array, cutoff: float, *, measur
     return np.vstack(measured), np.vstack(errors)
 
 
-def score(log: PreparedLog, predicted: Array, joints: Sequence[str], cutoff: float, *, measured_only: bool = False) -> LogScore:
+def score(
+    log: PreparedLog,
+    predicted: Array,
+    joints: Sequence[str],
+    cutoff: float,
+    *,
+    slides: NDArray[np.bool_] | None = None,
+    measured_only: bool = False,
+) -> LogScore:
     """Compares predicted with measured torque, both filtered with the same low-pass.
 
     Coulomb friction causes steps in both. If only the measured torque were filtered, a model with the steps would score
@@ -153,6 +163,7 @@ def score(log: PreparedLog, predicted: Array, joints: Sequence[str], cutoff: flo
         predicted: Shape (N, n) [N·m or N].
         joints: Joint names.
         cutoff: Zero-phase low-pass [Hz].
+        slides: Joints whose efforts are forces, shape (n,); none if None.
         measured_only: Filter the measured torque alone, as some published figures do.
 
     Raises:
@@ -174,7 +185,9 @@ def score(log: PreparedLog, predicted: Array, joints: Sequence[str], cutoff: flo
                 p95=float(np.percentile(np.abs(e), 95)),
             )
         )
-    return LogScore(log.name, tuple(scores), _rms(error) / max(_rms(tau), 1e-300))
+    forces = np.zeros(len(joints), dtype=bool) if slides is None else slides
+    relative = [_rms(error[:, k]) / max(_rms(tau[:, k]), 1e-300) for k in (~forces, forces) if k.any()]
+    return LogScore(log.name, tuple(scores), max(relative))
 
 
 def validate_log(
@@ -193,18 +206,15 @@ def validate_log(
     """
     hertz = score_band(log.conditioned.rate) if cutoff == "auto" else float(cutoff)
     predicted = predict(model, np.column_stack(list(thetas.values())), log)
-    mixed = bool(model.robot.prismatic.any() and not model.robot.prismatic.all())
-    scores = {}
-    for k, name in enumerate(thetas):
-        found = score(log, predicted[..., k], model.robot.joints, hertz)
-        scores[name] = replace(found, relative=None) if mixed else found
+    compared = partial(score, log, joints=model.robot.joints, cutoff=hertz, slides=model.robot.prismatic)
+    scores = {name: compared(predicted[..., k]) for k, name in enumerate(thetas)}
     series = {name: predicted[..., k] for k, name in enumerate(thetas)}
     adapted = None
     if adaptation is not None:
         exported = predicted[..., list(thetas).index("exported")]
         ends = np.cumsum([len(part) for part in log.segments])[:-1]
         (added,) = replay([adaptation], [(log.segments, np.split(exported, ends))])
-        adapted = score(log, exported + np.vstack([next(part) for part in added]), model.robot.joints, hertz)
+        adapted = compared(exported + np.vstack([next(part) for part in added]))
     return Validation(**scores, trace=log_trace(log, series, hertz), adapted=adapted)
 
 

@@ -30,12 +30,8 @@ def held_out_reasons(ident: Record) -> Iterator[Reason]:
     scores = [item for item in ident.validation if not item.get("trained_on")]
     other = [item for item in scores if item.get("repeats") is None]
     evidence = ident.evidence
-    if other and all(item["relative"] is not None for item in other):
-        worst = max(item["relative"] for item in other)
-        yield _error("held-out-error", worst, "on held-out logs")
-    elif other:  # forces and torques are mixed: assess each joint
-        worst = max(joint["relative"] for item in other for joint in item["per_joint"])
-        yield _error("held-out-error", worst, "of the worst joint on held-out logs")
+    if other:
+        yield _error("held-out-error", max(item["relative"] for item in other), "on held-out logs")
     elif ident.cross_validation:
         alone = float(ident.cross_validation["relative"])
         error = alone if ident.cross_validated is None else ident.cross_validated
