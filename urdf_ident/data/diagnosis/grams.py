@@ -25,6 +25,8 @@ FOLDS = 5
 OFFSET, VISCOUS, COULOMB, DISSIPATES = 1, 2, 3, slice(2, 6)
 #: Relative residual below which a torque counts as exactly explained.
 EXACT = 5e-3
+#: Correlation of offset and smoothed sign of the velocity above which a joint moves in one direction only.
+_SWEPT = 0.6
 #: Number of columns per joint or motor, and of additional columns for springs.
 _OF_ONE, _OF_SPRINGS = 6, 3
 
@@ -196,6 +198,22 @@ class Grams:
         learnt = np.stack([self.total - self.gram[k::count].sum(axis=0) for k in range(count)])
         samples = self.count.sum() - np.array([self.count[k::count].sum() for k in range(count)])
         return fold, learnt, samples
+
+    def both_ways(self, acts: Array) -> NDArray[np.bool_]:
+        """Returns whether joints move in both directions in some blocks.
+
+        Otherwise offset, Coulomb friction and torques that depend on the position are collinear there.
+
+        Args:
+            acts: Weight of each block, shape (W, B), 0 to 1.
+
+        Returns:
+            Shape (W, n); False for joints at rest.
+        """
+        at = np.array([self.inertial + OFFSET, self.inertial + COULOMB])
+        own = np.tensordot(acts, self.gram[:, :, at[:, None], at], axes=1)
+        sizes = np.sqrt(own[..., 0, 0] * own[..., 1, 1])
+        return np.asarray((np.abs(own[..., 0, 1]) < _SWEPT * sizes) & (own[..., 0, 0] > 0))
 
     def summed(self: Own) -> Own:
         """Returns all blocks summed to one, for use without folds."""

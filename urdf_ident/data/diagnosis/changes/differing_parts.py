@@ -59,6 +59,7 @@ def differing_part(found: Grams, reading: Array, weights: Array) -> Part | None:
     least = (EXACT * size) ** 2
     gains = 0.5 * np.log(np.maximum(left, least) / np.maximum(left - explained, least))
     gains[explained < (_LEAST * size) ** 2] = 0.0
+    gains[~(found.both_ways(acts) | found.both_ways(1.0 - acts))] = 0.0  # one motion there and one back differ in any position
     span, joint = np.unravel_index(int(np.argmax(gains)), gains.shape)
     if gains[span, joint] < _GAIN:
         return None

@@ -10,15 +10,11 @@ from numpy.typing import NDArray
 
 from ....linalg import Array
 from ..evidence import RigidEvidence, in_sample, unexplained
-from ..grams import COULOMB, OFFSET
 from .change import Change, Unchanged, decisive_changes
 from .contact import find_contact, find_push
 from .differing_parts import differing_part
 from .offset_drift import GROWTHS, GROWTHS_TOGETHER, Growth, along_log, growth, offset_drift
 from .outlying_logs import LogResidual
-
-#: Correlation of offset and smoothed sign of the velocity above which a joint moves in one direction only.
-_SWEPT = 0.6
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,8 +90,7 @@ def in_all(found: RigidEvidence, log_of_block: NDArray[np.int64], reading: Array
 def _both_ways(found: RigidEvidence, weight: Array) -> NDArray[np.bool_]:
     """Whether joints move in both directions, in a changed part and in the rest, or in the whole log for a drift.
 
-    Otherwise offset, Coulomb friction and torques that depend on the position are collinear there, and time is a function of
-    the position.
+    Otherwise time is also a function of the position.
 
     Args:
         weight: Weight of the change in each block, shape (B,); negative for a drift.
@@ -104,13 +99,7 @@ def _both_ways(found: RigidEvidence, weight: Array) -> NDArray[np.bool_]:
         Shape (n,).
     """
     parts = [np.ones(len(weight))] if (weight < 0).any() else [weight, 1.0 - weight]
-    at = found.inertial + OFFSET, found.inertial + COULOMB
-    out = np.ones(found.n, dtype=bool)
-    for part in parts:
-        own = np.tensordot(part, found.gram[:, :, at][:, :, :, at], axes=1)
-        likeness = np.abs(own[:, 0, 1]) / np.maximum(np.sqrt(own[:, 0, 0] * own[:, 1, 1]), 1e-300)
-        out &= (likeness < _SWEPT) & (own[:, 0, 0] > 0)  # at rest it has no samples
-    return out
+    return np.asarray(found.both_ways(np.array(parts)).all(axis=0))
 
 
 def _profiles(blocks: int) -> Iterator[tuple[float, float, bool, Array]]:

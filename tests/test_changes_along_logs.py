@@ -1,0 +1,66 @@
+"""Changes along logs: what a few motions of one joint cannot show."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from urdf_ident.data.diagnosis.changes.differing_parts import differing_part
+from urdf_ident.data.diagnosis.changes.offset_drift import GROWTHS_TOGETHER, Growth
+from urdf_ident.data.diagnosis.grams import Grams
+from urdf_ident.linalg import Array
+
+BLOCKS, SAMPLES, INERTIAL = 15, 30, 4
+PART = np.arange(BLOCKS) >= 11
+
+
+def grams_of(way: Array, seed: int) -> Grams:
+    """Two joints; the first moves ``way``, +1 or -1 of each sample, and has another offset in the last four blocks.
+
+    Its effort is what no other column explains of that offset, and a little noise: a residual as those of torques that depend
+    on the position in a single motion.
+    """
+    rng = np.random.default_rng(seed)
+    N = BLOCKS * SAMPLES
+    speed = way * rng.uniform(0.02, 1.0, N)
+    sharp, blunt = np.tanh(speed / 0.1), np.tanh(speed / 0.6)
+    friction = np.column_stack([rng.standard_normal(N), np.ones(N), speed, sharp, blunt, speed * np.abs(speed)])
+    model = np.column_stack([rng.standard_normal((N, INERTIAL)), friction])
+    offset = np.repeat(PART.astype(float), SAMPLES)
+    left = offset - model @ np.linalg.lstsq(model, offset, rcond=None)[0]
+    effort = left + 0.05 * left.std() * rng.standard_normal(N)
+    first = np.column_stack([model, effort, np.zeros(N)])
+    other = rng.standard_normal(first.shape)
+    rows = np.stack([first, other]).reshape(2, BLOCKS, SAMPLES, -1)
+    gram = np.einsum("ibsk,ibsl->bikl", rows, rows)
+    sizes = np.diag([effort.std(), other[:, -1].std()])
+    return Grams(gram, INERTIAL, np.ones(20, dtype=bool), np.ones(INERTIAL), sizes, np.full(BLOCKS, float(SAMPLES)))
+
+
+def test_one_motion_there_and_one_back_show_no_part_with_another_offset() -> None:
+    reading, part = np.eye(2).reshape(-1, 1), np.repeat(PART, SAMPLES)
+    for seed in range(3):
+        turns = np.where(np.random.default_rng(9).random(len(part)) < 0.5, 1.0, -1.0)
+        found = differing_part(grams_of(turns, seed), reading, np.ones(2))
+        assert found is not None
+        assert (found.joint, found.begin, found.end) == (0, 11 / 15, 1.0)
+        once = differing_part(grams_of(np.where(part, -1.0, 1.0), seed), reading, np.ones(2))
+        assert once is None or once.joint != 0
+
+
+def test_whether_a_joint_moves_both_ways_is_told_by_part() -> None:
+    found = grams_of(np.where(np.arange(BLOCKS * SAMPLES) % 2 & (np.arange(BLOCKS * SAMPLES) < 200), -1.0, 1.0), 0)
+    acts = np.array([np.arange(BLOCKS) < 6, np.arange(BLOCKS) > 7, np.zeros(BLOCKS)], dtype=float)
+    assert found.both_ways(acts)[:, 0].tolist() == [True, False, False]
+
+
+def test_a_short_log_does_not_make_the_size_of_a_drift() -> None:
+    """As in sound logs of 4 and 25 s: one grows much with a large error, the other hardly with a small one."""
+    size, error = np.array([-0.155, -0.014]), np.array([0.09, 0.0038])
+    logs = [Growth(np.array([s]), np.array([e])) for s, e in zip(size, error, strict=True)]
+    common = Growth.together(logs)
+    assert common.size[0] == pytest.approx(np.average(size, weights=error**-2.0))
+    assert common.size[0] / common.error[0] == pytest.approx(np.sum(size / error) / np.sqrt(2))
+    assert common.told(GROWTHS_TOGETHER) is None
+    alike = [Growth(np.array([x]), np.array([0.03])) for x in (0.08, 0.1)]
+    assert Growth.together(alike).told(GROWTHS_TOGETHER) == 0
