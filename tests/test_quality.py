@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from conftest import arm_urdf
 from real_ur10e import columns_given, read_logs
 from scipy.ndimage import uniform_filter1d
@@ -23,6 +25,7 @@ from urdf_ident.data.readers.read import LogLayout, read_recording
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import UrdfIdentError
 from urdf_ident.model.robot import Robot
+from urdf_ident.project import parse_project
 
 JOINTS = ("a", "b", "slide")
 URDF = """<robot name="three">
@@ -597,7 +600,10 @@ def test_position_beyond_its_limits_is_a_warning(robot: Robot) -> None:
 def test_effort_far_beyond_its_limit_is_a_warning(robot: Robot) -> None:
     log = make_log()
     report = assess(replace(log, effort=log.effort * np.array([100, 1, 1])), robot)
-    assert found(report, "effort-beyond-limit").joint == "a"
+    beyond = found(report, "effort-beyond-limit")
+    assert beyond.joint == "a"
+    for advice in re.findall("`([^`]+)`", str(beyond.remedy)):  # can be pasted into a project file
+        parse_project(yaml.safe_load(advice))
     assert "effort-beyond-limit" not in codes(assess(replace(log, effort=log.effort * 100, effort_unit="A"), robot), "warning")
 
 

@@ -87,8 +87,8 @@ def against_the_urdf(robot: Robot, case: Case, reading: Reading, loaded: bool) -
     if alike < _OPPOSITE:
         return [_upside_down(robot, loaded, abs(alike))]
     if alike > _ALIKE and not 1 / _SCALE < ratio < _SCALE:
-        words = f"the efforts are {ratio:.3g} times the gravity torque of the URDF's masses"
-        remedy = "check `log.units.effort` (A, mA, N·m; motor side: log.side.effort), drive.gain and drive.reduction"
+        words = f"the efforts are {ratio:.4g} times the gravity torque of the URDF's masses"
+        remedy = "check `log.units.effort` (A, mA, mN·m; motor side: `log.side.effort`), `drive.gain` and `drive.reduction`"
         return [Finding("effort-scale", "warning", None, None, words, remedy, ratio, alike)]
     return doubts(robot, case, reading)
 

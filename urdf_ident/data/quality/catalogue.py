@@ -156,7 +156,7 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
             "Give logs with and without the payload together, or `drive.gain`.",
         ),
         "effort-beyond-limit": FindingKind(
-            "warning", "An effort exceeds twice the URDF's limit.", "Check whether it is a current or on the motor side."
+            "warning", "An effort exceeds twice the URDF's limit.", "Check its unit (a current, mN·m) and side (motor)."
         ),
         "not-usable": FindingKind("refused", "No usable data are left after conditioning.", "See the message."),
     },

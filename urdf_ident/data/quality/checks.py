@@ -59,7 +59,7 @@ def check_effort(state: Examination, robot: Robot) -> None:
                 f"the effort reaches {np.abs(recording.effort[:, j]).max():.4g} {joint_units(robot.prismatic[j])['torque']}, "
                 f"the URDF allows {limits[j]:.4g}",
                 joint=robot.joints[j],
-                remedy="check whether it is a current or on the motor side: `log: {units: ..., side: ...}`",
+                remedy="check its unit (a current, `log: {units: {effort: mN·m}}`) and side (`log: {side: {effort: motor}}`)",
             )
 
 
