@@ -50,6 +50,8 @@ def test_merge_keys_still_merge() -> None:
         ("a: !!int ''", "cannot be read"),
         ("? {a: 1}\n: 2", "line 1"),
         ("a: [1, 2", "line 1"),
+        ("a: [1, 2", "close every bracket"),
+        ("a:\n\tb: 1", "spaces instead of tabs"),
         ("a: \x01", "not YAML"),
         ("a: 1\n---\nb: 2", "line 2"),
     ],

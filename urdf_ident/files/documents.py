@@ -19,6 +19,8 @@ from . import sizes
 #: Resolver for numbers that YAML 1.1 reads as text (``1e-2``): tag, pattern and possible first characters.
 FLOAT_WITHOUT_POINT = ("tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+"), list("-+0123456789"))
 _BROKEN = (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError)
+#: What to do about errors of the YAML parser, by a part of its message.
+_YAML_ADVICE = {"'\\t'": "indent with spaces instead of tabs", "<stream end>": "close every bracket and quote"}
 
 
 def parse_yaml(text: str, where: str, error: type[UrdfIdentError], what: str = "file") -> Any:
@@ -48,7 +50,8 @@ def parse_yaml(text: str, where: str, error: type[UrdfIdentError], what: str = "
         mark = problem.problem_mark or problem.context_mark
         line = f"{where}, line {mark.line + 1}" if mark else where
         words = ", ".join(part for part in (problem.context, problem.problem) if part)
-        raise error(f"the {what} is not YAML", where=line, got=words) from problem
+        remedy = next((advice for sign, advice in _YAML_ADVICE.items() if sign in words), None)
+        raise error(f"the {what} is not YAML", where=line, got=words, remedy=remedy) from problem
     except yaml.YAMLError as problem:
         raise error(f"the {what} is not YAML", where=where, got=str(problem).splitlines()[0]) from problem
     except _Refused as problem:
