@@ -115,6 +115,16 @@ def test_inertias_that_mujoco_takes_for_zero_are_raised(size: float) -> None:
     assert not acceptable(0.1 * theta)
 
 
+def test_a_heavy_point_mass_is_no_body_whose_inertia_is_a_rounding_error() -> None:
+    """Taking m c² off again leaves errors of 1e-13 kg·m², of either sign and any ratio; published robots have such links."""
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        theta = from_com(2e4, rng.uniform(-0.3, 0.3, 3), 4e-14 * np.diag(rng.uniform(0.0, 1.0, 3)))
+        assert not acceptable(theta)
+        assert np.linalg.eigvalsh(to_com(repaired_theta(theta))[2])[0] > 1.0  # a steel ball
+    assert acceptable(from_com(20.0, np.array([0.3, 0.2, 0.5]), 1e-6 * np.eye(3)))
+
+
 @pytest.mark.parametrize("factor", [1e-8, 1e4])
 def test_small_and_large_robots_are_taken_by_all(tmp_path: Path, factor: float) -> None:
     tiny = '<inertial><mass value="1e-7"/><inertia ixx="1e-15" ixy="0" ixz="0" iyy="1e-15" iyz="0" izz="1e-15"/></inertial>'

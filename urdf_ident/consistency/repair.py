@@ -30,6 +30,8 @@ ROUNDING = 1e-9
 _LEAST_MASS = 1e-7
 #: Least principal inertia that is written [kg·m²]: MuJoCo rejects an inertia matrix with an eigenvalue below 1e-14.
 LEAST_INERTIA = 2e-14
+#: A principal inertia below this share of ``m |c|²`` may be a rounding error of the parallel axis theorem.
+_ROUNDED = 100 * float(np.finfo(float).eps)
 #: Density for the size of a body without inertia [kg/m³]: steel, an upper bound for the average density of robot links.
 _DENSITY = 8000.0
 
@@ -141,7 +143,7 @@ def repaired_theta(
     if not values.any() and reference is None:
         return small_body(small_mass)
     found = margins(values)
-    if found.relative >= 0.99 * MARGIN:
+    if found.relative >= 0.99 * MARGIN and not _is_rounding(values):
         return _large_enough(values)
     if found.relative < -ROUNDING and reference is not None:
         values = _nearest_to(values, np.asarray(reference, dtype=float), floor)
@@ -163,11 +165,18 @@ def acceptable(theta: Array) -> bool:
     Returns:
         True if the body is inside the margin and strict engines do not treat its principal inertias as zero.
     """
-    return margins(theta).relative >= 0.99 * MARGIN and _least_inertia(theta) >= 0.9 * LEAST_INERTIA
+    inside = margins(theta).relative >= 0.99 * MARGIN and not _is_rounding(theta)
+    return inside and _least_inertia(theta) >= 0.9 * LEAST_INERTIA
 
 
 def _least_inertia(theta: Array) -> float:
     return float(np.linalg.eigvalsh(to_com(theta)[2])[0])
+
+
+def _is_rounding(theta: Array) -> bool:
+    """Whether the smallest principal inertia may be an error of taking off ``m |c|²``, as that of a heavy point mass is."""
+    offset = float(theta[1:4] @ theta[1:4]) / max(float(theta[0]), _LEAST_MASS)
+    return _least_inertia(theta) < _ROUNDED * offset
 
 
 def _large_enough(theta: Array) -> Array:
