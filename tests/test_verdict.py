@@ -413,7 +413,10 @@ def test_validate_says_what_was_trained_on_and_when_the_error_jumps(ident: ui.Id
     assert "its efforts are a multiple of the model's on all joints (-1." in other.summary()
     flipped = ui.validate(ident, [scaled(logs[2], np.array([1.0, -1.0, 1.0, 1.0]))], force=True)
     assert "its efforts are a multiple of the model's on j2 (-1." in flipped.summary()
-    jumped = replace(ui.validate(ident, [scaled(logs[2], 1.3)], force=True), logs=())
+    assert "another tool or load" not in flipped.summary()
+    heavier = ui.validate(ident, [scaled(logs[2], 1.3)], force=True)
+    assert "check unit, sign and drive.gain against the training logs or, if it is another tool or load" in heavier.summary()
+    jumped = replace(heavier, logs=())
     assert "the error rose from" in jumped.summary()
     for beyond, words in (({}, "; check for another tool"), ({"j1": 0.6}, "; identify from motions as fast as this one")):
         entries = tuple({**entry, "beyond_trained": beyond} for entry in jumped.entries)

@@ -128,7 +128,8 @@ def collision_shapes(robot: Robot) -> tuple[tuple[Visual, ...], tuple[str, ...]]
         several = f"links {', '.join(stood)} have" if len(stood) > 1 else f"link {stood[0]} has"
         notes.append(f"{several} no usable collision geometry: capsules of {1000 * thickness:.3g} mm radius stand in")
     if missing:
-        notes.append(f"mesh files not found, broken or of another format than {', '.join(MESH_FORMATS)}: {_first(missing)}")
+        lacking = f"mesh files not found, broken or of another format than {', '.join(MESH_FORMATS)}: {_first(missing)}"
+        notes.append(f"{lacking}; set ROS_PACKAGE_PATH if they are elsewhere")
     if bad:
         notes.append(f"collision geometry without a usable size: {', '.join(sorted(bad))}")
     return (*shapes, *(replace(shape, assumed=True) for shape in made)), tuple(notes)

@@ -245,7 +245,10 @@ def _other_scale(trace: LogTrace, joints: Sequence[str]) -> str:
         which = f"all joints ({np.median(factor):.4g} ×)"
     else:
         which = ", ".join(f"{joints[j]} ({factor[j]:.4g} ×)" for j in other.tolist())
-    return f"its efforts are a multiple of the model's on {which}; check unit, sign and drive.gain against the training logs"
+    load = "" if (factor[other] < 0).any() else " or, if it is another tool or load, identify it with `payload`"
+    return (
+        f"its efforts are a multiple of the model's on {which}; check unit, sign and drive.gain against the training logs{load}"
+    )
 
 
 def _beyond(model: DynamicModel, log: PreparedLog) -> dict[str, float]:
