@@ -14,8 +14,10 @@ from typer.testing import CliRunner
 from urdf_ident.cli import app
 from urdf_ident.compensation.bidirectional import friction_points
 from urdf_ident.errors import LimitError, ProjectError
+from urdf_ident.excitation.planned.poses import design_poses
 from urdf_ident.excitation.planned.sweeps import BidirectionalExperiment, bidirectional_experiment
 from urdf_ident.model.bundled import robot_path
+from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.collision.collisions import Collisions
 from urdf_ident.motion.collision.find import find_collisions
@@ -112,3 +114,18 @@ def test_bad_input() -> None:
     cage = parse_world({"objects": {"cage": {"sphere": 3.0, "xyz": [0, 0, 2.9]}}})
     with pytest.raises(LimitError, match="no pose is free enough"):
         bidirectional_experiment(Limits.from_robot(robot), collisions=find_collisions(robot, cage, prune=False))
+
+
+def test_poses_and_sweeps_with_little_torque() -> None:
+    """Gravity needs up to 100 N·m at the second joint: poses avoid it, sweeps through the whole range cannot."""
+    robot = Robot.from_urdf(robot_path("generic_6axis"))
+    limits, torque = Limits.from_robot(robot), prior_torque(robot)
+    weak = replace(limits, torque=np.where(np.arange(6) == 1, 45.0, limits.torque))
+    found = design_poses(DynamicModel(robot), limits=weak, torque=torque)
+    still = np.zeros_like(found.poses)
+    assert np.abs(torque(found.poses, still, still))[:, 1].max() < 45.0
+    assert (
+        np.abs(torque(design_poses(DynamicModel(robot), limits=limits, torque=torque).poses, still, still))[:, 1].max() > 45.0
+    )
+    with pytest.raises(LimitError, match=r"joint_2': the sweeps need too much torque.*excitation\.limits\.position"):
+        bidirectional_experiment(weak, torque=torque)

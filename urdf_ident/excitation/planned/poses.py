@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 COUNT, HOLD, DRAWN = 12, 1.5, 200
 #: Length of the approach from each side [rad], for prismatic joints a fifth of it [m]; fraction of every range that is used.
 APPROACH, FILL = 0.1, 0.9
+#: Part of the torque limits that gravity may need in a pose; friction and the approach need the rest.
+_HELD = 0.9
 #: Fraction of the velocity limit, largest velocity [rad/s; prismatic: a fifth, m/s], and acceleration over velocity [1/s].
 _SLOW, _FASTEST, _RISE = 0.2, 0.5, 2.0
 #: Initial spacing of instants for certifying distances [s], and number of attempts with other poses.
@@ -98,20 +100,24 @@ def design_poses(
     if count < 4 or not hold >= 1.0:
         raise LimitError("too few poses, or too short", got=f"{count} of {hold:g} s", expected="at least 4 of 1 s")
     way = np.where(robot.prismatic, 0.2, 1.0) * APPROACH
-    drawn = _free(_drawn(robot, limits, way, seed), way, collisions)
+    drawn = _free(_held(_drawn(robot, limits, way, seed), way, limits, torque), way, collisions)
     for _ in range(_ROUNDS):
         if len(drawn) < 4:
-            raise LimitError("too few poses keep their distance", got=f"{len(drawn)} of {DRAWN}", remedy="check the world")
+            raise LimitError(
+                "too few poses keep their distance and are within the torque limits",
+                got=f"{len(drawn)} of {DRAWN}",
+                remedy="check the world and the torque limits, or restrict excitation.limits.position",
+            )
         chosen, errors = _chosen(robot, drawn, min(count, len(drawn)))
         order = _short_way(drawn[chosen])
         trajectory = _motion(robot, limits, order, way, hold)
         clearance = None if collisions is None else check_clearance(trajectory, collisions, step=_STEP)
-        if clearance is None or clearance.feasible:
+        report = check_limits(trajectory, limits, torque=torque, rate=100.0)
+        if (clearance is None or clearance.feasible) and report.feasible:
             break
         drawn = np.delete(drawn, chosen[::2], axis=0)
     if clearance is not None:
         clearance.require()
-    report = check_limits(trajectory, limits, torque=torque, rate=100.0)
     report.require()
     names = ("mass [kg]", "m·x [kg·m]", "m·y [kg·m]", "m·z [kg·m]")
     notes = () if collisions is None else collisions.notes
@@ -132,6 +138,16 @@ def _drawn(robot: Robot, limits: Limits, way: Array, seed: int) -> Array:
     middle, half = (low + high) / 2, np.maximum(FILL * (high - low) / 2 - way, 0.0)
     half = np.minimum(half, np.where(robot.prismatic, np.inf, np.pi))
     return np.asarray(middle + half * np.random.default_rng(seed).uniform(-1.0, 1.0, (DRAWN, robot.n)))
+
+
+def _held(poses: Array, way: Array, limits: Limits, torque: Torque | None) -> Array:
+    """Returns the poses in which gravity is within the torque limits, including the ends of their approaches."""
+    if torque is None:
+        return poses
+    ends = np.concatenate([poses - way, poses, poses + way])
+    still = np.zeros_like(ends)
+    inside = (np.abs(torque(ends, still, still)) <= _HELD * limits.torque).all(axis=1)
+    return np.asarray(poses[inside.reshape(3, -1).all(axis=0)])
 
 
 def _free(poses: Array, way: Array, collisions: Collisions | None) -> Array:

@@ -122,6 +122,14 @@ def bidirectional_experiment(
     if clearance is not None:
         clearance.require()
     report = check_limits(trajectory, limits, torque=torque, rate=200.0)
+    if not report.feasible and report.worst is not None and report.worst.quantity == "torque":
+        raise LimitError(
+            "the sweeps need too much torque",
+            where=f"joint '{report.worst.joint}'",
+            got=f"{report.worst.value:.4g} {report.worst.unit}",
+            expected=f"at most {report.worst.limit:.4g}",
+            remedy="restrict the joints that carry weight (excitation.limits.position), or correct the torque limit",
+        )
     report.require()
     notes = () if collisions is None else collisions.notes
     return BidirectionalExperiment(
