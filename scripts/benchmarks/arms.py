@@ -20,8 +20,8 @@ RMS torque:
 - tangents: the same, the oracle's friction going on beyond the trained speeds as the package's does, along its tangents (the
   true curve beyond the data is what no log tells; the rest of "oracle" is the estimator's own loss);
 - attainable, below the table: what the oracle along tangents itself is over the others, by chance of single motions;
-- inside: share of measured samples inside the 95 % prediction interval (all, reversals, fastest tenth), and its median
-  width over that of the oracle's residual;
+- inside: share of measured samples inside the 95 % prediction interval (all, reversals, fastest tenth), and its width over
+  that of the oracle's residual (median of all samples; at reversals RMS of both, where the smeared step of friction is known);
 - covered: share of 95 % intervals of the inertial base parameters, where finite, that hold the truth.
 """
 
@@ -606,12 +606,14 @@ def _intervals(arm: Arm, ident: Identification, test: Motion, judge: Recording, 
     fast = np.abs(test.v) > np.quantile(np.abs(test.v), 0.9, axis=0)
     near = np.abs(test.v) < 0.1 * arm.speed
     ideal = 2 * 1.96 * np.std(lowpass(np.asarray(judge.effort) - oracle, RATE, ident.prediction_band), axis=0)
-    width = np.median((reach[..., 1] - reach[..., 0]) / ideal)
+    width = (reach[..., 1] - reach[..., 0]) / ideal
+    turning = np.sqrt(np.mean(width[near] ** 2) / np.mean((2 * 1.96 * (measured - oracle) / ideal)[near] ** 2))
     return found | {
         "inside": float(within.mean()),
         "inside_reversals": float(within[near].mean()),
         "inside_fast": float(within[fast].mean()),
-        "width": float(width),
+        "width": float(np.median(width)),
+        "width_reversals": float(turning),
     }
 
 
@@ -620,7 +622,7 @@ def report(rows: Sequence[dict[str, float | str]]) -> str:
     lines = [
         f"{'kind':9} {'n':>3} {'base 50/99/worst %':>22} {'simple 50/99/worst':>22} {'oracle 50/90/worst':>22} "
         f"{'tangents 50/90/worst':>22} "
-        f"{'inside all/rev/fast':>20} {'width':>6} {'covered':>7} {'cpu':>5}"
+        f"{'inside all/rev/fast':>20} {'width/rev':>9} {'covered':>7} {'cpu':>5}"
     ]
     for kind in [*EVERY, "all"]:
         some = [row for row in rows if kind in (row["kind"], "all") and "exported" in row]
@@ -642,7 +644,8 @@ def report(rows: Sequence[dict[str, float | str]]) -> str:
             lines.append(
                 f"{kind:9} {len(some):3d} {ratio('baseline', 99):>22} {ratio('simple', 99):>22} {ratio('oracle', 90):>22} "
                 f"{ratio('tangents', 90):>22} "
-                f"{inside:>20} {mean('width'):6.2f} {100 * mean('covered'):7.1f} {mean('cpu'):5.1f}"
+                f"{inside:>20} {mean('width'):4.2f}/{mean('width_reversals'):4.2f} "
+                f"{100 * mean('covered'):7.1f} {mean('cpu'):5.1f}"
             )
     lines += _attainable(rows)
     refused = [row for row in rows if "refused" in row]
