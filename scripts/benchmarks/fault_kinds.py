@@ -484,7 +484,7 @@ KINDS: dict[str, tuple[Make, set[str], bool]] = {
     "clipped": (_clipped, {"effort-clipped"}, False),
     "saturating": (_saturating, {"effort-clipped", "effort-saturates"}, False),
     "asymmetric": (_asymmetric, {"effort-asymmetric", "effort-scale"}, False),
-    "slip": (_slip, {"contact", "position-zero", "values-jump", "position-nonlinear"}, False),
+    "slip": (_slip, {"position-jump", "position-zero"}, False),
     "dead zone": (_dead_zone, {"effort-dead-zone", "channel-frozen", "frozen-too-long"}, False),
     "held": (_held, {"position-held", "effort-held", "channel-frozen", "frozen-too-long"}, False),
     "slow velocity": (_slow_velocity, {"velocity-lag"}, False),

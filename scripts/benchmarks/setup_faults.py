@@ -351,7 +351,7 @@ SETUP_KINDS: dict[str, tuple[Make, set[str], bool]] = {
     "hose": (_hose, {"contact-spring", "spring", *VARYING}, False),
     "worked": (_worked, VARYING, False),
     "loaded": (_loaded, {*VARYING, *ODD}, True),
-    "restarted": (_restarted, {"position-zero", "values-jump", "runs-joined", *VARYING}, False),
+    "restarted": (_restarted, {"position-jump", "position-zero", "runs-joined"}, False),
     "rocking": (_rocking, {"gravity-direction", *VARYING}, False),
     "stale": (_stale, {"samples-repeated", "position-held", "effort-held", "channel-frozen", "frozen-too-long"}, False),
     "shifted": (_shifted, {"joints-exchanged", "effort-sign", "position-sign"}, False),

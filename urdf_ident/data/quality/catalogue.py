@@ -95,6 +95,12 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
     },
     "Motion and channels": {
         "position-wrapped": FindingKind("repaired", "Positions jump by whole turns; unwrapped.", "None needed."),
+        "position-jump": FindingKind(
+            "warning",
+            "A position jumps from one row to the next while the motion goes on; the later rows are shifted back.",
+            "An encoder slipped or a counter started again: check which part has the right zero, or leave out the log.",
+            "first jump [rad or m]",
+        ),
         "position-unit": FindingKind("refused", "Positions are in degrees or millimetres.", "`log: {units: {position: deg}}`."),
         "position-beyond-limit": FindingKind("warning", "Positions exceed the URDF's limits.", "Check zeros, signs and units."),
         "at-rest": FindingKind("refused", "The robot does not move.", "Record a motion that moves every joint."),

@@ -12,6 +12,7 @@ from ...model.robot import Robot
 from ..recording import Recording
 from . import channels, checks, clock_repairs, interpolated, repairs
 from .findings import SEVERITIES, Examination, Finding
+from .position_jumps import correct_jumps
 from .velocity_checks import check_velocity
 
 __all__ = ["SEVERITIES", "Finding", "QualityReport", "assess"]
@@ -85,6 +86,7 @@ def _examine(state: Examination, robot: Robot) -> None:
     clock_repairs.repair_clock(state)
     if _too_few(state):
         return
+    correct_jumps(state, robot)
     clock_repairs.split_joined_runs(state)
     clock_repairs.check_lost_rows(state)
     checks.check_position_unit(state, robot)

@@ -29,6 +29,7 @@ OUTSTANDING = (
     "effort",
     "position-bandwidth",
     "position-held",
+    "position-jump",
     "position-late",
     "position-scale",
     "position-nonlinear",

@@ -1,0 +1,74 @@
+"""Positions that jump while the motion goes on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from conftest import arm_urdf
+from logs import Truth, fourier, torques
+
+from urdf_ident.data.quality.report import assess
+from urdf_ident.data.recording import Recording
+from urdf_ident.model.robot import Robot
+
+ROBOT = Robot.from_urdf(arm_urdf("zyyx"))
+AT = 777
+
+
+def log_of(seed: int = 0, rate: float = 100.0) -> Recording:
+    t, q, v, a = fourier(ROBOT.n, 12.0, rate, seed)
+    tau = torques(ROBOT, Truth.of(ROBOT.n), q, v, a)
+    noise = np.random.default_rng([3, seed])
+    return Recording(
+        "log",
+        ROBOT.joints,
+        t,
+        q + 1e-4 * noise.standard_normal(q.shape),
+        effort=tau + 0.02 * tau.std(axis=0) * noise.standard_normal(tau.shape),
+    )
+
+
+def told(log: Recording) -> tuple[Recording, dict[str | None, float | None], set[str]]:
+    report = assess(log, ROBOT)
+    jumps = {item.joint: item.size for item in report.findings if item.id == "position-jump"}
+    return report.recording, jumps, {item.id for item in report.findings}
+
+
+@pytest.mark.parametrize("size", [-0.03, 0.2])
+def test_an_encoder_that_slips_is_named_and_its_later_rows_are_shifted_back(size: float) -> None:
+    sound = log_of()
+    slipped = replace(sound, position=sound.position + size * np.outer(np.arange(len(sound)) >= AT, np.eye(4)[1]))
+    mended, jumps, _ = told(slipped)
+    assert jumps == {"j2": pytest.approx(size, abs=1e-3)}
+    np.testing.assert_allclose(mended.position, sound.position, atol=1e-3)
+
+
+def test_counters_that_start_again_are_no_joined_runs() -> None:
+    """Speeds and efforts go on as before, which another run does not."""
+    sound = log_of()
+    q = sound.position.copy()
+    q[AT:] -= q[AT]
+    mended, jumps, ids = told(replace(sound, position=q))
+    assert set(jumps) == set(ROBOT.joints)
+    assert "runs-joined" not in ids
+    np.testing.assert_allclose(mended.position, sound.position, atol=3e-3)
+
+
+def test_sound_logs_joined_runs_missing_rows_and_held_positions_are_no_jumps() -> None:
+    sound, other = log_of(), log_of(5)
+    joined = replace(sound, **{name: _joined(sound, other, name) for name in ("position", "effort")})
+    kept = np.r_[:AT, AT + 12 : len(sound)]
+    lost = replace(sound, time=sound.time[: len(kept)], position=sound.position[kept], effort=sound.effort[kept])
+    q = sound.position.copy()
+    q[:, 2] = q[np.arange(len(q)) // 40 * 40, 2]
+    logs = {"sound": sound, "joined": joined, "lost": lost, "held": replace(sound, position=q)}
+    found = {name: told(log) for name, log in logs.items()}
+    assert {name: jumps for name, (_, jumps, _) in found.items()} == {name: {} for name in logs}
+    assert "runs-joined" in found["joined"][2]
+    assert "samples-lost" in found["lost"][2]
+
+
+def _joined(first: Recording, second: Recording, name: str) -> np.ndarray:
+    return np.vstack([getattr(first, name)[:AT], getattr(second, name)[AT:]])
