@@ -7,7 +7,7 @@ import sys
 from functools import lru_cache
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -184,8 +184,20 @@ def orthogonal_part(b: Array, A: Array, rcond: float | None = None) -> Array:
     Returns:
         Shape of b.
     """
-    scaled = A / _norms(A)
+    scaled = unit_columns(A)
     return np.asarray(b - scaled @ lstsq(scaled, b, rcond)[0])
+
+
+def unit_columns(A: Array) -> Array:
+    """Columns divided by their norms.
+
+    Args:
+        A: Shape (m, k).
+
+    Returns:
+        Shape (m, k); columns of zeros are unchanged.
+    """
+    return np.asarray(A / _norms(A))
 
 
 def _norms(A: Array) -> Array:
@@ -289,6 +301,24 @@ def whitening(moments: Array, cut: float) -> Array:
     values, vectors = np.linalg.eigh(inverse[:, None] * moments * inverse)
     kept = values > cut * max(float(values.max(initial=0.0)), 1e-300)
     return np.asarray(inverse[:, None] * vectors[:, kept] / np.sqrt(values[kept]))
+
+
+@overload
+def rms(x: ArrayLike) -> float: ...
+@overload
+def rms(x: ArrayLike, axis: int | tuple[int, ...]) -> Array: ...
+def rms(x: ArrayLike, axis: int | tuple[int, ...] | None = None) -> float | Array:
+    """Root mean square.
+
+    Args:
+        x: Any shape.
+        axis: Axes of the mean; all if None.
+
+    Returns:
+        Shape of x without these axes.
+    """
+    found = np.sqrt(np.mean(np.square(np.asarray(x, dtype=float)), axis=axis))
+    return float(found) if axis is None else np.asarray(found)
 
 
 def quantiles(x: Array, *parts: float) -> tuple[float, ...]:

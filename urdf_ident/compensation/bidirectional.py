@@ -17,7 +17,7 @@ import numpy as np
 
 from ..errors import LogError
 from ..grouping import runs
-from ..linalg import Array
+from ..linalg import Array, rms
 from ..model.robot import Robot
 from ..samples import Segment
 from ..statistics.least_squares import ols
@@ -111,7 +111,7 @@ def _constant_speed_runs(segment: Segment, j: int) -> list[_Run]:
 
 def _cruises(a: Array, part: slice, begin: int, end: int) -> bool:
     """Whether the speed is held constant, and is not just the peak of a short move."""
-    return float(np.sqrt(np.mean(a[part] ** 2))) < _HELD * float(np.abs(a[begin:end]).max())
+    return rms(a[part]) < _HELD * float(np.abs(a[begin:end]).max())
 
 
 def _cruise(speed: Array) -> float:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from ..errors import EstimationError
 from ..friction import SIGN_WIDTH, Asymmetric, AxisMotion
 from ..friction.law import LEAST_SPEEDS
-from ..linalg import Array, scaled_lstsq
+from ..linalg import Array, rms, scaled_lstsq
 from ..samples import ReadOnly
 
 
@@ -121,7 +121,7 @@ def fit_friction(points: FrictionPoints) -> FrictionCurve:
     best = float(thresholds[int(np.argmin(errors))]) if min(errors) < 0.98 * errors[0] else 0.0
     law = replace(free, threshold=best)
     params = _solve(law, points.velocity, points.torque)
-    rmse = float(np.sqrt(np.mean((friction_columns(law, points.velocity) @ params - points.torque) ** 2)))
+    rmse = rms(friction_columns(law, points.velocity) @ params - points.torque)
     return FrictionCurve(points.joint, law, params, points, rmse)
 
 
@@ -138,7 +138,7 @@ def refine_friction(
     """
     own = friction_columns(curve.law, points.velocity)
     params = _least_squares(np.vstack([columns, weight * own]), np.concatenate([torque, weight * points.torque]))
-    rmse = float(np.sqrt(np.mean((own @ params - points.torque) ** 2)))
+    rmse = rms(own @ params - points.torque)
     return FrictionCurve(curve.joint, curve.law, params, points, rmse)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from ..data.conditioning.periods import find_repetition
 from ..data.prepare import PreparedLog
 from ..errors import EstimationError
-from ..linalg import Array
+from ..linalg import Array, rms
 from ..model.dynamic_model import DynamicModel
 from ..progress import Progress
 from ..samples import ReadOnly, Segment
@@ -66,7 +66,7 @@ class HeldOutComparison(ReadOnly):
             Shape (n,) [N·m or N].
         """
         errors = self.plain if kind is None else self.errors[kind]
-        return np.asarray(np.sqrt(np.mean(errors**2, axis=0)))
+        return rms(errors, 0)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -172,7 +172,7 @@ def _laws(errors: Mapping[str, Array], chosen: str, kinds: Sequence[str]) -> tup
     """Source of the friction laws, kind of residual, and the reason."""
     offered = [candidate("sweeps", kind) for kind in (kinds if len(kinds) == 1 else dict.fromkeys(("none", *kinds)))]
     best, mean, spread = _best(errors, chosen, offered)
-    before, after = (float(np.sqrt(np.mean(errors[name] ** 2, axis=0)).mean()) for name in (chosen, best))
+    before, after = (float(rms(errors[name], 0).mean()) for name in (chosen, best))
     words = f"friction from the sweeps {{}} the error from {before:.3g} to {after:.3g}"
     enough = mean > max(LEAST_GAIN, _beyond_chance(len(errors[best])) * spread)
     if enough if kinds else after <= before:

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike
 from ..data.prepare import PreparedLog
 from ..errors import EstimationError, LogError, ModelError, nearest
 from ..friction import Offset
-from ..linalg import Array
+from ..linalg import Array, rms
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.terms import AppliedTerm
@@ -380,7 +380,7 @@ def _state(rows: LoopRows) -> Array:
 
 
 def _rms(errors: Sequence[Array]) -> Array:
-    return np.asarray(np.sqrt(np.mean(np.vstack(errors) ** 2, axis=0)))
+    return rms(np.vstack(errors), 0)
 
 
 def _is_friction(item: AppliedTerm) -> bool:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ..errors import EstimationError
 from ..friction import bias_symbols
 from ..grouping import grouped
-from ..linalg import Array, block_diagonal, lstsq, orthogonal_part
+from ..linalg import Array, block_diagonal, lstsq, orthogonal_part, rms
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.parameters import Parameter
@@ -378,7 +378,7 @@ def ordinary_columns(model: DynamicModel) -> Array:
     motion = Segment("ordinary", 0.0, _RATE, size / w * np.sin(phase), size * np.cos(phase), -size * w * np.sin(phase))
     for item, own in model.placed_terms:
         if not (item.term.loaded or getattr(item.term, "conservative", False)):
-            found[own] = np.sqrt(np.mean(model.term_values(motion, [item]) ** 2, axis=0))
+            found[own] = rms(model.term_values(motion, [item]), 0)
     carried = matter_acceleration(model.robot)
     for k, parameter in enumerate(model.parameters):
         if parameter.rotor:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import LogError
-from ..linalg import Array
+from ..linalg import Array, unit_columns
 from ..model.drive import Drive
 from ..samples import Segment
 from .recording import Recording
@@ -178,7 +178,7 @@ def check_springs(recording: Recording, segments: Sequence[Segment], found: Sequ
             own = (part.am @ to_motor, speed, np.tanh(speed / 0.02), np.ones(len(part)))
             rows.append(np.column_stack([*own, (part.qm - part.q) @ to_motor, part.tau @ to_torque]))
         stacked: Array = np.vstack(rows)
-        R = np.asarray(np.linalg.qr(stacked / np.maximum(np.linalg.norm(stacked, axis=0), 1e-300), mode="r"))
+        R = np.asarray(np.linalg.qr(unit_columns(stacked), mode="r"))
         spring, torque = R[4:, 4], R[4:, 5]
         correlation = float(spring @ torque) / max(float(np.linalg.norm(spring) * np.linalg.norm(torque)), 1e-300)
         if correlation < _SWAPPED:

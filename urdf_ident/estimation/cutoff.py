@@ -20,7 +20,7 @@ from ..data.conditioning.filters import HIGHEST, lowpass, score_band
 from ..data.prepare import PreparedLog, prepare_logs
 from ..data.recording import Recording
 from ..errors import EstimationError
-from ..linalg import Array
+from ..linalg import Array, rms
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.payload import Payload
@@ -62,7 +62,7 @@ class CutoffSweep(ReadOnly):
     @property
     def mean(self) -> Array:
         """Held-out error of each candidate, root mean square over the folds, shape (c,) [N·m or N]."""
-        return np.asarray(np.sqrt(np.mean(self.rmse**2, axis=1)))
+        return rms(self.rmse, 1)
 
     @property
     def why(self) -> str:

@@ -23,7 +23,7 @@ from ..data.prepare import PreparedLog
 from ..data.recording import Recording
 from ..data.refusals import each_usable
 from ..errors import EstimationError, LogError
-from ..linalg import Array, triangle
+from ..linalg import Array, rms, triangle
 from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
@@ -162,7 +162,7 @@ def spring_scores(model: ElasticModel, theta: Array, log: PreparedLog, cutoff: f
         errors.append((tau - model.balance(theta, part)[1]) @ to_motors)
         torques.append(tau @ to_motors)
         through.append(model.spring_torque(theta, part) @ to_motors)
-    error, effort, spring = (np.sqrt(np.mean(np.vstack(rows) ** 2, axis=0)) for rows in (errors, torques, through))
+    error, effort, spring = (rms(np.vstack(rows), 0) for rows in (errors, torques, through))
     return [
         {
             "joint": joint,

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ModelError, check_shape
-from ..linalg import Array, block_diagonal, shaped
+from ..linalg import Array, block_diagonal, rms, shaped
 from ..samples import HARDLY_TURNS, freeze_arrays
 from .inertia import (
     PSEUDO_BASIS,
@@ -357,5 +357,5 @@ def _typical_size(term: Parameter, terms: Sequence[Parameter], values: Array, se
         for other, v, ok in zip(terms, values, seen, strict=True)
         if ok and (other.symbol, other.unit) == (term.symbol, term.unit)
     ]
-    size = float(np.sqrt(np.mean(np.square(alike)))) if alike else 0.0
+    size = rms(alike) if alike else 0.0
     return size if size > 0 else 1.0

@@ -24,7 +24,7 @@ from ..errors import EstimationError, LogError, ModelError
 from ..estimation.estimators.method import row_weighting
 from ..estimation.friction_selection.load_slopes import with_load_slopes
 from ..estimation.uncertainty.covariance import with_covariance
-from ..linalg import Array, triangle
+from ..linalg import Array, rms, triangle
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.prior import inertial_prior
@@ -209,7 +209,7 @@ def _cross_validation(comparison: HeldOutComparison | None, logs: Sequence[Prepa
         return {}
     rmse = comparison.rmse(candidate(comparison.laws, "none"))
     measured = np.vstack([part.tau for log in logs for part in log.segments if part.tau is not None])
-    size = np.maximum(np.sqrt(np.mean(measured**2, axis=0)), 1e-300)
+    size = np.maximum(rms(measured, 0), 1e-300)
     return {
         "folds": list(comparison.folds),
         "groups": [f"joint:{joint}" for joint in comparison.joints],
@@ -329,5 +329,5 @@ def torque_error(ident: Identification, recording: Recording, *, force: bool = F
     log = _prepared_log(ident, recording, force)
     tau, error = filtered_errors(log, predict(ident.model, ident.theta, log), ident.signals["cutoff"])
     time = np.concatenate([part.time for part in log.segments])
-    scale = np.sqrt(np.mean(tau**2, axis=0))
+    scale = rms(tau, 0)
     return time, np.abs(error) / np.maximum(scale, np.finfo(float).tiny)

@@ -19,6 +19,7 @@ from ..errors import UrdfIdentError
 from ..estimation.cutoff import sweep_cutoff
 from ..estimation.elastic import check_motors
 from ..estimation.estimators.total_least_squares import resolve_drive
+from ..linalg import rms
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.payload import Payload
@@ -180,7 +181,7 @@ def trained_range(logs: Sequence[PreparedLog]) -> Range:
     speed, acceleration = (
         np.array([fast_speed(x) for x in columns([getattr(part, name) for part in parts])]) for name in ("v", "a")
     )
-    sizes = [(np.abs(x).max(), np.sqrt(np.mean(x**2))) for x in columns([part.tau for part in parts if part.tau is not None])]
+    sizes = [(np.abs(x).max(), rms(x)) for x in columns([part.tau for part in parts if part.tau is not None])]
     ways = np.array([one_way(v) for v in columns([part.v for part in parts])])
     torque, load = np.array(sizes).T
     return Range(speed, acceleration, torque, load, ways)

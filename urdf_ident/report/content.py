@@ -10,7 +10,7 @@ import numpy as np
 from ..estimation.uncertainty.identifiability import COMBINATION, LOST, missing_motions
 from ..friction import FRICTION
 from ..grouping import grouped
-from ..linalg import Array
+from ..linalg import Array, rms
 from ..model.inertia import to_com
 from ..provenance import versions
 from ..result.identification import Identification
@@ -128,19 +128,15 @@ def _errors(ident: Identification) -> list[dict[str, Any]]:
     rows = []
     for j, joint in enumerate(ident.model.robot.joints):
         own = [entry["per_joint"][j] for entry in ident.validation]
-        size = _rms([item["rms_torque"] for item in own])
+        size = rms([item["rms_torque"] for item in own])
         row: dict[str, Any] = {"joint": joint, "unit": ident.plot.unit(j), "torque": size}
         for key in ("rmse", "urdf_rmse", "urdf_friction_rmse"):
-            row[key] = _rms([item[key] for item in own]) if all(key in item for item in own) else float("nan")
+            row[key] = rms([item[key] for item in own]) if all(key in item for item in own) else float("nan")
         adapted = [entry["adapted"]["per_joint"][j]["rmse"] for entry in ident.validation if "adapted" in entry]
-        row["adapted"] = _rms(adapted) if len(adapted) == len(own) else None
+        row["adapted"] = rms(adapted) if len(adapted) == len(own) else None
         row["relative"] = row["rmse"] / max(size, 1e-300)
         rows.append(row)
     return rows
-
-
-def _rms(values: list[float]) -> float:
-    return float(np.sqrt(np.mean(np.square(values))))
 
 
 def _bodies(ident: Identification) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from ..data.conditioning.recursive import run
 from ..errors import ModelError, check_shape
-from ..linalg import Array
+from ..linalg import Array, rms
 from ..motion.files import sampled
 from ..samples import Segment
 
@@ -51,7 +51,7 @@ class Noise:
             Shape (N, n), same unit.
         """
         if self.snr is not None:
-            sigma = np.sqrt(np.mean(signal**2, axis=0)) * 10.0 ** (-np.asarray(self.snr, dtype=float) / 20.0)
+            sigma = rms(signal, 0) * 10.0 ** (-np.asarray(self.snr, dtype=float) / 20.0)
         else:
             sigma = np.asarray(self.sigma, dtype=float)
         white = rng.standard_normal(signal.shape)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ..data.recording import Recording
 from ..errors import LimitError, SimulationError
 from ..files.read_write import write_text
-from ..linalg import Array
+from ..linalg import Array, rms
 from ..model.robot import Robot
 from ..motion.limits import Limits, check_limits
 from ..motion.trajectory import Trajectory, table_text
@@ -58,7 +58,7 @@ class SimulatedLog:
     @property
     def tracking_error(self) -> Array:
         """Root mean square of reference − position, shape (n,) [rad or m]."""
-        return np.asarray(np.sqrt(np.mean((self.reference - self.truth.q) ** 2, axis=0)))
+        return rms(self.reference - self.truth.q, 0)
 
 
 def simulate(

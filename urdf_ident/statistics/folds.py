@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import EstimationError
 from ..grouping import grouped
-from ..linalg import Array, divisors
+from ..linalg import Array, divisors, rms
 from .layout import is_measured
 from .motions import motions, periodic
 from .statistic import StatisticSet
@@ -42,12 +42,12 @@ class CrossValidation:
     @property
     def group_rmse(self) -> Array:
         """Root mean square over folds, shape (groups,)."""
-        return np.asarray(np.sqrt(np.mean(self.rmse**2, axis=0)))
+        return rms(self.rmse, 0)
 
     @property
     def group_effort(self) -> Array:
         """RMS of the measured effort over folds, shape (groups,) [unit of torque]."""
-        return np.asarray(np.sqrt(np.mean(self.effort_rms**2, axis=0)))
+        return rms(self.effort_rms, 0)
 
     @property
     def _measured(self) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..grouping import grouped
-from ..linalg import Array, whitening
+from ..linalg import Array, rms, whitening
 from ..parallel import start_each
 from ..samples import Segment
 from .entries import Statistic
@@ -345,7 +345,7 @@ def _unlike(logs: Sequence[_Log], b: _Log) -> tuple[NDArray[np.intp], Array, Arr
         between = _between(own, grown, np.repeat(place, at.shape[1]), at.ravel()).reshape(*at.shape, -1)
         lengths.append(np.diff(between, axis=1) / np.diff(at, axis=1)[:, :, None])
     part = (lengths[0] - lengths[1]) / np.maximum(lengths[0] + lengths[1], 1e-300)
-    return which, np.sqrt(np.mean(part**2, axis=(1, 2))), in_each, in_b
+    return which, rms(part, (1, 2)), in_each, in_b
 
 
 def _halved(edges: Array) -> Array:

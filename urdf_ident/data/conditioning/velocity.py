@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...linalg import Array
+from ...linalg import Array, unit_columns
 from .filters import differentiate, lowpass
 
 #: Longest lag searched [s].
@@ -119,10 +119,7 @@ def _advance(x: Array, samples: float) -> Array:
 
 
 def _correlation(a: Array, b: Array) -> Array:
-    a, b = a - a.mean(axis=0), b - b.mean(axis=0)
-    a = a / np.maximum(np.linalg.norm(a, axis=0), 1e-300)
-    b = b / np.maximum(np.linalg.norm(b, axis=0), 1e-300)
-    return np.asarray(a.T @ b)
+    return np.asarray(unit_columns(a - a.mean(axis=0)).T @ unit_columns(b - b.mean(axis=0)))
 
 
 def _noise_ratio(q: Array, v: Array, below: Array, rate: float, cutoff: float) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...grouping import grouped
-from ...linalg import Array, lstsq
+from ...linalg import Array, lstsq, rms
 from ...model.engine.pinocchio import regressor
 from ...model.engine.rigid import rigid_of
 from ...model.prior import lumped_inertials
@@ -71,7 +71,7 @@ class ReadingScore:
     @property
     def part(self) -> float:
         """RMS relative residual of the joints that move."""
-        return float(np.sqrt(np.mean(self.left[self.moves] ** 2)))
+        return rms(self.left[self.moves])
 
     @property
     def score(self) -> float:

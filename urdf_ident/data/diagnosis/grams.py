@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...linalg import Array
+from ...linalg import Array, rms
 from .motion_samples import WIDTHS, MotionSamples
 
 Own = TypeVar("Own", bound="Grams")
@@ -89,7 +89,7 @@ def _dissipating(v: Array, a: Array, signs: Array) -> list[Array]:
 
 def _signs(v: Array) -> Array:
     """Smoothed signs of a motor's velocity, shape (N, widths)."""
-    typical = max(float(np.sqrt(np.mean(v**2))), 1e-9)
+    typical = max(rms(v), 1e-9)
     return np.stack([np.tanh(v / (w * typical)) for w in WIDTHS], axis=1)
 
 
@@ -124,7 +124,7 @@ class Grams:
         """
         n = motion.q.shape[1]
         active = np.zeros(10 * n, dtype=bool)
-        scale = np.sqrt(np.mean(inertial**2, axis=(0, 1)))
+        scale = rms(inertial, (0, 1))
         seen = scale > 1e-9 * max(float(scale.max(initial=0.0)), 1e-300)
         active[kept[seen]] = True
         scale = scale[seen]

@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from ...linalg import Array
+from ...linalg import Array, unit_columns
 from ...model.robot import Robot
 from .case import Case
 from .delay.profile import Delay, find_delays
@@ -64,5 +64,5 @@ class LogGroup:
 
 def _one_curve(v: Array) -> bool:
     """Whether all joints move in a fixed ratio: then all torques depend on one position, and any reading fits."""
-    spread = np.linalg.svd(v / np.maximum(np.linalg.norm(v, axis=0), 1e-300), compute_uv=False)
+    spread = np.linalg.svd(unit_columns(v), compute_uv=False)
     return v.shape[1] > 1 and bool(spread[1] < _ALIKE * spread[0])

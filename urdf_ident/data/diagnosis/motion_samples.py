@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from ...linalg import Array, quantiles, running_median
+from ...linalg import Array, quantiles, rms, running_median
 from ...parallel import each
 from ...parallel.scratch import empty_array, stored
 from ...samples import Segment
@@ -120,7 +120,7 @@ class MotionSamples:
         """
         x = (self.q, self.v, self.a, *derivatives)
         q, v, a = (x[k] + first * x[k + 1] + second * x[k + 2] for k in range(3))
-        typical = np.maximum(np.sqrt(np.mean(v**2, axis=0)), 1e-9)
+        typical = np.maximum(rms(v, 0), 1e-9)
         return self.with_motion(q, v, a, np.stack([np.tanh(v / (w * typical)) for w in WIDTHS], axis=2))
 
     def with_motion(self, q: Array, v: Array, a: Array, signs: Array | None = None) -> MotionSamples:
@@ -205,7 +205,7 @@ def sampler(
     log = np.concatenate([np.full(len(row[0]), item.log) for item, row in zip(pieces, rows, strict=True)])
     block = _spread(log, _blocks(log, blocks), v)
     coupled = reduction is not None and bool((reduction - np.diag(np.diag(reduction))).any())
-    typical = np.maximum(np.sqrt(np.mean(v**2, axis=0)), 1e-9)
+    typical = np.maximum(rms(v, 0), 1e-9)
     signs = np.concatenate([_signs(item, typical) for item in pieces])
     first = MotionSamples(q, v, a, efforts(0.0), signs, block, log, time, reduction if coupled else None)
     return lambda delay: replace(first, tau=efforts(delay)) if delay else first

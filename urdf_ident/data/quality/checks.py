@@ -6,7 +6,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ...linalg import Array, quantiles
+from ...linalg import Array, quantiles, rms
 from ...model.robot import Robot
 from ...samples import SHORT, SHORTEST, columns
 from ...units import joint_units
@@ -104,7 +104,7 @@ def _effect_of_lock(robot: Robot, joint: str, position: float, poses: Array) -> 
         whole = robot.configuration(poses)
         gravity.append(np.array([pin.computeGeneralizedGravity(model, data, q) for q in whole]))
         inertia.append(np.array([np.diag(pin.crba(model, data, q)) for q in whole]))
-    torque, change = np.sqrt(np.mean(gravity[0] ** 2, axis=0)), np.sqrt(np.mean((gravity[1] - gravity[0]) ** 2, axis=0))
+    torque, change = rms(gravity[0], 0), rms(gravity[1] - gravity[0], 0)
     felt = torque > 0.01 * torque.max()
     share = np.abs(inertia[1] - inertia[0]).mean(axis=0) / inertia[0].mean(axis=0)
     return float(max(share.max(), (change[felt] / torque[felt]).max(initial=0.0)))

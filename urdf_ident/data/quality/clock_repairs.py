@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...grouping import runs
-from ...linalg import Array, quantiles, running_median
+from ...linalg import Array, quantiles, rms, running_median
 from ..conditioning.clock import GAP_PERIODS, GAP_SECONDS, device_clock, read_clock
 from ..recording import Recording
 from .findings import Examination
@@ -207,7 +207,7 @@ def check_lost_rows(state: Examination) -> None:
         return
     intervals = np.diff(recording.time)
     steps = np.diff(recording.position, axis=0) / intervals[:, None]
-    steps = steps / np.maximum(np.sqrt(np.mean(steps**2, axis=0)), 1e-12)
+    steps = steps / np.maximum(rms(steps, 0), 1e-12)
     usual, step = (steps[2:] + steps[:-2]) / 2, steps[1:-1]
     beyond, length = np.linalg.norm(step - usual, axis=1), np.linalg.norm(usual, axis=1)
     times = np.sum(step * usual, axis=1) / np.maximum(length**2, 1e-300)

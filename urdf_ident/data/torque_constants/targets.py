@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import LogError
-from ...linalg import Array, lstsq, orthogonal_part
+from ...linalg import Array, lstsq, orthogonal_part, rms
 from ...model.drive import Drive
 from ..recording import Recording
 
@@ -198,7 +198,7 @@ def ratio_at_rest(log: Targets, j: int) -> Estimate:
         error = np.abs(y - slope * x)
         inside = error <= max(blur, 4.0 * 1.4826 * float(np.median(error)))
         slope = float(x[inside] @ y[inside] / (x[inside] @ x[inside]))
-    size = float(np.sqrt(np.mean(y[inside] ** 2)))
+    size = rms(y[inside])
     scatter = float(np.std(y[inside] - slope * x[inside])) / np.sqrt(inside.sum() / 10)  # neighbours are correlated
     # A constant torque is always rounded alike: rounding errors average out over distinct values only.
     share = np.unique(np.round(x[inside] / step) if step > 0 else x[inside], return_counts=True)[1] / inside.sum()

@@ -26,7 +26,7 @@ from ...data.conditioning.filters import differentiate, lowpass
 from ...data.prepare import PreparedLog
 from ...data.recording import Recording
 from ...errors import EstimationError
-from ...linalg import Array, lstsq, orthogonal_part, solve_triangular, triangle
+from ...linalg import Array, lstsq, orthogonal_part, solve_triangular, triangle, unit_columns
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
@@ -252,7 +252,7 @@ def fit_instrumental(statistics: StatisticSet, base: BaseParameters, *, method: 
     factor = _stacked(statistics.entries, statistics, base, least.row_weights)
     b, rows = len(base), sum(statistics.rows.values())
     Z, W, y = factor[:, :b], factor[:b, b : 2 * b], factor[:b, -1]
-    if len(factor) < b or np.linalg.matrix_rank(_unit_columns(Z[:b])) < b or np.linalg.matrix_rank(_unit_columns(W)) < b:
+    if len(factor) < b or np.linalg.matrix_rank(unit_columns(Z[:b])) < b or np.linalg.matrix_rank(unit_columns(W)) < b:
         raise EstimationError(
             "the simulated motion does not excite every parameter",
             got=f"{int(least.seen.sum())} of {b} seen by least squares",
@@ -335,10 +335,6 @@ def _stacked(
         wide[:, -1] = R[:, z + k]
         blocks.append(wide * weights[entry.group])
     return triangle(*blocks)
-
-
-def _unit_columns(matrix: Array) -> Array:
-    return np.asarray(matrix / np.maximum(np.linalg.norm(matrix, axis=0), 1e-300))
 
 
 def _jackknife(

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...grouping import grouped
-from ...linalg import Array, triangle
+from ...linalg import Array, rms, triangle
 from ...model.base import ALONE, NEVER, BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
@@ -172,7 +172,7 @@ def sizes(model: DynamicModel, base: BaseParameters, fit: Fit, prior: Array, uns
             others = alike & fit.seen & (np.arange(len(base)) != row)
             values = fit.params[alike & sharp] if (alike & sharp).any() else fit.params[others]
             beside = np.abs(fit.params[(owners == owners[row]) & (units == units[row]) & sharp]).max(initial=0.0)
-            found[row] = max(np.sqrt(np.mean(values**2)) if len(values) else 0.0, _FRICTION_SHARE * beside)
+            found[row] = max(rms(values) if len(values) else 0.0, _FRICTION_SHARE * beside)
     return np.asarray(np.maximum(found, 1e-300))
 
 

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from ...data.conditioning.filters import lowpass, score_band
 from ...data.prepare import PreparedLog
 from ...errors import ModelError
-from ...linalg import Array, divisors, scaled_lstsq
+from ...linalg import Array, divisors, rms, scaled_lstsq
 from ...model.dynamic_model import DynamicModel
 from ...model.posterior import posterior_variance
 from ...model.prior import USUAL_WEIGHT, Prior
@@ -210,7 +210,7 @@ def _errors(predicted: Sequence[Array], measured: Sequence[Array]) -> list[Array
 
 def _rms(parts: Sequence[Array]) -> Array:
     """RMS of each column over all parts, shape (n,)."""
-    return np.array([np.sqrt(np.mean(np.square(x))) for x in columns(parts)])
+    return np.array([rms(x) for x in columns(parts)])
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import erf, erfinv
 
 from ...errors import LimitError, MissingExtraError, check_known
-from ...linalg import Array
+from ...linalg import Array, rms
 from ...motion.limits import Limits
 from ..family import REST, Family
 from .interior import LinearLimits
@@ -102,7 +102,7 @@ class Encoding:
             where = np.sqrt(2.0) * erfinv(np.clip(place, -0.99, 0.99))
         pose = X[0] if self._free else np.asarray(self.family.start)
         swing = (X - self.family.rest(pose))[scale > 0] / scale[scale > 0]
-        size = float(np.sqrt(np.mean(swing**2)))
+        size = rms(swing)
         return np.concatenate([where, swing / size if size > 0 else swing])
 
     def decode(self, z: Array) -> tuple[Array, Array]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ...compensation.friction_filter import FilterSettings, replay
 from ...data.conditioning.filters import score_band
 from ...data.prepare import PreparedLog
-from ...linalg import Array, divisors
+from ...linalg import Array, divisors, rms
 from ...model.dynamic_model import DynamicModel
 from ...parallel.scratch import empty_array
 from .traces import LogTrace, log_trace
@@ -171,22 +171,22 @@ def score(
     """
     tau, error = filtered_errors(log, predicted, cutoff, measured_only=measured_only)
     moving = np.abs(np.vstack([part.v for part in log.segments])) > MOVING
-    scores, sizes = [], divisors([_rms(column) for column in tau.T])
+    scores, sizes = [], divisors([rms(column) for column in tau.T])
     for j, joint in enumerate(joints):
         e, t = error[:, j], tau[:, j]
         on = moving[:, j]
         scores.append(
             JointScore(
                 joint,
-                rmse=_rms(e),
-                relative=_rms(e) / float(sizes[j]),
-                rms_torque=_rms(t),
-                moving_rmse=_rms(e[on]) if on.any() else 0.0,
+                rmse=rms(e),
+                relative=rms(e) / float(sizes[j]),
+                rms_torque=rms(t),
+                moving_rmse=rms(e[on]) if on.any() else 0.0,
                 p95=float(np.percentile(np.abs(e), 95)),
             )
         )
     forces = np.zeros(len(joints), dtype=bool) if slides is None else slides
-    relative = [_rms(error[:, k]) / max(_rms(tau[:, k]), 1e-300) for k in (~forces, forces) if k.any()]
+    relative = [rms(error[:, k]) / max(rms(tau[:, k]), 1e-300) for k in (~forces, forces) if k.any()]
     return LogScore(log.name, tuple(scores), max(relative))
 
 
@@ -216,10 +216,6 @@ def validate_log(
         (added,) = replay([adaptation], [(log.segments, np.split(exported, ends))])
         adapted = compared(exported + np.vstack([next(part) for part in added]))
     return Validation(**scores, trace=log_trace(log, series, hertz), adapted=adapted)
-
-
-def _rms(x: Array) -> float:
-    return float(np.sqrt(np.mean(x**2)))
 
 
 def better_than_urdf(entries: Iterable[Mapping[str, Any]]) -> bool:

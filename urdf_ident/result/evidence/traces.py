@@ -22,7 +22,7 @@ from ...data.conditioning.recursive import welch
 from ...data.conditioning.signals import lowpass
 from ...data.prepare import PreparedLog
 from ...files.read_write import read_text, write_text
-from ...linalg import Array, divisors
+from ...linalg import Array, divisors, rms
 from ...model.dynamic_model import DynamicModel
 from ...model.trained import without_inertia
 from ...parallel import start_each
@@ -233,7 +233,7 @@ def _stretch(series: Array) -> slice:
     count = series.shape[1]
     if count <= POINTS:
         return slice(0, count)
-    scale = divisors(np.sqrt(np.mean(series[0] ** 2, axis=0)))
+    scale = divisors(rms(series[0], 0))
     squares = np.concatenate([[0.0], np.cumsum(np.mean(((series[0] - series[1]) / scale) ** 2, axis=1))])
     begin = int(np.argmax(squares[POINTS:] - squares[:-POINTS]))
     return slice(begin, begin + POINTS)

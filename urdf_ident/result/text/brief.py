@@ -9,7 +9,7 @@ from html import escape
 import numpy as np
 
 from ...estimation.uncertainty.identifiability import COMBINATION, LOST
-from ...linalg import Array, divisors
+from ...linalg import divisors, rms
 from ...model.inertia import to_com
 from ..parameters import parameters
 from ..record import Record
@@ -67,13 +67,13 @@ def joint_errors(ident: Record) -> tuple[str, list[JointError]]:
     joints, found = ident.model.robot.joints, []
     if ident.validation:
         by_joint = [[entry["per_joint"][j] for entry in ident.validation] for j in range(len(joints))]
-        sizes = divisors([_rms([item["rms_torque"] for item in own]) for own in by_joint])
+        sizes = divisors([rms([item["rms_torque"] for item in own]) for own in by_joint])
         for joint, own, size in zip(joints, by_joint, sizes.tolist(), strict=True):
             before = [
-                _rms([item[key] for item in own]) / size if all(key in item for item in own) else None
+                rms([item[key] for item in own]) / size if all(key in item for item in own) else None
                 for key in ("urdf_rmse", "urdf_friction_rmse")
             ]
-            found.append(JointError(joint, _rms([item["rmse"] for item in own]) / size, *before))
+            found.append(JointError(joint, rms([item["rmse"] for item in own]) / size, *before))
         return "held-out", found
     if ident.held_out_errors is not None:
         errors = zip(joints, ident.held_out_errors, strict=True)
@@ -210,11 +210,6 @@ def _percent(value: float | None) -> str:
     if value is None:
         return "–"
     return f"{100 * value:.1f} %" if value < 0.9995 else f"{100 * value:.0f} %" if value < 10 else "> 1000 %"
-
-
-def _rms(values: list[float]) -> float:
-    found: Array = np.asarray(values, dtype=float)
-    return float(np.sqrt(np.mean(found**2)))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....linalg import Array
+from ....linalg import Array, rms
 from ....model.engine.pinocchio import regressor
 from ....model.engine.rigid import rigid_of
 from ....model.robot import Robot
@@ -70,12 +70,12 @@ class DelayProblem:
             moves: Whether each joint moves, shape (n,).
         """
         columns = regressor(robot, motion.q, motion.v, motion.a)[:, :, rigid_of(robot).spanning[0]]
-        scale = np.sqrt(np.mean(columns**2, axis=(0, 1)))
+        scale = rms(columns, (0, 1))
         active = scale > 1e-9 * scale.max()
         friction = []
         for j in range(robot.n):
             own = np.hstack([friction_columns(motion, j), reversal_columns(motion, j)])
-            friction.append(own / np.maximum(np.sqrt(np.mean(own**2, axis=0)), 1e-12))
+            friction.append(own / np.maximum(rms(own, 0), 1e-12))
         variance = np.maximum(motion.tau.var(axis=0), 1e-24)
         count = np.bincount(motion.block)
         joints = np.flatnonzero(moves)

@@ -15,7 +15,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ....linalg import Array
+from ....linalg import Array, rms
 from ....model.engine.pinocchio import regressor
 from ....model.engine.rigid import rigid_of
 from ....model.prior import lumped_inertials
@@ -163,7 +163,7 @@ class FaultRows:
         columns = regressor(robot, samples.q, samples.v, samples.a)
         inertial = columns[:, :, found.active] / found.scale
         own = [friction_columns(samples, j) for j in range(robot.n)]
-        sizes = [np.maximum(np.sqrt(np.mean(x**2, axis=0)), 1e-12) for x in own]
+        sizes = [np.maximum(rms(x, 0), 1e-12) for x in own]
         friction = np.stack([x / size for x, size in zip(own, sizes, strict=True)])
         whole = found.summed()
         x = solved(whole.gram, whole.count, whole.inertial, np.eye(robot.n)[:, :, None], weights)[0, :, :, 0]
