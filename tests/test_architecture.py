@@ -135,9 +135,9 @@ SHAPE = r"[Ss]hape|as `?`?\w|[Ss]ame|\(\d|\(N|\(n|\(p|array|vector|one per|[Aa]n
 
 
 def is_documented_elsewhere(node: ast.FunctionDef, owner: ast.ClassDef | None) -> bool:
-    """Properties say it in one line, commands of the command line in their help, overrides in their base."""
+    """Properties say it in one line, commands in their help, overrides in their base, overloads in the implementation."""
     decorators = {ast.unparse(decorator) for decorator in node.decorator_list}
-    if decorators & {"property", "cached_property"} or any("command" in name for name in decorators):
+    if decorators & {"property", "cached_property", "overload"} or any("command" in name for name in decorators):
         return True
     return owner is not None and node.name in DOCUMENTED
 
