@@ -163,13 +163,10 @@ def scaled_lstsq(A: Array, b: Array, rcond: float | None = None) -> Array:
 
     Args:
         A: Shape (m, k).
-        b: Shape (m,) or (m, c).
+        b: Shape (m,) or (m, c); the solution has shape (k,) or (k, c), 0 for columns of zeros.
         rcond: As for :func:`lstsq`.
-
-    Returns:
-        The solution, shape (k,) or (k, c); 0 for columns of zeros.
     """
-    scale = _norms(A)
+    scale = np.maximum(np.linalg.norm(A, axis=0), 1e-300)
     return np.asarray((lstsq(A / scale, b, rcond)[0].T / scale).T)
 
 
@@ -180,28 +177,18 @@ def orthogonal_part(b: Array, A: Array, rcond: float | None = None) -> Array:
         b: Shape (m,) or (m, c).
         A: The other columns, shape (m, k).
         rcond: As for :func:`lstsq`.
-
-    Returns:
-        Shape of b.
     """
     scaled = unit_columns(A)
     return np.asarray(b - scaled @ lstsq(scaled, b, rcond)[0])
 
 
 def unit_columns(A: Array) -> Array:
-    """Columns divided by their norms.
+    """Columns divided by their norms; columns of zeros are unchanged.
 
     Args:
         A: Shape (m, k).
-
-    Returns:
-        Shape (m, k); columns of zeros are unchanged.
     """
-    return np.asarray(A / _norms(A))
-
-
-def _norms(A: Array) -> Array:
-    return np.asarray(np.maximum(np.linalg.norm(A, axis=0), 1e-300))
+    return np.asarray(A / np.maximum(np.linalg.norm(A, axis=0), 1e-300))
 
 
 def triangle(*stack: Any, overwrite: bool = False) -> Array:
@@ -313,9 +300,6 @@ def rms(x: ArrayLike, axis: int | tuple[int, ...] | None = None) -> float | Arra
     Args:
         x: Any shape.
         axis: Axes of the mean; all if None.
-
-    Returns:
-        Shape of x without these axes.
     """
     found = np.sqrt(np.mean(np.square(np.asarray(x, dtype=float)), axis=axis))
     return float(found) if axis is None else np.asarray(found)
