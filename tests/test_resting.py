@@ -12,9 +12,12 @@ from motion_samples import make_segment, robot_3r, truth
 from urdf_ident import parallel
 from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import PreparedLog
+from urdf_ident.data.recording import Recording
 from urdf_ident.estimation.estimators.resting import weigh_rests
 from urdf_ident.linalg import Array
 from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.pipeline.identify import identify
+from urdf_ident.project import parse_project
 from urdf_ident.samples import Segment
 from urdf_ident.statistics.accumulate import accumulate, build_statistics
 from urdf_ident.statistics.fit import fit_base
@@ -92,6 +95,15 @@ def _error(model: DynamicModel, logs: list[PreparedLog], other: Segment) -> floa
     fit = fit_base(build_statistics(model, logs), model.base())
     wrong = model.torque(fit.base.embedded(fit.params), other.q, other.v, other.a) - other.tau
     return float(np.sqrt(np.mean(wrong**2)))
+
+
+def test_identify_weighs_rests_and_says_so(model: DynamicModel) -> None:
+    segment = jogged(model, 0, (1,))
+    log = Recording("log", model.robot.joints, segment.time, segment.q, effort=segment.tau)
+    for method, said in (("auto", True), ("ols", False)):
+        project = parse_project({"estimation": {"covariance": "model", "method": method}})
+        notes = identify(model, [log], project=project).solver["notes"]
+        assert any("dry friction holds resting joints" in note and "j2" in note for note in notes) is said
 
 
 def test_rows_of_samples_with_weights_are_scaled_and_counted(model: DynamicModel) -> None:
