@@ -462,6 +462,12 @@ def test_joint_extra_in_the_log_names_the_nearest(tmp_path: Path, robot: Robot) 
     assert log.notes == ("columns ignored: q_gripper",)
 
 
+def test_a_log_with_other_columns_than_the_project_names(tmp_path: Path, robot: Robot) -> None:
+    layout = LogLayout(columns={"time": "Zeit", "position": ["Achse 1", "Achse 2", "Achse 3"]})
+    with pytest.raises(LogError, match=r"no column 'Achse 1'; valid: .*; `log\.columns` holds for all logs of a command"):
+        read_recording(write(tmp_path, "Zeit,/a/pos,/b/pos,/c/pos\n0,1,2,3\n"), robot, layout)
+
+
 def test_effort_of_one_joint_missing(tmp_path: Path, robot: Robot) -> None:
     text = "t,q_zeta,q_alpha,q_slide,tau_zeta,tau_alpha,tau_slyde\n0,1,2,3,4,5,6\n"
     with pytest.raises(LogError, match=r"no column 'tau_slide'.*tau_slyde"):

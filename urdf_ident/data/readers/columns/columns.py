@@ -203,7 +203,10 @@ def _locate(table: Table, column: Column, quantity: str) -> int:
                 remedy=f"give its number, 0 to {table.width - 1}",
             )
         if column not in table.names:
-            raise LogError(f"no column '{column}'", where=where, remedy=nearest(column, table.names))
+            remedy = nearest(column, table.names)
+            if remedy.startswith("valid"):
+                remedy += "; `log.columns` holds for all logs of a command: export those with other columns alike"
+            raise LogError(f"no column '{column}'", where=where, remedy=remedy)
         return table.names.index(column)
     if not 0 <= column < table.width:
         raise LogError(
