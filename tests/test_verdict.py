@@ -201,7 +201,7 @@ def test_the_scale_of_a_joint_is_told_by_the_other_joints_alone(ident: ui.Identi
     log = ui.Recording("run", robot.joints, t, q, effort=torques(robot, Truth.of(1), q, v, a) + 1e-3 * np.sin(99 * t)[:, None])
     alone = ui.identify(ui.DynamicModel(robot, friction=FRICTION), [log]).evidence
     assert isinstance(alone, Evidence)
-    assert alone.scales["j1"] > 100
+    assert alone.scales["j1"] > 10
 
 
 @pytest.mark.parametrize("factor", [0.5, 2.5])

@@ -27,6 +27,9 @@ LONGEST_MEMORY = 1 / 16
 MEMORIES = 12
 #: The spectra have converged if none changes by more than this fraction; maximum number of iterations.
 TOLERANCE, ROUNDS = 1e-3, 40
+#: Least variance of a row group over that of its residual in the weighted fit. The likelihood has a degenerate maximum at zero
+#: where one parameter explains a row group exactly.
+_LEAST_VARIANCE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +119,8 @@ def fit_noise(spectrum: Spectrum, rows: WhitenedRows) -> NoiseModel:
         fresh = power.copy()
         for g in range(groups):
             if scaled[g]:
-                fresh[g], best[g] = _fit_shapes(squares[g] / freedom[g], freedom[g] * (rows.count[g] > 0), shapes, power[g])
+                found, best[g] = _fit_shapes(squares[g] / freedom[g], freedom[g] * (rows.count[g] > 0), shapes, power[g])
+                fresh[g] = np.maximum(found, _LEAST_VARIANCE * start[g])
         change = float(np.abs(np.log(fresh / power)).max())
         power = fresh if turn < ROUNDS // 2 else np.sqrt(fresh * power)  # damping, as two estimates may alternate
         if change < TOLERANCE:

@@ -48,7 +48,7 @@ _OFTENER = 2.0
 _GEOMETRY, _PLACED, _MORE_NUMBERS = ("joint-origin", "joint-axis"), 0.015, 0.15
 #: Faults with several parameters.
 _FREER = (*_GEOMETRY, "contact-spring")
-#: Error of the positions' scale above which the first-order approximation is invalid.
+#: Size of a fault of positions or axes (fraction, rad or m) above which the first-order approximation is invalid.
 _FIRST_ORDER = 0.5
 #: Missing fraction of the URDF's gravity if all of it was subtracted; other fractions may be a clock or direction fault.
 _WHOLE = (0.8, 1.25)
@@ -94,7 +94,8 @@ class SmallFault:
         """Whether the logs do not exclude it and the model depends on it; delays are estimated elsewhere."""
         k = 2 / (9 * self.numbers)  # quantile of chi-square, Wilson and Hilferty 1931
         sure = self.errors**2 > (1 - k + _BY_CHANCE * np.sqrt(k)) ** 3 and self.significance > _SUPPORTED and self.seen > _SEEN
-        return bool(sure and self.gain > 0 and self.shift > _FELT and self.id != "effort-delay")
+        large = self.id.startswith(("position", "joint")) and abs(self.size) > _FIRST_ORDER
+        return bool(sure and self.gain > 0 and self.shift > _FELT and self.id != "effort-delay" and not large)
 
     @property
     def whole(self) -> bool:
