@@ -844,7 +844,7 @@ def test_a_log_that_differs_in_everything_is_named_alone() -> None:
     joint = next(x.joint for x in reports[1].findings if x.id == "log-differs")
     ready = prepare_logs([logs[0], replace(computed, name="run1"), logs[2]], ARM, Drive.build(ARM.n), SignalConfig())
     with pytest.raises(QualityError, match=f"run1: .*{joint}"):  # "most on this joint" alone would not tell which
-        check_physics(ready, ARM)
+        check_physics(ready, ARM, SignalConfig())
 
 
 @pytest.mark.parametrize("ways", [1, 2])
