@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +22,7 @@ from urdf_ident.data.prepare import PreparedLog, prepare_logs
 from urdf_ident.errors import EstimationError
 from urdf_ident.estimation.uncertainty.bands import band_edges, band_of, build_spectrum, cosine_power, row_autocovariance
 from urdf_ident.estimation.uncertainty.covariance import KINDS, start_covariance, with_covariance
-from urdf_ident.estimation.uncertainty.noise import fit_noise, whitened_rows
+from urdf_ident.estimation.uncertainty.noise import WhitenedRows, fit_noise, whitened_rows
 from urdf_ident.estimation.uncertainty.reversals import AT_REST, SLOW, excess_shift, without_reversals
 from urdf_ident.estimation.uncertainty.score_covariance import find_period
 from urdf_ident.model.base import BaseParameters
@@ -387,3 +390,18 @@ def test_laws_that_differ_at_reversals_alone_keep_finite_errors(width: float) ->
 def test_a_shift_that_chance_explains_is_none() -> None:
     shift = excess_shift(np.array([0.1, -3.0, 1.0, np.nan]), np.array([1.0, 1.0, 1.0, 1.0]), np.array([1.5, 1.5, 0.9, 1.0]))
     np.testing.assert_allclose(shift, [0.0, -np.sqrt(9.0 - 1.25), 1.0, 0.0])
+
+
+def test_a_row_group_that_one_parameter_explains_exactly_keeps_a_variance() -> None:
+    """The likelihood grows without bound towards zero variance there, and the normal matrix became singular."""
+    rng, bands, each = np.random.default_rng(0), 4, 3
+    unit = np.repeat(np.arange(2 * bands), each)
+    first, Z = unit < bands, 0.2 * rng.normal(size=(2 * bands * each, 2))
+    Z[first, 1] = 0.0
+    residual = np.where(first, 2.5 * Z[:, 0], rng.normal(size=len(unit)))
+    piece = SimpleNamespace(length=100, rate=10.0, row_filter=SimpleNamespace(factor=1))
+    shapes = partial(np.power, 1.0 + np.arange(bands))
+    spectrum: Any = SimpleNamespace(groups=("a", "b"), bands=bands, pieces=[piece], expected=lambda memory: shapes(-memory))
+    noise = fit_noise(spectrum, WhitenedRows(Z, residual, unit, np.full((2, bands), float(each))))
+    usual = [np.mean(residual[rows] ** 2) for rows in (first, ~first)]
+    assert np.all(noise.power.min(axis=1) > 0.9e-6 * np.array(usual))
