@@ -155,7 +155,8 @@ class TextTable(Table):
         return [stamp(cells[k]) if k in self.stamps else self._number(cells[k], k) for k in columns]
 
     def _number(self, cell: str, column: int) -> float:
-        if is_grouped(cell, self.decimal_comma):
+        value = number(cell, self.decimal_comma)
+        if np.isnan(value) and is_grouped(cell, self.decimal_comma):
             raise LogError(
                 f"column '{self.names[column] if self.names else column}' has numbers with thousands separators",
                 where=self.path,
@@ -163,7 +164,7 @@ class TextTable(Table):
                 expected="numbers such as 1234.5",
                 remedy="export the log without thousands separators",
             )
-        return number(cell, self.decimal_comma)
+        return value
 
 
 def _grown(array: NDArray[Any], count: int, rows: int) -> NDArray[Any]:
