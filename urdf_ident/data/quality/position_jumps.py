@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ...linalg import Array, quantiles
+from ...linalg import Array, quantiles, rms
 from ...model.robot import Robot
 from ..conditioning.clock import read_clock
 from .findings import Examination
@@ -68,7 +68,7 @@ def _jumps(time: Array, position: Array) -> tuple[NDArray[np.bool_], Array]:
     before, after, period = speed[:-2], speed[2:], interval[1:-1, None]
     away = step[1:-1] - 0.5 * (before + after) * period
     size = np.abs(away)
-    far = np.array([quantiles(x, 0.99)[0] for x in size.T])
+    far = _usual(size)
     counts = np.array([quantiles(x[x > 0], 0.01)[0] if (x > 0).any() else np.inf for x in np.abs(step).T])
     jumps = (size > _FAR * far) & (size > _SUDDEN * np.abs(after - before) * period)
     jumps &= (before != 0) & (after != 0)  # a frozen position catches up
@@ -81,7 +81,7 @@ def _goes_on(k: int, jumps: NDArray[np.bool_], away: Array, position: Array, eff
     """Whether the robot moves on over a jump, instead of rows missing there or another run beginning."""
     steps = np.diff(position, axis=0)
     usual = 0.5 * (steps[k] + steps[k + 2])
-    far = np.array([quantiles(x, 0.99)[0] for x in np.abs(away).T])
+    far = _usual(away)
     if jumps.mean() < _OTHER_RUN:
         worst = int(np.argmax(np.where(jumps, np.abs(away[k]) / np.maximum(far, 1e-12), 0.0)))
         missing = away[k, worst] / usual[worst] if usual[worst] else -1.0
@@ -89,9 +89,11 @@ def _goes_on(k: int, jumps: NDArray[np.bool_], away: Array, position: Array, eff
         return bool(missing < 0 or ((needed > _TELLING * far) & (np.abs(away[k]) < _LESS * needed)).any())
     if away[k] @ usual > _AHEAD * np.linalg.norm(away[k]) * np.linalg.norm(usual):
         return False
-    moves = np.abs(usual[jumps]) > _MOVES * np.sqrt(np.mean(steps**2, axis=0))[jumps]
-    bends = [np.abs(steps[2:] - steps[:-2])]
-    bends += [] if effort is None else [np.abs(np.diff(effort, axis=0)[1:-1])]
-    return bool(moves.any()) and all(
-        (x[k] <= _GOES_ON * np.array([quantiles(column, 0.99)[0] for column in x.T])).all() for x in bends
-    )
+    moves = np.abs(usual[jumps]) > _MOVES * rms(steps, axis=0)[jumps]
+    bends = [steps[2:] - steps[:-2], *([] if effort is None else [np.diff(effort, axis=0)[1:-1]])]
+    return bool(moves.any()) and all((np.abs(x[k]) <= _GOES_ON * _usual(x)).all() for x in bends)
+
+
+def _usual(x: Array) -> Array:
+    """The usual size of each column: its 99 % quantile, shape (n,)."""
+    return np.array([quantiles(column, 0.99)[0] for column in np.abs(x).T])

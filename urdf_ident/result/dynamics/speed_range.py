@@ -11,7 +11,7 @@ import numpy as np
 
 from ...estimation.uncertainty.prediction import HeldOutResidual
 from ...estimation.uncertainty.uncovered_friction import unseen_friction
-from ...linalg import divisors
+from ...linalg import divisors, rms
 from ..evidence.evidence import SPEEDS, Range, random_states
 from ..record import Record
 from .intervals import SIGMAS, parameter_errors
@@ -40,6 +40,5 @@ def errors_at_speeds(ident: Record, trained: Range) -> dict[str, list[float]]:
         square = variance + bias**2
         if seen is not None:
             square += (unseen_friction(ident.model, ident.theta, seen, q, faster * v, faster**2 * a) / SIGMAS) ** 2
-        size = np.sqrt(np.mean((rows @ ident.theta) ** 2, axis=0))
-        found.append(np.sqrt(np.mean(square, axis=0)) / divisors(size))
+        found.append(np.sqrt(np.mean(square, axis=0)) / divisors(rms(rows @ ident.theta, axis=0)))
     return dict(zip(robot.joints, np.transpose(found).tolist(), strict=True))
