@@ -160,14 +160,17 @@ def says_its_type(argument: ast.arg) -> bool:
     return bool(named & known) and named <= known | {"Sequence", "Iterable", "Mapping"}
 
 
-def repeats_its_type(argument: ast.arg, text: str) -> bool:
-    """Whether an entry says no more than name or type: "The robot." of a Robot called ``robot``."""
+def repeats(text: str, annotation: ast.expr | None, *names: str) -> bool:
+    """Whether an entry says no more than a type or a name: "The robot." of a Robot."""
     found = re.fullmatch(r"(?:The|Its|An?) ([\w ]+)\.", text.strip())
-    if found is None or not says_its_type(argument):
-        return False
-    types = re.findall(r"\b[A-Z]\w+", ast.unparse(argument.annotation))
-    spelt = {re.sub(r"(?<!^)(?=[A-Z])", " ", name).lower() for name in types}
-    return found[1].lower() in spelt | {argument.arg.replace("_", " ")}
+    types = re.findall(r"\b[A-Z]\w+", ast.unparse(annotation)) if annotation else []
+    return found is not None and found[1].lower() in {re.sub(r"(?<!^)(?=[A-Z])", " ", name).lower() for name in types} | {
+        *names
+    }
+
+
+def repeats_its_type(argument: ast.arg, text: str) -> bool:
+    return says_its_type(argument) and repeats(text, argument.annotation, argument.arg.replace("_", " "))
 
 
 @pytest.mark.parametrize(("name", "node", "owner"), FUNCTIONS, ids=[name for name, _, _ in FUNCTIONS])
@@ -186,6 +189,9 @@ def test_public_functions_are_documented(name: str, node: ast.FunctionDef, owner
         entry = re.search(rf"^    {argument.arg}: (.*)$", sections, re.M)
         if entry is not None and not is_public(node, owner):
             assert not repeats_its_type(argument, entry[1]), f"{name}: the entry of '{argument.arg}' repeats its type"
+    returned = re.search(r"^(?:Returns|Yields):\n    (.*)$", doc, re.M)
+    if returned is not None and not is_public(node, owner):
+        assert not repeats(returned[1], node.returns), f"{name}: what it returns repeats its type"
     for argument in (a.arg for a in arguments if a.annotation and "Array" in ast.unparse(a.annotation)):
         entry = re.search(rf"^[\w, ]*\b{argument}\b[\w, ]*:(.*?)(?=^\s{{0,4}}[\w, ]+:|\Z)", sections, re.S | re.M)
         assert entry, f"{name}: array '{argument}' has no entry"

@@ -26,8 +26,9 @@ from conftest import arm_urdf
 from logs import make_log
 
 from urdf_ident import parallel
+from urdf_ident.data import prepare
 from urdf_ident.data.conditioning.config import SignalConfig
-from urdf_ident.data.prepare import prepare_logs
+from urdf_ident.data.prepare import check_physics, prepare_logs
 from urdf_ident.data.readers.read import read_recordings
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import LogError, MissingFileError, SchedulerError
@@ -95,6 +96,19 @@ def test_work_that_was_begun_is_waited_for_later_and_in_any_order() -> None:
     assert os.getpid() not in {pid for _, pid in found}
 
 
+def test_the_motions_that_checks_examine_are_conditioned_by_the_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a cut-off of the user's own, the checks need another conditioning of all logs."""
+    robot, config, asked = Robot.from_urdf(arm_urdf()), SignalConfig(cutoff=8.0), []
+    prepared = prepare_logs(logs(robot, 2), robot, Drive.build(robot.n), config)
+    together = prepare.each_usable
+    monkeypatch.setattr(prepare, "each_usable", lambda function, items: asked.append(len(items)) or together(function, items))
+    monkeypatch.setattr(prepare, "contradictions", lambda robot, motions, *others: [()] * len(motions))
+    checked = check_physics(prepared, robot, config)
+    assert asked == [2]
+    assert [log.conditioned.cutoff for log in checked] == [8.0, 8.0]
+    assert all(log.automatic is not None and log.automatic.cutoff != 8.0 for log in checked)
+
+
 def size(log: Recording) -> tuple[float, Recording]:
     return float(log.position.sum()), log
 
@@ -160,6 +174,7 @@ sys.path.insert(0, sys.argv[1])
 import numpy, scipy.linalg
 from test_parallel import cross_products
 from urdf_ident import parallel
+from urdf_ident.data import prepare
 size = 1024 * int(next(line for line in open("/proc/self/status") if line.startswith("VmSize")).split()[1])
 resource.setrlimit(resource.RLIMIT_AS, (size + (int(sys.argv[2]) << 20),) * 2)
 try:

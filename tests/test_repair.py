@@ -210,7 +210,6 @@ def test_assessment_in_words_and_numbers() -> None:
         assert links[name].level == bodies[name].level == level
     assert links["tip"].level == "ok"
     assert "tip" not in bodies
-    assert links["triangle"].triangle_excess == pytest.approx(0.01)
     assert links["negative_inertia"].cholesky_tolerance == pytest.approx(0.01)
     np.testing.assert_allclose(links["triangle"].eigenvalues, [0.02, 0.03, 0.06], rtol=1e-12)
     assert "smallest correction" in links["triangle"].correction

@@ -268,6 +268,8 @@ def block_diagonal(*blocks: Array) -> Array:
 _SMALL = 150
 #: Block size of the reflections, for the few dozen columns of a row group.
 _REFLECTIONS = 8
+#: Number of collected rows from which a factor is updated.
+_WAITING = 1024
 #: Rows per column from which the QR of a triangle on top of the rows is faster than that of the rows alone.
 _TALL = 3
 
@@ -359,11 +361,10 @@ class FactorAccumulator:
 
     Args:
         width: Number of columns.
-        waiting: Number of collected rows that triggers an update (at least ``width``).
     """
 
-    def __init__(self, width: int, waiting: int = 1024) -> None:
-        self.width, self.waiting = width, max(waiting, width)
+    def __init__(self, width: int) -> None:
+        self.width, self.waiting = width, max(_WAITING, width)
         self._factor: Array | None = None
         self._parts: list[Array] = []
         self._count = 0

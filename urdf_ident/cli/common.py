@@ -228,9 +228,6 @@ def open_robot(project: Project, folder: Path, urdf: Path | None) -> Robot:
         project: The project file.
         folder: The folder that its paths refer to.
         urdf: The URDF of the command line, which is used instead of the project's; a difference is noted.
-
-    Returns:
-        The robot.
     """
     own = project.robot.urdf
     if urdf is not None and own is not None and (folder / Path(own).expanduser()).resolve() != urdf.resolve():

@@ -223,9 +223,6 @@ def run_design(
         model: The model to identify.
         out: The file to write.
         after: An earlier result, to design for what it left unknown.
-
-    Returns:
-        The motion.
     """
     from ..excitation.sequential import forecast
     from ..samples import SHORT, SHORTEST

@@ -94,9 +94,6 @@ def report_lines(ident: Identification, path: Path, paths: CommandPaths) -> list
     Args:
         path: The HTML file.
         paths: Files that its commands name.
-
-    Returns:
-        Lines for the user.
     """
     from ..errors import MissingExtraError
     from ..report import write_report

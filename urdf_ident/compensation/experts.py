@@ -154,11 +154,7 @@ class Experts:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Experts:
-        """Inverse of :meth:`as_dict`.
-
-        Args:
-            data: Its result.
-        """
+        """Inverse of :meth:`as_dict`."""
         values = {name: np.array(value, dtype=float) for name, value in data.items() if name != "between"}
         count = len(values["centres"])
         d = values["centres"].shape[1]
@@ -194,11 +190,7 @@ class TrainedNetwork(ReadOnly):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TrainedNetwork:
-        """Inverse of :meth:`as_dict`.
-
-        Args:
-            data: Its result.
-        """
+        """Inverse of :meth:`as_dict`."""
         domain = Domain(*(np.array(data["domain"][key], dtype=float) for key in ("normals", "offsets")))
         centre, scale = (np.array(data[key], dtype=float) for key in ("centre", "scale"))
         return cls(centre, scale, Experts.from_dict(data["experts"]), domain)

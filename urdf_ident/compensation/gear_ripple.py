@@ -140,11 +140,7 @@ class GearRipple:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> GearRipple:
-        """Inverse of :meth:`as_dict`.
-
-        Args:
-            data: Its result.
-        """
+        """Inverse of :meth:`as_dict`."""
         arrays = (np.array(data[key], dtype=float) for key in ("ratio", "harmonics", "sine", "cosine"))
         return cls(tuple(data["joints"]), *arrays)
 

@@ -139,11 +139,7 @@ class Residual:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Residual:
-        """Inverse of :meth:`as_dict`.
-
-        Args:
-            data: Its result.
-        """
+        """Inverse of :meth:`as_dict`."""
         networks = tuple(None if item is None else TrainedNetwork.from_dict(item) for item in data["taught"])
         ripple = None if data.get("ripple") is None else GearRipple.from_dict(data["ripple"])
         return cls(data["kind"], tuple(data["joints"]), tuple(data["inputs"]), networks, dict(data["explained"]), ripple)

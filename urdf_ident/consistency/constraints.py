@@ -64,19 +64,17 @@ class LmiOptions:
         freeze_arrays(self)
 
 
-def ellipsoid(center: ArrayLike, semi_axes: ArrayLike, rotation: ArrayLike | None = None) -> Array:
+def ellipsoid(center: ArrayLike, semi_axes: ArrayLike) -> Array:
     """Matrix of an ellipsoid for :attr:`LmiOptions.ellipsoids`: a mass density inside it exists only if ``tr(P Q) ≥ 0``.
 
     Args:
         center: Center in the body frame, shape (3,) [m].
-        semi_axes: Semi-axes, shape (3,) [m].
-        rotation: Rotation of the axes in the body frame, shape (3, 3); None: aligned with the frame.
+        semi_axes: Semi-axes along the axes of the frame, shape (3,) [m].
 
     Returns:
         Q of shape (4, 4) with ``[x; 1]ᵀ Q [x; 1] ≥ 0`` inside (Wensing, Kim, Slotine 2018).
     """
-    c, axes = np.asarray(center, dtype=float), np.eye(3) if rotation is None else np.asarray(rotation, dtype=float)
-    shape = (axes / np.square(np.asarray(semi_axes, dtype=float))) @ axes.T
+    c, shape = np.asarray(center, dtype=float), np.diag(1.0 / np.square(np.asarray(semi_axes, dtype=float)))
     return np.block([[-shape, (shape @ c)[:, None]], [(shape @ c)[None, :], np.array([[1.0 - c @ shape @ c]])]])
 
 

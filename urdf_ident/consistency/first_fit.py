@@ -97,9 +97,6 @@ def completed_prior(
         weights: Row group → weight on its rows [1/unit of torque].
         unsupported: Joints for which held-out data do not support a bias.
         reversals: Mean number of velocity reversals of the moving joints.
-
-    Returns:
-        The prior of all parameters.
     """
     n, p = len(prior.theta0), len(model.parameters)
     fixed = np.concatenate([prior.theta0, np.zeros(p - n)])

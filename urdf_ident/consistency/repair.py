@@ -47,7 +47,6 @@ class InertialFinding(ReadOnly):
         theta: Ten parameters in the link's (body's) frame, shape (10,) [kg, kg·m, kg·m²].
         repaired: The nearest physically consistent parameters, shape (10,); equal to ``theta`` if nothing is wrong.
         eigenvalues: Eigenvalues of the inertia about the centre of mass, ascending, shape (3,) [kg·m²].
-        triangle_excess: ``λ3 − λ1 − λ2`` if positive, else 0 [kg·m²].
         cholesky_tolerance: ``max(0, −λ1)``, the ε with which Gautier 2013's test passes (eq. 36, Table III) [kg·m²].
         relative: Smallest over largest principal second moment; −inf without mass.
         level: ``"ok"``, ``"boundary"`` (a plate, a rod, a point: strict engines may refuse it) or ``"impossible"``.
@@ -61,7 +60,6 @@ class InertialFinding(ReadOnly):
     theta: Array
     repaired: Array
     eigenvalues: Array
-    triangle_excess: float
     cholesky_tolerance: float
     relative: float
     level: str
@@ -248,32 +246,19 @@ def repaired_links(description: Description) -> tuple[dict[str, Array], tuple[st
 def _finding(kind: str, name: str, joint: str | None, theta: Array, small_mass: float, must_weigh: bool) -> InertialFinding:
     if not theta.any() and not must_weigh:  # a frame modelled as a link: it may be massless
         zeros = np.zeros(3)
-        return InertialFinding(kind, name, joint, theta, theta.copy(), zeros, 0.0, 0.0, 0.0, "ok", (), "")
+        return InertialFinding(kind, name, joint, theta, theta.copy(), zeros, 0.0, 0.0, "ok", (), "")
     found = margins(theta)
     _, _, inertia = to_com(theta)
     eigenvalues: Array = np.linalg.eigvalsh(inertia).astype(float)
-    excess = max(0.0, float(eigenvalues[2] - eigenvalues[1] - eigenvalues[0]))
     repaired = repaired_theta(theta, small_mass=small_mass)
     level = "ok" if np.array_equal(repaired, theta) else "boundary" if found.relative >= -ROUNDING else "impossible"
-    problems = _problems(theta, eigenvalues, excess, found.relative, level)
+    problems = _problems(theta, eigenvalues, found.relative, level)
     correction = "" if level == "ok" else _correction(theta, repaired)
-    return InertialFinding(
-        kind,
-        name,
-        joint,
-        theta,
-        repaired,
-        eigenvalues,
-        excess,
-        found.cholesky_tolerance,
-        found.relative,
-        level,
-        problems,
-        correction,
-    )
+    tolerance, relative = found.cholesky_tolerance, found.relative
+    return InertialFinding(kind, name, joint, theta, repaired, eigenvalues, tolerance, relative, level, problems, correction)
 
 
-def _problems(theta: Array, eigenvalues: Array, excess: float, relative: float, level: str) -> tuple[str, ...]:
+def _problems(theta: Array, eigenvalues: Array, relative: float, level: str) -> tuple[str, ...]:
     if level == "ok":
         return ()
     if not theta.any():
@@ -292,7 +277,7 @@ def _problems(theta: Array, eigenvalues: Array, excess: float, relative: float, 
             f"the inertia about the centre of mass has the eigenvalue {small:.6g} kg·m², not positive "
             f"(it passes Cholesky with tolerance {max(0.0, -small):.3g})"
         )
-    if excess > 0:
+    if (excess := large - middle - small) > 0:
         words.append(f"the triangle inequality fails: {large:.6g} > {small:.6g} + {middle:.6g}, by {excess:.3g} kg·m²")
     return tuple(words)
 

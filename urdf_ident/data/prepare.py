@@ -118,7 +118,8 @@ def examine_logs(
         open_ = Finding("constants-unknown", "warning", None, None, words, unknown.remedy)
         return [replace(report, findings=(*report.findings, open_)) for report in reports]
     if config.cutoff != "auto":
-        usable = dict(zip(usable, _automatic([reports[k].recording for k in usable], robot, config), strict=True))
+        made = _conditioned([reports[k].recording for k in usable], robot, replace(config, cutoff="auto"))
+        usable = dict(zip(usable, made, strict=True))
     motions = [(_unloaded(item, recordings[k].name, robot, payload).segments, item.cutoff) for k, item in usable.items()]
     found = contradictions(robot, motions, drive.reduction)
     if not any(item.severity == "refused" for doubts in found for item in doubts):  # delays need physically plausible logs
@@ -193,8 +194,7 @@ def prepare_logs(
         raise LogError("two logs have the same name", got=names, remedy="rename one, or give each once")
     _refuse_copies(recordings)
     reports = each_usable(partial(_assessed, robot=robot, drive=drive, force=force), recordings)
-    fixed = resolve([report.recording for report in reports], robot, config)
-    made = each_usable(partial(condition, robot=robot, config=fixed), [report.recording for report in reports])
+    made = _conditioned([report.recording for report in reports], robot, config)
     reports = [_with_bandwidth(report, item, robot, config) for report, item in zip(reports, made, strict=True)]
     logs = [PreparedLog(*parts) for parts in zip(recordings, reports, made, strict=True)]
     return [replace(log, conditioned=_unloaded(log.conditioned, log.name, robot, payload)) for log in logs]
@@ -251,7 +251,7 @@ def check_physics(
         QualityError: A log is refused; the error carries all its findings.
     """
     if config.cutoff != "auto":
-        made = _automatic([log.report.recording for log in logs], robot, config)
+        made = _conditioned([log.report.recording for log in logs], robot, replace(config, cutoff="auto"))
         logs = [replace(log, automatic=_unloaded(item, log.name, robot, payload)) for log, item in zip(logs, made, strict=True)]
     found = contradictions(robot, [(log.examined.segments, log.examined.cutoff) for log in logs], reduction, meanwhile)
     out: list[PreparedLog | UrdfIdentError] = []
@@ -290,10 +290,10 @@ def _with_wrenches(report: QualityReport, robot: Robot) -> QualityReport:
     return report if external is None else replace(report, recording=replace(report.recording, external_torque=external))
 
 
-def _automatic(recordings: Sequence[Recording], robot: Robot, config: SignalConfig) -> list[Conditioned]:
-    """The motions with the automatic cut-off."""
-    fixed = resolve(recordings, robot, replace(config, cutoff="auto"))
-    return [condition(recording, robot, fixed) for recording in recordings]
+def _conditioned(recordings: Sequence[Recording], robot: Robot, config: SignalConfig) -> list[Conditioned]:
+    """The motions, conditioned alike, on the available workers."""
+    fixed = resolve(recordings, robot, config)
+    return each_usable(partial(condition, robot=robot, config=fixed), recordings)
 
 
 def _with_bandwidth(report: QualityReport, log: Conditioned, robot: Robot, config: SignalConfig) -> QualityReport:

@@ -101,9 +101,6 @@ def mjcf_text(
         meshes: False to omit all meshes.
         folder: Folder of the model, to which paths of meshes are relative; None: absolute paths.
 
-    Returns:
-        The text, and notes.
-
     Raises:
         ShapeError: ``theta`` has the wrong length.
         ModelError: A body is not physically consistent (and ``repair`` is off), a joint is unknown, or a value is not finite.

@@ -66,9 +66,6 @@ class Node:
         Args:
             name: Name of the attribute.
             default: Value if it is absent.
-
-        Returns:
-            The parsed value.
         """
         return self.attributes[name].value if name in self.attributes else default
 

@@ -64,9 +64,6 @@ def corrected_urdf(
         dynamics: Joint name → friction.
         where: File name for messages.
 
-    Returns:
-        The new text.
-
     Raises:
         UrdfError: The URDF is unreadable (negative masses are accepted), a name is unknown, an element that has to be
             changed is repeated, or a requested number does not read back.

@@ -64,11 +64,7 @@ _inputs: ContextVar[_Inputs | None] = ContextVar("inputs", default=None)
 
 @contextmanager
 def inputs_protected() -> Iterator[None]:
-    """Context in which a file that was read cannot be written.
-
-    Yields:
-        Nothing.
-    """
+    """Context in which a file that was read cannot be written."""
     token = _inputs.set(_Inputs())
     try:
         yield
@@ -107,9 +103,6 @@ def read_bytes(path: str | Path, what: str = "file") -> bytes:
 
     Args:
         what: Kind of file (``"URDF"``, ``"log"``), for the message and the largest accepted size.
-
-    Returns:
-        The content.
 
     Raises:
         MissingFileError: The file does not exist, is a folder or a device, is too large, or cannot be read.
@@ -204,9 +197,6 @@ def read_stream(path: str | Path, what: str) -> Iterator[BinaryIO]:
 
     Args:
         what: Kind of file, for the message.
-
-    Yields:
-        The open file.
 
     Raises:
         MissingFileError: The file does not exist, is a folder, or cannot be read.

@@ -199,14 +199,7 @@ class Drive(SentOnce, ReadOnly):
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Drive:
-        """Inverse of :meth:`as_dict`.
-
-        Args:
-            data: Its result.
-
-        Returns:
-            The drive.
-        """
+        """Inverse of :meth:`as_dict`."""
         reduction, gain, offset = (np.array(data[key], dtype=float) for key in ("reduction", "gain", "joint_offset"))
         error = data.get("gain_error")
         return cls(reduction, gain, offset, data["gain_origin"], None if error is None else np.array(error, dtype=float))

@@ -230,11 +230,7 @@ class LimitReport:
         )
 
     def summary(self) -> str:
-        """Formats one line per joint and quantity.
-
-        Returns:
-            Text.
-        """
+        """Formats one line per joint and quantity."""
         rows = [
             f"{m.joint:24s} {m.quantity:12s} {m.value:11.4g} of {m.limit:9.4g} {m.unit:8s} at {m.time:7.3f} s"
             f"  {100 * m.relative:6.1f} % left"

@@ -38,9 +38,6 @@ def cluster(address: str, ready: str) -> Iterator[WorkerPool]:
         address: Address of the scheduler, ``tcp://host:port``.
         ready: Module that the workers import at once.
 
-    Yields:
-        The workers.
-
     Raises:
         SchedulerError: The scheduler does not answer, has no workers, or has one with another version of this package or its
             numerical dependencies.

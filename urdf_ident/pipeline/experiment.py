@@ -40,9 +40,6 @@ def true_plant(project: Project, robot: Robot, truth: str | Path | None = None) 
         robot: Kinematics and, unless the truth file gives it, inertia.
         truth: As for :func:`build_plant`; elastic joints need ``stiffness`` in it.
 
-    Returns:
-        The plant.
-
     Raises:
         ModelError: See :func:`build_plant` and :func:`_build_elastic_plant`.
         MissingFileError: The truth cannot be read.
@@ -57,9 +54,6 @@ def truth_notes(project: Project, robot: Robot, truth: str | Path | None = None)
         project: As for :func:`true_plant`.
         robot: As for :func:`true_plant`.
         truth: As for :func:`true_plant`.
-
-    Returns:
-        The notes in words.
 
     Raises:
         ModelError: The truth is another robot's.
@@ -84,9 +78,6 @@ def build_plant(robot: Robot, truth: str | Path | None = None) -> RigidPlant:
         truth: An identification.json (its inertia, rotors and friction), a YAML truth file (rotors and friction, see
             robots/README.md), or None: the URDF with its own damping and friction (:func:`.truth.urdf_truth`).
 
-    Returns:
-        The plant.
-
     Raises:
         ModelError: The truth is another robot's, or contains a friction law that cannot be simulated.
         MissingFileError: The truth cannot be read.
@@ -102,9 +93,6 @@ def plant_of(ident: Identification, robot: Robot | None = None) -> RigidPlant:
 
     Args:
         robot: The robot to simulate; the identified robot if None. The joints must be the same.
-
-    Returns:
-        The plant.
 
     Raises:
         ModelError: The joints differ, or a friction law cannot be simulated.

@@ -204,9 +204,6 @@ def score_logs(
         logs: The same, prepared.
         force: Score logs in spite of findings that refuse them.
         repeats: Held-out logs that repeat the motion of a training log, with its name; None where this was not compared.
-
-    Returns:
-        The scores.
     """
     training = {item.get("sha256") for item in ident.inputs}
     model, project = ident.model, ident.project

@@ -219,9 +219,6 @@ class Trend(ReadOnly):
 
         Args:
             path: Output file; its extension gives the format.
-
-        Returns:
-            The path written.
         """
         from .plots.style import figure_class, write_figure
 

@@ -101,9 +101,6 @@ class Fleet:
 
         Args:
             name: The robot.
-
-        Returns:
-            Sentences.
         """
         i = self.names.index(name)
         mine = sorted((item for item in self.pooled if item.stands_out[i]), key=lambda item: float(item.chance[i]))
@@ -200,9 +197,6 @@ class Fleet:
 
         Args:
             path: Output file; its extension gives the format.
-
-        Returns:
-            The path written.
 
         Raises:
             MissingExtraError: matplotlib is not installed.

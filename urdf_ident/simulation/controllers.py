@@ -134,9 +134,6 @@ class PID(PD):
             damping: Damping ratio [1].
             rotor: Nominal rotor inertia after the gear, shape (n,) or a number [kg·m² or kg].
             reset: Integral gain over proportional gain [1/s].
-
-        Returns:
-            The controller.
         """
         kp, kd = tuned_gains(robot, bandwidth=bandwidth, damping=damping, rotor=rotor)
         return cls(kp, kd, reset * kp)

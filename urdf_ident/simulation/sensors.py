@@ -136,9 +136,6 @@ def measure(
         prismatic: Shape (n,), True for prismatic joints (counts per metre); none by default.
         ratio: Gear ratios, shape (n,) [motor rad per joint rad or m]; if given, the motor side is measured too.
 
-    Returns:
-        The measured signals.
-
     Raises:
         ModelError: The truth has no torque, or an array of the sensors does not fit the joints.
     """

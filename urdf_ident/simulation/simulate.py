@@ -182,9 +182,6 @@ def logged(truth: Segment, robot: Robot, sensors: Sensors, seed: int, ratio: Arr
         sensors: Imperfections of the sensors.
         seed: Seed of their random numbers.
         ratio: Gear ratios of encoders on the motors, shape (n,); None: no motor encoders.
-
-    Returns:
-        The measured log.
     """
     seen = measure(truth, sensors, seed, np.asarray(robot.prismatic), ratio)
     return Recording(

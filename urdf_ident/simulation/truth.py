@@ -76,9 +76,6 @@ def read_truth(path: str | Path, robot: Robot) -> JointTruth:
             ``spring_damping`` [N·m·s/rad]; see robots/README.md.
         robot: The robot; locked joints are ignored.
 
-    Returns:
-        The truth.
-
     Raises:
         ModelError: Unknown key, wrong number of values, or the joints are not the robot's.
         MissingFileError: The file cannot be read.

@@ -214,9 +214,6 @@ def held_out(folds: Sequence[str], groups: Sequence[str], trained: Trained) -> C
         folds: Names of the folds.
         groups: Row groups.
         trained: Returns, for a fold, its factors and the parameters estimated without it.
-
-    Returns:
-        The held-out errors.
     """
     errors = np.array([fold_errors(*trained(fold)) for fold in folds])
     return CrossValidation(tuple(folds), tuple(groups), errors[:, 0], errors[:, 1])
@@ -227,9 +224,6 @@ def cross_validate(statistics: StatisticSet, estimate: Callable[[StatisticSet], 
 
     Args:
         estimate: Called with the training set; returns theta, shape (p,).
-
-    Returns:
-        The held-out errors.
 
     Raises:
         EstimationError: See :func:`folds_of`.
@@ -243,9 +237,6 @@ def score_folds(statistics: StatisticSet, known: Mapping[str, Array]) -> CrossVa
 
     Args:
         known: Name of the fold → parameters, shape (p,).
-
-    Returns:
-        The held-out errors.
 
     Raises:
         EstimationError: See :func:`folds_of`.

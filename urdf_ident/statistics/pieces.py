@@ -79,9 +79,6 @@ def row_pieces(
         compact: Whether to omit the columns that depend linearly on the others (:attr:`.DynamicModel.compact`).
         kept: Cache of rows shared between models; only with ``compact``.
 
-    Yields:
-        The pieces.
-
     Raises:
         EstimationError: No log, or one without torque.
     """

@@ -105,9 +105,6 @@ class StatisticSet:
 
         Args:
             logs: Names of logs to leave out.
-
-        Returns:
-            The remaining logs.
         """
         return self.select(lambda entry: entry.log not in logs)
 
@@ -118,9 +115,6 @@ class StatisticSet:
 
         Args:
             log: Name of the log to leave out.
-
-        Returns:
-            The remaining logs.
         """
         if not self._rest:
             self._rest.update({each: self.without([each]) for each in self.logs})
@@ -155,9 +149,6 @@ class StatisticSet:
 
         Args:
             other: Statistics of other logs, from the same model and conditioning.
-
-        Returns:
-            The union.
 
         Raises:
             FingerprintError: They belong to different models or conditionings, or share a log's name.
@@ -306,9 +297,6 @@ def merge_all(sets: Sequence[StatisticSet]) -> StatisticSet:
 
     Args:
         sets: Statistics of different logs, from the same model and conditioning; at least one.
-
-    Returns:
-        The union.
 
     Raises:
         FingerprintError: They belong to different models or conditionings, or share a log's name.

@@ -51,9 +51,6 @@ class Nearest(ReadOnly):
 
         Args:
             rate: Frames per second [Hz].
-
-        Returns:
-            One sentence.
         """
         required = self.required[self.which]
         m = int(np.argmin(self.distance - required if np.isfinite(required).any() else self.distance))
@@ -170,9 +167,6 @@ def nearest_entry(nearest: Nearest, base: Array, pack: Any) -> dict[str, Any]:
         nearest: The closest objects.
         base: Placement of the robot's root in the scene, shape (4, 4) [m].
         pack: Encodes an array of 32-bit floats as text.
-
-    Returns:
-        JSON.
     """
     ends = nearest.ends @ base[:3, :3].T + base[:3, 3]
     table = np.column_stack([ends.reshape(len(ends), 6), nearest.distance, nearest.which])

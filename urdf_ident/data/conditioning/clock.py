@@ -31,7 +31,7 @@ class Clock:
         rate: Sampling rate without gaps [Hz].
         period: Its inverse [s].
         jitter: Standard deviation of the intervals without gaps, in periods.
-        shortest, longest: Extreme intervals [s].
+        shortest: Shortest interval [s].
         gaps: Indices k of the pauses between samples k and k + 1, shape (G,).
         even: Whether all stamps between gaps lie on a uniform grid.
     """
@@ -40,7 +40,6 @@ class Clock:
     period: float
     jitter: float
     shortest: float
-    longest: float
     gaps: NDArray[np.int64]
     even: bool
 
@@ -58,7 +57,7 @@ def read_clock(time: Array) -> Clock:
     period = _even_period(usual, typical) if len(usual) else typical
     even = all(_is_even(time[begin:end], period) for begin, end in bounds(len(time), gaps))
     jitter = float(np.std(usual) / period) if len(usual) else 0.0
-    return Clock(1 / period, period, jitter, float(intervals.min()), float(intervals.max()), gaps, even)
+    return Clock(1 / period, period, jitter, float(intervals.min()), gaps, even)
 
 
 def bounds(count: int, gaps: NDArray[np.int64]) -> list[tuple[int, int]]:

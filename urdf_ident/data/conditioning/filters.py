@@ -170,13 +170,11 @@ class CutoffChoice:
     Attributes:
         cutoff: The choice [Hz].
         motion_end: Frequency [Hz] at which the motion's acceleration falls below the noise.
-        noise_limit: Frequency [Hz] up to which the noise is below :data:`NOISE_SHARE` of the motion's power.
         why: The reason, as text.
     """
 
     cutoff: float
     motion_end: float
-    noise_limit: float
     why: str
 
 
@@ -227,7 +225,7 @@ def estimate_cutoff(pieces: list[Array], rate: float) -> CutoffChoice:
         why += f"{cutoff:.3g} Hz keeps the noise let through near or below {100 * NOISE_SHARE:.2g} % of its power"
     else:
         why += f"{HEADROOM:g} times that keeps 96 % of the signal there"
-    return CutoffChoice(cutoff, motion_end, noise_limit, why)
+    return CutoffChoice(cutoff, motion_end, why)
 
 
 def attenuation(pieces: list[Array], rate: float, cutoff: float, order: int = ORDER, band: float = 0.0) -> Array:

@@ -245,7 +245,7 @@ def _cutoff(pieces: list[Stretch], rate: float, config: SignalConfig, name: str)
                 expected=f"below {0.5 * rate:.4g} Hz, half the rate",
                 remedy="leave it out: `signals: {cutoff: auto}` finds it",
             )
-        return CutoffChoice(cutoff, cutoff, cutoff, config.reason), f"{cutoff:.4g} Hz, {config.reason}"
+        return CutoffChoice(cutoff, cutoff, config.reason), f"{cutoff:.4g} Hz, {config.reason}"
     first = min(10.0, HIGHEST * rate)
     stretches = []
     for piece in pieces:

@@ -25,9 +25,6 @@ def arbitrated(found: Explanations) -> Explanations:
 
     Args:
         found: All explanations.
-
-    Returns:
-        Those that remain.
     """
     if not found.several:
         return found
@@ -77,9 +74,6 @@ def _remaining(found: Explanations, correct: Correction, reading: Reading) -> Ex
         found: All explanations.
         correct: The correction.
         reading: The reading of the corrected logs.
-
-    Returns:
-        Those that remain.
     """
     group, changed = found.group, found.changed
     some = [k for k, item in enumerate(changed) if found.differing or item is not None]

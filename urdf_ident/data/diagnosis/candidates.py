@@ -110,9 +110,6 @@ def candidates(robot: Robot, moves: NDArray[np.bool_], reading: Reading, *, poor
         moves: Joints that move, shape (n,).
         reading: The current reading.
         poor: Whether to include changes that fault-free logs never need.
-
-    Yields:
-        The hypotheses.
     """
     joints = [int(j) for j in np.flatnonzero(moves)]
     everyone = tuple(range(robot.n))

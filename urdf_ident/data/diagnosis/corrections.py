@@ -31,19 +31,12 @@ def unchanged(case: Case, logs: Logs) -> Case:
     Args:
         case: Any case.
         logs: Not used.
-
-    Returns:
-        The case.
     """
     return case
 
 
 def of_fault(fault: SmallFault) -> Correction:
-    """Correction of a small fault: its effect, estimated from the samples, is added to the efforts.
-
-    Returns:
-        The correction.
-    """
+    """Correction of a small fault: its effect, estimated from the samples, is added to the efforts."""
     return partial(_without_fault, fault)
 
 

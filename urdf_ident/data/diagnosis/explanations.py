@@ -99,9 +99,6 @@ def with_changes(found: Explanations, alone: Sequence[LogChanges], brief: bool) 
         found: The reading of all logs.
         alone: Results of each log by itself, as from :func:`examined_alone`.
         brief: Whether the motion is too short for changes and small faults.
-
-    Returns:
-        All explanations.
     """
     left = [own.left for own in alone]
     differing = _differing_logs(found, left)

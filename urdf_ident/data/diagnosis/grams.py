@@ -132,7 +132,7 @@ class Grams:
         m, p = len(scale), len(scale) + frictions.shape[2] + n
         columns = np.empty((n, len(motion), p))
         np.divide(inertial.transpose(1, 0, 2)[:, :, seen], scale, out=columns[:, :, :m])
-        size = np.maximum(np.sqrt(np.mean(frictions**2, axis=1, keepdims=True)), 1e-12)
+        size = np.maximum(rms(frictions, 1)[:, None], 1e-12)
         np.divide(frictions, size, out=columns[:, :, m:-n])
         columns[:, :, -n:] = motion.tau
         columns *= motion.glides.T[:, :, None]
@@ -238,9 +238,6 @@ class Grams:
                 ``"friction"``: offset, viscous and Coulomb friction of every joint; ``"offset"``: its offset alone;
                 ``"gain"``: a fraction of each effort.
             weight: Weight of the change in each block, shape (B,).
-
-        Returns:
-            Grams with the additional columns.
         """
         extra, sources = self._sources(kind)
         added = len(sources[0])

@@ -345,11 +345,7 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
 
 
 def page() -> str:
-    """Returns the page docs/findings.md.
-
-    Returns:
-        Markdown.
-    """
+    """Returns the page docs/findings.md."""
     lines = [
         "# Findings",
         "",

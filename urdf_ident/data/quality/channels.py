@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from ...linalg import Array
+from ...linalg import Array, rms
 from ...model.engine.rigid import rigid_of
 from ...model.prior import lumped_inertials
 from ...model.robot import Robot
@@ -256,7 +256,7 @@ def check_computed(state: Examination, robot: Robot) -> None:
     size = np.sum(stated**2, axis=0)
     alive = size > 0
     share = np.sum(stated * measured, axis=0)[alive] / size[alive]
-    error = np.sqrt(np.mean((measured[:, alive] - share * stated[:, alive]) ** 2, axis=0) / size[alive])
+    error = rms(measured[:, alive] - share * stated[:, alive], axis=0) / np.sqrt(size[alive])
     known = (error > 0) & (error < _SHARE_ERROR)
     if known.sum() < 2:
         return

@@ -67,9 +67,6 @@ class HiddenDelays:
 
         Args:
             finding: Any finding.
-
-        Returns:
-            A clause.
         """
         if finding.id != DELAY or finding.size is None:
             return ""

@@ -37,9 +37,8 @@ def correct_jumps(state: Examination, robot: Robot) -> None:
     if len(recording) < 100:
         return
     jumps, away = _jumps(recording.time, recording.position)
-    for k in np.flatnonzero(jumps.any(axis=1)).tolist():
-        if not _goes_on(k, jumps[k], away, recording.position, recording.effort):
-            jumps[k] = False
+    if jumps.any():
+        jumps &= _goes_on(jumps, away, recording.position, recording.effort)[:, None]
     if not jumps.any():
         return
     shift = np.zeros_like(recording.position)
@@ -77,21 +76,23 @@ def _jumps(time: Array, position: Array) -> tuple[NDArray[np.bool_], Array]:
     return jumps & (size > _COUNTS * counts) & (jumps.sum(axis=0) <= _FEW), away  # a held position jumps often
 
 
-def _goes_on(k: int, jumps: NDArray[np.bool_], away: Array, position: Array, effort: Array | None) -> bool:
-    """Whether the robot moves on over a jump, instead of rows missing there or another run beginning."""
+def _goes_on(jumps: NDArray[np.bool_], away: Array, position: Array, effort: Array | None) -> NDArray[np.bool_]:
+    """Whether the robot moves on over the jumps of a row, instead of rows missing or another run beginning, shape (N - 3,)."""
     steps = np.diff(position, axis=0)
-    usual = 0.5 * (steps[k] + steps[k + 2])
-    far = _usual(away)
-    if jumps.mean() < _OTHER_RUN:
-        worst = int(np.argmax(np.where(jumps, np.abs(away[k]) / np.maximum(far, 1e-12), 0.0)))
-        missing = away[k, worst] / usual[worst] if usual[worst] else -1.0
-        needed = np.abs(missing * usual)
-        return bool(missing < 0 or ((needed > _TELLING * far) & (np.abs(away[k]) < _LESS * needed)).any())
-    if away[k] @ usual > _AHEAD * np.linalg.norm(away[k]) * np.linalg.norm(usual):
-        return False
-    moves = np.abs(usual[jumps]) > _MOVES * rms(steps, axis=0)[jumps]
+    speed, far = rms(steps, axis=0), _usual(away)
     bends = [steps[2:] - steps[:-2], *([] if effort is None else [np.diff(effort, axis=0)[1:-1]])]
-    return bool(moves.any()) and all((np.abs(x[k]) <= _GOES_ON * _usual(x)).all() for x in bends)
+    smooth = np.all([(np.abs(x) <= _GOES_ON * _usual(x)).all(axis=1) for x in bends], axis=0)
+    goes_on = np.zeros(len(jumps), dtype=bool)
+    for k in np.flatnonzero(jumps.any(axis=1)):
+        jumping, usual = jumps[k], 0.5 * (steps[k] + steps[k + 2])
+        if jumping.mean() < _OTHER_RUN:
+            worst = int(np.argmax(np.where(jumping, np.abs(away[k]) / np.maximum(far, 1e-12), 0.0)))
+            missing = away[k, worst] / usual[worst] if usual[worst] else -1.0
+            needed = np.abs(missing * usual)
+            goes_on[k] = missing < 0 or ((needed > _TELLING * far) & (np.abs(away[k]) < _LESS * needed)).any()
+        elif away[k] @ usual <= _AHEAD * np.linalg.norm(away[k]) * np.linalg.norm(usual):
+            goes_on[k] = smooth[k] and (np.abs(usual) > _MOVES * speed)[jumping].any()
+    return goes_on
 
 
 def _usual(x: Array) -> Array:

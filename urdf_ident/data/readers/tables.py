@@ -112,14 +112,7 @@ class ArrayTable(Table):
     columns: tuple[NDArray[Any], ...]
 
     def cells(self, groups: Sequence[Sequence[int]]) -> Cells:
-        """See :meth:`Table.cells`.
-
-        Args:
-            groups: 0-based column numbers.
-
-        Returns:
-            The arrays, copied.
-        """
+        """See :meth:`Table.cells`."""
         count = len(self.columns[0]) if self.columns else 0
         arrays = []
         for group in groups:

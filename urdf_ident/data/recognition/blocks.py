@@ -34,11 +34,7 @@ class Links:
 
 
 def links_of(series: Series) -> Links:
-    """Correlates the slope of every column with every column.
-
-    Returns:
-        The relations.
-    """
+    """Correlates the slope of every column with every column."""
     mean = series.mean - series.mean.mean(axis=0)
     slope = series.slope - series.slope.mean(axis=0)
     size = np.linalg.norm(mean, axis=0)

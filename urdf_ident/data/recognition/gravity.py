@@ -78,9 +78,6 @@ def match(motion: CandidateMotion, efforts: Array) -> Match:
 
     Args:
         efforts: Shape (M, k).
-
-    Returns:
-        The results.
     """
     n, k = motion.velocity.shape[1], efforts.shape[1]
     share, partial, whole, inertia, alone = (np.zeros((n, k)) for _ in range(5))

@@ -24,11 +24,7 @@ class Recognised:
 
 
 def share_explained(row: EffortColumns) -> str:
-    """Fraction of an effort's variance explained by the URDF's torques, as text.
-
-    Returns:
-        A phrase.
-    """
+    """Fraction of an effort's variance explained by the URDF's torques, as text."""
     gravity = f" ({100 * row.score:.0f} % by gravity alone)" if row.score > 0.02 else ""
     return f"{100 * row.whole:.0f} % of the variance{gravity}"
 

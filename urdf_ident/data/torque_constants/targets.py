@@ -182,9 +182,6 @@ def ratio_at_rest(log: Targets, j: int) -> Estimate:
     Args:
         log: One log's targets.
         j: The joint's index.
-
-    Returns:
-        The constant.
     """
     y, x = log.torque[log.resting, j], log.current[log.resting, j]
     used = x != 0

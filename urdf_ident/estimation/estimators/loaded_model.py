@@ -77,15 +77,7 @@ class LoadedModel:
         return bool(np.isin(self.own, group.columns).all())
 
     def row_targets(self, tau: Array, external: Array | None = None) -> Array:
-        """See :meth:`.DynamicModel.row_targets`.
-
-        Args:
-            tau: Joint torques, shape (N, n) [N·m or N].
-            external: Torque of known wrenches, shape (N, n) [N·m or N], or None.
-
-        Returns:
-            Shape (N, n).
-        """
+        """See :meth:`.DynamicModel.row_targets`."""
         return self.model.row_targets(tau, external)
 
     def row_blocks(

@@ -73,9 +73,6 @@ class JointSearch:
         Args:
             laws: The initial laws.
             many: Whether laws with many columns are candidates.
-
-        Returns:
-            The final laws.
         """
         now = dict(laws)
         seen = {frozenset(now.values())}

@@ -121,9 +121,6 @@ class StructureSearch:
         Args:
             state: The initial state.
             many: Whether laws with many columns are candidates.
-
-        Returns:
-            The final state.
         """
         now: dict[int, Laws] = dict(state)
         converged: set[int] = set(self.steady)

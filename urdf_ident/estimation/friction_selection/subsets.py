@@ -140,9 +140,6 @@ class SubModels:
             common: Positions (among the candidates) of additional common columns, shape (c,).
             candidates: Positions of the remaining candidates, shape (k,); numbered from 0 in the result.
             own: Row groups whose error is also computed separately, shape (g,).
-
-        Returns:
-            The smaller problem.
         """
         first = np.asarray(common, dtype=np.intp)
         rest = np.append(np.asarray(candidates, dtype=np.intp), len(self.every.norms) - 1)

@@ -40,16 +40,12 @@ class NoiseModel(ReadOnly):
         groups: Row groups.
         power: Variance of the rows' cosine coefficients, shape (groups, bands) [unit of torque squared].
         memory: Most likely time constant per row group, shape (groups,) [s].
-        correlated: Standard deviation of the correlated part of the samples, shape (groups,) [unit of torque].
-        white: Standard deviation of the white part of the samples, shape (groups,) [unit of torque].
         freedom: Remaining degrees of freedom, shape (groups, bands).
     """
 
     groups: tuple[str, ...]
     power: Array
     memory: Array
-    correlated: Array
-    white: Array
     freedom: Array
 
     @property
@@ -112,7 +108,7 @@ def fit_noise(spectrum: Spectrum, rows: WhitenedRows) -> NoiseModel:
     start = np.bincount(rows.unit // bands, rows.residual**2, groups) / np.maximum(rows.count.sum(axis=1), 1)
     scaled = start > SIGMA_FLOOR**2 * start.max()  # others hold rounding errors: the effort of a joint is zero
     power = np.repeat(np.where(scaled, start, 1.0)[:, None], bands, axis=1)  # 1 without noise, as statistics.fit.group_sigma
-    best = np.zeros((groups, 3))
+    best = np.zeros(groups, dtype=np.intp)
     for turn in range(ROUNDS):
         squares, leverage = _residual_power(rows, power)
         freedom = np.maximum(rows.count - leverage, 1e-6)
@@ -125,8 +121,7 @@ def fit_noise(spectrum: Spectrum, rows: WhitenedRows) -> NoiseModel:
         power = fresh if turn < ROUNDS // 2 else np.sqrt(fresh * power)  # damping, as two estimates may alternate
         if change < TOLERANCE:
             break
-    memory, white, correlated = memories[best[:, 0].astype(int)], np.sqrt(best[:, 1]), np.sqrt(best[:, 2])
-    return NoiseModel(spectrum.groups, power, memory, correlated, white, rows.count - leverage)
+    return NoiseModel(spectrum.groups, power, memories[best], rows.count - leverage)
 
 
 def _residual_power(rows: WhitenedRows, power: Array) -> tuple[Array, Array]:
@@ -141,7 +136,7 @@ def _residual_power(rows: WhitenedRows, power: Array) -> tuple[Array, Array]:
     return np.asarray(squares, dtype=float).reshape(power.shape), np.asarray(leverage, dtype=float).reshape(power.shape)
 
 
-def _fit_shapes(observed: Array, freedom: Array, shapes: Array, power: Array) -> tuple[Array, tuple[float, float, float]]:
+def _fit_shapes(observed: Array, freedom: Array, shapes: Array, power: Array) -> tuple[Array, int]:
     """Fits the spectrum of one row group to its power per band, which is χ²-distributed with the given degrees of freedom.
 
     Args:
@@ -151,7 +146,7 @@ def _fit_shapes(observed: Array, freedom: Array, shapes: Array, power: Array) ->
         power: Current estimate, shape (bands,).
 
     Returns:
-        The spectrum, and for the most likely time constant its index, the white and the correlated variance.
+        The spectrum, and the index of the most likely time constant.
     """
     floor = 1e-6 * float(np.average(observed, weights=np.maximum(freedom, 1e-12)))
     white, coloured = shapes[0], shapes[1:]
@@ -168,9 +163,7 @@ def _fit_shapes(observed: Array, freedom: Array, shapes: Array, power: Array) ->
             break
     cost = 0.5 * np.sum(freedom * (np.log(estimate) + observed / estimate), axis=1)
     weight = np.exp(cost.min() - cost)
-    k = int(np.argmin(cost))
-    mean = np.exp((weight / weight.sum()) @ np.log(estimate))
-    return mean, (float(k), float(share[k, 0]), float(share[k, 1]))
+    return np.exp((weight / weight.sum()) @ np.log(estimate)), int(np.argmin(cost))
 
 
 def _two_nonnegative(aa: Array, ab: Array, bb: Array, ay: Array, by: Array) -> Array:

@@ -122,8 +122,7 @@ def scatter_noise(model: DynamicModel, logs: Sequence[PreparedLog], spectrum: Sp
     known = freedom[0] > 0
     near = np.array([int(np.argmin(np.where(known, np.abs(np.arange(bands) - b), np.inf))) for b in range(bands)])
     power, freedom = (squares / np.maximum(freedom, 1e-300))[:, near], freedom[:, near]
-    level = np.sqrt(squares.sum(axis=1) / freedom.sum(axis=1))
-    return NoiseModel(spectrum.groups, power, np.zeros(groups), np.zeros(groups), level, freedom)
+    return NoiseModel(spectrum.groups, power, np.zeros(groups), freedom)
 
 
 def scatter_covariance(spectrum: Spectrum, noise: NoiseModel, fit: Fit, solution: Solution) -> tuple[Array, Array]:

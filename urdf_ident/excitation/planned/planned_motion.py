@@ -76,9 +76,6 @@ def closest_lines(report: LimitReport, clearance: ClearanceReport | None) -> lis
 
     Args:
         clearance: Smallest distances; None if collisions are not checked.
-
-    Returns:
-        Lines of text.
     """
     worst = {m.quantity: m for m in sorted(report.margins, key=lambda m: -m.relative)}
     lines = ["closest to each limit (torque: rigid bodies of the URDF; friction and rotors need more):"]
@@ -106,9 +103,5 @@ class PathExperiment(PlannedMotion):
     words: str
 
     def describe(self) -> list[str]:
-        """Describes the motion.
-
-        Returns:
-            One line of text.
-        """
+        """Describes the motion."""
         return [self.words]

@@ -53,11 +53,7 @@ class PosesExperiment(PlannedMotion):
     information: Mapping[str, float]
 
     def describe(self) -> list[str]:
-        """Describes number of poses, duration and expected standard errors.
-
-        Returns:
-            Lines of text.
-        """
+        """Describes number of poses, duration and expected standard errors."""
         trajectory = self.trajectory
         lines = [
             f"poses: {len(self.poses)}, each reached from both sides and held {trajectory.dwell:g} s, "
@@ -112,9 +108,10 @@ def design_poses(
         order = _short_way(drawn[chosen])
         trajectory = _motion(robot, limits, order, way, hold)
         clearance = None if collisions is None else check_clearance(trajectory, collisions, step=_STEP)
-        report = check_limits(trajectory, limits, torque=torque, rate=100.0)
-        if (clearance is None or clearance.feasible) and report.feasible:
-            break
+        if clearance is None or clearance.feasible:
+            report = check_limits(trajectory, limits, torque=torque, rate=100.0)
+            if report.feasible:
+                break
         drawn = np.delete(drawn, chosen[::2], axis=0)
     if clearance is not None:
         clearance.require()

@@ -55,11 +55,7 @@ class BidirectionalExperiment(PlannedMotion):
     speeds: Mapping[str, tuple[float, ...]]
 
     def describe(self) -> list[str]:
-        """Describes the speeds.
-
-        Returns:
-            Lines of text.
-        """
+        """Describes the speeds."""
         lines = [f"sweeps: {self.trajectory.duration:.4g} s, one joint at a time, each speed both ways over the same path"]
         for joint, speeds in self.speeds.items():
             unit = "m" if self.limits.prismatic[self.limits.joints.index(joint)] else "rad"

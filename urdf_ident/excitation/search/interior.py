@@ -44,9 +44,6 @@ class LinearLimits:
 
         Args:
             shrink: Factor of each limit's half-width, at most 1: allowance between instants plus a margin.
-
-        Returns:
-            The constraints.
         """
         upper = np.array([limits.upper, limits.velocity, limits.acceleration])
         lower = np.array([limits.lower, -limits.velocity, -limits.acceleration])

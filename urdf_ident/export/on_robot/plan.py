@@ -97,9 +97,6 @@ class Plan:
 
         Args:
             target: Kind of robot.
-
-        Returns:
-            The text.
         """
         total = self.trajectory.duration
         head = [

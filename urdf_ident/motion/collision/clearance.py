@@ -174,9 +174,6 @@ class ClearanceReport:
 
         Args:
             limit: Number of pairs.
-
-        Returns:
-            Text.
         """
         return "\n".join(str(pair) for pair in self.pairs[:limit])
 
@@ -238,12 +235,11 @@ def check_clearance(trajectory: Trajectory, collisions: Collisions, step: float 
     return ClearanceReport(tuple(sorted(entries, key=lambda entry: entry.margin)))
 
 
-def require_clearance(trajectory: Trajectory, collisions: Collisions | None, step: float = STEP) -> ClearanceReport | None:
+def require_clearance(trajectory: Trajectory, collisions: Collisions | None) -> ClearanceReport | None:
     """Raises an error if a required distance is not certified along a motion.
 
     Args:
         collisions: Pairs and required distances; None: nothing is checked.
-        step: Initial spacing of instants [s].
 
     Returns:
         The smallest distances, or None.
@@ -251,7 +247,7 @@ def require_clearance(trajectory: Trajectory, collisions: Collisions | None, ste
     Raises:
         LimitError: A distance is not certified.
     """
-    report = None if collisions is None else check_clearance(trajectory, collisions, step)
+    report = None if collisions is None else check_clearance(trajectory, collisions)
     if report is not None:
         report.require()
     return report

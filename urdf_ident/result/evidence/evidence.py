@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...linalg import Array, divisors, lstsq
+from ...linalg import Array, divisors, lstsq, rms
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
 from ...model.posterior import posterior_covariance
@@ -115,14 +115,7 @@ class Evidence:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Evidence:
-        """Inverse of :meth:`as_dict`.
-
-        Args:
-            data: Plain data.
-
-        Returns:
-            The record.
-        """
+        """Inverse of :meth:`as_dict`."""
         departures = tuple(Departure(**item) for item in data["departures"])
         scale = None if data.get("scale") is None else CommonScale(**data["scale"])
         joints = {key: tuple(data.get(key, ())) for key in ("one_way", "lifting")}
@@ -187,7 +180,7 @@ def measure_evidence(
     q, v, a = random_states(robot, trained)
     rows = model.torque(np.eye(len(theta)), q, v, a)
     tau = rows @ theta
-    size = divisors(np.sqrt(np.mean(tau**2, axis=0)))
+    size = divisors(rms(tau, axis=0))
 
     def uncertain(known: Prior, wider: float) -> dict[str, float]:
         """Standard errors with the prior's precision divided by ``wider`` squared."""
@@ -249,7 +242,7 @@ def _gravity(model: DynamicModel, theta: Array, theta0: Array, q: Array) -> dict
     both = _without_joint_terms(model, np.column_stack([theta, theta0]))
     tau = model.torque(both, q, still, still)
     ours, theirs = tau[..., 0], tau[..., 1]
-    size = np.sqrt(np.mean(theirs**2, axis=0))
+    size = rms(theirs, axis=0)
     out: dict[str, float] = {}
     slides = Limits.from_robot(model.robot).prismatic
     for group in (np.flatnonzero(slides), np.flatnonzero(slides == 0)):  # forces and torques separately

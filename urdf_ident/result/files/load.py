@@ -91,9 +91,6 @@ def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identifica
         data: Nested plain data.
         series: File of its series for plots; they are omitted if None or if the file does not exist.
 
-    Returns:
-        The result.
-
     Raises:
         KeyError: An entry is missing.
         ShapeError: The shapes of the entries are inconsistent.

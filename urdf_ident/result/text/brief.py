@@ -119,11 +119,7 @@ def _millimetres(metres: float) -> str:
 
 
 def html(ident: Record) -> str:
-    """The short summary for a notebook.
-
-    Returns:
-        An HTML fragment.
-    """
+    """The short summary for a notebook."""
     said = headline(ident)
     kind, errors = joint_errors(ident)
     colour = {"good": "#15803d", "usable": "#92600a", "poor": "#b91c1c"}[said.level]

@@ -13,9 +13,6 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     Args:
         header: Column titles.
         rows: Cells.
-
-    Returns:
-        Lines.
     """
     widths = [max(len(str(row[k])) for row in [header, *rows]) for k in range(len(header))]
     lines = []
@@ -31,9 +28,6 @@ def finding_words(finding: Mapping[str, Any], joints: Sequence[str] = ()) -> str
     Args:
         finding: As in ``findings`` of identification.json.
         joints: Other joints with the same finding.
-
-    Returns:
-        One line.
     """
     rows, remedy = finding.get("rows"), finding.get("remedy")
     where = f" (from row {rows[0]})" if rows else ""

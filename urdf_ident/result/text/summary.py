@@ -69,9 +69,6 @@ def validation_table(validations: Sequence[Mapping[str, Any]], joints: Sequence[
     Args:
         validations: Entries of ``validation``.
         joints: Joint names.
-
-    Returns:
-        Lines.
     """
     compensated = any("residual" in item for item in validations)
     adapting = any("adapted" in item for item in validations)

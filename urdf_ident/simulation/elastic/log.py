@@ -41,9 +41,6 @@ def _motor_control(
         gains: Position and velocity gains of the motors after their gears, shape (n,) each [N·m/rad, N·m·s/rad or N/m, N·s/m],
             instead of those from bandwidth and damping.
         velocity_reference: Whether the controller has a velocity reference; False: the reference velocity is zero.
-
-    Returns:
-        The control law.
     """
     if gains is None:
         rotor = np.diag(plant.geared.T @ np.diag(plant.rotor_inertia) @ plant.geared)

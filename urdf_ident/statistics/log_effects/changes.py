@@ -197,9 +197,6 @@ class FrictionChanges(ReadOnly):
         Args:
             speed: Usual speeds of the joints, shape (n,) [rad/s or m/s].
             load: Their usual loads, shape (n,) [N·m or N].
-
-        Returns:
-            One sentence each.
         """
         found = self._absurd(speed, load) + self._bodies()
         if not self.known:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 
@@ -11,15 +10,14 @@ from numpy.typing import NDArray
 
 from ....linalg import Array
 from ....parallel import each
-from ....samples import Segment
 from ...conditioning.filters import lowpass
-from ..motion_samples import ThinnedPiece, thinned
+from ..motion_samples import Logs, ThinnedPiece, thinned
 
 #: Travel relative to a joint's range that does not yet count as a reversal.
 _TURNED = 2e-3
 
 
-def play(logs: Sequence[tuple[Sequence[Segment], float]], joints: NDArray[np.intp]) -> Array:
+def play(logs: Logs, joints: NDArray[np.intp]) -> Array:
     """Position of a joint within its encoder's backlash, with its first two derivatives, at the samples used.
 
     1 if the joint pushes its encoder forwards, -1 backwards; while the encoder rests after a reversal, the joint moves from

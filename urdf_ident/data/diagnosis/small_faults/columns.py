@@ -153,9 +153,6 @@ class FaultRows:
 
         Args:
             case: The robot and the samples.
-
-        Returns:
-            The rows.
         """
         robot, samples = case.robot, case.sampled(0.0)
         found = case.evidence(Reading.as_logged(robot.n))

@@ -12,13 +12,12 @@ from functools import cached_property
 
 import numpy as np
 
-from ....linalg import Array, lstsq
-from ....samples import Segment
+from ....linalg import Array, lstsq, rms
 from ..candidates import Reading
 from ..case import Case
 from ..evidence import significance
 from ..gram_fit import solved
-from ..motion_samples import jerks
+from ..motion_samples import Logs, jerks
 from .backlash import play
 from .columns import ALL_LATE, FaultColumns, FaultRows
 
@@ -118,7 +117,7 @@ class SmallFault:
         return sure and (self.gain > _MORE or felt > _LIKE_FRICTION.get(self.id, 0.0) ** 2)
 
 
-def small_faults(case: Case, logs: Sequence[tuple[Sequence[Segment], float]]) -> list[SmallFault]:
+def small_faults(case: Case, logs: Logs) -> list[SmallFault]:
     """Searches for small faults in logs as described.
 
     Args:
@@ -166,7 +165,7 @@ def not_excluded(tested: Sequence[SmallFault]) -> list[SmallFault]:
     return [item for item in tested if item.possible and _ALSO * item.seen > harmless]
 
 
-def effect(case: Case, logs: Sequence[tuple[Sequence[Segment], float]], fault: SmallFault) -> Array | None:
+def effect(case: Case, logs: Logs, fault: SmallFault) -> Array | None:
     """Estimates what must be added to the efforts to correct a fault.
 
     Args:
@@ -297,7 +296,7 @@ class _Trial:
             begin = m + len(chosen[0])
             change += sign * np.einsum("nik,ik->ni", rows.inertial, x[:, :m])
             change += sign * np.einsum("ink,ik->ni", rows.friction, x[:, begin : begin + f])
-        return np.asarray(np.sqrt(np.mean((change * rows.samples.glides) ** 2, axis=0)) / rows.size)
+        return rms(change * rows.samples.glides, axis=0) / rows.size
 
     def _without_each(self, chosen: _Chosen) -> tuple[Array, Array]:
         """Held-out squared errors, (B, n), and coefficients from all blocks and without each block, (1 + B, n, p)."""
