@@ -16,8 +16,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: the matrices
 import numpy as np
 import pinocchio as pin
 import pytest
+import yaml
 
 from urdf_ident.model.robot import Robot
+from urdf_ident.simulation.plant import RigidPlant
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 
@@ -110,3 +112,14 @@ def page_data(page: str) -> Any:
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
     assert found
     return json.loads(found[1])
+
+
+def inverse_dynamics(plant: RigidPlant, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """Joint torque of a motion without friction, rotors included."""
+    return plant.mass(q) @ a + plant.bias(q, v)
+
+
+def values_of(path: Path) -> dict[str, dict[str, float]]:
+    """Joint → symbol → value of a side-car file."""
+    joints = yaml.safe_load(path.read_text(encoding="utf-8"))["joints"]
+    return {joint: {symbol: entry["value"] for symbol, entry in terms.items()} for joint, terms in joints.items()}

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from commands import run, write_yaml
 from conftest import rnea
+from motors import OpenLoop, motor_friction
 from test_elasticity import robot_of
 
 from urdf_ident.data.readers.read import read_recording
@@ -25,7 +26,7 @@ from urdf_ident.pipeline.experiment import true_plant
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
 from urdf_ident.samples import Segment
-from urdf_ident.simulation.elastic.drive import MotorFriction, Torque
+from urdf_ident.simulation.elastic.drive import MotorFriction
 from urdf_ident.simulation.elastic.plant import ElasticPlant
 from urdf_ident.statistics.accumulate import accumulate
 from urdf_ident.statistics.fit import fit_base
@@ -50,9 +51,7 @@ def model_of(name: str, **options: object) -> ElasticModel:
 
 def plant_of(name: str) -> ElasticPlant:
     drive = Drive.build(3, reduction=DRIVES[name])
-    smooth = MotorFriction(
-        MotorFriction.build(3, viscous=FV, coulomb=FC).truth, 1 / np.where(drive.coupled, abs(drive.ratio), 1)
-    )
+    smooth = MotorFriction(motor_friction(3, viscous=FV, coulomb=FC).truth, 1 / np.where(drive.coupled, abs(drive.ratio), 1))
     return ElasticPlant(
         robot_of("spatial"),
         stiffness=K,
@@ -170,7 +169,7 @@ def test_an_unforced_coupled_plant_keeps_its_energy_and_rests_in_equilibrium() -
     start = np.array([0.3, 0.5, -0.2])
     rest = np.concatenate([start, plant.rest(start)])
     np.testing.assert_allclose(plant.acceleration(rest, np.zeros(6), plant.gravity(start[None])[0]), 0, atol=1e-8)
-    motion = plant.simulate(Torque(3), 3.0, start=start, rate=100.0, step=2e-3)
+    motion = plant.simulate(OpenLoop(3), 3.0, start=start, rate=100.0, step=2e-3)
     states = zip(np.hstack([motion.q, motion.qm]), np.hstack([motion.v, motion.vm]), strict=True)
     kinetic, potential = np.array([plant.energy(x, v) for x, v in states]).T
     assert kinetic.max() > 5.0, "it does not fall"
@@ -178,7 +177,7 @@ def test_an_unforced_coupled_plant_keeps_its_energy_and_rests_in_equilibrium() -
 
 
 def test_slopes_of_a_coupled_plant_are_the_derivatives_of_its_acceleration() -> None:
-    plant, law = plant_of("crossed"), Torque(3)
+    plant, law = plant_of("crossed"), OpenLoop(3)
     rng = np.random.default_rng(0)
     x, v, tau = rng.normal(0, 0.3, 6), rng.normal(0, 0.3, 6), rng.normal(0, 9, 3)
     by_state, by_speed = plant.slopes(x, v, tau, law)

@@ -11,15 +11,15 @@ import pinocchio as pin
 import pytest
 import yaml
 from commands import run
-from conftest import arm_urdf, rnea
+from conftest import arm_urdf, rnea, values_of
 from logs import fourier
+from motors import motor_friction
 
 from urdf_ident.data.joint_side import external_torque
 from urdf_ident.data.motor_side import Deflection, encoder_step, visible_stiffness
 from urdf_ident.data.readers.read import read_recording
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import LogError, ModelError
-from urdf_ident.export.sidecar import read_sidecar
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.splines import BSplineTrajectory
@@ -27,7 +27,7 @@ from urdf_ident.pipeline.check import check, check_text
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
 from urdf_ident.result.files.load import load
-from urdf_ident.simulation.elastic.drive import MotorFriction, MotorPD
+from urdf_ident.simulation.elastic.drive import MotorPD
 from urdf_ident.simulation.elastic.plant import ElasticPlant
 
 RATE, SECONDS, GEAR = 500.0, 6.0, np.array([100.0, -80.0])
@@ -40,7 +40,7 @@ PROJECT = {"drive": {"reduction": GEAR.tolist()}, "model": {"elastic": True}}
 def simulated(seed: int) -> dict[str, np.ndarray]:
     """A log of the planar arm, by column."""
     robot = Robot.from_urdf(robot_path("zollo_2r"))
-    friction = MotorFriction.build(2, viscous=FV, coulomb=FC, width=0.02)
+    friction = motor_friction(2, viscous=FV, coulomb=FC, width=0.02)
     plant = ElasticPlant(robot, stiffness=K, rotor_inertia=IA, ratio=GEAR, friction=friction)
     rng, home = np.random.default_rng(seed), np.array([-np.pi / 2, 0.0])
     spline = BSplineTrajectory.at_rest(robot.joints, home, home + rng.uniform(-1.5, 1.5, (9, 2)), home, SECONDS)
@@ -127,7 +127,7 @@ def test_motor_torque_is_validated_on_another_log(work: Path) -> None:
 
 def test_sidecar_holds_what_was_found(work: Path) -> None:
     path = work / "out" / "joints.yaml"
-    values = read_sidecar(path)
+    values = values_of(path)
     data = yaml.safe_load(path.read_text(encoding="utf-8"))
     for joint in ("joint_1", "joint_2"):
         assert values[joint]["K"] == data["elasticity"][joint]["stiffness"]["value"]

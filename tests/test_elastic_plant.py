@@ -6,13 +6,14 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from conftest import arm_urdf
+from motors import OpenLoop, motor_friction
 from scipy.integrate import solve_ivp
 from scipy.linalg import block_diag, eigh
 
 from urdf_ident.errors import SimulationError
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.robot import Robot
-from urdf_ident.simulation.elastic.drive import MotorFriction, MotorPD, Torque
+from urdf_ident.simulation.elastic.drive import MotorPD
 from urdf_ident.simulation.elastic.plant import ElasticPlant
 from urdf_ident.simulation.truth import read_truth
 
@@ -35,7 +36,7 @@ def puma_plant() -> ElasticPlant:
 def test_unforced_plants_keep_their_energy_for_ten_seconds(name: str) -> None:
     plant = planar_plant() if name == "planar" else puma_plant()
     start = np.array([0.3, 0.5, -0.2, 0.4, 0.3, 0.1])[: plant.n]
-    run = plant.simulate(Torque(plant.n), 10.0, start=start, rate=100.0, step=5e-3)
+    run = plant.simulate(OpenLoop(plant.n), 10.0, start=start, rate=100.0, step=5e-3)
     states = zip(np.hstack([run.q, run.qm]), np.hstack([run.v, run.vm]), strict=True)
     kinetic, potential = np.array([plant.energy(x, v) for x, v in states]).T
     assert kinetic.max() > 50.0, "it does not fall"
@@ -44,7 +45,7 @@ def test_unforced_plants_keep_their_energy_for_ten_seconds(name: str) -> None:
 
 def test_slopes_are_the_derivatives_of_the_acceleration() -> None:
     robot = Robot.from_urdf(arm_urdf("zyx"))
-    friction = MotorFriction.build(3, viscous=2.0, coulomb=3.0, stribeck=1.0, offset=0.5, width=0.2, stribeck_speed=0.3)
+    friction = motor_friction(3, viscous=2.0, coulomb=3.0, stribeck=1.0, offset=0.5, width=0.2, stribeck_speed=0.3)
     plant = ElasticPlant(
         robot, stiffness=[900, 700, 400], rotor_inertia=[2, 1, 0.5], ratio=[-60, 45, 30], damping=0.7, friction=friction
     )
@@ -68,7 +69,7 @@ def test_slopes_are_the_derivatives_of_the_acceleration() -> None:
 
 
 def test_closed_loop_agrees_with_an_explicit_integrator() -> None:
-    friction = MotorFriction.build(2, viscous=[10, 5], coulomb=[8, 4], stribeck=[2, 1], width=0.05)
+    friction = motor_friction(2, viscous=[10, 5], coulomb=[8, 4], stribeck=[2, 1], width=0.05)
     plant = planar_plant(friction=friction, damping=[5.0, 3.0])
 
     def reference(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -93,7 +94,7 @@ def test_a_wrist_swings_above_the_nyquist_frequency_of_its_log() -> None:
     plant = puma_plant()
     start = np.zeros(6)
     pushed = plant.rest(start) + np.array([0, 0, 0, 0, 0, 1e-6])
-    run = plant.simulate(Torque(6), 0.02, start=start, motor=pushed, rate=20000.0, step=1e-5)
+    run = plant.simulate(OpenLoop(6), 0.02, start=start, motor=pushed, rate=20000.0, step=1e-5)
     deflection = run.qm[:, 5] - run.q[:, 5] - (plant.rest(start) - start)[5]
     crossings = run.time[1:][np.diff(np.sign(deflection)) != 0]
     frequency = 0.5 * (len(crossings) - 1) / (crossings[-1] - crossings[0])
@@ -119,7 +120,7 @@ def test_springs_hold_the_arm_at_rest() -> None:
 def test_a_sliding_joint_has_an_elastic_drive_too() -> None:
     robot = Robot.from_urdf(robot_path("emps"))
     plant = ElasticPlant(robot, stiffness=1e6, rotor_inertia=20.0, ratio=300.0)
-    run = plant.simulate(Torque(1, lambda t: np.full((len(t), 1), 50.0)), 0.2, start=np.zeros(1), step=1e-4)
+    run = plant.simulate(OpenLoop(1, lambda t: np.full((len(t), 1), 50.0)), 0.2, start=np.zeros(1), step=1e-4)
     mass = float(robot.model.inertias[1].mass)
     assert run.v[-1, 0] == pytest.approx(50.0 * 0.2 / (mass + 20.0), rel=0.02)
 
@@ -156,14 +157,14 @@ def test_a_truth_file_without_stiffness_is_refused_by_joint(tmp_path) -> None:
 
 def test_a_plant_that_explodes_says_so() -> None:
     plant = planar_plant()
-    law = Torque(2, lambda t: np.full((len(t), 2), np.where(t > 0.01, np.nan, 0.0)[:, None]))
+    law = OpenLoop(2, lambda t: np.full((len(t), 2), np.where(t > 0.01, np.nan, 0.0)[:, None]))
     with pytest.raises(SimulationError, match="cannot be integrated"):
         plant.simulate(law, 0.05, start=np.zeros(2))
 
 
 def test_friction_that_bends_within_a_step_is_integrated() -> None:
     """Dry friction of light rotors reverses within less than a step: the Jacobian of its middle tells nothing of its ends."""
-    friction = MotorFriction.build(2, coulomb=[60.0, 40.0], viscous=[5.0, 3.0], width=0.002)
+    friction = motor_friction(2, coulomb=[60.0, 40.0], viscous=[5.0, 3.0], width=0.002)
     plant = planar_plant(friction=friction, rotor_inertia=[0.05, 0.02], stiffness=[6000.0, 2000.0])
 
     def reference(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

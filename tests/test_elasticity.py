@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 import sympy
+from motors import motor_friction
 
 from urdf_ident.errors import ModelError
 from urdf_ident.estimation.elastic import check_stiffness, compliance_form
@@ -18,7 +19,6 @@ from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
 from urdf_ident.model.structure import random_motion
 from urdf_ident.samples import Segment
-from urdf_ident.simulation.elastic.drive import MotorFriction
 from urdf_ident.simulation.elastic.plant import ElasticPlant
 from urdf_ident.statistics.accumulate import accumulate
 from urdf_ident.statistics.fit import fit_base
@@ -128,7 +128,7 @@ def exact_segment(name: str, samples: int = 400, *, damping: float = 0.0, extern
     """Random states and torques, accelerations from the plant: every equation holds to rounding."""
     robot = robot_of(name)
     n = robot.n
-    friction = MotorFriction.build(n, viscous=FV[:n], coulomb=FC[:n], width=0.02)
+    friction = motor_friction(n, viscous=FV[:n], coulomb=FC[:n], width=0.02)
     plant = ElasticPlant(
         robot, stiffness=K[name], rotor_inertia=IA[name], ratio=RATIO[name], damping=damping, friction=friction
     )

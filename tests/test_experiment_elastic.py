@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import yaml
 from commands import run, write_yaml
+from motors import motor_friction
 
 from urdf_ident.errors import ModelError, ProjectError, SimulationError
 from urdf_ident.friction import friction_from_mapping
@@ -166,7 +167,7 @@ def test_smooth_friction_agrees_with_the_formula_and_its_slope() -> None:
         "stribeck": {"extra": [2.0, 1.0], "velocity": 0.05},
     }
     smooth = MotorFriction(FrictionTruth(2, friction_from_mapping(laws).friction))
-    plain = MotorFriction.build(2, viscous=[10, 5], coulomb=[8, 4], offset=[0.5, -0.2], stribeck=[2, 1])
+    plain = motor_friction(2, viscous=[10, 5], coulomb=[8, 4], offset=[0.5, -0.2], stribeck=[2, 1])
     v = np.random.default_rng(0).normal(0, 0.05, (20, 2))
     level, s = np.array([8, 4]) + np.array([2, 1]) * np.exp(-((v / 0.05) ** 2)), np.tanh(v / 0.01)
     fall = -2.0 * v / 0.05**2 * (level - [8, 4])

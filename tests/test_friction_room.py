@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import yaml
-from conftest import arm_urdf, inertials
+from conftest import arm_urdf, inertials, values_of
 from logs import fourier
 
 from urdf_ident.compensation.online import OnlineModel
@@ -20,7 +20,7 @@ from urdf_ident.data.prepare import prepare_logs
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import ModelError
 from urdf_ident.estimation.friction_selection.selection import select_friction
-from urdf_ident.export.sidecar import read_sidecar, write_sidecar
+from urdf_ident.export.sidecar import write_sidecar
 from urdf_ident.friction import (
     FRICTION,
     AxisMotion,
@@ -104,7 +104,7 @@ def test_a_new_law_is_one_class(new_law: type[Law], tmp_path: Path) -> None:
     data = yaml.safe_load(write_sidecar(tmp_path / "joints.yaml", model, theta).read_text(encoding="utf-8"))
     entry = data["joints"][ROBOT.joints[0]]["Fq"]
     assert (entry["term"], entry["half"], entry["formula"]) == ("saturating", 0.2, "Fq*v/(|v| + half)")
-    assert read_sidecar(tmp_path / "joints.yaml")[ROBOT.joints[0]]["Fq"] == own[f"Fq_{ROBOT.joints[0]}"]
+    assert values_of(tmp_path / "joints.yaml")[ROBOT.joints[0]]["Fq"] == own[f"Fq_{ROBOT.joints[0]}"]
     read = friction_from_mapping({"saturating": {"Fq": [1.0, 2.0, 3.0], "half": 0.2}})
     np.testing.assert_allclose(
         read.friction[0].torque(Sliding(v[0], slip=np.sign(v[0]))), [1, 2, 3] * v[0] / (np.abs(v[0]) + 0.2)

@@ -15,11 +15,11 @@ from urdf_ident.errors import LimitError, LogError, OutputError, ShapeError
 from urdf_ident.linalg import Array
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
-from urdf_ident.motion.compose import ramped, repeated
+from urdf_ident.motion.compose import RepeatedTrajectory, ramped
 from urdf_ident.motion.files import read_trajectory, sampled, why_recorded
 from urdf_ident.motion.fourier import FourierTrajectory, ModifiedFourierTrajectory, random_fourier
 from urdf_ident.motion.limits import Limits, check_limits
-from urdf_ident.motion.point_to_point import TrapezoidalTrajectory, constant_speed_sweep, random_via_points
+from urdf_ident.motion.point_to_point import TrapezoidalTrajectory, constant_speed_sweep
 from urdf_ident.motion.splines import BSplineTrajectory
 from urdf_ident.motion.trajectory import PiecewisePolynomial, Trajectory
 
@@ -53,7 +53,7 @@ KINDS = {
     "spline": spline(),
     "trapezoidal": trapezoidal(),
     "ramped": ramped(fourier(), [0.0, 0.5], 1.5),
-    "repeated": repeated(modified(), 3),
+    "repeated": RepeatedTrajectory(modified(), 3),
     "sampled": sampled(JOINTS, np.linspace(0, 5, 40), *fourier().evaluate(np.linspace(0, 5, 40))),
 }
 
@@ -180,11 +180,11 @@ def test_ramp_starts_and_ends_at_rest_at_home() -> None:
 
 
 def test_repeating_repeats_and_refuses_what_does_not_close() -> None:
-    trajectory = repeated(modified(), 3)
+    trajectory = RepeatedTrajectory(modified(), 3)
     np.testing.assert_allclose(trajectory.evaluate([1.0])[0], trajectory.evaluate([11.0])[0], atol=1e-12)
     open_ended = fourier(duration=3.0)
     with pytest.raises(LimitError, match="does not end where it starts: the position jumps"):
-        repeated(open_ended, 2)
+        RepeatedTrajectory(open_ended, 2)
 
 
 def test_random_fourier_stays_inside_the_limits_for_every_seed() -> None:
@@ -328,12 +328,6 @@ def test_unwritable_output_is_refused(tmp_path: Path) -> None:
 def test_nonsense_is_refused(build, error: type[Exception]) -> None:
     with pytest.raises(error):
         build()
-
-
-def test_random_via_points_fill_the_range() -> None:
-    points = random_via_points(Limits.from_robot(UR), 400, seed=2, fill=0.5)
-    assert points.shape == (400, 6)
-    np.testing.assert_allclose(np.abs(points).max(axis=0), 0.5 * UR.limit("upper"), rtol=0.05)
 
 
 def test_trajectories_do_not_share_their_arrays() -> None:

@@ -27,7 +27,7 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.cartesian import circle
-from urdf_ident.motion.compose import repeated
+from urdf_ident.motion.compose import RepeatedTrajectory
 from urdf_ident.motion.fourier import FourierTrajectory
 from urdf_ident.motion.trajectory import Trajectory
 from urdf_ident.samples import Segment
@@ -121,7 +121,7 @@ class Experiment:
             jobs=1,
             collisions=None,
         )
-        log = self.drive(repeated(design.excitation, PERIODS), seed)
+        log = self.drive(RepeatedTrajectory(design.excitation, PERIODS), seed)
         theta, sigma = self.identify(log, design.excitation)
         error = log.reference - log.truth.q
         residual = self.circle_residual(theta)

@@ -26,6 +26,7 @@ import yaml
 from urdf_ident.data.motor_side import Deflection
 from urdf_ident.errors import EstimationError
 from urdf_ident.estimation.elastic import compliance_form
+from urdf_ident.friction import Coulomb, Offset, Stribeck, Viscous
 from urdf_ident.linalg import Array
 from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.bundled import robot_path, truth_path
@@ -37,6 +38,7 @@ from urdf_ident.motion.splines import BSplineTrajectory
 from urdf_ident.samples import Segment
 from urdf_ident.simulation.elastic.drive import MotorFriction, MotorPD
 from urdf_ident.simulation.elastic.plant import ElasticPlant, ElasticRun
+from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.statistics.accumulate import accumulate
 from urdf_ident.statistics.fit import Fit, fit_base
 from urdf_ident.statistics.rows import RowFilter
@@ -67,15 +69,10 @@ class Case:
     def plant(self, static: bool = True) -> ElasticPlant:
         """With or without static friction (Coulomb and its Stribeck peak)."""
         v = self.values
-        coulomb = v["Fc"] if static else 0.0
-        friction = MotorFriction.build(
-            self.robot.n,
-            viscous=v["Fv"],
-            coulomb=coulomb,
-            offset=v["offset"] if static else 0.0,
-            stribeck=STRIBECK * np.asarray(coulomb),
-            width=WIDTH,
-        )
+        laws = [Viscous.of(v["Fv"])]
+        if static:
+            laws += [Coulomb.of(v["Fc"]), Offset.of(v["offset"]), Stribeck.of(STRIBECK * v["Fc"], velocity=0.05)]
+        friction = MotorFriction(FrictionTruth(self.robot.n, tuple(laws)), WIDTH)
         return ElasticPlant(self.robot, stiffness=v["K"], rotor_inertia=v["Ia"], ratio=self.ratio, friction=friction)
 
     def model(self, static: bool = True, **options: Any) -> ElasticModel:

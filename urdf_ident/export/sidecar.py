@@ -8,9 +8,8 @@ from typing import Any
 
 import yaml
 
-from ..errors import ProjectError
-from ..files.documents import FLOAT_WITHOUT_POINT, parse_yaml
-from ..files.read_write import read_text, write_text
+from ..files.documents import FLOAT_WITHOUT_POINT
+from ..files.read_write import write_text
 from ..friction import Law
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
@@ -78,26 +77,3 @@ def write_sidecar(
     if elasticity:
         data["elasticity"] = dict(elasticity)
     return write_text(path, _HEADER + yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120))
-
-
-def read_sidecar(path: str | Path) -> Mapping[str, dict[str, float]]:
-    """Reads the values of a side-car file.
-
-    Args:
-        path: The YAML file.
-
-    Returns:
-        Joint name → symbol → value [SI].
-
-    Raises:
-        MissingFileError: The file does not exist.
-        ProjectError: The file is not a side-car.
-    """
-    text = read_text(path, "side-car")
-    try:
-        data = parse_yaml(text, str(path), ProjectError, "side-car")
-        return {
-            joint: {symbol: float(entry["value"]) for symbol, entry in terms.items()} for joint, terms in data["joints"].items()
-        }
-    except (ProjectError, KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
-        raise ProjectError("not a side-car of joint parameters", where=str(path), got=str(error)[:80]) from error

@@ -117,19 +117,6 @@ def ramped(trajectory: Trajectory, home: ArrayLike, duration: float = 2.0) -> Se
     )
 
 
-def repeated(trajectory: Trajectory, periods: int) -> RepeatedTrajectory:
-    """Repeats a motion, for averaging over periods (Wu 2012).
-
-    Args:
-        trajectory: One period; must end in the state in which it starts.
-        periods: Number of repetitions, at least 1.
-
-    Raises:
-        LimitError: It does not end in the state in which it starts.
-    """
-    return RepeatedTrajectory(trajectory, periods)
-
-
 def _check_joined(before: Trajectory, after: Trajectory, what: str) -> None:
     """Checks that one trajectory ends in the state in which another starts.
 

@@ -15,7 +15,7 @@ from ..samples import freeze_arrays
 from .trajectory import PiecewisePolynomial, PiecewiseTrajectory
 
 if TYPE_CHECKING:
-    from .limits import Limits
+    pass
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,27 +110,6 @@ def _unit_profile(v: float, a: float, j: float) -> list[tuple[float, Array]]:
             ]
         )
     return out
-
-
-def random_via_points(limits: Limits, count: int, seed: int = 0, *, fill: float = 0.9) -> Array:
-    """Draws via points uniformly within the position limits.
-
-    Args:
-        limits: The joints' limits; positions must be known.
-        count: Number of points.
-        seed: Of the random number generator.
-        fill: Fraction of the range, around its middle, that is used, 0 to 1.
-
-    Returns:
-        Shape (count, n) [rad or m].
-
-    Raises:
-        LimitError: A position limit is unknown.
-    """
-    limits.require("position")
-    return limits.middle + fill * limits.half_range * np.random.default_rng(seed).uniform(
-        -1.0, 1.0, (count, len(limits.joints))
-    )
 
 
 def constant_speed_sweep(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from ..errors import MissingExtraError
@@ -125,8 +125,3 @@ def parameters(ident: Record) -> Parameters:
             for k, (item, verdict) in enumerate(zip(ident.model.parameters, ident.verdicts, strict=True))
         )
     )
-
-
-def columns() -> tuple[str, ...]:
-    """Names of the fields of a row."""
-    return tuple(item.name for item in fields(ParameterRow))

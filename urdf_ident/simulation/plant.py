@@ -191,19 +191,6 @@ class RigidPlant:
         potential = float(pin.computePotentialEnergy(self.model, self.data, self._configuration(x)))
         return kinetic, potential + self.friction.spring_energy(x)
 
-    def inverse_dynamics(self, q: Array, v: Array, a: Array) -> Array:
-        """Joint torque of a motion without friction.
-
-        Args:
-            q: Shape (n,) [rad or m].
-            v: Shape (n,) [rad/s or m/s].
-            a: Shape (n,) [rad/s² or m/s²].
-
-        Returns:
-            Shape (n,) [N·m or N], rotors included.
-        """
-        return self.mass(q) @ a + self.bias(q, v)
-
     def _configuration(self, q: Array) -> Array:
         return self.robot.configuration(q[None])[0] if self._turns else q
 

@@ -118,15 +118,6 @@ def velocities(motion: Sequence[Segment], moves: Sequence[Sequence[str]]) -> lis
     return [part.v for part in motion if part.log in first]
 
 
-def log_distances(statistics: StatisticSet) -> Array:
-    """Returns the distances between all pairs of logs, each over the stretch that the two share.
-
-    Returns:
-        Shape (logs, logs), symmetric: 0 for the same motion, 1 if the norms of the columns agree nowhere [1].
-    """
-    return _start_distances(statistics)()
-
-
 def _start_distances(statistics: StatisticSet) -> Callable[[], Array]:
     made = list(_Log.all_of(statistics).values())
     lengths = [log.lengths() for log in made]

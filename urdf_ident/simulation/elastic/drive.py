@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ...errors import SimulationError
-from ...friction import Coulomb, Offset, Stribeck, Viscous
-from ...linalg import Array, one_each
+from ...linalg import Array
 from ..friction_truth import FrictionTruth
 
 
@@ -51,43 +50,6 @@ class MotorFriction:
         self.truth, self.width = truth, np.asarray(width, dtype=float)
         self._direction = np.sign(truth.velocity(np.ones(truth.n)))
         self._still = np.zeros(truth.sliders)
-
-    @classmethod
-    def build(
-        cls,
-        n: int,
-        *,
-        viscous: ArrayLike = 0.0,
-        coulomb: ArrayLike = 0.0,
-        offset: ArrayLike = 0.0,
-        stribeck: ArrayLike = 0.0,
-        stribeck_speed: float = 0.05,
-        width: float = 0.01,
-    ) -> MotorFriction:
-        """Builds friction from numbers or lists.
-
-        Args:
-            n: Number of joints.
-            viscous: Number or shape (n,) [N·m·s/rad or N·s/m].
-            coulomb: Number or shape (n,) [N·m or N].
-            offset: Number or shape (n,) [N·m or N].
-            stribeck: Excess of stiction over Coulomb friction, number or shape (n,) [N·m or N].
-            stribeck_speed: Speed at which the excess has decayed to 1/e [rad/s or m/s].
-            width: Half-width of the smooth sign [rad/s or m/s].
-
-        Returns:
-            The friction, without laws that are zero on all joints.
-
-        Raises:
-            SimulationError: Not one finite number per joint.
-        """
-        laws = []
-        for law, name, values in ((Viscous, "viscous", viscous), (Coulomb, "coulomb", coulomb), (Offset, "offset", offset)):
-            numbers = one_each(name, values, n, SimulationError)
-            laws += [law.of(numbers)] if numbers.any() else []
-        excess = one_each("stribeck", stribeck, n, SimulationError)
-        laws += [Stribeck.of(excess, velocity=stribeck_speed)] if excess.any() else []
-        return cls(FrictionTruth(n, tuple(laws)), width)
 
     def torque(self, speed: Array) -> Array:
         """Returns the friction torque.
@@ -135,24 +97,6 @@ class MotorLaw(Protocol):
         Returns:
             Shape (N, n) [N·m or N].
         """
-
-
-@dataclass(frozen=True, eq=False)
-class Torque:
-    """An open-loop torque; zero without a function."""
-
-    n: int
-    of_time: Callable[[Array], Array] | None = None
-    kp: Array = field(init=False)
-    kd: Array = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "kp", np.zeros(self.n))
-        object.__setattr__(self, "kd", np.zeros(self.n))
-
-    def feed(self, t: Array) -> Array:
-        """See :class:`MotorLaw`: the torque at times ``t``, shape (N,) [s]."""
-        return np.zeros((len(t), self.n)) if self.of_time is None else self.of_time(t)
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,6 +26,7 @@ from ...model.engine.pinocchio import with_inertias
 from ...model.robot import Robot
 from ...samples import ReadOnly
 from ...simulation import gauss
+from ..friction_truth import FrictionTruth
 from .drive import MotorFriction, MotorLaw
 
 
@@ -87,7 +88,7 @@ class ElasticPlant:
         self.geared = np.eye(n) if geared is None else np.asarray(geared, dtype=float)
         check_shape("geared", self.geared.shape, (n, n))
         self._joints = np.linalg.inv(self.geared)
-        self.friction = friction or MotorFriction.build(n)
+        self.friction = friction or MotorFriction(FrictionTruth(n))
         for name, values, good in (
             ("stiffness", self.stiffness, self.stiffness > 0),
             ("rotor inertia", self.rotor_inertia, self.rotor_inertia > 0),
