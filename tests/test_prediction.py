@@ -16,12 +16,15 @@ from urdf_ident.data.conditioning.filters import lowpass
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import ModelError
 from urdf_ident.estimation.uncertainty.prediction import LEVELS, HeldOutResidual
-from urdf_ident.estimation.uncertainty.uncovered_friction import seen_speeds, smeared_friction, unseen_friction
+from urdf_ident.estimation.uncertainty.uncovered_friction import covered_speeds, seen_speeds, smeared_friction, unseen_friction
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.point_to_point import TrapezoidalTrajectory
 from urdf_ident.pipeline.identify import identify
+from urdf_ident.pipeline.prepare import trained_range
 from urdf_ident.project import Project
+from urdf_ident.result.dynamics.speed_range import HeldOutMotion, errors_at_speeds
+from urdf_ident.result.evidence.evidence import SPEEDS
 from urdf_ident.result.files.load import load
 from urdf_ident.result.identification import Identification
 
@@ -121,6 +124,9 @@ def test_speeds_that_were_seen_by_direction() -> None:
     np.testing.assert_allclose(seen[0], [[0.0, 0.0], [0.2, 1.0]], atol=0.01)
     np.testing.assert_allclose(seen[1], [[0.0, 1.0], [0.0, 1.0]], atol=0.01)
     np.testing.assert_array_equal(seen[2], np.zeros((2, 2)))
+    back = np.array([[[0.1, 0.5], [0.0, 0.0]], [[0.3, 2.0], [0.0, 0.9]], [[0.0, 0.0], [0.0, 0.0]]])
+    both = covered_speeds([np.round(seen, 1), back])
+    np.testing.assert_allclose(both, [[[0.1, 0.5], [0.2, 1.0]], [[0.0, 2.0], [0.0, 1.0]], np.zeros((2, 2))])
 
 
 def test_the_smeared_step_is_that_of_the_low_pass(ident: Identification) -> None:
@@ -209,10 +215,15 @@ def with_rotors(robot: Robot, motion: tuple[np.ndarray, ...], noise: float) -> R
     return replace(log, effort=np.asarray(log.effort) + np.array([1.5, 1.5, 0.4]) * motion[3])
 
 
+def slower(motion: tuple[np.ndarray, ...], times: float, seconds: float) -> tuple[np.ndarray, ...]:
+    """The motion stretched in time, at 50 Hz."""
+    t, (q0, v0, a0) = np.arange(0, seconds, 0.02), motion[1:]
+    return (t, *(CubicSpline(times * motion[0], x)(t) for x in (q0, v0 / times, a0 / times**2)))
+
+
 def test_slow_logs_leave_rotor_inertia_open_and_the_intervals_say_so(robot: Robot, tmp_path) -> None:
     """A tenth of the speed has a hundredth of the acceleration: no sample shows the rotors that faster motion turns."""
-    t, q, v, a = fourier(3, 20.0, 200.0, 3)
-    slow = (np.arange(0, 60.0, 0.02), *(CubicSpline(10 * t, x)(np.arange(0, 60.0, 0.02)) for x in (q, v / 10, a / 100)))
+    slow = slower(fourier(3, 20.0, 200.0, 3), 10, 60.0)
     ident = identify(DynamicModel(robot, friction=SIMPLE), [with_rotors(robot, slow, 0.02)])
     rotors = [k for k, parameter in enumerate(ident.model.parameters) if parameter.rotor]
     low, high = ident.interval()[rotors].T
@@ -232,6 +243,46 @@ def test_slow_logs_leave_rotor_inertia_open_and_the_intervals_say_so(robot: Robo
     true = np.sqrt(np.mean((measured - ident.torque(q, v, a)) ** 2, axis=0) / np.mean(measured**2, axis=0)).mean()
     assert errors[0] < errors[-1]
     assert errors[-1] > max(true, 0.15)
+
+
+def test_a_fast_held_out_log_that_is_predicted_well_is_a_test_at_its_speed(robot: Robot) -> None:
+    """Its measured error replaces the expected one up to its speed, and its samples narrow what is expected beyond."""
+    model = DynamicModel(robot, friction=SIMPLE)
+    motions = slower(fourier(3, 20.0, 200.0, 3), 10, 40.0), fourier(3, 10.0, 200.0, 7)
+    slow, fast = (
+        replace(log, name=name, sha256=name)
+        for name, motion in zip(("slow", "fast"), motions, strict=True)
+        for log in with_torque(robot, [motion], TRUTH, 0.02)
+    )
+    ident = identify(model, [slow], held_out=[fast])
+    assert "speed-untested" not in {reason.id for reason in ident.verdict.reasons}
+    assert ident.evidence is not None
+    errors = np.array(list(ident.evidence.at_speeds.values()))
+    reached = np.min(np.percentile(np.abs(motions[1][2]), 95, axis=0) / robot.limit("velocity"))
+    tested = np.array(SPEEDS) <= reached
+    assert 2 <= tested.sum() < len(SPEEDS)
+    measured = np.array([joint["relative"] for joint in ident.validation[0]["per_joint"]])
+    np.testing.assert_allclose(errors[:, tested], np.tile(measured[:, None], tested.sum()))
+    trained = trained_range(prepared(model, [slow]))
+    alone = np.array(list(errors_at_speeds(ident, trained).values()))
+    assert alone.mean(axis=0)[-1] > 0.15
+    assert np.all(errors[:, -1] < alone[:, -1])
+
+
+def test_a_held_out_log_that_is_predicted_badly_counts_up_to_its_speed(ident: Identification, robot: Robot, logs: list) -> None:
+    trained = trained_range(prepared(ident.model, logs[:3]))
+    alone = np.array(list(errors_at_speeds(ident, trained).values()))
+    speed, seen = 0.35 * robot.limit("velocity"), np.array(ident.prediction["seen"])
+    missed = np.array([0.3, 0.2, 0.1])
+    bad = HeldOutMotion(np.zeros((1, len(ident.theta) + 1)), speed, seen, missed)
+    good = replace(bad, relative=np.full(3, 0.01), speed=np.append(speed[:2], 0.15 * robot.limit("velocity")[2]))
+    found = np.array(list(errors_at_speeds(ident, trained, [good, bad]).values()))
+    tested = np.array(SPEEDS) <= 0.35
+    np.testing.assert_allclose(found[:, tested], np.tile(missed[:, None], tested.sum()))
+    np.testing.assert_allclose(found[:, ~tested], alone[:, ~tested])
+    found = np.array(list(errors_at_speeds(ident, trained, [good]).values()))
+    np.testing.assert_allclose(found[:, np.array(SPEEDS) <= 0.15], 0.01)  # the slowest joint counts
+    np.testing.assert_allclose(found[:, np.array(SPEEDS) > 0.15], alone[:, np.array(SPEEDS) > 0.15])
 
 
 def test_what_holds_the_parameters_back_from_the_data_is_in_the_intervals(logs: list, ident: Identification) -> None:

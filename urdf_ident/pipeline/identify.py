@@ -27,7 +27,7 @@ from .adapt import validate_adaptation
 from .estimate import DataEstimate, EarlyStatistics, estimate_from_data
 from .physics import Physical, complete
 from .prepare import Prepared, prepare, prepare_usable
-from .validate import prepare_held_out, repeated_motions, score_logs, speeds, traces
+from .validate import held_out_motions, prepare_held_out, repeated_motions, score_logs, speeds, traces, unseen_statistics
 
 
 @one_thread()
@@ -89,8 +89,13 @@ def identify(
     if compensated:
         result = compensate(result, logs, sweeps=sweeps, judged=True, force=force, progress=progress, **loops.options())
         shown = speeds(result, prepared.logs)
-    scored = score_logs(result, held_out, unseen, force=force, repeats=repeated_motions(from_data, unseen))
-    return replace(result, validation=scored.entries, traces=traces(result, scored, prepared.logs, shown))
+    factors = unseen_statistics(from_data, unseen)
+    scored = score_logs(result, held_out, unseen, force=force, repeats=repeated_motions(from_data, factors))
+    result = replace(result, validation=scored.entries, traces=traces(result, scored, prepared.logs, shown))
+    if not result.prediction or result.evidence is None:
+        return result
+    expected = errors_at_speeds(result, prepared.trained, held_out_motions(result, scored, unseen, factors))
+    return replace(result, evidence=replace(result.evidence, at_speeds=expected))
 
 
 def _result(from_data: DataEstimate, prepared: Prepared, project: Project) -> tuple[Identification, Callable[[], SpeedProfile]]:
@@ -136,8 +141,6 @@ def _with_prediction(
     except EstimationError:
         return ident
     ident = replace(ident, prediction=found.as_dict(), cross_validation=_with_exported(ident, from_data, left_out))
-    evidence = replace(physical.evidence, at_speeds=errors_at_speeds(ident, prepared.trained))
-    ident = replace(ident, evidence=evidence)
     return replace(ident, adaptation=validate_adaptation(ident, prepared.logs, held.parts, found.band))
 
 

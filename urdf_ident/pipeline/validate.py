@@ -13,6 +13,7 @@ from ..data.prepare import PreparedLog, prepare_log
 from ..data.recording import Recording
 from ..errors import EstimationError
 from ..estimation.elastic import spring_scores
+from ..estimation.uncertainty.uncovered_friction import seen_speeds
 from ..linalg import divisors
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
@@ -20,15 +21,18 @@ from ..model.trained import outside
 from ..parallel import one_thread
 from ..project import Project
 from ..result.dynamics.adaptation import chosen_settings
+from ..result.dynamics.speed_range import HeldOutMotion
 from ..result.evidence.scores import better_than_urdf, predict, validate_log
 from ..result.evidence.traces import LOGS, LogTrace, SpeedProfile, Traces, log_trace, speed_profile
 from ..result.identification import Identification
 from ..result.text.summary import adaptation_remarks, validation_table
 from ..result.verdict.held_out import GOOD_ERROR, error_level
 from ..result.verdict.verdict import LEVELS
+from ..samples import columns, fast_speed
 from ..statistics.accumulate import build_statistics
 from ..statistics.entries import blocks_of
 from ..statistics.motions import repeated
+from ..statistics.statistic import StatisticSet
 from .estimate import DataEstimate
 
 #: Ratio to the identification's own held-out error from which an error is reported as a jump.
@@ -171,21 +175,52 @@ def prepare_held_out(
     return [prepared(recording) for recording in recordings]
 
 
-def repeated_motions(from_data: DataEstimate, unseen: Sequence[PreparedLog]) -> dict[str, str] | None:
-    """Finds held-out logs that repeat a training motion: their error does not apply to other motions.
+def unseen_statistics(from_data: DataEstimate, unseen: Sequence[PreparedLog]) -> list[StatisticSet]:
+    """Returns the factors of each held-out log in the columns of the estimates; none with elastic joints.
 
     Args:
         from_data: The estimates, with the factors that they are based on.
         unseen: The held-out logs.
+    """
+    if isinstance(from_data.model, ElasticModel):
+        return []
+    blocks = blocks_of(len(unseen))
+    # one log at a time: their velocities may come from different sources
+    return [build_statistics(from_data.model, [log], blocks=blocks) for log in unseen]
+
+
+def repeated_motions(from_data: DataEstimate, unseen: Sequence[StatisticSet]) -> dict[str, str] | None:
+    """Finds held-out logs that repeat a training motion: their error does not apply to other motions.
+
+    Args:
+        from_data: The estimates, with the factors that they are based on.
+        unseen: Result of :func:`unseen_statistics`.
 
     Returns:
         Held-out log → training log; None where motions are not compared, with elastic joints.
     """
     if isinstance(from_data.model, ElasticModel):
         return None
-    found: dict[str, str] = {}
-    for log in unseen:  # one at a time: their velocities may come from different sources
-        found |= repeated(build_statistics(from_data.model, [log], blocks=blocks_of(len(unseen))), from_data.statistics)
+    return {log: other for own in unseen for log, other in repeated(own, from_data.statistics).items()}
+
+
+def held_out_motions(
+    ident: Identification, scored: ValidationReport, logs: Sequence[PreparedLog], unseen: Sequence[StatisticSet]
+) -> list[HeldOutMotion]:
+    """Returns what the held-out logs of other motions show of the error at their speeds.
+
+    Args:
+        scored: Scores of the logs.
+        logs: The held-out logs.
+        unseen: Result of :func:`unseen_statistics`.
+    """
+    found = []
+    for entry, log, own in zip(scored.entries, logs, unseen, strict=True):
+        if not entry["trained_on"] and entry.get("repeats") is None:
+            relative = np.array([joint["relative"] for joint in entry["per_joint"]])
+            v = [part.v for part in log.segments]
+            fast = np.array([fast_speed(column) for column in columns(v)])
+            found.append(HeldOutMotion(own.stacked(ident.fit.weights), fast, seen_speeds(v), relative))
     return found
 
 

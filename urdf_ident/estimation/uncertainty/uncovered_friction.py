@@ -42,6 +42,20 @@ def seen_speeds(v: Sequence[Array]) -> Array:
     return found
 
 
+def covered_speeds(ranges: Sequence[Array]) -> Array:
+    """Returns the slowest and fastest speeds of several logs together.
+
+    Args:
+        ranges: Results of :func:`seen_speeds`, shape (n, 2, 2) each [rad/s or m/s].
+
+    Returns:
+        As each of them; a direction that only some cover has the speeds of those.
+    """
+    slow, fast = np.moveaxis(np.array(ranges), -1, 0)
+    least = np.min(np.where(fast > 0, slow, np.inf), axis=0)
+    return np.stack([np.where(np.isfinite(least), least, 0.0), fast.max(axis=0)], axis=-1)
+
+
 def unseen_friction(model: DynamicModel, theta: Array, seen: Array, q: Array, v: Array, a: Array) -> Array:
     """Returns the uncertainty of friction outside the data, half-width at 95 %.
 

@@ -88,7 +88,8 @@ class Evidence:
         scale: Factor of all inertial parameters relative to the URDF's; None for elastic joints, placeholders in the URDF, or
             data that do not depend on its inertial parameters.
         at_speeds: By joint: relative error of the torque to be expected over random feasible states at each of :data:`SPEEDS`,
-            friction that the logs do not cover included; empty for elastic joints, or where nothing could be held out.
+            friction that the logs do not cover included, or measured on held-out logs as fast; empty for elastic joints, or
+            where nothing could be held out.
     """
 
     uncertainty: Mapping[str, float]

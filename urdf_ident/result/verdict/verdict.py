@@ -204,7 +204,7 @@ def _too_slow(evidence: Evidence) -> Iterator[Reason]:
         f"expected error of the torque at the URDF's velocity limits {100 * errors[-1]:.0f} % (mean over joints, {joint} "
         f"{100 * evidence.at_speeds[joint][-1]:.0f} %), {within or 'and hardly less at lower speeds'}: the logs do not show "
         "inertia and friction at such speeds",
-        "record a motion as fast as the model will be used, or use it at lower speeds only",
+        "record a motion as fast as the model will be used, for training or --validate, or use it at lower speeds only",
     )
 
 
