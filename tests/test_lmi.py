@@ -389,11 +389,11 @@ def test_a_lying_solver_is_caught(poor, monkeypatch):
     honest = lmi.minimise
     asked = []
 
-    def liar(feasible, data, weight, distance, *settings):
-        point, status = honest(feasible, data, weight, distance)
-        if distance == "euclid":
+    def liar(programme, *settings):
+        point, status = honest(programme)
+        if programme.distance == "euclid":
             return point, status
-        asked.append(("CVXPY" if settings else "barrier", distance))
+        asked.append(("CVXPY" if settings else "barrier", programme.distance))
         x = -30 * np.ones(44) if len(asked) == 1 else np.zeros(44)  # first infeasible, then feasible but not optimal
         return lmi.Point(x, point.cones, point.rows, point.equalities, 0.0), "optimal"
 
@@ -409,7 +409,7 @@ def test_a_lying_solver_is_caught(poor, monkeypatch):
 def test_a_false_certificate_of_infeasibility_is_not_believed(poor, monkeypatch):
     honest = lmi.attempt
     monkeypatch.setattr(lmi, "minimise", lambda *_: (None, "infeasible"))
-    monkeypatch.setattr(lmi, "attempt", lambda *told: (None, "infeasible") if told[4] is lmi._PLAIN else honest(*told))
+    monkeypatch.setattr(lmi, "attempt", lambda *told: (None, "infeasible") if told[1] is lmi._PLAIN else honest(*told))
     solution = LmiProblem(poor.prior, poor.parameters).solve(poor.R, poor.rho)
     assert (solution.status, solution.solver) == ("optimal", "CVXPY")
 
@@ -422,8 +422,9 @@ def test_the_barrier_method_says_what_cvxpy_says(poor, weight, total):
     bounds = {"com_lower": np.full((4, 3), -0.4), "com_upper": np.full((4, 3), 0.05)}
     feasible = LmiProblem(poor.prior, poor.parameters, LmiOptions(distance="euclid", total_mass=mass, **bounds)).feasible
     data = lmi.whiten_data(feasible, poor.R, poor.rho, 0.0)
-    stated, _ = lmi.attempt(feasible, data, weight, "euclid", {})
-    found, _ = lmi.minimise(feasible, data, weight, "euclid")
+    programme = lmi.Programme(feasible, data, weight, "euclid")
+    stated, _ = lmi.attempt(programme, {})
+    found, _ = lmi.minimise(programme)
     ours, theirs = (data.value(point.x) + weight * float(point.x @ point.x) for point in (found, stated))
     assert ours == pytest.approx(theirs, rel=1e-6)
     if weight < 0.1:  # flat: neither solver knows the directions that the data do not see
@@ -485,8 +486,8 @@ def test_constraints_that_leave_a_single_point_fail_with_the_reason(poor, monkey
 def test_entropic_failure_falls_back_to_euclid_and_says_so(poor, monkeypatch):
     honest = lmi.attempt
 
-    def only_euclid(feasible, data, weight, distance, settings):
-        return (None, "user_limit") if distance == "entropic" else honest(feasible, data, weight, distance, settings)
+    def only_euclid(programme, settings):
+        return (None, "user_limit") if programme.distance == "entropic" else honest(programme, settings)
 
     monkeypatch.setattr(lmi, "attempt", only_euclid)
     monkeypatch.setattr(lmi, "minimise", lambda *_: (None, "nothing inside"))
@@ -515,17 +516,16 @@ def test_a_path_that_rounding_ends_is_no_failure(poor, monkeypatch):
 
 def test_gap_bounds_the_distance_to_the_optimum(poor):
     """Perturb the optimum: the recomputed gap must be at least the real loss of the objective."""
-    from urdf_ident.consistency.programme import duality_gap, whiten_data
-
     problem = LmiProblem(poor.prior, poor.parameters, LmiOptions(distance="euclid"))
-    data = whiten_data(problem.feasible, poor.R, poor.rho, 0.0)
-    point, _ = lmi.attempt(problem.feasible, data, 0.1, "euclid", {})
+    data = lmi.whiten_data(problem.feasible, poor.R, poor.rho, 0.0)
+    programme = lmi.Programme(problem.feasible, data, 0.1, "euclid")
+    point, _ = lmi.attempt(programme, {})
     best = problem.solve(poor.R, poor.rho, 0.1).objective
     for size in (1e-3, 1e-2, 0.1):
         x = point.x * (1 - size)
         moved = lmi.Point(x, point.cones, point.rows, point.equalities, 0.0)
         loss = data.value(x) + 0.1 * float(x @ x) - best
-        assert duality_gap(problem.feasible, data, 0.1, "euclid", moved) >= loss * (1 - 1e-6)
+        assert programme.duality_gap(moved) >= loss * (1 - 1e-6)
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])

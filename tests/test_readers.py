@@ -15,6 +15,7 @@ from urdf_ident.data.readers.read import LogLayout, expand_logs, read_readable, 
 from urdf_ident.errors import LogError, MissingFileError, UnitError, UrdfIdentError
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
+from urdf_ident.parallel import workers
 
 # Document order (zeta, alpha, slide) differs from Pinocchio's alphabetical order of siblings (alpha, zeta).
 URDF = """<robot name="three">
@@ -252,17 +253,19 @@ def test_all_joints_that_are_missing_are_named_with_their_remedy(tmp_path: Path)
 
 def test_processes_read_what_one_process_reads(tmp_path: Path, robot: Robot) -> None:
     paths = [write(tmp_path, table(n), f"run{n}.csv") for n in (3, 5, 7)]
-    one, three = (read_recordings(paths, robot, jobs=jobs) for jobs in (1, 3))
+    one = read_recordings(paths, robot)
+    with workers(3):
+        three = read_recordings(paths, robot)
     for a, b in zip(one, three, strict=True):
         assert (a.name, a.sha256, a.joints) == (b.name, b.sha256, b.joints)
         np.testing.assert_array_equal(a.position, b.position)
         assert not b.position.flags.writeable
     paths[1].write_text("")
-    with pytest.raises(LogError, match=r"run5\.csv: the log is empty.*remove it") as caught:
-        read_recordings(paths, robot, jobs=3)
+    with workers(3), pytest.raises(LogError, match=r"run5\.csv: the log is empty.*remove it") as caught:
+        read_recordings(paths, robot)
     assert caught.value.remedy
-    with pytest.raises(MissingFileError, match=r"none\.csv"):
-        read_recordings([paths[0], tmp_path / "none.csv"], robot, jobs=2)
+    with workers(2), pytest.raises(MissingFileError, match=r"none\.csv"):
+        read_recordings([paths[0], tmp_path / "none.csv"], robot)
 
 
 def test_columns_by_header_name(tmp_path: Path, robot: Robot) -> None:

@@ -23,6 +23,7 @@ from urdf_ident.data.readers.remote import logs_at
 from urdf_ident.data.readers.sources import expand_logs, log_source
 from urdf_ident.errors import LogError, MissingExtraError, MissingFileError
 from urdf_ident.model.robot import Robot
+from urdf_ident.parallel import workers
 
 fsspec = pytest.importorskip("fsspec")
 glob_translate = pytest.importorskip("fsspec.utils").glob_translate
@@ -54,7 +55,8 @@ def test_a_folder_and_a_glob_at_an_address_stand_for_their_logs(store: Path, arg
 
 def test_processes_read_addresses_as_they_read_a_disk(store: Path) -> None:
     near = [read_recording(store / f"run{seed}.csv", ROBOT) for seed in range(3)]
-    far = read_recordings(expand_logs([(store / "*.csv").as_uri().replace("%2A", "*")]), ROBOT, jobs=2)
+    with workers(2):
+        far = read_recordings(expand_logs([(store / "*.csv").as_uri().replace("%2A", "*")]), ROBOT)
     assert [log.sha256 for log in far] == [log.sha256 for log in near]
     assert all(log.path.startswith("file://") for log in far)
 

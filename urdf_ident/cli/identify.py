@@ -145,8 +145,8 @@ def _write(
 
     Printed commands can be run as they are, with the user's own ``paths``.
     """
+    from ..files.records import plain
     from ..result.files.exports import write_all
-    from ..result.files.save import plain
 
     say_replaced(out, report=not no_report)
     notes = write_all(ident, out)
@@ -167,7 +167,7 @@ def _write(
 @contextmanager
 def _refusal_in_json(as_json: bool) -> Iterator[None]:
     """Prints the findings of a refused log as JSON before the error propagates."""
-    from ..result.files.save import plain
+    from ..files.records import plain
 
     try:
         yield

@@ -8,9 +8,8 @@ zero slopes and one common width. Gates, experts and the bounds of the training 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -147,20 +146,6 @@ class Experts:
             variance = variance + (share * (local - mean[:, None]) ** 2).sum(axis=1)
         return mean, variance
 
-    def as_dict(self) -> dict[str, Any]:
-        """JSON form; floats survive the round trip exactly."""
-        values = {item.name: getattr(self, item.name) for item in fields(self)}
-        return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in values.items()}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Experts:
-        """Inverse of :meth:`as_dict`."""
-        values = {name: np.array(value, dtype=float) for name, value in data.items() if name != "between"}
-        count = len(values["centres"])
-        d = values["centres"].shape[1]
-        values["precisions"] = values["precisions"].reshape(count, d, d)
-        return cls(between=bool(data["between"]), **values)
-
 
 @dataclass(frozen=True, eq=False)
 class TrainedNetwork(ReadOnly):
@@ -177,23 +162,6 @@ class TrainedNetwork(ReadOnly):
     scale: Array
     experts: Experts
     domain: Domain
-
-    def as_dict(self) -> dict[str, Any]:
-        """JSON form; floats survive the round trip exactly."""
-        domain = {"normals": self.domain.normals.tolist(), "offsets": self.domain.offsets.tolist()}
-        return {
-            "centre": self.centre.tolist(),
-            "scale": self.scale.tolist(),
-            "experts": self.experts.as_dict(),
-            "domain": domain,
-        }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> TrainedNetwork:
-        """Inverse of :meth:`as_dict`."""
-        domain = Domain(*(np.array(data["domain"][key], dtype=float) for key in ("normals", "offsets")))
-        centre, scale = (np.array(data[key], dtype=float) for key in ("centre", "scale"))
-        return cls(centre, scale, Experts.from_dict(data["experts"]), domain)
 
 
 class NetworkBank:

@@ -8,10 +8,9 @@ error can be identified separately and subtracted before any filtering, in a con
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -130,19 +129,6 @@ class GearRipple:
 
     def _phase(self, motor: Array) -> Array:
         return np.asarray(self._turns * motor[..., None, :])
-
-    def as_dict(self) -> dict[str, Any]:
-        """JSON form; floats survive the round trip exactly."""
-        return {
-            "joints": list(self.joints),
-            **{key: getattr(self, key).tolist() for key in ("ratio", "harmonics", "sine", "cosine")},
-        }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> GearRipple:
-        """Inverse of :meth:`as_dict`."""
-        arrays = (np.array(data[key], dtype=float) for key in ("ratio", "harmonics", "sine", "cosine"))
-        return cls(tuple(data["joints"]), *arrays)
 
 
 def fit_gear_ripple(logs: Sequence[PreparedLog], drive: Drive) -> GearRipple | None:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import EstimationError, ModelError, check_known, check_shape
+from ..files.records import plain, record
 from ..linalg import Array
 from .experts import NetworkBank, TrainedNetwork
 from .gear_ripple import GearRipple
@@ -133,16 +134,14 @@ class Residual:
             "joints": list(self.joints),
             "inputs": list(self.inputs),
             "explained": dict(self.explained),
-            "ripple": None if self.ripple is None else self.ripple.as_dict(),
-            "taught": [None if item is None else item.as_dict() for item in self.networks],
+            "ripple": plain(self.ripple),
+            "taught": plain(self.networks),
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Residual:
         """Inverse of :meth:`as_dict`."""
-        networks = tuple(None if item is None else TrainedNetwork.from_dict(item) for item in data["taught"])
-        ripple = None if data.get("ripple") is None else GearRipple.from_dict(data["ripple"])
-        return cls(data["kind"], tuple(data["joints"]), tuple(data["inputs"]), networks, dict(data["explained"]), ripple)
+        return record(cls, {**data, "networks": data["taught"]})
 
     def summary(self) -> str:
         """One line per joint."""

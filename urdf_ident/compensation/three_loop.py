@@ -25,7 +25,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..data.prepare import PreparedLog
-from ..errors import EstimationError, LogError, ModelError, nearest
+from ..data.recording import Recording
+from ..errors import EstimationError, LogError, ModelError, check_known
 from ..friction import Offset
 from ..linalg import Array, rms
 from ..model.dynamic_model import DynamicModel
@@ -166,17 +167,10 @@ def three_loop(
         ModelError: The model has elastic joints: their springs already explain the deformation.
         EstimationError: Too little data, or an unknown kind or input.
     """
-    if isinstance(model, ElasticModel):
-        raise ModelError(
-            "the three loops want a rigid model: springs already explain the deformation",
-            remedy="set model.elastic: false, or leave the residual out",
-        )
-    if kind not in (*KINDS, "none"):
-        raise EstimationError("unknown kind of residual", got=repr(kind), remedy=nearest(kind, (*KINDS, "none")))
+    check_known("kind of residual", kind, (*KINDS, "none"), EstimationError)
+    check_compensation(model, [log.recording for log in (*logs, *held_out)], kind, use)
     if rounds < 1:
         raise EstimationError("the loops need at least one round", got=rounds)
-    for log in (*logs, *held_out) if kind != "none" else ():
-        _check_deformation(log, use)
     state = _Loops(model, logs, sweeps, held_out, kind, tuple(use), seed)
     converged = False
     for turn in range(1, rounds + 1):
@@ -188,15 +182,36 @@ def three_loop(
     return state.result(converged)
 
 
-def _check_deformation(log: PreparedLog, use: Sequence[str] = DEFAULT_INPUTS) -> None:
-    """Checks that a log has the deformation if the residual uses it."""
-    if any(name.startswith("deformation") for name in use) and any(part.qm is None for part in log.segments):
-        raise LogError(
-            "a residual was asked for, and the log has no motor positions",
-            where=log.recording.path or log.name,
-            expected=f"qm_{log.recording.joints[0]}, … before the gear beside q_{log.recording.joints[0]}, …",
-            remedy="log both encoders, or leave the residual out",
+def check_compensation(model: DynamicModel, logs: Sequence[Recording], kind: str, use: Sequence[str]) -> None:
+    """Raises for what the three loops do not support, before any work is done.
+
+    Args:
+        logs: Training logs, as read.
+        kind: Kind of residual.
+        use: Inputs of the residual.
+
+    Raises:
+        LogError: There is no log, or one lacks motor positions while the residual uses the deformation.
+        ModelError: The model has elastic joints.
+    """
+    if not logs:
+        raise LogError("no log was given to learn a residual from", remedy="name at least one, with both encoders")
+    if isinstance(model, ElasticModel):
+        raise ModelError(
+            "the three loops want a rigid model: springs already explain the deformation",
+            remedy="set model.elastic: false, or compensation.residual: none and no --sweeps",
         )
+    if kind == "none" or not any(name.startswith("deformation") for name in use):
+        return
+    for log in logs:
+        if log.motor_position is None:
+            joint = log.joints[0]
+            raise LogError(
+                "a residual was asked for, and the log has no motor positions",
+                where=log.path or log.name,
+                expected=f"qm_{joint}, … before the gear beside q_{joint}, …",
+                remedy="log both encoders, or leave the residual out",
+            )
 
 
 def fit_remaining_residual(
@@ -223,13 +238,18 @@ def fit_remaining_residual(
         LogError: A log has no torque or no motor positions.
         EstimationError: Too little data, or an unknown kind or input.
     """
-    for log in logs:
-        _check_deformation(log, use)
+    check_compensation(model, [log.recording for log in logs], kind, use)
     rows = [loop_rows(model, log, ()) for log in logs]
-    errors = np.vstack([joint_error(model, theta, item, np.zeros(item.tau.shape)) for item in rows])
-    inputs = {name: np.vstack([item.inputs[name] for item in rows]) for name in use if name in rows[0].inputs}
-    motion = np.vstack([_state(item) for item in rows])
-    return fit_residual(inputs, errors, model.robot.joints, kind=kind, use=use, seed=seed, like=like, motion=motion)
+    errors = [joint_error(model, theta, item, np.zeros(item.tau.shape)) for item in rows]
+    return _learned(rows, errors, model.robot.joints, kind=kind, use=use, seed=seed, like=like)
+
+
+def _learned(rows: Sequence[LoopRows], errors: Sequence[Array], joints: Sequence[str], **options: Any) -> Residual:
+    """The residual of the errors of some logs; ``options`` are those of :func:`.fit_residual`."""
+    shared = [name for name in rows[0].inputs if all(name in item.inputs for item in rows)]
+    inputs = {name: np.vstack([item.inputs[name] for item in rows]) for name in shared}
+    motion = np.hstack([inputs["position"], inputs["velocity"]])
+    return fit_residual(inputs, np.vstack(errors), joints, motion=motion, **options)
 
 
 class _Loops:
@@ -279,19 +299,9 @@ class _Loops:
         joints = self.model.robot.joints
         if self.kind == "none":
             return Residual("none", joints, self.use, (None,) * len(joints), dict.fromkeys(joints, 0.0))
-        errors = np.vstack([self._error(rows, residual=False) for rows in self.rows])
-        inputs = {name: np.vstack([rows.inputs[name] for rows in self.rows]) for name in self.use}
-        return fit_residual(
-            inputs,
-            errors,
-            joints,
-            kind=self.kind,
-            use=self.use,
-            seed=self.seed,
-            like=self.residual,
-            validate=validate,
-            motion=np.vstack([_state(rows) for rows in self.rows]),
-        )
+        errors = [self._error(rows, residual=False) for rows in self.rows]
+        options = {"kind": self.kind, "use": self.use, "seed": self.seed, "like": self.residual, "validate": validate}
+        return _learned(self.rows, errors, joints, **options)
 
     def result(self, converged: bool) -> ThreeLoop:
         """The result, with the final residual cross-validated."""
@@ -367,20 +377,13 @@ class _Loops:
         return joint_error(self.free, self.theta, rows, self._known(rows, residual))
 
     def _note(self, turn: int, loop: str) -> None:
-        rmse, held_out = (None if not logs else _rms([self._error(rows) for rows in logs]) for logs in (self.rows, self.unseen))
+        rmse, held_out = (
+            None if not logs else rms(np.vstack([self._error(rows) for rows in logs]), 0) for logs in (self.rows, self.unseen)
+        )
         if rmse is None:
             raise EstimationError("the loops need a log")
         gain = 0.0 if not self.gains else 1.0 - float(rmse.mean() / self.gains[-1].rmse.mean())
         self.gains.append(LoopGain(turn, loop, rmse, held_out, gain))
-
-
-def _state(rows: LoopRows) -> Array:
-    """Positions and velocities of all joints, shape (R, 2 n)."""
-    return np.hstack([rows.inputs["position"], rows.inputs["velocity"]])
-
-
-def _rms(errors: Sequence[Array]) -> Array:
-    return rms(np.vstack(errors), 0)
 
 
 def _is_friction(item: AppliedTerm) -> bool:

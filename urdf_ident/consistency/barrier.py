@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ..linalg import Array, lapack, lstsq
 from .cones import Feasible
-from .programme import DataTerm, Point, prior_term, solve_conic
+from .programme import Point, Programme, solve_conic
 
 #: Reduction of the barrier per outer iteration, final relative gap, most Newton steps per outer iteration.
 _SHRINK, _GAP, _STEPS = 0.1, 1e-8, 60
@@ -33,62 +33,53 @@ _NEAR = 0.03
 _ROUGH_GAP = 1e-4
 
 
-def minimise(feasible: Feasible, data: DataTerm, weight: float, distance: str) -> tuple[Point | None, str]:
+def minimise(programme: Programme) -> tuple[Point | None, str]:
     """Follows the central path from an interior point to the optimum.
-
-    Args:
-        weight: Weight of the prior distance, > 0.
-        distance: ``"entropic"`` or ``"euclid"``.
 
     Returns:
         The point with its dual variables, and ``"optimal"``; None and ``"nothing inside"`` if the constraints have no
         interior, ``"too close to the boundary"`` if rounding errors put an iterate outside.
     """
     begin = time.perf_counter()
+    feasible = programme.feasible
     start = interior(feasible)
     if start is None:
         return None, "nothing inside"
-    path = _Path(feasible, data, weight, distance)
+    path = _Path(programme)
     try:
         x, mu = path.follow(start, _GAP)
         x, cones, rows = path.finish(path.polish(x, mu), mu)
     except np.linalg.LinAlgError:
         return None, "too close to the boundary"
-    gradient = data.gradient(x) + weight * prior_term(feasible, x, distance)[1]
+    gradient = programme.data.gradient(x) + programme.weight * programme.prior(x)[1]
     gradient -= feasible.cones.adjoint(cones, feasible.p) + feasible.G.T @ rows
     equalities = lstsq(feasible.E.T, -gradient, rcond=None)[0]
     return Point(x, cones, rows, np.asarray(equalities, dtype=float), time.perf_counter() - begin), "optimal"
 
 
-def central_path_point(
-    feasible: Feasible, data: DataTerm, weight: float, distance: str, start: Array, *, near: bool = False
-) -> Array:
+def central_path_point(programme: Programme, start: Array, *, near: bool = False) -> Array:
     """A point on the central path, used as a warm start for similar problems.
 
     Args:
-        weight: Weight of the prior distance, > 0.
-        distance: ``"entropic"`` or ``"euclid"``.
         start: From :func:`interior`, or such a warm start of a similar problem, shape (p,).
         near: Whether ``start`` is a warm start.
 
     Returns:
         Shape (p,), strictly feasible.
     """
-    return _Path(feasible, data, weight, distance).follow(start, _NEAR, _NEAR if near else 1.0)[0]
+    return _Path(programme).follow(start, _NEAR, _NEAR if near else 1.0)[0]
 
 
-def minimise_roughly(feasible: Feasible, data: DataTerm, weight: float, distance: str, start: Array) -> Array:
+def minimise_roughly(programme: Programme, start: Array) -> Array:
     """The optimum to a few digits, without a certificate.
 
     Args:
-        weight: Weight of the prior distance, > 0.
-        distance: ``"entropic"`` or ``"euclid"``.
         start: From :func:`central_path_point` for a similar problem, shape (p,).
 
     Returns:
         Shape (p,), strictly feasible.
     """
-    return _Path(feasible, data, weight, distance).follow(start, _ROUGH_GAP, _NEAR)[0]
+    return _Path(programme).follow(start, _ROUGH_GAP, _NEAR)[0]
 
 
 def interior(feasible: Feasible) -> Array | None:
@@ -149,8 +140,10 @@ class _Blocks:
 class _Path:
     """Objective divided by the weight, plus ``mu`` times the logarithmic barrier."""
 
-    def __init__(self, feasible: Feasible, data: DataTerm, weight: float, distance: str) -> None:
-        self.feasible, self.data, self.weight, self.distance = feasible, data, weight, distance
+    def __init__(self, programme: Programme) -> None:
+        feasible = programme.feasible
+        self.feasible, self.data = feasible, programme.data
+        self.weight, self.distance = programme.weight, programme.distance
         n = feasible.n
         group = feasible.joint_groups
         self.groups = int(group.max(initial=-1)) + 1, int(np.bincount(group).max(initial=1))
@@ -170,7 +163,7 @@ class _Path:
         self.joint_normals = spread.reshape(len(spread), *self.groups)[np.arange(len(spread)), owner]
         self.joint_place = owner, _count(owner)
         self.cone_place = feasible.cones.body, _count(feasible.cones.body)
-        self.U = np.vstack([data.V, feasible.G[self.coupled], feasible.E])
+        self.U = np.vstack([self.data.V, feasible.G[self.coupled], feasible.E])
 
     def cost(self, x: Array) -> float:
         return (self.data.value(x) - self.data.constant) / self.weight + _distance(self.feasible, x, self.distance)

@@ -34,7 +34,7 @@ from ..samples import ReadOnly
 from .barrier import central_path_point, interior, minimise, minimise_roughly
 from .cones import Feasible, feasible_set
 from .constraints import LmiOptions
-from .programme import DataTerm, Point, attempt, duality_gap, mass_range, prior_only, prior_term, whiten_data
+from .programme import DataTerm, Point, Programme, attempt, mass_range, prior_only, whiten_data
 
 #: Largest violation, in prior standard deviations, and largest relative duality gap of an accepted solution.
 PRIMAL_TOLERANCE, GAP_TOLERANCE = 1e-6, 1e-5
@@ -206,11 +206,9 @@ class LmiProblem:
                 return [self._solve(term, weight).theta for term in terms]
             nearest = min(middles, key=lambda other: abs(np.log(other / weight)), default=None)
             middle = start if nearest is None else middles[nearest]
-            middles[weight] = central_path_point(
-                self.feasible, terms[0], weight, self.options.distance, middle, near=nearest is not None
-            )
-            ends = (minimise_roughly(self.feasible, own, weight, self.options.distance, middles[weight]) for own in terms)
-            return [self.feasible.theta(own) for own in ends]
+            made = [Programme(self.feasible, own, weight, self.options.distance) for own in terms]
+            middles[weight] = central_path_point(made[0], middle, near=nearest is not None)
+            return [self.feasible.theta(minimise_roughly(own, middles[weight])) for own in made]
 
         return solve
 
@@ -242,17 +240,15 @@ class LmiProblem:
         candidates: list[LmiSolution] = []
         distances = ("euclid",) if self.options.distance == "euclid" else ("entropic", "euclid")
         for distance in distances:
+            programme = Programme(self.feasible, data, weight, distance)
             for name, settings in _ATTEMPTS:
-                if name == "barrier":
-                    point, status = minimise(self.feasible, data, weight, distance)
-                else:
-                    point, status = attempt(self.feasible, data, weight, distance, settings)
+                point, status = minimise(programme) if name == "barrier" else attempt(programme, settings)
                 if point is None:
                     if status == "infeasible" and not self._possible():
                         raise _infeasible(self)
                     notes.append(f"{name} ({distance}): {status}")
                     continue
-                solution = self._judge(point, data, weight, distance, name)
+                solution = self._judge(point, programme, name)
                 if solution.violation <= PRIMAL_TOLERANCE and solution.gap <= GAP_TOLERANCE * (1.0 + solution.objective):
                     kept = "optimal" if distance == self.options.distance else "fallback"
                     return replace(solution, status=kept, notes=tuple(notes))
@@ -264,13 +260,13 @@ class LmiProblem:
         return replace(best, status="fallback", notes=tuple(notes))
 
     def _possible(self) -> bool:
-        """Whether the constraints are feasible, tested without the data, whose scale can cause false certificates."""
+        """Whether the constraints are feasible."""
         if self.feasible.violation(np.zeros(self.feasible.p)) == 0:
             return True
-        point, _ = attempt(self.feasible, prior_only(self.feasible), 1.0, "euclid", _PLAIN)
+        point, _ = attempt(_nearest(self.feasible), _PLAIN)
         return point is not None and self.feasible.violation(point.x) <= PRIMAL_TOLERANCE
 
-    def _judge(self, point: Point, data: DataTerm, weight: float, distance: str, name: str) -> LmiSolution:
+    def _judge(self, point: Point, programme: Programme, name: str) -> LmiSolution:
         x, feasible = point.x, self.feasible
         active = feasible.active(x)
         at_zero = [f"{parameter.name} ≥ 0" in active for parameter in self.parameters]
@@ -278,12 +274,12 @@ class LmiProblem:
         return LmiSolution(
             theta=theta,
             status="",
-            distance=distance,
-            weight=weight,
-            data_term=data.value(x),
-            prior_term=prior_term(feasible, x, distance)[0],
+            distance=programme.distance,
+            weight=programme.weight,
+            data_term=programme.data.value(x),
+            prior_term=programme.prior(x)[0],
             violation=feasible.violation(x),
-            gap=duality_gap(feasible, data, weight, distance, point),
+            gap=programme.duality_gap(point),
             psd_margins=feasible.margins(theta),
             solver=name,
             seconds=point.seconds,
@@ -310,7 +306,12 @@ class LmiProblem:
             low, high = (middle, high) if fits else (low, middle)
         x = np.asarray(inside + low * (goal - inside), dtype=float)
         duals = np.zeros((len(feasible.cones.body), 4, 4)), np.zeros(len(feasible.h)), np.zeros(len(feasible.e))
-        return self._judge(Point(x, *duals, 0.0), data, weight, self.options.distance, "projection")
+        return self._judge(Point(x, *duals, 0.0), Programme(feasible, data, weight, self.options.distance), "projection")
+
+
+def _nearest(feasible: Feasible) -> Programme:
+    """The point closest to the prior: a programme without data, whose scale may cause false certificates."""
+    return Programme(feasible, prior_only(feasible), 1.0, "euclid")
 
 
 def _infeasible(problem: LmiProblem) -> SolverError:
@@ -338,7 +339,7 @@ def _infeasible(problem: LmiProblem) -> SolverError:
     helps = []
     for word, change in asked.items():
         relaxed = feasible_set(problem.prior, problem.parameters, replace(options, **change))
-        if attempt(relaxed, prior_only(relaxed), 1.0, "euclid", {})[0] is not None:
+        if attempt(_nearest(relaxed), {})[0] is not None:
             helps.append(word)
     remedy = f"drop {' or '.join(helps)}" if helps else f"drop {' and '.join(asked)}" if asked else "check the prior"
     return SolverError(what, where="LMI", status="infeasible", remedy=remedy)

@@ -99,25 +99,97 @@ def whiten_data(feasible: Feasible, R: ArrayLike, rho: ArrayLike, residual: floa
     return DataTerm(s[keep], V[keep], a, float(residual) + float(outside @ outside))
 
 
-def least_squares_rows(feasible: Feasible, data: DataTerm, weight: float, distance: str) -> tuple[Array, Array]:
-    """Data term and quadratic prior, divided by the weight, as one sum of squares, compressed if that makes it smaller.
+@dataclass(frozen=True, eq=False)
+class Programme:
+    """Minimisation of ``data + weight · distance`` over a feasible set.
 
-    Args:
+    Attributes:
         feasible: The feasible set.
+        data: The data term.
         weight: Weight of the prior distance, > 0.
-        distance: ``"entropic"``: only the prior of the joint terms is quadratic; ``"euclid"``: all of it.
-
-    Returns:
-        Rows of shape (k, p) and right-hand sides of shape (k,): the sum of squares of ``rows x − right``, up to a constant.
+        distance: ``"entropic"``: ``(tr Q − log det Q − 4)/(2 s²)`` per body, ``2 (r − log r − 1)/s²`` per mass, squares for
+            the joint terms; ``"euclid"``: ``‖x‖²``. Both agree to second order at the prior.
     """
-    p = feasible.p
-    quadratic = np.eye(p)[10 * feasible.n if distance == "entropic" else 0 :]
-    s = data.s / np.sqrt(weight)
-    rows, right = np.vstack([s[:, None] * data.V, quadratic]), np.concatenate([s * data.a, np.zeros(len(quadratic))])
-    if len(rows) <= p:
-        return rows, right
-    both = np.asarray(np.linalg.qr(np.column_stack([rows, right]), mode="r"))[:p]
-    return both[:, :p], both[:, p]
+
+    feasible: Feasible
+    data: DataTerm
+    weight: float
+    distance: str
+
+    def rows(self) -> tuple[Array, Array]:
+        """Data term and quadratic prior, divided by the weight, as one sum of squares, compressed if that makes it smaller.
+
+        Returns:
+            Rows of shape (k, p) and right-hand sides of shape (k,): the sum of squares of ``rows x − right``, up to a constant.
+        """
+        p, data = self.feasible.p, self.data
+        quadratic = np.eye(p)[10 * self.feasible.n if self.distance == "entropic" else 0 :]
+        s = data.s / np.sqrt(self.weight)
+        rows, right = np.vstack([s[:, None] * data.V, quadratic]), np.concatenate([s * data.a, np.zeros(len(quadratic))])
+        if len(rows) <= p:
+            return rows, right
+        both = np.asarray(np.linalg.qr(np.column_stack([rows, right]), mode="r"))[:p]
+        return both[:, :p], both[:, p]
+
+    def prior(self, x: Array) -> tuple[float, Array, Array]:
+        """The prior distance.
+
+        Args:
+            x: Shape (p,).
+
+        Returns:
+            Value, gradient (p,) and a root of the Hessian, shape (·, p), whose Gram matrix is the Hessian; infinite and NaN
+            outside the entropic distance's domain.
+        """
+        feasible = self.feasible
+        p, bodies = feasible.p, 10 * feasible.n
+        if self.distance == "euclid":
+            return float(x @ x), 2.0 * x, np.sqrt(2.0) * np.eye(p)
+        Q = feasible.spread.at(x)
+        eigenvalues = np.linalg.eigvalsh(Q)
+        if eigenvalues.min() <= 0:
+            return float(np.inf), np.full(p, np.nan), np.full((p, p), np.nan)
+        scale, relative = feasible.entropy_scale, feasible.relative_mass(x)
+        value = float(scale @ (eigenvalues - np.log(eigenvalues) - 1.0).sum(axis=1)) + float(x[bodies:] @ x[bodies:])
+        value += float(feasible.mass_scale @ (relative - np.log(relative) - 1.0))
+        slope = np.asarray(scale[:, None, None] * (np.eye(4) - np.linalg.inv(Q)), dtype=float)
+        gradient = feasible.spread.adjoint(slope, p)
+        gradient[:bodies] += ((feasible.mass_scale * (1.0 - 1.0 / relative))[:, None] * feasible.mass).ravel()
+        gradient[bodies:] = 2.0 * x[bodies:]
+        masses = np.zeros((feasible.n, p))
+        own = np.arange(feasible.n)[:, None], 10 * np.arange(feasible.n)[:, None] + np.arange(10)
+        masses[own] = (np.sqrt(feasible.mass_scale) / relative)[:, None] * feasible.mass
+        root = np.vstack([feasible.spread.log_det_root(x, scale), masses, np.sqrt(2.0) * np.eye(p)[bodies:]])
+        return value, gradient, root
+
+    def duality_gap(self, point: Point) -> float:
+        """Upper bound of objective − optimum: complementarity plus the possible decrease of the Lagrangian from this point.
+
+        For the quadratic objective the second part, ``½ rᵀ H⁻¹ r`` with the Lagrangian's gradient r, is exact; for the
+        entropic one it is the Newton decrement. Dual variables are first projected onto their cone, so they need not be
+        feasible.
+
+        Args:
+            point: The solver's solution.
+
+        Returns:
+            The bound, ≥ 0; inf outside the domain.
+        """
+        feasible, data, x = self.feasible, self.data, point.x
+        _, gradient, root = self.prior(x)
+        if not np.isfinite(gradient).all():
+            return float(np.inf)
+        values, vectors = np.linalg.eigh(0.5 * (point.cones + point.cones.transpose(0, 2, 1)))
+        dual = (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1)
+        rows = np.maximum(point.rows, 0.0)
+        stationarity = data.gradient(x) + self.weight * gradient + feasible.E.T @ point.equalities
+        stationarity -= feasible.cones.adjoint(dual, feasible.p) + feasible.G.T @ rows
+        complementarity = float(np.einsum("cij,cij->", dual, feasible.cones.at(x)) + rows @ (feasible.G @ x + feasible.h))
+        curvature = np.vstack([np.sqrt(2.0) * data.s[:, None] * data.V, np.sqrt(self.weight) * root])
+        # squaring it would lose the prior's digits next to well-identified directions
+        triangular = np.asarray(np.linalg.qr(curvature, mode="r"))
+        gain = 0.5 * float(np.sum(np.square(solve_triangular(triangular, stationarity, transposed=True))))
+        return abs(complementarity) + gain
 
 
 def prior_only(feasible: Feasible) -> DataTerm:
@@ -132,15 +204,10 @@ def prior_only(feasible: Feasible) -> DataTerm:
     return DataTerm(np.zeros(0), np.zeros((0, feasible.p)), np.zeros(0), 0.0)
 
 
-def attempt(
-    feasible: Feasible, data: DataTerm, weight: float, distance: str, settings: dict[str, Any]
-) -> tuple[Point | None, str]:
-    """Solves the programme with one solver through CVXPY.
+def attempt(programme: Programme, settings: dict[str, Any]) -> tuple[Point | None, str]:
+    """Solves a programme by Clarabel through CVXPY.
 
     Args:
-        weight: Weight of the prior distance, > 0.
-        distance: ``"entropic"`` or ``"euclid"``.
-        solver: CVXPY's name of the solver.
         settings: Options of the solver.
 
     Returns:
@@ -149,10 +216,10 @@ def attempt(
     """
     import cvxpy as cp
 
-    x = cp.Variable(feasible.p)
-    cones, rows, equalities = _constraints(cp, feasible, x)
+    x = cp.Variable(programme.feasible.p)
+    cones, rows, equalities = _constraints(cp, programme.feasible, x)
     # Divided by the weight, the objective has the scale of the prior distance, for which absolute tolerances are set.
-    problem = cp.Problem(cp.Minimize(_objective(cp, feasible, data, weight, distance, x)), [*cones, *rows, *equalities])
+    problem = cp.Problem(cp.Minimize(_objective(cp, programme, x)), [*cones, *rows, *equalities])
     begin = time.perf_counter()
     status = _run(cp, problem, settings)
     if status.startswith("infeasible"):
@@ -160,20 +227,12 @@ def attempt(
     if x.value is None or not np.isfinite(x.value).all():
         return None, status
     seconds = problem.solver_stats.solve_time or time.perf_counter() - begin
-    duals = [np.asarray(item.dual_value, dtype=float) * weight for item in cones]
-    row_duals = [np.ravel(item.dual_value) * weight for item in rows]
-    equality_duals = [np.ravel(item.dual_value) * weight for item in equalities]
-    empty = [np.zeros(0)]
-    return (
-        Point(
-            np.asarray(x.value),
-            np.array(duals).reshape(-1, 4, 4),
-            np.concatenate(row_duals + empty),
-            np.concatenate(equality_duals + empty),
-            float(seconds),
-        ),
-        status,
+    matrices = np.array([np.asarray(item.dual_value, dtype=float) for item in cones]).reshape(-1, 4, 4)
+    half_spaces, equal = (
+        np.concatenate([np.zeros(0), *(np.ravel(item.dual_value) for item in kind)]) for kind in (rows, equalities)
     )
+    weight = programme.weight
+    return Point(np.asarray(x.value), weight * matrices, weight * half_spaces, weight * equal, float(seconds)), status
 
 
 def solve_conic(feasible: Feasible, objective: Callable[[Any, Any, Any], Any]) -> Array | None:
@@ -224,72 +283,6 @@ def mass_range(feasible: Feasible) -> tuple[float, float]:
     return found[0], found[1]
 
 
-def prior_term(feasible: Feasible, x: Array, distance: str) -> tuple[float, Array, Array]:
-    """The prior distance; both kinds agree to second order at the prior.
-
-    Args:
-        feasible: The feasible set.
-        x: Shape (p,).
-        distance: ``"entropic"``: ``(tr Q − log det Q − 4)/(2 s²)`` per body, ``2 (r − log r − 1)/s²`` per mass, squares
-            for the joint terms; ``"euclid"``: ``‖x‖²``.
-
-    Returns:
-        Value, gradient (p,) and a root of the Hessian, shape (·, p), whose Gram matrix is the Hessian; infinite and NaN
-        outside the entropic distance's domain.
-    """
-    p, bodies = feasible.p, 10 * feasible.n
-    if distance == "euclid":
-        return float(x @ x), 2.0 * x, np.sqrt(2.0) * np.eye(p)
-    Q = feasible.spread.at(x)
-    eigenvalues = np.linalg.eigvalsh(Q)
-    if eigenvalues.min() <= 0:
-        return float(np.inf), np.full(p, np.nan), np.full((p, p), np.nan)
-    scale, relative = feasible.entropy_scale, feasible.relative_mass(x)
-    value = float(scale @ (eigenvalues - np.log(eigenvalues) - 1.0).sum(axis=1)) + float(x[bodies:] @ x[bodies:])
-    value += float(feasible.mass_scale @ (relative - np.log(relative) - 1.0))
-    slope = np.asarray(scale[:, None, None] * (np.eye(4) - np.linalg.inv(Q)), dtype=float)
-    gradient = feasible.spread.adjoint(slope, p)
-    gradient[:bodies] += ((feasible.mass_scale * (1.0 - 1.0 / relative))[:, None] * feasible.mass).ravel()
-    gradient[bodies:] = 2.0 * x[bodies:]
-    masses = np.zeros((feasible.n, p))
-    own = np.arange(feasible.n)[:, None], 10 * np.arange(feasible.n)[:, None] + np.arange(10)
-    masses[own] = (np.sqrt(feasible.mass_scale) / relative)[:, None] * feasible.mass
-    root = np.vstack([feasible.spread.log_det_root(x, scale), masses, np.sqrt(2.0) * np.eye(p)[bodies:]])
-    return value, gradient, root
-
-
-def duality_gap(feasible: Feasible, data: DataTerm, weight: float, distance: str, point: Point) -> float:
-    """Upper bound of objective − optimum: complementarity plus the possible decrease of the Lagrangian from this point.
-
-    For the quadratic objective the second part, ``½ rᵀ H⁻¹ r`` with the Lagrangian's gradient r, is exact; for the
-    entropic one it is the Newton decrement. Dual variables are first projected onto their cone, so they need not be
-    feasible.
-
-    Args:
-        weight: Weight of the prior distance.
-        distance: ``"entropic"`` or ``"euclid"``.
-        point: The solver's solution.
-
-    Returns:
-        The bound, ≥ 0; inf outside the domain.
-    """
-    x, p = point.x, feasible.p
-    _, gradient, root = prior_term(feasible, x, distance)
-    if not np.isfinite(gradient).all():
-        return float(np.inf)
-    values, vectors = np.linalg.eigh(0.5 * (point.cones + point.cones.transpose(0, 2, 1)))
-    dual = (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1)
-    rows = np.maximum(point.rows, 0.0)
-    stationarity = data.gradient(x) + weight * gradient + feasible.E.T @ point.equalities
-    stationarity -= feasible.cones.adjoint(dual, p) + feasible.G.T @ rows
-    complementarity = float(np.einsum("cij,cij->", dual, feasible.cones.at(x)) + rows @ (feasible.G @ x + feasible.h))
-    curvature = np.vstack([np.sqrt(2.0) * data.s[:, None] * data.V, np.sqrt(weight) * root])
-    # squaring it would lose the prior's digits next to well-identified directions
-    triangular = np.asarray(np.linalg.qr(curvature, mode="r"))
-    gain = 0.5 * float(np.sum(np.square(solve_triangular(triangular, stationarity, transposed=True))))
-    return abs(complementarity) + gain
-
-
 def _run(cp: Any, problem: Any, settings: dict[str, Any]) -> str:
     """Solves the problem and returns the status, also if the solver raises an error."""
     try:
@@ -313,11 +306,11 @@ def _constraints(cp: Any, feasible: Feasible, x: Any) -> tuple[list[Any], list[A
     return cones, rows, [feasible.E @ x == feasible.e] if len(feasible.e) else []
 
 
-def _objective(cp: Any, feasible: Feasible, data: DataTerm, weight: float, distance: str, x: Any) -> Any:
+def _objective(cp: Any, programme: Programme, x: Any) -> Any:
     """Data term and quadratic prior as one sum of squares, plus the divergences."""
-    rows, right = least_squares_rows(feasible, data, weight, distance)
+    feasible, (rows, right) = programme.feasible, programme.rows()
     objective = cp.sum_squares(rows @ x - right) if len(rows) else 0
-    if distance == "entropic":
+    if programme.distance == "entropic":
         for i, scale in enumerate(feasible.entropy_scale):
             Q = _matrix(cp, feasible.spread, i, x[10 * i : 10 * i + 10])
             objective = objective + scale * (cp.trace(Q) - cp.log_det(Q) - 4)

@@ -15,18 +15,16 @@ from ..compensation.gear_ripple import GearRipple, fit_gear_ripple
 from ..compensation.loop_rows import residual_inputs, without_torque
 from ..compensation.loop_validation import HeldOutComparison, candidate, compare_loops
 from ..compensation.residual import DEFAULT_INPUTS, KINDS, Residual
-from ..compensation.three_loop import ThreeLoop, fit_remaining_residual, three_loop
+from ..compensation.three_loop import ThreeLoop, check_compensation, fit_remaining_residual, three_loop
 from ..consistency.first_fit import completed_prior
 from ..data.conditioning.filters import score_band
 from ..data.prepare import PreparedLog, prepare_log
 from ..data.recording import Recording
-from ..errors import EstimationError, LogError, ModelError
+from ..errors import EstimationError, LogError
 from ..estimation.estimators.method import row_weighting
 from ..estimation.friction_selection.load_slopes import with_load_slopes
 from ..estimation.uncertainty.covariance import with_covariance
 from ..linalg import Array, rms, triangle
-from ..model.dynamic_model import DynamicModel
-from ..model.elasticity import ElasticModel
 from ..model.prior import inertial_prior
 from ..parallel import one_thread
 from ..progress import Progress
@@ -122,38 +120,6 @@ def compensate(
         return solved
     left = fit_remaining_residual(found.model, solved.theta, prepared, kind=kind, use=use, seed=seed, like=found.residual)
     return replace(solved, residual=replace(left, ripple=ripple))
-
-
-def check_compensation(model: DynamicModel, logs: Sequence[Recording], kind: str, use: Sequence[str]) -> None:
-    """Raises for what the three loops do not support, before any work is done.
-
-    Args:
-        logs: Training logs, as read.
-        kind: Kind of residual.
-        use: Inputs of the residual.
-
-    Raises:
-        LogError: There is no log, or one lacks motor positions while the residual uses the deformation.
-        ModelError: The model has elastic joints.
-    """
-    if not logs:
-        raise LogError("no log was given to learn a residual from", remedy="name at least one, with both encoders")
-    if isinstance(model, ElasticModel):
-        raise ModelError(
-            "the three loops want a rigid model: springs already explain the deformation",
-            remedy="set model.elastic: false, or compensation.residual: none and no --sweeps",
-        )
-    if kind == "none" or not any(name.startswith("deformation") for name in use):
-        return
-    for log in logs:
-        if log.motor_position is None:
-            joint = log.joints[0]
-            raise LogError(
-                "a residual was asked for, and the log has no motor positions",
-                where=log.path or log.name,
-                expected=f"qm_{joint}, … before the gear beside q_{joint}, …",
-                remedy="log both encoders, or leave the residual out",
-            )
 
 
 def _available() -> list[str]:

@@ -71,7 +71,9 @@ def identify(
     logs, held_out, sweeps = _checked(model.robot, logs, held_out, sweeps)
     loops = project.compensation
     if compensated := loops.residual != "none" or bool(sweeps):
-        from .compensate import check_compensation, compensate  # imported late: most robots have one encoder per joint
+        # imported late: most robots have one encoder per joint
+        from ..compensation.three_loop import check_compensation
+        from .compensate import compensate
 
         check_compensation(model, logs, loops.residual, loops.inputs)
     start = EarlyStatistics(project)

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ..files.records import plain
 from ..linalg import Array
 from ..samples import ReadOnly
-from .files.save import plain
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..files.read_write import write_text
+from ..files.records import plain
 from ..linalg import Array
 from ..samples import ReadOnly
-from .files.save import plain
 
 _SHOWN = 12
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from ..files.read_write import write_text
+from ..files.records import plain
 from ..linalg import Array
 from ..model.inertia import from_com, symmetric
 from ..samples import ReadOnly
-from .files.save import plain
 
 SCHEMA = "urdf-ident-payload/1"
 #: Names of the ten numbers, in this order, and their units.

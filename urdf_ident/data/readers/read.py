@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,7 @@ from pathlib import Path
 from ...errors import LogError, MissingFileError, UrdfIdentError
 from ...files.read_write import stamp
 from ...model.robot import Robot
-from ...parallel import shared, workers
+from ...parallel import shared
 from ..recording import Recording
 from ..refusals import LeftOut, all_usable, attempt, attempts
 from .columns.fields import recording_fields
@@ -78,15 +77,14 @@ def _read(source: LogSource, robot: Robot, layout: LogLayout) -> Recording:
 
 
 def read_recordings(
-    sources: Sequence[str | Path | LogSource], robot: Robot, layout: LogLayout | None = None, *, jobs: int = 1
+    sources: Sequence[str | Path | LogSource], robot: Robot, layout: LogLayout | None = None
 ) -> list[Recording]:
-    """Reads several logs in parallel; parsing text takes most of the time for a long log.
+    """Reads several logs, on workers if there are any; parsing text takes most of the time for a long log.
 
     Args:
         sources: As for :func:`read_recording`.
         robot: The robot that moved.
         layout: Columns, units and sides that differ from the default.
-        jobs: Number of processes, limited to the number of logs.
 
     Returns:
         The logs, in the same order.
@@ -94,7 +92,7 @@ def read_recordings(
     Raises:
         LogError, MissingFileError, UnitError: See :func:`read_recording`; the first error, which names the other logs.
     """
-    return read_readable(sources, robot, layout, jobs=jobs, skip=False)[0]
+    return read_readable(sources, robot, layout, skip=False)[0]
 
 
 def read_readable(
@@ -102,7 +100,6 @@ def read_readable(
     robot: Robot,
     layout: LogLayout | None = None,
     *,
-    jobs: int = 1,
     skip: bool = True,
 ) -> tuple[list[Recording], list[LeftOut]]:
     """Reads several logs and leaves out those that cannot be read.
@@ -111,7 +108,6 @@ def read_readable(
         sources: As for :func:`read_recording`.
         robot: The robot that moved.
         layout: Columns, units and sides that differ from the default.
-        jobs: Number of processes, limited to the number of logs.
         skip: Whether unreadable logs are left out; otherwise all must be readable.
 
     Returns:
@@ -121,24 +117,16 @@ def read_readable(
         LogError, MissingFileError, UnitError: See :func:`read_recording`; the first error, if no log can be read or if one
             cannot and ``skip`` is False.
     """
-    logs, results = _read_all(sources, robot, layout, jobs)
+    logs = [log_source(source, layout or LogLayout()) for source in sources]
+    one = partial(read_recording, robot=robot, layout=layout)
+    results = attempts(one, logs)
+    if shared():  # workers of a cluster may lack files that this machine has
+        results = [attempt(one, log) if isinstance(x, MissingFileError) else x for log, x in zip(logs, results, strict=True)]
     read = [result for result in results if not isinstance(result, UrdfIdentError)]
     if not read or not skip:
         return all_usable(logs, results), []
     pairs = zip(logs, results, strict=True)
     return read, [LeftOut.of(log, result) for log, result in pairs if isinstance(result, UrdfIdentError)]
-
-
-def _read_all(
-    sources: Sequence[str | Path | LogSource], robot: Robot, layout: LogLayout | None, jobs: int
-) -> tuple[list[LogSource], list[Recording | UrdfIdentError]]:
-    logs = [log_source(source, layout or LogLayout()) for source in sources]
-    with workers(min(jobs, len(logs))) if jobs > 1 else nullcontext():
-        read = partial(read_recording, robot=robot, layout=layout)
-        found = attempts(read, logs)
-        if shared():  # workers of a cluster may lack files that this machine has
-            found = [attempt(read, log) if isinstance(x, MissingFileError) else x for log, x in zip(logs, found, strict=True)]
-    return logs, found
 
 
 def _open(source: LogSource, robot: Robot, layout: LogLayout) -> list[tuple[Table, list[str]]]:

@@ -96,20 +96,6 @@ class HeldOutResidual(ReadOnly):
         """Returns the entry ``prediction`` of identification.json."""
         return {**vars(self), "levels": list(LEVELS)}
 
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> HeldOutResidual:
-        """Creates the quantiles from an entry of identification.json.
-
-        Args:
-            data: As written by :meth:`as_dict`.
-        """
-        keys = ("edges", "top", "quantiles", "variance")
-        edges, top, quantiles, variance = (np.array(data[key], dtype=float) for key in keys)
-        known = (data.get(key) for key in ("seen", "relative", "unlimited"))
-        seen, relative, unlimited = (None if value is None else np.array(value, dtype=float) for value in known)
-        given = float(data["band"]), edges, top, quantiles, variance, int(data["blocks"])
-        return cls(*given, seen, relative, unlimited, float(data.get("period", 0.0)))
-
     def reach(self, v: Array, a: Array, alpha: float) -> Array:
         """Returns half the width of the interval for a residual.
 

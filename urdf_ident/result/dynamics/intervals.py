@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from ...errors import ModelError, check_shape
 from ...estimation.uncertainty.prediction import HeldOutResidual
 from ...estimation.uncertainty.uncovered_friction import smeared_friction, unseen_friction
+from ...files.records import record
 from ...linalg import Array, shaped, triangle
 from ...model.elasticity import ElasticModel
 from ...model.posterior import posterior_mean, posterior_variance
@@ -99,7 +100,7 @@ def torque_prediction_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: Arr
     centre = ident.torque(position, velocity, acceleration)
     if not ident.prediction:
         return np.stack([np.full_like(centre, -np.inf), np.full_like(centre, np.inf)], axis=-1)
-    residual = HeldOutResidual.from_dict(ident.prediction)
+    residual = record(HeldOutResidual, ident.prediction)
     missed = residual.reach(np.atleast_2d(velocity), np.atleast_2d(acceleration), alpha).reshape(centre.shape)
     rows = ident.model.torque(np.eye(len(ident.theta)), position, velocity, acceleration)
     more, held_back = parameter_errors(ident, rows, residual.variance)

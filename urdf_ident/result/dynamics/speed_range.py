@@ -15,6 +15,7 @@ import numpy as np
 
 from ...estimation.uncertainty.prediction import HeldOutResidual
 from ...estimation.uncertainty.uncovered_friction import covered_speeds, unseen_friction
+from ...files.records import record
 from ...linalg import Array, divisors, rms
 from ..evidence.evidence import SPEEDS, Range, random_states
 from ..record import Record
@@ -51,7 +52,7 @@ def errors_at_speeds(ident: Record, trained: Range, tested: Sequence[HeldOutMoti
         other speeds, the root of the mean over random feasible states of variance, squared bias and variance of friction that
         no log covers, over the RMS torque there.
     """
-    robot, seen = ident.model.robot, HeldOutResidual.from_dict(ident.prediction).seen
+    robot, seen = ident.model.robot, record(HeldOutResidual, ident.prediction).seen
     seen = seen if seen is None else covered_speeds([seen, *(motion.seen for motion in tested)])
     known = replace(ident, factor=np.vstack([ident.factor, *(motion.factor for motion in tested)]))
     q, v, a = random_states(robot, trained)

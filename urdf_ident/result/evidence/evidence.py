@@ -8,8 +8,7 @@ states, agreement with the gravity torque of the URDF, and equal residuals in al
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,18 +108,6 @@ class Evidence:
     scale: CommonScale | None = None
     overdriven: Mapping[str, float] = field(default_factory=dict)
     at_speeds: Mapping[str, Sequence[float]] = field(default_factory=dict)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Evidence:
-        """Inverse of :meth:`as_dict`."""
-        departures = tuple(Departure(**item) for item in data["departures"])
-        scale = None if data.get("scale") is None else CommonScale(**data["scale"])
-        joints = {key: tuple(data.get(key, ())) for key in ("one_way", "lifting")}
-        return cls(**{**data, "departures": departures, **joints, "scale": scale})
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ from ...errors import EstimationError, FingerprintError
 from ...export import mjcf, sdf, sidecar, urdf
 from ...files.fileset import FileSet
 from ...files.read_write import read_bytes, read_text, write_text
+from ...files.records import plain
 from ...model.inertia import transform
 from ...model.payload import moving_link
 from ...model.prior import lumped_inertials
@@ -22,7 +23,7 @@ from ..evidence.traces import FILE, write_series
 from ..parameters import ParameterRow, parameters
 from ..payload import PayloadResult
 from ..record import Record
-from .save import plain, save
+from .save import save
 
 #: Largest relative difference between an intended inertial parameter and that of the written URDF.
 _SAME = 1e-6

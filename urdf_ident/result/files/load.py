@@ -14,6 +14,7 @@ from ...estimation.uncertainty.identifiability import Verdict
 from ...files.documents import parse_json
 from ...files.fileset import finish
 from ...files.read_write import read_text
+from ...files.records import record
 from ...linalg import Array
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
@@ -101,22 +102,12 @@ def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identifica
     fit = _fit(data, model.names)
     check_shape("state.factor", np.shape(state["factor"]), ("rows", p + 1))
     check_shape("parameters.standard", (len(data["parameters"]["standard"]),), (p,))
-    kept = state["prior"]
-    prior = Prior(
-        _array(kept["theta0"]),
-        _array(kept["root"]),
-        tuple(kept["origin"]),
-        tuple(kept["notes"]),
-        _array(kept["spread"]),
-        _array(kept["relative_std"]),
-        _array(kept["mass_std"]),
-    )
     theta = np.array([entry["value"] for entry in data["parameters"]["standard"]], dtype=float)
     ident = Identification(
         model,
         fit,
         theta,
-        prior,
+        record(Prior, state["prior"]),
         _array(state["factor"]),
         _array(state["baseline"]),
         solver=data["solver"],
@@ -132,7 +123,7 @@ def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identifica
         estimation=data.get("estimation", {}),
         residual=None if data.get("residual") is None else Residual.from_dict(data["residual"]),
         compensation=data.get("compensation", {}),
-        evidence=None if data.get("evidence") is None else Evidence.from_dict(data["evidence"]),
+        evidence=None if data.get("evidence") is None else record(Evidence, data["evidence"]),
         traces=None if series is None else read_series(series, theta),
         left_out=tuple(data.get("left_out", ())),
     )

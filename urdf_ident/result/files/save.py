@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ...files.read_write import sources, write_text
+from ...files.records import plain
 from ...provenance import versions
 from ...statistics.fit import Fit
 from ..dynamics.springs import springs
@@ -36,7 +34,7 @@ def as_dict(ident: Record) -> dict[str, Any]:
     """Returns the content of identification.json.
 
     Returns:
-        Nested plain data (arrays are still arrays; :func:`plain` turns them into lists).
+        Nested plain data, but for arrays and records, which :func:`plain` converts.
     """
     robot, fit = ident.model.robot, ident.fit
     model = ident.model.as_dict()
@@ -72,8 +70,8 @@ def as_dict(ident: Record) -> dict[str, Any]:
         "selection": dict(ident.selection),
         "essential": dict(ident.essential),
         "prediction": dict(ident.prediction),
-        "evidence": None if ident.evidence is None else ident.evidence.as_dict(),
-        "friction_changes": None if fit.changes is None else fit.changes.as_dict(),
+        "evidence": ident.evidence,
+        "friction_changes": fit.changes,
         "adaptation": dict(ident.adaptation),
         "estimation": dict(ident.estimation),
         "compensation": dict(ident.compensation),
@@ -87,40 +85,15 @@ def as_dict(ident: Record) -> dict[str, Any]:
 
 def _state(ident: Record) -> dict[str, Any]:
     """What a result needs to compute with, beside what is shown."""
-    fit, prior = ident.fit, ident.prior
+    fit = ident.fit
     return {
         "base": {key: getattr(fit.base, key) for key in ("independent", "dependent", "zero", "K")}
         | {"blurred": fit.base.ill_conditioned},
         "fit": {key: getattr(fit, key) for key in ("seen", "sigma", "rows", "dof", "method", "row_weights", "error_dof")},
-        "prior": {
-            key: getattr(prior, key) for key in ("theta0", "root", "origin", "notes", "spread", "relative_std", "mass_std")
-        },
+        "prior": ident.prior,
         "factor": ident.factor,
         "baseline": ident.baseline,
     }
-
-
-def plain(value: Any) -> Any:
-    """Converts nested data for JSON: arrays become lists, inf and nan become strings.
-
-    Args:
-        value: Nested mappings, sequences, arrays, numbers.
-
-    Returns:
-        The same as plain Python.
-    """
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray):
-        held = value.dtype.kind in "biu" or (value.dtype.kind == "f" and bool(np.isfinite(value).all()))
-        return value.tolist() if held else plain(value.tolist())
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value
 
 
 def _base_entries(fit: Fit, essential: Sequence[str] | None) -> list[dict[str, Any]]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...files.records import record
 from ...friction import Law
 from ...grouping import grouped
 from ...linalg import Array
@@ -148,32 +149,18 @@ class FrictionChanges(ReadOnly):
         """Standard error of :attr:`drift`, shape (L, q)."""
         return np.asarray(np.hypot(self.parts_error[:, -1], self.parts_error[:, 0]))
 
-    def as_dict(self) -> dict[str, Any]:
-        """Returns the entry ``friction_changes`` of identification.json."""
-        return {item.name: getattr(self, item.name) for item in fields(self)}
-
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> FrictionChanges:
         """Creates the record from the entry of a file.
 
         Args:
-            data: As written by :meth:`as_dict`; values that older files lack become NaN, None or empty.
+            data: Its fields; values that older files lack become NaN, None or empty.
 
         Raises:
             KeyError: An entry is missing.
         """
-        words = ("parameters", "kinds", "logs")
-        values: dict[str, Any] = {name: tuple(data[name]) for name in words}
-        values["carriers"] = tuple(data.get("carriers", ()))
-        values["columns"] = tuple(tuple(int(k) for k in entry) for entry in data["columns"])
-        values["axes"] = np.array(data["axes"], dtype=np.intp)
-        later = {name: np.full(len(values["parameters"]), np.nan) for name in ("slope", "slope_error", "left")}
-        data = {**later, "covariate": None, "seconds": None, "carried": None, "carried_error": None, **data}
-        for item in fields(cls):
-            if item.name not in values:
-                entry = data[item.name]
-                values[item.name] = None if entry is None else np.array(entry, dtype=float)
-        return cls(**values)
+        later = {name: np.full(len(data["parameters"]), np.nan) for name in ("slope", "slope_error", "left")}
+        return record(cls, {**later, **data})
 
     def lines(self) -> list[str]:
         """Returns one line per parameter: mean, spread, and each log's deviation with its error."""

@@ -1,0 +1,70 @@
+"""Records as plain data for JSON, and back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from types import NoneType, UnionType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+T = TypeVar("T")
+
+
+def plain(value: Any) -> Any:
+    """Converts nested data for JSON: records become dicts, arrays lists, inf and nan strings.
+
+    Args:
+        value: Nested records, mappings, sequences, arrays, numbers.
+
+    Returns:
+        The same as plain Python.
+    """
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if is_dataclass(value):
+        return {item.name: plain(getattr(value, item.name)) for item in fields(value)}
+    if isinstance(value, np.ndarray):
+        held = value.dtype.kind in "biu" or (value.dtype.kind == "f" and bool(np.isfinite(value).all()))
+        return value.tolist() if held else plain(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def record(kind: type[T], data: Mapping[str, Any]) -> T:
+    """Inverse of :func:`plain`: builds a record from its fields.
+
+    Args:
+        kind: A dataclass whose fields are arrays, tuples, numbers, text, mappings, or records of this kind.
+        data: Its fields; those with defaults may be missing, other entries are ignored.
+
+    Raises:
+        KeyError: A field without a default is missing.
+        TypeError, ValueError: A value is of another type.
+    """
+    hints, found = get_type_hints(kind), dict[str, Any]()
+    for item in fields(kind):  # type: ignore[arg-type]
+        if item.name in data or item.default is item.default_factory is MISSING:
+            found[item.name] = _value(hints[item.name], data[item.name])
+    return kind(**found)
+
+
+def _value(hint: Any, value: Any) -> Any:
+    """A value of an annotated type from its plain form."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is UnionType:
+        return None if value is None else _value(next(item for item in arguments if item is not NoneType), value)
+    if origin is np.ndarray:
+        return np.array(value, dtype=get_args(arguments[1])[0])
+    if origin is tuple:
+        return tuple(_value(arguments[0], item) for item in value)
+    if is_dataclass(hint):
+        return record(hint, value)  # type: ignore[arg-type]
+    return hint(value) if hint in (float, int) else value
