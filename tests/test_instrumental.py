@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from emps_protocol import matlab_rows
 from estimation_samples import as_log, stacked
 from motion_samples import coupled_model, make_segment, truth
 from scipy.io import loadmat
@@ -155,12 +156,13 @@ class Emps:
 
     def segment(self, q: np.ndarray, twin: Segment | None = None) -> Segment:
         q = lowpass(q, RATE, 100.0, order=4, padlen=12)
-        v = differentiate(q, RATE, accuracy=2)
-        a = differentiate(v, RATE, accuracy=2)
+        v = np.gradient(q, 1 / RATE, axis=0)
+        a = np.gradient(v, 1 / RATE, axis=0)
         return Segment("emps", 0.0, RATE, q[CUT:], v[CUT:], a[CUT:], self.force[CUT:], twin=twin)
 
     def least_squares(self, q: np.ndarray) -> np.ndarray:
-        rows = accumulate(self.model, "emps", [self.segment(q)], RowFilter(10, "chebyshev"))
+        with matlab_rows():
+            rows = accumulate(self.model, "emps", [self.segment(q)], RowFilter(10))
         return fit_base(rows, self.model.base(), method="ols").params
 
     def simulated(self, params: np.ndarray) -> Segment:
@@ -182,7 +184,8 @@ class Emps:
         return Segment("emps", 0.0, RATE, clean.q[CUT:], clean.v[CUT:], clean.a[CUT:])
 
     def by_instruments(self, q: np.ndarray, twin: Segment) -> InstrumentalFit:
-        rows = instrumented(self.model, "emps", [self.segment(q, twin)], RowFilter(10, "chebyshev"))
+        with matlab_rows():
+            rows = instrumented(self.model, "emps", [self.segment(q, twin)], RowFilter(10))
         return fit_instrumental(rows, self.model.base(), method="ols")
 
     def noisy(self, seed: int) -> np.ndarray:

@@ -71,35 +71,10 @@ def test_streamed_rows_are_the_filtered_signal(
         np.testing.assert_allclose(got, wanted, atol=1e-10 * np.abs(wanted).max())
 
 
-@pytest.mark.parametrize("samples", [3001, 3000, 3007])
-def test_chebyshev_is_scipys_decimate_with_matlabs_ends(samples: int) -> None:
-    rng = np.random.default_rng(0)
-    x = np.cumsum(rng.normal(size=(samples, 2)), axis=0)
-    got = RowFilter(10, "chebyshev").apply(x)
-    assert len(got) == RowFilter(10, "chebyshev").output_rows(samples) == -(-samples // 10)
-    sections = signal.cheby1(8, 0.05, 0.8 / 10, output="sos")  # coefficients of one polynomial lose seven digits
-    whole = signal.sosfiltfilt(sections, x, axis=0, padlen=3 * 8)  # MATLAB: 3·(max(len a, len b) − 1)
-    first = (samples - 1) % 10  # MATLAB counts back from the last sample
-    np.testing.assert_allclose(got, whole[first::10], atol=1e-9)
-    ours = signal.decimate(x[first:], 10, n=8, ftype="iir", axis=0, zero_phase=True)
-    inside = slice(100, -100)  # scipy extends the ends by 27 samples
-    np.testing.assert_allclose(got[inside], ours[inside], atol=1e-6)
-
-
-def test_chebyshev_rows_filter_columns_and_torque_alike(model: DynamicModel) -> None:
-    segment, kept = make_segment(model, 505, sigma=0.5), RowFilter(5, "chebyshev")
-    ((first, blocks),) = list(filtered_rows(model, segment, kept))
-    assert first == 0
-    for raw, block, group in zip(raw_rows(model, segment), blocks, model.groups, strict=True):
-        wanted = kept.apply(raw)[:, [*group.columns, -1]]
-        np.testing.assert_allclose(block, wanted, atol=1e-9 * np.abs(wanted).max())
-
-
-@pytest.mark.parametrize("kind", ["fir", "chebyshev"])
 @pytest.mark.parametrize("factor", [1, 6])
-def test_equations_stay_exact_under_filtering(model: DynamicModel, kind: str, factor: int) -> None:
+def test_equations_stay_exact_under_filtering(model: DynamicModel, factor: int) -> None:
     """W and tau lose the same: without noise the truth solves the filtered rows too."""
-    part = accumulate(model, "log", [make_segment(model, 700)], RowFilter(factor, kind))
+    part = accumulate(model, "log", [make_segment(model, 700)], RowFilter(factor))
     for group in part.groups:
         assert part.residual_squares(truth(model), group) < 1e-18 * part.effort_squares(group)
 
@@ -128,21 +103,19 @@ def test_number_of_blocks_does_not_change_the_whole(model: DynamicModel) -> None
     )
 
 
-@pytest.mark.parametrize("kind", ["fir", "chebyshev"])
-def test_logs_that_give_nothing_are_refused(model: DynamicModel, kind: str) -> None:
+def test_logs_that_give_nothing_are_refused(model: DynamicModel) -> None:
     segment = make_segment(model, 30)
     with pytest.raises(EstimationError, match=r"log: no torque or current in the log; name the effort columns"):
-        accumulate(model, "log", [Segment("log", 0, 100.0, segment.q, segment.v, segment.a)], RowFilter(2, kind))
+        accumulate(model, "log", [Segment("log", 0, 100.0, segment.q, segment.v, segment.a)], RowFilter(2))
     with pytest.raises(EstimationError, match="shorter than the filter"):
         accumulate(model, "log", [segment], RowFilter(10))
     with pytest.raises(EstimationError, match="shorter than the filter"):
-        accumulate(model, "log", [], RowFilter(10, kind))
+        accumulate(model, "log", [], RowFilter(10))
 
 
 def test_wrong_filters_are_refused() -> None:
-    for options in ((0,), (2, "boxcar")):
-        with pytest.raises(ModelError, match="invalid row filter"):
-            RowFilter(*options)
+    with pytest.raises(ModelError, match="invalid row filter"):
+        RowFilter(0)
 
 
 def test_memory_does_not_hold_the_regressor(model: DynamicModel) -> None:

@@ -127,11 +127,11 @@ def test_an_empty_set_says_so(whole: StatisticSet) -> None:
         empty.stacked()
 
 
-def test_instruments_and_further_channels_stand_beside_the_columns() -> None:
+def test_instruments_stand_beside_the_columns() -> None:
     rng = np.random.default_rng(1)
-    data = rng.normal(size=(60, 2 + 3 + 2))  # two instruments, three columns, two effort channels
-    layout = Layout("joint:j", 0, np.array([0, 1, 2]), ("tau", "current"), (0, 2))
-    assert layout.width == 7
+    data = rng.normal(size=(60, 2 + 3 + 1))  # two instruments, three columns, the effort
+    layout = Layout("joint:j", 0, np.array([0, 1, 2]), (0, 2))
+    assert layout.width == 6
     entries = tuple(Statistic("log", k, "joint:j", triangle(data[20 * k : 20 * k + 20]), 20) for k in range(3))
     single = StatisticSet(("a", "b", "c"), (layout,), entries, "x")
     same_gram(single.factor("joint:j"), data)

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from urdf_ident.data.conditioning.signals import lowpass
+from urdf_ident.data.conditioning.filters import lowpass
 from urdf_ident.errors import LogError
 from urdf_ident.result.evidence.scores import better_than_urdf, score
 from urdf_ident.samples import Segment

@@ -3,13 +3,13 @@
 Three kinds of parameter (Szabó 2021, Zollo 2015): a zero column (not identifiable), a column that depends on others
 (identifiable only in combination), and an independent one. ``W = W_L [1 K]`` on the independent columns, so torque
 determines exactly ``beta = theta_L + K theta_K``. The rank is decided by QR on column-scaled, random, full-range motion,
-not on ``WᵀW``, which squares the condition number. Two alternatives decide it by pivots (Gauss-Jordan elimination, Szabó 2021)
-and by singular values (Gautier 2013); the agreement of all three in span and independent columns validates each.
+not on ``WᵀW``, which squares the condition number. Pivots (Gauss-Jordan elimination, Szabó 2021) and singular values (Gautier
+2013) give the same span and independent columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -17,7 +17,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ModelError, check_known
 from ..linalg import Array, independent_columns, shaped
 from ..samples import ReadOnly
 
@@ -223,7 +222,7 @@ class Split(NamedTuple):
     rejected: Array
 
 
-def _split_by_distance(columns: Array, tolerance: float) -> Split:
+def _split(columns: Array, tolerance: float) -> Split:
     """Splits columns by QR: one is independent if its distance from the span of those before exceeds the tolerance.
 
     Args:
@@ -243,7 +242,6 @@ def reduce_factor(
     order: NDArray[np.intp] | None = None,
     tolerance: float = RANK_TOLERANCE,
     scale: Array | None = None,
-    split: Callable[[Array, float], Split] = _split_by_distance,
 ) -> BaseParameters:
     """Finds the base parameters of a triangular factor (or any regressor) by QR.
 
@@ -257,7 +255,6 @@ def reduce_factor(
         order: Permutation of range(p); natural if None.
         tolerance: See :data:`RANK_TOLERANCE`.
         scale: Unit size of each column, shape (p,); its own norm if None.
-        split: Finds the independent ones of scaled columns, shape (k, m); alternatives to QR: :func:`split_function`.
 
     Returns:
         The reduction, in the units of the parameters.
@@ -267,7 +264,7 @@ def reduce_factor(
     zero = (norms <= ZERO_FLOOR * norms.max(initial=0.0)) | (norms <= tolerance * sizes)
     scaled = R / np.where(sizes > 0, sizes, 1.0)
     places = np.array([j for j in (range(R.shape[1]) if order is None else order) if not zero[j]], dtype=np.intp)
-    found = split(scaled[:, places], tolerance)
+    found = _split(scaled[:, places], tolerance)
     first, rest = places[found.independent], places[found.dependent]
     largest = max(float(found.rejected.max(initial=0.0)), float(np.finfo(float).eps))
     K = np.where(np.abs(found.K) > max(_COEFFICIENT * largest, 1e-11), found.K, 0.0)
@@ -278,75 +275,3 @@ def reduce_factor(
     return BaseParameters(
         tuple(names), first, rest, np.flatnonzero(zero), K, found.accepted / largest, doubtful.astype(np.intp)
     )
-
-
-def split_function(method: str) -> Callable[[Array, float], Split]:
-    """Returns one of the three split functions by name.
-
-    Args:
-        method: Any of "qr", "rref" and "svd".
-
-    Returns:
-        The function, for :func:`.base.reduce_factor`.
-
-    Raises:
-        ModelError: Unknown name.
-    """
-    known = {"qr": _split_by_distance, "rref": _split_by_elimination, "svd": _split_by_svd}
-    check_known("reduction", method, known, ModelError)
-    return known[method]
-
-
-def _split_by_elimination(columns: Array, tolerance: float) -> Split:
-    """Splits by reduced row echelon form with row pivoting (Szabó 2021, §3).
-
-    Args:
-        columns: Columns of about unit norm, shape (k, m).
-        tolerance: A column whose remainder is at most this long is not a pivot column.
-
-    Returns:
-        The split; its distances are the norms of the remainders after elimination.
-    """
-    work = columns.copy()
-    pivots: list[int] = []
-    accepted, rejected = np.inf, []
-    for k in range(columns.shape[1]):
-        row = len(pivots)
-        rest = float(np.linalg.norm(work[row:, k]))
-        if row == len(work) or rest <= tolerance:
-            rejected.append(rest)
-            continue
-        best = row + int(np.argmax(np.abs(work[row:, k])))
-        work[[row, best]] = work[[best, row]]
-        work[row] /= work[row, k]
-        others = np.arange(len(work)) != row
-        work[others] -= np.outer(work[others, k], work[row])
-        pivots.append(k)
-        accepted = min(accepted, rest)
-    dependent = np.setdiff1d(np.arange(columns.shape[1]), pivots)
-    return Split(np.array(pivots, dtype=np.intp), dependent, work[: len(pivots)][:, dependent], accepted, np.array(rejected))
-
-
-def _split_by_svd(columns: Array, tolerance: float) -> Split:
-    """Splits by the null space ``V2``: dependent columns are chosen such that its rows are regular (Gautier 2013).
-
-    A column depends on those before it exactly if a null vector ends there; rows of ``V2`` are therefore chosen from the end.
-
-    Args:
-        columns: Columns of about unit norm, shape (k, m).
-        tolerance: Singular values below this count as zero.
-
-    Returns:
-        The split; its distances are singular values.
-    """
-    count = columns.shape[1]
-    _, values, right = np.linalg.svd(columns, full_matrices=True)
-    values = np.append(values, np.zeros(count - len(values)))
-    rank = int((values > tolerance).sum())
-    null = right[rank:].T
-    chosen = independent_columns(null[::-1].T, tolerance)[0][::-1]
-    dependent, independent = np.flatnonzero(chosen), np.flatnonzero(~chosen)
-    K = -np.linalg.solve(null[dependent].T, null[independent].T).T if len(dependent) else np.zeros((count, 0))
-    accepted = float(values[rank - 1]) if rank else np.inf
-    neglected = np.full(len(dependent), float(values[rank:].max(initial=0.0)))
-    return Split(independent, dependent, K, accepted, neglected)

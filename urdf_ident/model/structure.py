@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ..errors import ModelError
 from ..linalg import Array, triangle
 from ..samples import Segment
-from .base import RANK_TOLERANCE, BaseParameters, reduce_factor, split_function
+from .base import RANK_TOLERANCE, BaseParameters, reduce_factor
 from .inertia import motion_cross, skew, symmetric, transform_matrix
 from .parameters import Parameter
 from .robot import Robot
@@ -93,7 +93,6 @@ def reduce_to_base(
     order: Sequence[str | int] | None = None,
     tolerance: float = RANK_TOLERANCE,
     seed: int = 0,
-    method: str = "qr",
 ) -> BaseParameters:
     """Finds the base parameters of a model on random motion.
 
@@ -102,14 +101,13 @@ def reduce_to_base(
         order: All parameters by name or index, those preferred as independent first; theta's order if None.
         tolerance: See :data:`RANK_TOLERANCE`.
         seed: Seed of the random motion.
-        method: "qr"; "rref" and "svd" are alternatives with the same result (:mod:`.base`).
 
     Raises:
-        ModelError: ``order`` is not a permutation of the parameters, or the method is unknown.
+        ModelError: ``order`` is not a permutation of the parameters.
     """
     permutation, R = _permutation(model.names, order), structural_factor(model, seed)
     scale = _column_scale(R, [parameter.unit for parameter in model.parameters])
-    return reduce_factor(R, model.names, permutation, tolerance, scale, split_function(method))
+    return reduce_factor(R, model.names, permutation, tolerance, scale)
 
 
 def structural_factor(model: LinearModel, seed: int = 0) -> Array:

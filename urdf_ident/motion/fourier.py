@@ -79,9 +79,9 @@ class FourierTrajectory(Trajectory):
 
 @dataclass(frozen=True, eq=False)
 class ModifiedFourierTrajectory(Trajectory):
-    """A Fourier series that starts and ends at given q, v, a (modified Fourier series, Wu 2012).
+    """A Fourier series that starts and ends at rest in one pose (modified Fourier series, Wu 2012).
 
-    The constraints ``Σ a_l = v``, ``ω Σ l·b_l = a``, ``q0 = q + Σ b_l/(ω l)`` are solved for the last harmonic and the
+    The constraints ``Σ a_l = 0``, ``Σ l·b_l = 0``, ``q0 = q + Σ b_l/(ω l)`` are solved for the last harmonic and the
     offset, so every choice of the free coefficients satisfies them exactly.
 
     Attributes:
@@ -90,8 +90,6 @@ class ModifiedFourierTrajectory(Trajectory):
         start: Position at t = 0 and at every whole period, shape (n,) [rad or m].
         free_a: Sine coefficients of all harmonics but the last, shape (n, M − 1) [rad/s or m/s].
         free_b: Cosine coefficients of all harmonics but the last, shape (n, M − 1) [rad/s or m/s].
-        start_velocity: Shape (n,) [rad/s or m/s]; zero by default.
-        start_acceleration: Shape (n,) [rad/s² or m/s²]; zero by default.
         periods: Whole number of periods.
     """
 
@@ -100,8 +98,6 @@ class ModifiedFourierTrajectory(Trajectory):
     start: Array
     free_a: Array
     free_b: Array
-    start_velocity: Array | float = 0.0
-    start_acceleration: Array | float = 0.0
     periods: int = 1
     duration: float = field(init=False)
     smoothness: int = field(default=_ANALYTIC, init=False)
@@ -109,8 +105,7 @@ class ModifiedFourierTrajectory(Trajectory):
 
     def __post_init__(self) -> None:
         n = len(self.joints)
-        for name in ("start", "start_velocity", "start_acceleration"):
-            object.__setattr__(self, name, check_joint_array(name, getattr(self, name), self.joints))
+        object.__setattr__(self, "start", check_joint_array("start", self.start, self.joints))
         free_a, free_b = np.asarray(self.free_a, dtype=float), np.asarray(self.free_b, dtype=float)
         check_shape("free_a", free_a.shape, (n, "M - 1"))
         check_shape("free_b", free_b.shape, free_a.shape)
@@ -119,9 +114,8 @@ class ModifiedFourierTrajectory(Trajectory):
         if self.periods < 1 or int(self.periods) != self.periods:
             raise LimitError("the ties hold at whole periods only", got=f"{self.periods} periods", expected="1, 2, …")
         order, omega = np.arange(1, harmonics), 2 * np.pi / self.period
-        last_a = self.start_velocity - free_a.sum(axis=1)
-        last_b = (self.start_acceleration / omega - free_b @ order) / harmonics
-        a, b = np.column_stack([free_a, last_a]), np.column_stack([free_b, last_b])
+        a = np.column_stack([free_a, -free_a.sum(axis=1)])
+        b = np.column_stack([free_b, -free_b @ order / harmonics])
         offset = self.start + b @ (1.0 / (omega * np.arange(1, harmonics + 1)))
         duration = self.period * self.periods
         object.__setattr__(self, "series", FourierTrajectory(self.joints, self.period, offset, a, b, duration))

@@ -54,7 +54,7 @@ class Statistic:
 
     Attributes:
         log, block, group: The rows it stands for.
-        factor: The columns of a basis of all columns, and the effort channels, shape (m, c + channels), or all columns.
+        factor: The columns of a basis of all columns, and the effort, shape (m, c + 1), or all columns.
         rows: Number of rows.
         repeats: Number of periods averaged in each row; such rows are scaled by √repeats.
         expansion: E with ``all columns = basis @ E``, shape (c, k); None if ``factor`` has all columns.

@@ -69,7 +69,7 @@ class KeptRows(SentOnce):
             EstimationError: The segment has no torque.
         """
         count, width = row_filter.output_rows(len(segment)), sum(len(some.places) + 1 for some in model.compact)
-        if isinstance(model, ElasticModel) or row_filter.kind != "fir" or count * width > self.most // 2:
+        if isinstance(model, ElasticModel) or count * width > self.most // 2:
             return None
         if segment.tau is None:
             raise EstimationError("no torque or current in the log", where=segment.log, remedy="name the effort columns")

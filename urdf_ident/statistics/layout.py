@@ -29,11 +29,11 @@ def expanded(factor: Array, expansion: Array | None) -> Array:
     """Expands a factor of a basis of the columns to all columns.
 
     Args:
-        factor: The basis and the effort channels, shape (m, c + channels).
+        factor: The basis and the effort, shape (m, c + 1).
         expansion: E with ``all columns = basis @ E``, shape (c, k); None: the factor has all columns.
 
     Returns:
-        Shape (m, k + channels).
+        Shape (m, k + 1).
     """
     if expansion is None:
         return factor
@@ -49,7 +49,6 @@ class Layout:
         group: Name of the row group.
         joint: Index of the joint that its residual belongs to.
         columns: Indices into theta of the candidate columns, shape (k,).
-        channels: Names of the effort channels, at least one.
         instruments: Indices into theta of the instrument columns (empty without instruments).
         places: Positions in ``columns`` of a basis of all columns for any motion, shape (c,), or None if unknown.
         expansion: E with ``all columns = those at places @ E``, shape (c, k), or None.
@@ -58,7 +57,6 @@ class Layout:
     group: str
     joint: int
     columns: NDArray[np.intp]
-    channels: tuple[str, ...] = ("tau",)
     instruments: tuple[int, ...] = ()
     places: NDArray[np.intp] | None = None
     expansion: Array | None = None
@@ -77,7 +75,7 @@ class Layout:
             factor: All columns, or those already, shape (m, ·).
 
         Returns:
-            The columns at :attr:`places` and the channels, with :attr:`expansion`; all columns and None without a basis.
+            The columns at :attr:`places` and the effort, with :attr:`expansion`; all columns and None without a basis.
         """
         if self._held is None:
             return factor, None
@@ -103,7 +101,7 @@ class Layout:
     @property
     def width(self) -> int:
         """Number of columns of the factors."""
-        return len(self.instruments) + len(self.columns) + len(self.channels)
+        return len(self.instruments) + len(self.columns) + 1
 
 
 def layouts_of(model: DynamicModel) -> tuple[Layout, ...]:

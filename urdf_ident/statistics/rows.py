@@ -1,8 +1,7 @@
 """Computes the rows of the regression from segments, filtered and decimated, in pieces of bounded size.
 
-W and tau pass through the same zero-phase low-pass and decimation ("parallel filtering"). The default is a symmetric FIR
-filter, whose finite memory allows exact streaming of the regressor in chunks. The IIR ``decimate`` of the published EMPS
-protocol needs whole segments and is provided for comparison.
+W and tau pass through the same zero-phase low-pass and decimation ("parallel filtering"), a symmetric FIR filter, whose finite
+memory allows exact streaming of the regressor in chunks.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..data.conditioning.filters import HALF_WIDTH, decimate
+from ..data.conditioning.filters import HALF_WIDTH
 from ..errors import EstimationError, ModelError
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
@@ -27,20 +26,17 @@ BLOCK = 16
 
 @dataclass(frozen=True)
 class RowFilter:
-    """Zero-phase low-pass and decimation of the rows.
+    """Zero-phase low-pass and decimation of the rows: a Kaiser-windowed sinc with half amplitude at 0.4 of the row rate.
 
     Attributes:
         factor: Decimation factor, samples per row; 1 does not filter.
-        kind: "fir": symmetric Kaiser-windowed sinc, half amplitude at 0.4 of the row rate. "chebyshev": the
-            zero-phase 8th-order Chebyshev filter of MATLAB's ``decimate``.
     """
 
     factor: int = 1
-    kind: str = "fir"
 
     def __post_init__(self) -> None:
-        if self.factor < 1 or self.kind not in ("fir", "chebyshev"):
-            raise ModelError("invalid row filter", got=self, expected="factor >= 1, kind fir | chebyshev")
+        if self.factor < 1:
+            raise ModelError("invalid row filter", got=self, expected="factor >= 1")
 
     def taps(self) -> Array:
         """Returns the coefficients of the FIR filter, shape (2·half + 1,), with the sum 1."""
@@ -52,8 +48,6 @@ class RowFilter:
         Args:
             samples: Its number of samples.
         """
-        if self.kind == "chebyshev" and self.factor > 1:
-            return -(-samples // self.factor)
         return max(0, (samples - len(self.taps())) // self.factor + 1)
 
     def apply(self, x: Array) -> Array:
@@ -68,8 +62,6 @@ class RowFilter:
         x = np.asarray(x, dtype=float)
         if self.factor == 1:
             return x
-        if self.kind == "chebyshev":
-            return decimate(x, self.factor)
         if self.output_rows(len(x)) == 0:
             return x[:0]
         return np.vstack([rows.T for rows in _Decimator(self).rows([x.T])])
@@ -152,7 +144,7 @@ def filtered_rows(
         Index of the first row in the segment, and per row group an array (rows, k + 1).
 
     Raises:
-        EstimationError: The segment has no torque, or weights are given with a filter other than "fir".
+        EstimationError: The segment has no torque.
     """
     if segment.tau is None:
         raise EstimationError("no torque or current in the log", where=segment.log, remedy="name the effort columns")
@@ -187,9 +179,6 @@ def row_scale(segment: Segment, row_filter: RowFilter) -> Array:
 
     Returns:
         Shape (rows, groups), or (rows, 1) without weights.
-
-    Raises:
-        EstimationError: The segment has weights, and the filter is not "fir".
     """
     counts = row_counts(segment, row_filter)
     if segment.weights is None:  # takes no memory
@@ -208,21 +197,12 @@ def row_counts(segment: Segment, row_filter: RowFilter) -> Array:
 
     Returns:
         Shape (rows, groups), 0 to 1; ones of shape (rows, 1) without weights.
-
-    Raises:
-        EstimationError: The segment has weights, and the filter is not "fir".
     """
     if segment.weights is None:
         return np.broadcast_to(1.0, (row_filter.output_rows(len(segment)), 1))
-    squares = _squares(row_filter)
+    squares = row_filter.taps() ** 2
     noise = np.column_stack([np.convolve(1.0 / w, squares, "valid")[:: row_filter.factor] for w in segment.weights.T])
     return np.asarray(squares.sum() / noise)
-
-
-def _squares(row_filter: RowFilter) -> Array:
-    if row_filter.kind != "fir":
-        raise EstimationError("weights on samples need the FIR row filter", got=row_filter.kind, expected="fir")
-    return np.asarray(row_filter.taps() ** 2)
 
 
 def unscaled_rows(
@@ -238,10 +218,6 @@ def unscaled_rows(
         Index of the first row in the segment, and per row group an array (rows, k + 1).
     """
     options = {"torque": True, **({"compact": True} if compact else {})}
-    if row_filter.kind == "chebyshev" and row_filter.factor > 1:
-        (_, blocks), *_ = model.row_blocks(segment, chunk=len(segment), **options)
-        yield 0, [row_filter.apply(block) for block in blocks]
-        return
     decimator, first = _Decimator(row_filter), 0
     span = row_filter.factor * max(1, AT_ONCE // row_filter.factor)
     for part, blocks in model.row_blocks(segment, chunk=span, **options):
@@ -259,7 +235,7 @@ def unscaled_rows(
 def _weighted_rows(
     model: DynamicModel, segment: Segment, row_filter: RowFilter, weights: Array, compact: bool
 ) -> Iterator[tuple[int, list[Array]]]:
-    squares, factor = _squares(row_filter), row_filter.factor
+    squares, factor = row_filter.taps() ** 2, row_filter.factor
     noise = np.column_stack([np.convolve(w, squares, "valid")[::factor] for w in weights.T]) / squares.sum()
     scale = 1.0 / np.sqrt(np.maximum(noise, 1e-6))  # rows whose samples all have weight 0 vanish
     for first, rows in unscaled_rows(model, segment, row_filter, compact, weights):

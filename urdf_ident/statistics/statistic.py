@@ -1,6 +1,6 @@
 """The statistic that estimators work from: small triangular factors instead of rows.
 
-For each log, time block and row group there is one factor R of ``[instruments | candidate columns | effort channels]``.
+For each log, time block and row group there is one factor R of ``[instruments | candidate columns | effort]``.
 ``RᵀR`` contains all second moments of the rows, so that least-squares estimators, cross-validation over logs or blocks,
 sub-models and physical constraints need a few kilobytes instead of the data. Factors are merged (stacked and factorized again)
 when a problem is solved, and never downdated.

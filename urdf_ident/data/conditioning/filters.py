@@ -12,7 +12,7 @@ import numpy as np
 from ...errors import LogError
 from ...linalg import Array
 from ...parallel.scratch import empty_array
-from .recursive import both_ways, butterworth, chebyshev, welch
+from .recursive import both_ways, butterworth, welch
 
 #: Order of the Butterworth filter; forward-backward filtering doubles it.
 ORDER = 4
@@ -29,7 +29,8 @@ LONG, FORGOTTEN = 1 << 17, 30.0
 #: Half length of the decimation filter of the rows, in decimated samples.
 HALF_WIDTH = 6
 
-_STENCILS = {2: (1 / 2,), 4: (2 / 3, -1 / 12), 6: (3 / 4, -3 / 20, 1 / 60)}
+#: Weights of the central differences of fourth and sixth order.
+_STENCILS = ((2 / 3, -1 / 12), (3 / 4, -3 / 20, 1 / 60))
 #: Default bandwidth for comparing torques [Hz]: the tracking bandwidth of arm controllers. It must not depend on the fit, or
 #: a fit could improve its score by smoothing the measurement.
 SCORE_BAND = 10.0
@@ -110,53 +111,30 @@ def delayed(x: Array, samples: float, rows: slice = slice(None)) -> Array:
     return np.asarray(x[low] + (at - low)[:, None] * (x[low + 1] - x[low]))
 
 
-def decimate(x: Array, factor: int) -> Array:
-    """Keeps every ``factor``-th sample after a zero-phase Chebyshev low-pass, as MATLAB's ``decimate`` does.
-
-    Args:
-        x: Signal, shape (N,) or (N, …).
-        factor: Integer; 1 leaves the signal unchanged.
-
-    Returns:
-        Shape (ceil(N / factor), …). The filter has order 8, ripple 0.05 dB and cut-off 0.8 / factor of Nyquist; the
-        last sample is always kept.
-    """
-    x = np.asarray(x, dtype=float)
-    if factor == 1:
-        return x.copy()
-    smooth = both_ways(chebyshev(8, 0.05, 0.8 / factor), x, min(3 * 8, len(x) - 1))
-    count = -(-len(x) // factor)
-    first = factor - (factor * count - len(x)) - 1
-    return np.asarray(smooth[first::factor])
-
-
-def differentiate(x: Array, rate: float, accuracy: int = 6) -> Array:
-    """Derivative along axis 0 by central differences.
+def differentiate(x: Array, rate: float) -> Array:
+    """Derivative along axis 0 by central differences of sixth order; near the ends with shorter stencils.
 
     Args:
         x: Signal, shape (N,) or (N, …).
         rate: Samples per second [Hz].
-        accuracy: Order of accuracy: 2 (the textbook difference), 4 or 6. Near the ends shorter stencils are used;
-            the end samples are one-sided (a two-point difference for 2).
 
     Returns:
         Same shape as ``x``, per second.
 
     Raises:
-        LogError: There are fewer than two samples, or another accuracy is given.
+        LogError: There are fewer than two samples.
     """
     x = np.asarray(x, dtype=float)
-    if len(x) < 2 or accuracy not in _STENCILS:
-        raise LogError("cannot differentiate", got=f"{len(x)} samples, accuracy {accuracy}", expected="two or more; 2, 4 or 6")
-    return _in_pieces(partial(_differences, rate=rate, accuracy=accuracy), x, 2 * max(_STENCILS))
+    if len(x) < 2:
+        raise LogError("cannot differentiate", got=f"{len(x)} samples", expected="two or more")
+    return _in_pieces(partial(_differences, rate=rate), x, 4 * len(_STENCILS[-1]))
 
 
-def _differences(x: Array, rate: float, accuracy: int) -> Array:
-    out = np.asarray(np.gradient(x, 1 / rate, axis=0, edge_order=2 if accuracy > 2 and len(x) > 2 else 1))
-    for order in (4, 6):
-        weights = _STENCILS[order]
+def _differences(x: Array, rate: float) -> Array:
+    out = np.asarray(np.gradient(x, 1 / rate, axis=0, edge_order=2 if len(x) > 2 else 1))
+    for weights in _STENCILS:
         reach, n = len(weights), len(x)
-        if order > accuracy or n <= 2 * reach:
+        if n <= 2 * reach:
             break
         inner = sum(w * (x[reach + k : n - reach + k] - x[reach - k : n - reach - k]) for k, w in enumerate(weights, start=1))
         out[reach : n - reach] = inner * rate

@@ -27,32 +27,8 @@ def butterworth(order: int, cutoff: float) -> Array:
     Raises:
         numpy.linalg.LinAlgError: The cut-off is too low for double precision.
     """
-    return _digital(np.exp(0.5j * np.pi * (1 + (2 * np.arange(order) + 1) / order)), cutoff, 1.0)
-
-
-@lru_cache(maxsize=64)
-def chebyshev(order: int, ripple: float, cutoff: float) -> Array:
-    """Chebyshev low-pass of the first kind.
-
-    Args:
-        order: Number of poles.
-        ripple: Pass-band ripple [dB].
-        cutoff: End of the pass band, as a fraction of half the sampling rate.
-
-    Returns:
-        Sections, shape (k, 2, 3).
-
-    Raises:
-        numpy.linalg.LinAlgError: The cut-off is too low for double precision.
-    """
-    bend = np.arcsinh(1 / np.sqrt(10 ** (ripple / 10) - 1)) / order
-    poles = -np.sinh(bend + 0.5j * np.pi * np.arange(1 - order, order, 2) / order)
-    return _digital(poles, cutoff, 1.0 if order % 2 else 10 ** (-ripple / 20))
-
-
-def _digital(poles: Array, cutoff: float, gain: float) -> Array:
-    """Sections of an analogue low-pass (1 rad/s), by the bilinear transform; ``gain`` at frequency zero."""
-    fast = np.tan(0.5 * np.pi * cutoff) * poles
+    poles = np.exp(0.5j * np.pi * (1 + (2 * np.arange(order) + 1) / order))  # of the analogue filter at 1 rad/s
+    fast = np.tan(0.5 * np.pi * cutoff) * poles  # bilinear transform
     sections = []
     for pole, z in zip(poles, (1 + fast) / (1 - fast), strict=True):
         if abs(pole.imag) < 1e-9 * abs(pole):
@@ -64,7 +40,6 @@ def _digital(poles: Array, cutoff: float, gain: float) -> Array:
     if rest.min() < 8 * np.finfo(float).eps:
         raise np.linalg.LinAlgError("poles too near to one")
     out[:, 0] *= (rest / out[:, 0].sum(axis=1))[:, None]
-    out[0, 0] *= gain
     out.flags.writeable = False
     return out
 

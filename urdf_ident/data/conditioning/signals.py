@@ -23,13 +23,11 @@ from ..refusals import each_usable
 from .averaging import Averaged, average
 from .clock import GAP_PERIODS, GAP_SECONDS, Clock
 from .config import FEWEST_PERIODS, SignalConfig
-from .filters import HALF_WIDTH, HIGHEST, CutoffChoice, attenuation, decimate, differentiate, estimate_cutoff, lowpass
+from .filters import HALF_WIDTH, HIGHEST, CutoffChoice, attenuation, differentiate, estimate_cutoff, lowpass
 from .periods import LIKENESS, SAID, Repetition, find_repetition
 from .resample import Stretch, advanced, even_pieces
 from .standstill import cut_rest, hold_resting_joints, motion_ranges, rest_speeds
 from .velocity import match_velocity
-
-__all__ = ["Conditioned", "SignalConfig", "condition", "decimate", "differentiate", "estimate_cutoff", "lowpass", "resolve"]
 
 #: Ratio of the row rate to the cut-off. 2.5 would suffice for the filtered motion, but the friction torque at reversals has
 #: more bandwidth, and information removed by decimation is lost.

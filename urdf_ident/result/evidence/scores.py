@@ -133,7 +133,7 @@ def filtered_errors(log: PreparedLog, predicted: Array, cutoff: float, *, measur
     Raises:
         LogError: The log has no torque.
     """
-    from ...data.conditioning.signals import lowpass
+    from ...data.conditioning.filters import lowpass
 
     measured, errors, begin = [], [], 0
     for part in log.segments:

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from ...data.conditioning.filters import lowpass
 from ...data.conditioning.recursive import welch
-from ...data.conditioning.signals import lowpass
 from ...data.prepare import PreparedLog
 from ...files.read_write import read_text, write_text
 from ...linalg import Array, divisors, rms

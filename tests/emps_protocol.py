@@ -1,0 +1,37 @@
+"""The published protocol of the EMPS benchmark: MATLAB's ``decimate`` instead of the row filter of this package."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import signal
+
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.samples import Segment
+from urdf_ident.statistics import rows
+from urdf_ident.statistics.rows import RowFilter
+
+
+def matlab_decimate(x: np.ndarray, factor: int) -> np.ndarray:
+    """Every ``factor``-th sample, the last one included, after a zero-phase Chebyshev low-pass of order 8."""
+    sections = signal.cheby1(8, 0.05, 0.8 / factor, output="sos")  # coefficients of one polynomial lose seven digits
+    whole = signal.sosfiltfilt(sections, x, axis=0, padlen=3 * 8)  # MATLAB: 3·(max(len a, len b) − 1)
+    return whole[(len(x) - 1) % factor :: factor]  # MATLAB counts back from the last sample
+
+
+@contextmanager
+def matlab_rows() -> Iterator[None]:
+    """Rows are filtered and decimated by :func:`matlab_decimate` inside."""
+
+    def unscaled(model: DynamicModel, segment: Segment, kept: RowFilter, compact: bool, weights: Any = None) -> Any:
+        (_, blocks), *_ = model.row_blocks(segment, chunk=len(segment), torque=True, **({"compact": True} if compact else {}))
+        yield 0, [matlab_decimate(block, kept.factor) for block in blocks]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rows, "unscaled_rows", unscaled)
+        patch.setattr(RowFilter, "output_rows", lambda kept, samples: -(-samples // kept.factor))
+        yield
