@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -89,6 +90,21 @@ def test_joints_that_hardly_turn_back_ask_for_a_larger_weight(case, monkeypatch,
     found = consistent_parameters(case.statistics, case.fit, case.prior, case.model.parameters, reversals=reversals)
     assert found.solver["weight"] == max(USUAL_WEIGHT, least)
     assert ("the joints hardly reverse" in found.solver["weight_choice"]) == (least > 0)
+
+
+@pytest.mark.parametrize(("factor", "least"), [(1.0, USUAL_WEIGHT), (4.0, WEIGHTS[0])])
+def test_small_weights_need_data_that_contradict_the_prior(case, monkeypatch, factor: float, least: float) -> None:
+    """Held-out errors that fall with the weight: parts of one motion share the errors of the model, which reward this."""
+
+    def falling(_problem: object, _statistics: object, _fit: object, candidates: list[float]) -> HeldOutWeights:
+        return HeldOutWeights(errors_of({}), {weight: np.log(weight) + np.array([1.0, 1.1]) for weight in candidates})
+
+    monkeypatch.setattr(standard, "held_out_weights", falling)
+    theta0 = case.prior.theta0.copy()
+    theta0[20:30] *= factor  # a tool in the URDF that the arm does not have
+    prior = replace(case.prior, theta0=theta0)
+    found = consistent_parameters(case.statistics, case.fit, prior, case.model.parameters)
+    assert found.solver["weight"] == least
 
 
 def test_rough_solutions_are_those_of_the_conic_solver(case) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -111,8 +111,9 @@ def consistent_parameters(
 
     Cross-validation is over logs, or over parts in time of a single log. With few folds the smallest held-out error is
     mostly chance: of all weights between the best one and :data:`USUAL_WEIGHT` that are not significantly worse than the
-    best, the nearest to the usual one is taken. The weight is at least :func:`least_weight`: where joints hardly reverse,
-    held-out parts share the model errors of the rest and do not reveal them.
+    best, the nearest to the usual one is taken. Smaller weights than the usual one are tried only where the data contradict
+    the prior (:func:`contradicted`), and the weight is at least :func:`least_weight`: parts of one motion share the errors of
+    the model, so that held-out errors do not reveal what parameters far from the prior cost in another motion.
 
     Args:
         fit: The fit, for the weights of the row groups.
@@ -138,18 +139,33 @@ def consistent_parameters(
         record = {"weight_choice": f"point-to-set: squared residual at most {100 * slack:g} % above the least possible"}
     elif weight is not None:
         solution = problem.solve(*factor, weight)
-    elif choice := held_out_weights(problem, statistics, fit):
-        floor = least_weight(reversals)
-        solution, record = problem.solve(*factor, max(choice.chosen, floor)), choice.as_dict(floor)
     else:
         solution = problem.solve(*factor, USUAL_WEIGHT)
-        record = {"weight_choice": "the default: the data are too short for held-out errors"}
+        candidates = [other for other in WEIGHTS if other >= USUAL_WEIGHT or contradicted(prior, solution.theta, fit)]
+        if choice := held_out_weights(problem, statistics, fit, candidates):
+            floor = least_weight(reversals)
+            chosen, record = max(choice.chosen, floor), choice.as_dict(floor)
+            solution = solution if chosen == USUAL_WEIGHT else problem.solve(*factor, chosen)
+        else:
+            record = {"weight_choice": "the default: the data are too short for held-out errors"}
     kept = {**solution.as_dict(), **record}
     least = float(np.sum((factor[0][:, fit.base.independent] @ fit.params - factor[1]) ** 2))
     held = limit_notes(problem, solution, factor, solution.weight, least) if np.isfinite(solution.weight) else []
     kept["notes"] = [*notes, *kept["notes"], *_held_at_zero(fit, parameters, solution.active), *held]
     left_out = None if slack is not None else partial(_left_out, problem, statistics, fit, solution.weight)
     return Standard(solution.theta, {"method": "lmi", **kept}, left_out)
+
+
+def contradicted(prior: Prior, theta: Array, fit: Fit) -> bool:
+    """Returns whether parameters under the usual weight are farther from the prior than it expects.
+
+    A smaller weight states a wider prior, for which there is no reason otherwise. A tool that the URDF lacks is one.
+
+    Args:
+        theta: The parameters, shape (p,).
+        fit: The fit; the squared distance is expected to be at most the number of directions that the data show.
+    """
+    return bool(prior.distance(theta) ** 2 > fit.seen.sum())
 
 
 def _left_out(problem: LmiProblem, statistics: StatisticSet, fit: Fit, weight: float) -> dict[str, Array]:
@@ -202,12 +218,15 @@ class HeldOutWeights:
         return {"weight_choice": word, "weights_tried": table}
 
 
-def held_out_weights(problem: LmiProblem, statistics: StatisticSet, fit: Fit) -> HeldOutWeights | None:
+def held_out_weights(
+    problem: LmiProblem, statistics: StatisticSet, fit: Fit, candidates: Sequence[float] = WEIGHTS
+) -> HeldOutWeights | None:
     """Cross-validates the prior's weight over logs, or parts in time of a single log.
 
     Args:
         problem: Constraints and prior.
         fit: The fit, for the weights of the row groups.
+        candidates: Weights in ascending order, with the usual one.
 
     Returns:
         The weights tried; None if the data are too short for cross-validation.
@@ -226,14 +245,14 @@ def held_out_weights(problem: LmiProblem, statistics: StatisticSet, fit: Fit) ->
     def squares(weight: float) -> Array:
         return np.array([np.sum((S @ x - y) ** 2) / rows for (S, y, rows), x in zip(tests, roughly(weight), strict=True)])
 
-    return HeldOutWeights(squares, _descend(squares))
+    return HeldOutWeights(squares, _descend(squares, candidates))
 
 
-def _descend(squares: Callable[[float], Array]) -> dict[float, Array]:
+def _descend(squares: Callable[[float], Array], candidates: Sequence[float] = WEIGHTS) -> dict[float, Array]:
     """Held-out errors of the usual weight and, on both sides of it, until they stop decreasing."""
     errors = {USUAL_WEIGHT: squares(USUAL_WEIGHT)}
-    middle = WEIGHTS.index(USUAL_WEIGHT)
-    for side in (WEIGHTS[:middle][::-1], WEIGHTS[middle + 1 :]):
+    middle = candidates.index(USUAL_WEIGHT)
+    for side in (candidates[:middle][::-1], candidates[middle + 1 :]):
         before = errors[USUAL_WEIGHT].mean()
         for weight in side:
             errors[weight] = squares(weight)
