@@ -12,9 +12,9 @@ from ...parallel import each
 from ...samples import SHORT
 from .candidates import Reading
 from .corrections import Correction, gain_of, of_delays, of_fault, outside, unchanged
-from .explanations import COMPARED, Explanations, along, differing_in, distinct_small_faults, examined_alone
+from .explanations import COMPARED, Explanations, along, differing_in, distinct, examined_alone, tested_small_faults
 from .hypotheses import search
-from .small_faults.find import SmallFault
+from .small_faults.find import SmallFault, not_excluded
 
 #: Largest part of the changes that remains after the correction of a fault that explains them.
 _EXPLAINED = 0.5
@@ -26,7 +26,7 @@ def arbitrated(found: Explanations) -> Explanations:
     Args:
         found: All explanations.
     """
-    if not found.several:
+    if not (found.several or found.possible):
         return found
     before = found.changed
     found, lasting = _lasting(found)
@@ -46,7 +46,7 @@ def _lasting(found: Explanations) -> tuple[Explanations, list[tuple[Correction, 
     Returns:
         What remains, and corrections of the faults that last throughout the logs, with the readings of the corrected logs.
     """
-    case, logs, steps, small = found.case, found.group.logs, found.steps, found.small
+    case, logs, steps, small, possible = found.case, found.group.logs, found.steps, found.small, found.possible
     lasting: list[tuple[Correction, Reading]] = []
     logged = Reading.as_logged(case.robot.n)
     delays = of_delays(*found.group.delays)
@@ -56,13 +56,15 @@ def _lasting(found: Explanations) -> tuple[Explanations, list[tuple[Correction, 
         gained = gain_of(case, late)
         if steps and gained > steps[0].gain and not search(late)[1]:
             steps = []
+        tested = tested_small_faults(late, logs, steps) if small or possible else []
+        possible = _also_in(possible, not_excluded(tested))
         if small and gained > gain_of(case, of_fault(small[0])(case, logs)):
-            small = _also_in(small, distinct_small_faults(late, logs, steps))
+            small = _also_in(small, distinct(tested, steps))
     if steps and steps[-1].decided:
         lasting.append((unchanged, found.reading))
     if small:
         lasting.append((of_fault(small[0]), logged))
-    return replace(found, steps=steps, small=small), lasting
+    return replace(found, steps=steps, small=small, possible=possible), lasting
 
 
 def _remaining(found: Explanations, correct: Correction, reading: Reading) -> Explanations:
@@ -101,7 +103,7 @@ def _without_changed_parts(found: Explanations) -> list[SmallFault]:
     group = replace(found.group, logs=kept)
     if not any(ends) or group.seconds < SHORT or (case := group.case()) is None:
         return found.small
-    return _also_in(found.small, distinct_small_faults(case, kept, found.steps))
+    return _also_in(found.small, distinct(tested_small_faults(case, kept, found.steps), found.steps))
 
 
 def _also_in(small: list[SmallFault], others: list[SmallFault]) -> list[SmallFault]:

@@ -102,8 +102,8 @@ def with_changes(found: Explanations, alone: Sequence[LogChanges], brief: bool) 
     """
     left = [own.left for own in alone]
     differing = _differing_logs(found, left)
-    tested = [] if brief else _tested(found.case, found.group.logs, found.steps)
-    small, possible = _distinct(tested, found.steps), not_excluded(tested)
+    tested = [] if brief else tested_small_faults(found.case, found.group.logs, found.steps)
+    small, possible = distinct(tested, found.steps), not_excluded(tested)
     changed: list[Change | None] = [None] * len(alone)
     if not found.steps or found.steps[0].gain < _AS_CHANGE:
         changed = along(found.case, alone, brief)
@@ -154,25 +154,26 @@ def along(case: Case, alone: Sequence[LogChanges], brief: bool = False, reading:
     return [common] * len(alone)
 
 
-def distinct_small_faults(case: Case, logs: Logs, steps: Sequence[Step]) -> list[SmallFault]:
-    """Significant small faults, largest gain first; none if a large fault explains about as much.
+def tested_small_faults(case: Case, logs: Logs, steps: Sequence[Step]) -> list[SmallFault]:
+    """Small faults that explain most; none if the joints hardly reverse or a large fault explains far more.
 
     Args:
         case: Samples of the logs.
         logs: The logs.
         steps: Steps to the reading that explains them.
     """
-    return _distinct(_tested(case, logs, steps), steps)
-
-
-def _tested(case: Case, logs: Logs, steps: Sequence[Step]) -> list[SmallFault]:
-    """Small faults that explain most; none if the joints hardly reverse or a large fault explains far more."""
     if case.turns < TESTING_REVERSALS or (steps and steps[0].gain > _AS_CHANGE):
         return []
     return small_faults(case, logs)
 
 
-def _distinct(tested: Sequence[SmallFault], steps: Sequence[Step]) -> list[SmallFault]:
+def distinct(tested: Sequence[SmallFault], steps: Sequence[Step]) -> list[SmallFault]:
+    """Significant small faults, largest gain first; none if a large fault explains about as much.
+
+    Args:
+        tested: All that were tested.
+        steps: Steps to the reading that explains the logs.
+    """
     found = [item for item in tested if item.decided]
     told = {item.id for step in steps[:1] for item in (step.found, *step.rivals)}
     least = steps[0].gain + DOUBTFUL if steps else 0.0

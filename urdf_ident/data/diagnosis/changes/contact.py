@@ -14,8 +14,9 @@ from .change import Change
 #: In-sample, the block must also exceed the last multiple of a joint's usual square.
 EVERYWHERE, PART, PART_OF_ONE, OUTLYING, OUTLYING_SEEN = 1.0, 0.15**2, 1.0, 9.0, 4.0
 #: Blocks of a push, and least gain of its torques in the sum of logarithms: fault-free logs, real and simulated, slow and
-#: poor, reach 0.30; 0.3 of the efforts' standard deviation for a tenth of the UR10e's logs gives 1.1 to 1.9.
-_PUSHED, PUSH = 2, 0.6
+#: poor, reach 0.30; 0.3 of the efforts' standard deviation for a tenth of the UR10e's logs gives 1.1 to 1.9. Only rows count
+#: whose push is at least the last fraction of their effort: an almost exact row may gain as much by unmodelled friction.
+_PUSHED, PUSH, _FELT = 2, 0.6, 0.02
 
 
 def find_contact(found: RigidEvidence, squares: Array, fitted: Array) -> Change | None:
@@ -62,9 +63,10 @@ def find_push(found: RigidEvidence, order: Array, weights: Array, fitted: Array)
     if not len(begin):
         return None
     pushed = ((number >= begin) & (number < begin + _PUSHED)).astype(float)
-    gains = np.log(before / in_sample_each(found, "offset", pushed, order, weights))
+    after = in_sample_each(found, "offset", pushed, order, weights)
+    gains = np.where(before**2 - after**2 > _FELT**2, np.log(before / after), 0.0)
     k = int(np.argmax(gains.sum(axis=1)))
-    if gains[k].sum() < PUSH or not material(before, before * np.exp(-gains[k])):
+    if gains[k].sum() < PUSH or not material(before, after[k]):
         return None
     ends = (k + 1) / blocks, (k + 1 + _PUSHED) / blocks
     return Change("contact", *ends, False, int(np.argmax(gains[k])), float(gains[k].sum()))

@@ -40,6 +40,8 @@ _KNEE = 0.5
 _SOON = 0.004
 #: Delay of all positions: not a fault of one joint, only compared with such faults.
 ALL_LATE = "all-late"
+#: Fits from which the load of each joint is computed: without load-dependent friction, then twice with it.
+_LOADS = 3
 #: Step of the numerical derivatives with respect to positions, velocities and accelerations [rad or m, and per s, s²].
 _STEP = 1e-4
 
@@ -108,11 +110,10 @@ class FaultRows:
     Attributes:
         case: The robot and the samples.
         inertial: Shape (N, n, m), scaled.
-        friction: Shape (n, N, f), scaled.
+        friction: Shape (n, N, f), scaled; the last column is friction that grows with the load, where it dissipates.
         slopes: Derivatives of all torques by a joint's position, velocity and acceleration, shape (n, 3, N, n).
         placed: Derivatives of all torques by the placement of a joint's axis on its parent, along and about two perpendicular
             directions, shape (n, 4, N, n); zero where it moves the whole robot.
-        rigid: Torque of the identified bodies alone, shape (N, n) [N·m or N].
         pulls: Torques of constant forces on the last body along the base's axes, and of a spring from it to the base's origin;
             together of a spring to any point, shape (N, n, 4) [m, m, m, m²].
         fitted: Efforts of the identified robot, shape (N, n); used for columns that depend on an effort's power or size,
@@ -129,7 +130,6 @@ class FaultRows:
     friction: Array
     slopes: Array
     placed: Array
-    rigid: Array
     pulls: Array
     fitted: Array
     weight: Array
@@ -162,11 +162,7 @@ class FaultRows:
         own = [friction_columns(samples, j) for j in range(robot.n)]
         sizes = [np.maximum(rms(x, 0), 1e-12) for x in own]
         friction = np.stack([x / size for x, size in zip(own, sizes, strict=True)])
-        whole = found.summed()
-        x = solved(whole.gram, whole.count, whole.inertial, np.eye(robot.n)[:, :, None], weights)[0, :, :, 0]
-        rigid, drag = -x[0, : found.inertial], -x[:, found.inertial : x.shape[1] - robot.n]
-        bodies = np.einsum("nik,k->ni", inertial, rigid)
-        fitted = bodies + np.einsum("ink,ik->ni", friction, drag)
+        rigid, drag, friction, fitted = _fitted_with_load(samples, inertial, friction, weights)
         theta = np.zeros(columns.shape[2])
         theta[found.active] = rigid / found.scale
         slopes = _slopes(robot, samples, theta, drag, sizes)
@@ -179,7 +175,6 @@ class FaultRows:
             friction,
             slopes,
             placed,
-            bodies,
             _pulls(robot, samples.q),
             fitted,
             weight,
@@ -203,7 +198,7 @@ class FaultRows:
         made = _Made([self.weight], [], [])
         if j == int(np.flatnonzero(self.case.moves)[0]):
             self._of_all(made)
-        turning = [*reversal_columns(self.samples, j).T]
+        turning = self._turning(j)
         self._of_position(j, play, jerk, turning, made)
         self._of_effort(j, turning, made)
         if self.placed[j].any():
@@ -218,7 +213,7 @@ class FaultRows:
         turning = [
             np.outer(column, np.arange(self.n) == j)
             for j in np.flatnonzero(self.case.moves).tolist()
-            for column in reversal_columns(self.samples, j).T
+            for column in self._turning(j)
         ]
         bent = np.column_stack([_bend(x) for x in self.fitted.T])
         made.add("effort-saturates", (), shared=[*turning, bent], sense=1, numbers=1, given=len(turning))
@@ -263,10 +258,13 @@ class FaultRows:
         swept = one_way(v)  # then load-dependent friction also gives each sign another scale
         made.add("effort-saturates", (j,), own=[_bend(tau)], guard=[*turning, *([np.abs(tau)] if swept else [])], sense=1)
         if not swept and min(np.sum(tau.clip(0) ** 2), np.sum(tau.clip(None, 0) ** 2)) > _BOTH * np.sum(tau**2):
-            load = np.abs(self.rigid[:, j]) * np.tanh(v / (0.1 * max(float(v.std()), 1e-9)))  # friction that grows with load
-            made.add("effort-progressive", (j,), own=[_bend(tau)], guard=[*turning, load], unit=-1.0, sense=-1)
-            guard = [np.abs(v), v**2]  # allow friction that depends on the direction
+            made.add("effort-progressive", (j,), own=[_bend(tau)], guard=turning, unit=-1.0, sense=-1)
+            guard = [*turning, np.abs(v), v**2]  # allow friction that depends on the direction
             made.add("effort-asymmetric", (j,), own=[np.abs(tau)], guard=guard, unit=-1.0)
+
+    def _turning(self, j: int) -> list[Array]:
+        """Friction of a joint at its reversals, shape (N,) each; none if it moves one way."""
+        return [] if one_way(self.samples.v[:, j]) else [*reversal_columns(self.samples, j).T]
 
     def _drives(self, j: int) -> NDArray[np.bool_]:
         """Joints that a motor of this joint drives, itself included, shape (n,)."""
@@ -277,6 +275,40 @@ class FaultRows:
         """Effect of a small error of a joint's positions on all torques, shape (N, n)."""
         by_position, by_velocity, by_acceleration = self.slopes[j]
         return np.asarray(by_position * error[:, None] + by_velocity * rate[:, None] + by_acceleration * growth[:, None])
+
+
+def _fitted_with_load(
+    samples: MotionSamples, inertial: Array, friction: Array, weights: Array
+) -> tuple[Array, Array, Array, Array]:
+    """Fits bodies and friction, with friction that grows with the load of each joint.
+
+    The load is the torque of the bodies, so that the fit is repeated. It has no friction where that would drive the joint, nor
+    where the joint moves one way, because it then resembles a weight.
+
+    Args:
+        inertial: Shape (N, n, m), scaled.
+        friction: Shape (n, N, f), scaled.
+        weights: One over the residual variance of each row, shape (n,).
+
+    Returns:
+        Inertial coefficients, shape (m,), and those of friction, shape (n, f); friction columns with that of the load, shape
+        (n, N, f + 1); efforts of the fit, shape (N, n).
+    """
+    n, m, f = len(friction), inertial.shape[2], friction.shape[2]
+    turn = np.tanh(samples.v / (0.1 * np.maximum(samples.v.std(axis=0), 1e-9)))
+    loaded, left_out = np.zeros_like(turn), np.array([one_way(v) for v in samples.v.T])
+    for _ in range(_LOADS):
+        own = np.concatenate([friction, loaded.T[:, :, None]], axis=2)
+        efforts = np.broadcast_to(samples.tau, (n, *samples.tau.shape))
+        columns = np.concatenate([inertial.transpose(1, 0, 2), own, efforts], axis=2) * samples.glides.T[:, :, None]
+        gram = columns.transpose(0, 2, 1) @ columns
+        x = -solved(gram[None], np.array([float(len(turn))]), m, np.eye(n)[:, :, None], weights)[0, :, :, 0]
+        bodies = np.einsum("nik,k->ni", inertial, x[0, :m])
+        fitted = bodies + np.einsum("ink,ik->ni", own, x[:, m : m + f + 1])
+        left_out |= x[:, m + f] < 0
+        loaded = np.abs(bodies) * turn
+        loaded = np.where(left_out, 0.0, loaded / np.maximum(rms(loaded, 0), 1e-12))
+    return x[0, :m], x[:, m : m + f], own, fitted
 
 
 def _bend(tau: Array) -> Array:
