@@ -111,7 +111,7 @@ def test_trend_and_command(robot: Robot, before: Identification, tmp_path: Path)
 
 
 def test_poses_from_both_sides(robot: Robot) -> None:
-    found = design_poses(DynamicModel(robot), count=6)
+    found = design_poses(DynamicModel(robot))
     assert found.report.feasible
     t = found.trajectory.times(50.0)
     q, v, _ = found.trajectory.evaluate(t)

@@ -96,23 +96,14 @@ def identify(
         optional = (None if no_report else out / _REPORT, out / _PAYLOAD if loaded else None, following)
         _check_outputs(out, robot, filter(None, optional))
         say_doubts(robot)
+        options: dict[str, Any] = {"held_out": held_out, "sweeps": runs, "left_out": left_out, "project": project}
         with work_bars() as progress, _refusal_in_json(as_json):
-            ident = run(
-                model,
-                recordings,
-                held_out=held_out,
-                sweeps=runs,
-                project=project,
-                force=force,
-                skip_bad_logs=skip_bad_logs,
-                left_out=left_out,
-                progress=progress,
-            )
+            ident = run(model, recordings, force=force, skip_bad_logs=skip_bad_logs, progress=progress, **options)
     paths = CommandPaths(urdf, out / "identification.json", config or "")
     _write(ident, out, loaded, payload_link, paths, force=force, no_report=no_report, verbose=verbose, as_json=as_json)
     if following is not None:
         run_design(project, folder, model, following, ident)
-    elif verbose and not as_json and _nothing_against(ident):
+    elif verbose and not as_json:
         _print_forecast(project, ident)
     if ident.verdict.level == "poor":
         raise typer.Exit(JUDGED_BAD)
@@ -281,17 +272,14 @@ def export(
             typer.echo(f"wrote {path}")
 
 
-def _nothing_against(ident: Identification) -> bool:
-    """Whether another motion is the next step: not while a cause in the logs is known."""
-    findings = [finding["severity"] for log in ident.inputs for finding in log["findings"]]
-    return ident.verdict.level != "poor" and not {"warning", "refused"} & set(findings)
-
-
 def _print_forecast(project: Project, ident: Identification) -> None:
-    """Prints one line on what another motion would determine; nothing if none can be planned."""
+    """Prints one line on what another motion would determine; nothing if none can be planned, or the logs have faults."""
     from ..errors import LimitError, ModelError
     from ..excitation.sequential import forecast_random_motion
 
+    findings = {finding["severity"] for log in ident.inputs for finding in log["findings"]}
+    if ident.verdict.level == "poor" or {"warning", "refused"} & findings:
+        return
     settings = project.excitation
     try:
         found = forecast_random_motion(ident, settings.options(ident.model.robot)["limits"], settings.duration)

@@ -70,22 +70,18 @@ def accumulate(
         counts = row_counts(segment, row_filter)
         made = kept.rows(model, segment, row_filter) if kept is not None and own is None else None
         for first, pieces in filtered_rows(model, segment, row_filter, own, compact=True) if made is None else made:
-            rows = len(pieces[0])
-            block_of = place_of[(offset + first + np.arange(rows)) * blocks // total]
-            begins = np.flatnonzero(np.diff(block_of, prepend=-1))
-            for begin, end in zip(begins, [*begins[1:], rows], strict=True):
-                count = counts[first + begin : first + end].sum(axis=0)
-                gathered.add(int(block_of[begin]), [piece[begin:end] for piece in pieces], count)
-            done = offset + first + rows
+            rows = np.arange(first, first + len(pieces[0]))
+            gathered.add(place_of[(offset + rows) * blocks // total], pieces, counts[rows])
+            done = offset + first + len(rows)
             if progress is not None:
                 progress(done)
     gathered.finish()
-    entries = []
-    for layout, found in zip(layouts, factors, strict=True):
-        for block, (factor, rows) in found.items():
-            entries.append(Statistic(log, block, layout.group, factor, rows, segments[0].repeats, layout.expansion))
-    place = {layout.group: g for g, layout in enumerate(layouts)}
-    entries.sort(key=lambda entry: (entry.block, place[entry.group]))
+    entries = [
+        Statistic(log, block, layout.group, *found[block], segments[0].repeats, layout.expansion)
+        for block in sorted({block for found in factors for block in found})
+        for layout, found in zip(layouts, factors, strict=True)
+        if block in found
+    ]
     digest = hashlib.sha256(f"{model.fingerprint} {conditioning or row_filter}".encode()).hexdigest()[:16]
     return StatisticSet(model.names, layouts, Entries(entries), digest)
 
@@ -108,8 +104,15 @@ class _Gathered:
         self.layouts, self.factors = layouts, factors
         self.block, self.accumulators, self.rows = -1, [], np.zeros(len(layouts))  # type: int, list[FactorAccumulator], Array
 
-    def add(self, block: int, pieces: Sequence[Array], count: Array) -> None:
-        """Adds rows of a block, which count as ``count`` rows of each group; blocks come in order."""
+    def add(self, block_of: NDArray[np.intp], pieces: Sequence[Array], counts: Array) -> None:
+        """Adds rows with their blocks, in order, and the number of rows of each group that each counts as."""
+        begins = np.flatnonzero(np.diff(block_of, prepend=-1))
+        for begin, end in zip(begins, [*begins[1:], len(block_of)], strict=True):
+            rows = [piece[begin:end] for piece in pieces]
+            self._add(int(block_of[begin]), rows, counts[begin:end].sum(axis=0))
+
+    def _add(self, block: int, pieces: Sequence[Array], count: Array) -> None:
+        """Adds rows of one block, which count as ``count`` rows of each group."""
         if block != self.block:
             self.finish()
             self.block, self.rows = block, np.zeros(len(pieces))

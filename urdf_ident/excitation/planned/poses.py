@@ -68,8 +68,6 @@ def design_poses(
     model: DynamicModel,
     *,
     limits: Limits | None = None,
-    count: int = COUNT,
-    hold: float = HOLD,
     torque: Torque | None = None,
     collisions: Collisions | None = None,
     seed: int = 0,
@@ -78,8 +76,6 @@ def design_poses(
 
     Args:
         limits: Of the joints; the URDF's if None. Joints without a range use half a turn either way.
-        count: Number of poses, at least 4.
-        hold: Holding time of each [s].
         torque: ``(q, v, a)`` → joint torque, to check its limits too.
         collisions: Pairs whose clearance is kept; None: collisions are not checked.
         seed: Of the random poses.
@@ -93,8 +89,6 @@ def design_poses(
     robot = model.robot
     limits = limits or Limits.from_robot(robot)
     limits.require("velocity")
-    if count < 4 or not hold >= 1.0:
-        raise LimitError("too few poses, or too short", got=f"{count} of {hold:g} s", expected="at least 4 of 1 s")
     way = np.where(robot.prismatic, 0.2, 1.0) * APPROACH
     drawn = _free(_held(_drawn(robot, limits, way, seed), way, limits, torque), way, collisions)
     for _ in range(_ROUNDS):
@@ -104,9 +98,9 @@ def design_poses(
                 got=f"{len(drawn)} of {DRAWN}",
                 remedy="check the world and the torque limits, or restrict excitation.limits.position",
             )
-        chosen, errors = _chosen(robot, drawn, min(count, len(drawn)))
+        chosen, errors = _chosen(robot, drawn, min(COUNT, len(drawn)))
         order = _short_way(drawn[chosen])
-        trajectory = _motion(robot, limits, order, way, hold)
+        trajectory = _motion(robot, limits, order, way)
         clearance = None if collisions is None else check_clearance(trajectory, collisions, step=_STEP)
         if clearance is None or clearance.feasible:
             report = check_limits(trajectory, limits, torque=torque, rate=100.0)
@@ -184,10 +178,10 @@ def _short_way(poses: Array) -> Array:
     return np.array(out)
 
 
-def _motion(robot: Robot, limits: Limits, poses: Array, way: Array, hold: float) -> TrapezoidalTrajectory:
+def _motion(robot: Robot, limits: Limits, poses: Array, way: Array) -> TrapezoidalTrajectory:
     points = [poses[0] - way]
     for q in poses:  # approach from below, pass, and approach from above
         points += [q - way, q, q + way, q]
     speed = np.minimum(_SLOW * limits.velocity, np.where(robot.prismatic, 0.2, 1.0) * _FASTEST)
     rise = np.minimum(_RISE * speed, np.where(np.isfinite(limits.acceleration), 0.5 * limits.acceleration, np.inf))
-    return TrapezoidalTrajectory(robot.joints, np.array(points), speed, rise, 10.0 * rise, dwell=hold)
+    return TrapezoidalTrajectory(robot.joints, np.array(points), speed, rise, 10.0 * rise, dwell=HOLD)

@@ -21,7 +21,7 @@ from ...linalg import Array, shaped
 from ...motion.collision.clearance import check_clearance
 from ...motion.collision.collisions import Collisions
 from ...motion.compose import SequenceTrajectory
-from ...motion.limits import Limits, Torque, check_limits
+from ...motion.limits import LimitReport, Limits, Torque, check_limits
 from ...motion.point_to_point import constant_speed_sweep
 from .planned_motion import PlannedMotion
 
@@ -118,19 +118,25 @@ def bidirectional_experiment(
     if clearance is not None:
         clearance.require()
     report = check_limits(trajectory, limits, torque=torque, rate=200.0)
-    if not report.feasible and report.worst is not None and report.worst.quantity == "torque":
-        raise LimitError(
-            "the sweeps need too much torque",
-            where=f"joint '{report.worst.joint}'",
-            got=f"{report.worst.value:.4g} {report.worst.unit}",
-            expected=f"at most {report.worst.limit:.4g}",
-            remedy="restrict the joints that carry weight (excitation.limits.position), or correct the torque limit",
-        )
-    report.require()
+    _require(report)
     notes = () if collisions is None else collisions.notes
     return BidirectionalExperiment(
         trajectory=trajectory, speeds=speeds, limits=limits, report=report, clearance=clearance, notes=notes
     )
+
+
+def _require(report: LimitReport) -> None:
+    """Raises an error if the runs violate a limit."""
+    worst = report.worst
+    if not report.feasible and worst is not None and worst.quantity == "torque":
+        raise LimitError(
+            "the sweeps need too much torque",
+            where=f"joint '{worst.joint}'",
+            got=f"{worst.value:.4g} {worst.unit}",
+            expected=f"at most {worst.limit:.4g}",
+            remedy="restrict the joints that carry weight (excitation.limits.position), or correct the torque limit",
+        )
+    report.require()
 
 
 @dataclass(frozen=True, eq=False)
