@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from urdf_ident.errors import ModelError, ShapeError
 from urdf_ident.motion.fourier import FourierTrajectory
 from urdf_ident.samples import Segment
-from urdf_ident.simulation.sensors import Measurement, Noise, Sensors, measure, quantise
+from urdf_ident.simulation.sensors import Measurement, draw, measure, quantise
+from urdf_ident.simulation.settings import Noise, Sensors
 
 RATE = 1000.0
 
@@ -25,7 +27,7 @@ TRUTH = motion()
 
 
 def seen(seed: int = 0, **settings) -> Measurement:
-    return measure(TRUTH, Sensors(**settings), seed)
+    return measure(TRUTH, Sensors(**{"velocity": "measured", **settings}), seed)
 
 
 def test_perfect_sensors_show_the_truth() -> None:
@@ -77,13 +79,13 @@ def test_snr_is_the_ratio_of_rms_in_decibel(decibel: float) -> None:
 @pytest.mark.parametrize("rho", [0.0, 0.9, 0.98])
 def test_coloured_noise_has_its_sigma_and_its_correlation(rho: float) -> None:
     quiet = np.zeros((200_000, 2))
-    noise = Noise(sigma=[0.5, 2.0], correlation=rho).draw(quiet, np.random.default_rng(1))
+    noise = draw(Noise(sigma=[0.5, 2.0], correlation=rho), quiet, np.random.default_rng(1))
     np.testing.assert_allclose(noise.std(axis=0), [0.5, 2.0], rtol=0.05)
     lag = [np.corrcoef(column[1:], column[:-1])[0, 1] for column in noise.T]
     np.testing.assert_allclose(lag, rho, atol=0.01)
     innovations = noise[1:] - rho * noise[:-1]
     assert abs(np.corrcoef(innovations[1:, 0], innovations[:-1, 0])[0, 1]) < 0.01
-    many = [Noise(sigma=1.0, correlation=rho).draw(np.zeros((3, 1)), np.random.default_rng(k))[0, 0] for k in range(2000)]
+    many = [draw(Noise(sigma=1.0, correlation=rho), np.zeros((3, 1)), np.random.default_rng(k))[0, 0] for k in range(2000)]
     assert np.std(many) == pytest.approx(1.0, rel=0.06)  # stationary from the first sample on
 
 
@@ -139,13 +141,13 @@ def test_velocity_may_be_differences_or_absent() -> None:
     ],
 )
 def test_impossible_sensors_are_refused(settings: dict) -> None:
-    with pytest.raises(ModelError):
+    with pytest.raises(ValidationError):
         Sensors(**settings)
 
 
 @pytest.mark.parametrize("settings", [{}, {"sigma": 1.0, "snr": 3.0}, {"sigma": -1.0}, {"sigma": 1.0, "correlation": 1.0}])
 def test_impossible_noise_is_refused(settings: dict) -> None:
-    with pytest.raises(ModelError):
+    with pytest.raises(ValidationError):
         Noise(**settings)
 
 
@@ -153,6 +155,6 @@ def test_arrays_must_fit_the_joints() -> None:
     with pytest.raises(ShapeError):
         seen(counts=[1, 2, 3])
     with pytest.raises(ShapeError):
-        seen(torque_noise=Noise(sigma=np.ones(3)))
+        seen(torque_noise=Noise(sigma=[1.0, 1.0, 1.0]))
     with pytest.raises(ModelError, match="no torque"):
         measure(Segment("x", 0.0, 1.0, TRUTH.q, TRUTH.v, TRUTH.a), Sensors(), 0)

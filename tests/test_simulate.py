@@ -21,7 +21,7 @@ from urdf_ident.pipeline.experiment import simulate as simulate_experiment
 from urdf_ident.simulation.controllers import PD, PID, ComputedTorque, PDGravity, PositionReference, feedback_of
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.plant import RigidPlant
-from urdf_ident.simulation.sensors import Noise, Sensors
+from urdf_ident.simulation.settings import Noise, Sensors
 from urdf_ident.simulation.simulate import SimulatedLog, simulate, write_log
 from urdf_ident.simulation.step import needed_substeps
 from urdf_ident.simulation.truth import read_truth, urdf_truth
@@ -43,7 +43,7 @@ def motion(robot: Robot, duration: float = 4.0, seed: int = 1, **settings) -> Tr
 @pytest.fixture(scope="module")
 def log() -> SimulatedLog:
     _, plant, rotor = real()
-    sensors = Sensors(counts=2**17, torque_noise=Noise(sigma=0.3, correlation=0.9))
+    sensors = Sensors(counts=2**17, velocity="measured", torque_noise=Noise(sigma=0.3, correlation=0.9))
     return simulate(plant, ComputedTorque(UR, 8.0, rotor=rotor), motion(UR, 3.0), sensors=sensors, seed=5)
 
 
@@ -85,7 +85,7 @@ def test_the_log_is_what_a_user_would_have(log: SimulatedLog, tmp_path: Path) ->
 
 def test_same_seed_same_bits() -> None:
     _, plant, rotor = real()
-    sensors = Sensors(counts=2**14, torque_noise=Noise(sigma=0.3), jitter=1e-4)
+    sensors = Sensors(counts=2**14, velocity="measured", torque_noise=Noise(sigma=0.3), jitter=1e-4)
 
     def once(seed: int) -> SimulatedLog:
         return simulate(plant, PD.tuned(UR, rotor=rotor), motion(UR, 0.5, span=0.05), sensors=sensors, seed=seed)

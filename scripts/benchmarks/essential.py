@@ -29,7 +29,8 @@ from urdf_ident.motion.limits import Limits
 from urdf_ident.project import load_project
 from urdf_ident.simulation.controllers import PDGravity
 from urdf_ident.simulation.plant import RigidPlant
-from urdf_ident.simulation.sensors import Noise, Sensors, measure
+from urdf_ident.simulation.sensors import measure
+from urdf_ident.simulation.settings import Noise, Sensors
 from urdf_ident.simulation.simulate import simulate
 from urdf_ident.simulation.truth import read_truth
 from urdf_ident.statistics.accumulate import build_statistics
@@ -48,7 +49,7 @@ def simulated(count: int = 5, seconds: float = 15.0) -> tuple[DynamicModel, list
     for seed in range(count):
         trajectory = random_fourier(Limits.from_robot(robot), seconds, 8, seed, fill=0.7)
         motion = simulate(plant, controller, trajectory, rate=200.0, substeps=5).truth
-        noise = Noise(sigma=0.05 * motion.tau.std(axis=0), correlation=0.9)
+        noise = Noise(sigma=(0.05 * motion.tau.std(axis=0)).tolist(), correlation=0.9)
         seen = measure(motion, Sensors(counts=2**17, velocity="none", torque_noise=noise), seed)
         recordings.append(Recording(f"log {seed}", robot.joints, seen.time, seen.position, effort=seen.torque))
     return model, prepare_logs(recordings, robot, model.drive, SignalConfig())

@@ -37,7 +37,8 @@ from urdf_ident.samples import Segment
 from urdf_ident.simulation.controllers import PDGravity
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.plant import RigidPlant
-from urdf_ident.simulation.sensors import Noise, Sensors, measure
+from urdf_ident.simulation.sensors import measure
+from urdf_ident.simulation.settings import Noise, Sensors
 from urdf_ident.simulation.simulate import simulate
 from urdf_ident.simulation.truth import read_truth
 from urdf_ident.statistics.accumulate import build_statistics
@@ -101,10 +102,15 @@ class Arm:
 
 def logs_of(arm: Arm, motion: Segment, rho: float, runs: int, seed: int = 0) -> Iterator[PreparedLog]:
     """Measures one motion many times: new torque noise, encoder counts, conditioning of a user's log."""
-    noise = Noise(sigma=NOISE * motion.tau.std(axis=0), correlation=rho)
-    ripple = arm.ripple * motion.tau.std(axis=0)
+    noise = Noise(sigma=(NOISE * motion.tau.std(axis=0)).tolist(), correlation=rho)
+    ripple = (arm.ripple * motion.tau.std(axis=0)).tolist()
     sensors = Sensors(
-        counts=COUNTS, velocity="none", torque_noise=noise, torque_step=arm.step or None, ripple=ripple, ripple_cycles=12.0
+        counts=COUNTS,
+        velocity="none",
+        torque_noise=noise,
+        torque_step=arm.step or None,
+        ripple=ripple,
+        ripple_cycles=12.0,
     )
     robot = arm.model.robot
     for run in range(runs):

@@ -36,7 +36,8 @@ from urdf_ident.motion.trajectory import Trajectory
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.samples import Segment
 from urdf_ident.simulation.controllers import PDGravity
-from urdf_ident.simulation.sensors import Noise, Sensors, measure
+from urdf_ident.simulation.sensors import measure
+from urdf_ident.simulation.settings import Noise, Sensors
 from urdf_ident.simulation.simulate import simulate
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
@@ -54,7 +55,7 @@ def driven(arm: Arm, motion: Trajectory) -> Segment:
 
 def measured(arm: Arm, truth: Segment, rho: float, seed: int, name: str = "log") -> Recording:
     """A log of it."""
-    sensors = Sensors(counts=COUNTS, velocity="none", torque_noise=Noise(sigma=SIGMA, correlation=rho))
+    sensors = Sensors(counts=COUNTS, velocity="none", torque_noise=Noise(sigma=SIGMA.tolist(), correlation=rho))
     seen = measure(truth, sensors, seed)
     return Recording(name, arm.model.robot.joints, seen.time, seen.position, effort=seen.torque)
 

@@ -33,7 +33,7 @@ from urdf_ident.motion.trajectory import Trajectory
 from urdf_ident.samples import Segment
 from urdf_ident.simulation.controllers import PID
 from urdf_ident.simulation.plant import RigidPlant
-from urdf_ident.simulation.sensors import Noise, Sensors
+from urdf_ident.simulation.settings import Noise, Sensors
 from urdf_ident.simulation.simulate import SimulatedLog, simulate
 from urdf_ident.simulation.truth import read_truth
 from urdf_ident.statistics.least_squares import solve

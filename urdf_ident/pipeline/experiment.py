@@ -143,7 +143,7 @@ def run_experiment(
             expected=f"fewer than {MOST_SAMPLES:g}",
             remedy="shorten the motion, or raise simulation.step",
         )
-    options: dict[str, Any] = {"sensors": settings.sensors.build(), "rate": settings.rate, "seed": seed}
+    options: dict[str, Any] = {"sensors": settings.sensors, "rate": settings.rate, "seed": seed}
     options |= {"name": name, "progress": progress}
     if isinstance(plant, ElasticPlant):
         law = motor_law(settings.controller, plant, robot, trajectory)

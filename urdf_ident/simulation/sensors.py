@@ -16,98 +16,7 @@ from ..errors import ModelError, check_shape
 from ..linalg import Array, rms
 from ..motion.files import sampled
 from ..samples import Segment
-
-
-@dataclass(frozen=True)
-class Noise:
-    """Additive Gaussian noise, white or coloured.
-
-    Attributes:
-        sigma: Standard deviation, shape (n,) or a number, in the signal's unit.
-        snr: Alternatively: signal-to-noise ratio per joint [dB], σ = rms·10^(−snr/20) (docs/theory.md §4).
-        correlation: ρ of a first-order autoregression over samples, 0 (white) to below 1; σ is not affected.
-    """
-
-    sigma: ArrayLike | None = None
-    snr: ArrayLike | None = None
-    correlation: float = 0.0
-
-    def __post_init__(self) -> None:
-        if (self.sigma is None) == (self.snr is None):
-            raise ModelError("noise is given by sigma or by snr, not by both or none")
-        if not 0 <= self.correlation < 1:
-            raise ModelError("the correlation of a noise lies from 0 to below 1", got=self.correlation)
-        if self.sigma is not None and not (np.asarray(self.sigma) >= 0).all():
-            raise ModelError("a standard deviation cannot be negative", got=np.min(np.asarray(self.sigma)))
-
-    def draw(self, signal: Array, rng: np.random.Generator) -> Array:
-        """Draws noise for a signal.
-
-        Args:
-            signal: Shape (N, n).
-            rng: Random number generator.
-
-        Returns:
-            Shape (N, n), same unit.
-        """
-        if self.snr is not None:
-            sigma = rms(signal, 0) * 10.0 ** (-np.asarray(self.snr, dtype=float) / 20.0)
-        else:
-            sigma = np.asarray(self.sigma, dtype=float)
-        white = rng.standard_normal(signal.shape)
-        if self.correlation:
-            rho = self.correlation
-            white[1:] *= np.sqrt(1.0 - rho**2)  # stationary from the first sample on
-            white = run(np.array([[1.0, 0.0, 0.0], [1.0, -rho, 0.0]]), white)
-        return np.asarray(sigma * white)
-
-
-@dataclass(frozen=True)
-class Sensors:
-    """Imperfections of a log; the default is a perfect one.
-
-    Attributes:
-        counts: Encoder counts per revolution (per metre for a prismatic joint), shape (n,) or a number; None: exact.
-        motor_counts: Counts of a second encoder per motor revolution, shape (n,) or a number; None: as ``counts``.
-        position_noise: Noise of the position [rad or m]; the same for motors, after the gear.
-        velocity: ``"measured"``; ``"differentiated"`` (differences of the logged position); ``"none"``.
-        velocity_noise: Noise of a measured velocity [rad/s or m/s].
-        torque_noise: Noise of the torque [N·m or N].
-        ripple: Torque ripple amplitude, shape (n,) or a number [N·m or N].
-        ripple_cycles: Ripple periods per revolution (per metre), shape (n,) or a number.
-        torque_step: Resolution of the torque (of the current times the drive gain), shape (n,) or a number
-            [N·m or N].
-        jitter: Standard deviation of the sampling instants [s].
-        clock: ``"true"``: the log's time column includes the jitter; ``"nominal"``: it does not.
-        delay: Delay of position and velocity [s].
-        torque_delay: Delay of the torque [s].
-    """
-
-    counts: ArrayLike | None = None
-    motor_counts: ArrayLike | None = None
-    position_noise: Noise | None = None
-    velocity: str = "measured"
-    velocity_noise: Noise | None = None
-    torque_noise: Noise | None = None
-    ripple: ArrayLike = 0.0
-    ripple_cycles: ArrayLike = 1.0
-    torque_step: ArrayLike | None = None
-    jitter: float = 0.0
-    clock: str = "true"
-    delay: float = 0.0
-    torque_delay: float = 0.0
-
-    def __post_init__(self) -> None:
-        for name, valid in (("velocity", ("measured", "differentiated", "none")), ("clock", ("true", "nominal"))):
-            if getattr(self, name) not in valid:
-                raise ModelError(f"unknown sensors.{name}", got=repr(getattr(self, name)), expected=" | ".join(valid))
-        for name in ("counts", "motor_counts", "torque_step"):
-            value = getattr(self, name)
-            if value is not None and not (np.asarray(value) > 0).all():
-                raise ModelError(f"sensors.{name} must be positive", got=np.asarray(value).tolist())
-        for name in ("jitter", "delay", "torque_delay"):
-            if not getattr(self, name) >= 0:
-                raise ModelError(f"sensors.{name} cannot be negative", got=getattr(self, name), expected="seconds")
+from .settings import Noise, Sensors
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,11 +61,11 @@ def measure(
     period = np.where(np.zeros(n, dtype=bool) if prismatic is None else prismatic, 1.0, 2 * np.pi)
     tau = tau + np.asarray(sensors.ripple) * np.sin(2 * np.pi * np.asarray(sensors.ripple_cycles) * q / period)
     if sensors.torque_noise is not None:
-        tau = tau + sensors.torque_noise.draw(truth.tau, streams["torque"])
+        tau = tau + draw(sensors.torque_noise, truth.tau, streams["torque"])
     if sensors.torque_step is not None:
         tau = quantise(tau, sensors.torque_step)
     if sensors.position_noise is not None:
-        q = q + sensors.position_noise.draw(truth.q, streams["position"])
+        q = q + draw(sensors.position_noise, truth.q, streams["position"])
     if sensors.counts is not None:
         q = quantise(q, period / np.asarray(sensors.counts))
     logged = nominal if sensors.clock == "nominal" else time
@@ -169,8 +78,30 @@ def measure(
     elif sensors.velocity == "none":
         velocity = None
     elif sensors.velocity_noise is not None:
-        velocity = v + sensors.velocity_noise.draw(truth.v, streams["velocity"])
+        velocity = v + draw(sensors.velocity_noise, truth.v, streams["velocity"])
     return Measurement(logged, q, velocity, tau, _motors(truth, sensors, time, ratio, streams["motor"]))
+
+
+def draw(noise: Noise, signal: Array, rng: np.random.Generator) -> Array:
+    """Draws Gaussian noise for a signal, white or of a first-order autoregression.
+
+    Args:
+        noise: Its σ, or σ = rms·10^(−snr/20) of the signal (docs/theory.md §4), and its correlation, which does not change σ.
+        signal: Shape (N, n).
+        rng: Random number generator.
+
+    Returns:
+        Shape (N, n), same unit.
+    """
+    if noise.snr is not None:
+        sigma = rms(signal, 0) * 10.0 ** (-np.asarray(noise.snr) / 20.0)
+    else:
+        sigma = np.asarray(noise.sigma)
+    white = rng.standard_normal(signal.shape)
+    if rho := noise.correlation:
+        white[1:] *= np.sqrt(1.0 - rho**2)  # stationary from the first sample on
+        white = run(np.array([[1.0, 0.0, 0.0], [1.0, -rho, 0.0]]), white)
+    return np.asarray(sigma * white)
 
 
 def quantise(signal: Array, step: ArrayLike) -> Array:
@@ -192,7 +123,7 @@ def _motors(truth: Segment, sensors: Sensors, time: Array, ratio: Array | None, 
         return None
     qm, _ = _at(truth, truth.qm, truth.vm, truth.am, time - sensors.delay)
     if sensors.position_noise is not None:
-        qm = qm + sensors.position_noise.draw(truth.qm, rng)
+        qm = qm + draw(sensors.position_noise, truth.qm, rng)
     turned = qm * ratio
     counts = sensors.counts if sensors.motor_counts is None else sensors.motor_counts
     return turned if counts is None else quantise(turned, 2 * np.pi / np.asarray(counts))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from ..errors import ModelError
 from ..linalg import Array
@@ -16,54 +16,59 @@ from ..settings import Section
 if TYPE_CHECKING:
     from ..model.robot import Robot
     from .controllers import Controller
-    from .sensors import Noise, Sensors
 
 Positive = Annotated[float, Field(gt=0)]
 PerJoint = float | list[float]
 
 
-class NoiseSection(Section):
+def _not_negative(value: PerJoint) -> PerJoint:
+    if not (np.asarray(value) >= 0).all():
+        raise ValueError("numbers of 0 or more")
+    return value
+
+
+def _positive(value: PerJoint) -> PerJoint:
+    if not (np.asarray(value) > 0).all():
+        raise ValueError("numbers above 0")
+    return value
+
+
+Sizes = Annotated[PerJoint, AfterValidator(_not_negative)]
+Steps = Annotated[PerJoint, AfterValidator(_positive)]
+
+
+class Noise(Section):
     """Additive noise: `sigma` in the signal's unit, or `snr` in dB."""
 
-    sigma: PerJoint | None = Field(None, description="standard deviation, in the signal's unit")
+    sigma: Sizes | None = Field(None, description="standard deviation, in the signal's unit")
     snr: PerJoint | None = Field(None, description="signal-to-noise ratio [dB]")
     correlation: float = Field(0.0, ge=0, lt=1, description="correlation of neighbouring samples; 0: white noise")
 
-    def build(self) -> Noise:
-        """Builds the noise."""
-        from .sensors import Noise
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Noise:
+        if (self.sigma is None) == (self.snr is None):
+            raise ValueError("give sigma or snr, not both or none")
+        return self
 
-        return Noise(**self.model_dump())
 
-
-class SensorSection(Section):
+class Sensors(Section):
     """Errors of the sensors; none by default."""
 
-    counts: PerJoint | None = Field(None, description="encoder counts per revolution or metre")
-    motor_counts: PerJoint | None = Field(
+    counts: Steps | None = Field(None, description="encoder counts per revolution or metre")
+    motor_counts: Steps | None = Field(
         None, description="counts of the motor encoders of elastic joints, before the gear; default: as counts"
     )
-    position_noise: NoiseSection | None = Field(None, description="noise of the encoders [rad or m]")
+    position_noise: Noise | None = Field(None, description="noise of the encoders [rad or m]")
     velocity: Literal["measured", "differentiated", "none"] = Field("none", description="differentiated: from the encoders")
-    velocity_noise: NoiseSection | None = Field(None, description="noise of measured velocities [rad/s or m/s]")
-    torque_noise: NoiseSection | None = Field(None, description="noise of the logged torque [N·m or N]")
+    velocity_noise: Noise | None = Field(None, description="noise of measured velocities [rad/s or m/s]")
+    torque_noise: Noise | None = Field(None, description="noise of the logged torque [N·m or N]")
     ripple: PerJoint = Field(0.0, description="torque ripple [N·m or N]")
     ripple_cycles: PerJoint = Field(1.0, description="ripple periods per revolution or metre")
-    torque_step: PerJoint | None = Field(None, description="resolution of the torque [N·m or N]")
+    torque_step: Steps | None = Field(None, description="resolution of the torque [N·m or N]")
     jitter: float = Field(0.0, ge=0, description="standard deviation of the sampling instants [s]")
     clock: Literal["true", "nominal"] = Field("true", description="nominal: the time stamps do not show the jitter")
     delay: float = Field(0.0, ge=0, description="delay of positions and velocities [s]")
     torque_delay: float = Field(0.0, ge=0, description="delay of torques [s]")
-
-    def build(self) -> Sensors:
-        """Builds the sensors."""
-        from .sensors import Sensors
-
-        values: dict[str, Any] = self.model_dump()
-        for key in ("position_noise", "velocity_noise", "torque_noise"):
-            section = getattr(self, key)
-            values[key] = None if section is None else section.build()
-        return Sensors(**values)
 
 
 class ControllerSection(Section):
@@ -140,4 +145,4 @@ class SimulationSection(Section):
     seed: int = Field(0, ge=0, description="random seed of the sensors")
     log_target: bool = Field(False, description="log the reference too, as position_target_<joint>")
     controller: ControllerSection = Field(ControllerSection(), description="controller of the robot")
-    sensors: SensorSection = Field(SensorSection(), description="sensor errors in the log")
+    sensors: Sensors = Field(Sensors(), description="sensor errors in the log")

@@ -28,9 +28,12 @@ from ..samples import Segment
 from .controllers import Controller, Feedback, Reference, feedback_of
 from .integrators import StickSlip
 from .plant import Plant, RigidPlant
-from .sensors import Sensors, measure
+from .sensors import measure
+from .settings import Sensors
 from .stages import Stages, stages_of
 
+#: Sensors without errors.
+PERFECT = Sensors(velocity="measured")
 #: Number of samples between checks for divergence.
 _WATCHED = 16
 
@@ -110,14 +113,14 @@ def simulate(
     step = 1.0 / (rate * finest)
     reference = _References(trajectory, step / 2, feedback_of(controller))
     x, w = plant.start(*(start or [each[0] for each in trajectory.evaluate([0.0])[:2]]))
-    drive = _Drive(controller, reference, sensors or Sensors(), control_rate, step)
+    drive = _Drive(controller, reference, sensors or PERFECT, control_rate, step)
     solver = StickSlip(plant, drive.law, x, w, np.zeros(controller.states), drive.stages(plant))
     table, wanted = np.empty((5, len(time), robot.n)), trajectory.evaluate(time)[0]
     guard = partial(Guard(robot.joints, trip).watch, time, table[0], table[1], wanted)
     steps = [(step * (finest // count), count) for count in counts]
     _run(solver, drive, time.tolist(), steps, table, guard, progress)
     truth = Segment(name, 0.0, rate, *table[:4])
-    recording = logged(truth, robot, sensors or Sensors(), seed)
+    recording = logged(truth, robot, sensors or PERFECT, seed)
     ratio = np.max(counts, initial=1) / np.min(counts, initial=finest)
     lengths = f"step {step:.3g} s" if ratio == 1 else f"steps {step:.3g} to {step * ratio:.3g} s"
     return SimulatedLog(recording, truth, table[4], wanted, f"rk4, {lengths}")

@@ -13,9 +13,8 @@ from ...motion.limits import Limits
 from ...motion.trajectory import Trajectory
 from ...samples import Segment
 from ..controllers import tuned_gains
-from ..sensors import Sensors
-from ..settings import ControllerSection
-from ..simulate import Guard, Progress, SimulatedLog, logged, require_drivable
+from ..settings import ControllerSection, Sensors
+from ..simulate import PERFECT, Guard, Progress, SimulatedLog, logged, require_drivable
 from .drive import MotorPD
 from .plant import ElasticPlant
 
@@ -146,7 +145,7 @@ def simulate_elastic(
     to_joints = np.linalg.inv(plant.geared).T
     motors = Segment(name, 0.0, rate, run.q, run.v, run.a, run.tau @ plant.geared, run.qm, run.vm, run.am)
     truth = replace(motors, qm=run.qm @ to_joints, vm=run.vm @ to_joints, am=run.am @ to_joints)
-    recording = logged(motors, robot, sensors or Sensors(), seed, plant.ratio)
+    recording = logged(motors, robot, sensors or PERFECT, seed, plant.ratio)
     friction = np.array([plant.friction.torque(speed) for speed in run.vm]) @ plant.geared
     substeps = max(1, int(np.ceil(1.0 / (rate * step) - 1e-9)))
     return SimulatedLog(recording, truth, friction, q, f"Gauss collocation, step {1 / (rate * substeps):.3g} s")
