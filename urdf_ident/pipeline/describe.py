@@ -63,7 +63,7 @@ def describe_log(source: LogSource, robot: Robot, project: Project) -> LogDescri
 
 def _described(path: str, robot: Robot, layout: LogLayout) -> LogDescription:
     """Recognises a log in one file."""
-    table = open_table(path, robot, layout.choice)
+    table = open_table(path, robot, layout.topic, layout.joints)
     try:
         return recognise(table, robot, layout)
     except LogError as error:

@@ -133,9 +133,9 @@ def _open(source: LogSource, robot: Robot, layout: LogLayout) -> list[tuple[Tabl
     """Each file with the quantities that it may contain; the file of the positions first."""
     files = dict(source.files)
     if "" in files:
-        return [(open_table(files[""], robot, layout.choice), list(NAMES))]
+        return [(open_table(files[""], robot, layout.topic, layout.joints), list(NAMES))]
     main = files.get("position", source.files[0][1])
     holds: dict[str, list[str]] = {main: []}
     for quantity in ("time", *NAMES):
         holds.setdefault(files.get(quantity, main), []).append(quantity)
-    return [(open_table(path, robot, layout.choice), quantities) for path, quantities in holds.items()]
+    return [(open_table(path, robot, layout.topic, layout.joints), quantities) for path, quantities in holds.items()]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..formats.choice import Choice
-
 Column = int | str
 
 #: Quantity whose units each further quantity has, and the quantities of the motor side.
@@ -47,8 +45,3 @@ class LogLayout:
     effort_side: str = "joint"
     topic: str | None = None
     joints: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def choice(self) -> Choice:
-        """The table to select in a file that contains more than one."""
-        return Choice(self.topic, self.joints)

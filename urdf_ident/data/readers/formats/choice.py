@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from ....errors import LogError, MissingFileError
@@ -44,19 +43,6 @@ PACKED = (".gz", ".xz", ".bz2", ".zst")
 _WORDS = {"bag": "ROS bag", "numpy": "NumPy", "hdf5": "HDF5", "matlab": "MATLAB", "parquet": "Parquet", "arrow": "Arrow"}
 
 
-@dataclass(frozen=True)
-class Choice:
-    """Settings of the project file for logs that contain more than one table.
-
-    Attributes:
-        topic: Topic of a bag, or group of an HDF5, MATLAB or NumPy file.
-        joints: Robot joint → its name in the log.
-    """
-
-    topic: str | None = None
-    joints: Mapping[str, str] = field(default_factory=dict)
-
-
 def is_log_name(path: str | Path) -> bool:
     """Whether a file name is that of a log.
 
@@ -91,20 +77,22 @@ def is_bag_folder(path: str | Path) -> bool:
     return (folder / "metadata.yaml").is_file() and any(any(folder.glob(f"*{end}")) for end in (".db3", ".mcap", ".zstd"))
 
 
-def open_table(path: str | Path, robot: Robot | None = None, choice: Choice | None = None) -> Table:
+def open_table(
+    path: str | Path, robot: Robot | None = None, topic: str | None = None, joints: Mapping[str, str] | None = None
+) -> Table:
     """Opens one log of any supported format.
 
     Args:
         path: A file, a bag folder, or an episode of a LeRobot data set (``DATASET/episode_000003``).
         robot: The robot whose joints are read; needed for bags only.
-        choice: Topic and joint names of the project file.
+        topic: Topic of a bag, or group of an HDF5, MATLAB or NumPy file; chosen by content if None.
+        joints: Robot joint → its name in the log, if they differ.
 
     Raises:
         MissingFileError: The log does not exist or cannot be read.
         MissingExtraError: A library is not installed.
         LogError: The log is broken, empty or of an unknown format.
     """
-    choice = choice or Choice()
     kind = _kind(path)
     if kind == "episode":
         from .lerobot import open_episode, split_episode
@@ -116,7 +104,7 @@ def open_table(path: str | Path, robot: Robot | None = None, choice: Choice | No
             raise LogError("a bag is read for a robot, and none is given", where=str(path))
         from .bags import open_bag
 
-        return open_bag(path, robot, choice.topic, dict(choice.joints))
+        return open_bag(path, robot, topic, dict(joints or {}))
     if kind in ("parquet", "arrow"):
         from .parquet import open_parquet
 
@@ -124,9 +112,7 @@ def open_table(path: str | Path, robot: Robot | None = None, choice: Choice | No
     if kind in ("numpy", "matlab", "hdf5"):
         from . import matlab, variables
 
-        return {"numpy": variables.open_numpy, "matlab": matlab.open_matlab, "hdf5": variables.open_hdf5}[kind](
-            path, choice.topic
-        )
+        return {"numpy": variables.open_numpy, "matlab": matlab.open_matlab, "hdf5": variables.open_hdf5}[kind](path, topic)
     from .text import open_text
 
     return open_text(path)
