@@ -54,9 +54,9 @@ def overlay(time_axis: Any, pairs: list[tuple[Any, Any]], titles: list[str]) -> 
         axis.plot(time_axis, measured, color=PALETTE.ink, linewidth=0.6, label="measured")
         axis.plot(time_axis, predicted, color=PALETTE.identified, linewidth=1.0, label="reconstructed")
         axis.plot(time_axis, measured - predicted, color=PALETTE.residual, linewidth=0.6, label="residual")
-        apply_style(axis, PALETTE, title=titles[j], x="time [s]" if j == len(pairs) - 1 else "", y="torque [N·m]")
+        apply_style(axis, title=titles[j], x="time [s]" if j == len(pairs) - 1 else "", y="torque [N·m]")
         if j == 0:
-            legend(axis, PALETTE)
+            legend(axis)
     return figure
 
 
@@ -82,7 +82,7 @@ def wu(folder: Path) -> list[str]:
     for j in range(3):
         axis = figure.add_subplot(1, 3, j + 1)
         axis.plot(log.truth.time, 1e3 * (actual[:, j] - reference[:, j]), color=PALETTE.residual, linewidth=0.7)
-        apply_style(axis, PALETTE, title=f"axis {j + 1}", x="time [s]", y="tracking error [mrad]" if j == 0 else "")
+        apply_style(axis, title=f"axis {j + 1}", x="time [s]", y="tracking error [mrad]" if j == 0 else "")
     return ["## Wu 2012: the circle", "", *rows, save(figure, folder, "wu_circle_tracking")]
 
 
@@ -138,7 +138,7 @@ def liu(folder: Path) -> list[str]:
         speed = np.concatenate([np.linspace(-top, -1e-3, 100), np.linspace(1e-3, top, 100)])
         axis.plot(curve.points.velocity, curve.points.torque, ".", color=PALETTE.ink)
         axis.plot(speed, friction_columns(curve.law, speed) @ curve.params, color=PALETTE.friction, linewidth=1.0)
-        apply_style(axis, PALETTE, title=curve.joint, x="speed [rad/s]", y="friction [N·m]")
+        apply_style(axis, title=curve.joint, x="speed [rad/s]", y="friction [N·m]")
     pictures = [save(figure, folder, "liu_friction_curves")]
     part = data.test[0].segments[0]
     apart, rate = part.qm - part.q, part.vm - part.v
@@ -151,7 +151,7 @@ def liu(folder: Path) -> list[str]:
         dots = axis.scatter(*(1e3 * x[::4, j] for x in (apart, rate)), c=left[::4, j], s=3, cmap="coolwarm")
         figure.colorbar(dots, ax=axis)
         title = f"joint {j + 1} [N·m]" if left[:, j].any() else f"joint {j + 1}: nothing gained, none"
-        apply_style(axis, PALETTE, title=title, x="deformation [mrad]", y="its rate [mrad/s]")
+        apply_style(axis, title=title, x="deformation [mrad]", y="its rate [mrad/s]")
     return [*lines, *pictures, save(figure, folder, "liu_residual_network")]
 
 

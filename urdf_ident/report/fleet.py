@@ -11,7 +11,7 @@ import numpy as np
 from ..files.read_write import write_text
 from ..result.fleet import Fleet, Pooled
 from ..result.plots.parameters import draw_quantity
-from .svg import MARKED, svg
+from .svg import svg
 from .template import rendered
 
 FILE = "fleet.html"
@@ -64,7 +64,7 @@ def _picture(fleet: Fleet, item: Pooled) -> str:
         )
         title = f"{item.where}: {item.what} [{item.unit}]"
         values = (item.value, item.error, (item.mean, item.spread), item.stands_out, list(fleet.names))
-        draw_quantity(figure.subplots(), *values, title, MARKED)
+        draw_quantity(figure.subplots(), *values, title)
 
     height = 0.7 + 0.2 * len(fleet.names)
     return svg(draw, 3.6, height, f"{item.where}, {item.what}: every robot with its interval")

@@ -14,7 +14,7 @@ from ..result.plots.parameters import draw_body, draw_changes, draw_parameters, 
 from ..result.plots.torque import draw_errors, draw_memory, draw_spectrum, draw_torque
 from ..result.text.commands import CommandPaths
 from .content import content
-from .svg import MARKED, svg
+from .svg import svg
 from .template import rendered
 
 FILE = "report.html"
@@ -40,7 +40,6 @@ def report_html(ident: Identification, title: str = "", paths: CommandPaths | No
         "parameters": parameter_pictures(ident),
         "bodies": body_pictures(ident),
         "residual": [] if trace is None else residual_pictures(ident, trace),
-        "palette": MARKED,
     }
     name = title or ident.model.robot.name
     return rendered("report.html.j2", paths, title=name, pictures=pictures, trace=trace, **content(ident))
@@ -163,16 +162,16 @@ def _torque(ident: Identification, trace: LogTrace, j: int, joint: str) -> str:
 
     def draw(figure: Any) -> None:
         top, under = figure.subplots(2, 1, height_ratios=[3, 1], gridspec_kw=_margins(2.5, 0.22, hspace=0.16))
-        draw_torque(top, trace, j, joint, ident.plot.unit(j), MARKED, residual=under)
+        draw_torque(top, trace, j, joint, ident.plot.unit(j), residual=under)
 
     return svg(draw, _WIDTH, 2.5, f"Measured and predicted torque of {joint} on {trace.log}")
 
 
 def _picture(height: float, title: str, draw: Callable[..., Any], *what: Any, columns: int = 1, **margins: float) -> str:
-    """One SVG element: ``draw(axes, *what, MARKED)`` on axes with margins of fixed size."""
+    """One SVG element: ``draw(axes, *what)`` on axes with margins of fixed size."""
 
     def on(figure: Any) -> None:
-        draw(figure.subplots(1, columns, gridspec_kw={**_margins(height), **margins}), *what, MARKED)
+        draw(figure.subplots(1, columns, gridspec_kw={**_margins(height), **margins}), *what)
 
     return svg(on, _WIDTH, height, title)
 

@@ -5,20 +5,18 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import asdict
 from typing import Any
 from warnings import catch_warnings, filterwarnings
 
-from ..result.plots.style import Palette, figure_class
+from ..result.plots.style import PALETTE, figure_class
 
-#: Placeholder colour for every meaning, replaced by the CSS variable of that name after drawing.
-_MARKS = {item.name: f"#ab01{k:02x}" for k, item in enumerate(fields(Palette))}
-MARKED = Palette(**_MARKS)
+#: Meaning by colour: in the page, each is the CSS variable of that name.
+_NAMES = {colour: name for name, colour in asdict(PALETTE).items()}
 _TAG = re.compile(r"<[^>]*>")
 _ID = re.compile(r' id="[^"]*_\d+"')
 _DIGITS = re.compile(r"(-?\d+\.\d{2})\d+")
-_COLOUR = re.compile("|".join(_MARKS.values()))
-_NAMES = {colour: name for name, colour in _MARKS.items()}
+_COLOUR = re.compile("|".join(_NAMES))
 #: Distances of labels from their axes [in].
 _BELOW, _BESIDE = 0.20, 0.48
 #: Text as text: small, selectable, and in the page's own font.
@@ -40,7 +38,7 @@ def svg(draw: Callable[[Any], None], width: float, height: float, words: str) ->
     """Draws a figure and returns it as an inline SVG element.
 
     Args:
-        draw: Called with an empty matplotlib figure; draws with :data:`MARKED`.
+        draw: Called with an empty matplotlib figure.
         width, height: Size [in]; the page scales it down, never up.
         words: Text alternative for the figure.
 

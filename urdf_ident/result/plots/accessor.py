@@ -18,7 +18,7 @@ from ..evidence.traces import LogTrace
 from ..parameters import ParameterRow, parameters
 from ..record import Record
 from .parameters import draw_body, draw_friction, draw_parameters, draw_terms
-from .style import PALETTE, TEXT, Palette, figure_class, legend, write_figure
+from .style import TEXT, figure_class, legend, write_figure
 from .torque import draw_errors, draw_memory, draw_spectrum, draw_torque
 
 #: Available plots.
@@ -79,16 +79,15 @@ class Plots:
         axes = _grid(len(curves), 3.2, 2.6)
         for axis, curve in zip(axes, curves, strict=True):
             self.draw_friction(axis, curve)
-        legend(axes[0], PALETTE, loc="upper left")
+        legend(axes[0], loc="upper left")
         return axes
 
-    def draw_friction(self, axis: Any, curve: Any, palette: Palette = PALETTE) -> None:
+    def draw_friction(self, axis: Any, curve: Any) -> None:
         """Draws one friction curve into axes.
 
         Args:
             axis: Matplotlib axes.
             curve: From :func:`.friction_curves.friction_curves`.
-            palette: Colours.
         """
         robot, traces = self._ident.model.robot, self._ident.traces
         j = robot.joints.index(curve.joint)
@@ -99,7 +98,6 @@ class Plots:
             curve,
             units["torque"],
             units["velocity"],
-            palette,
             j=j,
             speeds=None if traces is None else traces.speeds,
             urdf=(joint.damping, joint.friction),

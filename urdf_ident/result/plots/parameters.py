@@ -15,7 +15,7 @@ from ...statistics.log_effects.changes import FrictionChanges
 from ..dynamics.friction_curves import SteadyFriction
 from ..evidence.traces import SpeedProfile
 from ..parameters import ParameterRow
-from .style import PALETTE, TEXT, Palette, apply_style
+from .style import PALETTE, TEXT, apply_style
 
 #: A dot beyond this many prior standard deviations is drawn at the edge.
 _EDGE = 6.0
@@ -24,18 +24,17 @@ _VIEWS = ((0, 2, "x", "z"), (1, 2, "y", "z"))
 _LOGS = 12
 
 
-def draw_parameters(axis: Any, rows: Sequence[ParameterRow], title: str = "", palette: Palette = PALETTE) -> None:
+def draw_parameters(axis: Any, rows: Sequence[ParameterRow], title: str = "") -> None:
     """Draws parameters as dots with their 95 % intervals, in prior standard deviations from the prior.
 
     Args:
         axis: Matplotlib axes.
         title: Title of the axes.
-        palette: Colours.
     """
-    axis.axvspan(-1.0, 1.0, color=palette.urdf, alpha=0.18, linewidth=0)
-    axis.axvline(0.0, color=palette.urdf, linewidth=0.9)
+    axis.axvspan(-1.0, 1.0, color=PALETTE.urdf, alpha=0.18, linewidth=0)
+    axis.axvline(0.0, color=PALETTE.urdf, linewidth=0.9)
     for k, row in enumerate(rows):
-        colour = {IDENTIFIABLE: palette.identified, LOST: palette.soft}.get(row.verdict, palette.friction)
+        colour = {IDENTIFIABLE: PALETTE.identified, LOST: PALETTE.soft}.get(row.verdict, PALETTE.friction)
         scale = max(row.prior_std, 1e-300)
         place, ends = (row.value - row.prior) / scale, ((row.low - row.prior) / scale, (row.high - row.prior) / scale)
         shown = float(np.clip(place, -_EDGE, _EDGE))
@@ -48,31 +47,30 @@ def draw_parameters(axis: Any, rows: Sequence[ParameterRow], title: str = "", pa
     axis.set_xlim(-_EDGE * 1.05, _EDGE * 1.05)
     axis.set_yticks(range(len(rows)), [row.symbol for row in rows])
     axis.invert_yaxis()
-    apply_style(axis, palette, title=title, x="prior standard deviations from the URDF")
+    apply_style(axis, title=title, x="prior standard deviations from the URDF")
     axis.tick_params(axis="y", labelsize=TEXT - 0.5)
 
 
-def draw_terms(axis: Any, rows: Sequence[ParameterRow], title: str = "", palette: Palette = PALETTE) -> None:
+def draw_terms(axis: Any, rows: Sequence[ParameterRow], title: str = "") -> None:
     """Draws one kind of joint term (viscous friction, rotor inertia, …) of all joints, with 95 % intervals.
 
     Args:
         axis: Matplotlib axes.
         rows: The parameters, of one symbol.
         title: Title of the axes.
-        palette: Colours.
     """
-    axis.axvline(0.0, color=palette.soft, linewidth=0.6)
+    axis.axvline(0.0, color=PALETTE.soft, linewidth=0.6)
     for k, row in enumerate(rows):
-        colour = {IDENTIFIABLE: palette.identified, LOST: palette.soft}.get(row.verdict, palette.friction)
+        colour = {IDENTIFIABLE: PALETTE.identified, LOST: PALETTE.soft}.get(row.verdict, PALETTE.friction)
         axis.plot([row.low, row.high], [k, k], color=colour, linewidth=1.4, alpha=0.7, solid_capstyle="butt")
         face = "none" if row.verdict == LOST else colour
         axis.plot([row.value], [k], marker="o", markersize=4, color=colour, markerfacecolor=face)
     axis.set_yticks(range(len(rows)), [row.owner for row in rows])
     axis.set_ylim(len(rows) - 0.4, -0.6)
-    apply_style(axis, palette, title=title, x=" or ".join(dict.fromkeys(row.unit for row in rows)))
+    apply_style(axis, title=title, x=" or ".join(dict.fromkeys(row.unit for row in rows)))
 
 
-def draw_body(axes: Any, before: Array, after: Array, title: str, palette: Palette = PALETTE) -> None:
+def draw_body(axes: Any, before: Array, after: Array, title: str) -> None:
     """Draws the ellipsoid of uniform density with the same mass, centre of mass and inertia, seen along y and along x.
 
     Args:
@@ -80,11 +78,10 @@ def draw_body(axes: Any, before: Array, after: Array, title: str, palette: Palet
         before: Parameters of the body in the URDF, shape (10,).
         after: Identified parameters, shape (10,).
         title: Title of the first axes.
-        palette: Colours.
     """
     for axis, (a, b, x, y) in zip(axes, _VIEWS, strict=True):
-        axis.plot([0], [0], marker="+", color=palette.soft, markersize=7)
-        for theta, colour, style, fill in ((before, palette.urdf, "--", 0.10), (after, palette.identified, "-", 0.18)):
+        axis.plot([0], [0], marker="+", color=PALETTE.soft, markersize=7)
+        for theta, colour, style, fill in ((before, PALETTE.urdf, "--", 0.10), (after, PALETTE.identified, "-", 0.18)):
             outline = _outline(theta, a, b)
             if outline is None:
                 continue
@@ -92,10 +89,10 @@ def draw_body(axes: Any, before: Array, after: Array, title: str, palette: Palet
             axis.plot(outline[0], outline[1], color=colour, linewidth=1.1, linestyle=style)
             axis.plot(theta[1 + a] / theta[0], theta[1 + b] / theta[0], marker="o", markersize=3, color=colour)
         axis.set_aspect("equal", adjustable="datalim")
-        apply_style(axis, palette, x=f"{x} [m]", y=f"{y} [m]")
+        apply_style(axis, x=f"{x} [m]", y=f"{y} [m]")
         axis.locator_params(axis="x", nbins=3)
         axis.locator_params(axis="y", nbins=4)
-    axes[0].set_title(title, fontsize=TEXT + 1, color=palette.ink, loc="left", y=1.0, pad=5)
+    axes[0].set_title(title, fontsize=TEXT + 1, color=PALETTE.ink, loc="left", y=1.0, pad=5)
 
 
 def _outline(theta: Array, a: int, b: int) -> tuple[Array, Array] | None:
@@ -114,7 +111,7 @@ def _outline(theta: Array, a: int, b: int) -> tuple[Array, Array] | None:
     return com[a] + points[0], com[b] + points[1]
 
 
-def draw_changes(axis: Any, changes: FrictionChanges, k: int, unit: str, palette: Palette = PALETTE) -> None:
+def draw_changes(axis: Any, changes: FrictionChanges, k: int, unit: str) -> None:
     """Draws one parameter's deviations: thirds of each log over time since its start, or over temperature if logged.
 
     Args:
@@ -122,15 +119,14 @@ def draw_changes(axis: Any, changes: FrictionChanges, k: int, unit: str, palette
         changes: How friction differs between the logs.
         k: Index of the parameter.
         unit: Its unit.
-        palette: Colours.
     """
     warm = changes.covariate is not None and np.isfinite(changes.covariate[:, k]).all()
     spread = float(np.nan_to_num(changes.spread[k]))
     if spread > 0:
-        axis.axhspan(-spread, spread, color=palette.soft, alpha=0.25, linewidth=0, label="spread")
+        axis.axhspan(-spread, spread, color=PALETTE.soft, alpha=0.25, linewidth=0, label="spread")
     if warm and changes.covariate is not None:
         x, y, e = changes.covariate[:, k], changes.deviation[:, k], changes.deviation_error[:, k]
-        axis.errorbar(x, y, yerr=e, fmt="o", markersize=3, color=palette.identified, linewidth=0.8)
+        axis.errorbar(x, y, yerr=e, fmt="o", markersize=3, color=PALETTE.identified, linewidth=0.8)
         label = "temperature [K or °C]"
     else:
         for log in range(min(len(changes.logs), _LOGS)):
@@ -138,10 +134,10 @@ def draw_changes(axis: Any, changes: FrictionChanges, k: int, unit: str, palette
             x = length * (np.arange(changes.parts.shape[1]) + 0.5) / changes.parts.shape[1]
             y, e = changes.parts[log, :, k], changes.parts_error[log, :, k]
             later = 0.35 + 0.6 * log / max(len(changes.logs) - 1, 1)
-            axis.errorbar(x, y, yerr=e, marker="o", markersize=2.5, linewidth=0.8, color=palette.identified, alpha=later)
+            axis.errorbar(x, y, yerr=e, marker="o", markersize=2.5, linewidth=0.8, color=PALETTE.identified, alpha=later)
         label = "time since the log's start [s]" if changes.seconds is not None else "part of the log"
-    axis.axhline(0.0, color=palette.soft, linewidth=0.6)
-    apply_style(axis, palette, title=changes.parameters[k], x=label, y=f"deviation [{unit}]")
+    axis.axhline(0.0, color=PALETTE.soft, linewidth=0.6)
+    apply_style(axis, title=changes.parameters[k], x=label, y=f"deviation [{unit}]")
 
 
 def draw_friction(
@@ -149,7 +145,6 @@ def draw_friction(
     curve: SteadyFriction,
     unit: str,
     rate: str,
-    palette: Palette = PALETTE,
     *,
     speeds: SpeedProfile | None = None,
     j: int = 0,
@@ -162,7 +157,6 @@ def draw_friction(
         curve: The friction curve with its interval.
         unit: Unit of the torque.
         rate: Unit of the speed.
-        palette: Colours.
         speeds: Histogram of the logs' speeds; not drawn if None.
         j: Index of the joint in it.
         urdf: Viscous [unit of torque per unit of speed] and Coulomb friction of the URDF; not drawn if None or both zero.
@@ -174,42 +168,42 @@ def draw_friction(
             v,
             curve.interval[:, 0],
             curve.interval[:, 1],
-            color=palette.identified,
+            color=PALETTE.identified,
             alpha=0.18,
             linewidth=0,
             label="95 % interval",
         )
-    axis.plot(v, curve.torque, color=palette.identified, linewidth=0.9, linestyle=":", label="_beyond the logs")
-    axis.plot(v[inside], curve.torque[inside], color=palette.identified, linewidth=1.6, label="identified law")
+    axis.plot(v, curve.torque, color=PALETTE.identified, linewidth=0.9, linestyle=":", label="_beyond the logs")
+    axis.plot(v[inside], curve.torque[inside], color=PALETTE.identified, linewidth=1.6, label="identified law")
     if urdf is not None and any(urdf):
-        axis.plot(v, urdf[0] * v + urdf[1] * np.sign(v), color=palette.urdf, linewidth=0.9, alpha=0.8, label="URDF")
+        axis.plot(v, urdf[0] * v + urdf[1] * np.sign(v), color=PALETTE.urdf, linewidth=0.9, alpha=0.8, label="URDF")
     if speeds is not None:
         centre = 0.5 * (speeds.edges[j, 1:] + speeds.edges[j, :-1])
         axis.scatter(
             centre,
             speeds.friction[j],
             s=6 + 60 * speeds.count[j],
-            color=palette.ink,
+            color=PALETTE.ink,
             alpha=0.5,
             linewidths=0,
             label="mean of the logs",
         )
-        _density(axis, speeds, j, palette)
+        _density(axis, speeds, j)
     if np.isfinite(curve.limit) and curve.limit <= v[-1]:
         for side in (-curve.limit, curve.limit):
-            axis.axvline(side, color=palette.bad, linewidth=0.8, linestyle="--", label="_limit")
-    axis.axhline(0.0, color=palette.soft, linewidth=0.6)
+            axis.axvline(side, color=PALETTE.bad, linewidth=0.8, linestyle="--", label="_limit")
+    axis.axhline(0.0, color=PALETTE.soft, linewidth=0.6)
     axis.set_xlim(float(v[0]), float(v[-1]))
     load = f", at a load of {curve.load:.3g} {unit}" if curve.load else ""
-    apply_style(axis, palette, title=curve.joint, x=f"speed [{rate}]{load}", y=f"friction [{unit}]")
+    apply_style(axis, title=curve.joint, x=f"speed [{rate}]{load}", y=f"friction [{unit}]")
 
 
-def _density(axis: Any, speeds: SpeedProfile, j: int, palette: Palette) -> None:
+def _density(axis: Any, speeds: SpeedProfile, j: int) -> None:
     """Draws the histogram of the logs' speeds as a strip along the bottom."""
     low, high = axis.get_ylim()
     height = 0.14 * (high - low)
     tops = low - height + height * speeds.count[j] / max(float(speeds.count[j].max()), 1e-300)
-    axis.stairs(tops, speeds.edges[j], baseline=low - height, fill=True, color=palette.soft, alpha=0.45)
+    axis.stairs(tops, speeds.edges[j], baseline=low - height, fill=True, color=PALETTE.soft, alpha=0.45)
     axis.set_ylim(low - height, high)
 
 
@@ -221,7 +215,6 @@ def draw_quantity(
     odd: NDArray[np.bool_],
     names: list[str],
     title: str,
-    palette: Palette = PALETTE,
 ) -> None:
     """Draws one quantity of every robot.
 
@@ -232,14 +225,13 @@ def draw_quantity(
         odd: Which robots are outliers, shape (m,).
         names: Names of the robots.
         title: Title of the axes, with the unit.
-        palette: Colours.
     """
     mean, spread = band
-    axis.axvspan(mean - 2 * spread, mean + 2 * spread, color=palette.soft, alpha=0.25, linewidth=0)
-    axis.axvline(mean, color=palette.soft, linewidth=0.9)
+    axis.axvspan(mean - 2 * spread, mean + 2 * spread, color=PALETTE.soft, alpha=0.25, linewidth=0)
+    axis.axvline(mean, color=PALETTE.soft, linewidth=0.9)
     for k, (x, e) in enumerate(zip(value, error, strict=True)):
-        colour = palette.bad if odd[k] else palette.identified
+        colour = PALETTE.bad if odd[k] else PALETTE.identified
         axis.errorbar(x, k, xerr=1.96 * e, fmt="o", markersize=3.5, color=colour, linewidth=1.2)
     axis.set_yticks(np.arange(len(names)), names)
     axis.set_ylim(len(names) - 0.4, -0.6)
-    apply_style(axis, palette, title=title)
+    apply_style(axis, title=title)

@@ -53,43 +53,41 @@ def figure_class() -> Any:
     return Figure
 
 
-def apply_style(axis: Any, palette: Palette, *, title: str = "", x: str = "", y: str = "") -> None:
+def apply_style(axis: Any, *, title: str = "", x: str = "", y: str = "") -> None:
     """Applies the common style to axes.
 
     Args:
         axis: Matplotlib axes.
-        palette: Colours.
         title: Title of the axes, left-aligned.
         x, y: Labels with units.
     """
     axis.set_facecolor("none")
-    axis.tick_params(labelsize=TEXT - 0.5, colors=palette.soft, labelcolor=palette.ink, length=2.5, width=0.6)
+    axis.tick_params(labelsize=TEXT - 0.5, colors=PALETTE.soft, labelcolor=PALETTE.ink, length=2.5, width=0.6)
     for side, spine in axis.spines.items():
         spine.set_visible(side in ("left", "bottom"))
-        spine.set_color(palette.soft)
+        spine.set_color(PALETTE.soft)
         spine.set_linewidth(0.6)
-    axis.grid(color=palette.soft, linewidth=0.4, alpha=0.3)
+    axis.grid(color=PALETTE.soft, linewidth=0.4, alpha=0.3)
     axis.set_axisbelow(True)
     for one in (axis.xaxis, axis.yaxis):
         if type(one.get_major_locator()).__name__ == "AutoLocator":
             one.get_major_locator().set_params(nbins=6)
     if title:
-        axis.set_title(title, fontsize=TEXT + 1, color=palette.ink, loc="left", y=1.0, pad=5)
+        axis.set_title(title, fontsize=TEXT + 1, color=PALETTE.ink, loc="left", y=1.0, pad=5)
     if x:
-        axis.set_xlabel(x, fontsize=TEXT, color=palette.ink, labelpad=2)
+        axis.set_xlabel(x, fontsize=TEXT, color=PALETTE.ink, labelpad=2)
     if y:
-        axis.set_ylabel(y, fontsize=TEXT, color=palette.ink, labelpad=2)
+        axis.set_ylabel(y, fontsize=TEXT, color=PALETTE.ink, labelpad=2)
 
 
-def legend(axis: Any, palette: Palette, **options: Any) -> None:
+def legend(axis: Any, **options: Any) -> None:
     """Adds a legend without a frame.
 
     Args:
         axis: Matplotlib axes.
-        palette: Colours.
         options: Passed to matplotlib.
     """
-    settings = {"fontsize": TEXT - 0.5, "labelcolor": palette.ink, "frameon": False, "handlelength": 1.6, **options}
+    settings = {"fontsize": TEXT - 0.5, "labelcolor": PALETTE.ink, "frameon": False, "handlelength": 1.6, **options}
     axis.legend(**settings)
 
 

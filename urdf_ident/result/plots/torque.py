@@ -9,7 +9,7 @@ import numpy as np
 
 from ...linalg import Array, divisors
 from ..evidence.traces import LogTrace
-from .style import PALETTE, TEXT, Palette, apply_style, legend
+from .style import PALETTE, TEXT, apply_style, legend
 
 #: Times above this count from a fixed date [s], and are drawn from the first one on.
 _SINCE_1970 = 1e5
@@ -21,9 +21,7 @@ def _times(trace: LogTrace) -> tuple[Array, str]:
     return (trace.time, "t [s]") if abs(first) < _SINCE_1970 else (trace.time - first, f"t − {first:.0f} [s]")
 
 
-def draw_torque(
-    axis: Any, trace: LogTrace, j: int, joint: str, unit: str, palette: Palette = PALETTE, *, residual: Any = None
-) -> None:
+def draw_torque(axis: Any, trace: LogTrace, j: int, joint: str, unit: str, *, residual: Any = None) -> None:
     """Draws one joint: measured, identified, and the URDF's own prediction in a pale colour; the error below.
 
     Args:
@@ -35,9 +33,9 @@ def draw_torque(
         residual: Matplotlib axes of the error; not drawn if None.
     """
     lines = (
-        (trace.urdf, palette.urdf, 0.8, 0.55, "URDF as it came"),
-        (trace.measured, palette.ink, 1.3, 0.9, "measured"),
-        (trace.identified, palette.identified, 1.0, 1.0, "identified"),
+        (trace.urdf, PALETTE.urdf, 0.8, 0.55, "URDF as it came"),
+        (trace.measured, PALETTE.ink, 1.3, 0.9, "measured"),
+        (trace.identified, PALETTE.identified, 1.0, 1.0, "identified"),
     )
     time, clock = _times(trace)
     for series, colour, width, alpha, label in lines:
@@ -47,7 +45,6 @@ def draw_torque(
     _limits(axis, trace, time, j)
     apply_style(
         axis,
-        palette,
         title=joint,
         y=f"torque [{unit}]" if unit != "N" else "force [N]",
         x="" if residual is not None else clock,
@@ -56,12 +53,12 @@ def draw_torque(
         return
     for piece in trace.pieces():
         error = trace.measured[piece, j] - trace.identified[piece, j]
-        residual.plot(time[piece], error, color=palette.residual, linewidth=0.8)
-    residual.axhline(0.0, color=palette.soft, linewidth=0.6)
+        residual.plot(time[piece], error, color=PALETTE.residual, linewidth=0.8)
+    residual.axhline(0.0, color=PALETTE.soft, linewidth=0.6)
     residual.set_xlim(axis.get_xlim())
     reach = max(1.6 * float(np.percentile(np.abs(trace.measured[:, j] - trace.identified[:, j]), 99)), 1e-9)
     residual.set_ylim(-reach, reach)
-    apply_style(residual, palette, x=clock, y="error")
+    apply_style(residual, x=clock, y="error")
     residual.locator_params(axis="y", nbins=2)
     axis.tick_params(labelbottom=False)
 
@@ -77,25 +74,24 @@ def _limits(axis: Any, trace: LogTrace, time: Array, j: int) -> None:
     axis.set_xlim(float(time[0]), float(time[-1]) if len(time) > 1 else float(time[0]) + 1.0)
 
 
-def draw_memory(axis: Any, trace: LogTrace, joints: Sequence[str], palette: Palette = PALETTE) -> None:
+def draw_memory(axis: Any, trace: LogTrace, joints: Sequence[str]) -> None:
     """Draws the autocorrelation of the residual, one line per joint.
 
     Args:
         axis: Matplotlib axes.
         trace: Series of one log.
         joints: Joint names.
-        palette: Colours.
     """
-    _lines(axis, trace.lag, trace.memory, joints, palette)
-    axis.axhline(0.0, color=palette.soft, linewidth=0.6)
+    _lines(axis, trace.lag, trace.memory, joints)
+    axis.axhline(0.0, color=PALETTE.soft, linewidth=0.6)
     axis.set_xlim(0.0, float(trace.lag[-1]))
-    apply_style(axis, palette, title="autocorrelation of the residual", x="lag [s]", y="autocorrelation")
+    apply_style(axis, title="autocorrelation of the residual", x="lag [s]", y="autocorrelation")
     if len(joints) > 8:  # room for the legend above the lines
         axis.set_ylim(top=1.0 + 0.08 * (len(joints) - 8))
-    legend(axis, palette, ncols=2 if len(joints) > 4 else 1, loc="upper right")
+    legend(axis, ncols=2 if len(joints) > 4 else 1, loc="upper right")
 
 
-def draw_spectrum(axis: Any, trace: LogTrace, joints: Sequence[str], unit: str, palette: Palette = PALETTE) -> None:
+def draw_spectrum(axis: Any, trace: LogTrace, joints: Sequence[str], unit: str) -> None:
     """Draws the amplitude density of the residual, one line per joint.
 
     Args:
@@ -103,35 +99,32 @@ def draw_spectrum(axis: Any, trace: LogTrace, joints: Sequence[str], unit: str, 
         trace: Series of one log.
         joints: Joint names.
         unit: Unit of torque, or the units of all joints (``"N or N·m"``).
-        palette: Colours.
     """
-    _lines(axis, trace.frequency, np.maximum(trace.spectrum, 1e-12), joints, palette)
-    axis.axvline(trace.cutoff, color=palette.bad, linewidth=0.8, linestyle="--")
+    _lines(axis, trace.frequency, np.maximum(trace.spectrum, 1e-12), joints)
+    axis.axvline(trace.cutoff, color=PALETTE.bad, linewidth=0.8, linestyle="--")
     axis.set_xscale("log")
     axis.set_yscale("log")
     apply_style(
         axis,
-        palette,
         title="spectrum of the residual",
         x="frequency [Hz]; dashed: cut-off",
         y=f"residual [{unit if ' ' not in unit else f'({unit})'}/√Hz]",
     )
 
 
-def draw_errors(axis: Any, entries: Sequence[Mapping[str, Any]], palette: Palette = PALETTE) -> None:
+def draw_errors(axis: Any, entries: Sequence[Mapping[str, Any]]) -> None:
     """Draws the errors per joint, relative to its RMS torque, next to those of the URDF (RMS over logs).
 
     Args:
         axis: Matplotlib axes.
         entries: ``validation`` of a result.
-        palette: Colours.
     """
     joints = [item["joint"] for item in entries[0]["per_joint"]]
     torque = divisors(_over_logs(entries, "rms_torque"))
     keys = (
-        ("urdf_rmse", palette.urdf, "URDF"),
-        ("urdf_friction_rmse", palette.friction, "URDF + fitted friction"),
-        ("rmse", palette.identified, "identified"),
+        ("urdf_rmse", PALETTE.urdf, "URDF"),
+        ("urdf_friction_rmse", PALETTE.friction, "URDF + fitted friction"),
+        ("rmse", PALETTE.identified, "identified"),
     )
     for k, (key, colour, label) in enumerate(keys):
         if key not in entries[0]["per_joint"][0]:
@@ -140,10 +133,10 @@ def draw_errors(axis: Any, entries: Sequence[Mapping[str, Any]], palette: Palett
         axis.barh(np.arange(len(joints)) + 0.26 * (k - 1), values, height=0.24, color=colour, label=label, linewidth=0)
     axis.set_yticks(range(len(joints)), joints)
     axis.invert_yaxis()
-    apply_style(axis, palette, x="RMS error over RMS torque [%]")
+    apply_style(axis, x="RMS error over RMS torque [%]")
     axis.grid(axis="y", visible=False)
     axis.tick_params(axis="y", labelsize=TEXT)
-    legend(axis, palette, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, columnspacing=0.8, borderaxespad=0.2)
+    legend(axis, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, columnspacing=0.8, borderaxespad=0.2)
 
 
 def _over_logs(entries: Sequence[Mapping[str, Any]], key: str) -> Array:
@@ -152,8 +145,8 @@ def _over_logs(entries: Sequence[Mapping[str, Any]], key: str) -> Array:
     return np.asarray(np.sqrt(np.mean(squares, axis=0)))
 
 
-def _lines(axis: Any, x: Any, series: Any, joints: Sequence[str], palette: Palette) -> None:
-    colours = (palette.identified, palette.residual, palette.good, palette.friction, palette.urdf, palette.ink, palette.soft)
+def _lines(axis: Any, x: Any, series: Any, joints: Sequence[str]) -> None:
+    colours = (PALETTE.identified, PALETTE.residual, PALETTE.good, PALETTE.friction, PALETTE.urdf, PALETTE.ink, PALETTE.soft)
     for j, joint in enumerate(joints):
         style = "-" if j < len(colours) else "--"
         axis.plot(x, series[:, j], color=colours[j % len(colours)], linestyle=style, linewidth=1.0, label=joint)
