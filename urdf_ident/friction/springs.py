@@ -23,17 +23,6 @@ class Conservative(Law):
 
     conservative: ClassVar[bool] = True
 
-    def potential(self, q: Array) -> Sequence[Array]:
-        """Returns the potential energy per unit of each parameter.
-
-        Args:
-            q: Position, any shape [rad or m].
-
-        Returns:
-            One array of the shape of q per symbol [J/unit of its parameter]; its derivative is the column.
-        """
-        raise NotImplementedError
-
     def _position(self, motion: Sliding) -> Array:
         if motion.q is None:
             raise ModelError("a spring needs the position of its joint", where=f"law '{self.name}'")
@@ -52,9 +41,6 @@ class Spring(Conservative):
     def basis(self, motion: Sliding) -> Sequence[Array]:
         q = self._position(motion)
         return q, np.ones_like(q)
-
-    def potential(self, q: Array) -> Sequence[Array]:
-        return 0.5 * q * q, q
 
     def units(self, prismatic: bool) -> tuple[str, ...]:
         return ("N/m", "N") if prismatic else ("N·m/rad", "N·m")
@@ -76,9 +62,6 @@ class Balancer(Conservative):
     def basis(self, motion: Sliding) -> Sequence[Array]:
         q = self._position(motion)
         return np.sin(q), np.cos(q)
-
-    def potential(self, q: Array) -> Sequence[Array]:
-        return -np.cos(q), np.sin(q)
 
     @classmethod
     def variants(cls, scale: AxisScale) -> Sequence[Law]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ModelError
-from ..friction import Conservative, Friction, Sliding
+from ..friction import Friction, Sliding
 from ..linalg import Array, shaped
 
 #: Velocities at which friction is tested for being affine [rad/s or m/s].
@@ -160,21 +160,6 @@ class FrictionTruth:
         """
         motion = Sliding(np.zeros(self.n), q=q)
         return sum((each.torque(motion) for each in self.joint if each.law.conservative), np.zeros(self.n))
-
-    def spring_energy(self, q: Array) -> float:
-        """Returns the energy stored in the springs.
-
-        Args:
-            q: Joint positions, shape (n,) [rad or m].
-
-        Returns:
-            The energy [J].
-        """
-        total = 0.0
-        for each in self.joint:
-            if isinstance(each.law, Conservative):
-                total += sum(float(value @ part) for value, part in zip(each.values, each.law.potential(q), strict=True))
-        return total
 
     def interval(self, z: Array, load: Array | None = None) -> tuple[Array, Array]:
         """Range of friction of a slider that sticks, relative to the terms that do not depend on slip.

@@ -59,9 +59,6 @@ class Plant(Protocol):
     def accelerate(self, x: Array, w: Array, force: Array) -> Array:
         """Accelerations, shape (d,), for a total generalised force, shape (d,)."""
 
-    def energy(self, x: Array, w: Array) -> tuple[float, float]:
-        """Kinetic and potential energy [J] at coordinates and velocities of shape (d,)."""
-
 
 @dataclass(frozen=True, eq=False)
 class RigidPlant:
@@ -184,12 +181,6 @@ class RigidPlant:
         if self._coupled:
             return np.asarray(np.linalg.inv(self.mass(x)))
         return np.array(pin.computeMinverse(self.model, self.data, self._configuration(x)))
-
-    def energy(self, x: Array, w: Array) -> tuple[float, float]:
-        """Kinetic (rotors too) and potential energy [J] at joint positions and velocities, shapes (n,)."""
-        kinetic = 0.5 * float(w @ self.mass(x) @ w)
-        potential = float(pin.computePotentialEnergy(self.model, self.data, self._configuration(x)))
-        return kinetic, potential + self.friction.spring_energy(x)
 
     def _configuration(self, q: Array) -> Array:
         return self.robot.configuration(q[None])[0] if self._turns else q

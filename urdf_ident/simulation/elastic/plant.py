@@ -158,21 +158,6 @@ class ElasticPlant:
         """
         return np.asarray(self.at_motors(q) + self.gravity(np.atleast_2d(q))[0] / self.stiffness)
 
-    def energy(self, state: Array, speed: Array) -> tuple[float, float]:
-        """Returns kinetic and potential energy.
-
-        Args:
-            state: Link and motor positions, shape (2 n,).
-            speed: Link and motor velocities, shape (2 n,).
-
-        Returns:
-            Both [J]; the potential energy includes gravity and springs.
-        """
-        q = self._full(state)
-        kinetic = pin.computeKineticEnergy(self.model, self._data, q, self._full(speed))
-        spring = 0.5 * float(self.stiffness @ (state[self.n :] - self.at_motors(state[: self.n])) ** 2)
-        return float(kinetic), float(pin.computePotentialEnergy(self.model, self._data, q)) + spring
-
     def acceleration(self, state: Array, speed: Array, tau: Array, external: Array | None = None) -> Array:
         """Computes the forward dynamics.
 
