@@ -34,26 +34,25 @@ def most_likely_body(estimate: Array, information: Array) -> Array:
 
     reference = _compact(estimate)
     mass, reach = reference[0], float(np.sqrt(reference[4:].max() / reference[0]))
-    scale = _LOOSE * np.concatenate([[mass], np.full(3, mass * reach), np.full(6, mass * reach**2)])
     unit = np.concatenate([[mass], np.full(3, mass * reach), np.full(6, mass * reach**2)])
     norms = np.linalg.norm(information * unit, axis=0)
     weak = norms * 1e-3 < 1.0  # standard error above a thousandth of the compact body's size
     if margins(estimate).relative >= 1e-6 and not (norms < 1e-3).any():
         return np.asarray(repaired_theta(estimate))
-    rows = np.diag(np.where(weak, 1e-2, 0.0) / scale)
+    rows = np.diag(np.where(weak, 1e-2, 0.0) / (_LOOSE * unit))
+    size = np.sqrt(mass) * np.array([reach, reach, reach, 1.0])
 
     def body(packed: Array) -> Array:
         lower = np.zeros((4, 4))
         lower[_LOWER] = packed
-        half = np.diag([np.sqrt(mass) * reach] * 3 + [np.sqrt(mass)]) @ lower
+        half = size[:, None] * lower
         return from_pseudo_inertia(half @ half.T)
 
     def residual(packed: Array) -> Array:
         theta = body(packed)
         return np.concatenate([information @ (theta - estimate), rows @ (theta - reference)])
 
-    placement = np.diag(1.0 / np.array([*[np.sqrt(mass) * reach] * 3, np.sqrt(mass)]))
-    start = np.linalg.cholesky(placement @ pseudo_inertia(reference) @ placement)[_LOWER]
+    start = np.linalg.cholesky(pseudo_inertia(reference) / np.outer(size, size))[_LOWER]
     found = least_squares(residual, start, method="lm", x_scale=1.0, max_nfev=4000)
     return np.asarray(repaired_theta(nearest_physical(body(found.x), 1e-6)))
 
