@@ -6,13 +6,12 @@ residual, over the square of its part orthogonal to the other columns.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ....linalg import Array
 from ..gram_fit import new_in, solved
 from ..grams import COULOMB, EXACT, OFFSET, Grams
+from .change import Change
 
 #: Least torque of the part relative to the joint's effort, and least gain in the log residual: fault-free logs, real and
 #: simulated, slow and poor, reach a gain of 0.45; a brake of 0.4 to 2 of an effort's standard deviation gives 0.5 to 3.
@@ -23,23 +22,7 @@ _FEWEST, _MOST = 2, 0.6
 _UNTOLD = 1e-3
 
 
-@dataclass(frozen=True)
-class Part:
-    """A part of a log in which one joint differs.
-
-    Attributes:
-        joint: Index of the joint.
-        begin, end: Start and end as fractions of the log.
-        gain: Gain in the logarithm of the joint's residual.
-    """
-
-    joint: int
-    begin: float
-    end: float
-    gain: float
-
-
-def differing_part(found: Grams, reading: Array, weights: Array) -> Part | None:
+def differing_part(found: Grams, reading: Array, weights: Array) -> Change | None:
     """Finds the part of a log whose own friction or offset explains one joint's effort best, if decisively.
 
     Args:
@@ -64,7 +47,7 @@ def differing_part(found: Grams, reading: Array, weights: Array) -> Part | None:
     if gains[span, joint] < _GAIN:
         return None
     begin, end = spans[span]
-    return Part(int(joint), begin / blocks, end / blocks, float(gains[span, joint]))
+    return Change("friction", begin / blocks, end / blocks, False, int(joint), float(gains[span, joint]))
 
 
 def _explained(found: Grams, reading: Array, weights: Array, acts: Array) -> tuple[Array, Array]:

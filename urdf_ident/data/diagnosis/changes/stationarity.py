@@ -56,8 +56,7 @@ def within(found: RigidEvidence, reading: Array) -> LogChanges:
             best = Change(change[0], begin, end, drift, change[2], change[1])
     if best is None:
         best = find_contact(found, base.squares, fitted[:, :, 0]) or find_push(found, order, usual, fitted)
-    if best is None and (part := differing_part(found, order, usual)) is not None:
-        best = Change("friction", part.begin, part.end, False, part.joint, part.gain)
+        best = best or differing_part(found, order, usual)
     if best is None and (joint := grown.told(GROWTHS)) is not None and _both_ways(found, along)[joint]:
         best = offset_drift(found, order, base, along, joint)
     return LogChanges(best, grown, LogResidual(unexplained(found, fitted, order)[:, 0], base.left, found.size))
