@@ -23,6 +23,7 @@ from urdf_ident.motion.point_to_point import TrapezoidalTrajectory
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.pipeline.prepare import trained_range
 from urdf_ident.project import Project
+from urdf_ident.result.dynamics import intervals
 from urdf_ident.result.dynamics.speed_range import HeldOutMotion, errors_at_speeds
 from urdf_ident.result.evidence.evidence import SPEEDS
 from urdf_ident.result.files.load import load
@@ -283,6 +284,24 @@ def test_a_held_out_log_that_is_predicted_badly_counts_up_to_its_speed(ident: Id
     found = np.array(list(errors_at_speeds(ident, trained, [good]).values()))
     np.testing.assert_allclose(found[:, np.array(SPEEDS) <= 0.15], 0.01)  # the slowest joint counts
     np.testing.assert_allclose(found[:, np.array(SPEEDS) > 0.15], alone[:, np.array(SPEEDS) > 0.15])
+
+
+def test_short_logs_have_imprecise_data_only_as_far_as_their_parameters_do_not_explain_the_held_out_error(
+    ident: Identification,
+) -> None:
+    """Whitened squared errors of 5 in 5 folds: 4 more than noise, of which the parameters alone make 2, 4, 0.1 or 100."""
+    tried = [{"weight": ident.prior_weight, "held_out": np.sqrt(5.0)}]
+
+    def precision(**folds: float) -> float:
+        known = {**ident.solver, "weights_tried": tried, "folds": folds}
+        return intervals._variance_factors(replace(ident, solver=known))[1] / 10.0
+
+    wider = (2.5706 / 1.96) ** 2  # Student's t, five degrees of freedom
+    assert precision(count=5, variance=2.0) == pytest.approx(2.0 * wider, rel=1e-3)
+    assert precision(count=5, variance=4.0) == pytest.approx(wider, rel=1e-3)
+    assert precision(count=5, variance=0.1) == pytest.approx(5.0)  # no more than if all were noise
+    assert precision(count=5, variance=100.0) == 1.0
+    assert precision() == pytest.approx(5.0)  # not recorded
 
 
 def test_what_holds_the_parameters_back_from_the_data_is_in_the_intervals(logs: list, ident: Identification) -> None:

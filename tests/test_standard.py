@@ -24,6 +24,7 @@ from urdf_ident.model.prior import inertial_prior
 from urdf_ident.model.robot import Robot
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
+from urdf_ident.statistics.folds import folds_of
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +81,27 @@ def test_a_doubtful_weight_stays_between_the_best_and_the_usual_one() -> None:
     folds[1.0] = folds[1.0] + 3.0 * np.random.default_rng(0).standard_normal(5)
     assert folds[1000.0].mean() < folds[1.0].mean()
     assert HeldOutWeights(lambda w: folds[w], folds).chosen == 1000.0
+
+
+def test_the_variance_of_held_out_torque_is_that_of_parameters_drawn_from_prior_and_data(case) -> None:
+    """Data whose nominal precision is ten times too large, and the estimate of the usual weight, fold by fold."""
+    rng, prior = np.random.default_rng(0), case.prior
+    found = standard.held_out_weights(LmiProblem(prior, case.model.parameters), case.statistics, case.fit)
+    assert found is not None
+    split = folds_of(case.statistics)
+    drawn = prior.theta0[:, None] + np.linalg.solve(prior.root, rng.standard_normal((len(prior.theta0), 400)))
+    squares = []
+    for fold in split.logs:
+        R = split.left_out(fold).stacked(case.fit.weights)[:, :-1]
+        S = split.only([fold]).stacked(case.fit.weights)[:, :-1]
+        torque = R @ drawn + np.sqrt(USUAL_WEIGHT) * rng.standard_normal((len(R), drawn.shape[1]))
+        held = np.sqrt(USUAL_WEIGHT) * prior.root
+        stacked = np.vstack([torque, np.repeat((held @ prior.theta0)[:, None], drawn.shape[1], axis=1)])
+        estimated = np.linalg.lstsq(np.vstack([R, held]), stacked, rcond=None)[0]
+        rows = sum(split.only([fold]).rows.values())
+        squares.append(np.sum((S @ (estimated - drawn)) ** 2) / rows / drawn.shape[1])
+    assert found.expected == pytest.approx(np.mean(squares), rel=0.1)
+    assert found.as_dict()["folds"] == {"count": len(split.logs), "variance": found.expected}
 
 
 @pytest.mark.parametrize(("reversals", "least"), [(0.0, 30.0), (1.0, 30.0), (1.5, 0.0)])

@@ -21,7 +21,8 @@ RMS torque:
   true curve beyond the data is what no log tells; the rest of "oracle" is the estimator's own loss);
 - attainable, below the table: what the oracle along tangents itself is over the others, by chance of single motions;
 - inside: share of measured samples inside the 95 % prediction interval (all, reversals, fastest tenth), and its width over
-  that of the oracle's residual (median of all samples; at reversals RMS of both, where the smeared step of friction is known);
+  that of the oracle's residual (median of all samples; at reversals RMS of both, where the smeared step of friction is known),
+  and over the 95 % quantile of its own residual, by joint (median: what the interval adds to the error that the result has);
 - covered: share of 95 % intervals of the inertial base parameters, where finite, that hold the truth.
 """
 
@@ -602,7 +603,7 @@ def _intervals(arm: Arm, ident: Identification, test: Motion, judge: Recording, 
         return found
     reach = interval(test.q, test.v, test.a)
     measured = lowpass(np.asarray(judge.effort), RATE, ident.prediction_band)
-    within = (reach[..., 0] <= measured) & (measured <= reach[..., 1])
+    within, missed = (reach[..., 0] <= measured) & (measured <= reach[..., 1]), np.abs(measured - reach.mean(axis=-1))
     fast = np.abs(test.v) > np.quantile(np.abs(test.v), 0.9, axis=0)
     near = np.abs(test.v) < 0.1 * arm.speed
     ideal = 2 * 1.96 * np.std(lowpass(np.asarray(judge.effort) - oracle, RATE, ident.prediction_band), axis=0)
@@ -614,6 +615,7 @@ def _intervals(arm: Arm, ident: Identification, test: Motion, judge: Recording, 
         "inside_fast": float(within[fast].mean()),
         "width": float(np.median(width)),
         "width_reversals": float(turning),
+        "width_own": float(np.median((reach[..., 1] - reach[..., 0]) / (2 * np.quantile(missed, 0.95, axis=0)))),
     }
 
 
@@ -622,7 +624,7 @@ def report(rows: Sequence[dict[str, float | str]]) -> str:
     lines = [
         f"{'kind':9} {'n':>3} {'base 50/99/worst %':>22} {'simple 50/99/worst':>22} {'oracle 50/90/worst':>22} "
         f"{'tangents 50/90/worst':>22} "
-        f"{'inside all/rev/fast':>20} {'width/rev':>9} {'covered':>7} {'cpu':>5}"
+        f"{'inside all/rev/fast':>20} {'width/rev/own':>14} {'covered':>7} {'cpu':>5}"
     ]
     for kind in [*EVERY, "all"]:
         some = [row for row in rows if kind in (row["kind"], "all") and "exported" in row]
@@ -644,7 +646,7 @@ def report(rows: Sequence[dict[str, float | str]]) -> str:
             lines.append(
                 f"{kind:9} {len(some):3d} {ratio('baseline', 99):>22} {ratio('simple', 99):>22} {ratio('oracle', 90):>22} "
                 f"{ratio('tangents', 90):>22} "
-                f"{inside:>20} {mean('width'):4.2f}/{mean('width_reversals'):4.2f} "
+                f"{inside:>20} {mean('width'):4.2f}/{mean('width_reversals'):4.2f}/{mean('width_own'):4.2f} "
                 f"{100 * mean('covered'):7.1f} {mean('cpu'):5.1f}"
             )
     lines += _attainable(rows)

@@ -118,6 +118,6 @@ def dissipating(
             break
         physics = joined(physics, broken)  # speeds between those of the grid
         again = choose(replace(options, half_spaces=physics), float(found.solver["weight"]))
-        record = {key: value for key, value in found.solver.items() if key in ("weight_choice", "weights_tried")}
+        record = {key: value for key, value in found.solver.items() if key in ("weight_choice", "weights_tried", "folds")}
         found = replace(again, solver={**again.solver, **record})
     return found

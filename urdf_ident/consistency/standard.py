@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from ..errors import EstimationError, nearest
 from ..linalg import Array
 from ..model.parameters import Parameter
+from ..model.posterior import posterior_variance
 from ..model.prior import USUAL_WEIGHT, Prior, least_weight
 from ..statistics.fit import Fit
 from ..statistics.folds import folds_of
@@ -190,10 +191,12 @@ class HeldOutWeights:
     Attributes:
         squares: Function of a weight: mean whitened squared held-out error of each fold, shape (folds,).
         errors: Its values at the weights that were tried.
+        expected: Mean whitened variance of the held-out torque due to the parameters, at the usual weight; 0 if unknown.
     """
 
     squares: Callable[[float], Array]
     errors: dict[float, Array]
+    expected: float = 0.0
 
     @property
     def best(self) -> float:
@@ -215,7 +218,8 @@ class HeldOutWeights:
         if floor > self.chosen:
             word += f"; raised to {floor:g}, because the joints hardly reverse"
         table = [{"weight": tried, "held_out": float(np.sqrt(self.errors[tried].mean()))} for tried in sorted(self.errors)]
-        return {"weight_choice": word, "weights_tried": table}
+        folds = {"count": len(self.errors[self.best]), "variance": self.expected}
+        return {"weight_choice": word, "weights_tried": table, "folds": folds}
 
 
 def held_out_weights(
@@ -245,7 +249,11 @@ def held_out_weights(
     def squares(weight: float) -> Array:
         return np.array([np.sum((S @ x - y) ** 2) / rows for (S, y, rows), x in zip(tests, roughly(weight), strict=True)])
 
-    return HeldOutWeights(squares, _descend(squares, candidates))
+    expected = [
+        np.sum(posterior_variance(R, problem.prior, USUAL_WEIGHT, S)) / rows
+        for ((R, _), _), (S, _, rows) in zip(folds, tests, strict=True)
+    ]
+    return HeldOutWeights(squares, _descend(squares, candidates), float(np.mean(expected)))
 
 
 def _descend(squares: Callable[[float], Array], candidates: Sequence[float] = WEIGHTS) -> dict[float, Array]:

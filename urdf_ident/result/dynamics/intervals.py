@@ -151,12 +151,18 @@ def _variance_factors(ident: Record) -> tuple[float, float]:
     """Factors by which the prior's variance is too small, and by which the data's precision is too large.
 
     A weight of the prior below the usual one means that held-out data showed the prior to be too narrow; one above it, that
-    the URDF is better than its prior says, and nothing about the data. The nominal precision is right if the whitened held-out
-    error is one; short logs fitted with many parameters exceed that by far.
+    the URDF is better than its prior says, and nothing about the data. The usual precision is right if the whitened squared
+    held-out error is 1 plus the variance of the torque due to parameters without the held-out data, which is large in short
+    logs. A few folds determine its multiple roughly: the interval is that of Student's t with a degree of freedom each.
     """
-    weight = ident.prior_weight
+    weight, folds = ident.prior_weight, ident.solver.get("folds", {})
     tried = {float(entry["weight"]): float(entry["held_out"]) for entry in ident.solver.get("weights_tried", ())}
-    return max(USUAL_WEIGHT / weight, 1.0), USUAL_WEIGHT * max(tried.get(weight, 1.0), 1.0) ** 2
+    square = max(tried.get(weight, 1.0), 1.0) ** 2
+    excess = square
+    if folds.get("variance"):
+        wider = float(student_quantile(0.975, folds["count"])) / SIGMAS
+        excess = min(wider**2 * (square - 1.0) / folds["variance"], square)
+    return max(USUAL_WEIGHT / weight, 1.0), USUAL_WEIGHT * max(excess, 1.0)
 
 
 def mass_matrix(ident: Record, q: ArrayLike) -> Array:
