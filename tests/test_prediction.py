@@ -147,6 +147,27 @@ def test_the_smeared_step_is_that_of_the_low_pass(ident: Identification) -> None
     assert not width[:, 1:].any()
 
 
+def test_friction_that_reverses_over_a_displacement_is_smeared_too(robot: Robot) -> None:
+    """Presliding friction has memory: along one path it does not depend on the sign of the velocity."""
+    model = DynamicModel(robot, friction=["viscous", "presliding", "offset"])
+    rate, turn = 1000.0, 200.0
+    t = np.arange(-1000, 1001) / rate
+    q, v, a = np.zeros((3, len(t), 3))
+    q[:, 0], v[:, 0], a[:, 0] = 0.5 * turn * t**2, turn * t, turn
+    theta = np.where([p.name == "Fp_j1" for p in model.parameters], 2.0, 0.0)
+    torque = model.torque(theta, q, v, a)[:, 0]
+    assert np.ptp(torque) == pytest.approx(4.0)
+    missed = np.abs(lowpass(torque, rate, 10.0) - torque)
+    width = smeared_friction(model, theta, q, v, a, 10.0)
+    near = (np.abs(t) > 0.003) & (np.abs(t) < 0.3)  # friction reverses within 2 ms
+    np.testing.assert_allclose(width[near, 0], missed[near], atol=0.12)
+    assert missed[near].max() > 0.5
+    seen = np.array([[[0.0, 0.0], [0.0, 9.0]], [[0.0, 1.0]] * 2, [[0.0, 1.0]] * 2])  # j1 moves forwards only
+    unseen = unseen_friction(model, theta, seen, q, v, a)[:, 0]
+    np.testing.assert_allclose(unseen[v[:, 0] < 0], 2.0)
+    np.testing.assert_allclose(unseen[(v[:, 0] > 0) & (v[:, 0] < 9)], 0.0)
+
+
 def test_the_smeared_step_lies_anywhere_between_two_samples(ident: Identification) -> None:
     """At 100 Hz the filter does not see when within a period a joint turned back."""
     rate, turn = 100.0, 20.0

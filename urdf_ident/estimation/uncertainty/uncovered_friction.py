@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...data.conditioning.filters import lowpass
+from ...friction import Sliding
 from ...linalg import Array
 from ...model.dynamic_model import DynamicModel
 from ...model.trained import sliders
@@ -70,11 +71,9 @@ def unseen_friction(model: DynamicModel, theta: Array, seen: Array, q: Array, v:
         increases to all of it at rest; above the fastest speed half of the model's increase or, asymptotically, a fifth of the
         friction at that speed per further multiple of it, whichever is larger.
     """
-    friction = _friction_alone(model, theta)
 
     def at(speed: Array) -> Array:
-        found: Array = model.torque(friction, q, speed, a)
-        return found
+        return _friction(model, theta, q, speed, a)
 
     forwards = v > 0
     slow, fast = (np.where(forwards, seen[:, 1, k], seen[:, 0, k]) for k in (0, 1))
@@ -109,8 +108,7 @@ def smeared_friction(
         Shape (N, n) [N·m or N]: half the step times the error of the step response, overshoot included, ``|v|/|a|`` after the
         reversal, or half a period less.
     """
-    friction = _friction_alone(model, theta)
-    forth, back = (np.asarray(model.torque(friction, q, sign * v, a), dtype=np.float64) for sign in (1.0, -1.0))
+    forth, back = (_friction(model, theta, q, sign * v, a) for sign in (1.0, -1.0))
     half = 0.5 * np.abs(forth - back)
     time, risen = _step_response(band)
     since = np.maximum(np.abs(v) / np.maximum(np.abs(a), 1e-12) - 0.5 * period, 0.0)
@@ -125,10 +123,16 @@ def _step_response(band: float) -> tuple[Array, Array]:
     return time[200:], risen[200:]
 
 
-def _friction_alone(model: DynamicModel, theta: Array) -> Array:
-    """The parameters with all but friction laws set to zero."""
-    friction = np.zeros(len(theta))
-    for laws in sliders(model).values():
+def _friction(model: DynamicModel, theta: Array, q: Array, v: Array, a: Array) -> Array:
+    """Friction torque, that with memory at its limit in the direction of the velocity, shape (N, n) [N·m or N]."""
+    static, limits = np.zeros(len(theta)), np.zeros(v.shape)
+    for (axis, side), laws in sliders(model).items():
+        share = model.drive.rate_weights(axis, side)
+        rate = v @ share
         for first, law in laws:
-            friction[first : first + len(law.symbols)] = theta[first : first + len(law.symbols)]
-    return friction
+            own = slice(first, first + len(law.symbols))
+            if law.memory:
+                limits += np.outer(theta[own] @ law.basis(Sliding(rate, bent=np.sign(rate))), share)
+            else:
+                static[own] = theta[own]
+    return np.asarray(model.torque(static, q, v, a) + limits)
