@@ -851,6 +851,18 @@ def test_an_effort_that_one_log_alone_holds_behind_a_filter_is_named() -> None:
     assert ("log-differs", ARM.joints[3]) in found[1]
 
 
+def test_crosstalk_in_one_of_several_logs_is_named_there() -> None:
+    """All logs together hardly show it: in the others it is missing."""
+    logs = [replace(log_of(ARM, seed=k, seconds=8.0), name=f"run{k}") for k in range(3)]
+    effort = np.array(logs[2].effort)
+    effort[:, 3] += 0.15 * effort[:, 3].std() / effort[:, 1].std() * effort[:, 1]
+    reports = examine_logs([*logs[:2], replace(logs[2], effort=effort)], ARM, Drive.build(ARM.n), SignalConfig())
+    told = [
+        [(item.id, item.joint) for item in report.findings if item.id in PHYSICS - {"effort-scale-open"}] for report in reports
+    ]
+    assert told == [[], [], [("effort-crosstalk", "j4")]]
+
+
 def test_a_log_that_differs_in_everything_is_named_alone() -> None:
     """Its efforts were computed from a heavier URDF without friction; each log by itself is explained well."""
     logs = [replace(log_of(ARM, seed=k, seconds=9.0), name=f"run{k}", sha256=f"{k}") for k in range(3)]

@@ -18,7 +18,7 @@ from .candidates import Reading
 from .case import Case
 from .changes.between_logs import BETWEEN_LOGS, EVERYTHING, between
 from .changes.change import Change
-from .changes.outlying_logs import LogResidual, outlying_logs
+from .changes.outlying_logs import LogResidual, outlying_logs, suspect_logs
 from .changes.stationarity import LogChanges, in_all, within
 from .corrections import Correction, unchanged
 from .hypotheses import DOUBTFUL, Step, search
@@ -48,6 +48,7 @@ class Explanations:
         changed: Change along each log, or None.
         small: Small faults, largest gain first.
         possible: Small faults that are too weakly supported to be named but not excluded, largest gain first.
+        of_one: Small faults of single logs, largest gain first.
         outlying: Logs that their own parameters explain worse than the others, with joints and ratios.
         lasting: Whether the correction of a lasting fault removes changes that were found.
     """
@@ -60,6 +61,7 @@ class Explanations:
     changed: list[Change | None] = field(default_factory=list)
     small: list[SmallFault] = field(default_factory=list)
     possible: list[SmallFault] = field(default_factory=list)
+    of_one: Mapping[int, list[SmallFault]] = field(default_factory=dict)
     outlying: Mapping[int, tuple[int, float]] = field(default_factory=dict)
     lasting: bool = False
 
@@ -108,7 +110,22 @@ def with_changes(found: Explanations, alone: Sequence[LogChanges], brief: bool) 
     if not found.steps or found.steps[0].gain < _AS_CHANGE:
         changed = along(found.case, alone, brief)
     found = replace(found, differing=differing, small=small, possible=possible, changed=changed)
-    return found if brief or found.steps or found.several else replace(found, outlying=outlying_logs(left))
+    if brief or found.steps or found.several:
+        return found
+    outlying = outlying_logs(left)
+    suspect = [k for k in suspect_logs(left) if k not in outlying]
+    return replace(found, of_one=_of_one_log(found.group, suspect), outlying=outlying)
+
+
+def _of_one_log(group: LogGroup, suspect: Sequence[int]) -> dict[int, list[SmallFault]]:
+    """Significant small faults of single logs: in the others it is missing, so that all logs together hardly show it."""
+    found: dict[int, list[SmallFault]] = {}
+    for k in suspect:
+        own = group.some([k])
+        case = None if own.seconds < SHORT else own.case()
+        if case is not None and (small := distinct(tested_small_faults(case, own.logs, ()), ())):
+            found[k] = small
+    return found
 
 
 def examined_alone(

@@ -17,6 +17,8 @@ from ..grams import EXACT
 #: Least ratio of a joint's residual to that in any other log, and least relative residual. Fault-free logs, real and simulated,
 #: slow and fast, short and long ones mixed, reach 1.8; filters, delays and saturation of one effort give 3 to 10.
 _TIMES, _LEAST = 2.5, 0.1
+#: The same for logs that are worth a search for small faults of their own.
+_TIMES_SUSPECT, _LEAST_SUSPECT = 1.5, 0.03
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,15 +42,26 @@ def outlying_logs(logs: Sequence[LogResidual]) -> dict[int, tuple[int, float]]:
     Returns:
         Log → the joint, and the ratio of its residual to that in any other log.
     """
-    if len(logs) < 2:
-        return {}
+    times = _times(logs, _LEAST)
+    return {int(k): (int(np.argmax(times[k])), float(times[k].max())) for k in np.flatnonzero((times > _TIMES).any(axis=1))}
+
+
+def suspect_logs(logs: Sequence[LogResidual]) -> list[int]:
+    """Finds logs whose residual is larger than that of the others, though no more than by chance.
+
+    Returns:
+        Their indices.
+    """
+    return [int(k) for k in np.flatnonzero((_times(logs, _LEAST_SUSPECT) > _TIMES_SUSPECT).any(axis=1))]
+
+
+def _times(logs: Sequence[LogResidual], least: float) -> Array:
+    """Ratio of each joint's residual to that in any other log, 0 below a relative residual, shape (logs, n)."""
     seen, elsewhere, size = (np.stack([getattr(log, name) for log in logs]) for name in ("seen", "elsewhere", "size"))
-    found: dict[int, tuple[int, float]] = {}
-    for k in range(len(logs)):
+    out = np.zeros_like(seen)
+    for k in range(len(logs)) if len(logs) > 1 else ():
         others = np.arange(len(logs)) != k
         part = seen[k] / np.maximum(elsewhere[others], EXACT).max(axis=0)
         whole = seen[k] * size[k] / np.maximum((elsewhere * size)[others].max(axis=0), EXACT * size[k])
-        times = np.where(seen[k] > _LEAST, np.minimum(part, whole), 0.0)
-        if times.max() > _TIMES:
-            found[k] = int(np.argmax(times)), float(times.max())
-    return found
+        out[k] = np.where(seen[k] > least, np.minimum(part, whole), 0.0)
+    return out
