@@ -771,12 +771,14 @@ def test_friction_that_grows_with_the_load_of_a_joint_that_moves_one_way_is_not_
     assert doubts(Recording("log", ARM.joints, t, q, effort=effort)) == []
 
 
-@pytest.mark.parametrize("seed", [2, 4, 7])
-def test_friction_that_grows_with_the_load_is_no_fault_of_an_effort(seed: int) -> None:
-    t, q, v, a = fourier(ARM.n, 20.0, 200.0, seed)
+@pytest.mark.parametrize(
+    ("seed", "seconds", "share"), [(2, 20.0, 0.1), (4, 20.0, 0.1), (7, 20.0, 0.1), (3, 8.0, 0.2), (7, 8.0, 0.2)]
+)
+def test_friction_that_grows_with_the_load_is_neither_a_fault_nor_a_drift(seed: int, seconds: float, share: float) -> None:
+    t, q, v, a = fourier(ARM.n, seconds, 200.0, seed)
     zero, generator = np.zeros(ARM.n), np.random.default_rng(seed)
     load = np.abs(torques(ARM, Truth(zero, zero, zero, zero), q, v, a))
-    effort = torques(ARM, Truth.of(ARM.n), q, v, a) + 0.1 * load * np.tanh(v / 0.01)
+    effort = torques(ARM, Truth.of(ARM.n), q, v, a) + share * load * np.tanh(v / 0.01)
     effort += 0.005 * effort.std(axis=0) * generator.standard_normal(q.shape)
     assert doubts(Recording("log", ARM.joints, t, q + 1e-5 * generator.standard_normal(q.shape), effort=effort)) == []
 

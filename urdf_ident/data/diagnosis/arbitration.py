@@ -11,7 +11,7 @@ from functools import partial
 from ...parallel import each
 from ...samples import SHORT
 from .candidates import Reading
-from .corrections import Correction, gain_of, of_delays, of_fault, outside, unchanged
+from .corrections import Correction, gain_of, of_delays, of_fault, outside, unchanged, without_load_friction
 from .explanations import COMPARED, Explanations, along, differing_in, distinct, examined_alone, tested_small_faults
 from .hypotheses import search
 from .small_faults.find import SmallFault, not_excluded
@@ -30,7 +30,7 @@ def arbitrated(found: Explanations) -> Explanations:
         return found
     before = found.changed
     found, lasting = _lasting(found)
-    for corrected in lasting:
+    for corrected in (*lasting, (without_load_friction, Reading.as_logged(found.case.robot.n))):
         found = _remaining(found, *corrected)
     if found.small:
         found = replace(found, small=_without_changed_parts(found))

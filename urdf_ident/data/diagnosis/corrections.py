@@ -18,6 +18,7 @@ from ...samples import Segment
 from .candidates import Reading
 from .case import Case
 from .delay.profile import Delay
+from .load_friction import LoadedFit
 from .motion_samples import Logs, MotionSamples, jerks
 from .small_faults.find import SmallFault, effect
 
@@ -38,6 +39,20 @@ def unchanged(case: Case, logs: Logs) -> Case:
 def of_fault(fault: SmallFault) -> Correction:
     """Correction of a small fault: its effect, estimated from the samples, is added to the efforts."""
     return partial(_without_fault, fault)
+
+
+def without_load_friction(case: Case, logs: Logs) -> Case:
+    """Correction of friction that grows with the load, as the samples show it; not a fault, but in a single log like a change.
+
+    Args:
+        case: The samples as logged.
+        logs: Not used.
+
+    Returns:
+        The case without that friction.
+    """
+    taken = -LoadedFit.of(case).load_friction
+    return _changed(case, lambda delay: _with_more(case.sampled(delay), taken))
 
 
 def of_delays(delay: Delay | None, apart: Mapping[tuple[str, int], float]) -> Correction | None:

@@ -15,7 +15,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ....linalg import Array, rms
+from ....linalg import Array
 from ....model.engine.pinocchio import regressor
 from ....model.engine.rigid import rigid_of
 from ....model.prior import lumped_inertials
@@ -24,14 +24,12 @@ from ....samples import one_way
 from ..candidates import Reading
 from ..case import Case
 from ..delay.reversal_friction import reversal_columns
-from ..gram_fit import solved
 from ..grams import EXACT, friction_columns
+from ..load_friction import LoadedFit
 from ..motion_samples import MotionSamples
 
 #: Candidate waves per radian of an encoder's error; for a slide, half as many in its range.
 _WAVES = (1, 2, 3, 4, 6, 8)
-#: Bounds of the relative residuals from which the rows' weights are computed.
-_TRUSTED = (0.01, 0.5)
 #: Least fraction of an effort's square with each sign for comparing their scales.
 _BOTH = 0.05
 #: Knee of the saturation column, as a fraction of the large efforts.
@@ -40,8 +38,6 @@ _KNEE = 0.5
 _SOON = 0.004
 #: Delay of all positions: not a fault of one joint, only compared with such faults.
 ALL_LATE = "all-late"
-#: Fits from which the load of each joint is computed: without load-dependent friction, then twice with it.
-_LOADS = 3
 #: Step of the numerical derivatives with respect to positions, velocities and accelerations [rad or m, and per s, s²].
 _STEP = 1e-4
 
@@ -154,31 +150,24 @@ class FaultRows:
         Args:
             case: The robot and the samples.
         """
-        robot, samples = case.robot, case.sampled(0.0)
+        robot, samples, fit = case.robot, case.sampled(0.0), LoadedFit.of(case)
         found = case.evidence(Reading.as_logged(robot.n))
-        weights = 1 / (np.clip(case.judge(Reading.as_logged(robot.n)).left, *_TRUSTED) * found.size) ** 2
-        columns = regressor(robot, samples.q, samples.v, samples.a)
-        inertial = columns[:, :, found.active] / found.scale
-        own = [friction_columns(samples, j) for j in range(robot.n)]
-        sizes = [np.maximum(rms(x, 0), 1e-12) for x in own]
-        friction = np.stack([x / size for x, size in zip(own, sizes, strict=True)])
-        rigid, drag, friction, fitted = _fitted_with_load(samples, inertial, friction, weights)
-        theta = np.zeros(columns.shape[2])
-        theta[found.active] = rigid / found.scale
-        slopes = _slopes(robot, samples, theta, drag, sizes)
+        theta = np.zeros(fit.columns.shape[2])
+        theta[found.active] = fit.rigid / found.scale
+        slopes = _slopes(robot, samples, theta, fit.drag[:, :-1], fit.sizes)
         still = regressor(robot, samples.q, np.zeros_like(samples.v), np.zeros_like(samples.a))
         weight = still @ lumped_inertials(robot).ravel()
-        placed = _placed(robot, samples, theta, columns @ theta)
+        placed = _placed(robot, samples, theta, fit.columns @ theta)
         return cls(
             case,
-            inertial,
-            friction,
+            fit.inertial,
+            fit.friction,
             slopes,
             placed,
             _pulls(robot, samples.q),
-            fitted,
+            fit.fitted,
             weight,
-            weights,
+            fit.weights,
             samples,
             found.count,
             found.size,
@@ -275,40 +264,6 @@ class FaultRows:
         """Effect of a small error of a joint's positions on all torques, shape (N, n)."""
         by_position, by_velocity, by_acceleration = self.slopes[j]
         return np.asarray(by_position * error[:, None] + by_velocity * rate[:, None] + by_acceleration * growth[:, None])
-
-
-def _fitted_with_load(
-    samples: MotionSamples, inertial: Array, friction: Array, weights: Array
-) -> tuple[Array, Array, Array, Array]:
-    """Fits bodies and friction, with friction that grows with the load of each joint.
-
-    The load is the torque of the bodies, so that the fit is repeated. It has no friction where that would drive the joint, nor
-    where the joint moves one way, because it then resembles a weight.
-
-    Args:
-        inertial: Shape (N, n, m), scaled.
-        friction: Shape (n, N, f), scaled.
-        weights: One over the residual variance of each row, shape (n,).
-
-    Returns:
-        Inertial coefficients, shape (m,), and those of friction, shape (n, f); friction columns with that of the load, shape
-        (n, N, f + 1); efforts of the fit, shape (N, n).
-    """
-    n, m, f = len(friction), inertial.shape[2], friction.shape[2]
-    turn = np.tanh(samples.v / (0.1 * np.maximum(samples.v.std(axis=0), 1e-9)))
-    loaded, left_out = np.zeros_like(turn), np.array([one_way(v) for v in samples.v.T])
-    for _ in range(_LOADS):
-        own = np.concatenate([friction, loaded.T[:, :, None]], axis=2)
-        efforts = np.broadcast_to(samples.tau, (n, *samples.tau.shape))
-        columns = np.concatenate([inertial.transpose(1, 0, 2), own, efforts], axis=2) * samples.glides.T[:, :, None]
-        gram = columns.transpose(0, 2, 1) @ columns
-        x = -solved(gram[None], np.array([float(len(turn))]), m, np.eye(n)[:, :, None], weights)[0, :, :, 0]
-        bodies = np.einsum("nik,k->ni", inertial, x[0, :m])
-        fitted = bodies + np.einsum("ink,ik->ni", own, x[:, m : m + f + 1])
-        left_out |= x[:, m + f] < 0
-        loaded = np.abs(bodies) * turn
-        loaded = np.where(left_out, 0.0, loaded / np.maximum(rms(loaded, 0), 1e-12))
-    return x[0, :m], x[:, m : m + f], own, fitted
 
 
 def _bend(tau: Array) -> Array:
