@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from urdf_ident.files.records import plain, record
+from urdf_ident.files.records import json_text, plain, record
 
 
 @dataclass(frozen=True)
@@ -45,3 +45,11 @@ def test_only_fields_with_defaults_may_be_missing() -> None:
     assert record(Outer, least).several == ()
     with pytest.raises(KeyError, match="inner"):
         record(Outer, {key: value for key, value in least.items() if key != "inner"})
+
+
+def test_numbers_beyond_json_are_text_and_letters_stay() -> None:
+    assert json.loads(json_text({"größe": (np.inf, 1.0), "inner": Inner(np.nan)})) == {
+        "größe": ["inf", 1.0],
+        "inner": {"size": "nan"},
+    }
+    assert "größe" in json_text(["größe"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -22,6 +21,7 @@ from .common import (
     open_project,
     open_robot,
     read_readable_logs,
+    say,
 )
 from .help import command
 
@@ -65,7 +65,7 @@ def check(
 
     robot = open_robot(project, folder, urdf)
     found = check_model(project.build_model(robot))
-    typer.echo(json.dumps(found, indent=1, ensure_ascii=False) if as_json else check_text(found))
+    say(found, as_json, lambda: check_text(found))
     if not found["physical"]:
         raise typer.Exit(JUDGED_BAD)
 
@@ -120,7 +120,7 @@ def inspect(
         for log, own in zip(recordings, reports, strict=True)
     ]
     found += [{"log": log.name, "acceptable": False, "findings": [log.as_finding()]} for log in unreadable]
-    typer.echo(json.dumps(found, indent=1, ensure_ascii=False) if as_json else findings_text(found))
+    say(found, as_json, lambda: findings_text(found))
     if unreadable:
         raise typer.Exit(WRONG_USE)
     if not all(report.acceptable for report in reports):

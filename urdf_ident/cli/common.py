@@ -291,6 +291,19 @@ def _find_logs(arguments: list[str], project: Project, *, copies: bool = False) 
     return logs
 
 
+def say(value: Any, as_json: bool, text: Callable[[], str]) -> None:
+    """Prints a result.
+
+    Args:
+        value: The result as a record or plain data, for JSON.
+        as_json: Whether JSON is wanted.
+        text: Returns the result in words.
+    """
+    from ..files.records import json_text
+
+    typer.echo(json_text(value) if as_json else text())
+
+
 def coloured(text: str) -> str:
     """Colours the verdict of a summary on a terminal; plain text in a pipe or if NO_COLOR is set.
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from .common import JUDGED_BAD, AsJson, Config, Force, SkipBadLogs, Urdf, app
+from .common import JUDGED_BAD, AsJson, Config, Force, SkipBadLogs, Urdf, app, say
 from .help import command
 from .report import NoReport
 
@@ -52,6 +51,6 @@ def fleet(
             notes += [f"wrote {found.plot(picture)}", f"wrote {write_fleet(found, page)}"]
         except MissingExtraError as error:
             notes.append(f"no report: {error}")
-    typer.echo(json.dumps(found.as_dict(), indent=1, ensure_ascii=False) if as_json else "\n".join([found.summary(), *notes]))
+    say(found.as_dict(), as_json, lambda: "\n".join([found.summary(), *notes]))
     if found.failed:
         raise typer.Exit(JUDGED_BAD)

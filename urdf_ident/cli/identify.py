@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,6 +28,7 @@ from .common import (
     open_robot,
     read_logs,
     read_readable_logs,
+    say,
     say_doubts,
 )
 from .help import command
@@ -136,7 +136,7 @@ def _write(
 
     Printed commands can be run as they are, with the user's own ``paths``.
     """
-    from ..files.records import plain
+    from ..files.records import json_text
     from ..result.files.exports import write_all
 
     say_replaced(out, report=not no_report)
@@ -150,7 +150,7 @@ def _write(
     body, more = weigh_and_write(ident, loaded, out / _PAYLOAD, link, force) if loaded else (None, [])
     if as_json:
         outcome = {**_outcome(ident, [*notes, *more]), **({} if body is None else {"payload": body.as_dict()})}
-        typer.echo(json.dumps(plain(outcome), indent=1, ensure_ascii=False))
+        typer.echo(json_text(outcome))
     elif body is not None:
         typer.echo("\n".join(["", body.summary(), "", *more]))
 
@@ -158,7 +158,7 @@ def _write(
 @contextmanager
 def _refusal_in_json(as_json: bool) -> Iterator[None]:
     """Prints the findings of a refused log as JSON before the error propagates."""
-    from ..files.records import plain
+    from ..files.records import json_text
 
     try:
         yield
@@ -166,9 +166,7 @@ def _refusal_in_json(as_json: bool) -> Iterator[None]:
         if as_json:
             findings = [finding.as_dict() for finding in error.findings]
             refused = {"message": error.what, "where": error.where, "remedy": error.remedy, "logs": list(error.logs)}
-            typer.echo(
-                json.dumps(plain({"verdict": None, "refused": refused, "findings": findings}), indent=1, ensure_ascii=False)
-            )
+            typer.echo(json_text({"verdict": None, "refused": refused, "findings": findings}))
         raise
 
 
@@ -225,7 +223,7 @@ def validate(
     ident = load(result)
     project = ident.project
     report = score(ident, read_logs(logs, ident.model.robot, project), force=force)
-    typer.echo(json.dumps(list(report.entries), indent=1) if as_json else report.summary())
+    say(report.entries, as_json, report.summary)
     if not no_report:
         try:
             paths = CommandPaths(ident.model.robot.path, result)

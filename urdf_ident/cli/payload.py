@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .common import JUDGED_BAD, AsJson, Force, Logs, Result, app, read_logs
+from .common import JUDGED_BAD, AsJson, Force, Logs, Result, app, read_logs, say
 from .help import command
 
 if TYPE_CHECKING:
@@ -59,11 +58,8 @@ def payload(
     recordings = read_logs(logs, ident.model.robot, ident.project)
     found = weigh(ident, recordings, link=link, method=method, refit=refit, static=static, gain_error=gain_error, force=force)
     written = _written(ident, found, target)
-    if as_json:
-        typer.echo(json.dumps(found.as_dict(), indent=1, ensure_ascii=False))
-    else:
-        lines = [f"  {name}: {line}" for name, line in found.as_dict()["set_payload"].items()]
-        typer.echo("\n".join([found.summary(), *lines, "", *written]))
+    lines = [f"  {name}: {line}" for name, line in found.as_dict()["set_payload"].items()]
+    say(found.as_dict(), as_json, lambda: "\n".join([found.summary(), *lines, "", *written]))
     if found.verdict["level"] == "poor":
         raise typer.Exit(JUDGED_BAD)
 
@@ -142,6 +138,6 @@ def compare(
         if plot is not None:
             check_output(plot)
             found.plot(plot)
-    typer.echo(json.dumps(found.as_dict(), indent=1, ensure_ascii=False) if as_json else found.summary())
+    say(found.as_dict(), as_json, found.summary)
     if plot is not None:
         typer.echo(f"wrote {plot}", err=as_json)

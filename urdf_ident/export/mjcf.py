@@ -30,7 +30,7 @@ from ..model.robot import Robot
 from ..model.urdf import rotation_from_rpy
 from .splice import Node, outline
 from .split import physical_bodies, split_bodies, unmoved_links
-from .strict_mjcf import mjcf_violations, mujoco_refusal, readable_mesh
+from .strict_mjcf import finite_numbers, mjcf_violations, mujoco_refusal, readable_mesh
 from .strict_urdf import without_violations
 from .urdf import number
 
@@ -242,7 +242,7 @@ class _Writer:
         color = color or next((self.colors.get(m.get("name"), "") for m in node.all("material")), "")
         place = {"pos": _words(position), "quat": _words(_quaternion(rotation))}
         geom = ElementTree.SubElement(body, "geom", {**form, **place, **attributes})
-        if len(color.split()) == 4 and all(_is_number(word) for word in color.split()):
+        if len(color.split()) == 4 and finite_numbers(color):
             geom.set("rgba", color)
 
 
@@ -254,13 +254,6 @@ def _numbers(node: Node, tag: str, key: str, default: str) -> Array:
     found = node.all(tag)
     text = found[0].get(key, default) if found else default
     return np.array([float(word) for word in text.split()])
-
-
-def _is_number(word: str) -> bool:
-    try:
-        return math.isfinite(float(word))
-    except ValueError:
-        return False
 
 
 def _unit(axis: Array) -> Array:

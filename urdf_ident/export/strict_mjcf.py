@@ -21,6 +21,8 @@ from ..linalg import Array
 #: MuJoCo's lower bounds: masses and inertias of moving bodies, and eigenvalues of an inertia matrix.
 _LEAST, _LEAST_EIGENVALUE = 1e-15, 1e-14
 _SIZES = {"box": 3, "sphere": 1, "cylinder": 2, "capsule": 2}
+#: Attributes that are no numbers.
+_WORDS = ("name", "file", "mesh", "type", "model", "angle", "autolimits", "inertiafromgeom")
 #: Largest number of faces of a mesh, and its least volume [m³].
 _FACES, _LEAST_VOLUME = 200_000, 1e-13
 
@@ -38,9 +40,7 @@ def mjcf_violations(text: str) -> tuple[str, ...]:
     found = [f"{kind} '{name}' exists twice" for kind, name in _duplicates(root)]
     for element in root.iter():
         for key, value in element.attrib.items():
-            if key not in ("name", "file", "mesh", "type", "model", "angle", "autolimits", "inertiafromgeom") and not _finite(
-                value
-            ):
+            if key not in _WORDS and not finite_numbers(value):
                 found.append(f"<{element.tag} {key}> is '{value[:40]}'")
     if found:
         return tuple(found)
@@ -128,7 +128,15 @@ def _duplicates(root: ElementTree.Element) -> list[tuple[str, str]]:
     return [key for key, count in named.items() if count > 1]
 
 
-def _finite(text: str) -> bool:
+def finite_numbers(text: str) -> bool:
+    """Whether a text consists of finite numbers.
+
+    Args:
+        text: Words separated by white space.
+
+    Returns:
+        True also for an empty text.
+    """
     try:
         return all(math.isfinite(float(word)) for word in text.split())
     except ValueError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
@@ -36,6 +37,15 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value
+
+
+def json_text(value: Any) -> str:
+    """Returns JSON, one entry per line.
+
+    Args:
+        value: As for :func:`plain`.
+    """
+    return json.dumps(plain(value), indent=1, ensure_ascii=False, allow_nan=False)
 
 
 def record(kind: type[T], data: Mapping[str, Any]) -> T:

@@ -109,7 +109,7 @@ def contradictions(robot: Robot, ident: Identification, *, level: float = LEVEL)
                 speed = share * usual_speed(ident, j)
                 level_row = friction_row(ident, j, speed, usual_load([ident]))
                 says = _Side(float(entry.friction + entry.damping * speed), 0.0, np.inf)
-                found = _Side(float(level_row @ fit.params), row_error(ident, level_row), row_dof(ident, level_row))
+                found = _side(ident, level_row)
                 tests.append(_test("friction", joint, f"friction at {speed:.2g}", "N·m", says, found, word))
     return Comparison(robot.name, ("URDF", "data"), tuple(_holm(tests, level)), level, None)
 
@@ -150,6 +150,10 @@ class _Side(NamedTuple):
     value: float
     error: float
     dof: float
+
+
+def _side(item: Identification, row: Array) -> _Side:
+    return _Side(float(row @ item.fit.params), row_error(item, row), row_dof(item, row))
 
 
 def _test(kind: str, where: str, what: str, unit: str, before: _Side, after: _Side, note: str = "") -> ParameterChange:
@@ -200,8 +204,7 @@ def _inertia_tests(before: Identification, after: Identification) -> list[Parame
     """Tests the base parameters of the earlier result, expressed in the base parameters of both."""
     tests = []
     for item in inertial_quantities([before, after]):
-        pairs = zip((before, after), item.rows, strict=True)
-        old, new = (_Side(float(row @ one.fit.params), row_error(one, row), row_dof(one, row)) for one, row in pairs)
+        old, new = map(_side, (before, after), item.rows)
         tests.append(_test(item.kind, item.where, item.what, item.unit, old, new))
     return tests
 
@@ -214,7 +217,7 @@ def _friction_tests(before: Identification, after: Identification) -> list[Param
         sides = []
         for one, row in pairs:
             error = np.sqrt(max(float(row @ one.fit.of_mean.covariance @ row), 0.0) + 0.5 * more)
-            sides.append(_Side(float(row @ one.fit.params), float(error), row_dof(one, row)))
+            sides.append(_side(one, row)._replace(error=float(error)))
         tests.append(_judged_by_spread(_test(item.kind, item.where, item.what, item.unit, sides[0], sides[1]), spread))
     return tests
 

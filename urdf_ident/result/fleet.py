@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..files.read_write import write_text
-from ..files.records import plain
+from ..files.records import json_text, plain
 from ..linalg import Array
 from ..samples import ReadOnly
 
@@ -147,10 +147,7 @@ class Fleet:
         Raises:
             OutputError: The file cannot be written.
         """
-        import json
-
-        write_text(path, json.dumps(self.as_dict(), indent=1, ensure_ascii=False) + "\n")
-        return Path(path)
+        return write_text(path, json_text(self.as_dict()) + "\n")
 
     @property
     def headline(self) -> tuple[str, str]:

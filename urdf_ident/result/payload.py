@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..files.read_write import write_text
-from ..files.records import plain
+from ..files.records import json_text, plain
 from ..linalg import Array
 from ..model.inertia import from_com, symmetric
 from ..samples import ReadOnly
@@ -160,7 +159,7 @@ class PayloadResult(ReadOnly):
         Raises:
             OutputError: It cannot be written.
         """
-        return write_text(path, json.dumps(self.as_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+        return write_text(path, json_text(self.as_dict()) + "\n")
 
     def summary(self) -> str:
         """The payload on one screen."""

@@ -155,15 +155,10 @@ def _sentinels(x: Array, least: float = 1e-9) -> NDArray[np.bool_]:
     Those closer than ``least``, or one step of a quantised signal, to their neighbours are not.
     """
     none = np.zeros(len(x), dtype=bool)
-    known = np.isfinite(x)
-    if known.sum() < 20:
+    found = _away(x, 7, _APART, 0.1, least)
+    if found is None:
         return none
-    filled = _filled(x, known)
-    low, high = quantiles(filled, 0.1, 0.9)
-    apart = max(_APART * (high - low), least)
-    away = _away(filled, 7, apart)
-    if away is None:
-        return none
+    known, away, apart = found
     far = known & (away > max(apart, 10 * quantiles(away, 0.5)[0]))
     far &= away > 1.5 * count_of(x[known])
     if far.sum() < _SENTINELS:
@@ -176,26 +171,28 @@ def _sentinels(x: Array, least: float = 1e-9) -> NDArray[np.bool_]:
 
 def _spikes(x: Array, share: float, least: float = 1e-9) -> NDArray[np.bool_]:
     """Samples far, and at least ``least``, from the median of their five neighbours, while all others are close to it."""
-    none = np.zeros(len(x), dtype=bool)
+    found = _away(x, 5, share, 0.01, least)
+    if found is None:
+        return np.zeros(len(x), dtype=bool)
+    known, away, apart = found
+    return np.asarray((away > max(apart, 10 * quantiles(away, 0.99)[0])) & known)
+
+
+def _away(x: Array, neighbours: int, share: float, tail: float, least: float) -> tuple[NDArray[np.bool_], Array, float] | None:
+    """Which samples are known, their distance from their neighbours' median, shapes (N,), and the least one of outliers.
+
+    The latter is at least a share of the range without its tails. None if all steps are too small for outliers, or fewer than
+    20 samples are known.
+    """
     known = np.isfinite(x)
     if known.sum() < 20:
-        return none
-    filled = _filled(x, known)
-    low, high = quantiles(filled, 0.01, 0.99)
-    apart = max(share * (high - low), least)
-    away = _away(filled, 5, apart)
-    return none if away is None else np.asarray((away > max(apart, 10 * quantiles(away, 0.99)[0])) & known)
-
-
-def _filled(x: Array, known: NDArray[np.bool_]) -> Array:
-    return x if known.all() else np.interp(np.arange(len(x)), np.flatnonzero(known), x[known])
-
-
-def _away(x: Array, neighbours: int, apart: float) -> Array | None:
-    """Distance of samples from their neighbours' median, shape (N,); None if all steps are too small for outliers."""
-    if neighbours // 2 * np.abs(np.diff(x)).max() <= apart:
         return None
-    return np.asarray(np.abs(x - running_median(x, neighbours)))
+    filled = x if known.all() else np.interp(np.arange(len(x)), np.flatnonzero(known), x[known])
+    low, high = quantiles(filled, tail, 1.0 - tail)
+    apart = max(share * (high - low), least)
+    if neighbours // 2 * np.abs(np.diff(filled)).max() <= apart:
+        return None
+    return known, np.abs(filled - running_median(filled, neighbours)), apart
 
 
 def _refuse_dead(state: Examination, robot: Robot, name: str, holes: NDArray[np.bool_]) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 
-from ...errors import ModelError
 from ...motion.trajectory import table_text
 from .plan import DRY_RUN, PAUSE, Plan
 
-_RATE, _JOINTS = 1000.0, 7
+_RATE = 1000.0
 
 _PROGRAM = r"""// Follows an excitation motion of @ROBOT@ at 1 kHz and writes a log that urdf-ident reads.
 // Units: rad, rad/s, N*m, s.
@@ -110,12 +109,7 @@ def texts(plan: Plan) -> dict[str, str]:
     Raises:
         ModelError: The robot does not have seven joints.
     """
-    if len(plan.order) != _JOINTS:
-        raise ModelError(
-            "a Franka arm has seven joints",
-            got=len(plan.order),
-            remedy="lock the fingers (robot.lock), or take --for ros2_control",
-        )
+    plan.require_joints(7, "a Franka arm has seven joints", "lock the fingers")
     time, q, _, _ = plan.samples(_RATE)
     header = ",".join(["t", *(f"{kind}_{name}" for kind in ("q", "v", "tau") for name in plan.order)])
     program = _PROGRAM.replace("@ROBOT@", json.dumps(plan.robot)).replace("@HEADER@", header)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...errors import ModelError
 from ...linalg import Array
 from ...motion.collision.clearance import ClearanceReport
 from ...motion.limits import Limits
@@ -49,6 +50,19 @@ class Plan:
     def place(self) -> list[int]:
         """Index of each joint of :attr:`order` in the trajectory."""
         return [self.trajectory.joints.index(name) for name in self.order]
+
+    def require_joints(self, count: int, what: str, remedy: str) -> None:
+        """Raises an error if the robot has another number of joints than its controller.
+
+        Args:
+            what: Says how many the controller has.
+            remedy: How to come to that number; another target is named as well.
+
+        Raises:
+            ModelError: It has.
+        """
+        if len(self.order) != count:
+            raise ModelError(what, got=len(self.order), remedy=f"{remedy} (robot.lock), or take --for ros2_control")
 
     def samples(self, rate: float, speed: float = 1.0) -> tuple[Array, Array, Array, Array]:
         """Samples the motion, at reduced speed if requested.

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from ...errors import ModelError
 from .plan import DRY_RUN, PAUSE, Plan
 
 #: Set-points per second; `servoj` interpolates between them at the controller's own rate.
 _RATE = 125.0
-_JOINTS = 6
 
 _RECIPE = """\
 <?xml version="1.0"?>
@@ -51,12 +49,7 @@ def texts(plan: Plan) -> dict[str, str]:
     Raises:
         ModelError: The robot does not have six joints.
     """
-    if len(plan.order) != _JOINTS:
-        raise ModelError(
-            "URScript drives six joints",
-            got=len(plan.order),
-            remedy="lock what is not of the arm (robot.lock), or take --for ros2_control",
-        )
+    plan.require_joints(6, "URScript drives six joints", "lock what is not of the arm")
     return {
         "motion.script": _program(plan, 1.0, "motion"),
         "dry_run.script": _program(plan, DRY_RUN, "dry run"),
