@@ -35,3 +35,12 @@ def test_one_sigma(dof: int) -> None:
 
 def test_no_degree_of_freedom_is_no_number() -> None:
     assert np.isnan(own.student_quantile(0.975, 0.0))
+
+
+@pytest.mark.parametrize("count", [1, 3, 6])
+def test_gains_of_parameters_that_cannot_be_negative(count: int) -> None:
+    """Squares of the positive ones among uncorrelated estimates of zero."""
+    estimates = np.random.default_rng(count).standard_normal((200_000, count))
+    gains = np.sum(np.maximum(estimates, 0.0) ** 2, axis=1)
+    for value in (0.5, 3.0, 8.0):
+        assert own.chi_bar_square_tail(value, count) == pytest.approx(np.mean(gains > value), abs=0.004)

@@ -141,6 +141,21 @@ def test_a_rotor_does_not_make_up_for_a_missing_tool_where_joints_hardly_turn_ba
     assert told.std[rotor] < 1.6 * known.std[rotor]
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_torques_behind_the_gears_give_no_rotors_by_chance(seed: int) -> None:
+    """With noise of half their standard deviation; rotors of 0.1 kg·m² are visible through it."""
+    robot = Robot.from_urdf(arm_urdf("zyx"))
+    t, q, v, a = fourier(3, 8.0, 100.0, seed)
+    logs = with_torque(robot, [(t, 3 * q, 3 * v, 3 * a)], TRUTH, 0.5)
+    behind = [replace(log, effort=np.asarray(log.effort) - 0.1 * 3 * a) for log in logs]
+    absent, present = (
+        [value for name, value in zip(told.names, told.theta0, strict=True) if name.startswith("Ia_")]
+        for told in (_prior_of(robot, behind), _prior_of(robot, logs))
+    )
+    assert absent == [0.0, 0.0, 0.0]
+    assert max(present) > 0.05
+
+
 def test_a_slider_that_only_goes_down_with_less_weight_than_the_urdf_says_is_not_read_the_other_way() -> None:
     """Weight and dry friction are one constant there: what is missing of the weight is no friction that drives."""
     urdf = arm_urdf("zxy", kind="prismatic")

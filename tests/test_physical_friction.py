@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from logs import fourier
 from scipy.optimize import minimize
 
-from urdf_ident.consistency.first_fit import completed_prior, constrained_least_squares, first_fit
+from urdf_ident.consistency.first_fit import completed_prior, first_fit
 from urdf_ident.consistency.friction import friction_demands, loads, violated
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import ModelError
@@ -41,6 +41,7 @@ from urdf_ident.model.trained import outside, with_trained
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
 from urdf_ident.result.identification import Identification
+from urdf_ident.statistics.least_squares import constrained_least_squares
 
 ROBOT = Robot.from_urdf(arm_urdf("zyx"))
 BODIES = inertials(ROBOT)

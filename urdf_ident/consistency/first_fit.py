@@ -18,7 +18,6 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from ..errors import EstimationError
 from ..friction import bias_symbols
 from ..grouping import grouped
 from ..linalg import Array, block_diagonal, lstsq, orthogonal_part, rms
@@ -29,7 +28,9 @@ from ..model.prior import Prior, least_weight, with_joint_terms
 from ..model.robot import STANDARD_GRAVITY, Robot
 from ..model.terms import SPRING_SYMBOLS
 from ..samples import ReadOnly, Segment
+from ..statistics.distributions import chi_bar_square_tail
 from ..statistics.fit import SIGMA_FLOOR, Fit
+from ..statistics.least_squares import constrained_least_squares
 from ..statistics.statistic import StatisticSet
 from .constraints import HalfSpaces
 from .friction import friction_demands, loads
@@ -47,6 +48,8 @@ BIAS, SEPARABLE_BIAS = 0.03, 0.1
 UNSUPPORTED = 0.3
 #: A bias is collinear with gravity where bodies and rotors leave at most this fraction of its column's square.
 _SAME = 1e-12
+#: Significance level at which the data show rotors; they would, from this fraction of the acceleration in ordinary motion.
+CHANCE, _SHOWN = 0.05, 0.1
 #: Lower bound of a row group's residual, as a fraction of its torque: no model is more accurate.
 _BEST = 1e-3
 #: Prior standard deviation of a joint parameter, in units of the value with which it alone would explain the bodies' residual.
@@ -179,7 +182,8 @@ def first_fit(
     others[chosen] = 0.0
     bodies = np.arange(0 if prior is None else model.n_inertial, dtype=np.intp)
     groups = _groups(statistics, np.concatenate([bodies, chosen]), others, weights)
-    size = _sizes(terms, groups, _body_residuals(groups, prior), ordinary_columns(model)[chosen], unsupported)
+    ordinary = ordinary_columns(model)[chosen]
+    size = _sizes(terms, groups, _body_residuals(groups, prior), ordinary, unsupported)
     seen = np.isfinite(size)
     usable = seen & (size > 0)
     # springs of elastic joints are not bounded, because their torques balance each other
@@ -195,7 +199,9 @@ def first_fit(
         signs = _physical_rows(terms, chosen, friction_demands(model, loads(model, statistics)))[:, usable]
         constraints = np.hstack([np.zeros((len(signs), len(bodies))), signs])
         used = np.concatenate([np.ones(len(bodies), dtype=bool), usable])
-        values[usable] = _bounded_fit(groups, used, prior_rows, constraints)[len(bodies) :]
+        length, least = _lengths(groups, ordinary)
+        doubted = np.concatenate([np.zeros(len(bodies), dtype=bool), (rotors & (length > _SHOWN * least))[usable]])
+        values[usable] = _bounded_fit(groups, used, prior_rows, constraints, doubted)[len(bodies) :]
     return FirstFit(values, np.where(springs, np.inf, size))
 
 
@@ -233,19 +239,36 @@ def _groups(statistics: StatisticSet, chosen: Columns, others: Array, weights: M
     return found
 
 
-def _bounded_fit(groups: _Groups, used: NDArray[np.bool_], prior_rows: Array, constraints: Array) -> Array:
-    """Solves for the used columns, with the groups weighted by their own residual noise."""
-    noise = np.ones(len(groups.blocks))
-    for _ in range(2):  # the second time with the residual noise of the first
-        rows = [block[:, used] / s for block, s in zip(groups.blocks, noise, strict=True)]
+def _bounded_fit(
+    groups: _Groups, used: NDArray[np.bool_], prior_rows: Array, constraints: Array, doubted: NDArray[np.bool_]
+) -> Array:
+    """Solves for the used columns, with the groups weighted by their own residual noise.
+
+    Doubted columns (rotors) are zero unless they gain significantly together: torques measured behind the gears contain
+    none, and in a faster motion the torque of those that are only chance grows with the square of the speed.
+    """
+    columns, noise = np.flatnonzero(used), np.ones(len(groups.blocks))
+
+    def solved(some: NDArray[np.bool_]) -> tuple[Array, float]:
+        rows = [block[:, columns[some]] / s for block, s in zip(groups.blocks, noise, strict=True)]
         right = [r / s for r, s in zip(groups.rights, noise, strict=True)]
-        A, b = np.vstack([*rows, prior_rows]), np.concatenate([*right, np.zeros(len(prior_rows))])
-        x = constrained_least_squares(A, b, constraints)
-        rest = [np.linalg.norm(r - block[:, used] @ x) for r, block in zip(groups.rights, groups.blocks, strict=True)]
-        noise = np.maximum(rest, _BEST * groups.efforts)
-        silent = noise <= SIGMA_FLOOR * groups.efforts.max()  # joints without effort
-        noise = np.where(silent, 1.0, noise / np.sqrt(np.maximum(groups.counts, 1.0)))
-    return x
+        A, b = np.vstack([*rows, prior_rows[:, some]]), np.concatenate([*right, np.zeros(len(prior_rows))])
+        x = np.zeros(len(some))
+        x[some] = constrained_least_squares(A, b, constraints[:, some])
+        return x, float(np.sum((A @ x[some] - b) ** 2))
+
+    every = np.ones(len(columns), dtype=bool)
+    x, _ = solved(every)
+    rest = [np.linalg.norm(r - block[:, used] @ x) for r, block in zip(groups.rights, groups.blocks, strict=True)]
+    noise = np.maximum(rest, _BEST * groups.efforts)
+    silent = noise <= SIGMA_FLOOR * groups.efforts.max()  # joints without effort
+    noise = np.where(silent, 1.0, noise / np.sqrt(np.maximum(groups.counts, 1.0)))
+    x, squares = solved(every)
+    if not doubted.any():
+        return x
+    bare, more = solved(~doubted)
+    chance = chi_bar_square_tail((more - squares) / _VARIANCE_FACTOR, int(doubted.sum()))
+    return bare if chance > CHANCE else x
 
 
 def _body_residuals(groups: _Groups, prior: Prior | None) -> Array:
@@ -273,15 +296,22 @@ def _sizes(
     """The value with which each parameter alone would be as large as the bodies' torque residual, shape (k,)."""
     bodies, columns = np.split(np.vstack(groups.blocks), [groups.blocks[0].shape[1] - len(terms)], axis=1)
     lengths = np.array([np.linalg.norm(block, axis=0)[bodies.shape[1] :] for block in groups.blocks])
-    length, acts = np.linalg.norm(lengths, axis=0), lengths > 0
+    acts, (length, least) = lengths > 0, _lengths(groups, ordinary)
     biased = np.array([term.symbol in bias_symbols() for term in terms], dtype=bool)
     torque = np.sqrt(np.sum(acts * np.where(biased, groups.efforts[:, None], residuals) ** 2, axis=0))
     relative = _relative_norms(terms, np.linalg.norm(lengths / groups.weights[:, None], axis=0))
     share = _shares(terms, columns, bodies, biased, unsupported)
     seen = length > 0
     length = length * np.maximum(1.0, _LEAST_NORM / np.where(seen, relative, 1.0))
-    length = np.maximum(length, ordinary * np.sqrt(np.sum(acts * (np.square(groups.weights) * groups.counts)[:, None], axis=0)))
+    length = np.maximum(length, least)
     return np.asarray(np.where(seen, share * torque / np.where(seen, length, 1.0), np.inf))
+
+
+def _lengths(groups: _Groups, ordinary: Array) -> tuple[Array, Array]:
+    """Norms of the columns of joint terms in the logs, and in as many rows of ordinary motion, shape (k,) each."""
+    found = np.array([np.linalg.norm(block[:, block.shape[1] - len(ordinary) :], axis=0) for block in groups.blocks])
+    rows = np.square(groups.weights) * groups.counts
+    return np.linalg.norm(found, axis=0), ordinary * np.sqrt(np.sum((found > 0) * rows[:, None], axis=0))
 
 
 def _shares(
@@ -322,42 +352,6 @@ def _physical_rows(terms: Sequence[Parameter], chosen: Columns, physics: HalfSpa
     rest = np.delete(physics.rows, chosen, axis=1)
     inside = ~np.any(rest != 0, axis=1) & (physics.limits == 0)
     return np.vstack([signs, physics.rows[inside][:, chosen]])
-
-
-def constrained_least_squares(A: Array, b: Array, G: Array) -> Array:
-    """Solves ``min ‖A x − b‖`` subject to ``G x ≥ 0`` as a least-distance problem (Lawson and Hanson, 1974, ch. 23).
-
-    Args:
-        A: Shape (m, k), full column rank.
-        b: Shape (m,).
-        G: Shape (c, k).
-
-    Returns:
-        Shape (k,).
-
-    Raises:
-        EstimationError: The active set did not converge.
-    """
-    scale = 1.0 / np.linalg.norm(A, axis=0)
-    Q, R = np.linalg.qr(A * scale)
-    start = Q.T @ b
-    if len(G):
-        turned = np.linalg.solve(R.T, (G * scale).T).T
-        turned = turned / np.maximum(np.linalg.norm(turned, axis=1, keepdims=True), 1e-300)
-        least = -turned @ start
-        if (least > 0).any():
-            from scipy.optimize import nnls
-
-            size = max(float(np.abs(least).max()), 1e-300)
-            E = np.vstack([turned.T, least[None, :] / size])
-            goal = np.append(np.zeros(len(start)), 1.0)
-            try:
-                dual = nnls(E, goal, maxiter=50 * E.shape[1])[0]
-            except RuntimeError as error:
-                raise EstimationError("the bounded first fit did not converge", got=str(error)) from error
-            rest = E @ dual - goal
-            start = start - size * rest[:-1] / rest[-1]
-    return np.asarray(scale * np.linalg.solve(R, start))
 
 
 def ordinary_columns(model: DynamicModel) -> Array:

@@ -6,6 +6,7 @@ of one of its distributions takes a hundred times as long.
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import numpy as np
@@ -86,6 +87,19 @@ def chi_square_tail(value: float, dof: float) -> float:
     from scipy.special import chdtrc
 
     return float(chdtrc(dof, value))
+
+
+def chi_bar_square_tail(value: float, count: int) -> float:
+    """Probability that parameters that cannot be negative gain more by chance (Kudô 1963, for uncorrelated ones).
+
+    Args:
+        value: Reduction of the squared residual, in variances.
+        count: Number of parameters.
+
+    Returns:
+        0 to 1.
+    """
+    return float(sum(math.comb(count, k) * chi_square_tail(value, k) for k in range(1, count + 1)) / 2**count)
 
 
 def f_tail(value: float, dof: float, dof_below: float) -> float:
