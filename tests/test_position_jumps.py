@@ -70,5 +70,16 @@ def test_sound_logs_joined_runs_missing_rows_and_held_positions_are_no_jumps() -
     assert "samples-lost" in found["lost"][2]
 
 
+@pytest.mark.parametrize("rows", [[AT], [AT, AT + 40]])
+def test_rows_that_repeat_or_are_left_out_are_no_jumps(rows: list[int]) -> None:
+    """All joints move by one step less, or more, which no encoder alone does (a real Panda log has such rows)."""
+    sound = log_of(rate=1000.0)
+    t, q, *_ = fourier(ROBOT.n, 12.0, 1000.0, 0)
+    q = np.round(q * [1.0, 0.05, 0.05, 0.05], 5)  # only the steps of the first joint are far above the encoder's counts
+    every = np.arange(len(sound) - 10)
+    for places in (np.sort(np.r_[every, rows]), np.delete(every, rows)):
+        assert not told(replace(sound, time=t[: len(places)], position=q[places], effort=sound.effort[: len(places)]))[1]
+
+
 def _joined(first: Recording, second: Recording, name: str) -> np.ndarray:
     return np.vstack([getattr(first, name)[:AT], getattr(second, name)[AT:]])

@@ -35,6 +35,7 @@ def test_sixty_forty(data: Path, halves: tuple[Path, Path]) -> None:
     model = project.build_model(project.build_robot(data / "panda" / "panda.urdf"))
     first, second = (read_recording(path, model.robot, project.log_layout()) for path in halves)
     ident = identify(model, [first], held_out=[second], project=project)
+    assert "position-jump" not in {finding["id"] for log in ident.inputs for finding in log["findings"]}
     found = ident.validation[0]
     assert found["fit_mean_rmse"] <= 0.125
     assert found["mean_rmse"] <= 0.133  # physically consistent bodies, and no negative rotor inertia

@@ -17,8 +17,8 @@ from .findings import Examination
 _FAR, _SUDDEN, _COUNTS, _FEW = 12.0, 5.0, 5.0, 3
 #: Longest interval, over the usual, in which no row is missing.
 _NEXT = 1.5
-#: Rows are missing unless a joint moves less than this part of what the jump would need of it, which is this multiple of its
-#: usual difference.
+#: Rows are missing or repeated unless a joint moves less than this part of what the jump would need of it, which is this
+#: multiple of its usual difference, or moves back by more than this part of a step.
 _LESS, _TELLING = 0.5, 5.0
 #: Where this part of the joints jumps, rows are missing if the jump is straight ahead (cosine). Otherwise another run begins,
 #: unless a jumping joint moves at this part of its root mean square speed, and neither speeds nor efforts change by more than
@@ -77,7 +77,7 @@ def _jumps(time: Array, position: Array) -> tuple[NDArray[np.bool_], Array]:
 
 
 def _goes_on(jumps: NDArray[np.bool_], away: Array, position: Array, effort: Array | None) -> NDArray[np.bool_]:
-    """Whether the robot moves on over the jumps of a row, instead of rows missing or another run beginning, shape (N - 3,)."""
+    """Whether the robot moves on over the jumps of a row, not rows missing, repeated or of another run, shape (N - 3,)."""
     steps = np.diff(position, axis=0)
     speed, far = rms(steps, axis=0), _usual(away)
     bends = [steps[2:] - steps[:-2], *([] if effort is None else [np.diff(effort, axis=0)[1:-1]])]
@@ -87,9 +87,9 @@ def _goes_on(jumps: NDArray[np.bool_], away: Array, position: Array, effort: Arr
         jumping, usual = jumps[k], 0.5 * (steps[k] + steps[k + 2])
         if jumping.mean() < _OTHER_RUN:
             worst = int(np.argmax(np.where(jumping, np.abs(away[k]) / np.maximum(far, 1e-12), 0.0)))
-            missing = away[k, worst] / usual[worst] if usual[worst] else -1.0
-            needed = np.abs(missing * usual)
-            goes_on[k] = missing < 0 or ((needed > _TELLING * far) & (np.abs(away[k]) < _LESS * needed)).any()
+            missing = away[k, worst] / usual[worst] if usual[worst] else -np.inf  # a resting joint
+            needed = np.abs(max(missing, -1 - _LESS) * usual)
+            goes_on[k] = missing < -1 - _LESS or ((needed > _TELLING * far) & (np.abs(away[k]) < _LESS * needed)).any()
         elif away[k] @ usual <= _AHEAD * np.linalg.norm(away[k]) * np.linalg.norm(usual):
             goes_on[k] = smooth[k] and (np.abs(usual) > _MOVES * speed)[jumping].any()
     return goes_on
