@@ -74,6 +74,17 @@ def test_friction_that_reverses_over_some_travel_is_no_delay(travel: float) -> N
     assert [item.message for item in report.findings if item.id == "effort-delay" and item.severity != "info"] == []
 
 
+@pytest.mark.parametrize(("size", "early", "seed"), [(2.0, 0.02, 0), (0.5, 0.02, 2), (1.0, 0.1, 1)])
+def test_friction_that_reverses_before_the_velocity_is_no_delay_of_its_joint(size: float, early: float, seed: int) -> None:
+    """As in joints that stick: the effort turns over before the joint moves back."""
+    t, q, v, a = fourier(ARM.n, 12.0, 200.0, seed)
+    tau = torques(ARM, Truth.of(ARM.n), q, v, a)
+    tau[:, 2] += size * tau[:, 2].std() * np.tanh(np.interp(t + early, t, v[:, 2]) / 0.02)
+    tau += 0.02 * tau.std(axis=0) * np.random.default_rng(seed).standard_normal(tau.shape)
+    part = condition(ui.Recording("log", ARM.joints, t, q, effort=tau), ARM)
+    assert find_delays(ARM, [(part.segments, part.cutoff)])[1] == {}
+
+
 @pytest.mark.parametrize("late", [0.02, 0.05, -0.03])
 def test_a_delay_is_found_with_its_size(late: float) -> None:
     delay = found(made(0, late), made(1, late))

@@ -30,7 +30,7 @@ from .residuals import DelayProblem, mean_score
 #: Initial grid of delays [s], refined around the best one; then the grid for one joint relative to the others.
 _GRID = np.array([-0.06, -0.04, -0.02, 0.0, 0.02, 0.04, 0.06, 0.08, 0.1, 0.13, 0.16])
 _FINE = np.arange(-4.0, 5.0)
-_APART = np.array([-0.04, -0.02, 0.02, 0.04, 0.08, 0.14])
+_APART = np.array([-0.04, -0.02, 0.02, 0.04, 0.08, 0.14, 0.22])
 #: Number of samples and blocks of time.
 _SAMPLES, _BLOCKS = 1500, 20
 #: Of many logs, at least this many and this duration of motion [s] are used.
@@ -165,10 +165,17 @@ def _relative_delays(
 ) -> dict[tuple[str, int], float]:
     """Additional delays of single joints and logs relative to all others [s], with keys such as ``("joint", 0)``.
 
-    A joint's delay must reduce the error of its own effort: unmodelled friction may reduce that of others by chance.
+    A joint's delay must reduce the error of its own effort: unmodelled friction may reduce that of others by chance. Only
+    samples in which the joint of a row moves are compared, because friction around reversals may come early or late, and the
+    best delay must lie inside the grid.
     """
-    shifted = late(common + np.append(_APART, 0.0))
-    usual, found = shifted[:, :, -1:], {}
+    glides = problem.motion.glides[:, :, None]
+    problem = problem.gliding()
+
+    def moving(delays: Array) -> Array:
+        return late(common + delays) * glides
+
+    usual, found = moving(np.zeros(1)), {}
     joints, logs = np.arange(usual.shape[1]), np.unique(problem.motion.log)
     parts = [(("joint", int(j)), (joints == j)[None, :], problem.joints == j) for j in problem.joints if turning[j]]
     parts = parts if len(problem.joints) > 1 else []
@@ -178,15 +185,17 @@ def _relative_delays(
 
         def tried(delays: Array, mask: Array = mask) -> tuple[Array, int]:
             """Held-out errors, the last version without a delay, and the index of the best version."""
-            tau = np.where(mask[:, :, None], late(common + delays), usual)
+            tau = np.where(mask[:, :, None], moving(delays), usual)
             held = problem.errors(np.concatenate([tau, usual], axis=2)).held
             return held, int(np.argmin(mean_score(held.sum(axis=0))))
 
-        _, best = tried(_APART)
-        if best == len(_APART):
+        _, coarse = tried(_APART)
+        if coarse == len(_APART):
             continue
-        fine = _APART[best] + 0.005 * _FINE
+        fine = _APART[coarse] + 0.005 * _FINE
         held, best = tried(fine)
+        if coarse in (0, len(_APART) - 1) and best in (0, len(fine) - 1):
+            continue
         gain, errors = problem.gained(held[:, :, -1], held[:, :, best], rows)
         if gain > _ALONE[name[0]] and errors > SIGNIFICANT:
             found[name] = float(fine[best])

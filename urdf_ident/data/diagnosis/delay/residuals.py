@@ -119,6 +119,11 @@ class DelayProblem:
         held = np.maximum(np.sum(x[1:][fold] * (gram @ x[1:][fold]), axis=2), 0.0)[:, self.joints]
         return EffortErrors(fitted[0], fitted[1:], held)
 
+    def gliding(self) -> DelayProblem:
+        """Returns the problem with zeros in the rows of joints that rest or reverse, for efforts with zeros there."""
+        glides = self.motion.glides
+        return replace(self, inertial=self.inertial * glides[:, :, None], friction=self.friction * glides.T[:, :, None])
+
     def gained(self, before: Array, after: Array, joints: NDArray[Any] | None = None) -> tuple[float, float]:
         """Error reduction of one version of the efforts relative to another.
 
