@@ -165,17 +165,12 @@ def _relative_delays(
 ) -> dict[tuple[str, int], float]:
     """Additional delays of single joints and logs relative to all others [s], with keys such as ``("joint", 0)``.
 
-    A joint's delay must reduce the error of its own effort: unmodelled friction may reduce that of others by chance. Only
-    samples in which the joint of a row moves are compared, because friction around reversals may come early or late, and the
-    best delay must lie inside the grid.
+    A joint's delay must reduce the error of its own effort: unmodelled friction may reduce that of others by chance. It is
+    estimated from samples in which the joint of a row moves, because friction around reversals may come early or late, must
+    lie inside the grid, and must gain as much with all samples.
     """
-    glides = problem.motion.glides[:, :, None]
-    problem = problem.gliding()
-
-    def moving(delays: Array) -> Array:
-        return late(common + delays) * glides
-
-    usual, found = moving(np.zeros(1)), {}
+    glides, gliding = problem.motion.glides[:, :, None], problem.gliding()
+    usual, found = late(common + np.zeros(1)), {}
     joints, logs = np.arange(usual.shape[1]), np.unique(problem.motion.log)
     parts = [(("joint", int(j)), (joints == j)[None, :], problem.joints == j) for j in problem.joints if turning[j]]
     parts = parts if len(problem.joints) > 1 else []
@@ -183,23 +178,30 @@ def _relative_delays(
         parts += [(("log", int(k)), (problem.motion.log == k)[:, None], problem.joints >= 0) for k in logs]
     for name, mask, rows in parts:
 
-        def tried(delays: Array, mask: Array = mask) -> tuple[Array, int]:
-            """Held-out errors, the last version without a delay, and the index of the best version."""
-            tau = np.where(mask[:, :, None], moving(delays), usual)
-            held = problem.errors(np.concatenate([tau, usual], axis=2)).held
-            return held, int(np.argmin(mean_score(held.sum(axis=0))))
+        def shifted(delays: Array, mask: Array = mask) -> Array:
+            """Efforts, the last version without a delay."""
+            return np.concatenate([np.where(mask[:, :, None], late(common + delays), usual), usual], axis=2)
 
-        _, coarse = tried(_APART)
+        def gains(held: Array, best: int, rows: NDArray[np.bool_] = rows, least: float = _ALONE[name[0]]) -> bool:
+            gain, errors = problem.gained(held[:, :, -1], held[:, :, best], rows)
+            return gain > least and errors > SIGNIFICANT
+
+        _, coarse = _best(gliding, shifted(_APART) * glides)
         if coarse == len(_APART):
             continue
         fine = _APART[coarse] + 0.005 * _FINE
-        held, best = tried(fine)
-        if coarse in (0, len(_APART) - 1) and best in (0, len(fine) - 1):
-            continue
-        gain, errors = problem.gained(held[:, :, -1], held[:, :, best], rows)
-        if gain > _ALONE[name[0]] and errors > SIGNIFICANT:
+        tau = shifted(fine)
+        held, best = _best(gliding, tau * glides)
+        inside = coarse not in (0, len(_APART) - 1) or best not in (0, len(fine) - 1)
+        if inside and gains(held, best) and gains(problem.errors(tau).held, best):
             found[name] = float(fine[best])
     return found
+
+
+def _best(problem: DelayProblem, tau: Array) -> tuple[Array, int]:
+    """Held-out errors of versions of the efforts, and the index of the best version."""
+    held = problem.errors(tau).held
+    return held, int(np.argmin(mean_score(held.sum(axis=0))))
 
 
 def _selected(logs: Logs) -> list[int]:
