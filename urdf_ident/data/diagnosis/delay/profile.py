@@ -170,7 +170,7 @@ def _relative_delays(
     lie inside the grid, and must gain as much with all samples.
     """
     glides, gliding = problem.motion.glides[:, :, None], problem.gliding()
-    usual, found = late(common + np.zeros(1)), {}
+    usual, apart, found = late(common + np.zeros(1)), late(common + _APART), {}
     joints, logs = np.arange(usual.shape[1]), np.unique(problem.motion.log)
     parts = [(("joint", int(j)), (joints == j)[None, :], problem.joints == j) for j in problem.joints if turning[j]]
     parts = parts if len(problem.joints) > 1 else []
@@ -178,19 +178,19 @@ def _relative_delays(
         parts += [(("log", int(k)), (problem.motion.log == k)[:, None], problem.joints >= 0) for k in logs]
     for name, mask, rows in parts:
 
-        def shifted(delays: Array, mask: Array = mask) -> Array:
-            """Efforts, the last version without a delay."""
-            return np.concatenate([np.where(mask[:, :, None], late(common + delays), usual), usual], axis=2)
+        def shifted(efforts: Array, mask: Array = mask) -> Array:
+            """Versions in which only this joint or log is late; the last one without a delay."""
+            return np.concatenate([np.where(mask[:, :, None], efforts, usual), usual], axis=2)
 
         def gains(held: Array, best: int, rows: NDArray[np.bool_] = rows, least: float = _ALONE[name[0]]) -> bool:
             gain, errors = problem.gained(held[:, :, -1], held[:, :, best], rows)
             return gain > least and errors > SIGNIFICANT
 
-        _, coarse = _best(gliding, shifted(_APART) * glides)
+        _, coarse = _best(gliding, shifted(apart) * glides)
         if coarse == len(_APART):
             continue
         fine = _APART[coarse] + 0.005 * _FINE
-        tau = shifted(fine)
+        tau = shifted(late(common + fine))
         held, best = _best(gliding, tau * glides)
         inside = coarse not in (0, len(_APART) - 1) or best not in (0, len(fine) - 1)
         if inside and gains(held, best) and gains(problem.errors(tau).held, best):
