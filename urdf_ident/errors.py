@@ -122,8 +122,6 @@ def closest(word: str, valid: Iterable[str], alike: float = 0.6) -> str | None:
     """Finds the word that is most like a possibly misspelt one.
 
     Args:
-        word: What the user wrote.
-        valid: The words to compare it with.
         alike: Least similarity, 0 to 1.
 
     Returns:
@@ -136,7 +134,6 @@ def nearest(word: str, valid: Iterable[str]) -> str:
     """Suggests the valid word closest to a misspelt one.
 
     Args:
-        word: What the user wrote.
         valid: The words that would have been accepted.
 
     Returns:
@@ -152,9 +149,6 @@ def check_known(what: str, word: str, valid: Collection[str], error: type[UrdfId
 
     Args:
         what: What the word names, for the message.
-        word: What the user wrote.
-        valid: The accepted words.
-        error: Exception class to raise.
 
     Raises:
         UrdfIdentError: An ``error``: the word is unknown.

@@ -15,9 +15,6 @@ V = TypeVar("V")
 def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
     """Collects the values of each key; keys may come in any order and several times.
 
-    Args:
-        pairs: Key and value.
-
     Returns:
         Key → its values. Keys are in the order of their first value.
     """

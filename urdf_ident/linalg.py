@@ -64,8 +64,6 @@ def one_each(name: str, values: ArrayLike, n: int, error: type[UrdfIdentError]) 
     Args:
         name: Name of the argument, for the message.
         values: Shape (n,), or one number for all joints.
-        n: Number of joints.
-        error: Exception class to raise.
 
     Returns:
         Shape (n,).
@@ -87,7 +85,6 @@ def solve_triangular(R: Array, b: Array, transposed: bool = False, lower: bool =
         R: Triangular, shape (k, k); its other triangle is not referenced.
         b: Shape (k,) or (k, m).
         transposed: Solve ``Rᵀ x = b``.
-        lower: R is lower-triangular.
 
     Returns:
         Shape of b.

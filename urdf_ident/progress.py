@@ -16,7 +16,6 @@ class Progress(Protocol):
 
         Args:
             name: The item being processed: a log or a search.
-            done: Completed amount, in rows or attempts.
             total: Total amount; a search may end earlier.
         """
 

@@ -332,7 +332,6 @@ def parse_project(data: Any, where: str = "project file") -> Project:
 
     Args:
         data: Nested mappings, as parsed from YAML.
-        where: File name for messages.
 
     Raises:
         ProjectError: Unknown key (the nearest known one is suggested) or invalid value.

@@ -42,9 +42,6 @@ def computing() -> dict[str, str]:
 def sha256(data: bytes) -> str:
     """SHA-256 hash of bytes.
 
-    Args:
-        data: The bytes.
-
     Returns:
         Hexadecimal SHA-256.
     """

@@ -109,7 +109,6 @@ class Segment(Stored):
         """Samples ``begin`` to ``end`` (exclusive) without the preceding positions, for models without memory.
 
         Args:
-            begin: First sample.
             end: One past the last sample.
 
         Returns:
@@ -124,7 +123,6 @@ class Segment(Stored):
         """Samples ``begin`` to ``end`` (exclusive).
 
         Args:
-            begin: First sample.
             end: One past the last sample.
 
         Returns:

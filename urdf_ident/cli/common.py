@@ -225,7 +225,6 @@ def open_robot(project: Project, folder: Path, urdf: Path | None) -> Robot:
     """Builds the robot of a command.
 
     Args:
-        project: The project file.
         folder: The folder that its paths refer to.
         urdf: The URDF of the command line, which is used instead of the project's; a difference is noted.
     """
@@ -246,10 +245,6 @@ def say_doubts(robot: Robot) -> None:
 def read_logs(arguments: list[str], robot: Robot, project: Project) -> list[Recording]:
     """Reads the logs that the arguments name.
 
-    Args:
-        arguments: Files, folders, globs or stems.
-        project: Gives the layout of the logs.
-
     Returns:
         The recordings; none without arguments.
     """
@@ -265,8 +260,6 @@ def read_readable_logs(
     """Reads the readable logs.
 
     Args:
-        arguments: Files, folders, globs or stems.
-        project: Gives the layout of the logs.
         skip: Whether to skip unreadable logs and duplicates; otherwise all must be readable.
         copies: Whether duplicates are skipped with them.
 
@@ -309,9 +302,6 @@ def coloured(text: str) -> str:
 
     Args:
         text: Lines, the first one with the verdict.
-
-    Returns:
-        The text to print.
     """
     if os.environ.get("NO_COLOR") or not sys.stdout.isatty():
         return text

@@ -21,9 +21,6 @@ class Commands(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         """Returns the names of all commands.
 
-        Args:
-            ctx: The context of the call.
-
         Returns:
             The names, in workflow order.
         """
@@ -36,9 +33,6 @@ class Command(TyperCommand):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Returns arguments and options.
-
-        Args:
-            ctx: The context of the call.
 
         Returns:
             The parameters, arguments without their Python type.
@@ -54,12 +48,8 @@ def command(app: typer.Typer, *examples: str, name: str | None = None) -> Callab
     """Registers a function as a command.
 
     Args:
-        app: The application.
         examples: Command lines without the program's name.
         name: Its name; that of the function if None.
-
-    Returns:
-        A decorator.
     """
     lines = ["\b", "Example:" if len(examples) == 1 else "Examples:", *(f"  urdf-ident {example}" for example in examples)]
     return app.command(name, cls=Command, epilog="\n".join(lines))

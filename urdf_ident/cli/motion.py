@@ -220,8 +220,6 @@ def run_design(
 
     Args:
         folder: Base folder of relative paths in the project file.
-        model: The model to identify.
-        out: The file to write.
         after: An earlier result, to design for what it left unknown.
     """
     from ..excitation.sequential import forecast

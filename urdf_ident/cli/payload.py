@@ -71,7 +71,6 @@ def weigh_and_write(
 
     Args:
         ident: The unloaded robot.
-        target: The JSON to write.
         link: The link with the payload; the usual link if None.
         force: Use logs in spite of findings that refuse them.
 

@@ -89,12 +89,7 @@ def with_logs(ident: Identification, logs: list[str], force: bool) -> Identifica
 
 
 def report_lines(ident: Identification, path: Path, paths: CommandPaths) -> list[str]:
-    """Writes the report; if its libraries are missing, returns one line that says so instead of raising.
-
-    Args:
-        path: The HTML file.
-        paths: Files that its commands name.
-    """
+    """Writes the report; if its libraries are missing, returns one line that says so instead of raising."""
     from ..errors import MissingExtraError
     from ..report import write_report
 
@@ -105,11 +100,7 @@ def report_lines(ident: Identification, path: Path, paths: CommandPaths) -> list
 
 
 def say_file_replaced(path: Path) -> None:
-    """Prints that an existing file is replaced, with its date; nothing if there is none.
-
-    Args:
-        path: The output.
-    """
+    """Prints that an existing file is replaced, with its date; nothing if there is none."""
     from datetime import datetime
 
     if path.is_file():
@@ -121,7 +112,6 @@ def say_replaced(out: Path, *, report: bool) -> None:
     """Prints which earlier result is replaced; call it when the new one is ready to be written.
 
     Args:
-        out: The output folder.
         report: Whether its report is written anew.
     """
     say_file_replaced(out / "identification.json")
@@ -133,7 +123,6 @@ def written_line(out: Path, notes: list[str]) -> str:
     """Returns the written files in one line, followed by the other notes.
 
     Args:
-        out: The output folder.
         notes: Lines; those about files begin with "wrote".
     """
     files = [Path(note.removeprefix("wrote ")) for note in notes if note.startswith("wrote ")]

@@ -51,7 +51,6 @@ def friction_points(segments: Sequence[Segment], robot: Robot, joint: str) -> Fr
 
     Args:
         segments: Conditioned pieces with measured torque.
-        joint: Joint name.
 
     Raises:
         LogError: No runs at constant speed with the other joints at rest, no reversals, or no torque.

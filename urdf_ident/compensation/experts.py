@@ -154,8 +154,6 @@ class TrainedNetwork(ReadOnly):
     Attributes:
         centre: Mean of the training inputs, shape (d,) [SI].
         scale: Their standard deviation, shape (d,) [SI].
-        experts: The network.
-        domain: The training domain.
     """
 
     centre: Array

@@ -23,7 +23,6 @@ class FrictionPoints(ReadOnly):
     """Friction of one joint at some speeds, from runs in both directions.
 
     Attributes:
-        joint: Joint name.
         speed: Shape (K,), positive and increasing [rad/s or m/s].
         odd: Odd part, shape (K,) [N·m or N].
         even: Even part, shape (K,) [N·m or N].
@@ -60,10 +59,7 @@ class FrictionCurve(ReadOnly):
     """Liu 2023's law of eight parameters through the points of one joint.
 
     Attributes:
-        joint: Joint name.
-        law: The law with its threshold λ.
         params: Shape (8,), in the order of ``law.symbols``.
-        points: The fitted points.
         rmse: Root mean square error of the fit [N·m or N].
     """
 

@@ -81,9 +81,6 @@ class FilterSettings(ReadOnly):
     def repeated(self, robots: int) -> FilterSettings:
         """Settings for several identical robots with concatenated joints.
 
-        Args:
-            robots: Number of robots.
-
         Returns:
             Settings of all joints, shapes (robots n, …).
         """

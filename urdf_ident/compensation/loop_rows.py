@@ -27,7 +27,6 @@ class LoopRows(ReadOnly):
     Friction changes faster at reversals than the filter's cutoff: model and measurement are filtered equally.
 
     Attributes:
-        log: Name of the log.
         rate: Rows per second [Hz].
         columns: Columns of each row group of the model without known friction, shape (R, k_g) each.
         tau: Measured torque of the row groups, shape (R, n) [N·m or N].
@@ -51,7 +50,6 @@ def loop_rows(model: DynamicModel, log: PreparedLog, curves: Sequence[FrictionCu
 
     Args:
         model: The model without the friction of the curves.
-        curves: Friction curves with known laws.
 
     Raises:
         LogError: The log has no torque.

@@ -39,13 +39,10 @@ class HeldOutComparison(ReadOnly):
     """Held-out errors of the candidate compensations.
 
     Attributes:
-        joints: Joint names.
         folds: Names of the held-out logs of each fold.
         plain: RMSE of plain WLS before any loop, shape (folds, n) [N·m or N].
         errors: Name from :func:`candidate` → RMSE after the last loop, shape (folds, n) each [N·m or N].
         laws: Source of the friction laws to use: "logs" or "sweeps".
-        chosen: The kind of residual to use.
-        why: Explanation of the choice.
     """
 
     joints: tuple[str, ...]
@@ -119,7 +116,6 @@ def compare_loops(
         beside: The same logs prepared together with the sweeps, which improve the gears' kinematic error; as ``logs`` if empty.
         use: Inputs of the residual.
         rounds: Largest number of rounds.
-        seed: Seed of the residual's random numbers.
         progress: Called with ``"compensation judged on held-out motions"`` and the number of runs.
 
     Returns:

@@ -71,7 +71,6 @@ def train_network(
         x: Inputs, shape (N, d), in order of time [SI].
         y: Torque to explain, shape (N,) [N·m or N].
         kind: "rbf" or "gmr".
-        seed: Seed of a mixture's initialisation.
         splits: From :func:`splits_of`.
         like: An earlier network whose size is reused, or None.
         known: The fraction, if a mixture need not be cross-validated again.

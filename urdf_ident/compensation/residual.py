@@ -169,10 +169,8 @@ def fit_residual(
     Args:
         inputs: Name from :data:`INPUTS` → shape (N, n), in order of time [rad, rad/s, …].
         torque: Torque to explain, shape (N, n) [N·m or N].
-        joints: Joint names.
         kind: "rbf" or "gmr".
         use: Inputs of the network. Inputs besides the deformation risk overfitting (docs/theory.md §9).
-        seed: Seed of the mixture's initialisation.
         like: An earlier residual on similar data, whose number of experts is reused if it has any.
         validate: Whether networks like an earlier one are cross-validated again; otherwise its score is kept.
         motion: State of the whole robot, shape (N, k) [SI], by which repetitions of the motion are detected; the

@@ -78,8 +78,6 @@ class ThreeLoop(ReadOnly):
         theta: Parameters, shape (p,): base parameters in their independent columns, zero in the dependent ones.
         friction: One curve for each joint that was driven in both directions.
         links: The last WLS fit of all other parameters.
-        residual: Residual torque from the deformation.
-        gains: The history, loop by loop.
         converged: Whether the loops converged within the allowed rounds.
     """
 
@@ -157,10 +155,6 @@ def three_loop(
         use: Inputs of the residual.
         held_out: Logs used only to compute errors.
         rounds: Largest number of rounds.
-        seed: Seed of the residual's random numbers.
-
-    Returns:
-        The result with its history.
 
     Raises:
         LogError: A log has no torque or no motor positions, or the sweeps of a joint have one direction only.
@@ -231,7 +225,6 @@ def fit_remaining_residual(
         logs: Prepared logs with torque and both encoders.
         kind: "rbf" or "gmr".
         use: Inputs of the residual.
-        seed: Seed of the residual's random numbers.
         like: An earlier residual on similar data, whose network sizes are reused.
 
     Raises:

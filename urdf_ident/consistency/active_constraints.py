@@ -27,7 +27,6 @@ def limit_notes(
     """Describes the active constraints of a solution.
 
     Args:
-        problem: The problem that was solved.
         factor: The data, shapes (k, p) and (k,), whitened.
         weight: Weight of the prior.
         least: Squared residual of the unconstrained fit.

@@ -31,8 +31,6 @@ class BodyConsistency(ReadOnly):
     """The physical consistency of one body.
 
     Attributes:
-        body: Name of the body.
-        margins: Margins of the conditions.
         words: The result, which condition fails by how much, and the smallest correction, as text.
         correction: That change of the ten parameters, shape (10,) [kg, kg·m, kg·m²]; zero for a physically consistent body.
     """
@@ -133,7 +131,6 @@ def check_consistency(theta: ArrayLike, names: Sequence[str]) -> ConsistencyRepo
 
     Args:
         theta: Inertial parameters, shape (n, 10), or (p,) with p ≥ 10·n: entries after the bodies are ignored.
-        names: The n body names.
 
     Raises:
         ShapeError: Fewer than 10 parameters per body.

@@ -58,7 +58,6 @@ class Cones:
 
         Args:
             dual: The Z_i, shape (c, 4, 4), symmetric.
-            p: Length of x.
 
         Returns:
             Shape (p,).
@@ -105,7 +104,6 @@ class Feasible(SentOnce):
     """All constraints on x.
 
     Attributes:
-        names: Names of the p parameters.
         theta0: Shape (p,).
         back: ``theta = theta0 + back x``, shape (p, p).
         spread: Relative pseudo-inertias in the divergence, ``Q = 1 + linear x``; n of them.
@@ -228,9 +226,7 @@ def feasible_set(prior: Prior, parameters: Sequence[Parameter], options: LmiOpti
     """Builds the constraints.
 
     Args:
-        prior: Prior of the p parameters.
         parameters: The p entries of theta; the first 10·n are the bodies of the prior.
-        options: Constraints and their settings.
 
     Raises:
         ShapeError: An array of the options does not fit the robot, or the prior does not fit the parameters.

@@ -96,7 +96,6 @@ def completed_prior(
     bodies' torque residual, whatever its estimate.
 
     Args:
-        prior: Prior of the inertial parameters.
         weights: Row group → weight on its rows [1/unit of torque].
         unsupported: Joints for which held-out data do not support a bias.
         reversals: Mean number of velocity reversals of the moving joints.
@@ -114,7 +113,6 @@ def reconciled_prior(model: DynamicModel, prior: Prior, fit: Fit) -> Prior:
     another slide of short stroke never moves in this way: its true rotor inertia may be a hundred times larger.
 
     Args:
-        prior: Prior of all parameters.
         fit: The fit; only rotor inertias that are base parameters by themselves are compared.
 
     Returns:
@@ -139,7 +137,6 @@ def urdf_with_friction(model: DynamicModel, statistics: StatisticSet, fit: Fit, 
     """Baseline parameters: the URDF's bodies with bounded friction fitted to the data.
 
     Args:
-        fit: The fit, for its weights.
         theta0: Parameters of the URDF, shape (p,).
 
     Returns:

@@ -103,7 +103,6 @@ def dissipating(
 
     Args:
         choose: Function of options and a weight of the prior (None: to be chosen) that returns the parameters.
-        options: The other constraints.
         weight: As for ``choose``.
 
     Raises:

@@ -55,14 +55,12 @@ class LmiSolution(ReadOnly):
         theta: Shape (p,).
         status: ``"optimal"``: recomputed gap and violations are within tolerance; ``"fallback"``: a feasible
             point that is not the proven optimum of the original problem, see ``notes``.
-        distance: The prior distance that was used.
         weight: Weight of the prior distance.
         data_term: ``‖R theta − rho‖²`` plus the residual not contained in R.
         prior_term: The unweighted prior distance.
         violation: Largest constraint violation, recomputed, in prior standard deviations.
         gap: Upper bound of objective − optimum, recomputed from the dual variables (zero ones for a projection).
         psd_margins: Smallest eigenvalue of every body's P relative to the prior's, shape (n,); ≥ ε.
-        solver: Name of the solver.
         seconds: Time in the solver [s].
         active: Descriptions of the active constraints.
         notes: Descriptions of failed attempts.

@@ -71,7 +71,6 @@ def whiten_data(feasible: Feasible, R: ArrayLike, rho: ArrayLike, residual: floa
     """Transforms a data factor to the whitened unknowns x and compresses it to its rank.
 
     Args:
-        feasible: The feasible set.
         R: Shape (k, p), whitened by the noise.
         rho: Shape (k,).
         residual: Squared residual that R no longer contains, ≥ 0.
@@ -104,8 +103,6 @@ class Programme:
     """Minimisation of ``data + weight · distance`` over a feasible set.
 
     Attributes:
-        feasible: The feasible set.
-        data: The data term.
         weight: Weight of the prior distance, > 0.
         distance: ``"entropic"``: ``(tr Q − log det Q − 4)/(2 s²)`` per body, ``2 (r − log r − 1)/s²`` per mass, squares for
             the joint terms; ``"euclid"``: ``‖x‖²``. Both agree to second order at the prior.
@@ -169,9 +166,6 @@ class Programme:
         entropic one it is the Newton decrement. Dual variables are first projected onto their cone, so they need not be
         feasible.
 
-        Args:
-            point: The solver's solution.
-
         Returns:
             The bound, ≥ 0; inf outside the domain.
         """
@@ -195,9 +189,6 @@ class Programme:
 def prior_only(feasible: Feasible) -> DataTerm:
     """The data term without data.
 
-    Args:
-        feasible: The feasible set.
-
     Returns:
         A data term of rank 0.
     """
@@ -206,9 +197,6 @@ def prior_only(feasible: Feasible) -> DataTerm:
 
 def attempt(programme: Programme, settings: dict[str, Any]) -> tuple[Point | None, str]:
     """Solves a programme by Clarabel through CVXPY.
-
-    Args:
-        settings: Options of the solver.
 
     Returns:
         The point, or None if the solver has none, and the solver's status; ``"infeasible"`` if the solver found a

@@ -218,9 +218,6 @@ def moving_groups(description: Description) -> tuple[tuple[str, tuple[str, ...]]
 def massless_moving_links(description: Description) -> frozenset[str]:
     """Moving links without mass, to which no link with mass is fixed.
 
-    Args:
-        description: The links and joints.
-
     Returns:
         Their names.
     """
@@ -230,9 +227,6 @@ def massless_moving_links(description: Description) -> frozenset[str]:
 
 def repaired_links(description: Description) -> tuple[dict[str, Array], tuple[str, ...]]:
     """Inertials that have to change for every engine to accept a URDF.
-
-    Args:
-        description: The links and joints.
 
     Returns:
         Link name → ten parameters in the link's frame, shape (10,), of the links that have to change; and one note

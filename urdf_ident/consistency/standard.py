@@ -38,7 +38,6 @@ class Standard:
 
     Attributes:
         theta: Shape (p,).
-        solver: How they were chosen.
         left_out: Function that returns, for every fold of the data, the parameters that would be chosen without it, shape
             (p,) each; empty where nothing can be left out. None for methods other than the LMI with a weight.
     """
@@ -119,7 +118,6 @@ def consistent_parameters(
     Args:
         fit: The fit, for the weights of the row groups.
         parameters: All of theta's entries.
-        options: Constraints on the bodies.
         weight: Weight of the prior; chosen from :data:`WEIGHTS` if None.
         slack: Point-to-set instead of a weight: the robot closest to the prior whose squared residual is at most
             this fraction above the feasible minimum, or None.
@@ -228,7 +226,6 @@ def held_out_weights(
     """Cross-validates the prior's weight over logs, or parts in time of a single log.
 
     Args:
-        problem: Constraints and prior.
         fit: The fit, for the weights of the row groups.
         candidates: Weights in ascending order, with the usual one.
 

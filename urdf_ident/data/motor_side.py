@@ -25,7 +25,6 @@ class Deflection:
     """Deflection of a joint's spring and the resolution with which it is measured.
 
     Attributes:
-        joint: Name of the joint.
         rms: Standard deviation of the deflection after the gear [rad or m].
         count: Step of the coarser encoder, after the gear [rad or m]; 0 if no step is visible.
         least: Minimum number of counts to estimate a stiffness; smaller deflections are mostly encoder error.
@@ -74,7 +73,6 @@ def deflections(
     Args:
         recording: The log on the joint side, with unfiltered positions.
         segments: Its conditioned pieces, with the motor side.
-        drive: The drive train.
         step: Encoder step after the gear [rad or m]; from the log if None.
         least: Minimum number of counts to estimate a stiffness.
 
@@ -159,10 +157,8 @@ def check_springs(recording: Recording, segments: Sequence[Segment], found: Sequ
     The contributions of motor inertia, friction and offset are projected out of both first.
 
     Args:
-        recording: The log, for messages.
         segments: Its conditioned pieces, with torque and motor side.
         found: The deflections; those below the resolution are not checked.
-        drive: The drive train.
 
     Raises:
         LogError: Motor and link encoders of a joint are swapped.

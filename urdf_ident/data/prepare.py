@@ -35,8 +35,6 @@ class PreparedLog:
 
     Attributes:
         recording: As read.
-        report: Its quality.
-        conditioned: Its motion as configured.
         automatic: Its motion with the automatic cut-off, for checks; None if that is ``conditioned``.
     """
 
@@ -88,7 +86,6 @@ def examine_logs(
     Args:
         recordings: As read.
         drive: The drive; unknown torque constants are 1.
-        config: Conditioning.
         payload: The payload that some of the logs carry, or None.
         unknown: The reason if torque constants are unknown: efforts are then not compared with the URDF; None: they are
             known.
@@ -147,7 +144,6 @@ def prepare_log(
 
     Args:
         recording: As read.
-        config: Conditioning.
         force: Continue in spite of findings that refuse the log.
         payload: A known payload, whose torque is subtracted if this log carries it.
 
@@ -176,7 +172,6 @@ def prepare_logs(
 
     Args:
         recordings: As read; names must differ.
-        config: Conditioning.
         force: Continue in spite of findings that refuse a log.
         payload: A known payload, whose torque is subtracted from the logs that carry it.
 
@@ -240,8 +235,6 @@ def check_physics(
     """Adds contradictions with physics to the findings of logs that were prepared together.
 
     Args:
-        logs: The training logs.
-        config: Their conditioning.
         reduction: Matrix from joint to motor velocities, shape (n, n), or None if every motor drives one joint.
         payload: A known payload, whose torque is subtracted from the logs that carry it.
         force: Continue in spite of findings that refuse a log.
@@ -268,11 +261,7 @@ def check_physics(
 def with_known_delays(
     logs: Sequence[PreparedLog], robot: Robot, found: Sequence[Sequence[Finding]]
 ) -> list[tuple[Finding, ...]]:
-    """Findings on prepared logs after :func:`.quality.hidden_delays.known_delays`.
-
-    Returns:
-        The revised findings of each log.
-    """
+    """Findings on prepared logs after :func:`.quality.hidden_delays.known_delays`."""
     seen = [(log.report.recording.position, log.examined.segments, log.examined.cutoff) for log in logs]
     return known_delays(robot.joints, seen, found)
 
@@ -331,7 +320,6 @@ def unused(payload: Payload | None, logs: Sequence[PreparedLog]) -> tuple[str, .
 
     Args:
         payload: The payload, or None.
-        logs: The training logs.
 
     Returns:
         One sentence, or an empty tuple.

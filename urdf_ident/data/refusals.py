@@ -32,11 +32,7 @@ class LeftOut:
     """A log that was left out because it cannot be read or used.
 
     Attributes:
-        name: Short name of the log.
-        path: Path of the log.
-        why: The reason, as text.
         sha256: Hash of the bytes read; empty if the log could not be read.
-        findings: Findings of the quality checks.
     """
 
     name: str
@@ -47,12 +43,7 @@ class LeftOut:
 
     @classmethod
     def of(cls, log: Named, error: UrdfIdentError) -> LeftOut:
-        """Creates the record of a refused log.
-
-        Args:
-            log: The log, or its source.
-            error: The reason for the refusal.
-        """
+        """Creates the record of a refused log."""
         why = error.fact if error.remedy is None else f"{error.fact}: {error.remedy}"
         return cls(log.name, log.path, why, getattr(log, "sha256", ""), getattr(error, "findings", ()))
 
@@ -76,7 +67,6 @@ def attempts(function: Callable[[Any], R], logs: Iterable[Any]) -> list[R | Urdf
 
     Args:
         function: A module-level function, or a partial of one.
-        logs: Its arguments.
 
     Returns:
         The result or the error of each log, in the same order.
@@ -86,10 +76,6 @@ def attempts(function: Callable[[Any], R], logs: Iterable[Any]) -> list[R | Urdf
 
 def attempt(function: Callable[[Any], R], log: Any) -> R | UrdfIdentError:
     """Calls a function with one log.
-
-    Args:
-        function: The function.
-        log: Its argument.
 
     Returns:
         The result, or the error that refuses the log.

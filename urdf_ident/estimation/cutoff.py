@@ -108,9 +108,6 @@ def sweep_cutoff(
         progress: Called with the name of the current log and the number of rows done.
         payload: A known payload in some of the logs, or None.
 
-    Returns:
-        The sweep with the selected cut-off.
-
     Raises:
         EstimationError: Elastic joints, or too few data for cross-validation.
     """

@@ -191,7 +191,6 @@ class StiffnessCheck:
     """Bounds of a stiffness: the true value is between those of the two regressions (Frisch).
 
     Attributes:
-        joint: Name of the joint.
         direct: Spring torque on deflection, after the gear: too small by the noise of the deflection [N·m/rad or N/m].
         inverse: Deflection on spring torque: too large by the error of the torque [N·m/rad or N/m].
         deflection_rms: RMS of the deflection column, after the gear [rad or m].
@@ -243,9 +242,7 @@ def with_row_sum(
 
     Args:
         springs: Entries from :func:`visible_springs`.
-        model: The identified model.
         statistics: Statistics in compliance form.
-        fit: The fit to them.
 
     Returns:
         The entries, those of elastic joints with ``stiffness_bounds`` and ``reliability``; unchanged for an IV fit, because

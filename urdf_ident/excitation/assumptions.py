@@ -32,9 +32,6 @@ LEAST_ROOM = 1e-3
 def rigid_for_planning(model: DynamicModel) -> tuple[DynamicModel, tuple[str, ...]]:
     """Returns the model for planning: for elastic joints the rigid part, whose torques deflect the springs.
 
-    Args:
-        model: The model to identify.
-
     Returns:
         The model for planning, and a note if it is a different one.
     """
@@ -55,9 +52,6 @@ def usable_limits(limits: Limits, start: ArrayLike | None, end: ArrayLike | None
         limits: Limits of the robot; unknown torque limits stay unknown, with a note.
         start: Start pose, shape (n,) [rad or m], or None.
         end: End pose, shape (n,) [rad or m], or None.
-
-    Returns:
-        The limits, and notes on assumptions.
 
     Raises:
         LimitError: A position or velocity limit is unknown, or a pose is outside the limits or within 1 mm or mrad of one.
@@ -131,8 +125,6 @@ def row_weights(noise: ArrayLike | None, criterion: str, limits: Limits, model: 
 
     Args:
         noise: Shape (n,) or a number [N·m or N], or None.
-        criterion: Name of the criterion.
-        model: The model, for its drive.
 
     Returns:
         Shape (n,) [N·m or N], and its source, in words.

@@ -130,7 +130,6 @@ def format_criterion(criterion: str, value: float) -> str:
     """Formats the value of a criterion.
 
     Args:
-        criterion: Its name.
         value: Its logarithm.
 
     Returns:

@@ -248,11 +248,7 @@ class _Plan:
     """The optimisation problem, and its assumptions.
 
     Attributes:
-        model: The model to identify.
-        problem: The optimisation problem.
-        rows: Its rows with unsoftened signs.
         words: Description of the weights of columns and rows.
-        notes: Notes for the user.
     """
 
     model: DynamicModel
@@ -323,9 +319,6 @@ def certified(
     problem: Problem, candidates: Sequence[FoundMotion]
 ) -> tuple[FoundMotion, LimitReport, ClearanceReport | None, tuple[str, ...]]:
     """Returns the best motion that passes verification on a 1 ms grid with allowance, scaled down if necessary.
-
-    Args:
-        candidates: Motions, the best first.
 
     Returns:
         The motion, its margins to limits, its clearance, and notes.

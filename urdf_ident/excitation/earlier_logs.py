@@ -104,7 +104,6 @@ def known_rows(after: IdentificationLike, planned: DynamicModel, base: BaseParam
     """Returns the information of earlier logs about the base parameters of the planned model.
 
     Args:
-        after: The earlier result.
         planned: The model without the terms that the design ignores.
 
     Returns:
@@ -119,9 +118,6 @@ def known_rows(after: IdentificationLike, planned: DynamicModel, base: BaseParam
 
 def row_noise(after: IdentificationLike) -> Array:
     """Returns the noise of the row groups from the earlier fit.
-
-    Args:
-        after: The earlier result.
 
     Returns:
         Shape (n,) [N·m or N].

@@ -81,10 +81,8 @@ class Family:
     Attributes:
         name: One of :data:`FAMILIES`. "fourier" is free at its ends and needs ramps; "modified_fourier" starts and ends at
             rest in the same pose; "tied_fourier" and "spline" may end, at rest, in another one (Szabó 2021, eq. 21).
-        joints: Joint names.
         period: Of the excitation, without ramps [s].
         harmonics: Of a Fourier series; a spline has four times as many free control points.
-        periods: Number of repetitions of the excitation.
         ramp: Duration of the ramps from and to the start pose [s]; 0: none, the robot must already move.
         start: Pose where the motion starts and ends, shape (n,) [rad or m]; None: an unknown of each joint.
         end: Different final pose, shape (n,) [rad or m]; needs a start.
@@ -262,7 +260,6 @@ class Family:
         """Returns a centre for a random motion: the start pose if given, else from the middle part of the limits.
 
         Args:
-            rng: Random number generator.
             limits: Finite position limits.
 
         Returns:
@@ -275,10 +272,6 @@ class Family:
     def random_swing(self, rng: np.random.Generator, n: int) -> Array:
         """Returns random unknowns of a motion about zero, of unit size.
 
-        Args:
-            rng: Random number generator.
-            n: Number of joints.
-
         Returns:
             Shape (d, n).
         """
@@ -290,9 +283,6 @@ class Family:
 
     def swing_scale(self, n: int) -> Array:
         """Returns the scale of the unknowns of a random motion.
-
-        Args:
-            n: Number of joints.
 
         Returns:
             Standard deviations, shape (d, n); 0 for unknowns that only set the centre of the motion.
@@ -323,9 +313,6 @@ class Family:
     def criterion_grid(self, samples: int) -> Grid:
         """Returns the grid of one period for the criterion.
 
-        Args:
-            samples: Number of instants.
-
         Returns:
             The grid; evenly spaced, each instant in the middle of its interval.
         """
@@ -333,11 +320,7 @@ class Family:
         return self.grid(np.asarray(self.lead + middles, dtype=float))
 
     def limit_grid(self, samples: int) -> Grid:
-        """Returns the grid for the limits: one period and the ramps.
-
-        Args:
-            samples: Number of instants per period.
-        """
+        """Returns the grid for the limits: one period and the ramps."""
         step = self.period / samples
         inside = np.arange(samples + (self.name in TRAVELLING or self.has_ramps)) * step
         if not self.has_ramps:
@@ -350,9 +333,6 @@ class Family:
 
         A trigonometric polynomial of degree M on K equidistant samples of its period is at most ``1/cos(π M/K)`` times
         its largest sample (Ehlich and Zeller 1964). Ramps and splines are smoother; all are verified again at the end.
-
-        Args:
-            samples: Number of instants per period.
         """
         degree = self.harmonics if self.name != "spline" else 2 * self.harmonics + DEGREE
         return float(1.0 / np.cos(np.pi * min(degree / samples, 0.25)) - 1.0)

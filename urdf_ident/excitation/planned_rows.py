@@ -34,7 +34,6 @@ class RowState:
 
     Attributes:
         sweep: Of the rigid part.
-        terms: Motion of the axes, per term.
         reference: Frozen rigid torque of the load-dependent terms, shape (N, n), or None.
         full: Rigid regressor, shape (N, n, 10 n).
     """
@@ -172,9 +171,6 @@ def _depends(item: AppliedTerm, name: str) -> bool:
 
 def designable(model: DynamicModel) -> tuple[DynamicModel, tuple[str, ...]]:
     """Returns the model without terms that act only at reversals, which a hundred instants per period do not resolve.
-
-    Args:
-        model: The model to identify.
 
     Returns:
         The model, and notes on the removed terms.

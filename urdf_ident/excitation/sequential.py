@@ -75,12 +75,10 @@ class Forecast(ReadOnly):
     Attributes:
         duration: Of the motion [s].
         labels: Short names of the base parameters, length b.
-        units: Their units, length b.
         values: Their estimates, shape (b,).
         before: Their present standard errors, shape (b,); inf if unknown.
         after: Their standard errors after identification of the motion together with the earlier logs, shape (b,).
         size: Torque per unit of each parameter on states within the limits, shape (b,) [noise/unit].
-        bodies: Names of the bodies, length n.
         names: Names of the standard parameters, ten per body first, length p.
         standard: Their values, shape (p,).
         standard_before: Their present standard deviations from data and URDF, shape (p,).
@@ -298,7 +296,6 @@ def joint_errors(fit: Fit, old: Array, new: Array) -> Array:
     which the fit's covariance exceeds the nominal one.
 
     Args:
-        fit: The fit of the earlier logs.
         old: Whitened factor of its rows, shape (m, b).
         new: Whitened factor of the new rows, shape (k, b).
 
@@ -354,7 +351,6 @@ def forecast_random_motion(after: EarlierResult, limits: Limits, duration: float
     """Predicts the effect of a random motion inside the limits: cheap, and a lower bound for a designed one.
 
     Args:
-        limits: Limits of the joints.
         duration: Of the motion [s].
 
     Raises:

@@ -144,7 +144,6 @@ class ExcitationSection(Section):
         """Designs the motion of this section.
 
         Args:
-            model: The model to identify.
             folder: Base folder of a relative path of the world file.
             after: An earlier result, see :func:`.design.design_excitation`; has no effect on sweeps.
             progress: See :func:`.design.design_excitation`.

@@ -98,7 +98,6 @@ def mjcf_text(
         frictionloss: Joint name → Coulomb friction [N·m or N].
         armature: Joint name → rotor inertia at the joint [kg·m² or kg].
         repair: True to write the nearest physically consistent robot if ``theta`` is not consistent.
-        meshes: False to omit all meshes.
         folder: Folder of the model, to which paths of meshes are relative; None: absolute paths.
 
     Raises:
@@ -289,10 +288,6 @@ class MeshAssets:
 
     def name_of(self, filename: str, scale: str) -> str | None:
         """Returns the asset name of a mesh.
-
-        Args:
-            filename: File name in the URDF.
-            scale: Scale in the URDF, three numbers.
 
         Returns:
             The asset's name; None if the file is missing or MuJoCo cannot read it.

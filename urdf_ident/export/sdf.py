@@ -31,7 +31,6 @@ def sdf_text(urdf: str, where: str = "URDF") -> tuple[str, tuple[str, ...]]:
 
     Args:
         urdf: The URDF's text.
-        where: Its path, for messages.
 
     Returns:
         The SDFormat text, and notes on what has no counterpart.
@@ -73,7 +72,6 @@ def write_sdf(path: str | Path, urdf: str, where: str = "URDF") -> tuple[str, ..
 
     Args:
         urdf: The URDF's text.
-        where: Its path, for messages.
 
     Returns:
         Notes on what has no counterpart.

@@ -42,7 +42,6 @@ class Node:
         separator: White space before the last attribute; one space if there is none.
         head_end: Byte after the opening tag's ``>``.
         tail: Byte of the closing tag's ``<``; equal to ``head_end`` in ``<tag/>``.
-        end: Byte after the element.
     """
 
     tag: str
@@ -64,16 +63,12 @@ class Node:
         """Returns the value of an attribute.
 
         Args:
-            name: Name of the attribute.
             default: Value if it is absent.
         """
         return self.attributes[name].value if name in self.attributes else default
 
     def all(self, tag: str) -> tuple[Node, ...]:
         """Returns all children with a tag.
-
-        Args:
-            tag: Their tag.
 
         Returns:
             The children, in document order.
@@ -84,7 +79,6 @@ class Node:
         """Returns the only child with a tag.
 
         Args:
-            tag: Its tag.
             where: File, link or joint, for the message.
 
         Raises:
@@ -101,7 +95,6 @@ def outline(text: str, where: str = "URDF") -> Node:
 
     Args:
         text: Well-formed XML without a DOCTYPE (see :func:`urdf_ident.model.urdf.parse_urdf`).
-        where: File name for messages.
 
     Returns:
         The root element; positions count bytes of the UTF-8 text.
@@ -171,8 +164,6 @@ class Splicer:
         """Sets an attribute; a missing one is added after the others, with the same spacing as the last.
 
         Args:
-            node: The element.
-            name: Name of the attribute.
             value: Value without characters that need XML escapes.
         """
         if name in node.attributes:
@@ -185,8 +176,6 @@ class Splicer:
         """Changes some of the white-space separated words of an existing attribute.
 
         Args:
-            node: The element.
-            name: Name of the attribute.
             words: One per word in the text; None leaves the word unchanged.
         """
         place = node.attributes[name]

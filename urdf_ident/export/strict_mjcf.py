@@ -30,9 +30,6 @@ _FACES, _LEAST_VOLUME = 200_000, 1e-13
 def mjcf_violations(text: str) -> tuple[str, ...]:
     """Violations of MuJoCo's rules in a model written by this package.
 
-    Args:
-        text: The MJCF.
-
     Returns:
         One line per violation; empty if there are none.
     """
@@ -130,9 +127,6 @@ def _duplicates(root: ElementTree.Element) -> list[tuple[str, str]]:
 
 def finite_numbers(text: str) -> bool:
     """Whether a text consists of finite numbers.
-
-    Args:
-        text: Words separated by white space.
 
     Returns:
         True also for an empty text.

@@ -40,9 +40,7 @@ class Violation:
     """An element that a strict reader rejects.
 
     Attributes:
-        where: Link, joint or transmission.
         what: Description.
-        node: The element to remove.
     """
 
     where: str
@@ -55,10 +53,6 @@ class Violation:
 
 def violations(text: str, where: str = "URDF") -> tuple[Violation, ...]:
     """Finds elements of a URDF, besides its inertials, that strict readers reject.
-
-    Args:
-        text: The URDF.
-        where: File name for messages.
 
     Returns:
         The elements in document order; empty if there are none.
@@ -91,10 +85,6 @@ def violations(text: str, where: str = "URDF") -> tuple[Violation, ...]:
 
 def without_violations(text: str, where: str = "URDF") -> tuple[str, tuple[str, ...]]:
     """Removes elements, besides inertials, that strict readers reject; every other byte is unchanged.
-
-    Args:
-        text: The URDF.
-        where: File name for messages.
 
     Returns:
         The text, unchanged if nothing was wrong, and a note on each removed element.

@@ -58,11 +58,9 @@ def corrected_urdf(
     moved inside by a relative 1e-6, because engines would reject it.
 
     Args:
-        text: The URDF.
         inertials: Link name → ten parameters in the *link's* frame, shape (10,) [kg, kg·m, kg·m²]; all zero for a
             link without mass.
         dynamics: Joint name → friction.
-        where: File name for messages.
 
     Raises:
         UrdfError: The URDF is unreadable (negative masses are accepted), a name is unknown, an element that has to be
@@ -105,7 +103,6 @@ def urdf_text(
     and inverse dynamics are compared with ``theta``.
 
     Args:
-        robot: The robot as it was identified.
         theta: Inertial parameters of its bodies, shape (10·n,) [kg, kg·m, kg·m²].
         damping: Joint name → viscous friction [N·m·s/rad or N·s/m]; other joints keep the file's.
         friction: Joint name → Coulomb friction [N·m or N].
@@ -163,10 +160,8 @@ def mounted_urdf(text: str, link: str, theta: Array, *, where: str = "URDF") -> 
     """Adds a link without geometry, fixed to an existing link; every other byte of the text is unchanged.
 
     Args:
-        text: The URDF.
         link: The link to which it is fixed.
         theta: Ten parameters in that link's frame, shape (10,) [kg, kg·m, kg·m²], of a physically consistent body.
-        where: File name for messages.
 
     Returns:
         The new text, and the name of the new link: ``payload``, with a number if the URDF already has that name.
@@ -202,7 +197,6 @@ def torque_difference(robot: Robot, theta: Array, model: pin.Model, samples: int
         robot: The robot to whose regressor ``theta`` belongs.
         theta: Inertial parameters, shape (10·n,).
         model: A model with the same joints in the same order; its armature is ignored.
-        samples: Number of random states.
 
     Returns:
         ``max |Δtau| / max |tau|`` over the states, the worst joint [1].
@@ -377,7 +371,6 @@ def fix_urdf(text: str, where: str = "URDF") -> tuple[str, tuple[str, ...]]:
 
     Args:
         text: The URDF; negative masses are accepted, numbers that are not finite are not.
-        where: File name for messages.
 
     Returns:
         The repaired text, unchanged if nothing was wrong, and a note on each change.

@@ -30,8 +30,6 @@ def parse_yaml(text: str, where: str, error: type[UrdfIdentError], what: str = "
 
     Args:
         text: The document.
-        where: File name for messages.
-        error: Exception class to raise.
         what: What the document is, for messages (``"project file"``).
 
     Returns:
@@ -67,8 +65,6 @@ def parse_json(text: str, where: str, error: type[UrdfIdentError], what: str = "
 
     Args:
         text: The document.
-        where: File name for messages.
-        error: Exception class to raise.
         what: What the document is, for messages (``"result"``).
 
     Returns:

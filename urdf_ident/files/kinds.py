@@ -42,7 +42,6 @@ def difference(there: str, new: str) -> str:
 
     Args:
         there: Its kind, from :func:`kind_of`.
-        new: The kind of the new one.
 
     Returns:
         The end of a sentence, such as ``"is a URDF; it would be replaced by a picture"``.

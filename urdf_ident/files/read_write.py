@@ -45,7 +45,6 @@ class Source:
 
     Attributes:
         what: Kind of file (``"URDF"``, ``"log"``).
-        path: Path as given by the user.
         sha256: Hash of its bytes; None if it was not read through this module.
     """
 
@@ -172,7 +171,6 @@ def missing_hint(path: str | Path, names: Iterable[str] | None = None) -> str:
     """What to do about a file that does not exist.
 
     Args:
-        path: The path as given.
         names: Names of files in its folder that could be meant; all of them if None.
 
     Returns:
@@ -195,9 +193,6 @@ def missing_hint(path: str | Path, names: Iterable[str] | None = None) -> str:
 def read_stream(path: str | Path, what: str) -> Iterator[BinaryIO]:
     """Opens a file for reading.
 
-    Args:
-        what: Kind of file, for the message.
-
     Raises:
         MissingFileError: The file does not exist, is a folder, or cannot be read.
     """
@@ -215,9 +210,6 @@ def read_stream(path: str | Path, what: str) -> Iterator[BinaryIO]:
 
 def read_text(path: str | Path, what: str = "file") -> str:
     """Reads a UTF-8 text file; line ends are kept.
-
-    Args:
-        what: Kind of file, for the message.
 
     Raises:
         MissingFileError: The file does not exist, cannot be read, or is not UTF-8.
@@ -316,7 +308,6 @@ def write_bytes(path: str | Path, data: bytes) -> Path:
 
     Args:
         path: The file; missing parent folders are created.
-        data: The content.
 
     Raises:
         OutputError: The folder or the file cannot be written, or the file is an input of this command.
@@ -352,10 +343,6 @@ def write_bytes(path: str | Path, data: bytes) -> Path:
 
 def unwritable(path: str | Path, reason: str) -> OutputError:
     """Error for an output that cannot be written.
-
-    Args:
-        path: The file or folder.
-        reason: The reason given by the system.
 
     Returns:
         The error, to be raised by the caller.

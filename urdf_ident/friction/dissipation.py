@@ -67,7 +67,6 @@ def dissipation(laws: Sequence[Law], trained: Trained, speeds: int = SPEEDS) -> 
     """Returns the linear constraints under which the friction of one axis dissipates.
 
     Args:
-        trained: Its trained range.
         speeds: Number of speeds per direction.
 
     Returns:
@@ -92,7 +91,6 @@ def moments(trained: Trained, speeds: int) -> tuple[tuple[float, float, bool], .
     """Returns the velocities and loads of the constraints, and whether each is on the slope or on the value.
 
     Args:
-        trained: The trained range.
         speeds: Number of speeds per direction.
 
     Returns:
@@ -110,7 +108,6 @@ def law_rows(law: Law, trained: Trained, speeds: int) -> Array:
     """Returns the columns of one law in the constraints of its axis.
 
     Args:
-        trained: The trained range.
         speeds: Number of speeds per direction.
 
     Returns:

@@ -17,7 +17,6 @@ class FrictionRead:
     """Friction read from a file.
 
     Attributes:
-        friction: The laws with their parameters.
         notes: Descriptions of the former names found.
     """
 
@@ -31,7 +30,6 @@ def friction_from_mapping(settings: Mapping[str, object], where: str = "friction
     Args:
         settings: Name of a law → numbers per joint of its only parameter, or a mapping of symbols and shapes → numbers.
             Omitted parameters are 0, omitted shapes the law's defaults. Former names are accepted.
-        where: File and key, for messages.
 
     Returns:
         The laws, and a note on each former name.

@@ -146,7 +146,6 @@ class Law(Term):
 
     Attributes:
         formula: The torque as text, for readers and side-car files; S is the smooth sign of v.
-        former: Its notations in older files.
         memory: Whether it depends on the displacement since the last reversal.
         bias: Whether it is a constant of the drive (amplifier, sensor) rather than friction: it need not dissipate.
         changing: Symbols that change with temperature and wear → kind: "dry", "viscous" or "load" friction.
@@ -328,9 +327,6 @@ class Friction:
     def on(self, n: int) -> Friction:
         """Returns the same friction with one number for each of n axes.
 
-        Args:
-            n: Number of axes.
-
         Returns:
             Friction of arrays of shape (n,).
 
@@ -363,7 +359,6 @@ def combine_axes(items: Sequence[tuple[int, Law, Array]], n: int) -> tuple[Frict
 
     Args:
         items: Tuples of axis, law and parameters, shape (len(symbols),).
-        n: Number of axes.
     """
     tables: list[tuple[Law, set[int], list[Array], dict[str, Array]]] = []
     for axis, law, values in items:

@@ -91,7 +91,6 @@ def friction_by_joint(
 
     Args:
         spec: ``"auto"``, a list for all joints, or ``{"default": [...], "joint_3": [...]}``.
-        joints: Joint names.
         ratios: Joint name → speed of its axis per joint speed, for the motor side; see :func:`friction_term`.
 
     Returns:

@@ -251,7 +251,6 @@ def reduce_factor(
 
     Args:
         R: Shape (k, p): the regressor, or its triangular factor.
-        names: Names of the p columns.
         order: Permutation of range(p); natural if None.
         tolerance: See :data:`RANK_TOLERANCE`.
         scale: Unit size of each column, shape (p,); its own norm if None.

@@ -58,9 +58,6 @@ def truth_path(name: str) -> Path:
     Args:
         name: Such as ``"ur10e"``.
 
-    Returns:
-        The YAML file.
-
     Raises:
         MissingFileError: There is no such robot.
     """

@@ -29,13 +29,11 @@ class Visual:
     """One shape of a link.
 
     Attributes:
-        link: The link it belongs to.
         kind: ``box``, ``cylinder`` and ``capsule`` (along z), ``sphere`` or ``mesh``.
         size: Edges (3); radius and length (2), of a capsule between the centres of its ends; radius (1) [m]; of a mesh
             its scale (3).
         placement: Shape (4, 4) [m], in the link's frame.
         colour: Red, green, blue, opacity, each 0..1 as in URDF; None if a mesh file may define its own.
-        mesh: The mesh file.
         assumed: Whether it replaces geometry that the URDF lacks.
     """
 
@@ -256,7 +254,6 @@ def segment(link: str, start: Array, end: Array, radius: float, colour: Colour =
     """Returns a capsule between two points.
 
     Args:
-        link: The link it belongs to.
         start: Shape (3,) [m], in the link's frame.
         end: Shape (3,) [m].
         radius: [m].

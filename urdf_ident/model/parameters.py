@@ -15,8 +15,6 @@ class Parameter:
     Attributes:
         name: Unique, e.g. ``"Ixx_forearm_link"`` or ``"Fv_elbow_joint"``.
         symbol: One of the ten inertial names, or a term's symbol (``"Ia"``, ``"Fv"``, …).
-        owner: Body name (inertial) or joint name.
-        unit: SI unit.
         nonnegative: True where negative values are unphysical (rotor inertia, viscous and Coulomb friction).
     """
 

@@ -21,7 +21,6 @@ def moving_link(robot: Robot, link: str, where: str | None = None) -> tuple[int,
     """Finds a link that is moved by a joint.
 
     Args:
-        link: Its name.
         where: Source of the name, for the message.
 
     Returns:
@@ -61,7 +60,6 @@ class Payload(ReadOnly):
         """Attaches a body to a link.
 
         Args:
-            link: Name of a moving link.
             mass: [kg].
             com: Centre of mass in the link's frame, shape (3,) [m].
             inertia: ixx, ixy, ixz, iyy, iyz, izz about the centre of mass, along the link's axes, shape (6,) [kg·m²].
@@ -85,9 +83,6 @@ class Payload(ReadOnly):
     def on(self, log: str) -> bool:
         """Whether a log was recorded with the payload.
 
-        Args:
-            log: Its name.
-
         Returns:
             True if so.
         """
@@ -95,9 +90,6 @@ class Payload(ReadOnly):
 
     def torque(self, robot: Robot, segment: Segment) -> Array:
         """Returns the joint torque that moves the payload.
-
-        Args:
-            segment: The motion.
 
         Returns:
             Shape (N, n) [N·m or N].

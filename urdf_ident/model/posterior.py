@@ -97,7 +97,6 @@ def posterior_mean(factor: ArrayLike, prior: Prior, weight: float) -> Array:
 
     Args:
         factor: Data factor ``[R | rho]``, whitened by the noise, shape (k, p + 1) in the order of theta [1/unit].
-        prior: Of the parameters.
         weight: Of the prior against the data, > 0.
 
     Returns:

@@ -253,9 +253,6 @@ def with_joint_terms(
         std: Standard deviation of each, shape (k,), instead of that rule; entries that are not finite and positive, or
             whose value is NaN, keep the rule.
 
-    Returns:
-        The prior of all p parameters.
-
     Raises:
         ShapeError: The lengths do not fit.
     """

@@ -337,14 +337,7 @@ def _choose_joints(
 
 
 def lock_words(names: Iterable[str]) -> str:
-    """Returns the project-file line that locks joints.
-
-    Args:
-        names: Joint names.
-
-    Returns:
-        The line, in backquotes.
-    """
+    """Returns the project-file line that locks joints."""
     return f"`robot: {{lock: {{{', '.join(f'{name}: 0.0' for name in names)}}}}}`"
 
 

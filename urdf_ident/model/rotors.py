@@ -38,9 +38,6 @@ def rotor_coupling(robot: Robot, ratio: Array, q: Array, v: Array, a: Array, vm:
         q, v, a: Link motion, shape (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²].
         vm, am: Motor motion after the gear, shape (N, n) [rad/s, rad/s² or m/s, m/s²].
 
-    Returns:
-        The coupling, per unit of Ia.
-
     Raises:
         ShapeError: The arrays disagree.
     """

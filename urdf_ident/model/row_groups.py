@@ -63,7 +63,6 @@ def row_groups(robot: Robot, drive: Drive, distribution: Array) -> tuple[RowGrou
     """Returns one row group per motor: its joint's torque, or for coupled joints the torque at the actuator.
 
     Args:
-        drive: The drive train.
         distribution: Coefficients of each term column in the joint rows, shape (n, k).
 
     Returns:

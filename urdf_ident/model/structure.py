@@ -64,10 +64,6 @@ class LinearModel(Protocol):
 def random_motion(robot: Robot, samples: int, seed: int = 0) -> Segment:
     """Returns random states over the robot's full range, for structural analysis.
 
-    Args:
-        samples: Number of states.
-        seed: Seed of the generator.
-
     Returns:
         A segment whose samples are unrelated states (positions inside the limits, ±π or ±1 m without).
     """
@@ -97,7 +93,6 @@ def reduce_to_base(
     """Finds the base parameters of a model on random motion.
 
     Args:
-        model: The dynamic model.
         order: All parameters by name or index, those preferred as independent first; theta's order if None.
         tolerance: See :data:`RANK_TOLERANCE`.
         seed: Seed of the random motion.
@@ -114,7 +109,6 @@ def structural_factor(model: LinearModel, seed: int = 0) -> Array:
     """Returns the triangular factor of the regressor on random motion.
 
     Args:
-        model: The dynamic model.
         seed: Seed of the random motion.
 
     Returns:

@@ -38,7 +38,6 @@ def columns_of(terms: Sequence[AppliedTerm], samples: int, motion: Callable[[App
     """Returns the values of the columns of the given terms.
 
     Args:
-        samples: Length of the motion.
         motion: Returns the axis motion of a term; friction laws of one axis share it.
 
     Returns:
@@ -59,9 +58,7 @@ def term_chunks(model: TermModel, segment: Segment, chunk: int) -> Iterator[tupl
     """Yields the values of all term columns in chunks; only terms with memory are evaluated on the whole segment.
 
     Args:
-        model: The dynamic model.
         segment: A whole segment at full rate.
-        chunk: Samples per chunk.
 
     Yields:
         The slice of samples and its :meth:`.DynamicModel.term_columns`, shape (≤ chunk, k).
@@ -101,7 +98,6 @@ def torque_by_sample(model: TorqueModel, thetas: Array, which: NDArray[np.int32]
     """Returns joint torques along a motion with a choice of parameters per sample.
 
     Args:
-        model: The dynamic model.
         thetas: Parameters, shape (p, k).
         which: Index of each sample's parameters, shape (N,).
 
@@ -123,7 +119,6 @@ def torque_chunks(model: TorqueModel, theta: Array, segment: Segment) -> Iterato
     """Yields joint torques along a motion, :data:`AT_ONCE` samples at a time.
 
     Args:
-        model: The dynamic model.
         theta: Parameters, shape (p,) or (p, k).
 
     Yields:

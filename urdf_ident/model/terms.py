@@ -88,7 +88,6 @@ class AppliedTerm:
     """A term on one axis.
 
     Attributes:
-        term: The law.
         axis: Index of the joint, or of the motor.
         side: "joint" or "motor".
     """
@@ -107,11 +106,7 @@ class AppliedTerm:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], robot: Robot) -> AppliedTerm:
-        """Builds a term of a robot from the result of :meth:`as_dict`.
-
-        Args:
-            data: Its result.
-        """
+        """Builds a term of a robot from the result of :meth:`as_dict`."""
         law = {key: value for key, value in data.items() if key not in ("axis", "side")}
         return cls(term_from_dict(law), robot.index(data["axis"]), data["side"])
 
@@ -140,13 +135,9 @@ def applied_terms(
     """Builds the terms of a rigid model from the user's notation.
 
     Args:
-        friction: Friction of the joints.
         motor_friction: Joint name or "default" → friction of motors. The laws of a motor that moves only its own joint
             are applied to the joint, unless already there: the columns would be the same.
         rotor_inertia: Whether every axis has a rotor inertia.
-
-    Returns:
-        The terms, joint by joint.
 
     Raises:
         ModelError: Unknown names or shapes, or a term is listed twice.

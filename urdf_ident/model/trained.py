@@ -68,7 +68,6 @@ def trained_ranges(model: DynamicModel, motion: Sequence[Segment]) -> dict[Slide
 
     Args:
         model: The model; rigid joints.
-        motion: The segments of the data.
 
     Returns:
         Axis and side → its range.
@@ -120,7 +119,6 @@ def with_trained(model: DynamicModel, motion: Sequence[Segment], *, chosen: bool
 
     Args:
         model: The model; with elastic joints it is returned unchanged.
-        motion: The segments of the data.
         chosen: Whether its laws were chosen from the data, except those of motors listed by the user.
 
     Returns:

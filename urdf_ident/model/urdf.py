@@ -80,8 +80,6 @@ def parse_urdf(text: str, where: str = "URDF", *, allow_negative_mass: bool = Fa
     """Reads and checks the links and joints of a URDF.
 
     Args:
-        text: The XML.
-        where: File name for messages.
         allow_negative_mass: True to read a file that is about to be repaired.
 
     Returns:
@@ -152,13 +150,6 @@ def read_xml(text: str, where: str) -> ElementTree.Element:
     """Parses XML without namespaces, as the engines' readers do.
 
     Prefixes need no declaration, ``<robot xmlns="…">`` still contains links, and ``<sensor:link>`` is not a link.
-
-    Args:
-        text: The XML.
-        where: File name for messages.
-
-    Returns:
-        The root element.
 
     Raises:
         UrdfError: The XML does not parse, declares entities, or is too deep or too large.

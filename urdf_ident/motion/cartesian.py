@@ -30,10 +30,8 @@ class CartesianTrajectory(PiecewiseTrajectory):
     """A joint motion whose frame follows a path.
 
     Attributes:
-        joints: Joint names.
         frame: Name of the frame that follows the path.
         path: Time [s] → position of the frame in the base, shape (3,) [m].
-        pieces: The joint motion.
         path_error: Largest distance from the path halfway between nodes [m].
     """
 
@@ -76,9 +74,6 @@ def circle(
         orientation: ``"keep"`` holds the frame's orientation, ``"free"`` leaves it free (arms with fewer than six joints).
         rate: Nodes per second [Hz].
 
-    Returns:
-        The joint trajectory.
-
     Raises:
         LimitError: The circle cannot be reached; the message gives the time, the position and the remaining error.
     """
@@ -101,7 +96,6 @@ def translations(robot: Robot, frame: str, q: ArrayLike) -> Array:
     """Returns the translational Jacobian of a frame.
 
     Args:
-        frame: Name of the frame (a link).
         q: Joint positions, shape (n,) [rad or m].
 
     Returns:

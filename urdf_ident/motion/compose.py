@@ -67,7 +67,6 @@ class RepeatedTrajectory(Trajectory):
 
     Attributes:
         trajectory: One period; must end in the state in which it starts.
-        periods: Number of repetitions.
     """
 
     trajectory: Trajectory
@@ -121,9 +120,7 @@ def _check_joined(before: Trajectory, after: Trajectory, what: str) -> None:
     """Checks that one trajectory ends in the state in which another starts.
 
     Args:
-        before: The first.
         after: The second, for the same joints.
-        what: Start of the error message.
 
     Raises:
         LimitError: Position, velocity or acceleration jumps; the message names the joint and the size of the jump.

@@ -92,7 +92,6 @@ def why_recorded(path: str | Path, trajectory: PiecewisePolynomial) -> str:
     """Explains why a motion was recorded rather than planned.
 
     Args:
-        path: Its file.
         trajectory: The result of :func:`read_trajectory`.
 
     Returns:
@@ -119,7 +118,6 @@ def sampled(joints: tuple[str, ...], time: Array, q: Array, v: Array, a: Array) 
     """Builds a trajectory through samples of position, velocity and acceleration.
 
     Args:
-        joints: Joint names.
         time: Shape (N,) [s], from 0, increasing.
         q: Shape (N, n) [rad or m].
         v: Shape (N, n) [rad/s or m/s].

@@ -27,7 +27,6 @@ class FourierTrajectory(Trajectory):
     """A finite Fourier series.
 
     Attributes:
-        joints: Joint names.
         period: Of the fundamental [s]; ω = 2π / period.
         offset: q0, shape (n,) [rad or m]; the mean position.
         a: Sine coefficients, shape (n, M) [rad/s or m/s].
@@ -85,12 +84,10 @@ class ModifiedFourierTrajectory(Trajectory):
     offset, so every choice of the free coefficients satisfies them exactly.
 
     Attributes:
-        joints: Joint names.
         period: Of the fundamental [s].
         start: Position at t = 0 and at every whole period, shape (n,) [rad or m].
         free_a: Sine coefficients of all harmonics but the last, shape (n, M − 1) [rad/s or m/s].
         free_b: Cosine coefficients of all harmonics but the last, shape (n, M − 1) [rad/s or m/s].
-        periods: Whole number of periods.
     """
 
     joints: tuple[str, ...]

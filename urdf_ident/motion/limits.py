@@ -169,14 +169,11 @@ class Margin:
     """The smallest distance of one joint to a limit of one quantity.
 
     Attributes:
-        joint: Joint name.
-        quantity: position, velocity, acceleration or torque.
         time: Its time [s].
         value: The sample at that time [unit].
         allowance: Bound on the excess between samples [unit].
         limit: The nearest limit [unit].
         margin: Distance to the limit minus the allowance; negative if the limit is violated [unit].
-        unit: SI unit.
         certified: True if the allowance is a bound, False if it is an estimate.
     """
 
@@ -246,9 +243,6 @@ def check_limits(trajectory: Trajectory, limits: Limits, *, torque: Torque | Non
         limits: The limits; unknown ones are not checked (see :meth:`Limits.require`).
         torque: ``(q, v, a)``, shapes (N, n) → joint torque (N, n) [N·m or N], e.g. :func:`prior_torque`; None: not checked.
         rate: Of the grid [Hz].
-
-    Returns:
-        The margins.
 
     Raises:
         LimitError: The joints differ, or the trajectory is not finite.

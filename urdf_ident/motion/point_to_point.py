@@ -26,7 +26,6 @@ class TrapezoidalTrajectory(PiecewiseTrajectory):
     a phase of constant velocity may follow.
 
     Attributes:
-        joints: Joint names.
         points: Via points, shape (K, n), K ≥ 2 [rad or m].
         velocity: Largest velocity, shape (n,) or (K − 1, n) for each move [rad/s or m/s].
         acceleration: Largest acceleration, same shapes [rad/s² or m/s²].
@@ -126,7 +125,6 @@ def constant_speed_sweep(
 
     Args:
         joints: All joint names.
-        joint: The one that moves.
         speeds: Cruising speeds [rad/s or m/s]; each is driven in both directions.
         between: The two turning points [rad or m].
         home: Position of all joints, shape (n,) [rad or m]; where the motion starts and ends.

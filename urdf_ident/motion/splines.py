@@ -21,7 +21,6 @@ class BSplineTrajectory(PiecewiseTrajectory):
     """A clamped B-spline of degree 5 on uniform knots, with four continuous derivatives and the convex-hull property.
 
     Attributes:
-        joints: Joint names.
         control: Control points, shape (K, n), K ≥ 6 [rad or m]; the first and last are the ends.
         duration: Length [s].
     """
@@ -51,7 +50,6 @@ class BSplineTrajectory(PiecewiseTrajectory):
         """Returns a spline with zero velocity and acceleration at both ends (three equal control points each).
 
         Args:
-            joints: Joint names.
             start: First position, shape (n,) [rad or m].
             interior: Free control points, shape (K, n) [rad or m].
             end: Last position, shape (n,) [rad or m].
@@ -69,7 +67,6 @@ def spline_pieces(joints: Sequence[str], knots: Array, control: Array) -> Piecew
     """Converts a clamped spline of degree 5 to polynomials.
 
     Args:
-        joints: Joint names.
         knots: Shape (K + 6,) [s], the first and last six equal.
         control: Shape (K, n) [rad or m].
 

@@ -26,7 +26,6 @@ def table_text(joints: tuple[str, ...], time: Array, signals: dict[str, Array]) 
     """Formats signals as the default CSV (docs/logs.md).
 
     Args:
-        joints: Joint names.
         time: Shape (N,) [s].
         signals: Prefix (``q``, ``v``, ``a``, ``tau``, …) → shape (N, n), SI units.
 
@@ -42,7 +41,6 @@ def table_header(joints: tuple[str, ...], prefixes: Iterable[str] = ("q", "v", "
     """First line of the default CSV.
 
     Args:
-        joints: Joint names.
         prefixes: Signals; by default those of a motion.
 
     Returns:
@@ -128,10 +126,8 @@ class PiecewisePolynomial(Trajectory):
     """Polynomials in the time since the start of each piece; at rest before the first and after the last piece.
 
     Attributes:
-        joints: Joint names.
         breaks: Start of each piece and the end of the last, shape (P + 1,) [s], from 0.
         coefficients: Ascending powers, shape (P, n, D + 1) [rad/sᵏ or m/sᵏ].
-        smoothness: Order of the highest continuous derivative.
     """
 
     joints: tuple[str, ...]
@@ -177,11 +173,7 @@ class PiecewisePolynomial(Trajectory):
 
 
 class PiecewiseTrajectory(Trajectory):
-    """A trajectory whose joint motion is a piecewise polynomial.
-
-    Attributes:
-        pieces: The joint motion.
-    """
+    """A trajectory whose joint motion is a piecewise polynomial."""
 
     pieces: PiecewisePolynomial
 
@@ -219,9 +211,7 @@ def check_joint_array(name: str, values: ArrayLike, joints: tuple[str, ...]) -> 
     """Checks for one finite number per joint; a single number is used for all.
 
     Args:
-        name: The argument's name, for the message.
         values: Shape (n,), or a number.
-        joints: Joint names.
 
     Returns:
         Shape (n,).

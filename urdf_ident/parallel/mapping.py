@@ -34,7 +34,6 @@ def each(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
 
     Args:
         function: A module-level function, or a partial of one; it and its results are sent between processes.
-        items: Its arguments.
 
     Returns:
         The results, in the same order. Small arrays that come from another process are writable.

@@ -235,7 +235,6 @@ def work(client: str, gone: Sequence[str], parcel: Parcel) -> tuple[str, Parcel 
     Args:
         client: Name of the process that sent the task.
         gone: Names of objects that this process no longer has.
-        parcel: The function and its items.
 
     Returns:
         Name of the worker, and the packed results; if an object is missing, the names of the available ones instead.

@@ -30,11 +30,8 @@ class _Sent:
     """A task that was sent.
 
     Attributes:
-        task: The task.
-        begin: Position of its first item.
         place: The worker it was sent to; None: any.
         later: Whether it has a lower priority than awaited work.
-        answer: The future with the answer.
         lost: Number of times that it was lost with a worker.
     """
 

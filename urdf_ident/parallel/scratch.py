@@ -125,7 +125,6 @@ def empty_array(shape: tuple[int, ...], dtype: Any = float) -> NDArray[Any]:
 
     Args:
         shape: Its shape.
-        dtype: Its data type.
 
     Raises:
         OutputError: The disk is full.

@@ -39,7 +39,6 @@ def validate_adaptation(
 
     Args:
         ident: The result, with the spread of friction between its logs.
-        logs: The training logs.
         predicted: Held-out prediction for each segment with torques of each log, shape (N, n) [N·m or N].
         band: Low-pass of the error [Hz].
 

@@ -88,7 +88,6 @@ def translated(before: Identification, after: Identification, rows: Sequence[int
 
     Args:
         before, after: The results.
-        rows: Base parameters of the first.
 
     Returns:
         Those that can be expressed, and for each its coefficients of the other's base parameters, matched by name.
@@ -114,9 +113,6 @@ def translated(before: Identification, after: Identification, rows: Sequence[int
 def usual_speed(ident: Identification, j: int) -> float:
     """Typical speed of one joint in the logs of a result.
 
-    Args:
-        j: The joint.
-
     Returns:
         The speed [rad/s or m/s], never zero.
     """
@@ -137,7 +133,6 @@ def friction_row(ident: Identification, j: int, speed: float, load: Array) -> Ar
     """Friction torque, averaged over both directions, as a linear function of the base parameters.
 
     Args:
-        j: The joint.
         speed: Its speed [rad/s or m/s].
         load: Torque in the gears, shape (n,) [N·m or N].
 
@@ -207,9 +202,6 @@ class Quantity:
 
     Attributes:
         kind: "friction", "offset" or "inertia".
-        where: The joint or body.
-        what: Name in words.
-        unit: Unit of its value.
         rows: Its coefficients of the base parameters of each result, shape (b,) each.
     """
 
@@ -221,14 +213,7 @@ class Quantity:
 
 
 def friction_quantities(results: Sequence[Identification]) -> list[Quantity]:
-    """Friction at two speeds and the offset of every joint, whatever laws describe them.
-
-    Args:
-        results: Results of robots of one model.
-
-    Returns:
-        The quantities that all results determine.
-    """
+    """Friction at two speeds and the offset of every joint, whatever laws describe them."""
     robot, load, found = results[0].model.robot, usual_load(results), []
     for j, joint in enumerate(robot.joints):
         unit, per = ("N", "m/s") if robot.prismatic[j] else ("N·m", "rad/s")
@@ -242,11 +227,7 @@ def friction_quantities(results: Sequence[Identification]) -> list[Quantity]:
 
 
 def inertial_quantities(results: Sequence[Identification]) -> list[Quantity]:
-    """Base parameters of the first result that all others determine as well.
-
-    Args:
-        results: Results of robots of one model.
-    """
+    """Base parameters of the first result that all others determine as well."""
     first = results[0]
     unit = np.eye(len(first.fit.base))
     rows = {row: [unit[row]] for row in inertial_rows(first)}

@@ -119,7 +119,6 @@ def trend(results: Sequence[Identification], names: Sequence[str]) -> Trend:
 
     Args:
         results: In order of time, three or more.
-        names: Name of each result.
 
     Returns:
         A table by joint, with the slope from one result to the next and its error.

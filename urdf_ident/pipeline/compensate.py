@@ -84,7 +84,6 @@ def compensate(
         kind: Kind of residual: "rbf", "gmr", "none", or "auto" for the best on held-out motions.
         use: Inputs of the residual; inputs other than the deformation risk over-fitting.
         rounds: Maximum number of iterations.
-        seed: Seed of the residual's random numbers.
         judged: Cross-validate it over motions, as "auto" always does; the result is in ``compensation``.
         force: Use logs in spite of findings that refuse them.
         progress: Called with the current step and a count.
@@ -215,7 +214,6 @@ def compensated_score(
 
     Args:
         ident: A result with a residual.
-        recording: The log, with both encoders.
         cutoff: Zero-phase low-pass [Hz]; "auto" is :func:`.filters.score_band`.
         force: Score it in spite of findings that refuse it.
 

@@ -61,7 +61,6 @@ def run_demo(out: str | Path, *, seed: int = 0, progress: Callable[[str, float],
     """Runs the demo.
 
     Args:
-        out: Output folder.
         seed: Seed of the motions, the noise and the errors of the URDF.
         progress: Called with the name of the step and its completed fraction, 0 to 1.
 

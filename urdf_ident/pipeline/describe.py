@@ -30,10 +30,6 @@ def describe(logs: Sequence[str], project: Project, robot: Robot, urdf: Path) ->
 
     Args:
         logs: Files, folders, globs or stems, as on the command line.
-        project: Known settings.
-
-    Returns:
-        The project file.
 
     Raises:
         MissingFileError: No such log.
@@ -45,9 +41,6 @@ def describe(logs: Sequence[str], project: Project, robot: Robot, urdf: Path) ->
 
 def describe_log(source: LogSource, robot: Robot, project: Project) -> LogDescription | None:
     """Recognises the format of a log.
-
-    Args:
-        project: Known settings.
 
     Returns:
         The description; None for a log in several files, which the project already describes.
@@ -80,9 +73,7 @@ def project_text(found: LogDescription | None, project: Project, robot: Robot, u
     """Returns the text of the project file.
 
     Args:
-        found: What was recognised.
         project: Settings known before; they are kept.
-        log: Name of the log.
 
     Returns:
         YAML with comments.

@@ -63,15 +63,11 @@ class DataEstimate:
     Attributes:
         model: The model with the friction that was found.
         statistics: The factors that the fit is based on.
-        fit: Base parameters with their errors.
         prior: Prior of the inertial parameters; friction and rotor inertia are from a first fit.
         estimated: The estimator and the reason for it.
         selected: The friction laws and the reasons for them.
-        springs: Deflections of elastic joints.
         cross_validation: Held-out errors; empty if the logs are too short.
-        essential: The essential base parameters.
         reversals: Mean number of reversals of the moving joints, repetitions of a motion counted once.
-        notes: Notes for the user.
     """
 
     model: DynamicModel
@@ -101,7 +97,6 @@ class EarlyStatistics:
         """Starts the work.
 
         Args:
-            model: The dynamic model, torque constants resolved.
             logs: The conditioned logs.
         """
         motion = [part for log in logs for part in log.segments]
@@ -152,10 +147,7 @@ def estimate_from_data(
     """Estimates the structure (springs, friction laws, their shapes), then base parameters and their errors.
 
     Args:
-        prepared: The logs.
-        project: Settings.
         progress: Called with the current step and a count.
-        start: Work that has already been started.
 
     Raises:
         EstimationError: There are too few data.

@@ -121,12 +121,8 @@ def run_experiment(
         project: Its ``simulation`` section is used.
         robot: The nominal robot, which the controller knows.
         plant: The true robot; the nominal one if None, which must be rigid.
-        name: Name of the log.
         seed: Seed of the sensor noise; the project's if None.
         progress: Called with the completed fraction, 0 to 1.
-
-    Returns:
-        The log with the true signals.
 
     Raises:
         LimitError: The trajectory leaves the limits.

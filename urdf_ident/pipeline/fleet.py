@@ -108,9 +108,6 @@ def pool(results: Mapping[str, Identification], *, level: float = LEVEL) -> Flee
 def robot_folders(arguments: Sequence[str]) -> dict[str, Path]:
     """Returns the folders of a fleet's robots.
 
-    Args:
-        arguments: Folders or globs.
-
     Returns:
         Name of each robot (its folder's name) → the folder, in the order of the arguments.
 
@@ -143,10 +140,8 @@ def identify_fleet(
     """Identifies each robot from the logs in its folder, writes its result, and pools all results.
 
     Args:
-        urdf: The robots' description.
         robots: Name → folder of logs.
         out: Folder for the results, with one subfolder per robot.
-        config: Project file.
         force: Use logs in spite of findings that refuse them.
         skip_bad_logs: Skip logs that cannot be read or are refused, and continue with the robot's other logs.
 

@@ -30,11 +30,8 @@ class Physical:
 
     Attributes:
         theta: Standard parameters, shape (p,).
-        prior: The prior they are regularised towards.
         factor: Whitened data factor ``[R | rho]``, shape (k, p + 1).
         baseline: The URDF with fitted friction, shape (p,).
-        solver: How theta was chosen.
-        evidence: Evidence for and against the result.
         left_out: See :attr:`.standard.Standard.left_out`.
     """
 
@@ -59,7 +56,6 @@ def complete(
     """Chooses standard parameters by the project's ``consistency`` section and collects the evidence for them.
 
     Args:
-        fit: The base parameters.
         prior: Prior of the parameters, including the first fit.
         project: Its ``consistency`` section is used.
         trained: Speeds, accelerations and torques of the logs.
@@ -101,7 +97,6 @@ def standard_parameters(
     """Chooses standard parameters by the project's ``consistency`` section.
 
     Args:
-        fit: The base parameters.
         prior: Prior of the parameters, including the first fit.
         project: Its ``consistency`` section is used.
         reversals: Mean number of reversals of the moving joints.

@@ -37,7 +37,6 @@ class Prepared:
     """Logs ready for estimation.
 
     Attributes:
-        model: The dynamic model, torque constants resolved.
         logs: The conditioned logs, known payloads compensated.
         signals: The conditioning as resolved, with reasons: ``signals`` of identification.json.
         trained: Speeds, accelerations and torques of the logs.
@@ -66,7 +65,6 @@ def prepare(
 
     Args:
         logs: Logs as read.
-        project: Settings.
         force: Use logs in spite of findings that refuse them.
         progress: Called with the name of the current log and a count.
         meanwhile: Called with the model and the logs while the logs are still being checked.
@@ -108,7 +106,6 @@ def prepare_usable(
 
     Args:
         logs: Logs as read.
-        project: Settings.
         force: Use logs in spite of findings that refuse them; logs that cannot be conditioned are still left out.
         progress: Called with the name of the current log and a count.
         meanwhile: As for :func:`prepare`.

@@ -48,9 +48,7 @@ class ValidationReport:
     """Scores of a result on held-out logs.
 
     Attributes:
-        joints: Joint names.
         entries: As in ``validation`` of identification.json.
-        logs: Series for plots.
         expected: Relative error of the identification on its held-out data, a fraction, or None.
         compared: Whether the motions were compared with those of the training logs.
     """
@@ -160,7 +158,6 @@ def prepare_held_out(
     Args:
         model: Gives the robot and the drive with its torque constants.
         recordings: The held-out logs.
-        project: Settings.
         signals: How the training logs were conditioned.
         force: Use logs in spite of findings that refuse them.
 
@@ -210,7 +207,6 @@ def held_out_motions(
     """Returns what the held-out logs of other motions show of the error at their speeds.
 
     Args:
-        scored: Scores of the logs.
         logs: The held-out logs.
         unseen: Result of :func:`unseen_statistics`.
     """
@@ -236,7 +232,6 @@ def score_logs(
 
     Args:
         recordings: The logs as read.
-        logs: The same, prepared.
         force: Score logs in spite of findings that refuse them.
         repeats: Held-out logs that repeat the motion of a training log, with its name; None where this was not compared.
     """
@@ -300,9 +295,6 @@ def _expected(ident: Identification) -> float | None:
 def speeds(ident: Identification, training: Sequence[PreparedLog]) -> Callable[[], SpeedProfile]:
     """Starts to compute the speeds of the logs and the friction that they show, in the background if workers exist.
 
-    Args:
-        training: The training logs.
-
     Returns:
         A function that waits for them, for :func:`traces`.
     """
@@ -316,11 +308,7 @@ def traces(
 
     Args:
         scored: Scores on held-out logs.
-        training: The training logs.
         shown: Result of :func:`speeds`.
-
-    Returns:
-        The series, bounded in length.
     """
     model, cutoff = ident.model, float(ident.signals["cutoff"])
     thetas = np.column_stack([ident.theta, ident.urdf_theta, ident.baseline])

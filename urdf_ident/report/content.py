@@ -60,7 +60,6 @@ def number(value: float, digits: int = 4) -> str:
 
     Args:
         value: The number.
-        digits: Significant digits.
 
     Returns:
         Text; "∞" and "−∞" for infinite ones.

@@ -20,9 +20,6 @@ FILE = "fleet.html"
 def fleet_html(fleet: Fleet) -> str:
     """Returns the report of a fleet as one self-contained HTML page.
 
-    Args:
-        fleet: The pooled results, with outliers.
-
     Raises:
         MissingExtraError: matplotlib or jinja2 is not installed.
     """
@@ -45,10 +42,6 @@ def fleet_html(fleet: Fleet) -> str:
 
 def write_fleet(fleet: Fleet, path: str | Path) -> Path:
     """Writes the page of a fleet atomically.
-
-    Args:
-        fleet: The pooled results, with outliers.
-        path: The HTML file.
 
     Raises:
         MissingExtraError: matplotlib or jinja2 is not installed.

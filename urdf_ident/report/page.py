@@ -49,7 +49,6 @@ def write_report(ident: Identification, path: str | Path, paths: CommandPaths | 
     """Writes the report atomically.
 
     Args:
-        path: The HTML file.
         paths: Files that its commands name; if None, their placeholders remain.
 
     Raises:
@@ -131,9 +130,6 @@ def body_pictures(ident: Identification) -> list[str]:
 def residual_pictures(ident: Identification, trace: LogTrace) -> list[str]:
     """Draws autocorrelation and spectrum of the residual.
 
-    Args:
-        trace: Series of one log.
-
     Returns:
         SVG elements.
     """
@@ -149,9 +145,6 @@ def error_picture(ident: Identification) -> str:
 
     Args:
         ident: The result, with held-out scores.
-
-    Returns:
-        An SVG element.
     """
     height = 0.9 + 0.34 * ident.model.n
     return _picture(height, "Held-out errors per joint", draw_errors, ident.validation, left=0.36)

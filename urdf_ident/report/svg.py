@@ -40,7 +40,6 @@ def svg(draw: Callable[[Any], None], width: float, height: float, words: str) ->
     Args:
         draw: Called with an empty matplotlib figure.
         width, height: Size [in]; the page scales it down, never up.
-        words: Text alternative for the figure.
 
     Returns:
         ``<svg …>…</svg>``.

@@ -19,16 +19,12 @@ class ParameterChange:
 
     Attributes:
         kind: "inertia", "friction" or "offset".
-        where: The body or joint.
-        what: The quantity.
-        unit: Its unit.
         before: Its value in the first result.
         after: Its value in the second result.
         difference: After minus before.
         std_error: Standard error of the difference.
         chance: p-value: probability of such a difference without a change, 0 to 1.
         changed: Whether the change is significant after correction for multiple testing.
-        note: Remark for the user.
     """
 
     kind: str
@@ -59,7 +55,6 @@ class AddedBody:
     """A body on the last link that explains the change in inertia.
 
     Attributes:
-        link: The link.
         mass: Added mass, negative if removed [kg].
         std_error: Standard error of the mass [kg].
         com: Its centre of mass in the link's frame, shape (3,) [m].
@@ -89,8 +84,6 @@ class Comparison:
     """Comparison of two results, or of a URDF with a result.
 
     Attributes:
-        robot: Its name.
-        names: Names of the two.
         tests: All quantities, smallest p-value first.
         level: Family-wise false alarm rate.
         hypothesis: The body that explains the change in inertia, or None.
@@ -149,9 +142,7 @@ class Trend(ReadOnly):
     """Friction over many results.
 
     Attributes:
-        robot: Its name.
         names: Names of the results, in order.
-        joints: Joint names.
         speed: Speed at which friction is evaluated, shape (n,) [rad/s or m/s].
         value: Friction torque, shape (results, n) [N·m or N].
         std_error: Its standard error, same shape.

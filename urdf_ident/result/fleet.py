@@ -24,9 +24,6 @@ class Pooled(ReadOnly):
 
     Attributes:
         kind: "friction", "offset" or "inertia".
-        where: The joint or body.
-        what: The quantity.
-        unit: Its unit.
         mean: Mean over the robots that are not outliers in it.
         std_error: Standard error of the mean.
         spread: Standard deviation between these robots.
@@ -56,11 +53,7 @@ class Pooled(ReadOnly):
     carried_by: tuple[str, ...] = ()
 
     def sentence(self, robot: int) -> str:
-        """Describes how one robot differs.
-
-        Args:
-            robot: Its index.
-        """
+        """Describes how one robot differs."""
         gap, usual = float(self.difference[robot]), abs(self.mean)
         if self.kind == "friction" and usual > 0:
             word = "more" if gap > 0 else "less"
@@ -74,11 +67,8 @@ class Fleet:
     """Several robots of one model.
 
     Attributes:
-        robot: The model's name.
-        names: Names of the robots.
         pooled: All quantities.
         level: Family-wise false alarm rate.
-        tests: Number of tests.
         needed: Standard deviations from the others at which a robot is an outlier; inf with fewer than three robots.
         failed: Folder → why its robot could not be identified.
         verdicts: Verdicts of the robots, in their order; empty if unknown.
@@ -98,9 +88,6 @@ class Fleet:
 
         A body that differs alters the base parameters of all bodies that carry it: of inertial parameters only the most
         significant one of each outermost body is described, and the others are counted.
-
-        Args:
-            name: The robot.
         """
         i = self.names.index(name)
         mine = sorted((item for item in self.pooled if item.stands_out[i]), key=lambda item: float(item.chance[i]))
@@ -140,9 +127,6 @@ class Fleet:
 
     def save(self, path: str | Path) -> Path:
         """Writes the JSON form.
-
-        Args:
-            path: The file.
 
         Raises:
             OutputError: The file cannot be written.

@@ -19,8 +19,6 @@ class ParameterRow:
     Attributes:
         name: Unique, e.g. ``"Ixx_forearm_link"``.
         symbol: Its symbol, e.g. ``"Ixx"``.
-        owner: Its body or joint.
-        unit: SI unit.
         value: Estimate from data, physics and prior.
         prior: Mean of the prior.
         prior_std: Standard deviation of the prior.

@@ -34,7 +34,6 @@ class PayloadResult(ReadOnly):
     """An identified payload on a link.
 
     Attributes:
-        robot: Name of the robot.
         link: The link whose frame all values refer to.
         value: Mass, centre of mass, inertia about it along the link's axes (ixx, ixy, ixz, iyy, iyz, izz), shape (10,)
             [kg, m, kg·m²]; of a physically consistent body.
@@ -44,10 +43,8 @@ class PayloadResult(ReadOnly):
         advice: For each value the motion that would determine it, or nothing.
         sources: Standard error of the mass by source: noise, unloaded model, torque constants; contradiction, if the data
             give a negative mass [kg].
-        method: How it was estimated, in words.
         mode: "motion" or "static".
         logs: Names of the loaded logs.
-        notes: Remarks for the user.
         friction: Change of friction in the loaded logs: parameter → value and standard error.
         sigma: Row group → standard deviation of the residual [unit of torque].
         verdict: ``{"level": "good" | "usable" | "poor", "reasons": [...]}``.

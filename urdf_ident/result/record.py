@@ -35,19 +35,14 @@ class Record(ReadOnly):
     """The data of a result and quantities derived from it; the public class is :class:`.identification.Identification`.
 
     Attributes:
-        model: The dynamic model.
-        fit: Base parameters, from the data alone.
         theta: Standard parameters: data + physics + prior, shape (p,).
-        prior: The prior.
         factor: Whitened data factor ``[R | rho]``, shape (≤ p + 1, p + 1): ``‖R theta − rho‖²`` is the data's
             misfit in units of noise variance.
         baseline: The URDF with fitted friction, shape (p,); the URDF itself is ``urdf_theta``.
         solver: How theta was chosen: method, status, residuals, notes.
-        signals: Resolved conditioning, and why.
         inputs: Path, hash, rows and findings of every log.
         left_out: Name, path, hash, reason and findings of every log that could not be used.
         cross_validation: Held-out error of the fit over folds of its own logs; empty if they are too short.
-        project: The settings used.
         selection: What ``friction: auto`` tried and what it gained; empty if the laws were given.
         estimation: The estimator, the reason for it, and its intermediate results.
         essential: The essential base parameters and the rule used; empty if not requested.

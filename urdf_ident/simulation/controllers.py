@@ -76,13 +76,9 @@ class PD:
         """Tunes the gains to the nominal inertia of each axis.
 
         Args:
-            robot: The nominal robot.
             bandwidth: Natural frequency of each axis [Hz].
             damping: Damping ratio [1].
             rotor: Nominal rotor inertia after the gear, shape (n,) or a number [kg·m² or kg].
-
-        Returns:
-            A controller of this class.
         """
         return cls._of(robot, *tuned_gains(robot, bandwidth=bandwidth, damping=damping, rotor=rotor))
 
@@ -129,7 +125,6 @@ class PID(PD):
         """Tunes the gains as :meth:`PD.tuned`, with an integral gain proportional to kp.
 
         Args:
-            robot: The nominal robot.
             bandwidth: Natural frequency of each axis [Hz].
             damping: Damping ratio [1].
             rotor: Nominal rotor inertia after the gear, shape (n,) or a number [kg·m² or kg].
@@ -193,7 +188,6 @@ class ComputedTorque:
     """Inverse dynamics of a nominal model, with feedback on the acceleration level.
 
     Attributes:
-        robot: The nominal robot.
         bandwidth: Bandwidth of the error dynamics [Hz].
         damping: Damping ratio [1].
         rotor: Nominal rotor inertia after the gear, shape (n,) or a number [kg·m² or kg].
@@ -242,11 +236,7 @@ class ComputedTorque:
 
 @dataclass(frozen=True, eq=False)
 class PositionReference:
-    """A controller with zero reference velocity and acceleration, so that velocity feedback acts on the motion itself.
-
-    Attributes:
-        inner: The controller.
-    """
+    """A controller with zero reference velocity and acceleration, so that velocity feedback acts on the motion itself."""
 
     inner: Controller
 
@@ -277,9 +267,6 @@ def feedback_of(controller: Controller) -> Feedback | None:
 
     The form is compared with the torque in random states, because a derived user class may override the torque and inherit
     the form.
-
-    Args:
-        controller: Any controller.
 
     Returns:
         The form, or None if there is none: with an internal state, or a user-defined controller.

@@ -28,9 +28,6 @@ class FrictionTruth:
     Springs on the joints are stored here too, but handled separately: see :meth:`springs`.
 
     Attributes:
-        n: Number of joints.
-        joint: Laws on the joints.
-        motor: Laws on the motors.
         reduction: ``v_motor = reduction · v``, shape (n, n); needed for motor friction.
     """
 

@@ -39,7 +39,6 @@ class Mechanics(Protocol):
         """Returns the acceleration.
 
         Args:
-            step: Number of the step.
             stage: Number of the stage, 0 to 2.
             x: Coordinates, shape (d,).
             v: Velocities, shape (d,).
@@ -52,7 +51,6 @@ class Mechanics(Protocol):
         """Returns the derivatives of the acceleration with respect to coordinates and velocities.
 
         Args:
-            step: Number of the step.
             stage: Number of the stage, 0 to 2.
             x: Coordinates, shape (d,).
             v: Velocities, shape (d,).
@@ -81,7 +79,6 @@ class Collocation:
         """Integrates one step.
 
         Args:
-            k: Number of the step.
             x: Coordinates at its start, shape (d,).
             v: Velocities at its start, shape (d,).
 

@@ -67,10 +67,8 @@ class RigidPlant:
     Create it with :meth:`create`. Not thread-safe: it contains Pinocchio's workspace.
 
     Attributes:
-        robot: Kinematics, joint names and limits.
         model: Its own Pinocchio model; ``armature`` contains the rotors if they are not coupled.
         rotor: Rotor inertia seen from the joints, shape (n, n) [kg·m² or kg].
-        friction: Its friction.
     """
 
     robot: Robot

@@ -40,7 +40,6 @@ def measure(
 
     Args:
         truth: Clean motion with torque at a constant rate, shapes (N, n).
-        sensors: The imperfections.
         seed: Seed of all random numbers; results are bitwise reproducible.
         prismatic: Shape (n,), True for prismatic joints (counts per metre); none by default.
         ratio: Gear ratios, shape (n,) [motor rad per joint rad or m]; if given, the motor side is measured too.
@@ -88,7 +87,6 @@ def draw(noise: Noise, signal: Array, rng: np.random.Generator) -> Array:
     Args:
         noise: Its σ, or σ = rms·10^(−snr/20) of the signal (docs/theory.md §4), and its correlation, which does not change σ.
         signal: Shape (N, n).
-        rng: Random number generator.
 
     Returns:
         Shape (N, n), same unit.

@@ -96,7 +96,6 @@ class ControllerSection(Section):
         """Builds the controller.
 
         Args:
-            robot: The nominal robot.
             rotor: Nominal rotor inertia after the gear, shape (n,) [kg·m² or kg].
         """
         from .controllers import PD, PID, ComputedTorque, PDGravity, PositionReference

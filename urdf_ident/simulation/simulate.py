@@ -165,7 +165,6 @@ def require_drivable(trajectory: Trajectory, robot: Robot, limits: Limits | None
     """Checks that a motion has the robot's joints and respects its limits.
 
     Args:
-        robot: The robot that is to move.
         limits: Limits of the motion; the URDF's if None.
 
     Raises:
@@ -180,10 +179,7 @@ def logged(truth: Segment, robot: Robot, sensors: Sensors, seed: int, ratio: Arr
     """Builds the log of a simulated motion.
 
     Args:
-        truth: The exact motion.
         robot: The robot that moved, for names and types of joints.
-        sensors: Imperfections of the sensors.
-        seed: Seed of their random numbers.
         ratio: Gear ratios of encoders on the motors, shape (n,); None: no motor encoders.
     """
     seen = measure(truth, sensors, seed, np.asarray(robot.prismatic), ratio)
@@ -373,7 +369,6 @@ class Guard:
             q: Positions, shape (N, n) [rad or m].
             v: Velocities, shape (N, n) [rad/s or m/s].
             reference: Reference positions, shape (N, n) [rad or m].
-            end: Number of samples so far.
 
         Raises:
             SimulationError: As :meth:`check`.

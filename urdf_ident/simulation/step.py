@@ -34,10 +34,8 @@ def needed_substeps(plant: Plant, controller: Controller, trajectory: Trajectory
     An axis often has a small inertia in few poses only; elsewhere the steps are as long as the local pole allows.
 
     Args:
-        plant: The simulated plant.
         controller: Continuous controller; without damping gains the requested number is returned.
         rate: Samples per second of the log [Hz].
-        substeps: Requested steps per sample.
 
     Returns:
         Multiples of ``substeps`` that divide the largest of them, one for each interval of ``trajectory.times(rate)``.

@@ -52,7 +52,6 @@ class JointTruth:
 
     Attributes:
         rotor: Rotor inertia seen from the joints, shape (n, n) [kg·m² or kg].
-        friction: Friction on joints and motors.
         reduction: ``q_motor = reduction · q``, shape (n, n), or None.
         stiffness: Stiffness of the gears, shape (n,) [N·m/rad or N/m], or None.
         spring_damping: Damping of the gears, shape (n,) [N·m·s/rad or N·s/m].

@@ -42,7 +42,6 @@ def accumulate(
     """Computes the statistic of one log from its segments.
 
     Args:
-        log: Name of the log.
         row_filter: The filter and decimation of the rows.
         blocks: Number of time blocks, of about equal length.
         conditioning: What logs must have in common to be merged, for the fingerprint; the row filter if None.
@@ -242,11 +241,7 @@ def build_statistics(
 
 
 def begin_statistics(model: DynamicModel, logs: Sequence[PreparedLog], kept: KeptRows) -> None:
-    """Starts the workers on the result that :func:`build_statistics` is expected to need next; does nothing without workers.
-
-    Args:
-        kept: Cache of the rows.
-    """
+    """Starts the workers on the result that :func:`build_statistics` is expected to need next; does nothing without workers."""
     if shared() and logs:
         kept.started = _request(model, logs, None, None), _start_statistics(model, logs, None, None, kept)
 

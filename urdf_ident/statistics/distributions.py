@@ -94,7 +94,6 @@ def chi_bar_square_tail(value: float, count: int) -> float:
 
     Args:
         value: Reduction of the squared residual, in variances.
-        count: Number of parameters.
 
     Returns:
         0 to 1.
@@ -120,9 +119,6 @@ def f_tail(value: float, dof: float, dof_below: float) -> float:
 @lru_cache(maxsize=256)
 def one_sigma(dof: int) -> float:
     """Quantile of Student's t at the confidence level of one standard deviation of the normal distribution.
-
-    Args:
-        dof: Degrees of freedom.
 
     Returns:
         1 for many degrees of freedom, more for few.

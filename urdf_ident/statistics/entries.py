@@ -25,9 +25,6 @@ MOST_STRETCHES = 320
 def blocks_of(logs: int) -> int:
     """Returns the number of time blocks per log.
 
-    Args:
-        logs: Number of logs.
-
     Returns:
         :data:`BLOCKS`, fewer with many logs, since standard errors use the stretches of all logs together.
     """
@@ -39,7 +36,6 @@ def stretches_of(blocks: Sequence[int], logs: int) -> list[NDArray[np.intp]]:
 
     Args:
         blocks: Its blocks, in order.
-        logs: Number of logs.
 
     Returns:
         The blocks of each stretch; at most :data:`STRETCHES` of them.
@@ -55,7 +51,6 @@ class Statistic:
     Attributes:
         log, block, group: The rows it stands for.
         factor: The columns of a basis of all columns, and the effort, shape (m, c + 1), or all columns.
-        rows: Number of rows.
         repeats: Number of periods averaged in each row; such rows are scaled by √repeats.
         expansion: E with ``all columns = basis @ E``, shape (c, k); None if ``factor`` has all columns.
     """

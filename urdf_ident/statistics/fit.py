@@ -35,11 +35,9 @@ class Fit(ReadOnly):
         covariance: Shape (b, b); rows of unidentifiable parameters are not meaningful.
         seen: Shape (b,): False where the data do not identify the parameter.
         sigma: Row group → standard deviation of its residual [unit of torque].
-        rows: Number of rows used.
         dof: Degrees of freedom of the residual.
         condition: Condition number of the column-scaled, weighted regressor.
         method: Name of the estimator: "ols", "wls", or one of those that replace them.
-        covariance_kind: How the covariance was estimated.
         row_weights: Row group → weight that multiplied W and tau; if empty, :attr:`weights`.
         error_dof: Degrees of freedom of each standard error, shape (b,), if they differ from those of the residual.
         changes: How friction differs between the logs; None if it was not estimated.
@@ -212,7 +210,6 @@ def group_sigma(
     """Returns the residual standard deviation of every row group, with degrees of freedom from the leverage.
 
     Args:
-        solution: Solution for the base parameters.
         weights: The weights used for it.
 
     Returns:

@@ -29,7 +29,6 @@ class CrossValidation:
 
     Attributes:
         folds: Held-out data: log names (``log (+1)`` with one repetition), or ``log[i/k]`` for parts in time.
-        groups: Row groups.
         rmse: Shape (folds, groups) [unit of torque], on rows filtered as in the fit.
         effort_rms: Shape (folds, groups), RMS of the measured effort on the same rows.
     """
@@ -149,9 +148,6 @@ def _groups(found: Sequence[tuple[str, ...]]) -> list[tuple[str, tuple[str, ...]
 def group_name(logs: Sequence[str]) -> str:
     """Returns a short name for the logs of one motion.
 
-    Args:
-        logs: Their names.
-
     Returns:
         The name of the first log and the number of its repetitions.
     """
@@ -211,8 +207,6 @@ def held_out(folds: Sequence[str], groups: Sequence[str], trained: Trained) -> C
     """Scores parameters on every fold that was held out of their estimation.
 
     Args:
-        folds: Names of the folds.
-        groups: Row groups.
         trained: Returns, for a fold, its factors and the parameters estimated without it.
     """
     errors = np.array([fold_errors(*trained(fold)) for fold in folds])

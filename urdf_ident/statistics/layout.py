@@ -16,9 +16,6 @@ from ..model.dynamic_model import DynamicModel
 def is_measured(group: str) -> bool:
     """Whether the efforts of a row group are measured.
 
-    Args:
-        group: Name of the row group.
-
     Returns:
         False for the links of elastic joints, whose equations have no effort.
     """
@@ -46,7 +43,6 @@ class Layout:
     """Meaning of the columns of a row group's factors.
 
     Attributes:
-        group: Name of the row group.
         joint: Index of the joint that its residual belongs to.
         columns: Indices into theta of the candidate columns, shape (k,).
         instruments: Indices into theta of the instrument columns (empty without instruments).

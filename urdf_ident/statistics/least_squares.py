@@ -34,8 +34,6 @@ class Solution(ReadOnly):
         root: Shape (k, r): a factor of the unscaled covariance, ``(XᵀX)⁺ = root rootᵀ`` on the identifiable subspace.
         seen: Shape (k,): False where a null direction of the data moves the parameter.
         residual_squares: ``‖y − X b‖²``.
-        rows: Number of rows.
-        rank: Numerical rank r.
         triangle: Triangular factor of the independent columns of the column-scaled X, shape (r, r).
     """
 

@@ -108,7 +108,6 @@ def velocities(motion: Sequence[Segment], moves: Sequence[Sequence[str]]) -> lis
     """Returns the velocities in all motions, without repetitions.
 
     Args:
-        motion: The segments of all logs.
         moves: Names of the logs of each motion.
 
     Returns:

@@ -29,7 +29,6 @@ class Piece:
     """Consecutive rows of one log.
 
     Attributes:
-        log: Name of the log.
         segment: Index of the segment in the log.
         start: Time of the segment's first sample on the log's clock [s].
         first: Index of the first row in the segment.

@@ -26,7 +26,6 @@ def base_prior(base: BaseParameters, prior: Prior) -> tuple[Array, Array]:
     """Returns the prior of the base parameters that is implied by a prior of the standard parameters.
 
     Args:
-        base: The reduction of p parameters.
         prior: Prior of the first k of them; combinations that contain any of the others have no prior.
 
     Returns:
@@ -43,9 +42,6 @@ def base_prior(base: BaseParameters, prior: Prior) -> tuple[Array, Array]:
 def prior_mean(base: BaseParameters, prior: Prior) -> Array:
     """Returns the prior mean of the base parameters, with friction and rotor inertias zero.
 
-    Args:
-        base: The reduction.
-
     Returns:
         Shape (b,).
     """
@@ -57,9 +53,6 @@ def likely_slopes(base: BaseParameters, prior: Prior) -> Array:
 
     A base parameter that contains a rotor inertia is uninformative about the links: the rotor, which has no prior, can account
     for any difference.
-
-    Args:
-        base: The reduction.
 
     Returns:
         M, shape (k, b).

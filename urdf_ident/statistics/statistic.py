@@ -27,9 +27,6 @@ class StatisticSet:
     """Factors of one or more logs, the input of the estimators.
 
     Attributes:
-        names: Names of theta's entries, length p.
-        layouts: Layout of every row group.
-        entries: The factors.
         fingerprint: Hash of model and conditioning; sets with different fingerprints are never merged.
         motions: Returns the names of the logs of each motion, waiting if necessary; None if no comparison has been started.
     """
@@ -82,30 +79,15 @@ class StatisticSet:
         )
 
     def layout(self, group: str) -> Layout:
-        """Returns the layout of a row group.
-
-        Args:
-            group: Its name.
-        """
+        """Returns the layout of a row group."""
         return self.layouts[self.groups.index(group)]
 
     def select(self, keep: Callable[[Statistic], bool]) -> StatisticSet:
-        """Returns the entries that fulfil a condition (to leave logs or blocks out, or resample them).
-
-        Args:
-            keep: The condition, called with each entry.
-
-        Returns:
-            A set that shares the factors.
-        """
+        """Returns the entries that fulfil a condition (to leave logs or blocks out, or resample them)."""
         return replace(self, entries=tuple(entry for entry in self.entries if keep(entry)))
 
     def without(self, logs: Collection[str]) -> StatisticSet:
-        """Returns the set without some logs.
-
-        Args:
-            logs: Names of logs to leave out.
-        """
+        """Returns the set without some logs."""
         return self.select(lambda entry: entry.log not in logs)
 
     def left_out(self, log: str) -> StatisticSet:
@@ -129,14 +111,7 @@ class StatisticSet:
         return self._rest[log]
 
     def only(self, logs: Collection[str]) -> StatisticSet:
-        """Returns the set with some logs only.
-
-        Args:
-            logs: Names of logs to keep.
-
-        Returns:
-            The set of those logs.
-        """
+        """Returns the set with some logs only."""
         if len(logs) != 1:
             return self.select(lambda entry: entry.log in logs)
         (log,) = logs
@@ -220,9 +195,6 @@ class StatisticSet:
     def factor(self, group: str) -> Array:
         """Returns the merged factor of one row group over all logs and blocks.
 
-        Args:
-            group: Name of the row group.
-
         Returns:
             Shape (≤ width, width), columns as in the layout.
 
@@ -269,7 +241,6 @@ class StatisticSet:
 
         Args:
             theta: Parameters, shape (p,).
-            group: Name of the row group.
 
         Returns:
             Sum of squares [unit of torque squared].
@@ -281,9 +252,6 @@ class StatisticSet:
 
     def effort_squares(self, group: str) -> float:
         """Returns ``‖tau‖²`` of one row group.
-
-        Args:
-            group: Name of the row group.
 
         Returns:
             Sum of squares [unit of torque squared].

@@ -40,9 +40,6 @@ def body_poses(robot: Robot, shapes: Sequence[Visual], position: Array) -> BodyP
     Args:
         shapes: Visual shapes of the robot.
         position: Joint positions, shape (F, n) [rad or m].
-
-    Returns:
-        The poses in every frame.
     """
     model, data = robot.model, robot.model.createData()
     base = upright(robot)

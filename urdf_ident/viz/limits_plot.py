@@ -25,7 +25,6 @@ def limits_figure(trajectory: Trajectory, limits: Limits, torque: Torque | None 
     Args:
         limits: The limits; unknown ones are not drawn.
         torque: ``(q, v, a)`` of shapes (N, n) → joint torque (N, n) [N·m or N]; None: three rows.
-        title: Title of the page.
 
     Returns:
         A matplotlib ``Figure``.
@@ -64,7 +63,6 @@ def plot_limits(
     Args:
         path: The file; its extension gives the format (png, svg, pdf).
         torque: ``(q, v, a)`` of shapes (N, n) → joint torque (N, n) [N·m or N], or None.
-        title: Title of the page.
 
     Raises:
         MissingExtraError: matplotlib is not installed.

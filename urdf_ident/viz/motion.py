@@ -31,7 +31,6 @@ class Motion:
     """Joint positions over time.
 
     Attributes:
-        name: Its name.
         time: Shape (N,) [s], strictly increasing.
         position: Shape (N, n) [rad or m], in model order.
         notes: Notes on rows that were left out.
@@ -69,8 +68,6 @@ def motion_from(
 
     Args:
         path: A file in the default CSV format, or any log that the layout describes.
-        robot: The robot that moves.
-        layout: Layout of its logs.
         drive: The gears, for logs of motor positions; none if absent.
 
     Returns:
@@ -94,7 +91,6 @@ def as_motion(
 
     Args:
         source: A motion, a trajectory, a log, or ``(time, position)`` of shapes (N,) [s] and (N, n) [rad or m].
-        robot: The robot that moves.
         drive: The gears, for a log of motor positions; none if absent.
 
     Returns:
@@ -143,7 +139,6 @@ def frames_at(motion: Motion, robot: Robot, count: int, rate: float) -> Array:
 
     Args:
         robot: The robot; its continuous joints are unwrapped over full turns.
-        count: Number of frames F.
         rate: Frames per second [Hz].
 
     Returns:
@@ -174,7 +169,6 @@ def error_frames(motion: Motion, count: int, rate: float) -> Array | None:
     """Returns the torque error at the frames of a motion.
 
     Args:
-        count: Number of frames F.
         rate: Frames per second [Hz].
 
     Returns:

@@ -46,18 +46,12 @@ def joint_path(robot: Robot, joint: int) -> str:
 
     Args:
         joint: Its index in :attr:`Robot.joints`, or -1 for the fixed parts.
-
-    Returns:
-        The last part of its path.
     """
     return "fixed" if joint < 0 else f"joint {plain(robot.joints[joint])}"
 
 
 def plain(name: str) -> str:
     """Makes a name valid in a path.
-
-    Args:
-        name: Any name.
 
     Returns:
         The name without slashes.
@@ -134,7 +128,6 @@ def inertia_commands(robot: Robot, base: Array, root: str, colour: Colour) -> li
 
     Args:
         base: Placement of its root, shape (4, 4) [m].
-        root: Path in the scene.
         colour: Red, green, blue, opacity.
 
     Returns:

@@ -34,7 +34,6 @@ class Nearest(ReadOnly):
         ends: Their closest points, shape (M, 2, 3) [m], in the robot's root frame.
         distance: Shape (M,) [m]; negative where they overlap.
         which: Index into ``names``, shape (M,).
-        names: Pairs of names.
         required: Smallest allowed distance of each pair in ``names``, shape (K,) [m]; -inf if contact means nothing: the
             motion was measured, and a shape of the pair only approximates geometry that the URDF lacks.
     """
@@ -74,7 +73,6 @@ def surroundings(
     """Adds the world to the scene, and a rod that the page places between the closest objects.
 
     Args:
-        collisions: The monitored objects.
         position: Joint positions of all frames, shape (F, n) [rad or m].
         base: Placement of the robot's root in the scene, shape (4, 4) [m].
         extent: Points around the moving parts, shape (K, 3) [m].
@@ -95,7 +93,6 @@ def nearest_things(collisions: Collisions, position: Array, *, measured: bool = 
     Pairs whose distance does not change during the motion are left out if there are others.
 
     Args:
-        collisions: The monitored objects.
         position: Joint positions of all frames, shape (F, n) [rad or m].
         measured: Whether the motion was executed by the robot.
 
@@ -126,7 +123,6 @@ def world_commands(collisions: Collisions, base: Array, extent: Array) -> list[C
     """Adds the world's objects to the scene.
 
     Args:
-        collisions: The monitored objects.
         base: Placement of the robot's root in the scene, shape (4, 4) [m].
         extent: Points around the moving parts, shape (K, 3) [m]; half-spaces are drawn as squares near them.
     """
@@ -164,7 +160,6 @@ def nearest_entry(nearest: Nearest, base: Array, pack: Any) -> dict[str, Any]:
     """Returns the data with which the page places the rod and shows the distance.
 
     Args:
-        nearest: The closest objects.
         base: Placement of the robot's root in the scene, shape (4, 4) [m].
         pack: Encodes an array of 32-bit floats as text.
     """

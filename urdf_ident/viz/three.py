@@ -39,9 +39,6 @@ class SceneObject:
 
         Args:
             entry: Its JSON.
-
-        Returns:
-            Its identifier.
         """
         return self._store(self._geometries, "geometry", entry)
 
@@ -50,9 +47,6 @@ class SceneObject:
 
         Args:
             entry: Its JSON.
-
-        Returns:
-            Its identifier.
         """
         return self._store(self._materials, "material", entry)
 
@@ -88,7 +82,6 @@ def set_transform(path: str, matrix: Array) -> Command:
     """Moves a node of the scene.
 
     Args:
-        path: The node.
         matrix: Its placement in its parent, shape (4, 4) [m].
     """
     return {"type": "set_transform", "path": path, "matrix": flat(matrix)}
@@ -125,9 +118,6 @@ def packed(array: Any) -> Any:
 
     Args:
         array: Any shape, of 8- or 32-bit unsigned integers or 32-bit floats.
-
-    Returns:
-        A message-pack extension.
     """
     import umsgpack  # type: ignore[import-untyped]  # as Meshcat does
 

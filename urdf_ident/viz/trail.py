@@ -20,7 +20,6 @@ def trail_commands(
     """Draws the path of the tip as a tube.
 
     Args:
-        path: Path in the scene.
         tip: Path of the tip, shape (F, 3) [m].
         rate: Frames per second [Hz].
         radius: Radius of the tube [m].

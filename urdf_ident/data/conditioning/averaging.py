@@ -36,7 +36,6 @@ class Averaged(ReadOnly):
         seconds: Length of a period [s].
         count: Number of periods averaged.
         start: Start of the first period, on the log's clock [s].
-        harmonics: Number of harmonics of the positions.
         missing: Fraction of the acceleration power that is noise or omitted, mean over the moving joints.
         deviation: Torque of each period minus the mean, shape (count, K, n) [N·m or N].
         noise: Standard deviation of a torque sample, from ``deviation``, shape (n,) [N·m or N].
@@ -81,7 +80,6 @@ def average(
     Args:
         piece: On a uniform grid, without motor positions.
         rate: Its samples per second [Hz].
-        log: Name of the log.
         cutoff: Upper limit for the harmonics [Hz], whose number is still chosen by the residual. None: a fifth of the rate.
         around: Number of copies of the period before and after the one that is used, as history for filters and terms with
             memory.
@@ -165,7 +163,6 @@ def fourier_derivatives(q: Array, seconds: float, harmonics: int) -> tuple[Array
     Args:
         q: Shape (K, n), uniformly sampled over one period [rad or m].
         seconds: Length of the period [s].
-        harmonics: Number of harmonics.
 
     Returns:
         Position, velocity, acceleration, shapes (K, n).

@@ -64,7 +64,6 @@ def bounds(count: int, gaps: NDArray[np.int64]) -> list[tuple[int, int]]:
     """Sample ranges between gaps.
 
     Args:
-        count: Number of samples.
         gaps: Index of the last sample before each gap, shape (G,).
 
     Returns:

@@ -57,7 +57,6 @@ def lowpass(x: Array, rate: float, cutoff: float, order: int = ORDER, padlen: in
         x: Signal, shape (N,) or (N, …).
         rate: Samples per second [Hz].
         cutoff: Frequency [Hz] of −3 dB for one pass, −6 dB for both. At or above ``rate / 2`` the signal is unchanged.
-        order: Order of one pass.
         padlen: Samples of odd extension at each end; MATLAB's ``filtfilt`` uses ``3 * order``. By default the length
             of the filter's transient, ``3 * rate / cutoff``; at most ``N - 1``.
 
@@ -101,7 +100,6 @@ def delayed(x: Array, samples: float, rows: slice = slice(None)) -> Array:
     Args:
         x: Signal, shape (N, m), N ≥ 2.
         samples: Shift [samples]; positive: later values, negative: earlier ones.
-        rows: The rows to return.
 
     Returns:
         The shifted rows.
@@ -148,7 +146,6 @@ class CutoffChoice:
     Attributes:
         cutoff: The choice [Hz].
         motion_end: Frequency [Hz] at which the motion's acceleration falls below the noise.
-        why: The reason, as text.
     """
 
     cutoff: float
@@ -180,9 +177,6 @@ def estimate_cutoff(pieces: list[Array], rate: float) -> CutoffChoice:
     Args:
         pieces: Positions of the moving joints, each shape (N_k, n) [rad or m], uniformly sampled, without standstill.
         rate: Samples per second [Hz].
-
-    Returns:
-        The choice with its reason.
     """
     frequency, density, share_above = _acceleration_spectrum(pieces, rate)
     ceiling = HIGHEST * rate
@@ -217,7 +211,6 @@ def attenuation(pieces: list[Array], rate: float, cutoff: float, order: int = OR
         pieces: Positions before :func:`lowpass`, each shape (N_k, n) [rad or m].
         rate: Samples per second [Hz].
         cutoff: The cut-off [Hz].
-        order: Order of one pass.
         band: End of the motion [Hz], if it is above the cut-off.
 
     Returns:

@@ -18,7 +18,6 @@ def butterworth(order: int, cutoff: float) -> Array:
     """Butterworth low-pass.
 
     Args:
-        order: Number of poles.
         cutoff: Frequency of −3 dB, as a fraction of half the sampling rate.
 
     Returns:

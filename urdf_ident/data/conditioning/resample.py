@@ -119,7 +119,6 @@ def advanced(piece: Stretch, rate: float, delay: float, name: str) -> Stretch:
     Args:
         rate: Samples per second [Hz].
         delay: Lag of the efforts behind the positions [s]; negative if they lead.
-        name: Name of the log.
 
     Returns:
         The piece, shorter by the delay.

@@ -182,7 +182,6 @@ def resolve(recordings: Sequence[Recording], robot: Robot, config: SignalConfig 
 
     Args:
         recordings: Repaired logs on the joint side.
-        robot: The robot that moved in them.
         config: Settings; those that are not ``auto`` are kept.
 
     Returns:

@@ -26,9 +26,6 @@ def hold_resting_joints(segments: list[Segment], robot: Robot, config: SignalCon
 
     Otherwise encoder noise and rounding would form their friction and rotor-inertia columns, with estimates of 1e6 N·m and
     more. Logs with motor positions are unchanged, to keep small spring deflections.
-
-    Args:
-        config: Gives the rest speed.
     """
     speed = np.array([fast_speed(v) for v in columns([segment.v for segment in segments])])
     travel = np.max([[np.ptp(quantiles(q, 0.005, 0.995)) for q in segment.q.T] for segment in segments], axis=0)
@@ -51,12 +48,10 @@ def cut_rest(
     """Returns the motions between standstills, without the samples at the ends of pieces that the filter's transient affects.
 
     Args:
-        whole: Conditioned pieces of the log.
         pieces: The same before conditioning.
         rate: Samples per second [Hz].
         cutoff: Low-pass of the positions [Hz].
         config: Rest speed, rest time, and shortest piece.
-        name: Name of the log, for messages.
 
     Returns:
         The motions, and a sentence on what was cut.
@@ -126,7 +121,6 @@ def motion_ranges(v: Array, thresholds: Array, config: SignalConfig, rate: float
     Args:
         v: Velocities, shape (N, n) [rad/s or m/s].
         thresholds: Shape (n,) [rad/s or m/s].
-        config: Gives the rest time.
         rate: Samples per second [Hz].
 
     Returns:

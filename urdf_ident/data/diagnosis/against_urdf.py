@@ -57,7 +57,6 @@ def against_the_urdf(robot: Robot, case: Case, reading: Reading, loaded: bool) -
     """Compares the gravity torque of the free fit with the URDF's, and readings by the residual of the URDF's inertias.
 
     Args:
-        case: Samples of the logs.
         loaded: Whether a known payload or wrench was subtracted from their torques.
     """
     left = case.with_urdf_alone(reading)
@@ -118,9 +117,6 @@ def _weight_held(robot: Robot, case: Case) -> list[Finding]:
 
 def doubts(robot: Robot, case: Case, reading: Reading) -> list[Finding]:
     """Finds readings that only the URDF's inertias distinguish from the log as described.
-
-    Args:
-        case: Samples of the logs.
 
     Returns:
         At most one finding, a warning.

@@ -74,8 +74,6 @@ def _remaining(found: Explanations, correct: Correction, reading: Reading) -> Ex
 
     Args:
         found: All explanations.
-        correct: The correction.
-        reading: The reading of the corrected logs.
     """
     group, changed = found.group, found.changed
     some = [k for k, item in enumerate(changed) if found.differing or item is not None]

@@ -55,14 +55,7 @@ class Reading:
 
     @classmethod
     def as_logged(cls, n: int) -> Reading:
-        """Returns the log as described.
-
-        Args:
-            n: Number of joints.
-
-        Returns:
-            The reading that changes nothing.
-        """
+        """Returns the log as described."""
         same, ones = tuple(range(n)), (1.0,) * n
         return cls(same, ones, ones, same, (0.0,) * n)
 
@@ -90,7 +83,6 @@ def with_value(values: tuple[float, ...], j: int, value: float) -> tuple[float, 
 
     Args:
         values: One number per joint, in any unit.
-        j: Index of the number.
         value: Its new value.
     """
     return (*values[:j], float(value), *values[j + 1 :])
@@ -106,9 +98,7 @@ def candidates(robot: Robot, moves: NDArray[np.bool_], reading: Reading, *, poor
     """Yields single changes of a reading.
 
     Args:
-        robot: Kinematics and gravity.
         moves: Joints that move, shape (n,).
-        reading: The current reading.
         poor: Whether to include changes that fault-free logs never need.
     """
     joints = [int(j) for j in np.flatnonzero(moves)]
@@ -154,7 +144,6 @@ def with_springs(moves: NDArray[np.bool_], reading: Reading) -> list[Hypothesis]
 
     Args:
         moves: Joints that move, shape (n,).
-        reading: The current reading.
 
     Returns:
         One hypothesis per joint.

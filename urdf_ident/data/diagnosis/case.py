@@ -84,7 +84,6 @@ class Case:
     """A robot and samples of its logs, with cached regressors.
 
     Attributes:
-        robot: Kinematics and gravity.
         sampled: Returns the samples with a given delay of the efforts [s] removed.
         moves: Joints that move, shape (n,).
     """
@@ -146,9 +145,6 @@ class Case:
     def fitted(self, reading: Reading) -> float:
         """In-sample score of a reading.
 
-        Args:
-            reading: The reading of the log.
-
         Returns:
             Sum of the log relative residuals of the moving rows; lower is better.
         """
@@ -159,11 +155,7 @@ class Case:
         return float(np.log(unexplained(found, squares, R)[self.moves, 0]).sum())
 
     def evidence(self, reading: Reading) -> RigidEvidence:
-        """Returns the Gram matrices of a reading.
-
-        Args:
-            reading: The reading of the log.
-        """
+        """Returns the Gram matrices of a reading."""
 
         def make() -> RigidEvidence:
             found = RigidEvidence.of(self._moved(reading), self._regressor(reading), self._kept_columns, reading.springs)
@@ -174,9 +166,6 @@ class Case:
 
     def with_urdf(self, reading: Reading) -> float:
         """Score of the URDF's own inertias with free friction; used as a tie-breaker, not as evidence.
-
-        Args:
-            reading: The reading of the log.
 
         Returns:
             Sum of the rows' log relative residuals; lower is better.
@@ -198,9 +187,6 @@ class Case:
     def with_urdf_alone(self, reading: Reading) -> float:
         """Relative residual of the efforts with the URDF's own inertias, without friction, rotors or offsets.
 
-        Args:
-            reading: The reading of the log.
-
         Returns:
             Root mean square over the joints that move.
         """
@@ -216,9 +202,6 @@ class Case:
     def with_scaled_urdf(self, reading: Reading) -> tuple[float, float]:
         """Score of the URDF's own inertias, times one common factor, with free friction and rotors.
 
-        Args:
-            reading: The reading of the log.
-
         Returns:
             Sum of the rows' log relative residuals, lower is better; and their root mean square.
         """
@@ -227,9 +210,6 @@ class Case:
 
     def with_one_body_changed(self, reading: Reading) -> float:
         """Relative residual with the URDF's inertias as in :meth:`with_scaled_urdf`, and one parameter of one body changed.
-
-        Args:
-            reading: The reading of the log.
 
         Returns:
             Root mean square over the joints that move, with the mass or first moment that explains most.
@@ -289,9 +269,6 @@ class Case:
 
     def inertial_parameters(self, reading: Reading) -> Array:
         """Mean of the folds' inertial parameters, in the regressor's units.
-
-        Args:
-            reading: The reading of the log.
 
         Returns:
             Shape (10 n,); parameters without effect, or with dependent columns, are zero.

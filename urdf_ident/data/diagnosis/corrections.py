@@ -30,7 +30,6 @@ def unchanged(case: Case, logs: Logs) -> Case:
     """The correction that changes nothing.
 
     Args:
-        case: Any case.
         logs: Not used.
     """
     return case
@@ -94,11 +93,7 @@ def outside(parts: Sequence[Segment], ends: tuple[float, float] | None) -> list[
     """Cuts a part out of a log's motion.
 
     Args:
-        parts: The segments of the log.
         ends: Begin and end of the part as fractions of the samples; None cuts nothing.
-
-    Returns:
-        The segments before and after it.
     """
     if ends is None:
         return list(parts)

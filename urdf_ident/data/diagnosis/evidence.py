@@ -24,7 +24,6 @@ def readings(n: int, order: Sequence[int] | None = None, gains: Array | None = N
     """Builds one reading of the efforts: the effort of each row and its factor.
 
     Args:
-        n: Number of joints.
         order: ``order[i]`` is the effort of row i; as logged if None.
         gains: Factors of the rows, shape (n,); 1 if None.
 

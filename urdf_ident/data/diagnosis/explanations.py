@@ -40,13 +40,8 @@ class Explanations:
     """What may explain the torques of a group of logs; indices are positions in the group.
 
     Attributes:
-        group: The logs.
-        case: Their samples.
-        reading: The reading that explains them.
-        steps: The steps to that reading.
         differing: Logs that differ from the others, by the groups in which many logs are compared.
         changed: Change along each log, or None.
-        small: Small faults, largest gain first.
         possible: Small faults that are too weakly supported to be named but not excluded, largest gain first.
         of_one: Small faults of single logs, largest gain first.
         outlying: Logs that their own parameters explain worse than the others, with joints and ratios.
@@ -78,7 +73,6 @@ def by_reading(group: LogGroup, case: Case | None = None) -> Explanations | None
     search has no such friction; the estimate of the delay has.
 
     Args:
-        group: The logs.
         case: Their samples, if they have been taken.
 
     Returns:
@@ -98,7 +92,6 @@ def with_changes(found: Explanations, alone: Sequence[LogChanges], brief: bool) 
     """Adds differences between the logs, changes along them and small faults.
 
     Args:
-        found: The reading of all logs.
         alone: Results of each log by itself, as from :func:`examined_alone`.
         brief: Whether the motion is too short for changes and small faults.
     """
@@ -137,7 +130,6 @@ def examined_alone(
     """Residuals and changes of one log by itself.
 
     Args:
-        robot: Kinematics and gravity.
         reduction: Motor rates per joint rates, shape (n, n), or None if every motor drives one joint.
         log: Its motion, and the cut-off of its positions [Hz].
         corrected: A correction of the log, and the reading of the corrected log; None as logged.
@@ -158,8 +150,6 @@ def along(case: Case, alone: Sequence[LogChanges], brief: bool = False, reading:
     """Changes along each log; if no log shows any by itself, the common change of all, unless their motion is brief.
 
     Args:
-        case: Samples of all logs.
-        alone: Results of the logs by themselves.
         brief: Whether the motion is too short for a common change.
         reading: The reading of the logs; None as logged.
     """
@@ -175,8 +165,6 @@ def tested_small_faults(case: Case, logs: Logs, steps: Sequence[Step]) -> list[S
     """Small faults that explain most; none if the joints hardly reverse or a large fault explains far more.
 
     Args:
-        case: Samples of the logs.
-        logs: The logs.
         steps: Steps to the reading that explains them.
     """
     if case.turns < TESTING_REVERSALS or (steps and steps[0].gain > _AS_CHANGE):
@@ -204,7 +192,6 @@ def differing_in(case: Case, alone: Sequence[LogResidual], reading: Reading | No
     laws that Coulomb, viscous and offset approximate differ from log to log.
 
     Args:
-        case: Samples of all logs.
         alone: Residuals of each log with its own parameters.
         reading: The reading of the logs; None as logged.
     """

@@ -25,7 +25,6 @@ def solved(gram: Array, counts: Array, m: int, efforts: Array, weights: Array) -
     Args:
         gram: Training data of each fold, columns [inertial | friction | efforts], shape (F, n, p, p).
         counts: Number of samples of each fold, shape (F,).
-        m: Number of inertial columns.
         efforts: Coefficients of the efforts by row, shape (n, efforts, H).
         weights: One over the variance of each row, shape (n,).
 

@@ -35,7 +35,6 @@ def friction_columns(motion: MotionSamples, j: int, springs: Sequence[int] = ())
     """Columns of rotor inertia, offset and a flexible friction law of one joint, and of motors coupled to it.
 
     Args:
-        j: The joint.
         springs: Joints with a spring or balancer; if there are any, three more columns, zero for the other joints.
 
     Returns:
@@ -61,7 +60,6 @@ def coupled_with(reduction: Array | None, j: int) -> list[Array]:
 
     Args:
         reduction: Motor rates per joint rates, shape (n, n), or None if every motor drives one joint.
-        j: The joint.
 
     Returns:
         Their rates per joint rates, shape (n,) each, padded with zeros to the largest number of coupled motors.
@@ -99,7 +97,6 @@ class Grams:
 
     Attributes:
         gram: Shape (B, n, p, p): for block b and row i, columns [inertial | friction of i | effort of every joint].
-        inertial: Number of inertial columns.
         active: Mask of these columns in the regressor, shape (10 n,); the others depend on them or are zero.
         scale: Scale factors by which they were divided, shape (m,).
         sizes: Root mean square of each effort about its mean, where the row's joint moves, shape (rows, efforts) [N·m or N].

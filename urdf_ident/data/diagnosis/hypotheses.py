@@ -71,9 +71,6 @@ class Step:
 def search(case: Case) -> tuple[Reading, list[Step]]:
     """Finds the faults of a log, one at a time.
 
-    Args:
-        case: The robot and the samples.
-
     Returns:
         The reading that explains the log, and the steps to it; the last one may be a doubt.
     """
@@ -91,10 +88,6 @@ def search(case: Case) -> tuple[Reading, list[Step]]:
 
 def best_step(case: Case, reading: Reading) -> Step | None:
     """Returns the best single change of a reading.
-
-    Args:
-        case: The robot and the samples.
-        reading: The current reading.
 
     Returns:
         The step, or None if no other reading is significantly better.
@@ -142,9 +135,6 @@ def open_scales(case: Case, reading: Reading) -> dict[int, tuple[float, float]]:
     The torque of a last joint that turns about its body's own axis, or of a light wrist, is independent of the other efforts:
     friction and inertia absorb any factor. Needs no new fits, because the search has tried these readings.
 
-    Args:
-        case: The robot and the samples.
-
     Returns:
         Joint → smallest and largest factor of the contiguous range that explains the efforts as well as 1, within
         :data:`DOUBTFUL`; the ends of :data:`.GAINS` if none is worse.
@@ -161,9 +151,6 @@ def open_clock(case: Case, reading: Reading) -> tuple[float, float] | None:
     """Returns the range of real seconds per second of the log that explain it as well as 1, as :func:`open_scales`.
 
     Without gravity, another clock is another mass and other friction.
-
-    Args:
-        case: The robot and the samples.
 
     Returns:
         Smallest and largest value; None if the log determines its clock.

@@ -55,9 +55,6 @@ class LoadedFit:
 
         The load is the torque of the bodies, so that the fit is repeated. It has no friction where that would drive the joint,
         nor where the joint moves one way, because it then resembles a weight.
-
-        Args:
-            case: The robot and the samples.
         """
         robot, samples, logged = case.robot, case.sampled(0.0), Reading.as_logged(case.robot.n)
         found = case.evidence(logged)

@@ -184,8 +184,6 @@ def sampler(
 
     Args:
         logs: Segments of each log, and the cut-off of its positions [Hz].
-        samples: Approximate maximum number of samples.
-        blocks: Total number of blocks of time.
         reduction: Motor rates per joint rates, shape (n, n), or None.
 
     Returns:
@@ -229,7 +227,6 @@ def jerks(logs: Logs, samples: int = SAMPLES, band: float = np.inf) -> tuple[Arr
 
     Args:
         logs: Conditioned motion of each log, and the cut-off of its positions [Hz].
-        samples: Approximate maximum number of samples.
         band: Low-pass of both [Hz].
 
     Returns:

@@ -54,9 +54,6 @@ def _names(robot: Robot, *causes: Hypothesis) -> tuple[str, ...]:
 def cause(robot: Robot, found: Hypothesis) -> str:
     """Describes a hypothesis in a few words.
 
-    Args:
-        robot: Names of the joints.
-
     Returns:
         Text such as "the zero of elbow (+90°)".
     """
@@ -75,7 +72,6 @@ def named(robot: Robot, step: Step, sound: bool = True) -> Finding:
     """Builds the finding of a fault whose cause the evidence determines.
 
     Args:
-        robot: Names of the joints.
         sound: Whether the log is explained well after all corrections; otherwise it is not refused.
     """
     found = step.found
@@ -99,8 +95,6 @@ def doubt(robot: Robot, step: Step, sound: bool = True) -> Finding:
     """Builds the finding of a fault whose cause the evidence does not determine.
 
     Args:
-        robot: Names of the joints.
-        step: The best explanation and its rivals.
         sound: Whether the log is explained well after all corrections; otherwise it is not refused.
 
     Returns:
@@ -131,9 +125,6 @@ def doubt(robot: Robot, step: Step, sound: bool = True) -> Finding:
 def too_short_to_tell(found: Finding) -> Finding:
     """Turns a cause found in a motion that is too short to determine causes into a doubt.
 
-    Args:
-        found: A finding about a log.
-
     Returns:
         The finding, undecided and not refusing the log; information and computed efforts, which no parameters imitate, are
         unchanged.
@@ -151,13 +142,9 @@ def against(
     """Builds the finding of a reading that the URDF's inertias support and free inertias neither need nor exclude.
 
     Args:
-        robot: Names of the joints.
         rivals: Others that the URDF explains about as well.
         before, after: Relative residual of the URDF with the efforts as logged and with the reading, fractions.
         gain: Gain in the sum of the logarithms.
-
-    Returns:
-        The finding, a warning.
     """
     causes = [found, *rivals]
     alone = {item.id for item in causes} == {found.id}
@@ -178,7 +165,6 @@ def open_scale(robot: Robot, factors: Mapping[int, tuple[float, float]]) -> Find
     """Builds the finding that the log does not determine the scale of some joints' efforts.
 
     Args:
-        robot: Names of the joints.
         factors: Joint → smallest and largest factor with which the log is explained equally well.
 
     Returns:

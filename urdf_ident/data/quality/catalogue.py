@@ -11,8 +11,6 @@ class FindingKind:
 
     Attributes:
         severity: Its usual severity, one of ``findings.SEVERITIES``; some are more severe if more of the log is affected.
-        meaning: What is wrong.
-        remedy: What can be done.
         size: What the finding's ``size`` measures, with its unit; empty if it has none.
     """
 

@@ -44,11 +44,7 @@ _HELD = 3.0
 
 
 def check_steps(state: Examination, robot: Robot) -> None:
-    """Warns of coarsely quantised efforts of moving joints.
-
-    Args:
-        state: The log.
-    """
+    """Warns of coarsely quantised efforts of moving joints."""
     for joint, _, x in moving_efforts(state, robot):
         spread, step = float(x.std()), coarse_step(x)
         if step > 0.0:
@@ -81,12 +77,7 @@ def coarse_step(effort: Array) -> float:
 
 
 def check_sign_lost(state: Examination, robot: Robot) -> None:
-    """Refuses efforts without sign: reflected at zero and never negative, or always with the sign of the velocity.
-
-    Args:
-        state: The log.
-        robot: Its joints.
-    """
+    """Refuses efforts without sign: reflected at zero and never negative, or always with the sign of the velocity."""
     for joint, q, x in moving_efforts(state, robot):
         against = x.min() < 0
         (folds, ratios), words = (
@@ -107,10 +98,6 @@ def check_dead_zone(state: Examination, robot: Robot) -> None:
     """Warns of efforts that are exactly zero during motion far more often than they take the adjacent values.
 
     Coarsely quantised efforts are zero up to half a step, which :func:`check_steps` reports.
-
-    Args:
-        state: The log.
-        robot: Its joints.
     """
     for joint, q, x in moving_efforts(state, robot):
         way = np.abs(q[_APART:] - q[:-_APART])
@@ -137,9 +124,6 @@ def check_dead_zone(state: Examination, robot: Robot) -> None:
 
 def moving_efforts(state: Examination, robot: Robot) -> Iterator[tuple[str, Array, Array]]:
     """Yields positions and varying efforts of joints that move.
-
-    Args:
-        state: The log.
 
     Yields:
         Joint, position and effort, shape (N,) each; nothing for a short log.
@@ -195,12 +179,7 @@ def _roughness(x: Array) -> float:
 
 
 def check_copied(state: Examination, robot: Robot) -> None:
-    """Refuses one effort in two columns, and warns of efforts equal to the controller's target in every sample.
-
-    Args:
-        state: The log.
-        robot: Its joints.
-    """
+    """Refuses one effort in two columns, and warns of efforts equal to the controller's target in every sample."""
     recording = state.recording
     if recording.effort is None:
         return
@@ -236,10 +215,6 @@ def check_computed(state: Examination, robot: Robot) -> None:
 
     Above the frequencies of the motion, logged positions contain rounding errors and noise, to which no motor responds. Where
     the efforts contain the same fraction of the torque that the URDF has for them on all joints, this part was computed.
-
-    Args:
-        state: The log.
-        robot: Its dynamics.
     """
     recording = state.recording
     if recording.effort is None:
@@ -283,11 +258,7 @@ def _longest_even(time: Array) -> slice:
 
 
 def check_held(state: Examination, robot: Robot) -> None:
-    """Warns of a position or effort with a lower rate than those of the other joints, each value held for several rows.
-
-    Args:
-        state: The log.
-    """
+    """Warns of a position or effort with a lower rate than those of the other joints, each value held for several rows."""
     remedy = "log it at the rate of the others; as logged it lags by half its interval"
     recording = state.recording
     for j, words, rate in _slower(recording.time, recording.position):

@@ -68,9 +68,6 @@ def check_locked(state: Examination, robot: Robot) -> None:
 
     The effect is the largest relative change of a joint's gravity torque (root mean square over poses of the log) or inertia
     (diagonal of the mass matrix), from the URDF's masses.
-
-    Args:
-        robot: The robot with its locked joints.
     """
     recording = state.recording
     poses = recording.position[:: max(1, len(recording) // 30)]
@@ -111,12 +108,7 @@ def _effect_of_lock(robot: Robot, joint: str, position: float, poses: Array) -> 
 
 
 def check_position_unit(state: Examination, robot: Robot) -> None:
-    """Refuses positions that are plausible only in degrees or millimetres; warns of positions beyond the limits.
-
-    Args:
-        state: The log.
-        robot: Gives the limits.
-    """
+    """Refuses positions that are plausible only in degrees or millimetres; warns of positions beyond the limits."""
     q = state.recording.position
     lower, upper = robot.limit("lower"), robot.limit("upper")
     stated = np.isfinite(lower) & np.isfinite(upper) & (upper > lower)
@@ -177,7 +169,6 @@ def smooth_speed(piece: Stretch, rate: float) -> Array:
     """Computes velocities from the positions of one segment.
 
     Args:
-        piece: The segment, at a constant rate.
         rate: That rate [Hz].
 
     Returns:
@@ -223,7 +214,6 @@ def check_clipped(state: Examination, robot: Robot) -> None:
 
     Args:
         state: The log; changed.
-        robot: Its joints.
     """
     recording = state.recording
     if recording.effort is None or len(recording) < 100:
@@ -266,7 +256,6 @@ def check_frozen(state: Examination, robot: Robot) -> None:
 
     Args:
         state: The log; changed.
-        robot: Its joints.
     """
     if any(finding.id == "effort-clipped" and finding.severity == "refused" for finding in state.findings):
         return

@@ -32,11 +32,7 @@ _TOGETHER, _ELSEWHERE, _AHEAD = 0.5, 5.0, 0.9
 
 
 def check_time_unit(state: Examination) -> None:
-    """Refuses a clock with implausible intervals, and names a plausible unit.
-
-    Args:
-        state: The log.
-    """
+    """Refuses a clock with implausible intervals, and names a plausible unit."""
     intervals = np.diff(state.recording.time)
     if np.mean(intervals < 0) > TOO_MANY:  # unsorted rows do not give intervals
         return

@@ -24,7 +24,6 @@ class Finding:
         severity: One of :data:`SEVERITIES`.
         joint: The joint it is about, or None if it is about several or none.
         rows: First rows of the file it is about (1-based), or None.
-        message: The finding in words.
         remedy: What the user can do about it, or None if nothing is needed.
         size: Its size in the unit given by the catalogue, or None if it has none.
         certainty: Probability of this cause rather than another one, 0 to 1; None if the fault was observed directly.
@@ -90,12 +89,8 @@ class Examination:
         """Adds a finding.
 
         Args:
-            id: Its short identifier.
             severity: One of :data:`SEVERITIES`.
-            message: The finding in words.
-            joint: The joint.
             at: Indices into the current recording, shape (K,); converted to rows of the file.
-            remedy: What the user can do.
             size: Its size, in the unit given by the catalogue.
         """
         rows = None

@@ -63,11 +63,7 @@ class HiddenDelays:
     cutoff: float
 
     def why(self, finding: Finding) -> str:
-        """Describes what hides the delay of a finding; "" if it is not hidden.
-
-        Args:
-            finding: Any finding.
-        """
+        """Describes what hides the delay of a finding; "" if it is not hidden."""
         if finding.id != DELAY or finding.size is None:
             return ""
         count = self.counts.get(finding.joint, 0.0) if finding.joint else min(self.counts.values(), default=0.0)
@@ -83,10 +79,6 @@ class HiddenDelays:
 
 def hidden_delays(joints: Sequence[str], logs: Sequence[Seen]) -> HiddenDelays:
     """Computes the delays hidden by encoder counts, by the sampling interval and by the low-pass of positions.
-
-    Args:
-        joints: Names of the joints.
-        logs: Data of each log.
 
     Returns:
         The delays that cannot be determined.
@@ -105,10 +97,6 @@ def hidden_delays(joints: Sequence[str], logs: Sequence[Seen]) -> HiddenDelays:
 def known_delays(joints: Sequence[str], logs: Sequence[Seen], found: Sequence[Sequence[Finding]]) -> list[tuple[Finding, ...]]:
     """Marks hidden delays in the findings of logs; counts are searched only if there is a delay.
 
-    Args:
-        joints: Names of the joints.
-        logs: Data of each log.
-
     Returns:
         The same number of findings in the same order.
     """
@@ -120,9 +108,6 @@ def known_delays(joints: Sequence[str], logs: Sequence[Seen], found: Sequence[Se
 
 def known_delay(finding: Finding, hidden: HiddenDelays) -> Finding:
     """Downgrades a finding of a hidden delay.
-
-    Args:
-        finding: Any finding.
 
     Returns:
         The finding; a hidden delay states what hides it and is no warning.

@@ -41,12 +41,7 @@ _ATTENUATED, _MOTION, _HALF = 0.05, 0.999, 0.603
 
 
 def check_straight(state: Examination, robot: Robot) -> None:
-    """Warns of efforts that come at a lower rate than the motion requires, and of efforts with a limited rate of change.
-
-    Args:
-        state: The log.
-        robot: Its joints.
-    """
+    """Warns of efforts that come at a lower rate than the motion requires, and of efforts with a limited rate of change."""
     rate = read_clock(state.recording.time).rate
     positions = float(np.median([regular_length(equal_runs(q)[1]) for q in state.recording.position.T]))
     for joint, _, x in moving_efforts(state, robot):
@@ -91,10 +86,6 @@ def check_averaged(state: Examination, robot: Robot) -> None:
     An average over N rows has zeros at the multiples of the rate over N, also in the spectrum of the encoder's noise, where the
     logarithm of the spectrum oscillates with this period (cepstrum, Bogert et al. 1963): its N-th coefficient is -1, without an
     average 0. If the efforts are averaged alike, the dynamics hold for the averages as well.
-
-    Args:
-        state: The log.
-        robot: Its joints.
     """
     time, effort = state.recording.time, state.recording.effort
     steps = np.diff(time)

@@ -31,7 +31,6 @@ def correct_jumps(state: Examination, robot: Robot) -> None:
 
     Args:
         state: The log, with its clock corrected; changed.
-        robot: Names of the joints.
     """
     recording = state.recording
     if len(recording) < 100:

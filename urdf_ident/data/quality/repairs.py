@@ -44,7 +44,6 @@ def repair_values(state: Examination, robot: Robot) -> None:
 
     Args:
         state: The log; changed. Rows with a bad position or effort are dropped; gaps in other signals are interpolated.
-        robot: Names of the joints.
     """
     changes: dict[str, Any] = {}
     wrenches = dict(state.recording.wrenches)
@@ -83,7 +82,6 @@ def unwrap_positions(state: Examination, robot: Robot) -> None:
 
     Args:
         state: The log; changed.
-        robot: Gives the joint types.
     """
     position = state.recording.position
     turns = [np.flatnonzero(np.abs(np.abs(np.diff(x)) - 2 * np.pi) < 0.2 * np.pi) for x in position.T]
@@ -222,7 +220,6 @@ def drop_rows(state: Examination, bad: NDArray[np.bool_], code: str, what: str, 
     Args:
         state: The log; changed.
         bad: Mask of the rows, shape (N,).
-        code: Id of the finding.
         what: Description of the fault, to follow "12 row(s)".
         limit: Share of bad rows above which the log is refused.
     """

@@ -27,7 +27,6 @@ class QualityReport:
     Attributes:
         recording: The repaired log: rows complete, time strictly increasing.
         findings: The findings, in the order of the checks.
-        rows: Number of rows before the repairs.
     """
 
     recording: Recording
@@ -56,7 +55,6 @@ def assess(recording: Recording, robot: Robot) -> QualityReport:
 
     Args:
         recording: The log as read or converted to the joint side; rows may be bad.
-        robot: The recorded robot.
 
     Returns:
         The repaired log and all findings. Checks that a refusal makes meaningless (such as a missing clock) are

@@ -83,7 +83,6 @@ def read_recordings(
 
     Args:
         sources: As for :func:`read_recording`.
-        robot: The robot that moved.
         layout: Columns, units and sides that differ from the default.
 
     Returns:
@@ -106,7 +105,6 @@ def read_readable(
 
     Args:
         sources: As for :func:`read_recording`.
-        robot: The robot that moved.
         layout: Columns, units and sides that differ from the default.
         skip: Whether unreadable logs are left out; otherwise all must be readable.
 

@@ -33,18 +33,12 @@ def file_name(address: str) -> str:
 
     Args:
         address: Address of a file; the query of a web address is ignored.
-
-    Returns:
-        The name with its suffix.
     """
     return PurePosixPath(plain(address)).name
 
 
 def plain(address: str) -> str:
     """An address as it is shown.
-
-    Args:
-        address: Address of a file.
 
     Returns:
         A web address without its query, its characters not encoded; any other address as it is.
@@ -117,9 +111,6 @@ def _files(listed: Iterable[dict[str, Any]]) -> list[str]:
 @contextmanager
 def local_files(files: Files) -> Iterator[Files]:
     """Makes the files of a log available on this machine while they are read.
-
-    Args:
-        files: Paths or addresses of the files.
 
     Yields:
         The same files, or local copies of those at addresses.

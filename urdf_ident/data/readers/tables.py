@@ -46,10 +46,7 @@ class Table(ABC):
     """An opened log: its columns are known, its numbers are not read yet.
 
     Attributes:
-        path: Path for messages.
         names: Column names, or None if the file has none.
-        width: Number of columns.
-        files: The files that contain the log.
         notes: Choices and omissions of the reader, as text.
         spelled: Names completed by other information in the file (joints instead of numbers, units); None if there is none.
         first: The cells of the first row as text, for text files.
@@ -148,7 +145,6 @@ def decoding(
     Args:
         kind: Expected format, for messages (``"Parquet file"``).
         extra: The extra of this package that installs the decoder.
-        remedy: Remedy for a broken file.
 
     Yields:
         Nothing; the decoder is called inside the context.
@@ -211,7 +207,6 @@ def table_of_frame(frame: Any, name: str) -> ArrayTable:
 
     Args:
         frame: Anything with named columns: a pandas, polars or pyarrow table, or a mapping of names to arrays.
-        name: Name for messages.
 
     Returns:
         The table; a named index of a pandas frame becomes a column, dates become seconds, text columns are left out.

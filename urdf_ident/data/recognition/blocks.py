@@ -46,13 +46,7 @@ def links_of(series: Series) -> Links:
 
 
 def blocks(width: int, n: int, taken: Sequence[int]) -> list[Block]:
-    """Runs of n equally spaced columns, adjacent or interleaved.
-
-    Args:
-        width: Number of columns.
-        n: Number of joints.
-        taken: Columns that are already assigned.
-    """
+    """Runs of n equally spaced columns, adjacent or interleaved."""
     if n == 1:
         return [(k,) for k in range(width) if k not in taken]
     found = []
@@ -66,10 +60,6 @@ def blocks(width: int, n: int, taken: Sequence[int]) -> list[Block]:
 
 def rates(series: Series, links: Links, among: Sequence[Block]) -> dict[Block, tuple[Block, float, float]]:
     """Finds for each run of columns the run of its rates.
-
-    Args:
-        links: Relations between the columns.
-        among: The runs.
 
     Returns:
         Run → (run of its rates, lowest correlation over the moving joints, median scale).
@@ -92,11 +82,6 @@ def rates(series: Series, links: Links, among: Sequence[Block]) -> dict[Block, t
 
 def alike(links: Links, one: Block, other: Block) -> bool:
     """Whether two runs are equal up to scale, offset and noise, such as a measured value and its target.
-
-    Args:
-        links: Relations between the columns.
-        one: A run.
-        other: Another run.
 
     Returns:
         True if the correlation is above 0.98 for every moving joint.

@@ -103,7 +103,6 @@ def find_efforts(robot: Robot, motion: CandidateMotion, means: Array, rough: Arr
     """Evaluates runs of columns as efforts of a motion.
 
     Args:
-        motion: The motion and its torques.
         means: All columns, shape (M, W).
         rough: Their noise, shape (W,).
         runs: Runs of columns in the order of ``robot.order``.

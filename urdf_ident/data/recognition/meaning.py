@@ -58,7 +58,6 @@ def effort_columns(
         columns: Quantity → columns; the efforts are added.
         units: Quantity → unit; that of the effort is added.
         notes: Further notes for the user; extended.
-        named: Quantities that the header itself names.
         alone: Whether no other columns fit nearly as well.
         names: Column names, which may state the unit of the effort.
 

@@ -43,8 +43,6 @@ class LogDescription:
         rate: Rows per second if there is no time column [Hz], or None.
         gravity: Direction times 9.81 in the base frame [m/s²], if it differs from the robot's; else None.
         gain: Torque per effort, ``auto``, or None if the effort is a torque.
-        notes: Further notes for the user.
-        named: Quantities that the header itself names.
     """
 
     columns: Mapping[str, Recognised]

@@ -32,10 +32,8 @@ class TorqueConstants(ReadOnly):
     """Torque constants found in logs.
 
     Attributes:
-        joints: Joint names.
         gain: Shape (n,) [N·m or N per unit of effort].
         relative_error: Relative standard error of each, shape (n,), a fraction.
-        origin: How each was estimated, as text.
     """
 
     joints: tuple[str, ...]

@@ -65,7 +65,6 @@ class Targets:
 
         Args:
             recording: As read; unusable rows are left out.
-            drive: Gears and couplings.
 
         Raises:
             LogError: A target is missing, or in another unit than the measured effort.
@@ -135,8 +134,6 @@ def check_targets(signals: Sequence[Targets], j: int, joint: str) -> None:
 
     Args:
         signals: The logs' targets.
-        j: The joint's index.
-        joint: Its name.
 
     Raises:
         LogError: A target is constant in all logs.
@@ -163,9 +160,6 @@ def _resolution(x: Array) -> float:
 def at_rest(signals: Sequence[Targets], j: int) -> Estimate:
     """Torque constant at rest, as inverse-variance weighted mean over logs, whose resolutions may differ.
 
-    Args:
-        j: The joint's index.
-
     Returns:
         The constant; an infinite error if the joint carries no torque at rest.
     """
@@ -181,7 +175,6 @@ def ratio_at_rest(log: Targets, j: int) -> Estimate:
 
     Args:
         log: One log's targets.
-        j: The joint's index.
     """
     y, x = log.torque[log.resting, j], log.current[log.resting, j]
     used = x != 0
@@ -217,7 +210,6 @@ def in_motion(signals: Sequence[Targets], rest: Sequence[Estimate]) -> list[Esti
 
     Args:
         signals: The logs' targets.
-        rest: Estimates of the joints at rest.
 
     Returns:
         The constants; an infinite error if a joint hardly moves or its torque hardly changes.

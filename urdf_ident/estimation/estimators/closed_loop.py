@@ -42,7 +42,6 @@ class ClosedLoop:
     Attributes:
         model: The dynamic model, its load-dependent terms fixed.
         logs: Prepared logs with ``position_target``.
-        settings: Controller and integration step.
         plausible: Returns the parameters theta, shape (p,), of a physically consistent robot for base parameters, shape (b,).
     """
 

@@ -36,7 +36,6 @@ class DidimFit:
         fit: The estimate, ``method`` "didim".
         statistics: Rows of the simulated motions and the measured torque.
         logs: The logs with the simulated motion in place of the measured one.
-        rounds: Number of simulations.
     """
 
     fit: Fit

@@ -41,7 +41,6 @@ class FullCovarianceFit:
         fit: The estimate, ``method`` "gls"; its standard errors are scaled by the whitened residual.
         statistics: The whitened rows, times the marginal standard deviation of their group, so that units are unchanged.
         covariance: Ω, shape (groups, groups) [unit of torque squared].
-        rounds: Number of iterations.
     """
 
     fit: Fit
@@ -67,7 +66,6 @@ def fit_full_covariance(
     """Estimates the base parameters with the full covariance of one sample's rows.
 
     Args:
-        start: An estimate for the first residuals.
         reference: Base values kept where parameters are not identifiable, shape (b,); 0 if None.
 
     Raises:
@@ -92,9 +90,7 @@ class CrossFactor:
     """One triangular factor of the rows of all groups side by side, which contains all second moments within a sample.
 
     Attributes:
-        model: The dynamic model.
         R: Factor of ``[columns | tau]`` of all groups, side by side.
-        rows: Number of samples.
     """
 
     model: DynamicModel

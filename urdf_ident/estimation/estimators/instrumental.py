@@ -89,7 +89,6 @@ class InstrumentalFit:
         fit: The estimate, ``method`` "iv".
         least_squares: Least squares on the same rows (sign from the simulated motion) and with the same weights.
         test: Test of whether they differ significantly.
-        rounds: Number of simulations.
         statistics: The statistics used, with instruments and columns.
     """
 
@@ -167,7 +166,6 @@ def instrumented(
     """Accumulates ``[Z | W | tau]`` of one log.
 
     Args:
-        log: Name of the log.
         segments: Segments with torque and twin.
         row_filter: The filter and decimation of the rows.
         sign_from_twin: Whether W also takes columns with a sign of the velocity from the twin.
@@ -291,9 +289,6 @@ def iterate_instrumental(
     Args:
         simulator: Called with base parameters, shape (b,); the motion hardly depends on them, so a rough start suffices.
         start: Base parameters of the first simulation, shape (b,).
-
-    Returns:
-        The last estimate.
 
     Raises:
         EstimationError: It does not converge.

@@ -87,7 +87,6 @@ class LoadedModel:
 
         Args:
             segment: A whole segment at full rate.
-            chunk: Samples per piece.
             compact: Has no effect here.
             torque: Whether the measured torque is appended as the last column.
 

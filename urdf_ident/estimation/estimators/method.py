@@ -72,9 +72,7 @@ class Estimated:
         why: The reason for this estimator, in words.
         own_errors: Whether the standard errors are those of the estimator itself.
         logs: Logs from which the rows of the statistics can be computed again; the prepared logs if None; empty if impossible.
-        details: Intermediate results for identification.json.
         refit: The same estimator for part of ``solved``, for cross-validation; weighted least squares if None.
-        solved: The statistics that the estimator reads.
         spread: T, shape (b, b), if the covariance is ``T V Tᵀ`` with V that of least squares on the statistics; V if None.
     """
 
@@ -121,7 +119,6 @@ def choose_weighting(
     """Decides whether samples are weighted individually.
 
     Args:
-        model: The model to start from.
         method: One of :data:`METHODS`.
         loss: Loss function of IRLS, "tukey" or "huber".
         kept: Cache of unweighted rows, shared between models.

@@ -91,11 +91,7 @@ class NoisyColumns:
 
 
 def noisy_columns(model: DynamicModel, logs: Sequence[PreparedLog], base: BaseParameters, seed: int = 0) -> NoisyColumns:
-    """Measures the noise of the positions and propagates noise of that size to the columns.
-
-    Args:
-        seed: Seed of the propagated noise.
-    """
+    """Measures the noise of the positions and propagates noise of that size to the columns."""
     rng, levels = np.random.default_rng(seed), []
     squares = {group.name: np.zeros((len(base), len(base))) for group in model.groups}
     rows = dict.fromkeys(squares, 0)
@@ -157,7 +153,6 @@ class TotalFit:
     Attributes:
         fit: The estimate; its covariance is that of least squares, to be transformed by ``spread``.
         spread: T of the covariance ``T V Tᵀ``, V that of least squares on the same rows, shape (b, b).
-        rounds: Iterations until the weights converged.
     """
 
     fit: Fit

@@ -61,7 +61,6 @@ class PayloadFit(ReadOnly):
         information: Triangular factor of the rows' information on the ten, other parameters projected out, shape (≤ 10, 10).
         changes: Copied friction column → its change in the loaded logs, and the standard error.
         sigma: Row group → standard deviation of the residual [unit of torque].
-        rows: Number of rows.
         covariance_kind: How ``noise`` was estimated.
         rounds: Iterations until the sign of the load converged.
         converged: Whether it converged.
@@ -116,7 +115,6 @@ class PayloadProblem(ReadOnly):
 
     Attributes:
         model: The unloaded robot's model.
-        fit: Its base parameters with their covariance.
         factor: Its whitened data factor ``[R | rho]``, shape (≤ p + 1, p + 1).
         body: Index of the moving body that carries the unknown one.
         placement: ``theta_body = placement @ theta_link``, shape (10, 10).

@@ -88,8 +88,6 @@ def weigh_rests(
     """Gives the samples of resting joints the weight of one observation per rest, where dry friction is visible there.
 
     Args:
-        model: Rigid joints, with simple friction.
-        config: Gives the rest speed.
         kept: Cache of the rows, shared between models.
 
     Returns:

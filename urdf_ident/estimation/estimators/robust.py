@@ -83,7 +83,6 @@ class RobustFit:
         statistics: The weighted rows, for cross-validation and the jackknife.
         scale: Row group → robust standard deviation of the samples' residuals [unit of torque].
         down_weighted: Share of samples per row group with a weight below one half.
-        rounds: Number of iterations.
         weights: Log → weights of the samples of its segments, shape (N, groups) each, 0 to 1.
     """
 
@@ -191,7 +190,6 @@ class Outliers:
     """Outliers of some logs.
 
     Attributes:
-        group: The most affected row group.
         share: Share of outliers in its samples away from reversals.
         power: Their share of the squared residual there.
     """
@@ -219,9 +217,6 @@ def find_outliers(model: DynamicModel, fit: Fit, logs: Sequence[PreparedLog]) ->
 
     Args:
         fit: Any estimate; least squares is good enough, because outliers differ from their neighbours.
-
-    Returns:
-        The most affected row group.
 
     Raises:
         EstimationError: A log has no torque.

@@ -44,7 +44,6 @@ class StaticPoses(ReadOnly):
     """Poses at rest.
 
     Attributes:
-        joints: Joint names.
         q: Shape (P, n) [rad or m].
         tau: Mean joint torque, shape (P, n) [N·m or N].
         direction: Direction of each joint's motion before the pose, shape (P, n): −1, 1, or 0 if it has never moved.
@@ -70,7 +69,6 @@ def resting_poses(logs: Sequence[Recording], robot: Robot, drive: Drive) -> Stat
 
     Args:
         logs: Logs as read.
-        drive: The robot's drive, with known gains.
 
     Returns:
         The poses, log by log in order of time.

@@ -75,7 +75,6 @@ class DriveGains:
     """Torque constants from a payload.
 
     Attributes:
-        groups: Row groups, one per effort channel.
         gain: Torque per unit of effort, shape (n,) [N·m or N per A, V or N·m].
         std_error: Jackknife standard error over stretches of time, shape (n,), same unit.
     """
@@ -99,7 +98,6 @@ def drive_gains(model: DynamicModel, logs: Sequence[PreparedLog], base: BasePara
     Args:
         model: The dynamic model, its drive with unit gains.
         logs: Prepared logs; ``tau`` is the effort as logged.
-        base: The model's reduction.
 
     Raises:
         EstimationError: Only logs with or only logs without it, a joint that it does not load, or no convergence.
@@ -220,9 +218,6 @@ def _wide(part: Array, g: int, n: int) -> Array:
 def without_constants(drive: Drive) -> Drive:
     """Returns a drive that leaves efforts in the unit in which they are logged.
 
-    Args:
-        drive: The drive of the project.
-
     Returns:
         The same with torque constants of one.
     """
@@ -243,7 +238,6 @@ def resolve_drive(
         model: The model with the drive of the project.
         logs: The logs as read.
         payload: A known payload, or None.
-        config: Conditioning.
         force: Use logs in spite of findings that refuse them.
 
     Returns:

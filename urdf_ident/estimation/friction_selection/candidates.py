@@ -48,7 +48,6 @@ class Candidate:
     """One law with one set of shapes on one axis.
 
     Attributes:
-        item: The law and where it acts.
         columns: Indices into theta of the wide model, shape (k,).
     """
 
@@ -79,7 +78,6 @@ class WideModel:
         model: The model; a law is repeated for each of its candidate shapes.
         kept: Terms excluded from the selection: rotor inertias, motor-side laws that were given.
         common: Indices into theta of the columns of every sub-model, shape (c,).
-        candidates: Candidates by axis.
         trained: Ranges of speed and load by axis and side.
     """
 
@@ -91,9 +89,6 @@ class WideModel:
 
     def narrow(self, chosen: Sequence[Candidate]) -> DynamicModel:
         """Returns the model with some candidates only.
-
-        Args:
-            chosen: These candidates.
 
         Returns:
             The model, with its terms joint by joint.
@@ -139,9 +134,6 @@ def wide_model(
 
 def chosen_by_data(model: DynamicModel) -> tuple[AppliedTerm, ...]:
     """Returns the terms that the selection may change: friction that was not given.
-
-    Args:
-        model: The model with the simple laws.
 
     Returns:
         All terms but rotor inertias and motor-side laws that were given.

@@ -71,7 +71,6 @@ class JointSearch:
         """Searches from given laws until no step improves them; no set of laws is visited twice, to avoid cycles.
 
         Args:
-            laws: The initial laws.
             many: Whether laws with many columns are candidates.
         """
         now = dict(laws)
@@ -314,10 +313,6 @@ class JointSearch:
     def law_gain(self, laws: Laws, key: Key) -> LawGain:
         """Returns the gain of a law in addition to the selected ones.
 
-        Args:
-            laws: The selected laws.
-            key: The law.
-
         Returns:
             Its best version, its gain and the reason for the decision.
         """
@@ -352,12 +347,6 @@ class JointSearch:
 
 
 def changed(laws: Laws, *, add: Candidate | None = None, remove: Sequence[Key] = ()) -> dict[Key, Any]:
-    """Returns laws with one added and some removed.
-
-    Args:
-        laws: The laws.
-        add: A law to add.
-        remove: Laws to remove.
-    """
+    """Returns laws with one added and some removed."""
     new = {key: law for key, law in laws.items() if key not in remove}
     return new if add is None else {**new, add.key: add}

@@ -22,7 +22,6 @@ class LawGain:
     """Gain of one law in addition to the others.
 
     Attributes:
-        law: The best of its versions.
         gain: Relative reduction of the joint's held-out squared error; negative if the error increases.
         std_error: Standard error of this gain, over the folds (:func:`standard_error`).
         reason: The reason for the decision, in words.
@@ -54,7 +53,6 @@ def least_gain(spread: float, more: int = 1) -> float:
 
     Args:
         spread: Standard error of the gain.
-        more: Number k of additional columns.
 
     Returns:
         A fraction of the joint's held-out squared error.

@@ -34,7 +34,6 @@ def with_load_slopes(fit: Fit, model: DynamicModel, logs: Sequence[PreparedLog],
 
     Args:
         fit: The converged estimate, with the covariance at the fixed torque.
-        model: Its model, with the reference torque.
         logs: The logs of the fit; without any the fit is not changed.
         prior: The prior used for the reference torque.
 
@@ -52,8 +51,6 @@ def load_response(fit: Fit, model: DynamicModel, logs: Sequence[PreparedLog], pr
     """Returns the sensitivity of the converged estimate to a change of the estimate at a fixed torque.
 
     Args:
-        model: Its model, with the reference torque.
-        logs: The logs of the fit.
         prior: As for :func:`.rigid_slopes`.
 
     Returns:
@@ -104,7 +101,6 @@ class LoadSlopes:
 
         Args:
             segment: A whole segment at full rate.
-            chunk: Samples per piece.
             torque: Whether the measured torque is appended as the last column.
 
         Yields:

@@ -48,8 +48,6 @@ class ConvergedFit:
 
     Attributes:
         model: The model, with the reference torque if it has such terms.
-        statistics: Statistics of that model.
-        fit: The estimate.
         changes: Relative change of the rigid torque in each iteration; empty without load-dependent terms.
         prior: Prior used for the parameters of the reference torque.
     """
@@ -92,7 +90,6 @@ def converge(
 
     Args:
         build: Computes the statistics of a model on the data.
-        estimate: Estimates base parameters from statistics.
         start: Inertial parameters of the first rigid torque, shape (10·n,); zero if None.
         prior: Prior that regularizes the inertial parameters of the rigid torque; if None, those of the fit are used.
         tolerance: Relative change of the rigid torque at convergence.
@@ -127,7 +124,6 @@ def rigid_parameters(fit: Fit, n_inertial: int, prior: Prior | None = None) -> A
     """Returns the inertial parameters of the torque that the gears transmit, without the rotors before them.
 
     Args:
-        fit: Base parameters.
         n_inertial: Number of inertial parameters, 10·n.
         prior: As for :func:`rigid_slopes`.
 
@@ -142,7 +138,6 @@ def rigid_slopes(base: BaseParameters, n_inertial: int, prior: Prior | None = No
     """Returns the derivatives of :func:`rigid_parameters` with respect to the base parameters.
 
     Args:
-        base: The reduction.
         n_inertial: Number of inertial parameters, 10·n.
         prior: Separates rotor and link if only their sum is identifiable; if None, the sum counts as the link's.
 
@@ -174,7 +169,6 @@ def cross_validate_converged(converged: ConvergedFit, build: Build, estimate: Es
     The iteration starts from the rigid torque of all data, which only saves time: it ends at the fold's own fixed point.
 
     Args:
-        converged: The fit to all data.
         build: As for :func:`converge`.
         estimate: As for :func:`converge`.
 

@@ -60,13 +60,10 @@ class Selected:
     """A model with selected friction laws.
 
     Attributes:
-        model: The model.
         trials: The laws that were tried and their gains, joint by joint; empty without a search.
         folds: Names of the held-out folds.
-        groups: Row groups.
         before, after: Held-out RMSE with the simple laws and with the selected ones, shape (groups,) [unit of torque].
         unsupported: Joints that keep a bias although held-out data do not need it.
-        notes: Notes for the user.
     """
 
     model: DynamicModel
@@ -105,7 +102,6 @@ def select_friction(
     Args:
         model: The dynamic model with the simple laws, from which the search starts.
         build: Computes the statistics of a model on the data.
-        motion: The segments of these data.
         method: "ols" or "wls", as in :func:`fit_base`.
         progress: Called with ``"joints searched for friction laws"``, the visits done and their maximum number.
         prior: Prior of the inertial parameters, applied in every fold as in the result; without it, short logs would be judged

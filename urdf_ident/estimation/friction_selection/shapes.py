@@ -50,10 +50,7 @@ class ShapeReport:
     """Result for one free shape.
 
     Attributes:
-        joint: Joint that the law belongs to.
-        term: Name of the law.
         shape: Name of the shape.
-        unit: Its unit.
         value: Estimate.
         start: Initial value.
         bounds: Range of the search.

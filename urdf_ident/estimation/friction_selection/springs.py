@@ -46,7 +46,6 @@ def varying_torque(statistics: StatisticSet, groups: Sequence[str], columns: NDA
     """Returns a matrix that gives the varying part of a spring's torque, relative to the joint's torque.
 
     Args:
-        groups: Row groups of the joint.
         columns: Columns of theta of the spring, shape (k,).
         constant: Column of theta of a constant torque of the joint.
 

@@ -28,8 +28,6 @@ class Trial:
     """Gain of one law at one joint in addition to all selected laws.
 
     Attributes:
-        joint: Name of the joint.
-        term: Name of the law.
         side: "joint" or "motor".
         shapes: The best of the shapes that were tried.
         chosen: Whether it was selected.
@@ -55,9 +53,6 @@ class Trial:
 def listed(state: State) -> list[Candidate]:
     """Returns all laws of a state.
 
-    Args:
-        state: The state.
-
     Returns:
         Joint by joint.
     """
@@ -66,10 +61,6 @@ def listed(state: State) -> list[Candidate]:
 
 def unsupported_biases(wide: WideModel, state: State) -> list[Candidate]:
     """Returns biases for the joints whose selected laws contain none.
-
-    Args:
-        wide: The candidates.
-        state: The selected laws.
 
     Returns:
         At most one per joint.
@@ -119,7 +110,6 @@ class StructureSearch:
         """Searches from an initial state until no step improves it.
 
         Args:
-            state: The initial state.
             many: Whether laws with many columns are candidates.
         """
         now: dict[int, Laws] = dict(state)
@@ -140,9 +130,6 @@ class StructureSearch:
     def rmse(self, state: State) -> Array:
         """Returns the held-out RMSE of a state.
 
-        Args:
-            state: The state.
-
         Returns:
             Root mean square over folds per row group, shape (groups,) [unit of torque].
         """
@@ -151,9 +138,6 @@ class StructureSearch:
 
     def squares(self, state: State) -> Array:
         """Returns the held-out squared errors of a state.
-
-        Args:
-            state: The state.
 
         Returns:
             Sums over rows, shape (folds, groups) [unit of torque squared].
@@ -165,7 +149,6 @@ class StructureSearch:
         """Returns the gain of every law at every joint in addition to the selected ones.
 
         Args:
-            state: The selected laws.
             unsupported: Biases that joints keep without a gain.
 
         Returns:

@@ -50,7 +50,6 @@ class Spectrum:
     Attributes:
         layouts: Layout of the columns of each row group's factors.
         factors: Per row group, the factor of each band, all logs merged, shape (≤ width, width) each.
-        pieces: Number of pieces of each kind.
         edges: Frequencies between the bands, shape (bands + 1,) [Hz].
     """
 
@@ -134,7 +133,6 @@ def row_autocovariance(length: int, rate: float, row_filter: RowFilter, memory: 
     """Returns the autocovariance of rows whose samples have unit noise with exponential autocorrelation.
 
     Args:
-        length: Number of rows.
         rate: Samples per second [Hz].
         row_filter: Filter and decimation from samples to rows.
         memory: Time constant [s]; 0 for white noise.
@@ -173,11 +171,7 @@ def cosine_power(autocovariance: Array) -> Array:
 
 
 def build_spectrum(model: DynamicModel, logs: Sequence[PreparedLog]) -> Spectrum:
-    """Transforms the rows of logs in one pass.
-
-    Returns:
-        The rows by frequency band.
-    """
+    """Transforms the rows of logs in one pass."""
     return start_spectrum(model, logs)()
 
 
@@ -216,7 +210,6 @@ class _Bands:
     Attributes:
         factors: Per row group, the stacked factors of all bands, independent columns only.
         ends: Row where each band ends in them, after a zero, shape (groups, bands + 1).
-        pieces: Number of pieces of each kind.
     """
 
     factors: tuple[Array, ...]

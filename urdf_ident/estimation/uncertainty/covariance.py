@@ -65,8 +65,6 @@ def with_covariance(
         statistics: The statistics of the fit, by time block.
         kind: One of :data:`KINDS`; "auto" chooses by the autocorrelation of the residuals, repetitions and number of logs.
         model: The model of the rows; without it, only kinds that need no second pass over the data.
-        logs: The prepared logs of the statistics.
-        seed: Seed of the bootstrap.
 
     Raises:
         EstimationError: Unknown kind, or one that needs missing logs, repetitions or stretches.
@@ -122,9 +120,7 @@ def covariance_at(
     """Returns the "auto" covariance of an estimate that depends on more than these rows, or on only some columns.
 
     Args:
-        statistics: The rows whose noise is propagated.
         solution: Its root is the sensitivity of the estimate to the rows; zero rows belong to parameters without any.
-        logs: The prepared logs of the statistics.
         complete: Whether these rows alone determine the estimate; if not, only the jackknife over stretches is used.
 
     Returns:

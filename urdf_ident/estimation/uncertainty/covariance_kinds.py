@@ -137,9 +137,6 @@ class Covariances:
     def need_rows(self, kind: str) -> DynamicModel:
         """The model, if the rows can be computed again; an error otherwise.
 
-        Args:
-            kind: Kind of covariance, for the error.
-
         Raises:
             EstimationError: There are only factors, or the joints are elastic.
         """
@@ -209,9 +206,6 @@ class Covariances:
 
     def bootstrap(self, seed: int) -> Covariance:
         """Bootstrap over stretches of time, drawn with replacement.
-
-        Args:
-            seed: Seed of the draws.
 
         Raises:
             EstimationError: There are too few blocks of time.

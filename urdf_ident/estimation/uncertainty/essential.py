@@ -45,7 +45,6 @@ class Removal:
     """Elimination of one parameter.
 
     Attributes:
-        removed: Its label.
         relative_percent: Its relative standard error before the elimination [%].
         ratio: Largest over smallest relative error before the elimination.
         p_value: P value of the F-test of the reduced model against the full model.
@@ -118,9 +117,6 @@ def essential_parameters(
         rule: "f-test" (with cross-validation), or one of the published rules (without): "relative_std", by the fit's
             standard errors, or "ratio".
         limit: Limit of the published rules; see :data:`LIMITS` if None.
-
-    Returns:
-        The essential parameters and their estimate.
 
     Raises:
         EstimationError: Unknown rule, or too few data for cross-validation.

@@ -46,9 +46,6 @@ class Exercise:
 def exercises(robot: Robot, seed: int = 0) -> Iterator[Exercise]:
     """Yields motions from the simplest to the most demanding.
 
-    Args:
-        seed: Seed of the states.
-
     Yields:
         One joint slowly (gravity, friction at low speed), one joint fast, two fast, all slowly, all fast.
     """
@@ -110,7 +107,6 @@ def exercise_factor(model: DynamicModel, base: BaseParameters, exercise: Exercis
     """Returns a factor of the information of an exercise on the base parameters, per state.
 
     Args:
-        exercise: The motion.
         weights: Row group → weight [1/unit of torque]; 1 for missing groups.
 
     Returns:

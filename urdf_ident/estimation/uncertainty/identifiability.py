@@ -45,7 +45,6 @@ class Verdict:
     """The verdict on one standard parameter.
 
     Attributes:
-        parameter: Its name.
         level: "identifiable", "weak", "only in combination" or "not identifiable".
         partners: Parameters in combination with which it is identifiable, the largest coefficient first; may be empty.
         error: Standard error of it, or of its best known combination, over its magnitude, a fraction; inf if not
@@ -124,7 +123,6 @@ def verdicts(model: DynamicModel, fit: Fit, factor: Array, prior: Array, unsure:
     """Returns the identifiability of every parameter with the given data.
 
     Args:
-        fit: The estimate with its standard errors.
         factor: Data factor ``[R | rho]`` whitened by the noise, shape (≤ p + 1, p + 1).
         prior: Prior values, shape (p,).
         unsure: Their standard deviations, shape (p,); for terms without a prior see :func:`sizes`.

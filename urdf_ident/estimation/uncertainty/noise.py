@@ -37,7 +37,6 @@ class NoiseModel(ReadOnly):
     """Noise of the rows.
 
     Attributes:
-        groups: Row groups.
         power: Variance of the rows' cosine coefficients, shape (groups, bands) [unit of torque squared].
         memory: Most likely time constant per row group, shape (groups,) [s].
         freedom: Remaining degrees of freedom, shape (groups, bands).
@@ -97,7 +96,6 @@ def fit_noise(spectrum: Spectrum, rows: WhitenedRows) -> NoiseModel:
     """Fits the noise model.
 
     Args:
-        spectrum: Rows by band.
         rows: The same rows in the coordinates of a fit.
     """
     groups, bands = rows.count.shape

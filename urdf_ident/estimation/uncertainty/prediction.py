@@ -71,7 +71,6 @@ class HeldOutResidual(ReadOnly):
             as :data:`LEVELS`.
         variance: Posterior variance of the predicted torque that these residuals already contain, mean along the logs,
             shape (n,) [N²·m² or N²].
-        blocks: Number of time blocks.
         seen: Slowest and fastest speeds (0.5 and 99.5 % quantiles) backwards and forwards, shape (n, 2, 2)
             [rad/s or m/s]; zeros for a direction without data. None if unknown.
         relative: RMS of the low-passed torque minus the prediction of each sample over that of the low-passed torque,
@@ -157,9 +156,7 @@ def held_out_residual(
         model: The rigid model.
         statistics: Factors of the data, by time block.
         weights: Row group → weight of its rows [1/unit of torque].
-        prior: Prior of all parameters.
         weight: Weight of the prior.
-        logs: The prepared logs of the statistics.
         held: The prediction, if it exists already (:func:`held_out_torque`).
         pending: Result of :func:`start_samples`, if it was started already.
         unlimited: As ``held`` without constraints, if they are to be compared.
@@ -205,7 +202,6 @@ class HeldOutTorque:
 
     Attributes:
         parts: Per log and segment with a measured torque, shape (N, n) [N·m or N].
-        blocks: Number of time blocks.
     """
 
     parts: tuple[tuple[Array, ...], ...]
@@ -227,9 +223,7 @@ def held_out_torque(
         model: The rigid model.
         statistics: Factors of the data, by time block.
         weights: Row group → weight of its rows [1/unit of torque].
-        prior: Prior of all parameters.
         weight: Weight of the prior.
-        logs: The prepared logs of the statistics.
         left_out: Parameters that were chosen without each fold, shape (p,) each. If they are unknown, the prior alone counts,
             and constraints that contradict the data do not show in the prediction.
 

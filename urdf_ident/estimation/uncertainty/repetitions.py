@@ -25,9 +25,6 @@ from .noise import NoiseModel, WhitenedRows, sandwich, whitened_rows
 def repetition_count(logs: Sequence[PreparedLog]) -> int:
     """Returns the number of periods in averaged logs.
 
-    Args:
-        logs: Any prepared logs.
-
     Returns:
         Number of periods; logs that were not averaged count 0.
     """
@@ -101,7 +98,6 @@ def scatter_noise(model: DynamicModel, logs: Sequence[PreparedLog], spectrum: Sp
 
     Args:
         logs: Averaged logs.
-        spectrum: Their rows by band.
 
     Returns:
         The noise, with the degrees of freedom of each band.
@@ -129,7 +125,6 @@ def scatter_covariance(spectrum: Spectrum, noise: NoiseModel, fit: Fit, solution
     """Returns the covariance of a fit under the noise between repetitions, and its degrees of freedom.
 
     Args:
-        spectrum: Rows by band.
         noise: From :func:`scatter_noise`.
         solution: Solution of the same problem, with its root.
 

@@ -38,7 +38,6 @@ class Period:
         """Returns the index of the period of each instant.
 
         Args:
-            log: Name of the log.
             time: Times on the log's clock, shape (N,) [s].
 
         Returns:
@@ -76,9 +75,7 @@ def between_repetitions(
     """Returns the covariance of the total score from the scatter between repetitions.
 
     Args:
-        logs: The prepared logs of the fit.
         solution: The solution that defines the r coordinates.
-        period: Period of the motion.
 
     Returns:
         Covariance of the score of all rows, shape (r, r), and the number of repetitions.
@@ -101,7 +98,6 @@ def with_short_memory(model: DynamicModel, logs: Sequence[PreparedLog], fit: Fit
     """Returns the Newey-West covariance of the total score: products of scores up to some lag, with Bartlett weights.
 
     Args:
-        logs: The prepared logs of the fit.
         solution: The solution that defines the r coordinates.
         lags: Largest lag, in rows.
 

@@ -54,7 +54,6 @@ def design_circle(
     """Plans a circle of a frame at constant speed, with smooth start and stop; by default 100 mm at 0.5 m/s (Wu 2012).
 
     Args:
-        model: The model, for its robot.
         radius: [m].
         speed: Cruising speed along the circle [m/s]; None: the largest feasible one of :data:`SPEEDS`.
         frame: Name of the frame (a link) that moves on it; the last link on the last joint if None.
@@ -65,7 +64,6 @@ def design_circle(
         start: Start pose, shape (n,) [rad or m]; searched if None.
         limits: Of the joints; the URDF's if None.
         collisions: Pairs whose clearance is kept; None: collisions are not checked.
-        seed: Of the random poses.
         budget: Time for the search [s].
 
     Returns:

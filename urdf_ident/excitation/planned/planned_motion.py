@@ -22,10 +22,7 @@ class PlannedMotion:
 
     Attributes:
         trajectory: The whole motion.
-        limits: The limits of the motion.
-        report: Margins to the limits.
         clearance: Smallest distances between links and to the world, or None if collisions are not checked.
-        notes: Notes for the user.
         rate: Default samples per second of the written motion [Hz].
     """
 

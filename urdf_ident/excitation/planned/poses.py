@@ -78,7 +78,6 @@ def design_poses(
         limits: Of the joints; the URDF's if None. Joints without a range use half a turn either way.
         torque: ``(q, v, a)`` → joint torque, to check its limits too.
         collisions: Pairs whose clearance is kept; None: collisions are not checked.
-        seed: Of the random poses.
 
     Returns:
         The experiment, with verified limits and certified distances.

@@ -68,7 +68,6 @@ def design_points(
         noise: Expected torque noise of each row group, shape (n,) or a number, as for :func:`.design.design_excitation`.
         dwell: Pause at every point [s].
         collisions: Pairs whose clearance is kept; None: collisions are not checked.
-        seed: Of the random points.
         budget: Time for the search [s].
 
     Returns:

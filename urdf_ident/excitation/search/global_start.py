@@ -72,7 +72,6 @@ class Encoding:
     """Encoding of motions as vectors that are normally distributed for random motions.
 
     Attributes:
-        family: The family of motions.
         limits: Finite limits on positions.
         linear: The same limits, and those on velocity and acceleration, on a grid.
     """
@@ -139,7 +138,6 @@ def evolve(
             Price 1997).
         evaluate: Shape (g,) → the value, finite; the caller stores the best.
         start: Start vector, shape (g,).
-        rng: Random number generator.
         out_of_time: Whether the time is up.
         evaluations: Largest number of evaluations; at least one generation unless the time is up.
 

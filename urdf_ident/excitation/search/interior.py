@@ -171,7 +171,6 @@ def minimise(
     Args:
         objective: (X, barrier, sharpness) → value and gradient, shape (d, n); inf outside its own domain.
         X: Strictly feasible start, shape (d, n).
-        options: Of the search.
         on_iterate: Called with every iterate, shape (d, n); True stops.
         push: Returns the barrier contribution to the objective's last value, or None; its curvature is used exactly, that
             of the rest is approximated.

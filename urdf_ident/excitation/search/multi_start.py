@@ -50,8 +50,6 @@ class Problem:
     """The optimisation problem of a design.
 
     Attributes:
-        criterion: The criterion, with the planned rows.
-        family: The family of motions.
         limits: Limits of the joints, finite for positions and velocities.
         obstacles: The barrier on distances, or None.
         global_start: Method for the starts, one of :data:`.global_start.GLOBAL_STARTS`.
@@ -64,11 +62,7 @@ class Problem:
     global_start: str = "none"
 
     def objective(self, samples: int) -> Objective | ObjectiveWithObstacles:
-        """Returns the objective on a number of instants per period.
-
-        Args:
-            samples: Instants per period.
-        """
+        """Returns the objective on a number of instants per period."""
         family, extra = self.family, 0
         grid = family.criterion_grid(samples)
         if family.has_ramps:

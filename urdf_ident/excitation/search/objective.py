@@ -40,7 +40,6 @@ class SpectralCriterion:
 
     Attributes:
         name: One of :data:`..criteria.SPECTRAL`.
-        rows: The planned rows.
         known: Information rows of earlier logs, shape (m, b), in the units of the planned rows' mean; may be empty.
     """
 
@@ -78,7 +77,6 @@ class BlockCriterion:
     interpretations of the weights. ``scripts/papers/e_block.py`` prints the comparison.
 
     Attributes:
-        rows: The planned rows.
         columns: Indices of the base columns of W_acc, W_vel and W_grav that are independent there.
         weights: ω_α, ω_β, ω_γ, shape (3,), sum 1.
     """
@@ -119,9 +117,7 @@ class Objective:
     """Criterion and torque barrier as a function of a family's unknowns.
 
     Attributes:
-        criterion: The criterion.
         grid: Instants of the criterion, followed by ``extra`` ones where only torque is checked.
-        extra: Number of these last instants.
         torque: Torque limits, shape (n,) [N·m or N]; inf without a limit.
     """
 

@@ -203,7 +203,6 @@ class Obstacles:
         Args:
             pose: Shape (n,) [rad or m].
             limits: Finite position limits.
-            rng: Random number generator.
 
         Returns:
             A free pose, or the best one found; shape (n,).
@@ -281,7 +280,6 @@ class ObjectiveWithObstacles:
 
     Attributes:
         objective: The objective without collisions.
-        obstacles: The barrier on distances.
     """
 
     objective: Objective

@@ -65,9 +65,6 @@ def search(
         jobs: Number of processes; None: the available cores if the budget is large, else 1.
         progress: Called with the best value so far, at every improvement and a few times a second.
 
-    Returns:
-        The outcome, at least one motion.
-
     Raises:
         LimitError: No motion was found; the message gives the cause.
     """

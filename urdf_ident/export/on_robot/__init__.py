@@ -72,7 +72,6 @@ def write_motion(
 
     Args:
         target: ``"ros2_control"``, ``"urscript"`` or ``"franka"``.
-        folder: Output folder.
         collisions: Collision geometry; None: not checked.
 
     Raises:

@@ -33,7 +33,6 @@ class Plan:
     """A checked motion for a robot.
 
     Attributes:
-        robot: Name of the robot.
         trajectory: The motion, at rest at both ends.
         order: Joint names in the order of the URDF.
         limits: The limits against which it was checked.
@@ -55,7 +54,6 @@ class Plan:
         """Raises an error if the robot has another number of joints than its controller.
 
         Args:
-            what: Says how many the controller has.
             remedy: How to come to that number; another target is named as well.
 
         Raises:
@@ -107,11 +105,7 @@ class Plan:
         )
 
     def page(self, target: str) -> str:
-        """Checklist to read before starting the motion.
-
-        Args:
-            target: Kind of robot.
-        """
+        """Checklist to read before starting the motion."""
         total = self.trajectory.duration
         head = [
             f"Excitation motion for {self.robot} ({target}): {total:.1f} s, dry run {total / DRY_RUN:.1f} s.",

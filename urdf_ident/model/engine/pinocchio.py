@@ -42,7 +42,6 @@ def _inertia_of(theta: Array, body: str) -> pin.Inertia:
 
     Args:
         theta: Its ten parameters, shape (10,).
-        body: Its name, for the message.
 
     Raises:
         ModelError: First moments without mass; Pinocchio stores the centre of mass.

@@ -87,11 +87,7 @@ class Tape:
         return self._put(SCALE, y.place, k=k)
 
     def weigh(self, x: Value, k: Argument) -> Row:
-        """Returns the product with a number that is given when the program runs.
-
-        Args:
-            x: The factor.
-        """
+        """Returns the product with a number that is given when the program runs."""
         return self._put(SCALE, (x if isinstance(x, Row) else self._put(FILL, -1, k=float(x))).place, k=k)
 
     def add(self, x: Value, y: Value, *, sign: float = 1.0) -> Value:
@@ -166,7 +162,6 @@ class Tape:
 
         Args:
             matrix: Shape (m, k).
-            x: Length k.
 
         Returns:
             Length m.
@@ -246,7 +241,6 @@ class Program:
         parameters: Operations whose constant is a parameter, and its index, shape (k, 2).
         inputs: Rows of the workspace that hold the inputs.
         outputs: Number of results; they are in the first rows.
-        rows: Number of rows of the workspace.
     """
 
     code: NDArray[np.int32]

@@ -65,9 +65,6 @@ class Rigid:
     def name(self, samples: int) -> str:
         """Returns the name of the engine that computes the columns.
 
-        Args:
-            samples: Number of samples.
-
         Returns:
             "numba", "numpy" or "pinocchio", with a reason if it is not the expected one.
         """
@@ -99,7 +96,6 @@ class Rigid:
         """Computes inertial columns of some rows.
 
         Args:
-            groups: The rows and their columns.
             q, v, a: Joint motion, shape (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²].
             total: Total number of samples of the job, for the choice of the engine; N if None.
             spare: Number of additional columns per group, to be filled by the caller; none if empty.

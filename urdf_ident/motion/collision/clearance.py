@@ -96,7 +96,6 @@ class Clearance:
 
     Attributes:
         first: Name of the first solid, a link.
-        second: Name of the second.
         time: Time of the smallest sampled distance [s].
         distance: That distance [m]; negative if they overlap.
         least: Lower bound over the whole motion, also between instants [m].
@@ -170,11 +169,7 @@ class ClearanceReport:
             self.worst.require()
 
     def summary(self, limit: int = 3) -> str:
-        """Formats the worst pairs, one line each.
-
-        Args:
-            limit: Number of pairs.
-        """
+        """Formats the worst pairs, one line each."""
         return "\n".join(str(pair) for pair in self.pairs[:limit])
 
 
@@ -182,12 +177,7 @@ def check_clearance(trajectory: Trajectory, collisions: Collisions, step: float 
     """Compares all distances along a motion with the required ones, also between instants.
 
     Args:
-        trajectory: The motion, with its ramps.
-        collisions: The pairs to check.
         step: Initial spacing of instants [s]; affects only the computing time.
-
-    Returns:
-        The smallest distances.
 
     Raises:
         LimitError: The joints differ, or the motion is not finite.

@@ -34,7 +34,6 @@ class Pair:
     Attributes:
         first: Index of a solid of the robot.
         second: Index of a solid; -1 for the tool's box.
-        names: Their names.
     """
 
     first: int

@@ -29,7 +29,6 @@ class Poses:
         """Returns the positions of points fixed to a body.
 
         Args:
-            body: Its index.
             local: Shape (K, 3) [m].
 
         Returns:
@@ -88,7 +87,6 @@ class BodyKinematics:
         """Bounds the distance of a body's points from each joint in any configuration.
 
         Args:
-            body: Its index.
             radius: Largest distance of the points from the body's origin [m].
             stroke: Largest ``|q|`` of the prismatic joints, shape (n,) [m].
 
@@ -102,10 +100,6 @@ class BodyKinematics:
 
     def chain(self, first: int, second: int) -> list[int]:
         """Returns the joints between two bodies, in order from the first to the second.
-
-        Args:
-            first: Index of a body.
-            second: Index of a body.
 
         Returns:
             Indices of joints.

@@ -24,10 +24,8 @@ class Solid(ReadOnly):
     """One solid, fixed to a body.
 
     Attributes:
-        name: Name of its link or object.
         body: Index of the body (0: the robot's root, and the world).
         of_world: Whether it belongs to the world rather than the robot.
-        geometry: The Coal geometry.
         placement: Shape (4, 4) [m], in the body's frame.
         reach: Largest distance of its points from the body's origin [m]; inf for a plane.
         centre: Centre of a bounding ball, shape (3,) [m], in the body's frame.
@@ -102,7 +100,6 @@ def plane_solid(plane: Plane, root: Array) -> Solid:
     """Returns the solid of a half-space of the world.
 
     Args:
-        plane: In world coordinates.
         root: Placement of the robot's root in the world, shape (4, 4) [m].
     """
     import coal

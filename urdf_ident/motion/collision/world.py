@@ -46,7 +46,6 @@ class Plane(ReadOnly):
     """A half-space: solid where ``normal·x < offset``.
 
     Attributes:
-        name: Its name.
         normal: Unit vector out of the solid, shape (3,).
         offset: [m].
     """
@@ -61,7 +60,6 @@ class ToolBox(ReadOnly):
     """Box in which the origin of a frame must stay, in world coordinates.
 
     Attributes:
-        frame: Name of the frame (a link).
         lower: Shape (3,) [m].
         upper: Shape (3,) [m].
     """
@@ -77,7 +75,6 @@ class World:
 
     Attributes:
         shapes: Solid objects; ``link`` is their name, ``placement`` is in the world.
-        planes: Half-spaces.
         base: Placement of the robot's root in the world, shape (4, 4) [m].
         clearance: Smallest distance allowed, also between links [m]; None: by the size of the robot.
         tool: Box in which the tool must stay, or None.
@@ -124,7 +121,6 @@ def parse_world(data: Any, where: str = "world file") -> World:
     """Builds a world from nested mappings.
 
     Args:
-        data: Parsed YAML.
         where: File name, for messages and for relative mesh paths.
 
     Raises:

@@ -28,7 +28,6 @@ class SteadyFriction(ReadOnly):
     """Friction curve of one joint that moves alone at constant speed.
 
     Attributes:
-        joint: Its name.
         speed: Shape (N,) [rad/s or m/s].
         torque: Friction torque of the exported model, including the offset, shape (N,) [N·m or N].
         interval: 95 % interval of the fit, from the data alone, shape (N, 2) [N·m or N]; ±inf if not determined.

@@ -133,7 +133,6 @@ def parameter_errors(ident: Record, rows: Array, known: Array) -> tuple[Array, A
     inertia or constraints may hold back.
 
     Args:
-        ident: The result.
         rows: Torque per unit of each parameter, shape (…, n, p).
         known: Variance that is accounted for otherwise, shape (n,) [N²·m² or N²].
 

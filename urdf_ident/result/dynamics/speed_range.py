@@ -45,7 +45,6 @@ def errors_at_speeds(ident: Record, trained: Range, tested: Sequence[HeldOutMoti
     Args:
         ident: A result with held-out residuals, without elastic joints.
         trained: Speeds and accelerations of the logs, from which all lower fractions of the velocity limits are raised.
-        tested: Held-out logs of other motions.
 
     Returns:
         By joint: up to the speeds at which all joints moved in a tested motion, the largest error measured in such motions. At

@@ -45,7 +45,6 @@ class Departure:
     """A part of a log whose residual differs from the rest.
 
     Attributes:
-        log: Name of the log.
         joint: The joint, or the row group where drives are coupled.
         part: ``"1/3"`` and so on, in time.
         rmse: Residual there [N·m or N].

@@ -39,7 +39,6 @@ class LogScore:
     """Errors of one model on one log.
 
     Attributes:
-        log: Name of the log.
         per_joint: Scores in model order.
         relative: ‖error‖/‖torque‖ over all joints; the larger one of torques and of forces if there are both.
     """
@@ -161,7 +160,6 @@ def score(
 
     Args:
         predicted: Shape (N, n) [N·m or N].
-        joints: Joint names.
         cutoff: Zero-phase low-pass [Hz].
         slides: Joints whose efforts are forces, shape (n,); none if None.
         measured_only: Filter the measured torque alone, as some published figures do.

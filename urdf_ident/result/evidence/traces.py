@@ -45,7 +45,6 @@ class LogTrace(ReadOnly):
     """Torque along one log, low-passed as in the scores, with autocorrelation and spectrum of its residual.
 
     Attributes:
-        log: Name of the log.
         held_out: Whether the log was not used in the fit.
         cutoff: Zero-phase low-pass of all torques [Hz].
         time: Shape (M,) [s]; the section with the largest relative error if the log is longer.

@@ -58,10 +58,6 @@ def seal(data: Mapping[str, Any]) -> str:
 def check_result(data: Any, schema: str) -> None:
     """Refuses incomplete and impossible results.
 
-    Args:
-        data: Parsed JSON.
-        schema: The schema that this version writes.
-
     Raises:
         LogError: An entry is wrong; ``where`` names it.
     """

@@ -117,9 +117,6 @@ def _known(row: ParameterRow) -> dict[str, Any]:
 def write_all(ident: Record, folder: str | Path) -> list[str]:
     """Writes the corrected URDF, joints.yaml, the series for plots and, last, identification.json.
 
-    Args:
-        folder: Output folder.
-
     Returns:
         Lines that describe what was written.
 
@@ -170,9 +167,6 @@ def check_source(ident: Record) -> None:
 
 def write_with_payload(ident: Record, body: PayloadResult, folder: str | Path) -> list[str]:
     """Writes ``<robot>_with_payload.urdf`` and ``.xml`` (MJCF): the identified robot, the body on a fixed link.
-
-    Args:
-        folder: Output folder.
 
     Returns:
         Lines that describe what was written.

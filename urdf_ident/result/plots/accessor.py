@@ -86,7 +86,6 @@ class Plots:
         """Draws one friction curve into axes.
 
         Args:
-            axis: Matplotlib axes.
             curve: From :func:`.friction_curves.friction_curves`.
         """
         robot, traces = self._ident.model.robot, self._ident.traces
@@ -230,9 +229,6 @@ class Plots:
 
     def unit(self, j: int) -> str:
         """Returns the unit of a joint's torque.
-
-        Args:
-            j: Index of the joint.
 
         Returns:
             ``"N·m"`` or ``"N"``.

@@ -25,12 +25,7 @@ _LOGS = 12
 
 
 def draw_parameters(axis: Any, rows: Sequence[ParameterRow], title: str = "") -> None:
-    """Draws parameters as dots with their 95 % intervals, in prior standard deviations from the prior.
-
-    Args:
-        axis: Matplotlib axes.
-        title: Title of the axes.
-    """
+    """Draws parameters as dots with their 95 % intervals, in prior standard deviations from the prior."""
     axis.axvspan(-1.0, 1.0, color=PALETTE.urdf, alpha=0.18, linewidth=0)
     axis.axvline(0.0, color=PALETTE.urdf, linewidth=0.9)
     for k, row in enumerate(rows):
@@ -52,13 +47,7 @@ def draw_parameters(axis: Any, rows: Sequence[ParameterRow], title: str = "") ->
 
 
 def draw_terms(axis: Any, rows: Sequence[ParameterRow], title: str = "") -> None:
-    """Draws one kind of joint term (viscous friction, rotor inertia, …) of all joints, with 95 % intervals.
-
-    Args:
-        axis: Matplotlib axes.
-        rows: The parameters, of one symbol.
-        title: Title of the axes.
-    """
+    """Draws one kind of joint term (viscous friction, rotor inertia, …) of all joints, with 95 % intervals."""
     axis.axvline(0.0, color=PALETTE.soft, linewidth=0.6)
     for k, row in enumerate(rows):
         colour = {IDENTIFIABLE: PALETTE.identified, LOST: PALETTE.soft}.get(row.verdict, PALETTE.friction)
@@ -74,10 +63,8 @@ def draw_body(axes: Any, before: Array, after: Array, title: str) -> None:
     """Draws the ellipsoid of uniform density with the same mass, centre of mass and inertia, seen along y and along x.
 
     Args:
-        axes: Two matplotlib axes.
         before: Parameters of the body in the URDF, shape (10,).
         after: Identified parameters, shape (10,).
-        title: Title of the first axes.
     """
     for axis, (a, b, x, y) in zip(axes, _VIEWS, strict=True):
         axis.plot([0], [0], marker="+", color=PALETTE.soft, markersize=7)
@@ -115,10 +102,7 @@ def draw_changes(axis: Any, changes: FrictionChanges, k: int, unit: str) -> None
     """Draws one parameter's deviations: thirds of each log over time since its start, or over temperature if logged.
 
     Args:
-        axis: Matplotlib axes.
         changes: How friction differs between the logs.
-        k: Index of the parameter.
-        unit: Its unit.
     """
     warm = changes.covariate is not None and np.isfinite(changes.covariate[:, k]).all()
     spread = float(np.nan_to_num(changes.spread[k]))
@@ -153,12 +137,7 @@ def draw_friction(
     """Draws the friction torque of one joint against its speed.
 
     Args:
-        axis: Matplotlib axes.
-        curve: The friction curve with its interval.
-        unit: Unit of the torque.
-        rate: Unit of the speed.
         speeds: Histogram of the logs' speeds; not drawn if None.
-        j: Index of the joint in it.
         urdf: Viscous [unit of torque per unit of speed] and Coulomb friction of the URDF; not drawn if None or both zero.
     """
     v, (begin, end) = curve.speed, curve.trained
@@ -219,11 +198,9 @@ def draw_quantity(
     """Draws one quantity of every robot.
 
     Args:
-        axis: Matplotlib axes.
         value, error: Value of each robot and its standard error, shape (m,).
         band: Mean and spread of the robots that are not outliers.
         odd: Which robots are outliers, shape (m,).
-        names: Names of the robots.
         title: Title of the axes, with the unit.
     """
     mean, spread = band

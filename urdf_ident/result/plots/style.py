@@ -17,10 +17,7 @@ class Palette:
 
     Attributes:
         ink: Text and measured torque.
-        soft: Axes, ticks and grid.
-        identified: The identified model.
         urdf: The URDF's own prediction, and the prior.
-        friction: The URDF with fitted friction.
         residual: The residual.
         good, bad: Verdicts.
     """
@@ -57,8 +54,6 @@ def apply_style(axis: Any, *, title: str = "", x: str = "", y: str = "") -> None
     """Applies the common style to axes.
 
     Args:
-        axis: Matplotlib axes.
-        title: Title of the axes, left-aligned.
         x, y: Labels with units.
     """
     axis.set_facecolor("none")
@@ -84,7 +79,6 @@ def legend(axis: Any, **options: Any) -> None:
     """Adds a legend without a frame.
 
     Args:
-        axis: Matplotlib axes.
         options: Passed to matplotlib.
     """
     settings = {"fontsize": TEXT - 0.5, "labelcolor": PALETTE.ink, "frameon": False, "handlelength": 1.6, **options}
@@ -95,7 +89,6 @@ def write_figure(figure: Any, path: str | Path, **options: Any) -> Path:
     """Writes a figure atomically, in the format that the file's suffix names (default: PNG).
 
     Args:
-        figure: A matplotlib figure.
         options: For ``Figure.savefig``.
 
     Raises:

@@ -25,11 +25,6 @@ def draw_torque(axis: Any, trace: LogTrace, j: int, joint: str, unit: str, *, re
     """Draws one joint: measured, identified, and the URDF's own prediction in a pale colour; the error below.
 
     Args:
-        axis: Matplotlib axes of the torques.
-        trace: Series of one log.
-        j: Index of the joint.
-        joint: Its name.
-        unit: Unit of its torque.
         residual: Matplotlib axes of the error; not drawn if None.
     """
     lines = (
@@ -75,13 +70,7 @@ def _limits(axis: Any, trace: LogTrace, time: Array, j: int) -> None:
 
 
 def draw_memory(axis: Any, trace: LogTrace, joints: Sequence[str]) -> None:
-    """Draws the autocorrelation of the residual, one line per joint.
-
-    Args:
-        axis: Matplotlib axes.
-        trace: Series of one log.
-        joints: Joint names.
-    """
+    """Draws the autocorrelation of the residual, one line per joint."""
     _lines(axis, trace.lag, trace.memory, joints)
     axis.axhline(0.0, color=PALETTE.soft, linewidth=0.6)
     axis.set_xlim(0.0, float(trace.lag[-1]))
@@ -95,9 +84,6 @@ def draw_spectrum(axis: Any, trace: LogTrace, joints: Sequence[str], unit: str) 
     """Draws the amplitude density of the residual, one line per joint.
 
     Args:
-        axis: Matplotlib axes.
-        trace: Series of one log.
-        joints: Joint names.
         unit: Unit of torque, or the units of all joints (``"N or N·m"``).
     """
     _lines(axis, trace.frequency, np.maximum(trace.spectrum, 1e-12), joints)
@@ -116,7 +102,6 @@ def draw_errors(axis: Any, entries: Sequence[Mapping[str, Any]]) -> None:
     """Draws the errors per joint, relative to its RMS torque, next to those of the URDF (RMS over logs).
 
     Args:
-        axis: Matplotlib axes.
         entries: ``validation`` of a result.
     """
     joints = [item["joint"] for item in entries[0]["per_joint"]]

@@ -9,13 +9,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class CommandPaths:
-    """Files that commands about a result name; a placeholder stays where the file is unknown.
-
-    Attributes:
-        robot: The URDF.
-        result: identification.json.
-        project: The project file.
-    """
+    """Files that commands about a result name; a placeholder stays where the file is unknown."""
 
     robot: str | Path = ""
     result: str | Path = ""
@@ -23,9 +17,6 @@ class CommandPaths:
 
     def fill(self, text: str) -> str:
         """Replaces the placeholders ROBOT.urdf and OUT/identification.json.
-
-        Args:
-            text: Text with commands.
 
         Returns:
             Text whose commands can be pasted into a shell in the folder that relative paths refer to.

@@ -8,12 +8,7 @@ from typing import Any
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Formats a table with aligned columns, the first one left-aligned.
-
-    Args:
-        header: Column titles.
-        rows: Cells.
-    """
+    """Formats a table with aligned columns, the first one left-aligned."""
     widths = [max(len(str(row[k])) for row in [header, *rows]) for k in range(len(header))]
     lines = []
     for row in [header, *rows]:

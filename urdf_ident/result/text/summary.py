@@ -68,7 +68,6 @@ def validation_table(validations: Sequence[Mapping[str, Any]], joints: Sequence[
 
     Args:
         validations: Entries of ``validation``.
-        joints: Joint names.
     """
     compensated = any("residual" in item for item in validations)
     adapting = any("adapted" in item for item in validations)

@@ -13,9 +13,7 @@ class Reason:
     """One reason of a verdict.
 
     Attributes:
-        id: Short fixed identifier for programs.
         level: The best level that it permits: "good" (it supports the result), "usable" or "poor".
-        text: What was found.
         remedy: What to do about it, or None.
     """
 

@@ -21,9 +21,6 @@ SCALE_ERRORS = 3.0
 def scale_reasons(ident: Record, evidence: Evidence) -> Iterator[Reason]:
     """Doubts about the scale of the torques, unless the user has checked it.
 
-    Args:
-        ident: Its project and drive are read.
-
     Yields:
         At most one reason.
     """

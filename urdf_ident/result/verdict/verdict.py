@@ -63,7 +63,6 @@ class ResultVerdict:
 
     Attributes:
         level: "good", "usable" or "poor".
-        reasons: The reasons for it.
     """
 
     level: str

@@ -34,7 +34,6 @@ def _motor_control(
     Args:
         plant: The plant, whose springs and rotors the controller knows.
         robot: The nominal robot, for gravity and for the inertia used in the gains.
-        trajectory: Reference motion of the links.
         bandwidth: Natural frequency of each axis with rigid joints [Hz].
         damping: Damping ratio [1].
         gains: Position and velocity gains of the motors after their gears, shape (n,) each [N·m/rad, N·m·s/rad or N/m, N·s/m],
@@ -58,11 +57,6 @@ def _motor_control(
 
 def motor_law(wanted: ControllerSection, plant: ElasticPlant, robot: Robot, trajectory: Trajectory) -> MotorPD:
     """Builds the motor controller from its settings.
-
-    Args:
-        wanted: Controller settings of the project file.
-        robot: The nominal robot of the controller.
-        trajectory: Reference motion of the links.
 
     Raises:
         ProjectError: A controller that is not supported for elastic joints.
@@ -109,15 +103,11 @@ def simulate_elastic(
     """Simulates a closed loop around the motors by Gauss collocation.
 
     Args:
-        law: Control law of its motors.
-        trajectory: Reference motion of its links.
         sensors: Imperfections of the log, on both encoders; perfect by default.
         rate: Samples per second of the log [Hz].
-        seed: Seed of the sensors' random numbers.
         step: Longest integration step [s].
         limits: Limits checked before the simulation; the URDF's by default.
         trip: Tracking error above which the controller counts as diverging [rad or m].
-        name: Name of the log.
         progress: Called with the completed fraction, 0 to 1, about every percent.
 
     Returns:

@@ -217,7 +217,6 @@ class ElasticPlant:
         """Simulates a motion.
 
         Args:
-            law: Control law of the motors.
             duration: Duration [s].
             start: Link positions, shape (n,) [rad or m].
             speed: Velocities of links and motors, shape (2 n,); at rest if None.

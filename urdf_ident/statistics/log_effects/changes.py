@@ -65,11 +65,9 @@ class FrictionChanges(ReadOnly):
     """Friction as a mean and a deviation for each log; q parameters, L logs.
 
     Attributes:
-        parameters: Names of the parameters, length q.
         axes: Index of the joint (or motor) of each, shape (q,).
         kinds: "dry", "viscous" or "load", length q.
         columns: Indices into theta of the entries that change together, length q.
-        logs: Names of the logs.
         mean: Over logs, in the unit of the parameter, shape (q,).
         mean_error: Its standard error, shape (q,).
         spread: Standard deviation between logs by REML, shape (q,); NaN with a single log.

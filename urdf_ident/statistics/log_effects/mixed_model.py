@@ -107,7 +107,6 @@ def reml(logs: Moments, start: Array, held: NDArray[np.bool_] | None = None) -> 
     Projected Newton method (Bertsekas 1982), with the expected Hessian (Fisher scoring) where the criterion is not convex.
 
     Args:
-        logs: Whitened moments of each log.
         start: Initial variances, positive, shape (q,).
         held: Which variances stay as they are, shape (q,); None: none.
 
@@ -167,7 +166,6 @@ def friction_changes(
 
     Args:
         model: The model that the fit belongs to.
-        statistics: Its factors, by time block.
         covariates: Covariate of each log for each of :func:`varying`'s parameters, temperature for instance, shape
             (logs, q); NaN where it was not logged. None if there is no covariate.
         seconds: Duration of each log's motion, shape (logs,) [s], for plots; None if unknown.

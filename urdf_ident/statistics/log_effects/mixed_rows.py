@@ -38,7 +38,6 @@ class Moments:
 
         Args:
             squares: Gram matrix of the rows ``[X | Z | y]`` of each log, shape (logs, r + q + 1, r + q + 1).
-            r: Number of columns of X.
         """
         z = slice(r, -1)
         return cls(
@@ -88,8 +87,6 @@ class MixedRows:
         """Returns the factors of one log (or of one of its :data:`PARTS`) and group.
 
         Args:
-            log: Name of the log.
-            group: Name of the row group.
             part: Index of the part; None for the whole log.
 
         Returns:
@@ -103,8 +100,6 @@ class MixedRows:
         """Returns the number of data rows that these factors represent.
 
         Args:
-            log: Name of the log.
-            group: Name of the row group.
             part: Index of the part; None for the whole log.
         """
         own = self.statistics.of_log[log].get(group, ())
@@ -131,7 +126,6 @@ class MixedRows:
         """Returns the Gram matrix of one log's rows in each of its :data:`PARTS`.
 
         Args:
-            log: Name of the log.
             weights: One or more sets of weights of the row groups.
 
         Returns:

@@ -32,7 +32,6 @@ def changes_between_logs(
 
     Args:
         model: The model that the fit belongs to.
-        statistics: Its factors, by time block.
         covariates: Temperatures, shape (logs, q), as for :func:`.mixed_model.friction_changes`.
         seconds: Duration of each log's motion, shape (logs,) [s], or None.
 

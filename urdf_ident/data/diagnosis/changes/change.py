@@ -26,7 +26,6 @@ class Change:
         kind: One of :data:`KINDS`, or ``"contact"``.
         begin, end: Fractions of the log between which it differs; a drift goes from 0 to 1.
         drift: Whether it grows along the log instead of being temporary.
-        joint: The joint with the largest gain.
         gain: Gain in the sum of the logarithms.
     """
 
@@ -59,7 +58,6 @@ class Unchanged:
         """Computes the residuals.
 
         Args:
-            found: Evidence of one or several logs.
             order: The reading of the efforts, shape (n², 1).
         """
         errors = held_out(found, order, 1.0 / (found.usual * found.size) ** 2)
@@ -75,11 +73,9 @@ def decisive_changes(
     """Kinds of change for given weights of the blocks, if decisive.
 
     Args:
-        found: Evidence of one or several logs.
         weights: Weight of each change in each block, shape (W, B).
         base: Residuals without a change.
         order: The reading of the efforts, shape (n², 1).
-        kinds: Kinds to try, simplest first.
 
     Returns:
         For each change its kind, gain and the joint with the largest gain; None if nothing is decisive.

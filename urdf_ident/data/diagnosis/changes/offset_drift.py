@@ -60,11 +60,7 @@ class Growth:
 
 
 def along_log(blocks: int) -> Array:
-    """Time of each block of a log, from -0.5 to 0.5, shape (B,).
-
-    Args:
-        blocks: Number of blocks.
-    """
+    """Time of each block of a log, from -0.5 to 0.5, shape (B,)."""
     return (np.arange(blocks) + 0.5) / blocks - 0.5
 
 
@@ -90,11 +86,9 @@ def offset_drift(found: RigidEvidence, order: Array, base: Unchanged, along: Arr
     """The change of an offset that grows with time.
 
     Args:
-        found: Evidence of one or several logs.
         order: The reading of the efforts, shape (n², 1).
         base: Residuals without a change.
         along: Time of each block, shape (B,); see :func:`along_log`.
-        joint: Index of the joint.
     """
     before = unexplained(found, in_sample(found, order, base.weights), order)[joint, 0]
     changed = found.changing("offset", along)

@@ -23,7 +23,6 @@ class LogChanges:
 
     Attributes:
         change: The change along it that explains most, or None.
-        growth: Growth of the offsets.
         left: Residual of the efforts with the log's own parameters.
     """
 

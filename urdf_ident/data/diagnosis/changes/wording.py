@@ -34,7 +34,6 @@ def changes(robot: Robot, change: Change) -> Finding:
     """Builds the finding of a change along a log.
 
     Args:
-        robot: Names of the joints.
         change: The change, with its kind and place.
     """
     id, what, remedy = _CHANGES[change.kind]
@@ -64,12 +63,10 @@ def differs(robot: Robot, kind: str, gain: float, joint: int, alone: bool, own: 
     """Builds the finding of a log that is inconsistent with the others.
 
     Args:
-        robot: Names of the joints.
         kind: What differs: payload, friction or gain.
         gain: How much worse one common set of parameters fits, as a sum of logarithms.
         joint: The joint with the largest difference.
         alone: Whether it is the only inconsistent log.
-        own: Findings about the log by itself.
     """
     severity = "refused" if gain > 2 * SEVERE else "warning"
     certainty = float(1 - np.exp(-4 * gain))
@@ -104,8 +101,6 @@ def worse_explained(robot: Robot, joint: int, times: float) -> Finding:
     """Builds the finding of a log in which a joint's effort contains something besides the robot's torque.
 
     Args:
-        robot: Names of the joints.
-        joint: The joint.
         times: Ratio of its residual to that in any other log.
     """
     words = (

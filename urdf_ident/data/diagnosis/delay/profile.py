@@ -215,7 +215,6 @@ def delay_findings(robot: Robot, logs: Logs, reduction: Array | None = None) -> 
     """Returns the delay and bandwidth of the efforts as findings.
 
     Args:
-        robot: Kinematics and gravity.
         logs: As for :func:`find_delays`.
         reduction: Motor rates per joint rates, shape (n, n), or None if every motor drives one joint.
 
@@ -237,9 +236,6 @@ def unreported(late: Sequence[Finding], found: Sequence[Finding]) -> list[Findin
     Args:
         late: Findings of :func:`delay_findings`.
         found: Findings of :func:`.contradictions.contradictions`.
-
-    Returns:
-        The findings that add information.
     """
     told = {(item.id, item.joint) for item in found} | {
         ("effort-delay", item.joint) for item in found if item.id == "position-late"

@@ -48,7 +48,6 @@ class DelayProblem:
     Attributes:
         inertial: Shape (N, n, m), scaled.
         friction: Shape (n, N, f), scaled.
-        motion: The samples.
         joints: Joints that move.
         weights: One over the residual variance of each row, shape (n,).
         power: Variance of each moving joint's efforts times the samples of each block, shape (B, joints).
@@ -66,7 +65,6 @@ class DelayProblem:
         """Builds the columns of a motion; rows are weighted by their residual without a delay.
 
         Args:
-            robot: Kinematics and gravity.
             moves: Whether each joint moves, shape (n,).
         """
         columns = regressor(robot, motion.q, motion.v, motion.a)[:, :, rigid_of(robot).spanning[0]]
@@ -97,9 +95,6 @@ class DelayProblem:
 
         Args:
             tau: Versions of the efforts, shape (N, n, K) [N·m or N].
-
-        Returns:
-            The squared errors of every version.
         """
         order, columns, own = self._columns
         m, p, versions = self.inertial.shape[2], columns.shape[2], tau.shape[2]

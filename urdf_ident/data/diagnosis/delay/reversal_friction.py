@@ -18,9 +18,6 @@ _SLIPS = (0.003, 0.008, 0.02)
 def reversal_columns(motion: MotionSamples, j: int) -> Array:
     """Returns friction columns that change sign with the speed or over a short travel, and so resemble a delayed effort.
 
-    Args:
-        j: The joint.
-
     Returns:
         One column per width of speed, one per travel, and the same for coupled motors, shape (N, k), between −1 and 1.
     """

@@ -104,7 +104,6 @@ class FaultRows:
     """Data common to the fits of all faults.
 
     Attributes:
-        case: The robot and the samples.
         inertial: Shape (N, n, m), scaled.
         friction: Shape (n, N, f), scaled; the last column is friction that grows with the load, where it dissipates.
         slopes: Derivatives of all torques by a joint's position, velocity and acceleration, shape (n, 3, N, n).
@@ -116,7 +115,6 @@ class FaultRows:
             because measured efforts would explain their own errors.
         weight: Gravity torque of the URDF, shape (N, n) [N·m or N].
         weights: One over the residual variance of each row, shape (n,).
-        samples: The samples.
         count: Samples of each block, shape (B,).
         size: Root mean square of each effort about its mean, shape (n,) [N·m or N].
     """
@@ -145,11 +143,7 @@ class FaultRows:
 
     @classmethod
     def of(cls, case: Case) -> FaultRows:
-        """Builds the rows from the samples of a case as logged and the robot identified from them.
-
-        Args:
-            case: The robot and the samples.
-        """
+        """Builds the rows from the samples of a case as logged and the robot identified from them."""
         robot, samples, fit = case.robot, case.sampled(0.0), LoadedFit.of(case)
         found = case.evidence(Reading.as_logged(robot.n))
         theta = np.zeros(fit.columns.shape[2])
@@ -177,7 +171,6 @@ class FaultRows:
         """Returns the columns of all faults of a joint.
 
         Args:
-            j: The joint.
             play: Its position in the backlash from :func:`.backlash.play`, shape (N, 3).
             jerk: Jerk of all joints, shape (N, n) [rad/s³ or m/s³].
 

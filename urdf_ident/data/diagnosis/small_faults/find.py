@@ -62,7 +62,6 @@ class SmallFault:
     """A small fault and its effect.
 
     Attributes:
-        id: Id of its finding.
         joints: Its joints; for crosstalk the joint with the wrong effort, then the joint whose effort leaks into it.
         size: [rad or m]; delay [s], negative if positions are early; crosstalk: fraction of the other effort; saturation: the
             bend; asymmetry: fraction by which positive efforts are too large and negative ones too small; gravity: its
@@ -71,7 +70,6 @@ class SmallFault:
         gain: Gain in the sum of the log relative residuals on held-out blocks.
         significance: The gain over its standard error between blocks.
         left: Held-out relative residuals of the rows without and with the fault, shape (2, n).
-        numbers: Number of coefficients of its size.
         seen: In-sample gain.
         shift: RMS by which the correction changes the torques of bodies and friction, over the held-out error with it; of the
             means over the joints that move.

@@ -76,10 +76,6 @@ _LIKE_LESS_GRAVITY = ("time-scale", "gravity-direction")
 def small_fault(robot: Robot, found: Sequence[SmallFault]) -> Finding:
     """Builds the finding of a small fault.
 
-    Args:
-        robot: Names of the joints.
-        found: The significant faults, largest gain first.
-
     Returns:
         The finding of the first: a warning, or a refusal if all gravity is missing; others with a similar gain are
         candidates.
@@ -109,10 +105,6 @@ def small_fault(robot: Robot, found: Sequence[SmallFault]) -> Finding:
 
 def possible_faults(robot: Robot, found: Sequence[SmallFault]) -> list[Finding]:
     """Builds the finding of small faults that the logs support too weakly to name one, and that the model depends on.
-
-    Args:
-        robot: Names of the joints.
-        found: The possible faults, largest gain first.
 
     Returns:
         One doubt about the first, with the ids of all; none if there are none.

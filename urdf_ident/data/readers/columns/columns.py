@@ -43,12 +43,7 @@ class ColumnMap:
 
 
 def inference(table: Table, robot: Robot) -> str:
-    """Returns the command that finds out what the columns of a table are.
-
-    Args:
-        table: The log.
-        robot: The robot that moved.
-    """
+    """Returns the command that finds out what the columns of a table are."""
     files = " --robot ".join(shlex.quote(path) for path in (table.path, robot.path))
     return f"`urdf-ident inspect {files} --write-project project.yaml` finds out which is which"
 
@@ -57,9 +52,7 @@ def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequ
     """Finds the columns of given quantities.
 
     Args:
-        table: The opened file.
         robot: Names and order of the joints.
-        layout: Layout given in the project file.
         quantities: Keys of :data:`.names.NAMES` to look for in this table.
 
     Returns:

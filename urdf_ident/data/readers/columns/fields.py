@@ -25,10 +25,7 @@ def recording_fields(
 
     Args:
         tables: Each table with the quantities that it may contain; the table of the positions first.
-        robot: The robot that moved.
         layout: Columns, units and sides that differ from the default.
-        name: Name of the log.
-        path: Path of the log, for messages.
 
     Returns:
         Arguments of :class:`..recording.Recording`, SI units, columns in the order of the robot's joints.

@@ -90,9 +90,7 @@ def default_header(names: Sequence[str], robot: Robot, joints: Mapping[str, str]
     """Converts a header to the default spelling.
 
     Args:
-        names: Column names of the file.
         joints: Robot joint → its name in the log, from the project file.
-        where: The log, for messages.
 
     Raises:
         LogError: The joint names match the robot in several ways.

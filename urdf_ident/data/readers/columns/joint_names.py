@@ -18,9 +18,7 @@ def match_joints(
     (``fer_joint1`` … for ``panda_joint1`` …, ``left_elbow`` … for ``elbow_joint`` …), and the match must be unique.
 
     Args:
-        logged: Names in the log.
         given: Robot joint → its name in the log, from the project file.
-        where: The log, for messages.
 
     Returns:
         Robot joint → name in the log, for the joints that were found, and notes on names that differ.

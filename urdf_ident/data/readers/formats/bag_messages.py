@@ -32,9 +32,6 @@ def sample_of(message: Any) -> Sample | None:
     Supported are ``sensor_msgs/JointState``, controller states (``joint_names`` with ``actual`` or ``feedback``),
     ``control_msgs/DynamicJointState`` and Franka's robot state (``q``, ``dq``, ``tau_J``).
 
-    Args:
-        message: The deserialised message.
-
     Returns:
         The sample; None if the message contains no joint positions.
     """

@@ -44,7 +44,6 @@ def open_bag(path: str | Path, robot: Robot, topic: str | None = None, joints: d
 
     Args:
         path: A bag folder, or a .db3, .mcap or .bag file.
-        robot: The robot whose joints are read.
         topic: The topic, or None to choose one.
         joints: Robot joint → its name in the bag, if they differ.
 

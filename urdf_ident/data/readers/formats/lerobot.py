@@ -64,9 +64,6 @@ def is_dataset(path: str | Path) -> bool:
 def split_episode(path: str | Path) -> tuple[Path, int] | None:
     """Splits ``DATASET/episode_000003`` into folder and number.
 
-    Args:
-        path: The path given by the user.
-
     Returns:
         The data set's folder and the number of the episode, or None if this is not an episode.
     """
@@ -114,10 +111,6 @@ def episodes(folder: str | Path) -> list[Episode]:
 
 def open_episode(folder: str | Path, number: int) -> ParquetTable:
     """Opens one episode.
-
-    Args:
-        folder: The data set.
-        number: The episode.
 
     Returns:
         The table, with ``t`` and default column names for known features.

@@ -43,13 +43,6 @@ _MARKS = (";", "\t", ",", "|")
 def decode(data: bytes, path: str | Path) -> str:
     """Decodes bytes as UTF-8, or else as Windows-1252.
 
-    Args:
-        data: The bytes.
-        path: The log, for messages.
-
-    Returns:
-        The text.
-
     Raises:
         LogError: The bytes are not text.
     """
@@ -74,9 +67,6 @@ def decode(data: bytes, path: str | Path) -> str:
 def text_lines(text: str) -> Iterator[str]:
     """Lines of a text with any kind of line ends.
 
-    Args:
-        text: The text.
-
     Returns:
         Its lines, without the line ends.
     """
@@ -89,9 +79,6 @@ def text_lines(text: str) -> Iterator[str]:
 def find_delimiter(lines: Sequence[str]) -> str | None:
     """The delimiter of most lines.
 
-    Args:
-        lines: Some lines.
-
     Returns:
         The character; None means white space.
     """
@@ -103,7 +90,6 @@ def decimal_commas(lines: Sequence[str], delimiter: str | None) -> bool:
     """Whether numbers are written with a decimal comma (``0,5``).
 
     Args:
-        lines: Some lines.
         delimiter: Character between cells; None means white space.
 
     Returns:
@@ -119,7 +105,6 @@ def is_grouped(cell: str, decimal_comma: bool) -> bool:
     """Whether a number is written with thousands separators (``1,234.5``, ``1.234,5``, ``1 234``).
 
     Args:
-        cell: The cell.
         decimal_comma: Whether numbers have a decimal comma.
     """
     return (_GROUPED_COMMA if decimal_comma else _GROUPED).fullmatch(cell.strip().strip("\"'")) is not None
@@ -129,7 +114,6 @@ def split_line(line: str, delimiter: str | None) -> list[str]:
     """The cells of a line, without enclosing quotes.
 
     Args:
-        line: The line.
         delimiter: Character between cells; None means white space.
 
     Returns:
@@ -149,7 +133,6 @@ def width_of(line: str, delimiter: str | None) -> int:
     """Number of cells of a line.
 
     Args:
-        line: The line.
         delimiter: Character between cells; None means white space.
     """
     return len(split_line(line, delimiter)) if delimiter is None or '"' in line else 1 + line.count(delimiter)
@@ -159,7 +142,6 @@ def cells_of(line: str, delimiter: str | None) -> list[str]:
     """The cells of a line, without enclosing blanks and quotes.
 
     Args:
-        line: The line.
         delimiter: Character between cells; None means white space.
 
     Returns:
@@ -172,7 +154,6 @@ def is_header(cells: Sequence[str], decimal_comma: bool) -> bool:
     """Whether a line is a header.
 
     Args:
-        cells: Its cells.
         decimal_comma: Whether numbers have a decimal comma.
 
     Returns:
@@ -187,7 +168,6 @@ def number(cell: str, decimal_comma: bool = False) -> float:
     """The number in a cell.
 
     Args:
-        cell: The cell.
         decimal_comma: Whether numbers have a decimal comma.
 
     Returns:
@@ -203,9 +183,6 @@ def number(cell: str, decimal_comma: bool = False) -> float:
 def stamp_columns(rows: Sequence[Sequence[str]]) -> frozenset[int]:
     """Columns that contain a time of day, with or without a date, in all given rows.
 
-    Args:
-        rows: Cells of rows of equal length.
-
     Returns:
         0-based column numbers.
     """
@@ -218,9 +195,6 @@ def stamp(cell: str) -> float:
     Supported are ISO 8601, ``2024/05/01 12:00:00``, ``01.05.2024 12:00:00,5``, ``01-May-2024 12:00:00``, ``5/1/2024 12:00:00
     PM`` and a time of day alone. It does not matter which number of ``5/1/2024`` is the day: one of them increases at
     midnight, and at the end of a month time runs backwards, which is refused elsewhere.
-
-    Args:
-        cell: The cell.
 
     Returns:
         Seconds since a midnight that is the same for all cells of one notation [s]; NaN for anything else.
@@ -274,9 +248,6 @@ def numbers_of(cells: Sequence[object]) -> Array:
 
 def holds_numbers(cells: Sequence[object]) -> bool:
     """Whether a text column contains numbers or dates.
-
-    Args:
-        cells: Some of its cells.
 
     Returns:
         True if there are non-empty cells and all of them are numbers or dates.

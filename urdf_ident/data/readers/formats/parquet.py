@@ -27,7 +27,6 @@ class Column:
     """Location of a numeric column.
 
     Attributes:
-        name: Column name.
         field: Its field; ``<struct>.<field>`` for a field of a struct.
         element: Its element if the field contains lists, else None.
         root: The top-level field: the struct, or the field itself.
@@ -45,7 +44,6 @@ class ParquetTable(Table):
 
     Attributes:
         kind: "parquet" or "arrow".
-        columns: Its numeric columns.
         joints: Fields that list the joint names of each row, as in a JointState, and their names in the first row.
         rows: First row and one past the last row of the log if the file contains several logs; else None.
     """

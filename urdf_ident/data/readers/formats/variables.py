@@ -28,7 +28,6 @@ def table_of_variables(
     """Creates a table from the named arrays of the most common length (weighted by size).
 
     Args:
-        path: The file, for messages.
         variables: Name → array; samples may be along either axis. A list of strings named ``joint_names``, ``names`` or
             ``joints`` gives the joints of the matrices in its group with the same number of columns.
         notes: Notes on what was already left out.
