@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import os
 import re
 import shlex
 import warnings
@@ -13,8 +14,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from urdf_ident.cli.common import run as run_here
+from urdf_ident.parallel import workers
 from urdf_ident.report import report_html
 from urdf_ident.report.content import number
 from urdf_ident.report.svg import svg
@@ -98,6 +101,18 @@ def test_the_report_without_series_says_what_is_missing_and_escapes_names(ident:
     assert "<script>alert" not in page
     assert "&lt;script&gt;" in page
     assert "The torque series of the logs are not available" in page
+
+
+def test_workers_draw_the_same_figures(ident: Identification, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone, here, save = report_html(ident), os.getpid(), Figure.savefig
+
+    def elsewhere(figure: Figure, *arguments: Any, **options: Any) -> None:
+        assert os.getpid() != here or not figure.axes
+        save(figure, *arguments, **options)
+
+    monkeypatch.setattr(Figure, "savefig", elsewhere)
+    with workers(2):
+        assert report_html(ident) == alone
 
 
 def test_commands_of_the_report_run_as_printed(

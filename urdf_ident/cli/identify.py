@@ -100,7 +100,8 @@ def identify(
         with work_bars() as progress, _refusal_in_json(as_json):
             ident = run(model, recordings, force=force, skip_bad_logs=skip_bad_logs, progress=progress, **options)
     paths = CommandPaths(urdf, out / "identification.json", config or "")
-    _write(ident, out, loaded, payload_link, paths, force=force, no_report=no_report, verbose=verbose, as_json=as_json)
+    with workers(jobs):  # not those of the cluster, which need not have matplotlib
+        _write(ident, out, loaded, payload_link, paths, force=force, no_report=no_report, verbose=verbose, as_json=as_json)
     if following is not None:
         run_design(project, folder, model, following, ident)
     elif verbose and not as_json:

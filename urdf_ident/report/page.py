@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..files.read_write import write_text
+from ..parallel import each
 from ..result.dynamics.friction_curves import friction_curves
 from ..result.evidence.traces import LogTrace
 from ..result.identification import Identification
 from ..result.plots.parameters import draw_body, draw_changes, draw_parameters, draw_terms
+from ..result.plots.style import figure_class
 from ..result.plots.torque import draw_errors, draw_memory, draw_spectrum, draw_torque
 from ..result.text.commands import CommandPaths
 from .content import content
@@ -18,10 +21,12 @@ from .svg import svg
 from .template import rendered
 
 FILE = "report.html"
+#: Draws a figure and returns its SVG element; it can be sent to another process.
+Drawing = Callable[[], str]
 
 
 def report_html(ident: Identification, title: str = "", paths: CommandPaths | None = None) -> str:
-    """Returns the report as one self-contained HTML page.
+    """Returns the report as one self-contained HTML page, with figures drawn by the available workers.
 
     Args:
         ident: The result; without series of its logs, figures that need them are omitted with a note on the page.
@@ -31,16 +36,19 @@ def report_html(ident: Identification, title: str = "", paths: CommandPaths | No
     Raises:
         MissingExtraError: matplotlib or jinja2 is not installed.
     """
+    figure_class()  # raises early if matplotlib is missing; workers that start now need not import it
     trace, joints = _worst(ident), ident.model.robot.joints
-    pictures = {
+    drawings: dict[str, list[Drawing]] = {
         "torque": [] if trace is None else [_torque(ident, trace, j, joint) for j, joint in enumerate(joints)],
-        "errors": error_picture(ident) if ident.validation else "",
+        "errors": [error_picture(ident)] if ident.validation else [],
         "friction": friction_pictures(ident),
         "changes": change_pictures(ident),
         "parameters": parameter_pictures(ident),
         "bodies": body_pictures(ident),
         "residual": [] if trace is None else residual_pictures(ident, trace),
     }
+    drawn = iter(each(_drawn, [drawing for some in drawings.values() for drawing in some]))
+    pictures = {kind: [next(drawn) for _ in some] for kind, some in drawings.items()}
     name = title or ident.model.robot.name
     return rendered("report.html.j2", paths, title=name, pictures=pictures, trace=trace, **content(ident))
 
@@ -69,22 +77,14 @@ def _worst(ident: Identification) -> LogTrace | None:
 _WIDTH, _LEFT, _RIGHT = 3.75, 0.18, 0.96
 
 
-def friction_pictures(ident: Identification) -> list[str]:
-    """Draws friction curves, one figure per joint with friction laws.
-
-    Returns:
-        SVG elements.
-    """
+def friction_pictures(ident: Identification) -> list[Drawing]:
+    """Returns the drawings of friction curves, one per joint with friction laws."""
     title = "Friction torque of {} against its speed"
-    return [_picture(2.3, title.format(curve.joint), ident.plot.draw_friction, curve) for curve in friction_curves(ident)]
+    return [_picture(2.3, title.format(curve.joint), ident.plot.friction_drawing(curve)) for curve in friction_curves(ident)]
 
 
-def change_pictures(ident: Identification) -> list[str]:
-    """Draws changes of friction: deviations of each log, one figure per parameter with non-zero spread.
-
-    Returns:
-        SVG elements.
-    """
+def change_pictures(ident: Identification) -> list[Drawing]:
+    """Returns the drawings of changes of friction: deviations of each log, one per parameter with non-zero spread."""
     changes = ident.fit.changes
     if changes is None:
         return []
@@ -96,12 +96,8 @@ def change_pictures(ident: Identification) -> list[str]:
     ]
 
 
-def parameter_pictures(ident: Identification) -> list[str]:
-    """Draws estimates with intervals, one figure per body and one per kind of joint term.
-
-    Returns:
-        SVG elements.
-    """
+def parameter_pictures(ident: Identification) -> list[Drawing]:
+    """Returns the drawings of estimates with intervals, one per body and one per kind of joint term."""
     bodies, terms = ident.plot.parameter_groups()
     return [
         _picture(
@@ -112,12 +108,8 @@ def parameter_pictures(ident: Identification) -> list[str]:
     ]
 
 
-def body_pictures(ident: Identification) -> list[str]:
-    """Draws inertia ellipsoids before and after, one figure per body.
-
-    Returns:
-        SVG elements.
-    """
+def body_pictures(ident: Identification) -> list[Drawing]:
+    """Returns the drawings of inertia ellipsoids before and after, one per body."""
     model, title = ident.model, "Inertia ellipsoid of {} in the URDF and as identified"
     before = ident.prior.theta0[: model.n_inertial].reshape(-1, 10)
     names = [body.name for body in model.robot.bodies]
@@ -127,12 +119,8 @@ def body_pictures(ident: Identification) -> list[str]:
     ]
 
 
-def residual_pictures(ident: Identification, trace: LogTrace) -> list[str]:
-    """Draws autocorrelation and spectrum of the residual.
-
-    Returns:
-        SVG elements.
-    """
+def residual_pictures(ident: Identification, trace: LogTrace) -> list[Drawing]:
+    """Returns the drawings of autocorrelation and spectrum of the residual in one log."""
     joints = ident.model.robot.joints
     found = [_picture(2.6, "Autocorrelation of the residual", draw_memory, trace, joints)]
     if len(trace.frequency):
@@ -140,33 +128,34 @@ def residual_pictures(ident: Identification, trace: LogTrace) -> list[str]:
     return found
 
 
-def error_picture(ident: Identification) -> str:
-    """Draws held-out errors per joint next to those of the URDF.
-
-    Args:
-        ident: The result, with held-out scores.
-    """
+def error_picture(ident: Identification) -> Drawing:
+    """Returns the drawing of held-out errors per joint next to those of the URDF."""
     height = 0.9 + 0.34 * ident.model.n
     return _picture(height, "Held-out errors per joint", draw_errors, ident.validation, left=0.36)
 
 
-def _torque(ident: Identification, trace: LogTrace, j: int, joint: str) -> str:
+def _drawn(drawing: Drawing) -> str:
+    return drawing()
+
+
+def _torque(ident: Identification, trace: LogTrace, j: int, joint: str) -> Drawing:
     """Torque over time with the residual below."""
-
-    def draw(figure: Any) -> None:
-        top, under = figure.subplots(2, 1, height_ratios=[3, 1], gridspec_kw=_margins(2.5, 0.22, hspace=0.16))
-        draw_torque(top, trace, j, joint, ident.plot.unit(j), residual=under)
-
-    return svg(draw, _WIDTH, 2.5, f"Measured and predicted torque of {joint} on {trace.log}")
+    title = f"Measured and predicted torque of {joint} on {trace.log}"
+    return partial(svg, partial(_draw_both, trace, j, joint, ident.plot.unit(j)), _WIDTH, 2.5, title)
 
 
-def _picture(height: float, title: str, draw: Callable[..., Any], *what: Any, columns: int = 1, **margins: float) -> str:
-    """One SVG element: ``draw(axes, *what)`` on axes with margins of fixed size."""
+def _draw_both(trace: LogTrace, j: int, joint: str, unit: str, figure: Any) -> None:
+    top, under = figure.subplots(2, 1, height_ratios=[3, 1], gridspec_kw=_margins(2.5, 0.22, hspace=0.16))
+    draw_torque(top, trace, j, joint, unit, residual=under)
 
-    def on(figure: Any) -> None:
-        draw(figure.subplots(1, columns, gridspec_kw={**_margins(height), **margins}), *what)
 
-    return svg(on, _WIDTH, height, title)
+def _picture(height: float, title: str, draw: Callable[..., Any], *what: Any, columns: int = 1, **margins: float) -> Drawing:
+    """A drawing of ``draw(axes, *what)`` on axes with margins of fixed size."""
+    return partial(svg, partial(_draw_on, draw, what, columns, {**_margins(height), **margins}), _WIDTH, height, title)
+
+
+def _draw_on(draw: Callable[..., Any], what: tuple[Any, ...], columns: int, margins: dict[str, float], figure: Any) -> None:
+    draw(figure.subplots(1, columns, gridspec_kw=margins), *what)
 
 
 def _margins(height: float, top: float = 0.26, **more: float) -> dict[str, float]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from ...errors import ModelError, check_known
 from ...grouping import grouped
 from ...linalg import Array
 from ...units import joint_units
-from ..dynamics.friction_curves import friction_curves
+from ..dynamics.friction_curves import SteadyFriction, friction_curves
 from ..evidence.traces import LogTrace
 from ..parameters import ParameterRow, parameters
 from ..record import Record
@@ -78,25 +80,28 @@ class Plots:
             raise ModelError("there is no friction to draw", got="a model without friction laws")
         axes = _grid(len(curves), 3.2, 2.6)
         for axis, curve in zip(axes, curves, strict=True):
-            self.draw_friction(axis, curve)
+            self.friction_drawing(curve)(axis)
         legend(axes[0], loc="upper left")
         return axes
 
-    def draw_friction(self, axis: Any, curve: Any) -> None:
-        """Draws one friction curve into axes.
+    def friction_drawing(self, curve: SteadyFriction) -> Callable[[Any], None]:
+        """Prepares the drawing of one friction curve.
 
         Args:
             curve: From :func:`.friction_curves.friction_curves`.
+
+        Returns:
+            A function that draws the curve into axes; it does not contain the result.
         """
         robot, traces = self._ident.model.robot, self._ident.traces
         j = robot.joints.index(curve.joint)
         joint = robot.description.joints[curve.joint]
         units = joint_units(bool(robot.prismatic[j]))
-        draw_friction(
-            axis,
-            curve,
-            units["torque"],
-            units["velocity"],
+        return partial(
+            draw_friction,
+            curve=curve,
+            unit=units["torque"],
+            rate=units["velocity"],
             j=j,
             speeds=None if traces is None else traces.speeds,
             urdf=(joint.damping, joint.friction),
