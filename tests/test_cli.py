@@ -134,6 +134,20 @@ def test_validate_judges_a_result_that_is_worse_than_the_urdf(identified: Path, 
     assert run("validate", bad, identified.parent / "log2.csv").returncode == 1
 
 
+def test_validate_judges_a_log_in_another_unit(work: Path, identified: Path, tmp_path: Path) -> None:
+    """The URDF is as wrong as the result there, but POOR is never exit code 0."""
+    head, *rows = (work / "log2.csv").read_text().splitlines()
+    efforts = [k for k, name in enumerate(head.split(",")) if name.startswith("tau_")]
+    scaled = [
+        ",".join(str(1000 * float(cell)) if k in efforts else cell for k, cell in enumerate(row.split(","))) for row in rows
+    ]
+    other = tmp_path / "millinewtonmetres.csv"
+    other.write_text("\n".join([head, *scaled]) + "\n")
+    result = run("validate", identified / "identification.json", other, "--no-report")
+    assert result.returncode == 1
+    assert result.stdout.startswith("POOR")
+
+
 def test_export_refuses_a_urdf_that_has_changed(work: Path, identified: Path, tmp_path: Path) -> None:
     source = work / "arm.urdf"
     before = source.read_text()

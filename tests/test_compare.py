@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -79,6 +80,12 @@ def test_a_tool_is_the_first_hypothesis(robot: Robot, before: Identification) ->
     assert back.hypothesis.mass < 0
     wrong = contradictions(robot, after)
     assert any(item.where == "l3" for item in wrong.changes)
+
+
+def test_friction_that_the_urdf_states_is_compared_at_named_speeds(before: Identification) -> None:
+    stated = Robot.from_urdf(arm_urdf("zyx").replace("</joint>", '<dynamics damping="50" friction="9"/></joint>', 2))
+    found = [item.sentence() for item in contradictions(stated, before).changes if item.kind == "friction"]
+    assert any(re.search(r"less friction, slow \(0\.\d+ rad/s\)$", sentence) for sentence in found), found
 
 
 def test_bad_input(robot: Robot, before: Identification) -> None:

@@ -94,6 +94,8 @@ def test_unknown_limits_are_asked_for() -> None:
     limits.require("position")
     with pytest.raises(LimitError, match=r"velocity limit is unknown.*state it in the URDF"):
         limits.require("velocity")
+    with pytest.raises(LimitError, match=r"`excitation: \{limits: \{velocity: \{joint_2: …\}\}\}`.*or lock joints"):
+        limits.require("velocity")
     with pytest.raises(LimitError, match="acceleration limit is unknown"):
         Limits.from_robot(ROBOT).require("acceleration")
     first, *_, last = (f"'{joint}'" for joint in ROBOT.joints)

@@ -489,6 +489,7 @@ def test_effort_of_one_joint_missing(tmp_path: Path, robot: Robot) -> None:
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "pointer of Git LFS.*git lfs pull"),
         (b"<!DOCTYPE html>\n<html></html>\n", "web page"),
         (b'{"t": 0, "q_zeta": 1}\n{"t": 1, "q_zeta": 1}\n', "this is JSON"),
+        (b'[{"t": 0, "q_zeta": 1},{"t": 1, "q_zeta": 1}]', "this is JSON"),
         (b"t,q_zeta,q_alpha,q_slide\n20240501T1200,1,2,3\n20240501T1201,1,2,3\n", "'t' holds no numbers.*20240501T1200"),
         (b"t,q_zeta,q_alpha,q_slide\n0,1,north,3\n1,1,south,3\n", "'q_alpha' holds no numbers, got 'north'"),
         (b"t,q_zeta,q_alpha,q_slide\n0,1,2\n0,1,2\n", "header does not fit"),

@@ -213,7 +213,7 @@ def validate(
 ) -> None:
     """Validate a result on other logs.
 
-    Writes validation.html beside the result. The exit code is 1 if the model is worse than the URDF.
+    Writes validation.html beside the result. The exit code is 1 if the verdict is POOR: a large error, or worse than the URDF.
     """
     from ..errors import OutputError
     from ..pipeline.validate import validate as score
@@ -232,7 +232,7 @@ def validate(
         except OutputError as error:  # the report is optional: the scores are still printed
             lines = [f"no report: {error}"]
         typer.echo("\n".join(lines), err=as_json)
-    if not report.better_than_urdf:
+    if report.level == "poor":
         raise typer.Exit(JUDGED_BAD)
 
 

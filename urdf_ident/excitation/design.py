@@ -342,7 +342,9 @@ def certified(
         report.require()
     if clearance is not None:
         clearance.require()
-    raise LimitError("no motion inside the limits was found", remedy="allow more time, or widen the limits")
+    raise LimitError(
+        "no motion inside the limits was found", remedy="allow more time in excitation.budget, or widen the limits"
+    )
 
 
 def _obstacles(collisions: Collisions | None, family: Family, limits: Limits) -> Obstacles | None:

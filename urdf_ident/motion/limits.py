@@ -6,7 +6,7 @@ only its slope is bounded, by L. The trajectory provides these bounds; the torqu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -23,9 +23,6 @@ from ..units import joint_units
 from .trajectory import Trajectory
 
 Torque = Callable[[Array, Array, Array], Array]
-
-#: Where limits are stated.
-_WHERE_LIMITS = "in the URDF's <limit> or in the project file under excitation"
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,29 +136,34 @@ class Limits:
         Raises:
             LimitError: One is unknown.
         """
-        missing = {kind: self._unknown(kind) for kind in kinds}
-        missing = {kind: joints for kind, joints in missing.items() if joints}
+        missing = {kind: joints for kind in kinds if (joints := self._unknown(kind))}
+        named = {kind: ", ".join(f"'{joint}'" for joint in joints) for kind, joints in missing.items()}
+        many = sum(map(len, missing.values())) > 1
+        remedy = f"state {'them' if many else 'it'} {_where_limits(missing)}"
         if len(missing) == 1:
-            ((kind, joints),) = missing.items()
-            raise LimitError(
-                f"the {kind} limit is unknown",
-                where=f"joint{'s' * (len(joints) > 1)} {', '.join(joints)}",
-                remedy=f"state {'them' if len(joints) > 1 else 'it'} {_WHERE_LIMITS}",
-            )
+            ((kind, names),) = named.items()
+            raise LimitError(f"the {kind} limit is unknown", where=f"joint{'s' * many} {names}", remedy=remedy)
         if missing:
-            raise LimitError(
-                "limits are unknown",
-                where="; ".join(f"{kind} of {', '.join(joints)}" for kind, joints in missing.items()),
-                remedy=f"state them {_WHERE_LIMITS}",
-            )
+            where = "; ".join(f"{kind} of {names}" for kind, names in named.items())
+            raise LimitError("limits are unknown", where=where, remedy=remedy)
 
     def _unknown(self, kind: str) -> list[str]:
-        """Names of the joints without a limit, quoted."""
+        """Names of the joints without a limit."""
         if kind == "position":
             known = (np.isfinite(self.lower) & np.isfinite(self.upper)) | self.continuous.astype(bool)
         else:
             known = np.isfinite(getattr(self, kind))
-        return [f"'{joint}'" for joint, told in zip(self.joints, known, strict=True) if not told]
+        return [joint for joint, told in zip(self.joints, known, strict=True) if not told]
+
+
+def _where_limits(missing: Mapping[str, Sequence[str]]) -> str:
+    """Where limits of joints are stated, as a beginning that can be pasted: kind of limit → joints without it."""
+    entries = (
+        f"{kind}: {{{joints[0]}: {'[…, …]' if kind == 'position' else '…'}{', …' * (len(joints) > 1)}}}"
+        for kind, joints in missing.items()
+    )
+    project = f"`excitation: {{limits: {{{', '.join(entries)}}}}}`"
+    return f"in the URDF's <limit> or in the project file ({project}), or lock joints that shall not move (robot.lock)"
 
 
 @dataclass(frozen=True)

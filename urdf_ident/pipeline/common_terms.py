@@ -216,14 +216,34 @@ def friction_quantities(results: Sequence[Identification]) -> list[Quantity]:
     """Friction at two speeds and the offset of every joint, whatever laws describe them."""
     robot, load, found = results[0].model.robot, usual_load(results), []
     for j, joint in enumerate(robot.joints):
-        unit, per = ("N", "m/s") if robot.prismatic[j] else ("N·m", "rad/s")
+        unit = effort_unit(robot, j)
         usual = min(usual_speed(item, j) for item in results)
         for word, share in SPEEDS.items():
             rows = tuple(friction_row(item, j, share * usual, load) for item in results)
-            found.append(Quantity("friction", joint, f"friction, {word} ({share * usual:.2g} {per})", unit, rows))
+            found.append(Quantity("friction", joint, friction_words(robot, j, word, share * usual), unit, rows))
         even = tuple(_offset_row(item, j, load) for item in results)
         found.append(Quantity("offset", joint, "offset of the torque", unit, even))
     return [item for item in found if any(row.any() for row in item.rows) and _seen(item.rows, results)]
+
+
+def effort_unit(robot: Robot, j: int) -> str:
+    """Unit of the effort of a joint.
+
+    Args:
+        j: Index of the joint.
+    """
+    return "N" if robot.prismatic[j] else "N·m"
+
+
+def friction_words(robot: Robot, j: int, word: str, speed: float) -> str:
+    """Names the friction of a joint at a speed.
+
+    Args:
+        j: Index of the joint.
+        word: Key of :data:`SPEEDS`.
+        speed: The speed [rad/s or m/s].
+    """
+    return f"friction, {word} ({speed:.2g} {'m/s' if robot.prismatic[j] else 'rad/s'})"
 
 
 def inertial_quantities(results: Sequence[Identification]) -> list[Quantity]:

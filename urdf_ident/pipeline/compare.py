@@ -26,8 +26,10 @@ from ..statistics.distributions import student_tail
 from .common_terms import (
     LEVEL,
     SPEEDS,
+    effort_unit,
     friction_quantities,
     friction_row,
+    friction_words,
     inertial_quantities,
     inertial_rows,
     require_covariance,
@@ -110,7 +112,8 @@ def contradictions(robot: Robot, ident: Identification, *, level: float = LEVEL)
                 level_row = friction_row(ident, j, speed, usual_load([ident]))
                 says = _Side(float(entry.friction + entry.damping * speed), 0.0, np.inf)
                 found = _side(ident, level_row)
-                tests.append(_test("friction", joint, f"friction at {speed:.2g}", "N·m", says, found, word))
+                what, unit = friction_words(robot, j, word, speed), effort_unit(robot, j)
+                tests.append(_test("friction", joint, what, unit, says, found))
     return Comparison(robot.name, ("URDF", "data"), tuple(_holm(tests, level)), level, None)
 
 

@@ -57,7 +57,7 @@ class PosesExperiment(PlannedMotion):
         trajectory = self.trajectory
         lines = [
             f"poses: {len(self.poses)}, each reached from both sides and held {trajectory.dwell:g} s, "
-            f"{trajectory.duration:.4g} s in all; then `urdf-ident payload ... --static`"
+            f"{trajectory.duration:.4g} s in all; then `urdf-ident payload OUT/identification.json LOG --static`"
         ]
         shown = ", ".join(f"{name} ± {value:.2g}" for name, value in self.information.items())
         lines.append(f"  a body on the last link, for torque noise of 1 N·m a pose: {shown}")

@@ -153,7 +153,9 @@ def _several(
             worker.join()
         reports.close()
     if not outcome.candidates:
-        raise blocked or LimitError("no motion inside the limits was found in the time given", remedy="allow more time")
+        raise blocked or LimitError(
+            "no motion inside the limits was found in the time given", remedy="allow more time in excitation.budget"
+        )
     outcome.starts = sum(counts)
     return outcome
 

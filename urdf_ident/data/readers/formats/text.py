@@ -289,6 +289,7 @@ def _refuse_other_texts(line: str, path: str | Path) -> None:
         ("version https://git-lfs", "a pointer of Git LFS, not the log itself", "fetch it: `git lfs pull`"),
         ("<", "a web page or XML", "download the log itself, or export it as CSV"),
         ("{", "JSON", "export the log as CSV"),
+        ("[{", "JSON", "export the log as CSV"),
     )
     for beginning, kind, remedy in kinds:
         if line.lstrip().startswith(beginning):
