@@ -16,6 +16,7 @@ from urdf_ident.model.geometry import collision_shapes, reach
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.collision.collisions import Collisions
 from urdf_ident.motion.collision.find import find_collisions
+from urdf_ident.motion.collision.placements import BodyKinematics
 from urdf_ident.motion.collision.world import parse_world
 
 TABLE = {
@@ -139,6 +140,15 @@ def test_pairs_that_are_proved_to_stay_apart_do(name: str) -> None:
     assert len(dropped) > 5
     q = np.random.default_rng(0).uniform(-np.pi, np.pi, (1500, robot.n))
     assert (every.distances(q)[:, dropped] >= every.required[dropped]).all()
+
+
+def test_the_proofs_bound_the_pairs_that_they_are_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every proof used to bound all pairs: of a humanoid with two hands, for more than five minutes."""
+    bounded, original = [], BodyKinematics.lever_arms
+    monkeypatch.setattr(BodyKinematics, "lever_arms", lambda *given: bounded.append(0) or original(*given))
+    every = find_collisions(bundled("ur10e"), parse_world(TABLE), prune=False)
+    find_collisions(bundled("ur10e"), parse_world(TABLE))
+    assert 0 < len(bounded) <= 2 * len(every.pairs)
 
 
 def test_missing_geometry_becomes_capsules_and_is_said() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -129,3 +130,32 @@ def test_poses_and_sweeps_with_little_torque() -> None:
     )
     with pytest.raises(LimitError, match=r"joint_2': the sweeps need too much torque.*excitation\.limits\.position"):
         bidirectional_experiment(weak, torque=torque)
+
+
+def test_poses_that_cannot_be_held_or_are_too_close_are_named() -> None:
+    robot = Robot.from_urdf(robot_path("generic_6axis"))
+    limits = Limits.from_robot(robot)
+    weak = replace(limits, torque=np.where(np.arange(6) == 1, 1.0, limits.torque))
+    with pytest.raises(
+        LimitError, match=r"joint 'joint_2': gravity needs too much torque in nearly all poses.*limit of 1 in \d+%"
+    ):
+        design_poses(DynamicModel(robot), limits=weak, torque=prior_torque(robot))
+    cage = parse_world({"objects": {"cage": {"sphere": 3.0, "xyz": [0, 0, 2.9]}}})
+    with pytest.raises(
+        LimitError, match=r"link_\d and cage: two solids are closer than 0\.01 m.*of 200 poses.*`allow` this pair"
+    ):
+        design_poses(DynamicModel(robot), collisions=find_collisions(robot, cage, prune=False))
+
+
+def test_joints_that_do_not_carry_the_body_rest() -> None:
+    """A second, shorter arm stays where it is, away from the first one, and so does its friction."""
+    other = re.sub(r'(name|link)="(\w+)"', r'\1="other_\2"', "\n".join(arm_urdf("zy", fixed_tip=False).splitlines()[1:]))
+    mount = '<joint name="mount" type="fixed"><parent link="base"/><child link="other_base"/><origin xyz="0 0.5 0"/></joint>'
+    robot = Robot.from_urdf(arm_urdf("zyx").replace("</robot>", mount + other))
+    still = [j for j, joint in enumerate(robot.joints) if joint.startswith("other_")]
+    assert len(still) == 2
+    limits = replace(Limits.from_robot(robot), velocity=np.full(robot.n, 1.0))
+    found = design_poses(DynamicModel(robot), limits=limits, collisions=find_collisions(robot))
+    q = found.trajectory.evaluate(found.trajectory.times(20.0))[0]
+    assert np.ptp(q[:, still]) == 0.0
+    assert np.ptp(np.delete(q, still, axis=1), axis=0).min() > 0.5

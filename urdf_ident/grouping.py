@@ -1,8 +1,8 @@
-"""Values collected by key, and samples collected in runs."""
+"""Values collected by key, words in a sentence, and samples collected in runs."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -22,6 +22,15 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
     for key, value in pairs:
         found.setdefault(key, []).append(value)
     return found
+
+
+def first_of(words: Sequence[str], most: int = 6) -> str:
+    """Names the first of many: a sentence on a humanoid names hundreds of links.
+
+    Args:
+        most: Number of words up to which all are named.
+    """
+    return ", ".join(words) if len(words) <= most else f"{', '.join(words[:most])} and {len(words) - most} more"
 
 
 def runs(mask: NDArray[np.bool_]) -> list[tuple[int, int]]:

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pinocchio as pin
 
+from ..grouping import first_of
 from ..linalg import Array
 from .meshes import MESH_FORMATS, find_mesh, mesh_box
 from .robot import Robot
@@ -123,13 +124,14 @@ def collision_shapes(robot: Robot) -> tuple[tuple[Visual, ...], tuple[str, ...]]
     stood = [name for name in bare if any(shape.link == name for shape in made)]
     notes = []
     if stood:
-        several = f"links {', '.join(stood)} have" if len(stood) > 1 else f"link {stood[0]} has"
+        several = f"links {first_of(stood)} have" if len(stood) > 1 else f"link {stood[0]} has"
         notes.append(f"{several} no usable collision geometry: capsules of {1000 * thickness:.3g} mm radius stand in")
     if missing:
-        lacking = f"mesh files not found, broken or of another format than {', '.join(MESH_FORMATS)}: {_first(missing)}"
+        files = first_of([repr(file) for _, file in missing], 1)
+        lacking = f"mesh files not found, broken or of another format than {', '.join(MESH_FORMATS)}: {files}"
         notes.append(f"{lacking}; set ROS_PACKAGE_PATH if they are elsewhere")
     if bad:
-        notes.append(f"collision geometry without a usable size: {', '.join(sorted(bad))}")
+        notes.append(f"collision geometry without a usable size: {first_of(sorted(bad))}")
     return (*shapes, *(replace(shape, assumed=True) for shape in made)), tuple(notes)
 
 
@@ -147,11 +149,6 @@ def stated_shapes(robot: Robot) -> tuple[tuple[Visual, ...], frozenset[str]]:
         shapes += found
         lost |= bad | {link for link, _ in missing}
     return tuple(shapes), frozenset(lost)
-
-
-def _first(missing: Sequence[tuple[str, str]]) -> str:
-    more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-    return repr(missing[0][1]) + more
 
 
 def _bare_capsules(robot: Robot, places: dict[str, Array], radius: float, tiny: float) -> list[Visual]:

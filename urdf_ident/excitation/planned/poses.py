@@ -2,16 +2,19 @@
 
 At rest, dry friction can take any value up to its level, with the sign of the preceding motion; the mean of both approaches
 cancels it. Poses are chosen one after the other from feasible random poses, to determine best the mass and centre of mass
-of a body on the last link together with a constant in every joint.
+of a body on the last link together with a constant in every joint. Joints that do not carry it, such as those of the other
+arm, stay where they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...errors import LimitError
 from ...linalg import Array
@@ -19,12 +22,15 @@ from ...model.dynamic_model import DynamicModel
 from ...model.engine import pinocchio as engine
 from ...motion.collision.clearance import check_clearance
 from ...motion.collision.collisions import Collisions
+from ...motion.collision.freeing import freed
 from ...motion.limits import Limits, Torque, check_limits
 from ...motion.point_to_point import TrapezoidalTrajectory
 from .planned_motion import PlannedMotion
 
 if TYPE_CHECKING:
     from ...model.robot import Robot
+
+Flags = NDArray[np.bool_]
 
 #: Number of poses, holding time of each [s], and number of random candidates.
 COUNT, HOLD, DRAWN = 12, 1.5, 200
@@ -36,6 +42,8 @@ _HELD = 0.9
 _SLOW, _FASTEST, _RISE = 0.2, 0.5, 2.0
 #: Initial spacing of instants for certifying distances [s], and number of attempts with other poses.
 _STEP, _ROUNDS = 0.05, 6
+#: Fewest poses; number of free ones below which others are freed, and of tries for each.
+_FEWEST, _ENOUGH, _TRIES = 4, 4 * COUNT, 30
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -88,14 +96,14 @@ def design_poses(
     robot = model.robot
     limits = limits or Limits.from_robot(robot)
     limits.require("velocity")
-    way = np.where(robot.prismatic, 0.2, 1.0) * APPROACH
-    drawn = _free(_held(_drawn(robot, limits, way, seed), way, limits, torque), way, collisions)
+    carrying: Flags = np.isin(np.arange(robot.n) + 1, list(robot.model.supports[robot.tip + 1]))
+    way = np.where(robot.prismatic, 0.2, 1.0) * APPROACH * carrying
+    draw = partial(_draw, robot, limits, way, np.random.default_rng(seed))
+    drawn = _held(_free(draw, carrying, way, limits, collisions), way, limits, torque)
     for _ in range(_ROUNDS):
-        if len(drawn) < 4:
+        if len(drawn) < _FEWEST:
             raise LimitError(
-                "too few poses keep their distance and are within the torque limits",
-                got=f"{len(drawn)} of {DRAWN}",
-                remedy="check the world and the torque limits, or restrict excitation.limits.position",
+                "too few of the poses can be joined without collision", remedy="restrict excitation.limits.position"
             )
         chosen, errors = _chosen(robot, drawn, min(COUNT, len(drawn)))
         order = _short_way(drawn[chosen])
@@ -122,12 +130,13 @@ def design_poses(
     )
 
 
-def _drawn(robot: Robot, limits: Limits, way: Array, seed: int) -> Array:
+def _draw(robot: Robot, limits: Limits, way: Array, rng: np.random.Generator, count: int = 1) -> Array:
+    """Random poses, shape (count, n) [rad or m]."""
     low = np.where(np.isfinite(limits.lower), limits.lower, -np.pi)
     high = np.where(np.isfinite(limits.upper), limits.upper, np.pi)
     middle, half = (low + high) / 2, np.maximum(FILL * (high - low) / 2 - way, 0.0)
     half = np.minimum(half, np.where(robot.prismatic, np.inf, np.pi))
-    return np.asarray(middle + half * np.random.default_rng(seed).uniform(-1.0, 1.0, (DRAWN, robot.n)))
+    return np.asarray(middle + half * rng.uniform(-1.0, 1.0, (count, robot.n)))
 
 
 def _held(poses: Array, way: Array, limits: Limits, torque: Torque | None) -> Array:
@@ -136,16 +145,49 @@ def _held(poses: Array, way: Array, limits: Limits, torque: Torque | None) -> Ar
         return poses
     ends = np.concatenate([poses - way, poses, poses + way])
     still = np.zeros_like(ends)
-    inside = (np.abs(torque(ends, still, still)) <= _HELD * limits.torque).all(axis=1)
-    return np.asarray(poses[inside.reshape(3, -1).all(axis=0)])
+    excess = (np.abs(torque(ends, still, still)) - _HELD * limits.torque).reshape(3, len(poses), -1).max(axis=0)
+    held = (excess <= 0).all(axis=1)
+    if held.sum() < _FEWEST:
+        beyond = (excess > 0).mean(axis=0)
+        worst = int(np.argmax(beyond))
+        raise LimitError(
+            "gravity needs too much torque in nearly all poses",
+            where=f"joint '{limits.joints[worst]}'",
+            got=f"more than {_HELD:.0%} of its limit of {limits.torque[worst]:.4g} in {beyond[worst]:.0%} of the poses",
+            remedy="correct the effort limit, restrict excitation.limits.position, or lock joints (robot.lock)",
+        )
+    return np.asarray(poses[held])
 
 
-def _free(poses: Array, way: Array, collisions: Collisions | None) -> Array:
-    """Returns the poses that keep the clearance, including the ends of their approaches."""
+def _free(draw: Callable[..., Array], carrying: Flags, way: Array, limits: Limits, collisions: Collisions | None) -> Array:
+    """Returns poses that keep the clearance, including the ends of their approaches; the joints that do not carry rest."""
+    poses, rest = draw(count=DRAWN), np.clip(0.0, limits.lower, limits.upper)
     if collisions is None or not collisions.pairs:
-        return poses
-    good = [bool((collisions.distances(np.array([q - way, q, q + way])) > collisions.required).all()) for q in poses]
-    return np.asarray(poses[np.array(good)])
+        return np.where(carrying, poses, rest)
+
+    def room(q: Array) -> Array:
+        distance = collisions.distances(np.array([q - way, q, q + way]))
+        return np.asarray((distance - collisions.required).min(axis=0))
+
+    def one() -> Array:
+        return np.asarray(draw()[0])
+
+    poses = np.where(carrying, poses, rest if carrying.all() else freed(rest, collisions, room, one, _TRIES))
+    rooms = np.array([room(q) for q in poses])
+    for k in np.flatnonzero((rooms <= 0).any(axis=1))[: max(_ENOUGH - int((rooms > 0).all(axis=1).sum()), 0)]:
+        poses[k] = freed(poses[k], collisions, room, one, _TRIES, carrying)
+        rooms[k] = room(poses[k])
+    free = (rooms > 0).all(axis=1)
+    if free.sum() < _FEWEST:
+        close = (rooms <= 0).mean(axis=0)
+        worst = int(np.argmax(close))
+        raise LimitError(
+            f"two solids are closer than {collisions.required[worst]:.3g} m in nearly all poses",
+            where=" and ".join(collisions.pairs[worst].names),
+            got=f"{close[worst]:.0%} of {DRAWN} poses",
+            remedy="`allow` this pair in the world file, lower excitation.clearance, or change excitation.limits.position",
+        )
+    return np.asarray(poses[free])
 
 
 def _chosen(robot: Robot, poses: Array, count: int) -> tuple[list[int], Array]:

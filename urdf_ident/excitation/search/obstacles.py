@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ...linalg import Array
 from ...motion.collision.clearance import Clearance, SpeedBounds, check_clearance
 from ...motion.collision.collisions import Collisions
+from ...motion.collision.freeing import freed
 from ...motion.collision.placements import Poses
 from ...motion.collision.pruning import CONSTANT
 from ...motion.limits import Limits
@@ -198,7 +199,7 @@ class Obstacles:
         return "" if room.min(initial=np.inf) > 0 else " and ".join(self.collisions.pairs[int(np.argmin(room))].names)
 
     def freed(self, pose: Array, limits: Limits, rng: np.random.Generator) -> Array:
-        """Moves the joints between links that are too close until none are: a thumb and its palm may be so in most poses.
+        """Moves the joints between links that are too close until none are (see :func:`.freeing.freed`).
 
         Args:
             pose: Shape (n,) [rad or m].
@@ -207,17 +208,11 @@ class Obstacles:
         Returns:
             A free pose, or the best one found; shape (n,).
         """
-        room = self._room(pose)
-        for _ in range(FREEING):
-            if room.min(initial=np.inf) > 0:
-                break
-            joints = self.collisions.kinematics.chain(*self.collisions.bodies[int(np.argmin(room))])
-            other = pose.copy()
-            other[joints] = (limits.middle + FREE_RANGE * limits.half_range * rng.uniform(-1.0, 1.0, len(pose)))[joints]
-            found = self._room(other)
-            if np.minimum(found, 0.0).sum() > np.minimum(room, 0.0).sum():
-                pose, room = other, found
-        return pose
+
+        def draw() -> Array:
+            return np.asarray(limits.middle + FREE_RANGE * limits.half_range * rng.uniform(-1.0, 1.0, len(pose)))
+
+        return freed(pose, self.collisions, self._room, draw, FREEING)
 
     def _room(self, pose: Array) -> Array:
         """Distances less those that are required, shape (P,) [m]."""

@@ -49,14 +49,8 @@ class SpeedBounds(ReadOnly):
         kinematics = collisions.kinematics
         count, n = len(collisions.pairs), kinematics.n
         arms, linear, square = np.zeros((count, n)), np.zeros((count, n)), np.zeros((count, n, n))
-        for p, pair in enumerate(collisions.pairs):
-            a, b = collisions.bodies[p]
-            if pair.second >= 0:
-                reaches = [collisions.solids[k].reach for k in (pair.first, pair.second)]
-            else:
-                reaches = [float(np.linalg.norm(collisions.tool[1])) if collisions.tool else 0.0, np.inf]
-            chain = kinematics.chain(a, b)
-            on_a, on_b = (kinematics.lever_arms(body, size, stroke) for body, size in zip((a, b), reaches, strict=True))
+        for p in range(count):
+            chain, on_a, on_b = pair_levers(collisions, p, stroke)
             arms[p, chain] = np.minimum(on_a, on_b)[chain]
             if on_a[chain].sum() < on_b[chain].sum():  # points of the first body, relative to the second
                 chain, lever = chain[::-1], on_a
@@ -80,6 +74,26 @@ class SpeedBounds(ReadOnly):
             Shapes (N, P) [m/s, m/s²].
         """
         return v @ self.arms.T, a @ self.linear.T + np.einsum("mj,pjk,mk->mp", v, self.square, v, optimize=True)
+
+
+def pair_levers(collisions: Collisions, p: int, stroke: Array) -> tuple[list[int], Array, Array]:
+    """Bounds the lever arms of the points of a pair's two solids in any configuration.
+
+    Args:
+        p: Index of the pair.
+        stroke: Largest ``|q|`` of prismatic joints, shape (n,) [m].
+
+    Returns:
+        The joints between the two, from the first to the second, and the lever arm of every joint on the first and on the
+        second, shape (n,) [m; 1 for prismatic joints].
+    """
+    kinematics, pair, bodies = collisions.kinematics, collisions.pairs[p], collisions.bodies[p]
+    if pair.second >= 0:
+        reaches = [collisions.solids[k].reach for k in (pair.first, pair.second)]
+    else:
+        reaches = [float(np.linalg.norm(collisions.tool[1])) if collisions.tool else 0.0, np.inf]
+    on_a, on_b = (kinematics.lever_arms(body, size, stroke) for body, size in zip(bodies, reaches, strict=True))
+    return kinematics.chain(*bodies), on_a, on_b
 
 
 #: Instants between which distances are first bounded [s].

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...errors import LimitError
 from ...linalg import Array
-from .clearance import MEASURED, SpeedBounds
+from .clearance import MEASURED, pair_levers
 from .collisions import Collisions
 
 #: Number of random configurations for the decision which pairs always touch.
@@ -80,10 +80,10 @@ def _never_close(collisions: Collisions, pair: int) -> bool:
         True if proved; False is inconclusive.
     """
     kinematics = collisions.kinematics
-    joints = kinematics.chain(*collisions.bodies[pair])
+    joints, on_first, on_second = pair_levers(collisions, pair, np.zeros(kinematics.n))
     if len(joints) != 2 or kinematics.prismatic[joints].any() or collisions.pairs[pair].second < 0:
         return False
-    arms = SpeedBounds.of(collisions, np.zeros(kinematics.n)).arms[pair, joints]
+    arms = np.minimum(on_first, on_second)[joints]
     half = np.pi / _CELLS
     middles = (2 * np.arange(_CELLS) + 1) * half - np.pi
     cells = np.stack(np.meshgrid(middles, middles), axis=-1).reshape(-1, 2)
