@@ -104,6 +104,18 @@ def test_the_variance_of_held_out_torque_is_that_of_parameters_drawn_from_prior_
     assert found.as_dict()["folds"] == {"count": len(split.logs), "variance": found.expected}
 
 
+def test_parameters_without_each_fold_are_those_of_the_cross_validation(case, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = consistent_parameters(case.statistics, case.fit, case.prior, case.model.parameters)
+    assert found.left_out is not None
+    weight, alone = found.solver["weight"], LmiProblem(case.prior, case.model.parameters)
+    expected = standard._left_out(alone, case.statistics, case.fit, weight)
+    monkeypatch.setattr(LmiProblem, "rough_solver", None)  # everything is known
+    got = found.left_out()
+    assert list(got) == list(expected)
+    for fold, theta in got.items():
+        np.testing.assert_allclose(theta, expected[fold], atol=1e-3 * np.abs(case.prior.theta0).max())
+
+
 @pytest.mark.parametrize(("reversals", "least"), [(0.0, 30.0), (1.0, 30.0), (1.5, 0.0)])
 def test_joints_that_hardly_turn_back_ask_for_a_larger_weight(case, monkeypatch, reversals: float, least: float) -> None:
     """Held-out parts of such a motion miss what the model lacks as little as the rest does."""

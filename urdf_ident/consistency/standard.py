@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -133,6 +133,7 @@ def consistent_parameters(
     problem = LmiProblem(prior, parameters, options)
     factor = _data(statistics, fit)
     record: dict[str, Any] = {}
+    without: Callable[[float], Mapping[str, Array]] = partial(_left_out, problem, statistics, fit)
     if slack is not None:
         solution = problem.point_to_set(*factor, slack)
         record = {"weight_choice": f"point-to-set: squared residual at most {100 * slack:g} % above the least possible"}
@@ -143,7 +144,7 @@ def consistent_parameters(
         candidates = [other for other in WEIGHTS if other >= USUAL_WEIGHT or contradicted(prior, solution.theta, fit)]
         if choice := held_out_weights(problem, statistics, fit, candidates):
             floor = least_weight(reversals)
-            chosen, record = max(choice.chosen, floor), choice.as_dict(floor)
+            chosen, record, without = max(choice.chosen, floor), choice.as_dict(floor), choice.left_out
             solution = solution if chosen == USUAL_WEIGHT else problem.solve(*factor, chosen)
         else:
             record = {"weight_choice": "the default: the data are too short for held-out errors"}
@@ -151,7 +152,7 @@ def consistent_parameters(
     least = float(np.sum((factor[0][:, fit.base.independent] @ fit.params - factor[1]) ** 2))
     held = limit_notes(problem, solution, factor, solution.weight, least) if np.isfinite(solution.weight) else []
     kept["notes"] = [*notes, *kept["notes"], *_held_at_zero(fit, parameters, solution.active), *held]
-    left_out = None if slack is not None else partial(_left_out, problem, statistics, fit, solution.weight)
+    left_out = None if slack is not None else partial(without, solution.weight)
     return Standard(solution.theta, {"method": "lmi", **kept}, left_out)
 
 
@@ -187,12 +188,12 @@ class HeldOutWeights:
     """Weights of the prior and their held-out errors.
 
     Attributes:
-        squares: Function of a weight: mean whitened squared held-out error of each fold, shape (folds,).
-        errors: Its values at the weights that were tried.
+        left_out: Function of a weight: the parameters without each fold, to a few digits, shape (p,) each.
+        errors: Weight that was tried → mean whitened squared held-out error of each fold, shape (folds,).
         expected: Mean whitened variance of the held-out torque due to the parameters, at the usual weight; 0 if unknown.
     """
 
-    squares: Callable[[float], Array]
+    left_out: Callable[[float], Mapping[str, Array]]
     errors: dict[float, Array]
     expected: float = 0.0
 
@@ -243,14 +244,19 @@ def held_out_weights(
     tests = [(*_data(test, fit), sum(test.rows.values())) for _, test in folds]
     roughly = problem.rough_solver([data for data, _ in folds])
 
+    @lru_cache
+    def left_out(weight: float) -> Mapping[str, Array]:
+        return dict(zip(split.logs, roughly(weight), strict=True))
+
     def squares(weight: float) -> Array:
-        return np.array([np.sum((S @ x - y) ** 2) / rows for (S, y, rows), x in zip(tests, roughly(weight), strict=True)])
+        found = left_out(weight).values()
+        return np.array([np.sum((S @ x - y) ** 2) / rows for (S, y, rows), x in zip(tests, found, strict=True)])
 
     expected = [
         np.sum(posterior_variance(R, problem.prior, USUAL_WEIGHT, S)) / rows
         for ((R, _), _), (S, _, rows) in zip(folds, tests, strict=True)
     ]
-    return HeldOutWeights(squares, _descend(squares, candidates), float(np.mean(expected)))
+    return HeldOutWeights(left_out, _descend(squares, candidates), float(np.mean(expected)))
 
 
 def _descend(squares: Callable[[float], Array], candidates: Sequence[float] = WEIGHTS) -> dict[float, Array]:
