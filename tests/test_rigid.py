@@ -245,9 +245,12 @@ def test_a_triangle_is_numpys_and_not_its_rows_memory(rows: int, columns: int) -
     np.testing.assert_allclose(R, np.linalg.qr(data, mode="r"), atol=1e-12)
 
 
-def test_lapack_is_scipys_without_its_import() -> None:
+def test_compiled_parts_of_scipy_are_its_own_without_their_packages() -> None:
     script = (
-        "import sys; from urdf_ident.linalg import lapack; own = lapack(); assert 'scipy.linalg' not in sys.modules; "
-        "import scipy.linalg; assert scipy.linalg.lapack.dgeqrf is own.dgeqrf is lapack().dgeqrf"
+        "import sys; from urdf_ident.linalg import lapack, part_of_scipy; own = lapack(); "
+        "part = part_of_scipy('scipy.signal._sosfilt'); assert part_of_scipy('scipy.signal._none') is None; "
+        "assert not {'scipy.linalg', 'scipy.signal'} & set(sys.modules); import scipy.linalg, scipy.signal; "
+        "assert scipy.linalg.lapack.dgeqrf is own.dgeqrf is lapack().dgeqrf; "
+        "assert part._sosfilt is scipy.signal._signaltools._sosfilt"
     )
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -92,6 +92,21 @@ def test_recursive_filters_equal_scipys(order: int, cutoff: float, pad: int) -> 
     np.testing.assert_allclose(recursive.run(section, x[:, 0]), scipy.signal.lfilter(*section, x[:, 0], axis=0), atol=1e-10)
 
 
+@pytest.mark.parametrize("found", [True, False])
+def test_steady_filters_start_as_scipys_also_in_a_scipy_of_another_layout(monkeypatch: pytest.MonkeyPatch, found: bool) -> None:
+    if not found:
+        monkeypatch.setattr(recursive, "part_of_scipy", lambda _: None)
+    recursive._cascade.cache_clear()
+    x = 5.0 + np.random.default_rng(0).standard_normal((300, 3))
+    sections = scipy.signal.butter(3, 0.2, "high", output="sos")
+    before = np.array(x)
+    start = scipy.signal.sosfilt_zi(sections)[:, :, None] * x[0]
+    expected = scipy.signal.sosfilt(sections, x, axis=0, zi=start)[0]
+    np.testing.assert_allclose(recursive.run(sections.reshape(-1, 2, 3), x, steady=True), expected, atol=1e-12)
+    np.testing.assert_array_equal(x, before)
+    recursive._cascade.cache_clear()
+
+
 @pytest.mark.parametrize(("length", "centred"), [(64, False), (65, True), (300, True), (299, False)])
 def test_spectrum_equals_scipys(length: int, centred: bool) -> None:
     x = np.cumsum(np.random.default_rng(length).standard_normal((300, 3)), axis=0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from functools import lru_cache
+from importlib import import_module
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
 from typing import Any, overload
@@ -18,25 +19,27 @@ from .errors import UrdfIdentError, check_shape
 Array = NDArray[np.float64]
 
 
-@lru_cache(maxsize=1)
-def lapack() -> Any:
-    """SciPy's LAPACK wrappers without the rest of ``scipy.linalg``, whose import takes seven times as long (0.1 s of CPU).
+@lru_cache
+def part_of_scipy(name: str) -> Any:
+    """A compiled module of SciPy, ``"scipy.linalg._flapack"``, without its package, whose import takes 0.1 s of CPU or more.
 
     Returns:
-        A module with the functions of ``scipy.linalg.lapack``.
+        The module; None in a SciPy with another file layout.
     """
-    name = "scipy.linalg._flapack"
     if name not in sys.modules:
-        import scipy
-
-        spec = PathFinder.find_spec(name, [os.path.join(scipy.__path__[0], "linalg")])
-        if spec is None or spec.loader is None:  # a SciPy with another file layout
-            from scipy.linalg import lapack as public
-
-            return public
+        folder = os.path.join(import_module("scipy").__path__[0], *name.split(".")[1:-1])
+        spec = PathFinder.find_spec(name, [folder])
+        if spec is None or spec.loader is None:
+            return None
         sys.modules[name] = module_from_spec(spec)
         spec.loader.exec_module(sys.modules[name])
     return sys.modules[name]
+
+
+def lapack() -> Any:
+    """Returns a module with the functions of ``scipy.linalg.lapack``."""
+    part = part_of_scipy("scipy.linalg._flapack")
+    return import_module("scipy.linalg.lapack") if part is None else part
 
 
 def shaped(name: str, values: ArrayLike, expected: tuple[int | str, ...]) -> Array:

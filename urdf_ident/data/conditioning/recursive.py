@@ -1,16 +1,16 @@
 """Recursive filters and spectra equal to those of ``scipy.signal``, whose import (with ``scipy.stats``) takes 0.6 s of CPU.
 
-A filter is a cascade of second-order sections, shape (k, 2, 3): numerator and denominator in powers of the delay. A
-section is applied by solving a banded triangular system (Golub and Van Loan, Matrix Computations, §4.3) with LAPACK.
+A filter is a cascade of second-order sections, shape (k, 2, 3): numerator and denominator in powers of the delay.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
 
-from ...linalg import Array, lapack
+from ...linalg import Array, part_of_scipy
 
 
 @lru_cache(maxsize=64)
@@ -43,27 +43,38 @@ def butterworth(order: int, cutoff: float) -> Array:
     return out
 
 
-def run(section: Array, x: Array, steady: bool = False) -> Array:
-    """Applies one section once along axis 0.
+def run(sections: Array, x: Array, steady: bool = False) -> Array:
+    """Applies sections one after the other, once along axis 0.
 
     Args:
-        section: Shape (2, 3).
+        sections: Shape (k, 2, 3), or (2, 3) for one; the first number of each denominator is 1.
         x: Signal, shape (N, n).
         steady: Start in the steady state of the first sample instead of at zero.
 
     Returns:
         Shape (N, n).
     """
-    b, a = section.tolist()
-    y = np.multiply(x, b[0], order="F")
-    y[1:] += b[1] * x[:-1]
-    y[2:] += b[2] * x[:-2]
-    if steady:
-        late = b[2] - a[2] * sum(b) / sum(a)
-        y[0] += (b[1] - a[1] * sum(b) / sum(a) + late) * x[0]
-        y[1:2] += late * x[0]
-    band = np.tile(section[1], (len(x), 1)).T
-    return np.asarray(lapack().dtbtrs(band, y, uplo="L", diag="U", overwrite_b=True)[0])
+    y, table = np.array(x.T, dtype=float, order="C"), np.array(sections).reshape(-1, 6)
+    b, a = table[:, :3], table[:, 3:]
+    gain = b.sum(axis=1) / a.sum(axis=1)
+    before = np.cumprod(np.append(1.0, gain[:-1]))  # of all earlier sections
+    late, first = b[:, 2] - a[:, 2] * gain, b[:, 1] - a[:, 1] * gain
+    state = before[:, None] * np.column_stack([first + late, late])  # of the transposed direct form II
+    _cascade()(table, y, state * (y[:, :1, None] if steady else np.zeros((len(y), 1, 1))))
+    return y.T
+
+
+@lru_cache(maxsize=1)
+def _cascade() -> Callable[[Array, Array, Array], None]:
+    """Filters each row of the second argument in place: sections (k, 6), rows (n, N), states (n, k, 2)."""
+    if hasattr(part := part_of_scipy("scipy.signal._sosfilt"), "_sosfilt"):
+        return part._sosfilt  # type: ignore[no-any-return]
+    from scipy.signal import sosfilt
+
+    def in_place(table: Array, y: Array, state: Array) -> None:
+        y[:] = sosfilt(table, y, zi=state.transpose(1, 0, 2))[0]
+
+    return in_place
 
 
 def both_ways(sections: Array, x: Array, pad: int) -> Array:
@@ -79,11 +90,9 @@ def both_ways(sections: Array, x: Array, pad: int) -> Array:
         effort that is zero would otherwise be taken for a tiny effort.
     """
     flat = x.reshape(len(x), -1)
-    y = np.asfortranarray(np.concatenate([2 * flat[0] - flat[pad:0:-1], flat, 2 * flat[-1] - flat[-2 : -pad - 2 : -1]]))
+    y = np.concatenate([2 * flat[0] - flat[pad:0:-1], flat, 2 * flat[-1] - flat[-2 : -pad - 2 : -1]])
     for _ in range(2):
-        for section in sections:
-            y = run(section, y, steady=True)
-        y = y[::-1]
+        y = run(sections, y, steady=True)[::-1]
     out = np.ascontiguousarray(y[pad : len(y) - pad])
     out[np.abs(out) < np.finfo(float).eps * np.abs(flat).max(axis=0)] = 0.0
     return out.reshape(x.shape)

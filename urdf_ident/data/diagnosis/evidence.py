@@ -115,8 +115,8 @@ def in_sample_each(found: Grams, kind: str, changes: Array, reading: Array, weig
     """
     changed = found.changing_in_all(kind, changes)
     x = solved(changed.gram, changed.count, changed.inertial, reading.reshape(found.n, found.n, -1), weights)
-    squares = np.maximum(np.sum(x * (changed.gram @ x), axis=2), 0.0)
-    return np.stack([unexplained(found, one[None], reading)[:, 0] for one in squares])
+    squares = np.maximum(np.sum(x * (changed.gram @ x), axis=2), 0.0)[..., 0]
+    return _relative(found, squares, reading[:, 0])
 
 
 def unexplained(found: Grams, squares: Array, reading: Array) -> Array:
@@ -129,7 +129,12 @@ def unexplained(found: Grams, squares: Array, reading: Array) -> Array:
     Returns:
         RMS error over the RMS of the row's effort about its mean, at least :data:`EXACT`, shape (n, H).
     """
-    left = np.sqrt(squares.sum(axis=0) / found.count.sum())
+    return _relative(found, squares.sum(axis=0), reading)
+
+
+def _relative(found: Grams, squares: Array, reading: Array) -> Array:
+    """The same for sums of squares over all blocks, whose last axes are those of ``size_of(reading)``."""
+    left = np.sqrt(squares / found.count.sum())
     return np.asarray(np.maximum(left, found.exact_of(reading)) / found.size_of(reading))
 
 

@@ -236,16 +236,9 @@ class Grams:
                 ``"gain"``: a fraction of each effort.
             weight: Weight of the change in each block, shape (B,).
         """
-        extra, sources = self._sources(kind)
-        added = len(sources[0])
-        p = self.gram.shape[2]
-        factor = np.ones((len(weight), p + added))
-        factor[:, extra : extra + added] = weight[:, None]
-        gram = np.empty((len(weight), self.n, p + added, p + added))
-        for i, source in enumerate(sources):
-            order = np.concatenate([np.arange(extra), source, np.arange(extra, p)])
-            gram[:, i] = self.gram[:, i][:, order[:, None], order] * factor[:, :, None] * factor[:, None, :]
-        return self._changed(kind, gram, added)
+        beside, within = self._products(kind)
+        w = weight[:, None, None, None]
+        return self._with_columns(kind, self.gram, w * beside, w**2 * within)
 
     def changing_in_all(self: Own, kind: str, weights: Array) -> Own:
         """Like :meth:`changing`, summed over the blocks, for several changes: enough for in-sample errors, and much faster.
@@ -257,36 +250,42 @@ class Grams:
         Returns:
             Grams with the additional columns; the first axis is the change instead of the block.
         """
-        extra, sources = self._sources(kind)
-        added, many = len(sources[0]), len(weights)
-        once, twice = (np.tensordot(w, self.gram, axes=(1, 0)) for w in (weights, weights**2))
-        p = self.gram.shape[2]
-        gram = np.empty((many, self.n, p + added, p + added))
-        plain = np.concatenate([np.arange(extra), np.arange(extra + added, p + added)])
-        new = np.arange(extra, extra + added)
-        for i, source in enumerate(sources):
-            own = gram[:, i]
-            own[:, plain[:, None], plain] = self.total[i]
-            own[:, new[:, None], plain] = once[:, i][:, source]
-            own[:, plain[:, None], new] = once[:, i][:, :, source]
-            own[:, new[:, None], new] = twice[:, i][:, source[:, None], source]
-        return replace(self._changed(kind, gram, added), count=np.full(many, self.count.sum()))
+        beside, within = self._products(kind)
+        once, twice = np.tensordot(weights, beside, axes=1), np.tensordot(weights**2, within, axes=1)
+        return replace(self._with_columns(kind, self.total, once, twice), count=np.full(len(weights), self.count.sum()))
 
-    def _sources(self, kind: str) -> tuple[int, list[NDArray[np.intp]]]:
-        """Index at which additional columns are inserted, and their source columns of each row."""
-        n, m = self.n, self.inertial
+    def _products(self, kind: str) -> tuple[Array, Array]:
+        """Products of each row's columns of a kind with all columns, shape (B, n, k, p), and with each other, (B, n, k, k)."""
+        n, m, row = self.n, self.inertial, np.arange(self.n)[:, None]
         p = self.gram.shape[2] - n
-        return {
-            "payload": (m, [np.flatnonzero(np.flatnonzero(self.active) >= 10 * (n - 1))] * n),
-            "zeros or inertias": (m, [np.arange(m)] * n),
-            "friction": (p, [np.arange(m + 1, m + 5)] * n),
-            "offset": (p, [np.array([m + 1])] * n),
-            "gain": (p, [np.array([p + i]) for i in range(n)]),
+        columns = {
+            "payload": np.flatnonzero(np.flatnonzero(self.active) >= 10 * (n - 1)),
+            "zeros or inertias": np.arange(m),
+            "friction": np.arange(m + 1, m + 5),
+            "offset": np.array([m + OFFSET]),
+            "gain": p + row,
         }[kind]
+        columns = np.broadcast_to(columns, (n, columns.shape[-1]))
+        size = self.size[:, None, None] if kind == "gain" else 1.0
+        beside = self.gram[:, row, columns]
+        within = beside[:, row[:, :, None], np.arange(columns.shape[1])[:, None], columns[:, None]]
+        return beside / size, within / size**2
 
-    def _changed(self: Own, kind: str, gram: Array, added: int) -> Own:
-        if kind == "gain":
-            at = self.gram.shape[2] - self.n
-            gram[:, :, at] /= self.size[:, None]
-            gram[:, :, :, at] /= self.size[:, None]
-        return replace(self, gram=gram, inertial=self.inertial + (added if kind in ("payload", "zeros or inertias") else 0))
+    def _with_columns(self: Own, kind: str, gram: Array, beside: Array, within: Array) -> Own:
+        """Inserts the columns of a kind into Gram matrices, shape (..., n, p, p).
+
+        Args:
+            beside, within: Products of the new columns, as from :meth:`_products`, shapes (W, n, k, p) and (W, n, k, k).
+        """
+        count, n, k, p = beside.shape
+        inertias = kind in ("payload", "zeros or inertias")
+        at = self.inertial if inertias else p - n
+        out, new = np.empty((count, n, p + k, p + k)), slice(at, at + k)
+        out[:, :, new, new] = within
+        both = ((slice(at), slice(at)), (slice(at, None), slice(at + k, None)))
+        for old, place in both:
+            out[:, :, new, place] = beside[..., old]
+            out[:, :, place, new] = beside[..., old].swapaxes(2, 3)
+            for other, there in both:
+                out[:, :, place, there] = gram[..., old, other]
+        return replace(self, gram=out, inertial=self.inertial + (k if inertias else 0))

@@ -211,14 +211,9 @@ def sampler(
 
 def _signs(item: ThinnedPiece, typical: Array) -> Array:
     """Smoothed signs of a segment's velocities, shape (N, n, widths); widths are relative to ``typical``, shape (n,)."""
-    part = item.part
+    part, widths = item.part, np.array(WIDTHS) * typical[:, None]
     some = [slice(None)] if len(part) <= _SHORT else [slice(j, j + 1) for j in range(part.v.shape[1])]
-    made = [
-        np.stack(
-            [lowpass(np.tanh(part.v[:, at] / (w * typical[at])), part.rate, item.cutoff)[item.rows] for w in WIDTHS], axis=2
-        )
-        for at in some
-    ]
+    made = [lowpass(np.tanh(part.v[:, at, None] / widths[at]), part.rate, item.cutoff)[item.rows] for at in some]
     return np.concatenate(made, axis=1)
 
 
