@@ -53,7 +53,7 @@ def sled(*terms) -> RigidPlant:
 
 def run(plant: RigidPlant, law, q, v, duration: float, step: float = 1e-3):
     """Fixed steps of rk4; times, positions, velocities and friction."""
-    x, w = plant.start(np.atleast_1d(q), np.atleast_1d(v))
+    x, w = np.atleast_1d(q).astype(float), np.atleast_1d(v).astype(float)
     solver, out = StickSlip(plant, law, x, w, NOTHING), []
     for k in range(round(duration / step) + 1):
         now = solver.rates(k * step)
@@ -68,7 +68,7 @@ def run(plant: RigidPlant, law, q, v, duration: float, step: float = 1e-3):
 
 def test_energy_of_an_undamped_unforced_arm_is_kept_by_dop853() -> None:
     plant = RigidPlant.create(UR, rotor_inertia=np.full(6, 0.1))
-    x, w = plant.start(np.array([0.1, -1.0, 0.8, 0.3, 0.5, 0.2]), np.zeros(6))
+    x, w = np.array([0.1, -1.0, 0.8, 0.3, 0.5, 0.2]), np.zeros(6)
     times = np.linspace(0, 10, 401)
     q, v = integrate_smooth(plant, constant(np.zeros(6)), x, w, times)
     kinetic, potential = np.array([rigid_energy(plant, *row) for row in zip(q, v, strict=True)]).T
@@ -88,7 +88,7 @@ def test_energy_of_an_undamped_unforced_arm_is_kept_by_rk4() -> None:
 def test_rk4_is_of_fourth_order_against_dop853() -> None:
     plant = RigidPlant.create(UR, rotor_inertia=np.full(6, 0.3), friction=FrictionTruth(6, (Viscous.of(np.full(6, 2.0)),)))
     law = constant([20.0, 30, 10, 2, 1, 0.5])
-    x, w = plant.start(np.zeros(6), np.zeros(6))
+    x, w = np.zeros(6), np.zeros(6)
     exact, _ = integrate_smooth(plant, law, x, w, np.array([0.0, 0.5]), rtol=1e-12)
     errors = []
     for step in (0.02, 0.01, 0.005):
@@ -335,7 +335,7 @@ def test_load_dependent_friction_follows_the_transmitted_torque(coefficient: flo
     plant = RigidPlant.create(UR, rotor_inertia=rotor, friction=friction)
     rng = np.random.default_rng(8)
     q, v, tau = rng.uniform(-1, 1, (3, 6)) * np.array([[1], [1], [80]])
-    solver = StickSlip(plant, constant(tau), *plant.start(q, v), NOTHING)
+    solver = StickSlip(plant, constant(tau), q, v, NOTHING)
     now = solver.rates(0.0)
     transmitted = pin.rnea(UR.model, UR.model.createData(), q, v, now.a)
     np.testing.assert_allclose(now.friction, np.sign(v) * (1.0 + coefficient * np.abs(transmitted)), rtol=1e-8)

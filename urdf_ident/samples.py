@@ -189,8 +189,7 @@ def typical_reversals(parts: Sequence[Array], prismatic: NDArray[np.bool_]) -> f
     Returns:
         The mean; 0 if no joint moves.
     """
-    counted = [(fast_speed(v), reversals(v[:, None])[0]) for v in columns(parts)]
-    fast, turns = np.array(counted).T
+    fast, turns = np.array([(fast_speed(v), reversals(v[:, None])[0]) for v in columns(parts)]).T
     moves = moving(fast, prismatic)
     return float(np.mean(turns[moves])) if moves.any() else 0.0
 

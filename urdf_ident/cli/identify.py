@@ -222,8 +222,7 @@ def validate(
     from ..result.text.commands import CommandPaths
 
     ident = load(result)
-    project = ident.project
-    report = score(ident, read_logs(logs, ident.model.robot, project), force=force)
+    report = score(ident, read_logs(logs, ident.model.robot, ident.project), force=force)
     say(report.entries, as_json, report.summary)
     if not no_report:
         try:

@@ -84,8 +84,7 @@ def with_logs(ident: Identification, logs: list[str], force: bool) -> Identifica
         return ident
     from ..pipeline.validate import validate, with_scores
 
-    recordings = read_logs(logs, ident.model.robot, ident.project)
-    return with_scores(ident, validate(ident, recordings, force=force))
+    return with_scores(ident, validate(ident, read_logs(logs, ident.model.robot, ident.project), force=force))
 
 
 def report_lines(ident: Identification, path: Path, paths: CommandPaths) -> list[str]:

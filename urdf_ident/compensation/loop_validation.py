@@ -62,8 +62,7 @@ class HeldOutComparison(ReadOnly):
         Returns:
             Shape (n,) [N·m or N].
         """
-        errors = self.plain if kind is None else self.errors[kind]
-        return rms(errors, 0)
+        return rms(self.plain if kind is None else self.errors[kind], 0)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""

@@ -76,8 +76,7 @@ class Recording(Stored):
         n = len(self.joints)
         check_shape("time", self.time.shape, ("N",))
         for name, array in self.signals():
-            width = 6 if name.startswith("wrench") else n
-            check_shape(name, array.shape, (len(self.time), width))
+            check_shape(name, array.shape, (len(self.time), (6 if name.startswith("wrench") else n)))
         freeze_arrays(self)
 
     def __repr__(self) -> str:

@@ -158,8 +158,7 @@ def _held_out(model: DynamicModel, logs: Sequence[PreparedLog], compared: float,
     found, moves = [], motions(statistics)
     for log in logs:
         together = next(names for names in moves if log.name in names) if len(moves) > 1 else (log.name,)
-        fit = fit_base(statistics.without(together), base)
-        theta = base.embedded(fit.params)
+        theta = base.embedded(fit_base(statistics.without(together), base).params)
         squares, count = np.zeros(model.n), 0
         for part in log.segments:
             error = lowpass(part.total - model.torque_along(theta, part), part.rate, compared)

@@ -200,6 +200,5 @@ def _parts(rows: PlannedRows, q: Array, v: Array, a: Array) -> tuple[Array, Arra
 
 def _random_states(limits: Limits) -> tuple[Array, Array, Array]:
     """Returns random states inside the limits, with velocities and accelerations up to half of theirs."""
-    rng = np.random.default_rng(0)
-    q, v, a = rng.uniform(-1.0, 1.0, (3, 2000, len(limits.joints)))
+    q, v, a = np.random.default_rng(0).uniform(-1.0, 1.0, (3, 2000, len(limits.joints)))
     return limits.middle + limits.half_range * q, 0.5 * limits.velocity * v, 0.5 * limits.acceleration * a

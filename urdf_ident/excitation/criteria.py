@@ -122,8 +122,7 @@ def standard_errors(W: Array) -> Array:
     sigma = np.concatenate([sigma, np.zeros(W.shape[1] - len(sigma))])
     seen = sigma > _RANK * sigma.max(initial=0.0)
     errors = np.linalg.norm(right[seen].T / sigma[seen], axis=1)
-    unseen = np.linalg.norm(right[~seen], axis=0) > 1e-8
-    return np.asarray(np.where(unseen, np.inf, errors))
+    return np.asarray(np.where(np.linalg.norm(right[~seen], axis=0) > 1e-8, np.inf, errors))
 
 
 def format_criterion(criterion: str, value: float) -> str:

@@ -30,7 +30,7 @@ from .assumptions import (
     weighted_regressor,
 )
 from .criteria import CRITERIA, condition_number, format_criterion, standard_errors
-from .earlier_logs import IdentificationLike, continued, known_rows, row_noise
+from .earlier_logs import EarlierResult, continued, known_rows, row_noise
 from .family import Family
 from .planned.planned_motion import closest_lines
 from .planned_rows import PlannedRows, designable, softened
@@ -114,8 +114,7 @@ class Design(ReadOnly):
         Returns:
             Shape (b,) [units of the base parameters], for all periods.
         """
-        periods = int(self.settings.get("periods", 1))
-        return np.asarray(standard_errors(self.regressor(rate)) / np.sqrt(periods))
+        return np.asarray(standard_errors(self.regressor(rate)) / np.sqrt(int(self.settings.get("periods", 1))))
 
     def summary(self) -> str:
         """Describes the motion and its smallest margins.
@@ -153,7 +152,7 @@ def design_excitation(
     budget: float = 10.0,
     starts: int | None = None,
     jobs: int | None = None,
-    after: IdentificationLike | None = None,
+    after: EarlierResult | None = None,
     collisions: Collisions | Literal["auto"] | None = "auto",
     global_start: str = "none",
     progress: Progress | None = None,
@@ -265,7 +264,7 @@ def _planned(
     criterion: str,
     noise: ArrayLike | None,
     scaling: str | None,
-    after: IdentificationLike | None,
+    after: EarlierResult | None,
     collisions: Collisions | None,
     global_start: str,
 ) -> _Plan:

@@ -12,41 +12,47 @@ from ..linalg import Array, triangle
 from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
+from ..model.prior import Prior
 from ..model.robot import Robot
+from ..statistics.fit import Fit
 
 #: Joint placements that differ by more than this belong to different robots [m, or entries of a rotation].
 SAME_PLACE = 1e-6
 
 
-class FitLike(Protocol):
-    """Interface of a fit."""
-
-    @property
-    def sigma(self) -> Mapping[str, float]:
-        """Row group → standard deviation of its noise [N·m or N]."""
-
-
-class IdentificationLike(Protocol):
-    """Interface of an identification."""
+class EarlierResult(Protocol):
+    """Interface of an identification; its ``signals`` hold the ``rate`` and ``decimate``, the rate of the rows [Hz]."""
 
     @property
     def model(self) -> DynamicModel:
         """Its model."""
 
     @property
-    def fit(self) -> FitLike:
-        """Its fit."""
+    def fit(self) -> Fit:
+        """Its base parameters with robust standard errors."""
+
+    @property
+    def theta(self) -> Array:
+        """Standard parameters, shape (p,)."""
 
     @property
     def factor(self) -> Array:
         """Whitened data factor with the torque as last column, shape (m, p + 1)."""
 
     @property
+    def prior(self) -> Prior:
+        """The prior."""
+
+    @property
+    def prior_weight(self) -> float:
+        """Weight of the prior against the data."""
+
+    @property
     def signals(self) -> Mapping[str, Any]:
-        """Signal processing of its logs; ``decimate`` is the rate of the rows [Hz]."""
+        """Signal processing of its logs."""
 
 
-def continued(after: IdentificationLike, model: DynamicModel) -> tuple[DynamicModel, tuple[str, ...]]:
+def continued(after: EarlierResult, model: DynamicModel) -> tuple[DynamicModel, tuple[str, ...]]:
     """Returns the model of an earlier result on the present description of the robot.
 
     The earlier information refers to the terms and drive of that result, which differ from the project's if identification
@@ -100,7 +106,7 @@ def _difference(one: Robot, other: Robot) -> str | None:
     return "gravity comes from another side" if g > SAME_PLACE else None
 
 
-def known_rows(after: IdentificationLike, planned: DynamicModel, base: BaseParameters) -> Array:
+def known_rows(after: EarlierResult, planned: DynamicModel, base: BaseParameters) -> Array:
     """Returns the information of earlier logs about the base parameters of the planned model.
 
     Args:
@@ -112,11 +118,10 @@ def known_rows(after: IdentificationLike, planned: DynamicModel, base: BaseParam
     names = after.model.names
     wanted = [names.index(planned.names[k]) for k in base.independent]
     left_out = [k for k, name in enumerate(names) if name not in planned.names]
-    R = triangle(after.factor[:, [*left_out, *wanted]])
-    return np.asarray(R[len(left_out) :, len(left_out) :])
+    return np.asarray(triangle(after.factor[:, [*left_out, *wanted]])[len(left_out) :, len(left_out) :])
 
 
-def row_noise(after: IdentificationLike) -> Array:
+def row_noise(after: EarlierResult) -> Array:
     """Returns the noise of the row groups from the earlier fit.
 
     Returns:

@@ -305,8 +305,7 @@ class Family:
         """
         d = self.unknowns
         imaginary = tuple(f"unknown {k}" for k in range(d))
-        nowhere = None if self.start is None else np.zeros((2, d))
-        unit = self._build(np.eye(d), imaginary, nowhere, 1).evaluate(time)
+        unit = self._build(np.eye(d), imaginary, None if self.start is None else np.zeros((2, d)), 1).evaluate(time)
         constant = np.array(self._build(np.zeros((d, len(self.joints))), self.joints, self._poses, 1).evaluate(time))
         return Grid(time, *unit, constant)
 

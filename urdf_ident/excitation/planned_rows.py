@@ -151,8 +151,7 @@ class PlannedRows:
         """Adds the gradient of one term; laws depend on single samples, so one shifted evaluation covers all samples."""
         if not bar.any():
             return
-        names = ("q", "v", "a", "reference_torque")
-        for name, total in zip(names, sums, strict=True):
+        for name, total in zip(("q", "v", "a", "reference_torque"), sums, strict=True):
             here = getattr(axis, name)
             if here is None or not _depends(item, name):
                 continue

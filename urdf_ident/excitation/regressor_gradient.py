@@ -134,8 +134,7 @@ class RigidRegressor:
             by_a[:, i] = bar[:, :, -1] @ axis
             by_v[:, i] = bar[:, :, -2] @ axis - (turned * velocity).sum(axis=1)
             moving = bar[:, :, [*range(depth), depth + 1, depth + 2]]
-            outer = sweep.outer[i]
-            by_q[:, i] = -((cross.T @ moving) * outer).sum(axis=(1, 2))
+            by_q[:, i] = -((cross.T @ moving) * sweep.outer[i]).sum(axis=(1, 2))
             if parent >= 0:
                 back = sweep.transforms[i].swapaxes(1, 2) @ moving
                 bars[parent] = bars[parent] + back if parent in bars else back

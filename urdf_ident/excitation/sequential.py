@@ -12,7 +12,6 @@ of the torque noise. A cost below the noise of a single row hardly justifies ano
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,6 @@ from numpy.typing import NDArray
 from ..linalg import Array, triangle
 from ..model.dynamic_model import DynamicModel
 from ..model.posterior import posterior_std
-from ..model.prior import Prior
 from ..motion.fourier import random_fourier
 from ..motion.limits import Limits
 from ..motion.trajectory import Trajectory
@@ -30,7 +28,7 @@ from ..statistics.fit import Fit
 from ..statistics.rows import RowFilter
 from .assumptions import column_scale, usable_limits
 from .criteria import standard_errors
-from .earlier_logs import IdentificationLike, continued, row_noise
+from .earlier_logs import EarlierResult, continued, row_noise
 from .planned.planned_motion import percent
 from .planned_rows import PlannedRows, designable
 
@@ -46,26 +44,6 @@ NOTICEABLE = 0.8
 WELL = 0.1
 #: A spread of friction between logs above this fraction of its mean justifies a warm-up.
 NOTABLE = 0.05
-
-
-class EarlierResult(IdentificationLike, Protocol):
-    """Interface of an identification for a forecast; its ``signals`` also hold the ``rate`` [Hz]."""
-
-    @property
-    def fit(self) -> Fit:
-        """Its base parameters with robust standard errors."""
-
-    @property
-    def theta(self) -> Array:
-        """Standard parameters, shape (p,)."""
-
-    @property
-    def prior(self) -> Prior:
-        """The prior."""
-
-    @property
-    def prior_weight(self) -> float:
-        """Weight of the prior against the data."""
 
 
 @dataclass(frozen=True, eq=False)

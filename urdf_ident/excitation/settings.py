@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..motion.collision.collisions import Collisions
     from ..motion.limits import Limits
     from .design import Design, Progress
-    from .earlier_logs import IdentificationLike
+    from .earlier_logs import EarlierResult
     from .planned.planned_motion import PathExperiment
     from .planned.poses import PosesExperiment
     from .planned.sweeps import BidirectionalExperiment
@@ -138,7 +138,7 @@ class ExcitationSection(Section):
         model: DynamicModel,
         folder: Path | None = None,
         *,
-        after: IdentificationLike | None = None,
+        after: EarlierResult | None = None,
         progress: Progress | None = None,
     ) -> Design | BidirectionalExperiment | PosesExperiment | PathExperiment:
         """Designs the motion of this section.

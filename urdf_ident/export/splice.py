@@ -205,8 +205,7 @@ class Splicer:
             spaces = len(self._source[:slash]) - len(self._source[:slash].rstrip())
             self._cut(slash - spaces, node.end, f">{block}{self._line_end}{own}</{node.tag}>")
             return
-        gap = self._source[node.head_end : node.tail]
-        at = node.head_end + len(gap.rstrip())
+        at = node.head_end + len(self._source[node.head_end : node.tail].rstrip())
         last_line = "" if b"\n" in self._source[at : node.tail] else f"{self._line_end}{own}"
         self._cut(at, at, block + last_line)
 

@@ -319,8 +319,7 @@ def _verify(
         if wanted is None or (old is None and not wanted.any()):
             same = (link.theta is None) == (old is None) and (old is None or np.array_equal(link.theta, old))  # type: ignore[arg-type]
         else:
-            scale = _scale(wanted)
-            same = link.theta is not None and bool((np.abs(link.theta - wanted) <= 1e-12 * scale).all())
+            same = link.theta is not None and bool((np.abs(link.theta - wanted) <= 1e-12 * _scale(wanted)).all())
         if not same:
             raise UrdfError(f"link '{name}' does not read back as written", where=where, got=link.theta, expected=wanted)
     for name, joint in after.joints.items():

@@ -43,8 +43,7 @@ def friction_from_mapping(settings: Mapping[str, object], where: str = "friction
     for name, value in settings.items():
         law, options, note = _resolve_law(name, value, where)
         numbers = {key: _numbers(law, key, item, where) for key, item in options.items()}
-        values = [numbers.pop(symbol, 0.0) for symbol in law.symbols]
-        laws.append(law.of(*values, **numbers))
+        laws.append(law.of(*[numbers.pop(symbol, 0.0) for symbol in law.symbols], **numbers))
         notes += [f"{where}: {note}"] if note else []
     return FrictionRead(tuple(laws), tuple(notes))
 

@@ -299,8 +299,7 @@ class DynamicModel(SentOnce):
         Returns:
             Shape (N, n), one column per row group.
         """
-        total = tau if external is None else tau + external
-        return np.asarray(total @ self.drive.row_mix.T)
+        return np.asarray((tau if external is None else tau + external) @ self.drive.row_mix.T)
 
     def torque(self, theta: Array, q: Array, v: Array, a: Array, *, rate: float = 0.0, reference: Array | None = None) -> Array:
         """Returns the joint torques of the model.

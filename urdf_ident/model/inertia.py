@@ -81,8 +81,7 @@ def to_com(theta: ArrayLike) -> tuple[Array, Array, Array]:
     """
     t = np.asarray(theta, dtype=float)
     m, h = t[..., 0], t[..., 1:4]
-    safe = np.where(m == 0, 1.0, m)[..., None]
-    c = np.where(m[..., None] == 0, 0.0, h / safe)
+    c = np.where(m[..., None] == 0, 0.0, h / np.where(m == 0, 1.0, m)[..., None])
     s = skew(c)
     return m, c, symmetric(t[..., 4:]) + m[..., None, None] * (s @ s)
 
@@ -205,8 +204,7 @@ def margins(theta: ArrayLike) -> Margins:
     Raises:
         ShapeError: ``theta`` is not one body.
     """
-    t = shaped("theta", theta, (10,))
-    m, _, inertia = to_com(t)
+    m, _, inertia = to_com(shaped("theta", theta, (10,)))
     eigenvalues = np.linalg.eigvalsh(inertia)
     moments = 0.5 * eigenvalues.sum() - eigenvalues  # principal second moments; descending as eigenvalues ascend
     scale = np.abs(moments).max()

@@ -51,8 +51,7 @@ def rotor_coupling(robot: Robot, ratio: Array, q: Array, v: Array, a: Array, vm:
             continue
         z = robot.placements[k, :3, :3] @ robot.axes[k]
         spin = omega[body] @ z + ratio[k] * vm[:, k]
-        spin_rate = alpha[body] @ z + ratio[k] * am[:, k]
-        moment = spin_rate[:, None] * z + spin[:, None] * np.cross(omega[body], z)
+        moment = (alpha[body] @ z + ratio[k] * am[:, k])[:, None] * z + spin[:, None] * np.cross(omega[body], z)
         link[:, :, k] = np.einsum("nxj,nx->nj", jacobian[body], moment) / ratio[k] ** 2
         motor[:, k] = alpha[body] @ z / ratio[k]
     return RotorCoupling(link, motor)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,25 +13,13 @@ from ..linalg import Array
 from ..parallel.scratch import empty_array
 from ..samples import Segment
 from .engine.rigid import rigid_of
-from .robot import Robot
 from .terms import AppliedTerm
+
+if TYPE_CHECKING:
+    from .dynamic_model import DynamicModel
 
 #: Samples per chunk of torques.
 AT_ONCE = 1 << 15
-
-
-class TermModel(Protocol):
-    """Interface of a model with terms."""
-
-    @property
-    def terms(self) -> tuple[AppliedTerm, ...]:
-        """The terms, in the order of their columns."""
-
-    def term_values(self, segment: Segment, terms: Sequence[AppliedTerm]) -> Array:
-        """Returns the values of the columns of the given terms."""
-
-    def with_reference_torque(self, segment: Segment) -> Segment:
-        """Returns the segment with the torque that load-dependent terms use."""
 
 
 def columns_of(terms: Sequence[AppliedTerm], samples: int, motion: Callable[[AppliedTerm], AxisMotion]) -> Array:
@@ -54,7 +42,7 @@ def columns_of(terms: Sequence[AppliedTerm], samples: int, motion: Callable[[App
     return out.T
 
 
-def term_chunks(model: TermModel, segment: Segment, chunk: int) -> Iterator[tuple[slice, Array]]:
+def term_chunks(model: DynamicModel, segment: Segment, chunk: int) -> Iterator[tuple[slice, Array]]:
     """Yields the values of all term columns in chunks; only terms with memory are evaluated on the whole segment.
 
     Args:
@@ -80,21 +68,7 @@ def term_chunks(model: TermModel, segment: Segment, chunk: int) -> Iterator[tupl
         yield part, values
 
 
-class TorqueModel(TermModel, Protocol):
-    """Interface of a model that computes torques."""
-
-    robot: Robot
-
-    @property
-    def n_inertial(self) -> int:
-        """Number of inertial parameters, the first ones."""
-
-    @property
-    def distribution(self) -> Array:
-        """Coefficients of each term column in the joint torques, shape (n, k)."""
-
-
-def torque_by_sample(model: TorqueModel, thetas: Array, which: NDArray[np.int32], segment: Segment) -> Array:
+def torque_by_sample(model: DynamicModel, thetas: Array, which: NDArray[np.int32], segment: Segment) -> Array:
     """Returns joint torques along a motion with a choice of parameters per sample.
 
     Args:
@@ -115,7 +89,7 @@ def torque_by_sample(model: TorqueModel, thetas: Array, which: NDArray[np.int32]
     return out
 
 
-def torque_chunks(model: TorqueModel, theta: Array, segment: Segment) -> Iterator[tuple[slice, Array]]:
+def torque_chunks(model: DynamicModel, theta: Array, segment: Segment) -> Iterator[tuple[slice, Array]]:
     """Yields joint torques along a motion, :data:`AT_ONCE` samples at a time.
 
     Args:

@@ -79,8 +79,7 @@ def circle(
     """
     axis = _vector("normal", normal)
     axis /= np.linalg.norm(axis)
-    helper = np.eye(3)[int(np.argmin(np.abs(axis)))]
-    outward = np.cross(axis, helper)
+    outward = np.cross(axis, np.eye(3)[int(np.argmin(np.abs(axis)))])
     outward /= np.linalg.norm(outward)
     tangent = np.cross(axis, outward)
     _positive(radius=radius, speed=speed, turns=turns, ramp=ramp)
@@ -143,8 +142,7 @@ class _Solver:
             if np.abs(error).max() < _TOLERANCE:
                 break
             jacobian = self.jacobian(q)
-            gram = jacobian @ jacobian.T + damping * np.eye(len(error))
-            trial = q + jacobian.T @ np.linalg.solve(gram, error)
+            trial = q + jacobian.T @ np.linalg.solve(jacobian @ jacobian.T + damping * np.eye(len(error)), error)
             new = self._error(trial, goal)
             if new @ new < error @ error:
                 q, error, damping = trial, new, max(damping / 10, 1e-14)

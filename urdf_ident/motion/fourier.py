@@ -177,8 +177,7 @@ def random_fourier(
             expected=f"between {low[j]:.6g} and {high[j]:.6g}",
         )
     acceleration = np.where(np.isfinite(limits.acceleration), limits.acceleration, 2.0 * limits.velocity)
-    decay = 1.0 / np.sqrt(np.arange(1, harmonics))
-    free = rng.standard_normal((2, n, harmonics - 1)) * decay
+    free = rng.standard_normal((2, n, harmonics - 1)) * (1.0 / np.sqrt(np.arange(1, harmonics)))
     shape = ModifiedFourierTrajectory(limits.joints, duration, np.zeros(n), free[0], free[1])
     q, v, a = shape.evaluate(np.linspace(0.0, duration, 400 * harmonics + 1))
     step = duration / (400 * harmonics)

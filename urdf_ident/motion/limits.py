@@ -251,8 +251,7 @@ def check_limits(trajectory: Trajectory, limits: Limits, *, torque: Torque | Non
     """
     if trajectory.joints != limits.joints:
         raise LimitError("trajectory and limits are for different joints", got=trajectory.joints, expected=limits.joints)
-    count = max(2, int(np.ceil(trajectory.duration * rate)) + 1)
-    time = np.linspace(0.0, trajectory.duration, count)
+    time = np.linspace(0.0, trajectory.duration, max(2, int(np.ceil(trajectory.duration * rate)) + 1))
     step = time[1]
     q, v, a = trajectory.evaluate(time)
     if not (np.isfinite(q).all() and np.isfinite(v).all() and np.isfinite(a).all()):

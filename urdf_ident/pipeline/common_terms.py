@@ -37,8 +37,7 @@ def require_same_robot(first: Robot, second: Robot) -> None:
             "results of different robots", got=", ".join(second.joints), expected=", ".join(first.joints), remedy=remedy
         )
     pose = np.random.default_rng(0).uniform(-1.0, 1.0, (1, first.n))
-    places = [_places(robot, pose) for robot in (first, second)]
-    for name, one, other in zip(first.joints, *places, strict=True):
+    for name, one, other in zip(first.joints, *[_places(robot, pose) for robot in (first, second)], strict=True):
         if np.abs(one - other).max() > _SAME:
             raise FingerprintError(f"the robots differ in the place of joint '{name}'", remedy=remedy)
     if not np.allclose(first.model.gravity.linear, second.model.gravity.linear, atol=1e-3):

@@ -66,8 +66,7 @@ def compare(before: Identification, after: Identification, *, level: float = LEV
     require_same_robot(before.model.robot, after.model.robot)
     require_covariance(before)
     require_covariance(after)
-    tests = [*_inertia_tests(before, after), *_friction_tests(before, after)]
-    judged = _holm(tests, level)
+    judged = _holm([*_inertia_tests(before, after), *_friction_tests(before, after)], level)
     hypothesis = _tool(before, after, judged, level)
     return Comparison(before.model.robot.name, ("before", "after"), tuple(judged), level, hypothesis)
 

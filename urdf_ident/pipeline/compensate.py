@@ -293,5 +293,4 @@ def torque_error(ident: Identification, recording: Recording, *, force: bool = F
     log = _prepared_log(ident, recording, force)
     tau, error = filtered_errors(log, predict(ident.model, ident.theta, log), ident.signals["cutoff"])
     time = np.concatenate([part.time for part in log.segments])
-    scale = rms(tau, 0)
-    return time, np.abs(error) / np.maximum(scale, np.finfo(float).tiny)
+    return time, np.abs(error) / np.maximum(rms(tau, 0), np.finfo(float).tiny)

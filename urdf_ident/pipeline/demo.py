@@ -131,8 +131,7 @@ def true_theta(ident: Identification, robot: Robot, plant: RigidPlant) -> Array:
 def _true_plant(robot: Robot) -> RigidPlant:
     known = build_plant(robot, truth_path(ROBOT))
     coulomb = next(each for each in known.friction.joint if isinstance(each.law, Coulomb))
-    hidden = Stribeck.of(0.2 * coulomb.values[0], velocity=0.05)
-    friction = FrictionTruth(robot.n, (*known.friction.joint, hidden))
+    friction = FrictionTruth(robot.n, (*known.friction.joint, Stribeck.of(0.2 * coulomb.values[0], velocity=0.05)))
     return RigidPlant.create(robot, rotor_inertia=known.rotor, friction=friction)
 
 

@@ -127,8 +127,7 @@ def _weighting(
     model: DynamicModel, prepared: Prepared, wanted: EstimationSection, kept: KeptRows
 ) -> tuple[SampleWeighting, KeptRows]:
     """Detects outliers, before friction is selected, with their weights, which change the kept rows."""
-    first = _first(model, prepared.motion)
-    weighting = choose_weighting(first, prepared.logs, wanted.method, wanted.loss, kept=kept)
+    weighting = choose_weighting(_first(model, prepared.motion), prepared.logs, wanted.method, wanted.loss, kept=kept)
     return weighting, kept if weighting.weights is None else KeptRows(samples=kept.samples)
 
 

@@ -164,8 +164,7 @@ def identify_fleet(
             got=f"{len(results)} of {len(robots)}",
             remedy="; ".join(f"{name}: {why}" for name, why in failed.items()) or "give the folders of several robots",
         )
-    pooled = pool(results)
-    return replace(pooled, failed=failed, verdicts=tuple(item.verdict.level for item in results.values()))
+    return replace(pool(results), failed=failed, verdicts=tuple(item.verdict.level for item in results.values()))
 
 
 def _identified(

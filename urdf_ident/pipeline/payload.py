@@ -92,8 +92,7 @@ def weigh(
         return _result(ident, problem, fit, name, "static", tuple(log.name for log in logs), notes, 100.0)
     as_learnt = {key: ident.signals[key] for key in ("cutoff", "decimate") if key in ident.signals}
     config = replace(project.signal_config(), **as_learnt, reason="as of the unloaded logs")
-    known = project.build_payload(robot)
-    prepared = prepare_logs(logs, robot, ident.model.drive, config, force=force, payload=known)
+    prepared = prepare_logs(logs, robot, ident.model.drive, config, force=force, payload=project.build_payload(robot))
     chosen = _refit(problem, prepared) if refit == "auto" else refit
     fit = estimate_payload(problem, prepared, method="joint" if method == "joint" else "held", refit=chosen)
     if method == "auto":
@@ -111,8 +110,7 @@ def default_link(robot: Robot) -> str:
     Returns:
         ``tool0`` if it moves, otherwise the last link of the body with the most joints before it.
     """
-    names = [link.name for body in robot.bodies for link in body.links]
-    if "tool0" in names:
+    if "tool0" in [link.name for body in robot.bodies for link in body.links]:
         return "tool0"
     return robot.last_link
 
@@ -298,8 +296,7 @@ def _precision(fit: PayloadFit) -> Array:
 def _quantities(theta: Array) -> Array:
     """Mass, centre of mass, and inertia about it in the order of a URDF, shape (10,)."""
     mass, com, inertia = to_com(theta)
-    six = inertia[[0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]]
-    return np.concatenate([[float(mass)], com, six])
+    return np.concatenate([[float(mass)], com, inertia[[0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]]])
 
 
 def _slopes(theta: Array) -> Array:
@@ -364,13 +361,11 @@ def _verdicts(
     loaded, information = problem.loaded(fit.params), _precision(fit)
     for exercise in exercises(problem.model.robot):
         factor = np.zeros((0, 10))
-        states = replace(exercise.states, reference_torque=None)
-        for _, blocks in loaded.row_blocks(states, chunk=STATES):
+        for _, blocks in loaded.row_blocks(replace(exercise.states, reference_torque=None), chunk=STATES):
             for group, block in zip(loaded.groups, blocks, strict=True):
                 if loaded.p in group.columns:
                     begin = int(np.flatnonzero(group.columns == loaded.p)[0])
-                    rows = block[:, begin : begin + 10] * weights[group.name]
-                    factor = triangle(factor, rows)
+                    factor = triangle(factor, block[:, begin : begin + 10] * weights[group.name])
         informed = np.vstack([information, factor * np.sqrt(SECONDS * rate / STATES)])
         covariance = np.linalg.pinv(informed.T @ informed, hermitian=True)
         trials.append((exercise.words, np.sqrt(np.maximum(np.einsum("ki,ij,kj->k", slopes, covariance, slopes), 0.0))))

@@ -141,8 +141,7 @@ def _without_delay(
 
     No delay is estimated from logs that contradict physics in another way.
     """
-    refused = any(finding.severity == "refused" for log in loaded for finding in log.report.findings)
-    if refused:
+    if any(finding.severity == "refused" for log in loaded for finding in log.report.findings):
         return list(loaded), {}
     seen = [(log.examined.segments, log.examined.band) for log in loaded]
     found, apart = delay_findings(model.robot, seen, model.drive.reduction)

@@ -168,8 +168,7 @@ class Trend(ReadOnly):
             spread = weight @ middle**2
             slope[j] = weight @ (middle * self.value[:, j]) / spread
             rest = self.value[:, j] - weight @ self.value[:, j] / weight.sum() - slope[j] * middle
-            birge = float(weight @ rest**2) / max(len(steps) - 2, 1)
-            error[j] = np.sqrt(max(birge, 1.0) / spread)
+            error[j] = np.sqrt(max(float(weight @ rest**2) / max(len(steps) - 2, 1), 1.0) / spread)
         return slope, error
 
     def as_dict(self) -> dict[str, Any]:

@@ -100,8 +100,7 @@ class PayloadResult(ReadOnly):
         trust = sphere**2 / (sphere**2 + self.std_error[4:] ** 2)  # 0 where the standard error is infinite
         mixed = symmetric((trust * self.value[4:] + (1 - trust) * usual)[_SYMMETRIC])
         moments = np.linalg.eigvalsh(mixed)
-        consistent = moments[0] > 0 and moments[0] + moments[1] > moments[2]
-        return mixed if consistent else self.inertia
+        return mixed if (moments[0] > 0 and moments[0] + moments[1] > moments[2]) else self.inertia
 
     @property
     def theta(self) -> Array:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -27,18 +27,25 @@ class Reference(NamedTuple):
     a: Array
 
 
-class Controller(Protocol):
-    """A feedback law with an internal state of size ``states``, which is integrated with the plant."""
+class Controller:
+    """A feedback law with an internal state of size ``states``, which is integrated with the plant; by default none."""
 
     @property
     def states(self) -> int:
         """Size k of its internal state."""
+        return 0
+
+    def feedback(self) -> Feedback | None:
+        """Its torque in the fast form, or None."""
+        return None
 
     def torque(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
         """Drive torque, shape (n,) [N·m or N], for positions q and velocities v, shapes (n,), and state (k,)."""
+        raise NotImplementedError
 
     def rate(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
         """Time derivative of the internal state, shape (k,), for the same arguments."""
+        return np.zeros(self.states)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +64,7 @@ class Feedback:
 
 
 @dataclass(frozen=True, eq=False)
-class PD:
+class PD(Controller):
     """Decentralised position and velocity feedback.
 
     Attributes:
@@ -86,11 +93,6 @@ class PD:
     def _of(cls, robot: Robot, kp: Array, kd: Array) -> PD:
         return cls(kp, kd)
 
-    @property
-    def states(self) -> int:
-        """No internal state."""
-        return 0
-
     def feedback(self) -> Feedback | None:
         """Its torque in the fast form, or None."""
         kp, kd = self.kp, self.kd
@@ -99,10 +101,6 @@ class PD:
     def torque(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
         """``kp (q_r − q) + kd (v_r − v)``, shape (n,) [N·m or N]."""
         return np.asarray(self.kp * (reference.q - q) + self.kd * (reference.v - v))
-
-    def rate(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
-        """Empty, because there is no internal state, shape (0,)."""
-        return np.zeros(0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,10 +135,6 @@ class PID(PD):
     def states(self) -> int:
         """The integrals of the errors."""
         return len(self.kp)
-
-    def feedback(self) -> Feedback | None:
-        """None, because it has an internal state."""
-        return None
 
     def torque(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
         """PD plus ``ki ∫(q_r − q)``, shape (n,) [N·m or N]."""
@@ -184,7 +178,7 @@ class PDGravity(PD):
 
 
 @dataclass(frozen=True, eq=False)
-class ComputedTorque:
+class ComputedTorque(Controller):
     """Inverse dynamics of a nominal model, with feedback on the acceleration level.
 
     Attributes:
@@ -205,11 +199,6 @@ class ComputedTorque:
         object.__setattr__(self, "rotor", np.broadcast_to(np.asarray(self.rotor, dtype=float), (self.robot.n,)))
         object.__setattr__(self, "data", self.robot.model.createData())
 
-    @property
-    def states(self) -> int:
-        """No internal state."""
-        return 0
-
     def feedback(self) -> Feedback | None:
         """Its torque in the fast form, or None."""
         robot, data, rotor, omega = self.robot, self.data, np.asarray(self.rotor), 2 * np.pi * self.bandwidth
@@ -229,13 +218,9 @@ class ComputedTorque:
         a = reference.a + omega**2 * (reference.q - q) + 2 * self.damping * omega * (reference.v - v)
         return np.asarray(pin.rnea(self.robot.model, self.data, _configuration(self.robot, q), v, a) + self.rotor * a)
 
-    def rate(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
-        """Empty, because there is no internal state, shape (0,)."""
-        return np.zeros(0)
-
 
 @dataclass(frozen=True, eq=False)
-class PositionReference:
+class PositionReference(Controller):
     """A controller with zero reference velocity and acceleration, so that velocity feedback acts on the motion itself."""
 
     inner: Controller
@@ -271,15 +256,13 @@ def feedback_of(controller: Controller) -> Feedback | None:
     Returns:
         The form, or None if there is none: with an internal state, or a user-defined controller.
     """
-    form = getattr(controller, "feedback", None)
-    found: Feedback | None = None if form is None or controller.states else form()
+    found = None if controller.states else controller.feedback()
     return found if found is None or _agrees(found, controller) else None
 
 
 def _agrees(form: Feedback, controller: Controller) -> bool:
     """Whether a form gives the controller's torque, in three random states."""
-    n = len(form.gains)
-    for q_r, v_r, a_r, q, v in np.random.default_rng(0).uniform(-1.0, 1.0, (3, 5, n)):
+    for q_r, v_r, a_r, q, v in np.random.default_rng(0).uniform(-1.0, 1.0, (3, 5, len(form.gains))):
         told = controller.torque(Reference(q_r, v_r, a_r), q, v, np.zeros(0))
         total = form.feed(q_r[None], v_r[None], a_r[None])[0] - form.gains @ np.concatenate([q, v])
         own = total if form.complete is None else form.complete(total, q, v)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..errors import SimulationError
 from ..linalg import Array, lstsq
-from .plant import Plant
+from .plant import RigidPlant
 from .stages import Stages
 
 #: ``(t [s], q (n,), v (n,), state (k,)) → (drive torque (n,), rate of state (k,))``.
@@ -59,7 +59,7 @@ class StickSlip:
     ``sticking`` is the mask of sliders that currently stick, shape (K,).
     """
 
-    def __init__(self, plant: Plant, law: Law, x: Array, w: Array, state: Array, stages: Stages | None = None) -> None:
+    def __init__(self, plant: RigidPlant, law: Law, x: Array, w: Array, state: Array, stages: Stages | None = None) -> None:
         self.plant, self.law, self.friction = plant, law, plant.friction
         self._stages = stages
         self.x, self.w, self.state = x, w, state
@@ -131,8 +131,7 @@ class StickSlip:
         return self._accept(x, w, state, (self.slip * self.friction.velocity(w)) < 0)
 
     def _accept(self, x: Array, w: Array, state: Array, crossing: NDArray[np.bool_] | None = None) -> None:
-        if self.friction.memory:
-            self.bristles = self.friction.advance(self.bristles, self.friction.velocity(x - self.x))
+        self.bristles = self._bent(x)
         self.x, self.w, self.state, self._known = x, w, state, None
         self.still = self.sticking
         if crossing is not None and crossing.any():
@@ -165,12 +164,12 @@ class StickSlip:
         plant, friction = self.plant, self.friction
         if self._stages is not None:
             return Rates(*self._stages.now(t, x, w), _NOTHING)
-        tau, rate = self.law(t, plant.joints(x), plant.joints(w), state)
+        tau, rate = self.law(t, x, w, state)
         speed = friction.velocity(w)
         slip = self.slip if self._all_hard else np.where(self.hard, self.slip, np.sign(speed))
         torque = friction.torque(speed, slip, bristles)
         resisting = friction.to_joints(torque)
-        net = plant.force(tau) - resisting
+        net = tau - resisting
         if friction.load is None and not self._sticks:
             return Rates(plant.accelerate(x, w, net), tau, resisting, rate)
         a, extra = self._constrained(x, w, net, slip, self.sticking)
@@ -228,14 +227,14 @@ class StickSlip:
     def _decide(self, t: float) -> None:
         """Determines which sliders at zero velocity stick, and the slip of the others (linear complementarity problem)."""
         friction, rows = self.friction, np.flatnonzero(self.still)
-        tau, _ = self.law(t, self.plant.joints(self.x), self.plant.joints(self.w), self.state)
+        tau, _ = self.law(t, self.x, self.w, self.state)
         speed = friction.velocity(self.w)
         slip = np.where(self.still, 0.0, np.where(self.hard, self.slip, np.sign(speed)))
         torque = friction.torque(speed, slip, self.bristles)
         if friction.load is not None:
             n = len(friction.load)
             torque[:n] += slip[:n] * friction.load * np.abs(self.load)
-        net = self.plant.force(tau) - friction.to_joints(torque) - self.plant.bias(self.x, self.w)
+        net = tau - friction.to_joints(torque) - self.plant.bias(self.x, self.w)
         low, high = friction.interval(self.bristles, self.load)
         low, high = low[rows], high[rows]
         g = np.array([self._row(row) for row in rows])
@@ -276,8 +275,7 @@ class StickSlip:
     def _stop(self) -> None:
         """Sets the velocities of stopped sliders to exactly zero, with the least change in the mass metric."""
         rows = np.flatnonzero(self.still)
-        coupled = rows[self._single[rows] < 0]
-        if len(coupled):
+        if len(rows[self._single[rows] < 0]):
             g = np.array([self._row(row) for row in rows])
             spread = np.linalg.solve(self.plant.mass(self.x), g.T)
             self.w = self.w - spread @ lstsq(g @ spread, g @ self.w, rcond=None)[0]
@@ -309,8 +307,7 @@ def _projected_gauss_seidel(matrix: Array, free: Array, low: Array, high: Array)
     for _ in range(500):
         change = 0.0
         for k in range(len(hold)):
-            rest = free[k] - matrix[k] @ hold
-            new = min(max(hold[k] + rest / matrix[k, k], low[k]), high[k])
+            new = min(max(hold[k] + (free[k] - matrix[k] @ hold) / matrix[k, k], low[k]), high[k])
             change = max(change, abs(new - hold[k]) * matrix[k, k])
             hold[k] = new
         if change < 1e-13 * scale:

@@ -1,15 +1,10 @@
-"""Simulated plants: the protocol, and rigid plants.
-
-A plant has its own degrees of freedom (an elastic robot has twice as many as joints); controllers and sensors access it
-through :meth:`Plant.joints` and :meth:`Plant.force`.
-"""
+"""Simulated rigid robots, with their own inertia, rotors and friction."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Protocol
 
 import numpy as np
 import pinocchio as pin
@@ -20,44 +15,6 @@ from ..linalg import Array, shaped
 from ..model.engine.pinocchio import with_inertias
 from ..model.robot import Robot
 from .friction_truth import FrictionTruth
-
-
-class Plant(Protocol):
-    """Interface of the integrators to a mechanism with d degrees of freedom and n joints."""
-
-    @property
-    def robot(self) -> Robot:
-        """Kinematics, joint names and limits."""
-
-    @property
-    def friction(self) -> FrictionTruth:
-        """Its friction."""
-
-    @property
-    def rotor(self) -> Array:
-        """Rotor inertia seen from the joints, shape (n, n) [kg·m² or kg]."""
-
-    @property
-    def dof(self) -> int:
-        """Degrees of freedom d."""
-
-    def start(self, q: Array, v: Array) -> tuple[Array, Array]:
-        """Coordinates and velocities, shapes (d,), for joint positions and velocities, shapes (n,) [rad, rad/s or m, m/s]."""
-
-    def joints(self, x: Array) -> Array:
-        """Joint positions (or velocities, accelerations), shape (n,), from coordinates (…), shape (d,)."""
-
-    def force(self, tau: Array) -> Array:
-        """Generalised force, shape (d,), of drive torques, shape (n,) [N·m or N]."""
-
-    def mass(self, x: Array) -> Array:
-        """Mass matrix with rotors, shape (d, d), at coordinates x, shape (d,)."""
-
-    def bias(self, x: Array, w: Array) -> Array:
-        """Coriolis, centrifugal and gravity force, shape (d,), at coordinates and velocities of shape (d,)."""
-
-    def accelerate(self, x: Array, w: Array, force: Array) -> Array:
-        """Accelerations, shape (d,), for a total generalised force, shape (d,)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,23 +90,6 @@ class RigidPlant:
         plant._check_mass()
         return plant
 
-    @property
-    def dof(self) -> int:
-        """Degrees of freedom: the number of joints."""
-        return self.robot.n
-
-    def start(self, q: Array, v: Array) -> tuple[Array, Array]:
-        """The joint positions and velocities, shapes (n,)."""
-        return np.array(q, dtype=float), np.array(v, dtype=float)
-
-    def joints(self, x: Array) -> Array:
-        """The coordinates are the joints, shape (n,)."""
-        return x
-
-    def force(self, tau: Array) -> Array:
-        """Drive torques act on the joints, shape (n,) [N·m or N]."""
-        return tau
-
     def mass(self, x: Array) -> Array:
         """Mass matrix with rotors, shape (n, n) [kg·m² or kg], at joint positions x, shape (n,) [rad or m]."""
         matrix = pin.crba(self.model, self.data, self._configuration(x))
@@ -186,8 +126,7 @@ class RigidPlant:
     def _check_mass(self) -> None:
         rng = np.random.default_rng(0)
         for _ in range(10):
-            matrix = self.mass(rng.uniform(-1.0, 1.0, self.robot.n))
-            values, vectors = np.linalg.eigh(matrix)
+            values, vectors = np.linalg.eigh(self.mass(rng.uniform(-1.0, 1.0, self.robot.n)))
             if not values[0] > 1e-12 * abs(values[-1]):
                 j = int(np.argmax(np.abs(vectors[:, 0])))
                 raise SimulationError(

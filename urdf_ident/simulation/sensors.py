@@ -131,8 +131,7 @@ def _at(truth: Segment, q: Array, v: Array, a: Array, time: Array) -> tuple[Arra
     """Position and velocity interpolated at given times; times outside the motion are clipped to it."""
     if np.array_equal(time, truth.time):
         return np.array(q), np.array(v)
-    names = tuple(f"joint {j}" for j in range(q.shape[1]))
-    motion = sampled(names, truth.time - truth.start, q, v, a)
+    motion = sampled(tuple(f"joint {j}" for j in range(q.shape[1])), truth.time - truth.start, q, v, a)
     q, v, _ = motion.evaluate(np.clip(time - truth.start, 0.0, motion.duration))
     return q, v
 

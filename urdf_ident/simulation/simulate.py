@@ -27,7 +27,7 @@ from ..motion.trajectory import Trajectory, table_text
 from ..samples import Segment
 from .controllers import Controller, Feedback, Reference, feedback_of
 from .integrators import StickSlip
-from .plant import Plant, RigidPlant
+from .plant import RigidPlant
 from .sensors import measure
 from .settings import Sensors
 from .stages import Stages, stages_of
@@ -65,7 +65,7 @@ class SimulatedLog:
 
 
 def simulate(
-    plant: Plant,
+    plant: RigidPlant,
     controller: Controller,
     trajectory: Trajectory,
     *,
@@ -112,7 +112,7 @@ def simulate(
     counts = np.broadcast_to(substeps, len(time) - 1).tolist()
     step = 1.0 / (rate * finest)
     reference = _References(trajectory, step / 2, feedback_of(controller))
-    x, w = plant.start(*(start or [each[0] for each in trajectory.evaluate([0.0])[:2]]))
+    x, w = (np.array(each, dtype=float) for each in start or [each[0] for each in trajectory.evaluate([0.0])[:2]])
     drive = _Drive(controller, reference, sensors or PERFECT, control_rate, step)
     solver = StickSlip(plant, drive.law, x, w, np.zeros(controller.states), drive.stages(plant))
     table, wanted = np.empty((5, len(time), robot.n)), trajectory.evaluate(time)[0]
@@ -296,12 +296,10 @@ class _Drive:
                 )
             self._step, self._period = step, 1.0 / control_rate
 
-    def stages(self, plant: Plant) -> Stages | None:
+    def stages(self, plant: RigidPlant) -> Stages | None:
         """Fast Runge-Kutta steps, or None if plant or controller do not support them."""
-        if not isinstance(plant, RigidPlant):
-            return None
         if self.sampled:
-            n = plant.dof
+            n = plant.robot.n
             return stages_of(plant, Feedback(lambda q, v, a: q, np.zeros((n, 2 * n))), lambda t: self._held)
         return stages_of(plant, self.reference.feedback, self.reference.feed)
 
@@ -321,9 +319,9 @@ class _Drive:
         """Updates the held torque if a control instant is due; returns whether it did."""
         if not self.sampled or round(t / self._step) % self._every:
             return False
-        q = solver.plant.joints(solver.x)
-        seen = q if self._counts is None else np.rint(q * self._per_unit(solver)) / self._per_unit(solver)
-        v = solver.plant.joints(solver.w) if self._last is None else (seen - self._last) / self._period
+        q, unit = solver.x, self._per_unit(solver)
+        seen = q if unit is None else np.rint(q * unit) / unit
+        v = solver.w if self._last is None else (seen - self._last) / self._period
         if self._memory is None:
             self._memory = np.zeros(self.controller.states)
         now = self.reference(t)
@@ -333,21 +331,20 @@ class _Drive:
         solver.refresh()
         return True
 
-    def _per_unit(self, solver: StickSlip) -> Array:
+    def _per_unit(self, solver: StickSlip) -> Array | None:
         turn = np.where(solver.plant.robot.prismatic, 1.0, 2 * np.pi)
-        return np.asarray(np.asarray(self._counts) / turn)
+        return None if self._counts is None else np.asarray(np.asarray(self._counts) / turn)
 
 
 def _sample(solver: StickSlip, drive: _Drive, t: float, table: Array, k: int) -> None:
     """Writes motion and torque at a time to the table at k; where the torque jumps, the mean of before and after."""
     before = solver.rates(t) if drive.holding else None
     drive.tick(t, solver)
-    now, plant = solver.rates(t), solver.plant
+    now = solver.rates(t)
     a, tau, friction = now.a, now.tau, now.friction
     if before is not None:
         a, tau, friction = (before.a + a) / 2, (before.tau + tau) / 2, (before.friction + friction) / 2
-    table[0, k], table[1, k], table[2, k] = plant.joints(solver.x), plant.joints(solver.w), plant.joints(a)
-    table[3, k], table[4, k] = tau, plant.joints(friction)
+    table[:, k] = solver.x, solver.w, a, tau, friction
 
 
 class Guard:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..linalg import Array
 from .controllers import Feedback
-from .plant import Plant, RigidPlant
+from .plant import RigidPlant
 
 
 class Stages:
@@ -33,7 +33,7 @@ class Stages:
     def __init__(self, plant: RigidPlant, feedback: Feedback, feed: Callable[[float], Array]) -> None:
         if plant.friction.affine is None:
             raise ValueError("this friction has no affine form")
-        n = plant.dof
+        n = plant.robot.n
         self._constant, self._slope, self._jump = plant.friction.affine
         self._accelerate, self._feed, self._complete = plant.acceleration(), feed, feedback.complete
         self._apart = feedback.complete is not None and bool(self._slope.any() or self._constant.any() or self._jump.any())
@@ -148,7 +148,7 @@ def _shares(h: float) -> tuple[Array, Array, Array, Array]:
     )
 
 
-def stages_of(plant: Plant, feedback: Feedback | None, feed: Callable[[float], Array]) -> Stages | None:
+def stages_of(plant: RigidPlant, feedback: Feedback | None, feed: Callable[[float], Array]) -> Stages | None:
     """Fast steps of a plant with a controller.
 
     Args:
@@ -158,5 +158,4 @@ def stages_of(plant: Plant, feedback: Feedback | None, feed: Callable[[float], A
     Returns:
         The steps, or None if the general method is required.
     """
-    simple = isinstance(plant, RigidPlant) and plant.friction.affine is not None
-    return Stages(plant, feedback, feed) if simple and feedback is not None else None  # type: ignore[arg-type]
+    return None if feedback is None or plant.friction.affine is None else Stages(plant, feedback, feed)

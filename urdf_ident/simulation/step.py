@@ -16,7 +16,7 @@ from ..errors import SimulationError
 from ..linalg import Array
 from ..motion.trajectory import Trajectory
 from .controllers import PD, Controller, PositionReference
-from .plant import Plant
+from .plant import RigidPlant
 
 Counts = NDArray[np.intp]
 
@@ -28,7 +28,7 @@ _POSES, _APART = 300, 0.02
 _PEAKS, _AROUND, _ROUNDS = 6, 16, 3
 
 
-def needed_substeps(plant: Plant, controller: Controller, trajectory: Trajectory, rate: float, substeps: int) -> Counts:
+def needed_substeps(plant: RigidPlant, controller: Controller, trajectory: Trajectory, rate: float, substeps: int) -> Counts:
     """Number of integration steps required in each interval between two samples of a motion.
 
     An axis often has a small inertia in few poses only; elsewhere the steps are as long as the local pole allows.
@@ -76,7 +76,7 @@ def _dividing(wanted: Counts) -> Counts:
     return min(found, key=lambda counts: (int(counts.sum()), int(counts.max())))
 
 
-def _poles_along(plant: Plant, kd: Array, trajectory: Trajectory) -> tuple[Array, Array, Counts]:
+def _poles_along(plant: RigidPlant, kd: Array, trajectory: Trajectory) -> tuple[Array, Array, Counts]:
     """Instants of a motion [s], the fastest pole at each [1/s], and the joint with the largest share in its mode.
 
     Instants are refined around peaks, because an axis may have a small inertia only briefly.
@@ -85,8 +85,7 @@ def _poles_along(plant: Plant, kd: Array, trajectory: Trajectory) -> tuple[Array
     poles, joints = _poles(plant, kd, trajectory, times)
     width = times[1] - times[0]
     for _ in range(_ROUNDS):
-        inside = np.r_[True, poles[1:] >= poles[:-1]] & np.r_[poles[:-1] >= poles[1:], True]
-        peaks = np.flatnonzero(inside)
+        peaks = np.flatnonzero(np.r_[True, poles[1:] >= poles[:-1]] & np.r_[poles[:-1] >= poles[1:], True])
         peaks = peaks[np.argsort(-poles[peaks])[:_PEAKS]]
         closer = np.unique((times[peaks, None] + width * np.linspace(-1.0, 1.0, _AROUND)).clip(0.0, trajectory.duration))
         closer = np.setdiff1d(closer, times)
@@ -98,10 +97,9 @@ def _poles_along(plant: Plant, kd: Array, trajectory: Trajectory) -> tuple[Array
     return times, poles, joints
 
 
-def _poles(plant: Plant, kd: Array, trajectory: Trajectory, times: Array) -> tuple[Array, Counts]:
+def _poles(plant: RigidPlant, kd: Array, trajectory: Trajectory, times: Array) -> tuple[Array, Counts]:
     """Fastest pole at given instants, and its joint: ``M^-1 Kd`` has the eigenvalues of ``Kd^½ M^-1 Kd^½``."""
     poses, _, _ = trajectory.evaluate(times)
-    zero, root = np.zeros(poses.shape[1]), np.sqrt(kd)
-    masses = np.array([plant.mass(plant.start(q, zero)[0]) for q in poses]).reshape(len(poses), len(kd), len(kd))
+    root, masses = np.sqrt(kd), np.array([plant.mass(q) for q in poses]).reshape(len(poses), len(kd), len(kd))
     values, vectors = np.linalg.eigh(root[:, None] * np.linalg.inv(masses) * root)
     return values[:, -1], np.argmax(np.abs(vectors[:, :, -1]), axis=1)

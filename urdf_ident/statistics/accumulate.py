@@ -107,8 +107,7 @@ class _Gathered:
         """Adds rows with their blocks, in order, and the number of rows of each group that each counts as."""
         begins = np.flatnonzero(np.diff(block_of, prepend=-1))
         for begin, end in zip(begins, [*begins[1:], len(block_of)], strict=True):
-            rows = [piece[begin:end] for piece in pieces]
-            self._add(int(block_of[begin]), rows, counts[begin:end].sum(axis=0))
+            self._add(int(block_of[begin]), [piece[begin:end] for piece in pieces], counts[begin:end].sum(axis=0))
 
     def _add(self, block: int, pieces: Sequence[Array], count: Array) -> None:
         """Adds rows of one block, which count as ``count`` rows of each group."""

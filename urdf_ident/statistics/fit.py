@@ -60,8 +60,7 @@ class Fit(ReadOnly):
     @cached_property
     def bse(self) -> Array:
         """Standard errors, shape (b,); inf where a parameter is not identifiable."""
-        spread = np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
-        return np.where(self.seen, spread, np.inf)
+        return np.where(self.seen, np.sqrt(np.maximum(np.diag(self.covariance), 0.0)), np.inf)
 
     @cached_property
     def spread_covariance(self) -> Array:

@@ -75,8 +75,7 @@ class Solution(ReadOnly):
     @cached_property
     def std_error(self) -> Array:
         """Standard errors, shape (k,); inf where a parameter is not identifiable."""
-        spread = np.sqrt(self.variance) * np.linalg.norm(self.root, axis=1)
-        return np.where(self.seen, spread, np.inf)
+        return np.where(self.seen, np.sqrt(self.variance) * np.linalg.norm(self.root, axis=1), np.inf)
 
 
 def solve(factor: ArrayLike, rows: int, reference: ArrayLike | None = None) -> Solution:
@@ -141,8 +140,7 @@ def ols(W: ArrayLike, y: ArrayLike) -> Solution:
     wide = W.astype(np.longdouble)
     estimate, residual = first.estimate, y - wide @ first.estimate
     for _ in range(2):  # corrected semi-normal equations (Björck)
-        correction = first.root @ (first.root.T @ np.asarray(wide.T @ residual, dtype=float))
-        estimate = estimate + correction
+        estimate = estimate + (first.root @ (first.root.T @ np.asarray(wide.T @ residual, dtype=float)))
         residual = y - wide @ estimate
     return replace(first, estimate=estimate, residual_squares=float(residual @ residual))
 

@@ -188,8 +188,7 @@ def periodic(statistics: StatisticSet, parts: int) -> bool:
 def _parts_alike(log: _Log, parts: int) -> bool:
     """Whether every part of a log is similar to another one."""
     groups = [g for g in range(len(log.rows)) if log.factors[g]]
-    edges = np.linspace(0, 1, parts + 1)
-    moments = [[log.moments(g, x, y) for g in groups] for x, y in pairwise(edges)]
+    moments = [[log.moments(g, x, y) for g in groups] for x, y in pairwise(np.linspace(0, 1, parts + 1))]
     apart = np.ones((parts, parts))
     for b in range(parts):
         for a in range(b):

@@ -70,8 +70,7 @@ def upright(robot: Robot) -> Array:
     size = float(np.linalg.norm(gravity))
     placement = np.eye(4)
     if size > 1e-9 and gravity[2] > -size * (1 - 1e-12):
-        turn = pin.Quaternion.FromTwoVectors(gravity / size, np.array([0.0, 0.0, -1.0]))
-        placement[:3, :3] = turn.matrix()
+        placement[:3, :3] = pin.Quaternion.FromTwoVectors(gravity / size, np.array([0.0, 0.0, -1.0])).matrix()
     return placement
 
 

@@ -80,8 +80,7 @@ def motion_from(
     """
     if layout is not None and not isinstance(path, LogSource) and _is_trajectory(Path(path), robot):
         layout = None
-    recording = read_recording(path, robot, layout)
-    return as_motion(recording, robot, drive=drive)
+    return as_motion(read_recording(path, robot, layout), robot, drive=drive)
 
 
 def as_motion(
@@ -144,8 +143,7 @@ def frames_at(motion: Motion, robot: Robot, count: int, rate: float) -> Array:
     Returns:
         Positions, shape (F, n) [rad or m].
     """
-    time = motion.time[0] + np.arange(count) / rate
-    return _sampled(motion, robot, time)
+    return _sampled(motion, robot, motion.time[0] + np.arange(count) / rate)
 
 
 def with_error(motion: Motion, time: Array, error: Array) -> Motion:

@@ -92,8 +92,7 @@ def _grid_lines(spot: Array, radius: float, size: float) -> tuple[Array, Array]:
             line[:, axis], line[:, 1 - axis] = value, np.linspace(-half, half, _PIECES + 1) + spot[1 - axis]
             pieces.append(np.stack([line[:-1], line[1:]], axis=1).reshape(-1, 3))
     lines = np.concatenate(pieces)
-    distance = np.linalg.norm(lines[:, :2] - spot[:2], axis=1) / radius
-    fade = 0.5 * np.clip(1 - distance, 0, 1) ** 1.2
+    fade = 0.5 * np.clip(1 - (np.linalg.norm(lines[:, :2] - spot[:2], axis=1) / radius), 0, 1) ** 1.2
     return lines, np.column_stack([np.tile(linear(_LINES), (len(lines), 1)), fade])
 
 

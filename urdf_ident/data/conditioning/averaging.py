@@ -92,8 +92,7 @@ def average(
     samples, seconds = len(q), repetition.length / rate
     begin = piece.start + repetition.first / rate
     reach = int(HIGHEST * samples) if cutoff is None else max(1, min(int(cutoff * seconds), int(HIGHEST * samples)))
-    scatter = deviations(piece.q, repetition)
-    harmonics, missing = choose_harmonics(q, scatter, reach)
+    harmonics, missing = choose_harmonics(q, deviations(piece.q, repetition), reach)
     path = fourier_derivatives(q, seconds, harmonics)
     tau, deviation, noise, outliers = None, np.zeros((repetition.count, samples, q.shape[1])), np.zeros(q.shape[1]), 0
     if piece.tau is not None:

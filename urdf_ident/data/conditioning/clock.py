@@ -69,8 +69,7 @@ def bounds(count: int, gaps: NDArray[np.int64]) -> list[tuple[int, int]]:
     Returns:
         Pairs (begin, end), end exclusive.
     """
-    edges = [0, *(int(k) + 1 for k in gaps), count]
-    return list(pairwise(edges))
+    return list(pairwise([0, *(int(k) + 1 for k in gaps), count]))
 
 
 def _even_period(usual: Array, typical: float) -> float:

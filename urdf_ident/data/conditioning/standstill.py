@@ -92,8 +92,7 @@ def _least_length(motions: list[Segment], usual: float, memory: float) -> float:
     joints are jogged one after the other, or tools move from pose to pose, all of it. They are then only required to be longer
     than the response of the low-pass to a single disturbance.
     """
-    longest = max((len(segment) for segment in motions), default=0)
-    least = min(usual, 0.5 * longest)
+    least = min(usual, 0.5 * max((len(segment) for segment in motions), default=0))
     travel = np.array([np.abs(segment.v).mean(axis=0) * len(segment) for segment in motions])
     short = np.array([len(segment) < least for segment in motions], dtype=bool)
     lost = bool(len(motions)) and bool((travel[short].sum(axis=0) > MOST_LOST * travel.sum(axis=0)).any())

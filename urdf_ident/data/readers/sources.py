@@ -55,8 +55,7 @@ def expand_logs(arguments: Sequence[str | Path], layout: LogLayout | None = None
     layout = layout or LogLayout()
     found: dict[str, tuple[tuple[str, str], ...]] = {}
     for argument in (os.path.expanduser(argument) for argument in arguments):
-        matches = _split_logs(argument, layout) if layout.files else _plain_logs(argument)
-        found.update(matches)
+        found.update(_split_logs(argument, layout) if layout.files else _plain_logs(argument))
     unique: dict[tuple[str, ...], str] = {}
     for path in sorted(found):
         unique.setdefault(tuple(str(Path(part).resolve()) for _, part in found[path]), path)
@@ -79,8 +78,7 @@ def log_source(source: str | Path | LogSource, layout: LogLayout) -> LogSource:
     if isinstance(source, LogSource):
         return source
     path = os.path.expanduser(source)
-    files = _parts(path, layout) if layout.files else (("", path),)
-    return LogSource(_short(path), path, files)
+    return LogSource(_short(path), path, _parts(path, layout) if layout.files else (("", path),))
 
 
 def _plain_logs(argument: str) -> dict[str, tuple[tuple[str, str], ...]]:

@@ -75,8 +75,7 @@ def rates(series: Series, links: Links, among: Sequence[Block]) -> dict[Block, t
                 continue
             worst = min(float(links.correlation[i, j]) for i, j in moving)
             if worst > max(LINKED, found[block][1] + 0.02 if block in found else -1.0):
-                scale = float(np.median([links.scale[i, j] for i, j in moving]))
-                found[block] = (other, worst, scale)
+                found[block] = (other, worst, float(np.median([links.scale[i, j] for i, j in moving])))
     return found
 
 

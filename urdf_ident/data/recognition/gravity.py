@@ -132,7 +132,6 @@ def direction(found: Match, columns: Array) -> tuple[Array, Array]:
     weight = np.where(size > 0, share, 0.0)
     moments = np.einsum("j,jx,jy->xy", weight, unit, unit)
     axis = np.asarray(np.linalg.eigh(moments)[1][:, -1])
-    along = pull @ axis
-    votes = float((weight * np.sign(along)).sum())
+    votes = float((weight * np.sign(pull @ axis)).sum())
     axis = axis if votes >= 0 else -axis
     return axis, np.where(weight > 0.02, pull @ axis / 9.81, 0.0)

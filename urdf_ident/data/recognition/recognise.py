@@ -107,8 +107,7 @@ def recognise(table: Table, robot: Robot, layout: LogLayout) -> LogDescription:
     clock = find_clock(values, table.names, layout.rate, time, unit)
     series = smoothed(values, clock)
     links = links_of(series)
-    taken = [] if clock.column is None else [clock.column]
-    runs = blocks(table.width, robot.n, taken)
+    runs = blocks(table.width, robot.n, [] if clock.column is None else [clock.column])
     if not runs:
         raise LogError(
             f"the log has {table.width} columns, too few for {robot.n} joints",

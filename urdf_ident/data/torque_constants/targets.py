@@ -81,8 +81,7 @@ class Targets:
         for x in (recording.position, recording.effort_target, recording.torque_target):
             usable &= (np.isfinite(x) & (np.abs(x) < 1e6)).all(axis=1)
         good = np.flatnonzero(usable)
-        clock = np.maximum.accumulate(recording.time[good])
-        good = good[np.diff(clock, prepend=-np.inf) > 0]
+        good = good[np.diff(np.maximum.accumulate(recording.time[good]), prepend=-np.inf) > 0]
         log = recording.take(good)
         if len(log) < FEWEST:
             raise LogError(

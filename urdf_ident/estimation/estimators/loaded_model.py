@@ -100,8 +100,7 @@ class LoadedModel:
                 own, slope, last = np.split(block, len(group.columns) + np.array([0, len(self.own)]), axis=1)
                 parts = [own]
                 if self._carries(group):
-                    mine = own[:, np.searchsorted(group.columns, self.own)]
-                    parts.append((mine + slope) @ self.placement)
+                    parts.append((own[:, np.searchsorted(group.columns, self.own)] + slope) @ self.placement)
                 parts += [own[:, group.columns == k] for k in self.copies if k in group.columns]
                 out.append(np.hstack([*parts, last]))
             yield part, out

@@ -200,10 +200,9 @@ def refine(
         by = _instrumental(converged, logs, loop()) if weighting.name == "iv" else _didim(converged, logs, loop(), reference)
         guess = "" if loop_known else "; the default controller was simulated: describe yours in simulation.controller"
         return replace(by, why=by.why + guess)
-    if weighting.name == "auto":
-        targets = all(log.report.recording.position_target is not None for log in logs)
-        if loop is not None and loop_known and targets:
-            return _chosen_by_test(plain, converged, logs, loop)
+    targets = all(log.report.recording.position_target is not None for log in logs)
+    if weighting.name == "auto" and loop is not None and loop_known and targets:
+        return _chosen_by_test(plain, converged, logs, loop)
     return plain
 
 

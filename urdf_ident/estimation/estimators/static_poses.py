@@ -131,8 +131,7 @@ def estimate_static(problem: PayloadProblem, poses: StaticPoses) -> PayloadFit:
     """
     params = np.zeros(10)
     for _ in range(3):  # the level of friction depends on the body
-        loaded = problem.loaded(params)
-        rows = _rows(problem, loaded, poses)
+        rows = _rows(problem, problem.loaded(params), poses)
         params, finished = _solved(problem, rows, poses)
     return finished
 

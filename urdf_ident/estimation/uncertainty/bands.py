@@ -186,8 +186,7 @@ def start_spectrum(model: DynamicModel, logs: Sequence[PreparedLog], kept: KeptR
     """
     lengths = [RowFilter(log.conditioned.factor).output_rows(len(s)) for log in logs for s in log.segments]
     longest = max(lengths, default=1)
-    rate = max(log.conditioned.decimate_rate for log in logs)
-    edges = band_edges(max(1, min(longest, 4096)), rate)
+    edges = band_edges(max(1, min(longest, 4096)), max(log.conditioned.decimate_rate for log in logs))
     size = max(1, len(logs) // _BATCHES)
     batches = [logs[begin : begin + size] for begin in range(0, len(logs), size)]
     return partial(_spectrum, model, edges, start_each(partial(_by_frequency, model, edges, kept), batches))

@@ -129,8 +129,7 @@ class Covariances:
         """
         model = self.need_rows("period")
         spectrum = build_spectrum(model, self.logs)
-        noise = scatter_noise(model, self.logs, spectrum)
-        matrix, dof = scatter_covariance(spectrum, noise, self.fit, self.solution)
+        matrix, dof = scatter_covariance(spectrum, scatter_noise(model, self.logs, spectrum), self.fit, self.solution)
         words = f"spectrum of the scatter between {repetition_count(self.logs)} periods"
         return Covariance(max(1.0, lack) * matrix, words, dof)
 

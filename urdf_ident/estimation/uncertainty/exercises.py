@@ -57,8 +57,7 @@ def exercises(robot: Robot, seed: int = 0) -> Iterator[Exercise]:
         yield Exercise(f"move {name} fast both ways", (j,), _only(*fast, (j,)))
     for i, j in combinations(range(n), 2):
         if n <= _ALL_PAIRS or j in robot.subtrees[i][:2]:
-            words = f"move {names[i]} and {names[j]} fast and at the same time"
-            yield Exercise(words, (i, j), _only(*fast, (i, j)))
+            yield Exercise(f"move {names[i]} and {names[j]} fast and at the same time", (i, j), _only(*fast, (i, j)))
     if n > 1:
         every = tuple(range(n))
         yield Exercise("move all joints slowly over their ranges", every, _only(*slow, every))

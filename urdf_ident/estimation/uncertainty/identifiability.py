@@ -139,8 +139,7 @@ def verdicts(model: DynamicModel, fit: Fit, factor: Array, prior: Array, unsure:
         if kind == NEVER:
             found.append(Verdict(name, LOST, (), np.inf, note=elsewhere))
             continue
-        rows = _rows_of(base, k)
-        row = min(rows, key=lambda r: error[r])
+        row = min(_rows_of(base, k), key=lambda r: error[r])
         partners = tuple(other for other, _ in base.partners(k))
         level = LOST if nothing[row] else WEAK if not known[row] else COMBINATION if partners else IDENTIFIABLE
         motion, gain = advice.get(row, ("", ""))

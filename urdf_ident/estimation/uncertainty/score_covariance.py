@@ -90,8 +90,7 @@ def between_repetitions(
     scores = np.array(list(totals.values()))
     count, centred = len(scores), scores - scores.mean(axis=0)
     # Rows outside whole periods contribute to the estimate too and are assumed to scatter in the same way.
-    share = fit.rows / max(inside, 1)
-    return share * count / (count - 1.0) * centred.T @ centred, count
+    return (fit.rows / max(inside, 1)) * count / (count - 1.0) * centred.T @ centred, count
 
 
 def with_short_memory(model: DynamicModel, logs: Sequence[PreparedLog], fit: Fit, solution: Solution, lags: int) -> Array:

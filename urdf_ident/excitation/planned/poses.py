@@ -214,8 +214,7 @@ def _short_way(poses: Array) -> Array:
     """Orders the poses by nearest neighbour, starting with the first."""
     rest, out = [*poses[1:]], [poses[0]]
     while rest:
-        k = int(np.argmin([np.abs(q - out[-1]).max() for q in rest]))
-        out.append(rest.pop(k))
+        out.append(rest.pop(int(np.argmin([np.abs(q - out[-1]).max() for q in rest]))))
     return np.array(out)
 
 

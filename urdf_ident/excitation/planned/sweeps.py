@@ -103,8 +103,7 @@ def bidirectional_experiment(
     for joint in chosen:
         if joint not in limits.joints:
             raise LimitError(f"no joint is called '{joint}'", expected=", ".join(limits.joints))
-    moving = [limits.joints.index(joint) for joint in chosen]
-    plan = _Plan(limits, moving, count, cruise, fill, torque, collisions)
+    plan = _Plan(limits, [limits.joints.index(joint) for joint in chosen], count, cruise, fill, torque, collisions)
     rest = plan.find_home(home, seed)
     room = plan.room(rest)
     if collisions is not None:

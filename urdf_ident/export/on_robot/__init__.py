@@ -85,8 +85,7 @@ def write_motion(
 
 def _require_rest(trajectory: Trajectory, limits: Limits) -> None:
     """Checks that the motion begins and ends at rest, as the robot does."""
-    ends = np.array([0.0, trajectory.duration])
-    _, v, _ = trajectory.evaluate(ends)
+    _, v, _ = trajectory.evaluate(np.array([0.0, trajectory.duration]))
     share = np.abs(v) / limits.velocity
     if share.max() > 0.01:
         row, j = np.unravel_index(int(np.argmax(share)), share.shape)

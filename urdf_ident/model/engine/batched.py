@@ -179,8 +179,7 @@ def _moved(
         before = bodies[robot.parents[i]]
     offset, seen = _offset(tape, robot, i, q), partial(_seen, tape, robot, i, cosine, sine)
     turn, turn_rate = seen(before.turn), seen(before.turn_rate)
-    reached = [tape.dot(row, offset) for row in before.gain]
-    acceleration = seen(tape.plus(before.acceleration, reached))
+    acceleration = seen(tape.plus(before.acceleration, [tape.dot(row, offset) for row in before.gain]))
     moving: list[Value] = [tape.multiply(k, v) for k in along]
     pushed: list[Value] = [tape.multiply(k, a) for k in along]
     across = tape.cross(turn, moving)

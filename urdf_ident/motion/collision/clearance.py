@@ -205,8 +205,7 @@ def check_clearance(trajectory: Trajectory, collisions: Collisions, step: float 
     q = trajectory.evaluate(time)[0]
     if not np.isfinite(q).all():
         raise LimitError("the trajectory is not finite", got="NaN or inf")
-    stroke = np.abs(q).max(axis=0) + trajectory.bounds(1) * time[1]
-    bounds = SpeedBounds.of(collisions, stroke)
+    bounds = SpeedBounds.of(collisions, np.abs(q).max(axis=0) + trajectory.bounds(1) * time[1])
     required = collisions.required
     distance = collisions.distances(q) - MEASURED
     nearest = np.argmin(distance - required, axis=0)

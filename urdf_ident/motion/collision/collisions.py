@@ -256,8 +256,7 @@ class Collisions:
         axes, origins = poses.axes[rows], poses.origin[rows, 1:]
         out = np.zeros((len(rows), self.kinematics.n))
         for sign, body, point in ((1.0, body_a, first), (-1.0, body_b, second)):
-            turned = np.cross(axes, point[:, None] - origins)
-            rate = np.where(self.kinematics.prismatic[None, :, None], axes, turned)
+            rate = np.where(self.kinematics.prismatic[None, :, None], axes, np.cross(axes, point[:, None] - origins))
             out += sign * np.where(moves[body], np.einsum("mji,mi->mj", rate, direction), 0.0)
         return out
 

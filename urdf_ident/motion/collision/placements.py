@@ -105,5 +105,4 @@ class BodyKinematics:
             Indices of joints.
         """
         up = [j for j in range(self.n - 1, -1, -1) if self.moves[first, j] and not self.moves[second, j]]
-        down = [j for j in range(self.n) if self.moves[second, j] and not self.moves[first, j]]
-        return up + down
+        return up + [j for j in range(self.n) if self.moves[second, j] and not self.moves[first, j]]

@@ -157,8 +157,7 @@ def _object(name: str, entry: Any, where: str) -> Visual | Plane:
     if len(kinds) != 1:
         raise ProjectError(f"{owner} needs exactly one shape", where=where, got=kinds, expected=" | ".join(_SIZES))
     kind = kinds[0]
-    extra = {"offset": "plane", "scale": "mesh"}
-    for key, only in extra.items():
+    for key, only in {"offset": "plane", "scale": "mesh"}.items():
         if key in entry and kind != only:
             raise ProjectError(f"{owner}: '{key}' belongs to a {only}", where=where, got=kind)
     if kind == "plane":

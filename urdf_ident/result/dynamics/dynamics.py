@@ -105,8 +105,7 @@ def forward(ident: Record, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> Array:
     position = _array(ident, "q", q)
     velocity, torque = _array(ident, "v", v, position.shape), _array(ident, "tau", tau, position.shape)
     rows = [np.atleast_2d(x) for x in (position, velocity, torque)]
-    out = np.array([_accelerated(ident, *row) for row in zip(*rows, strict=True)]).reshape(position.shape)
-    return np.asarray(out)
+    return np.array([_accelerated(ident, *row) for row in zip(*rows, strict=True)]).reshape(position.shape)
 
 
 def _accelerated(ident: Record, q: Array, v: Array, tau: Array) -> Array:

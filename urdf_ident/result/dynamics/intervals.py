@@ -262,5 +262,4 @@ def _determined(fit: Fit, factor: Array, rows: Array) -> np.ndarray[tuple[int, .
     tolerance = np.finfo(float).eps * max(fit.rows, 10 * len(right))  # as in the solver
     null = right[values <= tolerance * values.max(initial=0.0)].T
     white = rows / np.where(np.isfinite(scale), scale, 1.0)
-    outside = np.linalg.norm(white @ null, axis=-1)
-    return np.asarray(outside <= _OUTSIDE * np.linalg.norm(white, axis=-1))
+    return np.asarray(np.linalg.norm(white @ null, axis=-1) <= _OUTSIDE * np.linalg.norm(white, axis=-1))

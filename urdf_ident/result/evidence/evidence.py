@@ -159,15 +159,13 @@ def measure_evidence(
     robot, joints = model.robot, model.robot.joints
     masses = _masses(model, theta, prior)
     departures = _departures(statistics, fitted)
-    moved = moving(trained.speed, robot.prismatic)
-    one_way = tuple(joints[j] for j in np.flatnonzero(moved & trained.one_way))
+    one_way = tuple(joints[j] for j in np.flatnonzero(moving(trained.speed, robot.prismatic) & trained.one_way))
     if isinstance(model, ElasticModel):
         told = masses, departures, folds_repeat, placeholders(robot)
         return Evidence({}, seen, {}, {}, {}, *told, reversals=reversals, one_way=one_way)
     q, v, a = random_states(robot, trained)
     rows = model.torque(np.eye(len(theta)), q, v, a)
-    tau = rows @ theta
-    size = divisors(rms(tau, axis=0))
+    size = divisors(rms(rows @ theta, axis=0))
 
     def uncertain(known: Prior, wider: float) -> dict[str, float]:
         """Standard errors with the prior's precision divided by ``wider`` squared."""
@@ -226,8 +224,7 @@ def random_states(robot: Robot, trained: Range) -> tuple[Array, Array, Array]:
 def _gravity(model: DynamicModel, theta: Array, theta0: Array, q: Array) -> dict[str, float]:
     """Regression of the identified gravity torque on the URDF's, for joints with gravity load in the URDF."""
     still = np.zeros_like(q)
-    both = _without_joint_terms(model, np.column_stack([theta, theta0]))
-    tau = model.torque(both, q, still, still)
+    tau = model.torque(_without_joint_terms(model, np.column_stack([theta, theta0])), q, still, still)
     ours, theirs = tau[..., 0], tau[..., 1]
     size = rms(theirs, axis=0)
     out: dict[str, float] = {}
@@ -259,8 +256,7 @@ def _scales(
         along = np.zeros(len(theta))
         along[layout.columns] = own.T @ torque
         told = lstsq(R.T, along, rcond=1e-10)[0]
-        left = float(torque @ torque - told @ told)
-        found[joints[layout.joint]] = float(1 / np.sqrt(max(left, 1e-12)))
+        found[joints[layout.joint]] = float(1 / np.sqrt(max(float(torque @ torque - told @ told), 1e-12)))
     return found
 
 

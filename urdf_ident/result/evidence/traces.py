@@ -76,8 +76,7 @@ class LogTrace(ReadOnly):
         """
         steps = np.diff(self.time)
         gaps = np.flatnonzero(steps > 1.5 * np.median(steps)) + 1 if len(steps) else np.array([], dtype=int)
-        ends = [0, *gaps.tolist(), len(self.time)]
-        return [slice(a, b) for a, b in itertools.pairwise(ends)]
+        return [slice(a, b) for a, b in itertools.pairwise([0, *gaps.tolist(), len(self.time)])]
 
 
 @dataclass(frozen=True, eq=False)

@@ -175,8 +175,7 @@ def _check_state(data: Mapping[str, Any]) -> None:
     for key in ("rows", "dof"):
         if not float(_numbers(fit.get(key), f"state.fit.{key}")) > 0:
             raise _wrong("is not positive", f"state.fit.{key}", fit.get(key))
-    sigma = _mapping(fit, "sigma")
-    if not all(value > 0 for value in _numbers(list(sigma.values()), "state.fit.sigma")):
+    if not all(value > 0 for value in _numbers(list(_mapping(fit, "sigma").values()), "state.fit.sigma")):
         raise _wrong("is not positive", "state.fit.sigma")
 
 

@@ -195,5 +195,4 @@ def write_with_payload(ident: Record, body: PayloadResult, folder: str | Path) -
         heavy, theta.ravel(), damping=found.damping, frictionloss=found.friction, armature=armature(ident), repair=True
     )
     files = [write_text(out / f"{name}_with_payload.urdf", text), write_text(out / f"{name}_with_payload.xml", xml)]
-    said = dict.fromkeys([*notes, *more])
-    return [*said, *(f"wrote {file} (link '{link}' on {body.link})" for file in files)]
+    return [*dict.fromkeys([*notes, *more]), *(f"wrote {file} (link '{link}' on {body.link})" for file in files)]

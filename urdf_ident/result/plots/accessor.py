@@ -143,8 +143,7 @@ class Plots:
             MissingExtraError: matplotlib is not installed.
         """
         model = self._ident.model
-        figure = _figure(5.0, 2.3 * model.n)
-        grid = figure.subplots(model.n, 2, squeeze=False)
+        grid = _figure(5.0, 2.3 * model.n).subplots(model.n, 2, squeeze=False)
         before = self._ident.prior.theta0[: model.n_inertial].reshape(-1, 10)
         for k, body in enumerate(model.robot.bodies):
             draw_body(grid[k], before[k], self._ident.bodies[k], body.name)
@@ -200,8 +199,7 @@ class Plots:
             OutputError: It cannot be written, or the format is unknown.
         """
         check_known("picture", picture, PICTURES, ModelError)
-        axes = getattr(self, picture)()
-        return write_figure(axes.flat[0].figure, path, dpi=150, facecolor="white")
+        return write_figure(getattr(self, picture)().flat[0].figure, path, dpi=150, facecolor="white")
 
     def trace(self, log: str | None = None) -> LogTrace:
         """Returns the series of one log.

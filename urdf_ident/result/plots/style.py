@@ -81,8 +81,7 @@ def legend(axis: Any, **options: Any) -> None:
     Args:
         options: Passed to matplotlib.
     """
-    settings = {"fontsize": TEXT - 0.5, "labelcolor": PALETTE.ink, "frameon": False, "handlelength": 1.6, **options}
-    axis.legend(**settings)
+    axis.legend(**{"fontsize": TEXT - 0.5, "labelcolor": PALETTE.ink, "frameon": False, "handlelength": 1.6, **options})
 
 
 def write_figure(figure: Any, path: str | Path, **options: Any) -> Path:

@@ -173,8 +173,7 @@ def _unknown(ident: Record) -> str:
     if not lost:
         return f"{sums} of {len(rows)} parameters only in combination" if sums else "none"
     terms = [row.name for row in lost if row.owner in ident.model.robot.joints]
-    masses = [row.name for row in lost if row.symbol == "m"]
-    some = [*terms, *masses]
+    some = [*terms, *[row.name for row in lost if row.symbol == "m"]]
     names = f" ({', '.join(some[:3])}{', …' if len(lost) > len(some[:3]) else ''})" if some else ""
     more = f", {sums} only in combination with others" if sums else ""
     return f"{len(lost)} of {len(rows)} parameters{names}{more}"

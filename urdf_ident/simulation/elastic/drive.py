@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,19 +13,8 @@ from ...errors import SimulationError
 from ...linalg import Array
 from ..friction_truth import FrictionTruth
 
-
-class Compliant(Protocol):
-    """The controller's model of an elastic robot."""
-
-    @property
-    def stiffness(self) -> Array:
-        """Shape (n,) [N·m/rad or N/m]."""
-
-    def gravity(self, q: Array) -> Array:
-        """Motor torque that balances gravity at link positions, shape (N, n) [N·m or N]."""
-
-    def at_motors(self, motion: Array) -> Array:
-        """Motor positions or velocities for rigid springs, shape (N, n) [rad, m, rad/s or m/s]."""
+if TYPE_CHECKING:
+    from .plant import ElasticPlant
 
 
 class MotorFriction:
@@ -77,28 +66,6 @@ class MotorFriction:
         return np.asarray((self.torque(speed + step) - self.torque(speed - step)) / (2 * step))
 
 
-class MotorLaw(Protocol):
-    """A motor torque that is linear in the motors' state: ``tau = feed(t) − kp θ − kd θ'``."""
-
-    @property
-    def kp(self) -> Array:
-        """Shape (n,) [N·m/rad or N/m]."""
-
-    @property
-    def kd(self) -> Array:
-        """Shape (n,) [N·m·s/rad or N·s/m]."""
-
-    def feed(self, t: Array) -> Array:
-        """Returns the time-dependent part.
-
-        Args:
-            t: Times, shape (N,) [s].
-
-        Returns:
-            Shape (N, n) [N·m or N].
-        """
-
-
 @dataclass(frozen=True, eq=False)
 class MotorPD:
     """PD control of the motors with gravity compensation at the reference (Zollo 2015, after De Luca).
@@ -112,13 +79,13 @@ class MotorPD:
         kd: Shape (n,) [N·m·s/rad or N·s/m].
     """
 
-    plant: Compliant
+    plant: ElasticPlant
     reference: Callable[[Array], tuple[Array, Array]]
     kp: Array
     kd: Array
 
     def feed(self, t: Array) -> Array:
-        """See :class:`MotorLaw`: the time-dependent part of the torque at times ``t``, shape (N,) [s]."""
+        """The part ``tau + kp θ + kd θ'`` of the torque at times ``t``, shape (N,) [s]; shape (N, n) [N·m or N]."""
         q, v = self.reference(t)
         gravity = self.plant.gravity(q)
         position, speed = self.plant.at_motors(q), self.plant.at_motors(v)

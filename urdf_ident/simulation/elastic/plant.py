@@ -27,7 +27,7 @@ from ...model.robot import Robot
 from ...samples import ReadOnly
 from ...simulation import gauss
 from ..friction_truth import FrictionTruth
-from .drive import MotorFriction, MotorLaw
+from .drive import MotorFriction, MotorPD
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +176,7 @@ class ElasticPlant:
         acceleration = pin.aba(self.model, self._data, self._full(state), self._full(speed), self._dual(load))
         return np.asarray(acceleration[self._order] / self._scale)
 
-    def slopes(self, state: Array, speed: Array, tau: Array, law: MotorLaw) -> tuple[Array, Array]:
+    def slopes(self, state: Array, speed: Array, tau: Array, law: MotorPD) -> tuple[Array, Array]:
         """Derivatives of the acceleration with respect to state and speed, under a control law.
 
         Args:
@@ -204,7 +204,7 @@ class ElasticPlant:
 
     def simulate(
         self,
-        law: MotorLaw,
+        law: MotorPD,
         duration: float,
         *,
         start: Array,
@@ -274,7 +274,7 @@ class ElasticPlant:
 class _Driven:
     """The plant with a control law, as :class:`.gauss.Mechanics`."""
 
-    def __init__(self, plant: ElasticPlant, law: MotorLaw, step: float, steps: int) -> None:
+    def __init__(self, plant: ElasticPlant, law: MotorPD, step: float, steps: int) -> None:
         self.plant, self.law = plant, law
         times = step * (np.arange(steps)[:, None] + gauss.NODES)
         self.feed = law.feed(times.ravel()).reshape(steps, 3, plant.n)

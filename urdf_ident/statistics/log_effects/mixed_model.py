@@ -390,8 +390,7 @@ def _spread_dof(logs: Moments, variance: Array) -> Array:
     """Degrees of freedom of every variance v (Satterthwaite: ``2 v² / var v``), shape (q,); 0 where v is zero."""
     spread = np.sqrt(variance)
     normal, _, middles = _marginal(logs, spread)
-    factor = cholesky(normal)
-    zpz, _, _ = _projected(logs, middles, factor, np.zeros(len(normal)))
+    zpz, _, _ = _projected(logs, middles, cholesky(normal), np.zeros(len(normal)))
     information = 0.5 * np.sum(np.square(np.diagonal(zpz, axis1=1, axis2=2)), axis=0) * max(len(logs) - 1, 1) / len(logs)
     return np.asarray(2.0 * variance**2 * information)
 

@@ -221,8 +221,7 @@ def _to_si(values: dict[str, Array], robot: Robot, layout: LogLayout) -> str:
         if any(factor != 1.0 for factor in factors):
             array *= np.array(factors)
         if quantity == "effort":
-            kinds = {"torque" if unit.kind == "force" else unit.kind for unit in units}
-            if len(kinds) > 1:
+            if len({"torque" if unit.kind == "force" else unit.kind for unit in units}) > 1:
                 raise UnitError(
                     "efforts of one log cannot be of several kinds",
                     where="log.units.effort",
@@ -237,8 +236,7 @@ def _factor(unit: Unit, sliding: bool, kind: str, on_motor: bool, each: bool, qu
     """Factor to SI; a single unit for all joints applies only to the joints whose type it fits."""
     if kind in ("effort", "temperature") or on_motor:
         return unit.factor
-    linear = unit.kind == KINDS[kind][1]
-    if linear == bool(sliding):
+    if (unit.kind == KINDS[kind][1]) == bool(sliding):
         return unit.factor
     if each:
         raise UnitError(

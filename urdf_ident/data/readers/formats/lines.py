@@ -239,8 +239,7 @@ def numbers_of(cells: Sequence[object]) -> Array:
         Shape (N,): numbers, or seconds for dates (see :func:`stamp`); NaN for anything else.
     """
     texts = [cell if isinstance(cell, str) else "" for cell in cells]
-    known = [[text.strip()] for text in texts if text.strip()][:5]
-    if stamp_columns(known):
+    if stamp_columns([[text.strip()] for text in texts if text.strip()][:5]):
         return np.array([stamp(text) for text in texts])
     comma = decimal_commas(texts, "\0")
     return np.array([number(text, comma) for text in texts])

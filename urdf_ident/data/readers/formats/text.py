@@ -98,8 +98,7 @@ class TextTable(Table):
 
     def _guess(self) -> int:
         """Approximate number of rows, from the length of the first ones."""
-        size = Path(self.path).stat().st_size
-        return 16 + int(1.02 * size / self.line)
+        return 16 + int(1.02 * Path(self.path).stat().st_size / self.line)
 
     def _block(self, block: bytes, columns: list[int], before: int) -> tuple[Array, NDArray[np.int64], int]:
         """Values of a block, 0-based line numbers in it, and the number of header lines still to skip."""

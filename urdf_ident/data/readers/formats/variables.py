@@ -245,8 +245,7 @@ def _datasets(root: Any, outside: list[str]) -> list[tuple[str, Any]]:
         for name in group:
             seen += 1
             path = f"{prefix}/{name}" if prefix else str(name)
-            link = group.get(name, getlink=True)
-            if isinstance(link, h5py.ExternalLink):
+            if isinstance(group.get(name, getlink=True), h5py.ExternalLink):
                 outside.append(path)
                 continue
             if path.startswith("#"):
