@@ -1,4 +1,4 @@
-"""The rules of the house that a machine can check: which room may import which, and what a docstring must say."""
+"""The rules of the house that a machine can check: which layer may import which, and what a docstring must say."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ ROOMS = (
     "result",
     "pipeline",
 )
-#: Rooms inside a room, each of which may use those before it; "" is what lies in the outer room itself.
+#: Layers inside a layer, each of which may use those before it; "" is what lies in the outer layer itself.
 INNER = {"estimation": ("", "friction_selection", "uncertainty", "estimators")}
 SHELL = ("viz", "report", "cli", "__main__", "__init__")
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
-def room_of(path: Path) -> str:
-    """The room a module is in: the first part of its path below the package."""
+def layer_of(path: Path) -> str:
+    """The layer a module is in: the first part of its path below the package."""
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def imported_rooms(path: Path) -> set[str]:
-    """Rooms that a module imports."""
+def imported_layers(path: Path) -> set[str]:
+    """Layers that a module imports."""
     return {name.split(".")[1] for name in imported_modules(path)}
 
 
@@ -76,16 +76,16 @@ def imported_modules(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_rooms_import_only_earlier_rooms(path: Path) -> None:
-    room = room_of(path)
+def test_layers_import_only_earlier_layers(path: Path) -> None:
+    layer = layer_of(path)
     order = {name: k for k, name in enumerate([*FOUNDATION, *ROOMS, *SHELL])}
-    assert room in order, f"{room} is no room of the design: give it a place in the order"
+    assert layer in order, f"{layer} is no layer of the design: give it a place in the order"
     foundation = set(FOUNDATION)
-    for imported in imported_rooms(path) - {room}:
-        if room in foundation:
+    for imported in imported_layers(path) - {layer}:
+        if layer in foundation:
             assert imported in foundation, f"{path}: the foundation imports {imported}"
-        elif room != "__init__":
-            assert order[imported] < order[room], f"{path} imports the later room {imported}"
+        elif layer != "__init__":
+            assert order[imported] < order[layer], f"{path} imports the later layer {imported}"
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
@@ -100,16 +100,16 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     assert set(order) == set(known)
 
 
-@pytest.mark.parametrize("room", INNER)
-def test_inner_rooms_import_only_earlier_ones(room: str) -> None:
-    order = {name: k for k, name in enumerate(INNER[room])}
-    for path in (PACKAGE / room).rglob("*.py"):
-        inner = path.relative_to(PACKAGE / room).parts[0] if path.parent != PACKAGE / room else ""
+@pytest.mark.parametrize("layer", INNER)
+def test_inner_layers_import_only_earlier_ones(layer: str) -> None:
+    order = {name: k for k, name in enumerate(INNER[layer])}
+    for path in (PACKAGE / layer).rglob("*.py"):
+        inner = path.relative_to(PACKAGE / layer).parts[0] if path.parent != PACKAGE / layer else ""
         for imported in imported_modules(path):
             parts = imported.split(".")
-            if parts[1] == room and len(parts) > 2:
+            if parts[1] == layer and len(parts) > 2:
                 other = parts[2] if parts[2] in order else ""
-                assert order[other] <= order[inner], f"{path} imports {imported} of the later room {other}"
+                assert order[other] <= order[inner], f"{path} imports {imported} of the later layer {other}"
 
 
 def public_functions() -> list[tuple[str, ast.FunctionDef, ast.ClassDef | None]]:
@@ -205,7 +205,7 @@ def test_public_functions_are_documented(name: str, node: ast.FunctionDef, owner
 
 def test_no_print_assert_or_exit_in_the_library() -> None:
     for path in MODULES:
-        if room_of(path) in ("cli",):
+        if layer_of(path) in ("cli",):
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             assert not isinstance(node, ast.Assert), f"assert in {path}"

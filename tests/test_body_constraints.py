@@ -6,7 +6,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from urdf_ident.consistency.constraints import body_boxes, demands
+from urdf_ident.consistency.constraints import body_boxes, lmi_options
 from urdf_ident.consistency.lmi import LmiProblem
 from urdf_ident.model.bundled import robot_names, robot_path
 from urdf_ident.model.inertia import from_com, pseudo_inertia, to_com
@@ -113,7 +113,7 @@ def test_ellipsoids_hold_everything_inside_the_boxes():
 
 def test_geometry_that_contradicts_the_urdf_is_not_believed():
     robot = arm(com="0 0 0.9")  # the box ends at about 0.3 m
-    options, notes = demands(robot, inertial_prior(robot), ellipsoids=True)
+    options, notes = lmi_options(robot, inertial_prior(robot), ellipsoids=True)
     assert np.isnan(options.com_lower[0]).all()
     assert np.isfinite(options.com_lower[1]).all()
     assert np.isnan(options.ellipsoids[0]).all()
@@ -125,11 +125,11 @@ def test_geometry_that_contradicts_the_urdf_is_not_believed():
 def test_settings_are_handed_on():
     robot = arm()
     prior = inertial_prior(robot)
-    options, notes = demands(robot, prior, distance="euclid", total_mass=4.0, com_in_box=False, keep_children=True)
+    options, notes = lmi_options(robot, prior, distance="euclid", total_mass=4.0, com_in_box=False, keep_children=True)
     assert (options.distance, options.total_mass, options.com_lower, options.ellipsoids) == ("euclid", 4.0, None, None)
     np.testing.assert_array_equal(options.children, fixed_children(robot))
     assert notes == ()
-    assert demands(robot, prior)[0].children is None
+    assert lmi_options(robot, prior)[0].children is None
 
 
 def test_a_centre_of_mass_that_the_data_want_outside_stays_in_the_geometry():
@@ -142,7 +142,7 @@ def test_a_centre_of_mass_that_the_data_want_outside_stays_in_the_geometry():
     boxes = body_boxes(robot)
     solutions = []
     for com_in_box in (False, True):
-        options, _ = demands(robot, prior, com_in_box=com_in_box)
+        options, _ = lmi_options(robot, prior, com_in_box=com_in_box)
         solutions.append(LmiProblem(prior, parameters, options).solve(W, W @ wrong))
     centres = [to_com(solution.theta[:10])[1] for solution in solutions]
     assert centres[0][0] > boxes.upper[0, 0] + 0.02

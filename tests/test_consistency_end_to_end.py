@@ -1,4 +1,4 @@
-"""What a user meets of the consistency step: poor URDFs, impossible demands, poor excitation."""
+"""What a user meets of the consistency step: poor URDFs, impossible constraints, poor excitation."""
 
 from __future__ import annotations
 

@@ -118,10 +118,10 @@ def exact_rows(model: ElasticModel, noise: float) -> tuple[Segment, Segment]:
         state, speed = np.r_[q[k], plant.at_motors(qm[k])], np.r_[v[k], plant.at_motors(vm[k])]
         turn[k] = plant.acceleration(state, speed, plant.from_joints(tau[k]))
     am = turn[:, 3:] @ np.linalg.inv(plant.geared).T
-    twin = Segment("exact", 0.0, 1000.0, q, v, turn[:, :3], tau, qm, vm, am)
-    read = {name: getattr(twin, name) + rng.normal(0, noise, (count, 3)) for name in ("q", "qm")}
-    spoilt = {name: getattr(twin, name) + rng.normal(0, 3000 * noise, (count, 3)) for name in ("a", "am")}
-    return replace(twin, **read, **spoilt, twin=twin), twin
+    simulated = Segment("exact", 0.0, 1000.0, q, v, turn[:, :3], tau, qm, vm, am)
+    read = {name: getattr(simulated, name) + rng.normal(0, noise, (count, 3)) for name in ("q", "qm")}
+    spoilt = {name: getattr(simulated, name) + rng.normal(0, 3000 * noise, (count, 3)) for name in ("a", "am")}
+    return replace(simulated, **read, **spoilt, simulated=simulated), simulated
 
 
 def test_instruments_of_exact_motion_see_through_noise_that_shrinks_springs_and_rotors() -> None:

@@ -16,7 +16,6 @@ from logs import Truth, fourier, torques, write_csv
 from motion_samples import make_segment, robot_3r, truth
 
 from urdf_ident.data.recording import Recording
-from urdf_ident.estimation.uncertainty.exercises import SECONDS, exercises
 from urdf_ident.estimation.uncertainty.identifiability import (
     COMBINATION,
     IDENTIFIABLE,
@@ -27,6 +26,7 @@ from urdf_ident.estimation.uncertainty.identifiability import (
     structural_verdicts,
     verdicts,
 )
+from urdf_ident.estimation.uncertainty.simple_motions import SECONDS, simple_motions
 from urdf_ident.excitation.sequential import forecast
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.drive import Drive
@@ -127,7 +127,7 @@ def test_the_advised_motion_brings_what_was_promised(model: DynamicModel, still:
     unknown = np.zeros(len(model.names))
     usual = sizes(model, fit.base, fit, unknown, unknown)
     for name in names:
-        advised = next(item.states for item in exercises(model.robot, seed=seed) if item.words == found[name].motion)
+        advised = next(item.states for item in simple_motions(model.robot, seed=seed) if item.words == found[name].motion)
         rows = int(SECONDS * RATE)
         pick = np.random.default_rng(1).integers(0, len(advised.q), rows)
         q, v, a = advised.q[pick], advised.v[pick], advised.a[pick]
@@ -240,9 +240,9 @@ def test_a_joint_that_never_moves_from_the_command_line(resting: Path, tmp_path:
     assert "move j3" in result.stdout
     assert re.search(r"j3\s+unseen\s+unseen\s+unseen", result.stdout)
     again = load(out / "identification.json")
-    exercise_factor = ("verdict", "with", "advice")
-    assert [[item.as_dict()[key] for key in exercise_factor] for item in again.verdicts] == [
-        [entry[key] for key in exercise_factor] for entry in data["parameters"]["standard"]
+    stored = ("verdict", "with", "advice")
+    assert [[item.as_dict()[key] for key in stored] for item in again.verdicts] == [
+        [entry[key] for key in stored] for entry in data["parameters"]["standard"]
     ]
 
 

@@ -21,7 +21,7 @@ from urdf_ident.estimation.estimators.instrumental import (
     fit_instrumental,
     instrumented,
     iterate_instrumental,
-    with_twin,
+    with_simulated,
 )
 from urdf_ident.friction import Coulomb, Offset, Viscous
 from urdf_ident.model.bundled import robot_path
@@ -44,22 +44,22 @@ def model() -> DynamicModel:
 
 
 def noisy_columns(model: DynamicModel, size: float, seed: int, samples: int = 2000) -> Segment:
-    """A log whose measured motion is noisy, with the true motion as its twin."""
+    """A log whose measured motion is noisy, with the true motion as the simulated one."""
     clean = make_segment(model, samples, sigma=np.array([0.2, 0.004, 0.001]), seed=seed)
     rng = np.random.default_rng(seed)
     v = clean.v + 1e-3 * size * rng.normal(size=clean.v.shape)  # small: columns with v² would be biased by more
     a = clean.a + size * rng.normal(size=clean.a.shape)
-    twin = Segment(clean.log, clean.start, clean.rate, clean.q, clean.v, clean.a)
-    return replace(clean, v=v, a=a, twin=twin)
+    simulated = Segment(clean.log, clean.start, clean.rate, clean.q, clean.v, clean.a)
+    return replace(clean, v=v, a=a, simulated=simulated)
 
 
 def test_it_is_the_closed_form_on_raw_rows(model: DynamicModel) -> None:
     base = model.base()
     log = as_log(noisy_columns(model, 2.0, 1))
-    found = fit_instrumental(build_instrumented(model, [log], sign_from_twin=False), base)
+    found = fit_instrumental(build_instrumented(model, [log], sign_from_simulated=False), base)
     W, y = stacked(model, base, log)
-    twin = log.segments[0].twin
-    Z, _ = stacked(model, base, as_log(replace(twin, tau=log.segments[0].tau)))
+    simulated = log.segments[0].simulated
+    Z, _ = stacked(model, base, as_log(replace(simulated, tau=log.segments[0].tau)))
     weight = np.repeat([found.fit.row_weights[group.name] ** 2 for group in model.groups], 2000)[:, None]
     np.testing.assert_allclose(
         found.fit.params, np.linalg.solve(Z.T @ (weight * W), Z.T @ (weight[:, 0] * y)), rtol=1e-6, atol=1e-9
@@ -69,7 +69,7 @@ def test_it_is_the_closed_form_on_raw_rows(model: DynamicModel) -> None:
 def test_its_own_columns_as_instruments_are_least_squares(model: DynamicModel) -> None:
     base = model.base()
     segment = make_segment(model, 1200, sigma=0.1)
-    log = as_log(replace(segment, twin=replace(segment, tau=None)), 3)
+    log = as_log(replace(segment, simulated=replace(segment, tau=None)), 3)
     found = fit_instrumental(build_instrumented(model, [log]), base)
     plain = fit_base(build_statistics(model, [log]), base)
     np.testing.assert_allclose(found.fit.params, plain.params, rtol=1e-6, atol=1e-9)
@@ -110,16 +110,16 @@ def test_the_test_keeps_its_level_on_good_logs(model: DynamicModel) -> None:
     assert 0.25 < np.mean([test.p_value for test in found]) < 0.75 or np.mean([test.p_value for test in found]) > 0.5
 
 
-def test_twin_of_a_recording_is_conditioned_as_the_log_was(model: DynamicModel) -> None:
+def test_simulated_motion_of_a_recording_is_conditioned_as_the_log_was(model: DynamicModel) -> None:
     clean = make_segment(model, 900, seed=3)
     recording = Recording("clean", ("j0", "j1", "j2"), 10.0 + clean.time, clean.q, velocity=clean.v, acceleration=clean.a)
     part = clean.slice(200, 700)
     log = as_log(Segment("log", 10.0 + part.start + 0.003, 100.0, part.q, part.v, part.a, part.tau))
-    twin = with_twin(log, recording).segments[0].twin
+    simulated = with_simulated(log, recording).segments[0].simulated
     filtered = lowpass(clean.q, 100.0, log.conditioned.cutoff)
     expected = np.array([np.interp(log.segments[0].time - 10.0, clean.time, column) for column in filtered.T]).T
-    np.testing.assert_allclose(twin.q, expected, atol=2e-4)
-    np.testing.assert_allclose(twin.v, differentiate(twin.q, 100.0), atol=2e-2)
+    np.testing.assert_allclose(simulated.q, expected, atol=2e-4)
+    np.testing.assert_allclose(simulated.v, differentiate(simulated.q, 100.0), atol=2e-2)
 
 
 def test_what_is_missing_is_said(model: DynamicModel) -> None:
@@ -131,10 +131,10 @@ def test_what_is_missing_is_said(model: DynamicModel) -> None:
         fit_instrumental(build_statistics(model, [log]), model.base())
     short = Recording("short", ("j0", "j1", "j2"), np.arange(100) / 100.0, segment.q[:100])
     with pytest.raises(EstimationError, match="does not cover the log"):
-        with_twin(log, short)
+        with_simulated(log, short)
     with pytest.raises(EstimationError, match="other joints"):
-        with_twin(log, replace(short, joints=("a", "b", "c")))
-    at_rest = as_log(replace(segment, twin=replace(segment, q=0 * segment.q, v=0 * segment.v, a=0 * segment.a, tau=None)))
+        with_simulated(log, replace(short, joints=("a", "b", "c")))
+    at_rest = as_log(replace(segment, simulated=replace(segment, q=0 * segment.q, v=0 * segment.v, a=0 * segment.a, tau=None)))
     instruments = build_instrumented(model, [at_rest])
     with pytest.raises(EstimationError, match="does not excite"):
         fit_instrumental(instruments, model.base())
@@ -154,11 +154,11 @@ class Emps:
         self.robot = Robot.from_urdf(robot_path("emps"))
         self.model = DynamicModel(self.robot, friction=[Viscous(), Coulomb(width=0), Offset()], rotor_inertia=False)
 
-    def segment(self, q: np.ndarray, twin: Segment | None = None) -> Segment:
+    def segment(self, q: np.ndarray, simulated: Segment | None = None) -> Segment:
         q = lowpass(q, RATE, 100.0, order=4, padlen=12)
         v = np.gradient(q, 1 / RATE, axis=0)
         a = np.gradient(v, 1 / RATE, axis=0)
-        return Segment("emps", 0.0, RATE, q[CUT:], v[CUT:], a[CUT:], self.force[CUT:], twin=twin)
+        return Segment("emps", 0.0, RATE, q[CUT:], v[CUT:], a[CUT:], self.force[CUT:], simulated=simulated)
 
     def least_squares(self, q: np.ndarray) -> np.ndarray:
         with matlab_rows():
@@ -183,9 +183,9 @@ class Emps:
         clean = simulate(plant, Loop(gain * self.kp, gain), track, rate=RATE, start=(self.q[0], np.zeros(1))).truth
         return Segment("emps", 0.0, RATE, clean.q[CUT:], clean.v[CUT:], clean.a[CUT:])
 
-    def by_instruments(self, q: np.ndarray, twin: Segment) -> InstrumentalFit:
+    def by_instruments(self, q: np.ndarray, simulated: Segment) -> InstrumentalFit:
         with matlab_rows():
-            rows = instrumented(self.model, "emps", [self.segment(q, twin)], RowFilter(10))
+            rows = instrumented(self.model, "emps", [self.segment(q, simulated)], RowFilter(10))
         return fit_instrumental(rows, self.model.base(), method="ols")
 
     def noisy(self, seed: int) -> np.ndarray:
@@ -201,8 +201,8 @@ def test_emps_with_position_noise(emps: Emps) -> None:
     """20 µm of white noise: least squares loses 16 % of the mass, instruments lose nothing."""
     published = emps.least_squares(emps.q)
     biased = [emps.least_squares(emps.noisy(seed)) for seed in range(20)]
-    twin = emps.simulated(biased[0])  # from the biased estimate: the loop hardly cares
-    found = [emps.by_instruments(emps.noisy(seed), twin) for seed in range(20)]
+    simulated = emps.simulated(biased[0])  # from the biased estimate: the loop hardly cares
+    found = [emps.by_instruments(emps.noisy(seed), simulated) for seed in range(20)]
     least = np.mean(biased, axis=0) / published - 1
     assert least[0] == pytest.approx(-0.16, abs=0.01)
     by_instruments = np.mean([fit.fit.params for fit in found], axis=0) / published - 1
@@ -219,15 +219,15 @@ def test_emps_clean_log_shows_no_bias(emps: Emps) -> None:
 
 
 def test_simulating_with_the_result_settles(model: DynamicModel) -> None:
-    """The twin of a plant that hardly depends on its parameters: the second round confirms the first."""
+    """The simulated motion of a plant that hardly depends on its parameters: the second round confirms the first."""
     base = model.base()
     segment = noisy_columns(model, 2.0, 4)
-    log = as_log(replace(segment, twin=None))
+    log = as_log(replace(segment, simulated=None))
     calls = []
 
     def simulator(params: np.ndarray) -> list[Recording]:
         calls.append(params)
-        clean = segment.twin
+        clean = segment.simulated
         return [Recording("clean", ("j0", "j1", "j2"), clean.time, clean.q, velocity=clean.v, acceleration=clean.a)]
 
     found = iterate_instrumental(model, [log], base, simulator, np.zeros(len(base)))

@@ -265,7 +265,7 @@ def test_nonphysical_and_massless_urdfs_give_possible_robots():
     assert solution.status == "optimal"
 
 
-# ------------------------------------------------------------------------------------------------------- demands
+# ----------------------------------------------------------------------------------------------------- constraints
 
 
 def test_total_mass_is_met_exactly_and_the_gap_knows_its_multiplier(poor):

@@ -144,7 +144,7 @@ def test_rounding_holds_no_outliers(plain: DynamicModel) -> None:
 
 
 def test_auto_goes_on_where_irls_cannot(plain: DynamicModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    import urdf_ident.estimation.estimators.method as room
+    import urdf_ident.estimation.estimators.method as module
 
     segment = make_segment(plain, 600, sigma=0.05)
     tau = np.array(segment.tau)
@@ -154,7 +154,7 @@ def test_auto_goes_on_where_irls_cannot(plain: DynamicModel, monkeypatch: pytest
     def fail(*_: object, **__: object) -> None:
         raise EstimationError("does not converge")
 
-    monkeypatch.setattr(room, "fit_robust", fail)
+    monkeypatch.setattr(module, "fit_robust", fail)
     decision = choose_weighting(plain, [log])
     assert decision.name == "wls"
     assert "IRLS cannot help: does not converge" in decision.why
@@ -205,8 +205,8 @@ def test_instruments_are_statsmodels_two_stages(plain: DynamicModel) -> None:
     base = plain.base()
     clean = make_segment(plain, 400, sigma=0.2, seed=2)
     rng = np.random.default_rng(0)
-    noisy = replace(clean, a=clean.a + rng.normal(size=clean.a.shape), twin=replace(clean, tau=None))
-    found = fit_instrumental(build_instrumented(plain, [as_log(noisy)], sign_from_twin=False), base, method="ols")
+    noisy = replace(clean, a=clean.a + rng.normal(size=clean.a.shape), simulated=replace(clean, tau=None))
+    found = fit_instrumental(build_instrumented(plain, [as_log(noisy)], sign_from_simulated=False), base, method="ols")
     X, y = stacked(plain, base, as_log(noisy))
     Z, _ = stacked(plain, base, as_log(replace(noisy, q=clean.q, v=clean.v, a=clean.a)))
     np.testing.assert_allclose(found.fit.params, IV2SLS(y, X, Z).fit().params, rtol=1e-7, atol=1e-9)

@@ -127,13 +127,13 @@ def test_the_barrier_and_its_gradient() -> None:
         if np.isfinite(slope):
             slopes.append((slope, float((gradient * direction).sum())))
         fresh(X + step * direction, 1.0)
-        if fresh.push is not None and len(fresh.push.room) == len(push.room):
+        if fresh.push is not None and len(fresh.push.slack) == len(push.slack):
             moved = push.approach @ direction.T.reshape(-1) * step
-            errors.append(np.median(np.abs(fresh.push.room - push.room - moved)) / np.median(np.abs(moved)))
+            errors.append(np.median(np.abs(fresh.push.slack - push.slack - moved)) / np.median(np.abs(moved)))
     assert len(slopes) > 4
     measured, expected = np.array(slopes).T
     assert np.linalg.norm(measured - expected) < 0.1 * np.linalg.norm(expected)
-    assert np.median(errors) < 0.1  # the room to each thing changes as it is said to
+    assert np.median(errors) < 0.1  # the slack of each distance changes as it is said to
 
 
 def test_rough_bounds_are_below_distances() -> None:

@@ -47,7 +47,7 @@ from urdf_ident.project import Project
 from urdf_ident.provenance import computing
 from urdf_ident.statistics import accumulate
 from urdf_ident.statistics.accumulate import build_statistics
-from urdf_ident.statistics.kept_rows import KeptRows
+from urdf_ident.statistics.row_cache import RowCache
 
 
 def square(x: float) -> tuple[float, int]:
@@ -215,9 +215,9 @@ def test_logs_prepared_in_processes_are_bitwise_the_same(tmp_path: Path, monkeyp
         assert sent < 0.2 * whole  # places in files, not numbers
         model = DynamicModel(robot, friction=["viscous", "coulomb"])
         most = 25_000  # rows of one log are kept, those of all are not
-        built = build_statistics(model, together, kept=KeptRows(most))
+        built = build_statistics(model, together, kept=RowCache(most))
     monkeypatch.setattr("urdf_ident.statistics.accumulate.start_each", None)  # alone nothing is sent
-    expected = build_statistics(model, alone, kept=KeptRows(most))
+    expected = build_statistics(model, alone, kept=RowCache(most))
     assert len(built.entries) == len(expected.entries) > 0
     for entry, other in zip(built.entries, expected.entries, strict=True):
         assert (entry.log, entry.block, entry.group, entry.rows) == (other.log, other.block, other.group, other.rows)

@@ -1,4 +1,4 @@
-"""Friction beyond the data: tangents, dissipation as demands, a bounded first fit, a bias that is no friction."""
+"""Friction beyond the data: tangents, dissipation as constraints, a bounded first fit, a bias that is no friction."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from logs import fourier
 from scipy.optimize import minimize
 
 from urdf_ident.consistency.first_fit import completed_prior, first_fit
-from urdf_ident.consistency.friction import friction_demands, loads, violated
+from urdf_ident.consistency.friction import friction_constraints, loads, violated
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import ModelError
 from urdf_ident.export.sidecar import write_sidecar
@@ -144,7 +144,7 @@ def test_laws_that_cancel_are_not_physical() -> None:
     st.lists(st.floats(-5, 5), min_size=3, max_size=3), st.floats(0.1, 3.0), st.floats(0.2, 1.0), st.sampled_from([2.0, np.inf])
 )
 def test_demands_at_the_edge_are_enough_for_all_speeds(extra: list[float], high: float, ratio: float, straight: float) -> None:
-    """Whatever satisfies the demands on a fine grid never drives, at no speed and however fast."""
+    """Whatever satisfies the constraints on a fine grid never drives, at no speed and however fast."""
     reach = (-ratio * high, high)
     names = ("coulomb", "viscous", "cubic", "sublinear")
     laws: list[Law] = [friction_term({"term": n, "trained": list(reach), "straight": straight}) for n in names]  # type: ignore[misc]
@@ -217,9 +217,9 @@ def slow() -> Identification:
 
 
 def test_exported_friction_dissipates_where_the_fit_does_not(slow: Identification) -> None:
-    demands = friction_demands(slow.model, np.full(3, 10.0), 160)
-    assert violated(demands, slow.fit_theta).names, "the case is too easy"
-    assert not violated(demands, slow.theta).names
+    constraints = friction_constraints(slow.model, np.full(3, 10.0), 160)
+    assert violated(constraints, slow.fit_theta).names, "the case is too easy"
+    assert not violated(constraints, slow.theta).names
     assert [item.term.name for item in slow.model.terms][:4] == ["viscous", "coulomb", "sublinear", "cubic"]  # never changed
     assert {item.term.straight for item in slow.model.terms[:4]} == {np.inf}  # type: ignore[attr-defined]
 
@@ -271,7 +271,7 @@ def test_the_first_fit_is_bounded_by_the_torque() -> None:
     first = first_fit(model, statistics, fit.weights, range(30, 42), np.concatenate([wrong.theta0, np.zeros(12)]))
     assert (np.abs(first.values) < 1.5 * first.size).all()
     assert np.abs(plain / first.size).max() > 2.0, "the case is too easy"
-    assert not violated(friction_demands(model, loads(model, statistics)), prior.theta0).names
+    assert not violated(friction_constraints(model, loads(model, statistics)), prior.theta0).names
 
 
 def test_a_bias_need_not_dissipate() -> None:

@@ -13,7 +13,7 @@ from logs import fourier
 from motion_samples import A, robot_3r
 from real_ur10e import constants_given, read_logs
 
-import urdf_ident.estimation.friction_selection.reference_torque as room
+import urdf_ident.estimation.friction_selection.reference_torque as module
 from urdf_ident.data.prepare import prepare_logs
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import FingerprintError, ModelError
@@ -178,7 +178,7 @@ def test_without_load_terms_one_pass_is_enough() -> None:
 
 
 def test_what_does_not_settle_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "ROUNDS", 2)
+    monkeypatch.setattr(module, "ROUNDS", 2)
     found = converge(MODEL, partial(build, segments=make_segments(MODEL, 1)), ESTIMATE)
     assert not found.converged
     assert "did not converge in 2 rounds" in found.notes[0]

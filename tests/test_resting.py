@@ -21,7 +21,7 @@ from urdf_ident.project import parse_project
 from urdf_ident.samples import Segment
 from urdf_ident.statistics.accumulate import accumulate, build_statistics
 from urdf_ident.statistics.fit import fit_base
-from urdf_ident.statistics.kept_rows import KeptRows
+from urdf_ident.statistics.row_cache import RowCache
 from urdf_ident.statistics.rows import RowFilter
 
 NOISE, DRY = 0.05, 0.6  # standard deviation of the noise, largest static friction [N·m]
@@ -115,7 +115,7 @@ def test_rows_of_samples_with_weights_are_scaled_and_counted(model: DynamicModel
     for factor in (1, 4):
         row_filter = RowFilter(factor)
         made = accumulate(model, "log", [segment], row_filter, blocks=1)
-        kept = accumulate(model, "log", [segment], row_filter, blocks=1, kept=KeptRows())
+        kept = accumulate(model, "log", [segment], row_filter, blocks=1, kept=RowCache())
         for entry, other, rows, own in zip(made.entries, kept.entries, _rows(model, plain, row_filter), weights.T, strict=True):
             share = _share(own, row_filter)
             wide = rows * np.sqrt(share)[:, None]

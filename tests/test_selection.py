@@ -33,7 +33,7 @@ from urdf_ident.samples import Segment, reversals, typical_reversals
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.folds import folds_of
-from urdf_ident.statistics.kept_rows import KeptRows
+from urdf_ident.statistics.row_cache import RowCache
 
 SIMPLE = {"viscous", "coulomb", "offset"}
 
@@ -384,7 +384,7 @@ def test_a_motor_that_moves_two_joints_begins_with_friction_of_its_own() -> None
 
 
 def test_statistics_of_the_same_model_are_made_once(robot: Robot, runs: list[PreparedLog]) -> None:
-    kept, model = KeptRows(), DynamicModel(robot, friction=["viscous"])
+    kept, model = RowCache(), DynamicModel(robot, friction=["viscous"])
     one = build_statistics(model, runs, kept=kept)
     assert build_statistics(DynamicModel(robot, friction=["viscous"]), runs, kept=kept) is one
     others = [

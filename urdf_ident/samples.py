@@ -50,7 +50,7 @@ class Segment(Stored):
             producer filters it together with the regressor. None for motions without a measurement.
         qm, vm, am: Motor side after the gear, shape (N, n), or None.
         reference_torque: Frozen rigid torque for load-dependent terms, shape (N, n) [N·m or N], or None.
-        twin: The same motion without noise (simulated), for instruments, or None.
+        simulated: The same motion, simulated without noise, for instruments, or None.
         before: Positions before the first sample, shape (M, n), for terms with memory, whose state evolves during
             the standstill that is cut out. None if nothing was cut.
         external: Torque of known external wrenches on the joints, shape (N, n) [N·m or N], filtered like ``tau``,
@@ -70,7 +70,7 @@ class Segment(Stored):
     vm: Array | None = None
     am: Array | None = None
     reference_torque: Array | None = None
-    twin: Segment | None = None
+    simulated: Segment | None = None
     before: Array | None = None
     external: Array | None = None
     repeats: int = 1
@@ -117,7 +117,9 @@ class Segment(Stored):
         names = ("q", "v", "a", "tau", "qm", "vm", "am", "reference_torque", "external", "weights")
         arrays = {name: getattr(self, name) for name in names}
         cut: dict[str, Any] = {name: None if array is None else array[begin:end] for name, array in arrays.items()}
-        return replace(self, start=self.start + begin / self.rate if self.rate else self.start, before=None, twin=None, **cut)
+        return replace(
+            self, start=self.start + begin / self.rate if self.rate else self.start, before=None, simulated=None, **cut
+        )
 
     def slice(self, begin: int, end: int) -> Segment:
         """Samples ``begin`` to ``end`` (exclusive).
@@ -135,8 +137,8 @@ class Segment(Stored):
         if begin > 0:
             values["before"] = self.q[:begin] if self.before is None else np.concatenate([self.before, self.q[:begin]])
         values["start"] = self.start + begin / self.rate
-        if self.twin is not None:
-            values["twin"] = self.twin.slice(begin, end)
+        if self.simulated is not None:
+            values["simulated"] = self.simulated.slice(begin, end)
         return Segment(**values)
 
 

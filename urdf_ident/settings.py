@@ -1,6 +1,6 @@
 """Sections of the project file, one per stage; the keys of a section are the arguments of its stage.
 
-Sections whose stage needs more than plain data stand in its room; :mod:`.project` combines all of them.
+Sections whose stage needs more than plain data stand in its layer; :mod:`.project` combines all of them.
 """
 
 from __future__ import annotations
@@ -158,8 +158,8 @@ class ConsistencySection(Section):
         """The distance that the method uses, ``auto`` resolved; empty for a method that measures none."""
         return self.distance if self.distance != "auto" else next(iter(DISTANCES[self.method]), "")
 
-    def demands(self) -> dict[str, Any]:
-        """Keyword arguments of :func:`.consistency.demands.demands`."""
+    def constraints(self) -> dict[str, Any]:
+        """Keyword arguments of :func:`.consistency.constraints.lmi_options`."""
         return {
             "distance": self.measure,
             **self.model_dump(include={"total_mass", "com_in_box", "mass_factor", "ellipsoids", "keep_children"}),

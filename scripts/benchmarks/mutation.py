@@ -1,6 +1,6 @@
 """Mutation testing with Cosmic Ray: of a random sample of single changes to the library, how many does no test notice?
 
-    scripts/mutation [--count 100] [--seed 0] [--rooms model,data,estimation,consistency,export] [--minutes 60] [--wide]
+    scripts/mutation [--count 100] [--seed 0] [--layers model,data,estimation,consistency,export] [--minutes 60] [--wide]
 
 Files are drawn at random, as often as they are long, and in each of them one of the places that Cosmic Ray's operators can
 change (numbers, arithmetic, comparisons, and/or, loops, exceptions). In a copy of the tree the quick tests run that bear the
@@ -31,7 +31,7 @@ from cosmic_ray.work_db import WorkDB, use_db
 from cosmic_ray.work_item import MutationSpec
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("model", "data", "estimation", "consistency", "export")
+LAYERS = ("model", "data", "estimation", "consistency", "export")
 #: Seconds that the tests of one change may take.
 LONGEST, LONGEST_WIDE = 240.0, 900.0
 #: Test files of one change, unless all are asked for.
@@ -78,8 +78,8 @@ EQUIVALENT: tuple[tuple[str, str, str, str], ...] = (
     ),
     (
         "consistency/friction.py",
-        "physics, fine = friction_demands(model, peak), friction_demands(model, peak, 10 * SPEEDS)",
-        "physics, fine = friction_demands(model, peak), friction_demands(model, peak, 9 * SPEEDS)",
+        "physics, fine = friction_constraints(model, peak), friction_constraints(model, peak, 10 * SPEEDS)",
+        "physics, fine = friction_constraints(model, peak), friction_constraints(model, peak, 9 * SPEEDS)",
         "speeds between those of the grid, nine instead of ten",
     ),
     (
@@ -161,11 +161,11 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--skip", type=int, default=0, help="leave out so many of the sample, to go on where a run ended")
-    parser.add_argument("--rooms", default=",".join(ROOMS))
+    parser.add_argument("--layers", default=",".join(LAYERS))
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--wide", action="store_true")
     options = parser.parse_args()
-    dice, rooms = random.Random(options.seed), options.rooms.split(",")
+    dice, layers = random.Random(options.seed), options.layers.split(",")
     begin = time.monotonic()
     with tempfile.TemporaryDirectory() as place:
         for name in ("urdf_ident", "robots", "tests", "scripts", "docs", "examples"):
@@ -175,7 +175,7 @@ def main() -> None:
         os.chdir(place)
         os.environ["PYTHONPATH"] = place
         os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
-        modules = [path for room in rooms for path in sorted(Path("urdf_ident", room).rglob("*.py"))]
+        modules = [path for layer in layers for path in sorted(Path("urdf_ident", layer).rglob("*.py"))]
         imported = {str(path): imports(path) for path in sorted(Path("tests").glob("test_*.py"))}
         files = dice.choices(modules, [path.read_text(encoding="utf-8").count("\n") for path in modules], k=options.count)
         files = files[options.skip :]
@@ -187,7 +187,7 @@ def main() -> None:
             picked.append((path.parts[1], at, dice.choice(found[str(path)][at])))
         print(f"{len(picked)} changes in {len(found)} of {len(modules)} files", flush=True)
         tally: Counter[tuple[str, str]] = Counter()
-        for number, (room, at, change) in enumerate(picked, options.skip + 1):
+        for number, (layer, at, change) in enumerate(picked, options.skip + 1):
             if time.monotonic() - begin > 60 * options.minutes:
                 print(f"the time is over after {number - 1}")
                 break
@@ -198,15 +198,15 @@ def main() -> None:
             before, after = lines_of(diff)
             reason = next((why for file, *pair, why in EQUIVALENT if at[0].endswith(file) and pair == [before, after]), None)
             outcome = "equivalent" if outcome == "survived" and reason else outcome
-            tally[room, outcome] += 1
+            tally[layer, outcome] += 1
             print(f"{number:>4} {outcome:<11} {at[0]}:{at[1]} {change.operator_name.removeprefix('core/')}", flush=True)
             if outcome in ("survived", "equivalent", "timeout"):
                 print(f"       - {before}\n       + {after}{'' if reason is None else f'   ({reason})'}", flush=True)
     lost = total = 0
-    for room in rooms:
-        counts = {outcome: tally[room, outcome] for outcome in ("killed", "incompetent", "survived", "timeout", "equivalent")}
+    for layer in layers:
+        counts = {outcome: tally[layer, outcome] for outcome in ("killed", "incompetent", "survived", "timeout", "equivalent")}
         lost, total = lost + counts["survived"] + counts["timeout"], total + sum(counts.values()) - counts["equivalent"]
-        print(f"{room:<12} " + ", ".join(f"{number} {outcome}" for outcome, number in counts.items() if number))
+        print(f"{layer:<12} " + ", ".join(f"{number} {outcome}" for outcome, number in counts.items() if number))
     print(f"survived: {lost} of {total} ({100 * lost / max(total, 1):.0f} %)")
 
 

@@ -204,8 +204,8 @@ def seeds(first: int, count: int, budget: float, *, sweeps: bool = False) -> Non
     )
     for name, least in worst.items():
         above = 1000 * least.get("distance", np.nan)
-        rooms = ", ".join(f"{key} {100 * value:.2f} %" for key, value in least.items() if key != "distance")
-        print(f"  {name:14s} least room: {rooms}, distance {above:+.2f} mm above the clearance")
+        margins = ", ".join(f"{key} {100 * value:.2f} %" for key, value in least.items() if key != "distance")
+        print(f"  {name:14s} least margin: {margins}, distance {above:+.2f} mm above the clearance")
     for line in [*refused, *bad]:
         print("  " + line)
 

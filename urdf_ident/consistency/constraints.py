@@ -145,7 +145,7 @@ def _corners(robot: Robot, body: Body, corners: dict[str, list[Array]], lost: fr
     return np.concatenate(points) if points else None
 
 
-def demands(
+def lmi_options(
     robot: Robot,
     prior: Prior,
     *,

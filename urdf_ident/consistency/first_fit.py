@@ -33,7 +33,7 @@ from ..statistics.fit import SIGMA_FLOOR, Fit
 from ..statistics.least_squares import constrained_least_squares
 from ..statistics.statistic import StatisticSet
 from .constraints import HalfSpaces
-from .friction import friction_demands, loads
+from .friction import friction_constraints, loads
 
 #: Factor by which nominal variances of a fit are too small (residuals are not independent noise).
 _VARIANCE_FACTOR = 10.0
@@ -193,7 +193,7 @@ def first_fit(
         weight = np.where(rotors, max(_VARIANCE_FACTOR, least_weight(reversals)), _VARIANCE_FACTOR)
         ridge = np.diag(np.where(springs, 0.0, np.sqrt(weight))[usable] / size[usable])
         prior_rows = ridge if prior is None else block_diagonal(np.sqrt(_VARIANCE_FACTOR) * prior.root, ridge)
-        signs = _physical_rows(terms, chosen, friction_demands(model, loads(model, statistics)))[:, usable]
+        signs = _physical_rows(terms, chosen, friction_constraints(model, loads(model, statistics)))[:, usable]
         constraints = np.hstack([np.zeros((len(signs), len(bodies))), signs])
         used = np.concatenate([np.ones(len(bodies), dtype=bool), usable])
         length, least = _lengths(groups, ordinary)

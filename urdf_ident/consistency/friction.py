@@ -36,7 +36,7 @@ def loads(model: DynamicModel, statistics: StatisticSet) -> Array:
     return peak
 
 
-def friction_demands(model: DynamicModel, peak: Array, speeds: int = SPEEDS) -> HalfSpaces:
+def friction_constraints(model: DynamicModel, peak: Array, speeds: int = SPEEDS) -> HalfSpaces:
     """Builds the constraints that friction of every joint and motor is dissipative at all speeds.
 
     Args:
@@ -64,7 +64,7 @@ def friction_demands(model: DynamicModel, peak: Array, speeds: int = SPEEDS) -> 
     return HalfSpaces(matrix, np.zeros(len(matrix)), tuple(names))
 
 
-def violated(demands: HalfSpaces, theta: Array) -> HalfSpaces:
+def violated(constraints: HalfSpaces, theta: Array) -> HalfSpaces:
     """The constraints that parameters violate.
 
     Args:
@@ -73,10 +73,10 @@ def violated(demands: HalfSpaces, theta: Array) -> HalfSpaces:
     Returns:
         The constraints violated by more than rounding.
     """
-    margin = demands.rows @ theta + demands.limits
-    size = np.maximum(np.abs(demands.rows) @ np.abs(theta), 1e-12)
+    margin = constraints.rows @ theta + constraints.limits
+    size = np.maximum(np.abs(constraints.rows) @ np.abs(theta), 1e-12)
     bad = np.flatnonzero(margin < -_ROUNDING * size)
-    return HalfSpaces(demands.rows[bad], demands.limits[bad], tuple(demands.names[k] for k in bad))
+    return HalfSpaces(constraints.rows[bad], constraints.limits[bad], tuple(constraints.names[k] for k in bad))
 
 
 def joined(first: HalfSpaces, second: HalfSpaces) -> HalfSpaces:
@@ -109,7 +109,7 @@ def dissipating(
         SolverError: Nothing satisfies the constraints.
     """
     peak = loads(model, statistics)
-    physics, fine = friction_demands(model, peak), friction_demands(model, peak, 10 * SPEEDS)
+    physics, fine = friction_constraints(model, peak), friction_constraints(model, peak, 10 * SPEEDS)
     found = choose(replace(options, half_spaces=physics), weight)
     for _ in range(_REFINED):
         broken = violated(fine, found.theta)

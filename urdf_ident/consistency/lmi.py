@@ -327,13 +327,13 @@ def _infeasible(problem: LmiProblem) -> SolverError:
                 expected=f"between {least:.4g} and {most:.4g} kg",
                 remedy="correct or drop the total mass",
             )
-    demands: dict[str, dict[str, Any]] = {
+    constraints: dict[str, dict[str, Any]] = {
         "the boxes of the centres of mass": {"com_lower": None, "com_upper": None},
         "the ellipsoids": {"ellipsoids": None},
         "the fixed children": {"children": None},
         "the total mass": {"total_mass": None},
     }
-    asked = {word: change for word, change in demands.items() if any(getattr(options, key) is not None for key in change)}
+    asked = {word: change for word, change in constraints.items() if any(getattr(options, key) is not None for key in change)}
     helps = []
     for word, change in asked.items():
         relaxed = feasible_set(problem.prior, problem.parameters, replace(options, **change))

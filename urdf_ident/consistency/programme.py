@@ -236,12 +236,12 @@ def solve_conic(feasible: Feasible, objective: Callable[[Any, Any, Any], Any]) -
 
     x, slack = cp.Variable(feasible.p), cp.Variable()
     stack = feasible.cones
-    demands = [slack <= 1.0, feasible.E @ x == feasible.e] if len(feasible.e) else [slack <= 1.0]
+    constraints = [slack <= 1.0, feasible.E @ x == feasible.e] if len(feasible.e) else [slack <= 1.0]
     for i, body in enumerate(stack.body):
-        demands.append(_matrix(cp, stack, i, x[10 * body : 10 * body + 10]) - slack * np.eye(4) >> 0)
+        constraints.append(_matrix(cp, stack, i, x[10 * body : 10 * body + 10]) - slack * np.eye(4) >> 0)
     if len(feasible.h):
-        demands.append(feasible.G @ x + feasible.h >= slack)
-    _run(cp, cp.Problem(cp.Minimize(objective(cp, x, slack)), demands), {})
+        constraints.append(feasible.G @ x + feasible.h >= slack)
+    _run(cp, cp.Problem(cp.Minimize(objective(cp, x, slack)), constraints), {})
     return None if x.value is None or not np.isfinite(x.value).all() else np.asarray(x.value)
 
 

@@ -295,10 +295,10 @@ def _margins(
     kind = {"position": "position", "velocity": "velocity", "acceleration": "acceleration"}.get(quantity, "torque")
     out = []
     for j, joint in enumerate(limits.joints):
-        room = np.stack([signal[:, j] - ends[0][j], ends[1][j] - signal[:, j]])
-        if not np.isfinite(room).any():
+        slack = np.stack([signal[:, j] - ends[0][j], ends[1][j] - signal[:, j]])
+        if not np.isfinite(slack).any():
             continue
-        side, k = np.unravel_index(int(np.argmin(room)), room.shape)
+        side, k = np.unravel_index(int(np.argmin(slack)), slack.shape)
         unit = joint_units(bool(limits.prismatic[j]))[kind]
         out.append(
             Margin(
@@ -308,7 +308,7 @@ def _margins(
                 float(signal[k, j]),
                 float(allowance[j]),
                 float(ends[side][j]),
-                float(room[side, k] - allowance[j]),
+                float(slack[side, k] - allowance[j]),
                 unit,
                 certified and bool(np.isfinite(allowance[j])),
             )

@@ -1,6 +1,6 @@
 """Parallel map over logs: processes, clusters, messages between them, and samples in files that they share.
 
-:mod:`.mapping` is what other rooms call; :mod:`.pool` divides the items among the workers, which are :mod:`.processes` or a
+:mod:`.mapping` is what other layers call; :mod:`.pool` divides the items among the workers, which are :mod:`.processes` or a
 :mod:`.cluster`; :mod:`.messages` sends each object once; :mod:`.scratch` keeps samples in memory-mapped files.
 """
 

@@ -44,11 +44,11 @@ from ..settings import EssentialSection, EstimationSection
 from ..statistics.accumulate import begin_statistics, build_statistics
 from ..statistics.fit import Fit, fit_base
 from ..statistics.folds import repeated
-from ..statistics.kept_rows import KeptRows
 from ..statistics.log_effects.changes import FrictionChanges, varying
 from ..statistics.log_effects.payload import changes_between_logs
 from ..statistics.motions import motions, velocities
 from ..statistics.ridge import prior_mean
+from ..statistics.row_cache import RowCache
 from ..statistics.statistic import StatisticSet
 from .prepare import Prepared
 
@@ -91,7 +91,7 @@ class EarlyStatistics:
     """
 
     def __init__(self, project: Project) -> None:
-        self.project, self.kept, self.logs = project, KeptRows(), ()  # type: Project, KeptRows, tuple[Segment, ...]
+        self.project, self.kept, self.logs = project, RowCache(), ()  # type: Project, RowCache, tuple[Segment, ...]
 
     def __call__(self, model: DynamicModel, logs: Sequence[PreparedLog]) -> None:
         """Starts the work.
@@ -104,7 +104,7 @@ class EarlyStatistics:
         if shared() and self.project.estimation.method in ("auto", "irls") and all(part.tau is not None for part in motion):
             begin_statistics(_first(with_limited_widths(model, motion), motion).unloaded(), logs, kept)
 
-    def rows_of(self, motion: Sequence[Segment]) -> KeptRows:
+    def rows_of(self, motion: Sequence[Segment]) -> RowCache:
         """Returns the cache for the rows of logs; discards work started for other logs.
 
         Returns:
@@ -114,7 +114,7 @@ class EarlyStatistics:
             if self.kept.started is not None:
                 with suppress(UrdfIdentError):
                     self.kept.started[1]()  # workers assume that their answers have been received
-            self.kept, self.logs = KeptRows(samples=sum(map(len, motion))), tuple(motion)
+            self.kept, self.logs = RowCache(samples=sum(map(len, motion))), tuple(motion)
         return self.kept
 
 
@@ -124,15 +124,15 @@ def _first(model: DynamicModel, motion: Sequence[Segment]) -> DynamicModel:
 
 
 def _weighting(
-    model: DynamicModel, prepared: Prepared, wanted: EstimationSection, kept: KeptRows
-) -> tuple[SampleWeighting, KeptRows]:
+    model: DynamicModel, prepared: Prepared, wanted: EstimationSection, kept: RowCache
+) -> tuple[SampleWeighting, RowCache]:
     """Detects outliers, before friction is selected, with their weights, which change the kept rows."""
     weighting = choose_weighting(_first(model, prepared.motion), prepared.logs, wanted.method, wanted.loss, kept=kept)
-    return weighting, kept if weighting.weights is None else KeptRows(samples=kept.samples)
+    return weighting, kept if weighting.weights is None else RowCache(samples=kept.samples)
 
 
 def _with_rests(
-    model: DynamicModel, prepared: Prepared, project: Project, weighting: SampleWeighting, kept: KeptRows
+    model: DynamicModel, prepared: Prepared, project: Project, weighting: SampleWeighting, kept: RowCache
 ) -> tuple[Sequence[PreparedLog], tuple[str, ...]]:
     """The logs with weights for resting joints, and notes; without where samples have weights, or the method knows none."""
     if weighting.weights is not None or weighting.name == "ols" or isinstance(model, ElasticModel):
@@ -236,7 +236,7 @@ def _closed_loop(
 
 
 def _errors(
-    estimated: Estimated, converged: ConvergedFit, logs: Sequence[PreparedLog], kind: str, kept: KeptRows
+    estimated: Estimated, converged: ConvergedFit, logs: Sequence[PreparedLog], kind: str, kept: RowCache
 ) -> Callable[[], Fit]:
     """Returns a function that waits for the estimate with its standard errors."""
     model = converged.model

@@ -13,8 +13,8 @@ from ..data.recording import Recording
 from ..errors import EstimationError, LogError, ModelError
 from ..estimation.estimators.payload import METHODS, REFIT, PayloadFit, PayloadProblem, estimate_payload, with_usual_gears
 from ..estimation.estimators.static_poses import estimate_static, pose_notes, resting_poses
-from ..estimation.uncertainty.exercises import SECONDS, STATES, exercises
 from ..estimation.uncertainty.identifiability import IDENTIFIABLE, KNOWN, LOST, NOTHING, WEAK
+from ..estimation.uncertainty.simple_motions import SECONDS, STATES, simple_motions
 from ..linalg import Array, triangle
 from ..model.elasticity import ElasticModel
 from ..model.inertia import to_com, transform_matrix
@@ -359,16 +359,16 @@ def _verdicts(
     weights = {name: 1.0 / value for name, value in fit.sigma.items()}
     trials = []
     loaded, information = problem.loaded(fit.params), _precision(fit)
-    for exercise in exercises(problem.model.robot):
+    for motion in simple_motions(problem.model.robot):
         factor = np.zeros((0, 10))
-        for _, blocks in loaded.row_blocks(replace(exercise.states, reference_torque=None), chunk=STATES):
+        for _, blocks in loaded.row_blocks(replace(motion.states, reference_torque=None), chunk=STATES):
             for group, block in zip(loaded.groups, blocks, strict=True):
                 if loaded.p in group.columns:
                     begin = int(np.flatnonzero(group.columns == loaded.p)[0])
                     factor = triangle(factor, block[:, begin : begin + 10] * weights[group.name])
         informed = np.vstack([information, factor * np.sqrt(SECONDS * rate / STATES)])
         covariance = np.linalg.pinv(informed.T @ informed, hermitian=True)
-        trials.append((exercise.words, np.sqrt(np.maximum(np.einsum("ki,ij,kj->k", slopes, covariance, slopes), 0.0))))
+        trials.append((motion.words, np.sqrt(np.maximum(np.einsum("ki,ij,kj->k", slopes, covariance, slopes), 0.0))))
     advice = []
     for k, level in enumerate(levels):
         best = min(left[k] for _, left in trials)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..consistency.constraints import LmiOptions, demands
+from ..consistency.constraints import LmiOptions, lmi_options
 from ..consistency.first_fit import reconciled_prior, urdf_with_friction
 from ..consistency.friction import dissipating
 from ..consistency.standard import Standard, consistent_parameters, essential_to_prior, nearest_to_prior
@@ -66,7 +66,7 @@ def complete(
 
     Raises:
         SolverError: The solver failed.
-        ModelError: The demands contradict the model.
+        ModelError: The constraints contradict the model.
     """
     if not isinstance(model, ElasticModel):
         prior = reconciled_prior(model, prior, fit)
@@ -106,7 +106,7 @@ def standard_parameters(
 
     Raises:
         SolverError: The solver failed.
-        ModelError: The demands contradict the model.
+        ModelError: The constraints contradict the model.
         EstimationError: There are too few data to decide which parameters are essential.
     """
     wanted = project.consistency
@@ -122,7 +122,7 @@ def standard_parameters(
         return essential_to_prior(statistics, fit, prior, kept)
     if wanted.method not in ("auto", "lmi"):
         return nearest_to_prior(wanted.method, fit, prior, wanted.measure)
-    options, notes = demands(model.robot, prior, **wanted.demands())
+    options, notes = lmi_options(model.robot, prior, **wanted.constraints())
     weight = None if wanted.weight == "auto" else float(wanted.weight)
 
     def choose(asked: LmiOptions, given: float | None) -> Standard:

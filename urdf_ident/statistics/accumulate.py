@@ -19,9 +19,9 @@ from ..parallel import shared, start_each
 from ..progress import Progress
 from ..samples import Segment
 from .entries import BLOCKS, Entries, Statistic, blocks_of
-from .kept_rows import KeptRows
 from .layout import Layout, layouts_of
 from .motions import start_motions
+from .row_cache import RowCache
 from .rows import RowFilter, filtered_rows, row_counts
 from .statistic import StatisticSet, merge_all
 
@@ -36,7 +36,7 @@ def accumulate(
     conditioning: str | None = None,
     progress: Callable[[int], None] | None = None,
     weights: Sequence[Array] | None = None,
-    kept: KeptRows | None = None,
+    kept: RowCache | None = None,
     joined: Sequence[NDArray[np.intp]] = (),
 ) -> StatisticSet:
     """Computes the statistic of one log from its segments.
@@ -151,7 +151,7 @@ def statistic_of(
     blocks: int,
     log: Source,
     *,
-    kept: KeptRows | None = None,
+    kept: RowCache | None = None,
     progress: Progress | None = None,
     joined: Sequence[NDArray[np.intp]] = (),
 ) -> StatisticSet:
@@ -193,7 +193,7 @@ def build_statistics(
     blocks: int | None = None,
     progress: Progress | None = None,
     weights: Mapping[str, Sequence[Array]] | None = None,
-    kept: KeptRows | None = None,
+    kept: RowCache | None = None,
     alike: Callable[[], tuple[tuple[str, ...], ...]] | None = None,
 ) -> StatisticSet:
     """Computes the statistic of several prepared logs, from which all estimators work.
@@ -239,7 +239,7 @@ def build_statistics(
     return replace(total, motions=alike or kept.motions)
 
 
-def begin_statistics(model: DynamicModel, logs: Sequence[PreparedLog], kept: KeptRows) -> None:
+def begin_statistics(model: DynamicModel, logs: Sequence[PreparedLog], kept: RowCache) -> None:
     """Starts the workers on the result that :func:`build_statistics` is expected to need next; does nothing without workers."""
     if shared() and logs:
         kept.started = _request(model, logs, None, None), _start_statistics(model, logs, None, None, kept)
@@ -260,6 +260,6 @@ def _start_statistics(
     logs: Sequence[PreparedLog],
     blocks: int | None,
     weights: Mapping[str, Sequence[Array]] | None,
-    kept: KeptRows | None,
+    kept: RowCache | None,
 ) -> Callable[[], list[StatisticSet]]:
     return start_each(partial(statistic_of, model, blocks or blocks_of(len(logs)), kept=kept), _sources(logs, weights))

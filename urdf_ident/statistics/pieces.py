@@ -17,7 +17,7 @@ from ..errors import EstimationError
 from ..linalg import Array
 from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
-from .kept_rows import KeptRows
+from .row_cache import RowCache
 from .rows import RowFilter, filtered_rows
 
 #: Maximum number of rows of a piece: half a minute to minutes at the usual row rates.
@@ -70,7 +70,7 @@ def row_pieces(
     logs: Sequence[PreparedLog],
     *,
     compact: bool = False,
-    kept: KeptRows | None = None,
+    kept: RowCache | None = None,
 ) -> Iterator[Piece]:
     """Yields the filtered rows of logs in order of time; segments above :data:`LONGEST` rows are divided evenly.
 

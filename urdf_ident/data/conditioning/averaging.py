@@ -18,7 +18,7 @@ from ...linalg import Array
 from ...samples import ReadOnly, Segment
 from .filters import HIGHEST
 from .periods import Repetition, deviations, periods_of
-from .resample import Stretch
+from .resample import UniformPiece
 
 #: A sample is an outlier if it is this many robust standard deviations of the noise from the median at its phase.
 FAR, _QUARTILE = 10.0, 0.6745
@@ -73,7 +73,7 @@ class Averaged(ReadOnly):
 
 
 def average(
-    piece: Stretch, rate: float, repetition: Repetition, log: str, cutoff: float | None = None, around: int = 1
+    piece: UniformPiece, rate: float, repetition: Repetition, log: str, cutoff: float | None = None, around: int = 1
 ) -> tuple[Segment, Averaged]:
     """Averages the periods of a piece of a log.
 

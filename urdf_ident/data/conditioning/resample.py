@@ -21,7 +21,7 @@ KNOTS = 30
 
 
 @dataclass(frozen=True)
-class Stretch:
+class UniformPiece:
     """A piece of a log between gaps on a uniform grid, starting at ``start`` [s]; arrays of shape (N, n) in SI units."""
 
     start: float
@@ -33,7 +33,7 @@ class Stretch:
 
 
 @lru_cache(maxsize=1)  # several checks of a log use it in turn
-def even_pieces(recording: Recording) -> tuple[list[Stretch], Clock]:
+def even_pieces(recording: Recording) -> tuple[list[UniformPiece], Clock]:
     """Resamples a log to a uniform grid, split at its gaps.
 
     Args:
@@ -68,10 +68,10 @@ def even_pieces(recording: Recording) -> tuple[list[Stretch], Clock]:
     return pieces, clock
 
 
-def _resample(part: Recording, rate: float, even: bool) -> Stretch:
+def _resample(part: Recording, rate: float, even: bool) -> UniformPiece:
     """Interpolates positions and velocities cubically, efforts linearly: they are noisy and must not overshoot."""
     if even:
-        return Stretch(
+        return UniformPiece(
             float(part.time[0]), part.position, part.velocity, part.effort, part.motor_position, part.external_torque
         )
     time = part.time
@@ -110,10 +110,10 @@ def _resample(part: Recording, rate: float, even: bool) -> Stretch:
     if position is None:  # unreachable: positions are always present
         raise LogError("no positions", where=part.name)
     effort, external = linear(part.effort), linear(part.external_torque)
-    return Stretch(float(time[0]), position, cubic(part.velocity), effort, cubic(part.motor_position), external)
+    return UniformPiece(float(time[0]), position, cubic(part.velocity), effort, cubic(part.motor_position), external)
 
 
-def advanced(piece: Stretch, rate: float, delay: float, name: str) -> Stretch:
+def advanced(piece: UniformPiece, rate: float, delay: float, name: str) -> UniformPiece:
     """Advances the efforts of a piece by ``delay`` and removes the rows without efforts.
 
     Args:
@@ -135,7 +135,7 @@ def advanced(piece: Stretch, rate: float, delay: float, name: str) -> Stretch:
     tau = delayed(piece.tau, delay * rate)[kept]
     start = piece.start + (late / rate if delay < 0 else 0.0)
     v, qm, external = (None if x is None else x[kept] for x in (piece.v, piece.qm, piece.external))
-    return Stretch(start, piece.q[kept], v, tau, qm, external)
+    return UniformPiece(start, piece.q[kept], v, tau, qm, external)
 
 
 def spline(knots: Array, x: Array, at: Array) -> Array:

@@ -25,7 +25,7 @@ from .clock import GAP_PERIODS, GAP_SECONDS, Clock
 from .config import FEWEST_PERIODS, SignalConfig
 from .filters import HALF_WIDTH, HIGHEST, CutoffChoice, attenuation, differentiate, estimate_cutoff, lowpass
 from .periods import LIKENESS, SAID, Repetition, find_repetition
-from .resample import Stretch, advanced, even_pieces
+from .resample import UniformPiece, advanced, even_pieces
 from .standstill import cut_rest, hold_resting_joints, motion_ranges, rest_speeds
 from .velocity import match_velocity
 
@@ -132,7 +132,7 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
     return Conditioned(tuple(segments), rate, cutoff, row_rate, factor, row_cutoff, source, why, averaged, lost)
 
 
-def _repetition(pieces: list[Stretch], config: SignalConfig, name: str) -> Repetition | None:
+def _repetition(pieces: list[UniformPiece], config: SignalConfig, name: str) -> Repetition | None:
     """The periods to average, if any."""
     if config.periodic == "off":
         return None
@@ -231,7 +231,7 @@ def _rate_words(clock: Clock) -> str:
     return why
 
 
-def _cutoff(pieces: list[Stretch], rate: float, config: SignalConfig, name: str) -> tuple[CutoffChoice, str]:
+def _cutoff(pieces: list[UniformPiece], rate: float, config: SignalConfig, name: str) -> tuple[CutoffChoice, str]:
     if config.cutoff != "auto":
         cutoff = float(config.cutoff)
         if "cutoff" not in config.chosen and cutoff >= 0.5 * rate:
@@ -264,7 +264,7 @@ def _cutoff(pieces: list[Stretch], rate: float, config: SignalConfig, name: str)
 
 
 def _velocity_source(
-    recording: Recording, pieces: list[Stretch], rate: float, choice: CutoffChoice, config: SignalConfig
+    recording: Recording, pieces: list[UniformPiece], rate: float, choice: CutoffChoice, config: SignalConfig
 ) -> tuple[str, str]:
     if config.velocity == "logged" and recording.velocity is None:
         raise LogError("the log has no velocities", where=recording.name, remedy="use `signals: {velocity: auto}`")
@@ -280,7 +280,7 @@ def _velocity_source(
     return "logged" if better else "differentiated", match.words
 
 
-def _derivatives(piece: Stretch, rate: float, cutoff: float, order: int, source: str, name: str) -> Segment:
+def _derivatives(piece: UniformPiece, rate: float, cutoff: float, order: int, source: str, name: str) -> Segment:
     q = lowpass(piece.q, rate, cutoff, order)
     v = lowpass(piece.v, rate, cutoff, order) if source == "logged" and piece.v is not None else differentiate(q, rate)
     qm = vm = am = None

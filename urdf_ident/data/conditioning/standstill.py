@@ -12,7 +12,7 @@ from ...linalg import Array, quantiles
 from ...model.robot import Robot
 from ...samples import Segment, columns, fast_speed, moving
 from .config import SignalConfig
-from .resample import Stretch
+from .resample import UniformPiece
 
 #: A joint is at rest if it is slower than this fraction of the rest speed, or by far the slowest (:func:`.samples.moving`), and
 #: its travel is below this [rad]; for a prismatic joint a fifth of both values applies.
@@ -43,7 +43,7 @@ def hold_resting_joints(segments: list[Segment], robot: Robot, config: SignalCon
 
 
 def cut_rest(
-    whole: list[Segment], pieces: list[Stretch], rate: float, cutoff: float, config: SignalConfig, name: str
+    whole: list[Segment], pieces: list[UniformPiece], rate: float, cutoff: float, config: SignalConfig, name: str
 ) -> tuple[list[Segment], str]:
     """Returns the motions between standstills, without the samples at the ends of pieces that the filter's transient affects.
 

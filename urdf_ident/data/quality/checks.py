@@ -12,7 +12,7 @@ from ...samples import SHORT, SHORTEST, columns
 from ...units import joint_units
 from ..conditioning.clock import read_clock
 from ..conditioning.filters import HIGHEST, differentiate, lowpass
-from ..conditioning.resample import Stretch, even_pieces
+from ..conditioning.resample import UniformPiece, even_pieces
 from ..recording import Recording
 from .channels import equal_runs
 from .findings import Examination
@@ -165,7 +165,7 @@ def smooth_speeds(recording: Recording) -> tuple[list[Array], float]:
     return [smooth_speed(piece, clock.rate) for piece in pieces], clock.rate
 
 
-def smooth_speed(piece: Stretch, rate: float) -> Array:
+def smooth_speed(piece: UniformPiece, rate: float) -> Array:
     """Computes velocities from the positions of one segment.
 
     Args:

@@ -22,7 +22,7 @@ from ...model.dynamic_model import DynamicModel
 from ...statistics.accumulate import build_statistics
 from ...statistics.fit import Fit, fit_base
 from ...statistics.statistic import StatisticSet
-from .instrumental import Simulator, with_twin
+from .instrumental import Simulator, with_simulated
 
 #: Maximum number of simulations; converged if no parameter changes by more than this share of its standard error.
 ROUNDS, CONVERGED = 12, 0.05
@@ -83,14 +83,14 @@ def _on_simulated_motion(log: PreparedLog, clean: Recording) -> PreparedLog:
     """Returns the log with a simulated motion in place of the measured one, and the same torque.
 
     Args:
-        clean: The simulated motion, as for :func:`.instrumental.with_twin`.
+        clean: The simulated motion, as for :func:`.instrumental.with_simulated`.
 
     Raises:
         EstimationError: The simulation has other joints, or does not cover the log.
     """
     segments = []
-    for segment in with_twin(log, clean).segments:
-        twin = segment.twin
-        if twin is not None:
-            segments.append(replace(segment, q=twin.q, v=twin.v, a=twin.a, twin=None, before=None))
+    for segment in with_simulated(log, clean).segments:
+        simulated = segment.simulated
+        if simulated is not None:
+            segments.append(replace(segment, q=simulated.q, v=simulated.v, a=simulated.a, simulated=None, before=None))
     return replace(log, conditioned=replace(log.conditioned, segments=tuple(segments)))

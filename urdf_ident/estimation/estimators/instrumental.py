@@ -99,8 +99,8 @@ class InstrumentalFit:
     statistics: StatisticSet | None = None
 
 
-def with_twin(log: PreparedLog, clean: Recording) -> PreparedLog:
-    """Adds to every segment its noise-free twin, conditioned like the log; with motors if these are simulated.
+def with_simulated(log: PreparedLog, clean: Recording) -> PreparedLog:
+    """Adds to every segment its noise-free simulated motion, conditioned like the log; with motors if these are simulated.
 
     Args:
         clean: The simulated motion on the same clock, joint side, covering the log's motion.
@@ -143,7 +143,7 @@ def with_twin(log: PreparedLog, clean: Recording) -> PreparedLog:
             speed = differentiate(q, rate)
             signals.append([x[part] for x in (q, speed, differentiate(speed, rate))])
         (q, v, a), (qm, vm, am) = signals[0], signals[1] if len(signals) > 1 else (None, None, None)
-        segments.append(replace(segment, twin=Segment(segment.log, segment.start, rate, q, v, a, qm=qm, vm=vm, am=am)))
+        segments.append(replace(segment, simulated=Segment(segment.log, segment.start, rate, q, v, a, qm=qm, vm=vm, am=am)))
     return replace(log, conditioned=replace(log.conditioned, segments=tuple(segments)))
 
 
@@ -161,20 +161,20 @@ def instrumented(
     segments: Sequence[Segment],
     row_filter: RowFilter,
     *,
-    sign_from_twin: bool = True,
+    sign_from_simulated: bool = True,
 ) -> StatisticSet:
     """Accumulates ``[Z | W | tau]`` of one log.
 
     Args:
-        segments: Segments with torque and twin.
+        segments: Segments with torque and simulated motion.
         row_filter: The filter and decimation of the rows.
-        sign_from_twin: Whether W also takes columns with a sign of the velocity from the twin.
+        sign_from_simulated: Whether W also takes columns with a sign of the velocity from the simulated motion.
 
     Raises:
-        EstimationError: A segment has no twin, or nothing is left after filtering.
+        EstimationError: A segment has no simulated motion, or nothing is left after filtering.
     """
     for segment in segments:
-        if segment.twin is None:
+        if segment.simulated is None:
             raise EstimationError(
                 "instruments need a noise-free simulated motion of the same reference",
                 where=log,
@@ -188,14 +188,14 @@ def instrumented(
     factors: dict[tuple[int, int], tuple[Array, int]] = {}
     done = 0
     for segment in segments:
-        clean = {name: getattr(segment.twin, name) for name in ("q", "v", "a", "qm", "vm", "am")}
-        twin = replace(segment, **clean, twin=None, before=None)
+        clean = {name: getattr(segment.simulated, name) for name in ("q", "v", "a", "qm", "vm", "am")}
+        motion = replace(segment, **clean, simulated=None, before=None)
         offset = done
-        pairs = zip_longest(filtered_rows(model, segment, row_filter), filtered_rows(model, twin, row_filter))
+        pairs = zip_longest(filtered_rows(model, segment, row_filter), filtered_rows(model, motion, row_filter))
         for (first, measured), (_, simulated) in pairs:
             block_of = (offset + first + np.arange(len(measured[0]))) * BLOCKS // total
             for g, (W, Z) in enumerate(zip(measured, simulated, strict=True)):
-                if sign_from_twin:
+                if sign_from_simulated:
                     columns = np.flatnonzero(dry[model.groups[g].columns])
                     W[:, columns] = Z[:, columns]
                 rows = np.hstack([Z[:, :-1], W])
@@ -209,23 +209,23 @@ def instrumented(
         Statistic(log, block, layouts[g].group, triangle(R), rows, segments[0].repeats)
         for (block, g), (R, rows) in sorted(factors.items())
     )
-    return StatisticSet(model.names, layouts, entries, f"{model.fingerprint} {row_filter} instruments {sign_from_twin}")
+    return StatisticSet(model.names, layouts, entries, f"{model.fingerprint} {row_filter} instruments {sign_from_simulated}")
 
 
-def build_instrumented(model: DynamicModel, logs: Sequence[PreparedLog], *, sign_from_twin: bool = True) -> StatisticSet:
-    """Accumulates ``[Z | W | tau]`` of several logs with twins.
+def build_instrumented(model: DynamicModel, logs: Sequence[PreparedLog], *, sign_from_simulated: bool = True) -> StatisticSet:
+    """Accumulates ``[Z | W | tau]`` of several logs with simulated motions.
 
     Args:
-        logs: Prepared logs, see :func:`with_twin`.
-        sign_from_twin: See :func:`instrumented`.
+        logs: Prepared logs, see :func:`with_simulated`.
+        sign_from_simulated: See :func:`instrumented`.
 
     Raises:
-        EstimationError: No log, or one without a twin.
+        EstimationError: No log, or one without a simulated motion.
     """
     total: StatisticSet | None = None
     for log in logs:
         row_filter = RowFilter(log.conditioned.factor)
-        part = instrumented(model, log.name, log.segments, row_filter, sign_from_twin=sign_from_twin)
+        part = instrumented(model, log.name, log.segments, row_filter, sign_from_simulated=sign_from_simulated)
         total = part if total is None else total.merged(replace(part, fingerprint=total.fingerprint))
     if total is None:
         raise EstimationError("no log to estimate from")
@@ -295,8 +295,8 @@ def iterate_instrumental(
     """
     params, found = np.array(start, dtype=float), None
     for turn in range(1, ROUNDS + 1):
-        twins = [with_twin(log, clean) for log, clean in zip(logs, simulator(params), strict=True)]
-        statistics = build_instrumented(model, twins)
+        with_motion = [with_simulated(log, clean) for log, clean in zip(logs, simulator(params), strict=True)]
+        statistics = build_instrumented(model, with_motion)
         if isinstance(model, ElasticModel):  # linearized, with the noise of deflections in the target
             statistics = compliance_at(statistics, model, base.embedded(params))
         fresh = fit_instrumental(statistics, base)
@@ -353,7 +353,7 @@ def _hausman(factor: Array, b: int, rows: int, inflation: float) -> HausmanTest:
     W = np.vstack([inside, outside])
     V = np.vstack([np.zeros_like(inside), outside])
     scale = np.linalg.norm(W, axis=0)
-    # Columns in the span of the instruments (the offset, a sign taken from the twin) cannot be tested.
+    # Columns in the span of the instruments (the offset, a sign taken from the simulated motion) cannot be tested.
     live = np.linalg.norm(V, axis=0) > 1e-7 * scale
     if not live.any():
         return HausmanTest(0.0, (0, rows - b), 1.0, inflation)

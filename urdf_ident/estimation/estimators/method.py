@@ -26,8 +26,8 @@ from ...model.prior import Prior
 from ...statistics.accumulate import build_statistics
 from ...statistics.fit import Fit, fit_base
 from ...statistics.folds import CrossValidation, folds_of, held_out
-from ...statistics.kept_rows import KeptRows
 from ...statistics.ridge import fit_ridge
+from ...statistics.row_cache import RowCache
 from ...statistics.statistic import StatisticSet
 from ..friction_selection.reference_torque import ConvergedFit
 from ..uncertainty.repetitions import likelihood_weights, repetition_count
@@ -114,7 +114,7 @@ def choose_weighting(
     method: str = "auto",
     loss: str = "tukey",
     *,
-    kept: KeptRows | None = None,
+    kept: RowCache | None = None,
 ) -> SampleWeighting:
     """Decides whether samples are weighted individually.
 

@@ -31,9 +31,9 @@ from ...samples import Segment
 from ...statistics.distributions import f_tail
 from ...statistics.entries import Entries, Statistic
 from ...statistics.fit import Fit, fit_base
-from ...statistics.kept_rows import KeptRows
 from ...statistics.layout import layouts_of
 from ...statistics.pieces import row_pieces
+from ...statistics.row_cache import RowCache
 from ...statistics.statistic import StatisticSet, merge_all
 
 #: A rest lasts at least this many periods of the low-pass of the positions, which hides shorter ones; as :func:`.cut_rest`.
@@ -83,7 +83,7 @@ class Rests:
 
 
 def weigh_rests(
-    model: DynamicModel, logs: Sequence[PreparedLog], config: SignalConfig, kept: KeptRows | None = None
+    model: DynamicModel, logs: Sequence[PreparedLog], config: SignalConfig, kept: RowCache | None = None
 ) -> tuple[Sequence[PreparedLog], tuple[str, ...]]:
     """Gives the samples of resting joints the weight of one observation per rest, where dry friction is visible there.
 
@@ -130,7 +130,7 @@ def _shortest(log: PreparedLog, segment: Segment) -> int:
     return math.ceil(SHORTEST * segment.rate / log.conditioned.band)
 
 
-def _windows(model: DynamicModel, rests: Rests, kept: KeptRows | None, log: PreparedLog) -> StatisticSet:
+def _windows(model: DynamicModel, rests: Rests, kept: RowCache | None, log: PreparedLog) -> StatisticSet:
     """Statistic of one log with one row for each rest and for each window of motion, in row groups of their own."""
     layouts = [replace(own, group=own.group + state) for own in layouts_of(model) for state in ("", _AT_REST)]
     found: dict[str, list[Array]] = {layout.group: [] for layout in layouts}

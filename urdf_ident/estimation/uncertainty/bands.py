@@ -20,9 +20,9 @@ from ...data.prepare import PreparedLog
 from ...linalg import Array, triangle
 from ...model.dynamic_model import DynamicModel
 from ...parallel import start_each
-from ...statistics.kept_rows import KeptRows
 from ...statistics.layout import Layout, expanded, layouts_of
 from ...statistics.pieces import row_pieces
+from ...statistics.row_cache import RowCache
 from ...statistics.rows import RowFilter
 
 #: Number of bands, from zero frequency on, that are one coefficient of the longest piece wide.
@@ -175,7 +175,7 @@ def build_spectrum(model: DynamicModel, logs: Sequence[PreparedLog]) -> Spectrum
     return start_spectrum(model, logs)()
 
 
-def start_spectrum(model: DynamicModel, logs: Sequence[PreparedLog], kept: KeptRows | None = None) -> Callable[[], Spectrum]:
+def start_spectrum(model: DynamicModel, logs: Sequence[PreparedLog], kept: RowCache | None = None) -> Callable[[], Spectrum]:
     """Starts :func:`build_spectrum`; workers, if there are any, compute in the background.
 
     Args:
@@ -220,7 +220,7 @@ class _Bands:
         return self.factors[group][self.ends[group, band] : self.ends[group, band + 1]]
 
 
-def _by_frequency(model: DynamicModel, edges: Array, kept: KeptRows | None, logs: Sequence[PreparedLog]) -> _Bands:
+def _by_frequency(model: DynamicModel, edges: Array, kept: RowCache | None, logs: Sequence[PreparedLog]) -> _Bands:
     """Computes the cosine coefficients of the logs' rows as factors per group and band."""
     from scipy.fft import dct
 

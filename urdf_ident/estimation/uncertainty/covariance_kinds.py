@@ -17,9 +17,9 @@ from ...samples import ReadOnly
 from ...statistics.entries import Statistic
 from ...statistics.fit import Fit
 from ...statistics.folds import independent_stretches
-from ...statistics.kept_rows import KeptRows
 from ...statistics.least_squares import Solution, leave_one_out_changes, solve
 from ...statistics.motions import motions, start_motions
+from ...statistics.row_cache import RowCache
 from ...statistics.statistic import StatisticSet
 from .bands import Spectrum, build_spectrum, start_spectrum
 from .noise import fit_noise, sandwich, whitened_rows
@@ -74,7 +74,7 @@ class Covariances:
         model: DynamicModel | None = None,
         logs: Sequence[PreparedLog] = (),
         solution: Solution | None = None,
-        kept: KeptRows | None = None,
+        kept: RowCache | None = None,
     ) -> None:
         self.fit, self.statistics, self.model, self.logs, self.kept = fit, statistics, model, logs, kept
         self.weights = fit.row_weights or fit.weights

@@ -5,8 +5,8 @@ data, each combination is also judged by its standard error relative to the para
 estimate: an offset of 0.00 ± 0.01 N·m is well known if typical offsets are 0.3. The magnitude is the largest of the estimate,
 the prior, and the prior's standard deviation; the estimate only counts if it is significant.
 
-For the advice, simple motions (:mod:`.exercises`) are tried, and the simplest one that is nearly as good as the best is chosen;
-with data, by the standard error after the motion is added to them.
+For the advice, simple motions (:mod:`.simple_motions`) are tried, and the simplest one that is nearly as good as the best is
+chosen; with data, by the standard error after the motion is added to them.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
 from ...statistics.fit import Fit
 from ...statistics.least_squares import solve
-from .exercises import SECONDS, Exercise, exercise_factor, exercises
+from .simple_motions import SECONDS, SimpleMotion, motion_factor, simple_motions
 
 IDENTIFIABLE, WEAK, COMBINATION, LOST = "identifiable", "weak", "only in combination", "not identifiable"
-#: An exercise, and the standard error of every base parameter after it.
-Trial = tuple[Exercise, Array]
+#: A simple motion, and the standard error of every base parameter after it.
+Trial = tuple[SimpleMotion, Array]
 #: Standard error over magnitude up to which a parameter is identified, and above which the data contribute less than a tenth
 #: (with an error of three prior standard deviations the prior has nine tenths of the weight).
 KNOWN, NOTHING = 0.5, 3.0
-#: An exercise is good enough if its error is at most this many times that of the best one: alone, or added to data, where
+#: A simple motion is good enough if its error is at most this many times that of the best one: alone, or added to data, where
 #: even the best one hardly does more than halve the error.
 _NEARLY, _BESIDE = 3.0, 1.15
 #: Smallest assumed magnitude of a friction term, as a share of the joint's largest friction of the same unit.
@@ -104,7 +104,7 @@ def structural_verdicts(model: DynamicModel, base: BaseParameters) -> tuple[Verd
     Returns:
         One verdict per parameter, none of them "weak"; the advice names the simplest motion that identifies it.
     """
-    trials = [(item, _errors(exercise_factor(model, base, item, {}))) for item in exercises(model.robot)]
+    trials = [(item, _errors(motion_factor(model, base, item, {}))) for item in simple_motions(model.robot)]
     motions = [_simplest(row, _own(model, base, row, trials))[0] for row in range(len(base))]
     found = []
     for k, name, kind, elsewhere in _by_kind(model, base):
@@ -209,7 +209,7 @@ def _errors(R: Array) -> Array:
 
 
 def _own(model: DynamicModel, base: BaseParameters, row: int, trials: Sequence[Trial]) -> Sequence[Trial]:
-    """The exercises that may be advised for a base parameter: for friction only those in which the joint moves."""
+    """The simple motions that may be advised for a base parameter: for friction only those in which the joint moves."""
     k = int(base.independent[row])
     if k < model.n_inertial:
         return trials
@@ -218,7 +218,7 @@ def _own(model: DynamicModel, base: BaseParameters, row: int, trials: Sequence[T
 
 
 def _simplest(row: int, trials: Sequence[Trial], nearly: float = _NEARLY, enough: float = 0.0) -> tuple[str, float]:
-    """The first exercise that is sufficient, or nearly as good as the best, for one base parameter, and the error after it."""
+    """The first motion that is sufficient, or nearly as good as the best, for one base parameter, and the error after it."""
     best = min(float(errors[row]) for _, errors in trials)
     limit = max(nearly * best, enough)
     return next((item.words, float(errors[row])) for item, errors in trials if errors[row] <= limit)
@@ -236,10 +236,10 @@ def _advice(
         ratio = fit.bse / _errors(data)  # factor by which model-based errors are too small
     told = fit.seen & (ratio > 0) & np.isfinite(ratio)  # parameters known only by the prior have no model-based error
     inflation = np.where(told, ratio, float(np.median(ratio[told])) if told.any() else 1.0)
-    elastic = isinstance(model, ElasticModel)  # their data are linear in compliances, the exercises in stiffness
+    elastic = isinstance(model, ElasticModel)  # their data are linear in compliances, the simple motions in stiffness
     trials = []
-    for item in exercises(model.robot):
-        informed = np.sqrt(SECONDS * row_rate) * exercise_factor(model, base, item, fit.weights)
+    for item in simple_motions(model.robot):
+        informed = np.sqrt(SECONDS * row_rate) * motion_factor(model, base, item, fit.weights)
         trials.append((item, inflation * _errors(informed if elastic else triangle(data, informed))))
     found = {}
     for row in map(int, rows):

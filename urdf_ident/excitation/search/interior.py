@@ -52,7 +52,7 @@ class LinearLimits:
         bases = np.array([grid.position, grid.velocity, grid.acceleration])
         return cls(bases, grid.constant, middle + shrink * (lower - middle), middle + shrink * (upper - middle))
 
-    def room(self, X: Array) -> Array:
+    def slack(self, X: Array) -> Array:
         """Returns the slack of every limit.
 
         Args:
@@ -65,7 +65,7 @@ class LinearLimits:
         return np.stack([self.upper[:, None] - signal, signal - self.lower[:, None]])
 
     def change(self, step: Array) -> Array:
-        """Returns the change of :meth:`room` along a step.
+        """Returns the change of :meth:`slack` along a step.
 
         Args:
             step: Shape (d, n).
@@ -86,13 +86,13 @@ class LinearLimits:
         Returns:
             Shape (n,); 1 if unlimited.
         """
-        change, room = self.change(step), self.room(X)
+        change, slack = self.change(step), self.slack(X)
         with np.errstate(divide="ignore", invalid="ignore"):
-            most = np.where(change < 0, room / -change, np.inf).min(axis=(0, 1, 2))
+            most = np.where(change < 0, slack / -change, np.inf).min(axis=(0, 1, 2))
         return np.asarray(np.where(np.isfinite(most), most, 1.0))
 
     def gradient(self, weight: Array) -> Array:
-        """Returns ``−Σ weight · ∂room/∂X``, the gradient contribution of the multipliers.
+        """Returns ``−Σ weight · ∂slack/∂X``, the gradient contribution of the multipliers.
 
         Args:
             weight: Shape (2, 3, K, n).
@@ -103,7 +103,7 @@ class LinearLimits:
         return np.asarray(np.einsum("skd,skn->dn", self.bases, weight[0] - weight[1], optimize=True))
 
     def hessian(self, weight: Array) -> Array:
-        """Returns ``Σ weight · (∂room/∂X)²``, one block per joint.
+        """Returns ``Σ weight · (∂slack/∂X)²``, one block per joint.
 
         Args:
             weight: Shape (2, 3, K, n).
@@ -144,13 +144,13 @@ class Push:
         gradient: Shape (d, n).
         approach: Gradient of each slack with respect to the unknowns, ordered joint by joint, shape (M, n·d).
         curvature: Second derivative of its barrier with respect to the slack, shape (M,).
-        room: Slack of each, shape (M,).
+        slack: Slack of each, shape (M,).
     """
 
     gradient: Array
     approach: Array
     curvature: Array
-    room: Array
+    slack: Array
 
     @property
     def hessian(self) -> Array:
@@ -179,35 +179,35 @@ def minimise(
         The last iterate, shape (d, n).
     """
     K = limits.bases.shape[1]
-    room = limits.room(X)
-    finite = np.isfinite(room)
+    slack = limits.slack(X)
+    finite = np.isfinite(slack)
     curvature = limits.hessian(np.where(finite, 1.0 / (K * _width(limits) ** 2), 0.0))
     B: Array | None = None
-    multipliers = np.where(finite, options.barriers[0] / K / room, 0.0)
+    multipliers = np.where(finite, options.barriers[0] / K / slack, 0.0)
     for stage, (barrier, sharpness) in enumerate(zip(options.barriers, options.sharpness, strict=True)):
         mu = barrier / K
         value, gradient = objective(X, barrier, sharpness)
         near = push()
-        merit = value - mu * _log(room, finite)
+        merit = value - mu * _log(slack, finite)
         for _ in range(options.steps):
             smooth = gradient if near is None else gradient - near.gradient
             B = _initial(curvature, smooth) if B is None else B
-            step = _direction(B if near is None else B + near.hessian, limits, gradient, room, multipliers, mu, finite)
+            step = _direction(B if near is None else B + near.hessian, limits, gradient, slack, multipliers, mu, finite)
             change = limits.change(step)
-            descent = float((gradient * step).sum() - mu * (change[finite] / room[finite]).sum())
-            largest = _longest(room[finite], change[finite])
+            descent = float((gradient * step).sum() - mu * (change[finite] / slack[finite]).sum())
+            largest = _longest(slack[finite], change[finite])
             if near is not None:
-                largest = min(largest, _longest(near.room, near.approach @ step.T.reshape(-1), _TO_THINGS))
+                largest = min(largest, _longest(near.slack, near.approach @ step.T.reshape(-1), _TO_THINGS))
             length, new = _search(objective, limits, X, step, largest, merit, descent, mu, barrier, sharpness, finite)
             if new is None:
                 B = None if stage == 0 else B
                 break
             moved = length * step
-            multipliers = _dual_step(multipliers, room, change, mu, finite, length)
+            multipliers = _dual_step(multipliers, slack, change, mu, finite, length)
             near = push()
             _update(B, moved, (new[1] if near is None else new[1] - near.gradient) - smooth)
-            X, room = X + moved, limits.room(X + moved)
-            multipliers = np.where(finite, np.clip(multipliers, 0.1 * mu / room, 10.0 * mu / room), 0.0)
+            X, slack = X + moved, limits.slack(X + moved)
+            multipliers = np.where(finite, np.clip(multipliers, 0.1 * mu / slack, 10.0 * mu / slack), 0.0)
             gain = merit - new[2]
             value, gradient, merit = new
             if on_iterate is not None and on_iterate(X):
@@ -222,8 +222,8 @@ def _width(limits: LinearLimits) -> Array:
     return np.where(np.isfinite(width), width / 2, 1.0)[None, :, None, :]
 
 
-def _log(room: Array, finite: Array) -> float:
-    return float(np.log(room[finite]).sum())
+def _log(slack: Array, finite: Array) -> float:
+    return float(np.log(slack[finite]).sum())
 
 
 def _blocks(blocks: Array) -> Array:
@@ -236,18 +236,18 @@ def _blocks(blocks: Array) -> Array:
 
 
 def _direction(
-    B: Array, limits: LinearLimits, gradient: Array, room: Array, multipliers: Array, mu: float, finite: Array
+    B: Array, limits: LinearLimits, gradient: Array, slack: Array, multipliers: Array, mu: float, finite: Array
 ) -> Array:
-    safe = np.where(finite, room, 1.0)
+    safe = np.where(finite, slack, 1.0)
     matrix = B + _blocks(limits.hessian(np.where(finite, multipliers / safe, 0.0)))
     force = gradient + limits.gradient(np.where(finite, mu / safe, 0.0))
     step = -np.linalg.solve(matrix, force.T.reshape(-1))
     return np.asarray(step.reshape(gradient.shape[1], gradient.shape[0]).T)
 
 
-def _longest(room: Array, change: Array, part: float = _TO_BOUNDARY) -> float:
+def _longest(slack: Array, change: Array, part: float = _TO_BOUNDARY) -> float:
     toward = change < 0
-    return float(min(1.0, part * (room[toward] / -change[toward]).min())) if toward.any() else 1.0
+    return float(min(1.0, part * (slack[toward] / -change[toward]).min())) if toward.any() else 1.0
 
 
 def _initial(curvature: Array, gradient: Array) -> Array:
@@ -275,7 +275,7 @@ def _search(
         trial = X + length * step
         value, gradient = objective(trial, barrier, sharpness)
         if np.isfinite(value):
-            new = value - mu * _log(limits.room(trial), finite)
+            new = value - mu * _log(limits.slack(trial), finite)
             if new <= merit + _ARMIJO * length * descent:
                 return length, (value, gradient, new)
             shorter = -0.5 * descent * length**2 / (new - merit - descent * length)
@@ -285,8 +285,8 @@ def _search(
     return 0.0, None
 
 
-def _dual_step(multipliers: Array, room: Array, change: Array, mu: float, finite: Array, length: float) -> Array:
-    safe = np.where(finite, room, 1.0)
+def _dual_step(multipliers: Array, slack: Array, change: Array, mu: float, finite: Array, length: float) -> Array:
+    safe = np.where(finite, slack, 1.0)
     delta = np.where(finite, mu / safe - multipliers - multipliers / safe * np.where(finite, change, 0.0), 0.0)
     return np.asarray(np.maximum(multipliers + length * delta, 0.0))
 

@@ -27,7 +27,7 @@ TRIES = 40
 SIZES = (1.0, 0.75, 0.5, 0.3)
 #: Largest number of restarts of a local search after a clearance violation between instants; when the time is up, number of
 #: its motions that are checked, from the last one back.
-ROUNDS, DIPS = 6, 3
+ROUNDS, CHECKED_BACK = 6, 3
 #: Interval, in steps of a local search, of clearance checks between instants.
 LOOKED_AT = 20
 #: Fraction of the torque limits that is used: torque is checked at instants and may peak in between.
@@ -201,7 +201,7 @@ class Search:
 
         def evaluate(z: Array) -> float:
             rest, swing = encoding.decode(z)
-            for size in SIZES if self.limits.room(rest).min() > 0 else ():
+            for size in SIZES if self.limits.slack(rest).min() > 0 else ():
                 value = self._value(rest + size * swing)
                 if np.isfinite(value):
                     if value < best[0][0]:
@@ -230,7 +230,7 @@ class Search:
         for _ in range(ROUNDS):
             passed[:] = [X]
             X = minimise(self.objective, self.limits, X, options, on_iterate, self._push)
-            for _ in range(DIPS if self.out_of_time else 1):
+            for _ in range(CHECKED_BACK if self.out_of_time else 1):
                 if self._is_clear(X):
                     self._offer(X, self._value(X), found)
                     return X
@@ -295,8 +295,8 @@ class Search:
                 # The very first motion must be feasible, even if time is short.
                 if np.isfinite(self._value(X)) and (self.best.X.size or self._is_clear(X)):
                     return X
-            if self.out_of_time and self.problem.obstacles is not None and self.problem.obstacles.dipped is not None:
-                self.problem.obstacles.dipped.require()
+            if self.out_of_time and self.problem.obstacles is not None and self.problem.obstacles.violation is not None:
+                self.problem.obstacles.violation.require()
         raise LimitError(
             "no motion inside the limits shows every parameter",
             got=f"{TRIES} random motions without one",
@@ -314,7 +314,7 @@ class Search:
             X, still = problem.family.rest(pose), np.zeros((1, rows.n))
             tau = np.abs(rows.torque(rows.evaluate(pose[None], still, still)[1])[0])
             excess = tau / (0.95 * TORQUE_FILL * limits.torque)
-            inside = self.limits.room(X).min() > 0
+            inside = self.limits.slack(X).min() > 0
             violated_pair = "" if problem.obstacles is None else problem.obstacles.violated_pair(pose)
             if excess.max() < 1.0 and inside and not violated_pair:
                 return X

@@ -146,8 +146,8 @@ class Objective:
         W, state = rows.evaluate(*stacked)
         watched = np.r_[0:inside, len(W) - self.extra : len(W)]
         tau = rows.torque(state)[watched]
-        room = np.stack([self.torque - tau, self.torque + tau])
-        if not room.min() > 0:
+        slack = np.stack([self.torque - tau, self.torque + tau])
+        if not slack.min() > 0:
             return np.inf, np.zeros_like(X)
         value, by_rows = self.criterion.value(W[: len(W) - self.extra], sharpness)
         if not np.isfinite(value):
@@ -157,9 +157,9 @@ class Objective:
         limited = np.isfinite(self.torque)
         if limited.any():
             share = barrier / N
-            value -= share * float(np.log(room[:, :, limited] / self.torque[limited]).sum())
+            value -= share * float(np.log(slack[:, :, limited] / self.torque[limited]).sum())
             by_torque = np.zeros(W.shape[:2])
-            by_torque[watched] = share * (1.0 / room[0] - 1.0 / room[1])
+            by_torque[watched] = share * (1.0 / slack[0] - 1.0 / slack[1])
         bars = rows.gradient(weight, state, by_torque)
         kept = len(W) - self.extra
         folded = self.criterion.fold(*(x[:kept] for x in bars))

@@ -68,7 +68,7 @@ class Obstacles:
 
     Attributes:
         collisions: As given.
-        dipped: The pair that came too close in the last motion rejected by :meth:`is_clear`.
+        violation: The pair that came too close in the last motion rejected by :meth:`is_clear`.
         pad: Allowance beyond the required distance of each pair, shape (P,) [m].
         push: Barrier contribution of the last evaluation with a weight; None if no pair was within range.
     """
@@ -92,7 +92,7 @@ class Obstacles:
         self.push: Push | None = None
         self._kept: Array | None = None
         self._broken: list[tuple[int, int]] = []  # instants and pairs of recent violations
-        self.dipped: Clearance | None = None
+        self.violation: Clearance | None = None
 
     def __call__(self, X: Array, weight: float) -> tuple[float, Array]:
         """Returns value and gradient of the barrier.
@@ -177,9 +177,9 @@ class Obstacles:
         if report.feasible:
             self._kept = X.copy()
             return True
-        self.dipped = report.worst
-        dips = np.unique([pair.time for pair in report.pairs if pair.margin < 0])
-        around = (dips[:, None] + self._step * np.linspace(-1.0, 1.0, _AROUND)).ravel()
+        self.violation = report.worst
+        times = np.unique([pair.time for pair in report.pairs if pair.margin < 0])
+        around = (times[:, None] + self._step * np.linspace(-1.0, 1.0, _AROUND)).ravel()
         self.grid = self.family.grid(np.concatenate([self.grid.time, np.clip(around, 0.0, motion.duration)]))
         self._last = np.concatenate([self._last, np.zeros((len(around), self._last.shape[1]))])
         unknown = np.where(self._constant, np.inf, -np.inf)
@@ -195,8 +195,8 @@ class Obstacles:
         Returns:
             The names of the pair; empty if there is none.
         """
-        room = self._room(pose)
-        return "" if room.min(initial=np.inf) > 0 else " and ".join(self.collisions.pairs[int(np.argmin(room))].names)
+        slack = self._slack(pose)
+        return "" if slack.min(initial=np.inf) > 0 else " and ".join(self.collisions.pairs[int(np.argmin(slack))].names)
 
     def freed(self, pose: Array, limits: Limits, rng: np.random.Generator) -> Array:
         """Moves the joints between links that are too close until none are (see :func:`.freeing.freed`).
@@ -212,9 +212,9 @@ class Obstacles:
         def draw() -> Array:
             return np.asarray(limits.middle + FREE_RANGE * limits.half_range * rng.uniform(-1.0, 1.0, len(pose)))
 
-        return freed(pose, self.collisions, self._room, draw, FREEING)
+        return freed(pose, self.collisions, self._slack, draw, FREEING)
 
-    def _room(self, pose: Array) -> Array:
+    def _slack(self, pose: Array) -> Array:
         """Distances less those that are required, shape (P,) [m]."""
         return self.collisions.distances(pose)[0] - self._least if self.collisions.pairs else np.zeros(0)
 
@@ -233,16 +233,16 @@ class Obstacles:
             poses, where, pairs, float((self._least[pairs] + span).max(initial=0.0))
         )
         self._bound[rows, pairs] = distance
-        room = distance - self._least[pairs]
-        if not room.min(initial=np.inf) > 0:
-            worst = [k for k in np.argsort(room)[:_EACH].tolist() if room[k] <= 0]
+        slack = distance - self._least[pairs]
+        if not slack.min(initial=np.inf) > 0:
+            worst = [k for k in np.argsort(slack)[:_EACH].tolist() if slack[k] <= 0]
             new = [(int(rows[k]), int(pairs[k])) for k in worst]
             self._broken = list(dict.fromkeys([*new, *self._broken]))[:_REMEMBERED]
             return None
-        close = np.flatnonzero(room < span)
+        close = np.flatnonzero(slack < span)
         rows, pairs, span = rows[close], pairs[close], span[close]
         by_distance = self.collisions.gradients(poses, where[close], pairs, first[close], second[close], distance[close])
-        return _Contacts(rows, span, room[close] / span, by_distance)
+        return _Contacts(rows, span, slack[close] / span, by_distance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,9 +264,9 @@ def _pads(collisions: Collisions, limits: Limits) -> tuple[Array, NDArray[np.boo
     if not collisions.pairs:
         return np.zeros(0), np.zeros(0, dtype=bool), np.zeros(0)
     q = np.random.default_rng(0).uniform(limits.lower, limits.upper, (POSES, len(limits.joints)))
-    room = collisions.distances(q) - collisions.required
-    constant = (np.ptp(room, axis=0) < CONSTANT) & (room.min(axis=0) > CONSTANT)
-    return np.clip(PAD_SHARE * room.max(axis=0), 0.0, PAD), constant, np.median(room, axis=0)
+    slack = collisions.distances(q) - collisions.required
+    constant = (np.ptp(slack, axis=0) < CONSTANT) & (slack.min(axis=0) > CONSTANT)
+    return np.clip(PAD_SHARE * slack.max(axis=0), 0.0, PAD), constant, np.median(slack, axis=0)
 
 
 @dataclass(frozen=True, eq=False)

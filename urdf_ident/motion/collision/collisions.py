@@ -88,7 +88,7 @@ class Collisions:
             out[k, solid] = [result.min_distance for result in geometry_data.distanceResults]
         if self.tool is not None:
             poses = self.kinematics.evaluate(positions)
-            out[:, -1] = self._tool_room(poses.points(self.tool[0], self.tool[1][None])[:, 0])[0]
+            out[:, -1] = self._tool_slack(poses.points(self.tool[0], self.tool[1][None])[:, 0])[0]
         return out
 
     def require_free(self, q: ArrayLike, what: str = "the start pose") -> None:
@@ -120,13 +120,13 @@ class Collisions:
         )
 
     def rough(self, poses: Poses, rows: Indices, pairs: Indices, near: Array) -> Array:
-        """Computes fast lower bounds of distances: from one ball per link, and if close, from several.
+        """Computes fast lower bounds of distances: from one sphere per link, and if close, from several.
 
         Args:
             poses: The bodies in N configurations.
             rows: Indices of configurations, shape (M,).
             pairs: Indices of pairs, shape (M,).
-            near: Distance below which several balls are used, shape (M,) [m].
+            near: Distance below which several spheres are used, shape (M,) [m].
 
         Returns:
             Shape (M,) [m].
@@ -141,16 +141,16 @@ class Collisions:
             out[close] = np.maximum(out[close], self._bounds(middles, rows[close], pairs[close], covers.several))
         tool = np.flatnonzero(covers.second[pairs] < 0)
         if len(tool):
-            out[tool] = self._tool_room(poses.points(self.tool[0], self.tool[1][None])[rows[tool], 0])[0]  # type: ignore[index]
+            out[tool] = self._tool_slack(poses.points(self.tool[0], self.tool[1][None])[rows[tool], 0])[0]  # type: ignore[index]
         return out
 
-    def _bounds(self, middles: Array, rows: Indices, pairs: Indices, balls: _Balls) -> Array:
-        """Computes lower bounds of distances from the balls that cover links, shape (M,) [m]; inf for the tool."""
-        count = balls.count[pairs]
+    def _bounds(self, middles: Array, rows: Indices, pairs: Indices, spheres: _Spheres) -> Array:
+        """Computes lower bounds of distances from the spheres that cover links, shape (M,) [m]; inf for the tool."""
+        count = spheres.count[pairs]
         begin = np.cumsum(count) - count
         of_entry = np.repeat(np.arange(len(pairs)), count)
-        combination = balls.start[pairs][of_entry] + np.arange(len(of_entry)) - begin[of_entry]
-        here, there = middles[rows[of_entry], balls.first[combination]], balls.second[combination]
+        combination = spheres.start[pairs][of_entry] + np.arange(len(of_entry)) - begin[of_entry]
+        here, there = middles[rows[of_entry], spheres.first[combination]], spheres.second[combination]
         second, gap = self._covers.second[pairs][of_entry], np.full(len(of_entry), np.inf)
         links = there >= 0
         apart = here[links] - middles[rows[of_entry[links]], there[links]]
@@ -158,11 +158,11 @@ class Collisions:
         for k in np.unique(second[~links & (second >= 0)]).tolist():
             own = ~links & (second == k)
             gap[own] = _to_object(here[own], self.solids[k])
-        return np.asarray(np.minimum.reduceat(gap, begin) - balls.radii[pairs]) if len(pairs) else np.zeros(0)
+        return np.asarray(np.minimum.reduceat(gap, begin) - spheres.radii[pairs]) if len(pairs) else np.zeros(0)
 
     @cached_property
     def _covers(self) -> _Covers:
-        """The balls that cover the solids in rough bounds."""
+        """The spheres that cover the solids in rough bounds."""
         links = [k for k, solid in enumerate(self.solids) if not solid.of_world]
         local: list[Array] = []
         body: list[int] = []
@@ -171,13 +171,13 @@ class Collisions:
         for k in links:
             solid = self.solids[k]
             one[k] = np.array([len(local)])
-            several[k] = len(local) + 1 + np.arange(len(solid.balls))
-            local += [solid.centre, *solid.balls]
-            body += [solid.body] * (1 + len(solid.balls))
+            several[k] = len(local) + 1 + np.arange(len(solid.spheres))
+            local += [solid.centre, *solid.spheres]
+            body += [solid.body] * (1 + len(solid.spheres))
         bodies = np.array(body, dtype=np.intp)
         of_body = {b: np.flatnonzero(bodies == b) for b in dict.fromkeys(body)}
-        radius, small = ({k: getattr(self.solids[k], name) for k in links} for name in ("radius", "ball_radius"))
-        made = [_Balls.of(self.pairs, some, size) for some, size in ((one, radius), (several, small))]
+        radius, small = ({k: getattr(self.solids[k], name) for k in links} for name in ("radius", "sphere_radius"))
+        made = [_Spheres.of(self.pairs, some, size) for some, size in ((one, radius), (several, small))]
         second = np.array([pair.second for pair in self.pairs], dtype=np.intp)
         return _Covers(np.array(local).reshape(-1, 3), of_body, second, *made)
 
@@ -266,33 +266,33 @@ class Collisions:
         out = [(self.solids[pair.first].body, self.solids[pair.second].body) for pair in self.pairs if pair.second >= 0]
         return np.array(out if self.tool is None else [*out, (self.tool[0], 0)], dtype=np.intp).reshape(-1, 2)
 
-    def _tool_room(self, points: Array) -> tuple[Array, Indices]:
+    def _tool_slack(self, points: Array) -> tuple[Array, Indices]:
         """Returns the distance of points (N, 3) in the root's frame to the nearest face of the tool's box, and the face."""
         box, root = self.world.tool, self.world.root
         if box is None:
             return np.full(len(points), np.inf), np.zeros(len(points), dtype=np.intp)
         there = points @ root[:3, :3].T + root[:3, 3]
-        room = np.concatenate([there - box.lower, box.upper - there], axis=1)
-        face = np.argmin(room, axis=1)
-        return room[np.arange(len(room)), face], face
+        slack = np.concatenate([there - box.lower, box.upper - there], axis=1)
+        face = np.argmin(slack, axis=1)
+        return slack[np.arange(len(slack)), face], face
 
     def _tool_distance(self, poses: Poses, row: int) -> tuple[float, Array]:
         body, local = self.tool  # type: ignore[misc]
         point = poses.rotation[row, body] @ local + poses.origin[row, body]
-        room, face = self._tool_room(point[None])
+        slack, face = self._tool_slack(point[None])
         normal = self.world.root[:3, :3].T[:, int(face[0]) % 3] * (1.0 if face[0] < 3 else -1.0)
-        return float(room[0]), np.array([point, point - room[0] * normal])
+        return float(slack[0]), np.array([point, point - slack[0] * normal])
 
 
 @dataclass(frozen=True, eq=False)
-class _Balls:
-    """Balls that cover the solids of each pair, in all combinations of a ball of the first and one of the second.
+class _Spheres:
+    """Spheres that cover the solids of each pair, in all combinations of a sphere of the first and one of the second.
 
     Attributes:
-        first, second: Indices of balls, combinations of all pairs one after the other, shape (C,); second is -1 for
-            solids that are not covered by balls.
+        first, second: Indices of spheres, combinations of all pairs one after the other, shape (C,); second is -1 for
+            solids that are not covered by spheres.
         start, count: Start and number of the combinations of each pair, shape (P,).
-        radii: Sum of the radii of a ball of the first and one of the second, shape (P,) [m].
+        radii: Sum of the radii of a sphere of the first and one of the second, shape (P,) [m].
     """
 
     first: Indices
@@ -302,10 +302,10 @@ class _Balls:
     radii: Array
 
     @classmethod
-    def of(cls, pairs: Sequence[Pair], balls: Mapping[int, Indices], radius: Mapping[int, float]) -> _Balls:
-        """Builds the combinations from the balls of each solid and their radius."""
+    def of(cls, pairs: Sequence[Pair], spheres: Mapping[int, Indices], radius: Mapping[int, float]) -> _Spheres:
+        """Builds the combinations from the spheres of each solid and their radius."""
         none = np.array([-1])
-        made = [(balls.get(pair.first, none[:0]), balls.get(pair.second, none)) for pair in pairs]
+        made = [(spheres.get(pair.first, none[:0]), spheres.get(pair.second, none)) for pair in pairs]
         made = [(a if pair.second >= 0 else none, b) for (a, b), pair in zip(made, pairs, strict=True)]
         count = np.array([len(a) * len(b) for a, b in made], dtype=np.intp)
         first = np.concatenate([np.repeat(a, len(b)) for a, b in made]) if made else none[:0]
@@ -316,14 +316,14 @@ class _Balls:
 
 @dataclass(frozen=True, eq=False)
 class _Covers:
-    """All balls: centres in body frames, shape (B, 3) [m], indices by body, the second solid of each pair, and the pairs'
-    combinations with one ball per solid and with several."""
+    """All spheres: centres in body frames, shape (B, 3) [m], indices by body, the second solid of each pair, and the pairs'
+    combinations with one sphere per solid and with several."""
 
     local: Array
     of_body: Mapping[int, Indices]
     second: Indices
-    one: _Balls
-    several: _Balls
+    one: _Spheres
+    several: _Spheres
 
 
 def _to_object(points: Array, there: Solid) -> Array:

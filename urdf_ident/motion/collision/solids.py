@@ -15,7 +15,7 @@ from .world import Plane
 
 #: A thinner mesh is thickened by this much on either side [m].
 FLAT = 1e-4
-#: Largest number of balls that cover a long solid in rough bounds.
+#: Largest number of spheres that cover a long solid in rough bounds.
 BALLS = 6
 
 
@@ -28,11 +28,11 @@ class Solid(ReadOnly):
         of_world: Whether it belongs to the world rather than the robot.
         placement: Shape (4, 4) [m], in the body's frame.
         reach: Largest distance of its points from the body's origin [m]; inf for a plane.
-        centre: Centre of a bounding ball, shape (3,) [m], in the body's frame.
-        radius: Of that ball [m].
+        centre: Centre of a bounding sphere, shape (3,) [m], in the body's frame.
+        radius: Of that sphere [m].
         half: Half edges of a bounding box, oriented like ``placement`` and centred at ``centre``, shape (3,) [m].
-        balls: Centres of smaller balls that together cover it, shape (K, 3) [m], in the body's frame.
-        ball_radius: Of the smaller balls [m].
+        spheres: Centres of smaller spheres that together cover it, shape (K, 3) [m], in the body's frame.
+        sphere_radius: Of the smaller spheres [m].
         assumed: Whether it replaces geometry that the URDF lacks.
     """
 
@@ -45,8 +45,8 @@ class Solid(ReadOnly):
     centre: Array
     radius: float
     half: Array
-    balls: Array
-    ball_radius: float
+    spheres: Array
+    sphere_radius: float
     assumed: bool = False
 
 
@@ -89,10 +89,10 @@ def shape_solid(shape: Visual, body: int, frame: Array, *, of_world: bool = Fals
     else:
         radius = float(np.linalg.norm(there - centre, axis=1).max() + round_off)
     reach = float(np.linalg.norm(there, axis=1).max() + round_off)
-    balls, ball_radius = _cover(half, round_section=shape.kind not in ("box", "mesh"))
-    balls = (balls + middle) @ placement[:3, :3].T + placement[:3, 3]
+    spheres, sphere_radius = _cover(half, round_section=shape.kind not in ("box", "mesh"))
+    spheres = (spheres + middle) @ placement[:3, :3].T + placement[:3, 3]
     return Solid(
-        shape.link, body, of_world, geometry, placement, reach, centre, radius, half, balls, ball_radius, shape.assumed
+        shape.link, body, of_world, geometry, placement, reach, centre, radius, half, spheres, sphere_radius, shape.assumed
     )
 
 
@@ -112,7 +112,7 @@ def plane_solid(plane: Plane, root: Array) -> Solid:
 
 
 def _cover(half: Array, *, round_section: bool) -> tuple[Array, float]:
-    """Returns balls along the longest axis of a box (or of a cylinder along z) with given half edges that cover it."""
+    """Returns spheres along the longest axis of a box (or of a cylinder along z) with given half edges that cover it."""
     long = 2 if round_section else int(np.argmax(half))
     across = float(half[0] if round_section else np.hypot(*np.delete(half, long)))
     count = int(np.clip(np.ceil(half[long] / max(across, 1e-9)), 1, BALLS))

@@ -223,7 +223,7 @@ def _thinned(part: Segment, stride: int) -> Segment:
     for name, value in values.items():
         if isinstance(value, np.ndarray):
             values[name] = value[::stride]
-    return Segment(**{**values, "rate": part.rate / stride, "before": None, "twin": None})
+    return Segment(**{**values, "rate": part.rate / stride, "before": None, "simulated": None})
 
 
 def _stretch(series: Array) -> slice:

@@ -34,7 +34,7 @@ FULL_RATE = 1 / 3
 AT_ONCE = 500_000
 
 
-class KeptRows(SentOnce):
+class RowCache(SentOnce):
     """Cache of the rows of some logs; every process caches the rows that it has computed.
 
     Args:
@@ -76,7 +76,7 @@ class KeptRows(SentOnce):
         return iter([(0, self._made(model, segment, row_filter))] if count else [])
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(KeptRows(self.most, self.samples))}
+        return {**vars(RowCache(self.most, self.samples))}
 
     def clear(self) -> None:
         """Empties the cache of rows."""

@@ -11,7 +11,7 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.samples import Segment
 from urdf_ident.statistics.accumulate import accumulate
-from urdf_ident.statistics.kept_rows import KeptRows
+from urdf_ident.statistics.row_cache import RowCache
 from urdf_ident.statistics.rows import RowFilter
 from urdf_ident.statistics.statistic import StatisticSet
 
@@ -44,7 +44,7 @@ def same(one: StatisticSet, other: StatisticSet) -> None:
 @pytest.mark.parametrize("coupled", [False, True])
 def test_kept_rows_make_the_same_factors(robot: Robot, factor: int, coupled: bool) -> None:
     segments = [piece(robot, 700, 0), piece(robot, 30, 1), piece(robot, 400, 2, repeats=3)]
-    kept, row_filter = KeptRows(), RowFilter(factor)
+    kept, row_filter = RowCache(), RowFilter(factor)
     drive = Drive.build(3, reduction=[[10, 0, 0], [0, 20, 0], [0, 5, 30]]) if coupled else None
     rng = np.random.default_rng(3)
     for friction in (SIMPLE, MANY, MANY, SIMPLE):  # another reference each time
@@ -53,11 +53,11 @@ def test_kept_rows_make_the_same_factors(robot: Robot, factor: int, coupled: boo
 
 
 def test_what_is_too_much_is_not_kept(robot: Robot) -> None:
-    segment, kept = piece(robot, 2000, 0), KeptRows(most=1000)
+    segment, kept = piece(robot, 2000, 0), RowCache(most=1000)
     model = DynamicModel(robot, friction=SIMPLE)
     assert kept.rows(model, segment, RowFilter(1)) is None
     same(accumulate(model, "run", [segment], RowFilter(1), kept=kept), accumulate(model, "run", [segment], RowFilter(1)))
-    small = KeptRows(most=20_000)  # room for the equations of one model, not for all terms
+    small = RowCache(most=20_000)  # room for the equations of one model, not for all terms
     for friction in (SIMPLE, MANY):
         model = DynamicModel(robot, friction=friction).with_reference(np.ones(30))
         same(accumulate(model, "run", [segment], RowFilter(8), kept=small), accumulate(model, "run", [segment], RowFilter(8)))

@@ -19,10 +19,10 @@ from ...model.dynamic_model import DynamicModel
 from ...model.robot import Robot
 from ...samples import Segment
 
-#: Length of an exercise [s]; number of its states and minimum; number of joints up to which all states are used. Each state
+#: Length of a simple motion [s]; number of its states and minimum; number of joints up to which all states are used. Each state
 #: gives one row per joint, so that fewer states suffice for many joints.
 SECONDS, STATES, _FEWEST, _ALL_STATES = 20.0, 400, 50, 8
-#: Relative magnitude below which the information of an exercise on a parameter (or combination) counts as zero.
+#: Relative magnitude below which the information of a simple motion on a parameter (or combination) counts as zero.
 _NEGLIGIBLE = 1e-6
 #: Longest period of a fast motion [s], so that it accelerates.
 FAST_PERIOD = 4.0
@@ -35,7 +35,7 @@ _ALL_PAIRS = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Exercise:
+class SimpleMotion:
     """A motion: its description, the joints that move, and sampled states."""
 
     words: str
@@ -43,7 +43,7 @@ class Exercise:
     states: Segment
 
 
-def exercises(robot: Robot, seed: int = 0) -> Iterator[Exercise]:
+def simple_motions(robot: Robot, seed: int = 0) -> Iterator[SimpleMotion]:
     """Yields motions from the simplest to the most demanding.
 
     Yields:
@@ -52,16 +52,16 @@ def exercises(robot: Robot, seed: int = 0) -> Iterator[Exercise]:
     n, names = robot.n, robot.joints
     slow, fast = (_moving(robot, pace, seed) for pace in (SLOW, 1.0))
     for j, name in enumerate(names):
-        yield Exercise(f"move {name} slowly over its range", (j,), _only(*slow, (j,)))
+        yield SimpleMotion(f"move {name} slowly over its range", (j,), _only(*slow, (j,)))
     for j, name in enumerate(names):
-        yield Exercise(f"move {name} fast both ways", (j,), _only(*fast, (j,)))
+        yield SimpleMotion(f"move {name} fast both ways", (j,), _only(*fast, (j,)))
     for i, j in combinations(range(n), 2):
         if n <= _ALL_PAIRS or j in robot.subtrees[i][:2]:
-            yield Exercise(f"move {names[i]} and {names[j]} fast and at the same time", (i, j), _only(*fast, (i, j)))
+            yield SimpleMotion(f"move {names[i]} and {names[j]} fast and at the same time", (i, j), _only(*fast, (i, j)))
     if n > 1:
         every = tuple(range(n))
-        yield Exercise("move all joints slowly over their ranges", every, _only(*slow, every))
-        yield Exercise("move all joints fast and at the same time", every, _only(*fast, every))
+        yield SimpleMotion("move all joints slowly over their ranges", every, _only(*slow, every))
+        yield SimpleMotion("move all joints fast and at the same time", every, _only(*fast, every))
 
 
 def _moving(robot: Robot, pace: float, seed: int) -> tuple[Segment, Array]:
@@ -90,7 +90,7 @@ def _moving(robot: Robot, pace: float, seed: int) -> tuple[Segment, Array]:
     rest = lower + (upper - lower) * rng.random(robot.n)
     load = 10.0 * rng.standard_normal(q.shape)
     twist, vm, am = (scale * pace * rng.standard_normal(q.shape) for scale in (0.01, 1.0, 1.0))
-    return Segment("exercise", 0.0, count / SECONDS, q, v, a, None, q + twist, v + vm, a + am, reference_torque=load), rest
+    return Segment("simple motion", 0.0, count / SECONDS, q, v, a, None, q + twist, v + vm, a + am, reference_torque=load), rest
 
 
 def _only(motion: Segment, rest: Array, moving: tuple[int, ...]) -> Segment:
@@ -102,8 +102,8 @@ def _only(motion: Segment, rest: Array, moving: tuple[int, ...]) -> Segment:
     return replace(motion, **changed)
 
 
-def exercise_factor(model: DynamicModel, base: BaseParameters, exercise: Exercise, weights: Mapping[str, float]) -> Array:
-    """Returns a factor of the information of an exercise on the base parameters, per state.
+def motion_factor(model: DynamicModel, base: BaseParameters, motion: SimpleMotion, weights: Mapping[str, float]) -> Array:
+    """Returns a factor of the information of a simple motion on the base parameters, per state.
 
     Args:
         weights: Row group → weight [1/unit of torque]; 1 for missing groups.
@@ -112,9 +112,9 @@ def exercise_factor(model: DynamicModel, base: BaseParameters, exercise: Exercis
         Factor of full row rank, shape (≤ b, b), scaled to one state; directions below :data:`_NEGLIGIBLE` are omitted.
     """
     place = base.place
-    count = len(exercise.states.q)
+    count = len(motion.states.q)
     gram = np.zeros((len(base), len(base)))
-    for _, blocks in model.row_blocks(exercise.states, chunk=count):
+    for _, blocks in model.row_blocks(motion.states, chunk=count):
         for group, block in zip(model.groups, blocks, strict=True):
             target = place[group.columns]
             own, kept = block[:, target >= 0] * weights.get(group.name, 1.0), target[target >= 0]
