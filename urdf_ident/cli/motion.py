@@ -14,9 +14,7 @@ from .report import say_file_replaced
 
 if TYPE_CHECKING:
     from ..excitation.design import Design
-    from ..excitation.planned.planned_motion import PathExperiment
-    from ..excitation.planned.poses import PosesExperiment
-    from ..excitation.planned.sweeps import BidirectionalExperiment
+    from ..excitation.planned.planned_motion import PlannedMotion
     from ..model.dynamic_model import DynamicModel
     from ..model.robot import Robot
     from ..project import Project
@@ -215,7 +213,7 @@ def export_motion(
 
 def run_design(
     project: Project, folder: Path, model: DynamicModel, out: Path, after: Identification | None
-) -> Design | BidirectionalExperiment | PosesExperiment | PathExperiment:
+) -> Design | PlannedMotion:
     """Designs a motion, writes it, and prints its quality.
 
     Args:

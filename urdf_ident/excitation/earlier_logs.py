@@ -13,11 +13,7 @@ from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.prior import Prior
-from ..model.robot import Robot
 from ..statistics.fit import Fit
-
-#: Joint placements that differ by more than this belong to different robots [m, or entries of a rotation].
-SAME_PLACE = 1e-6
 
 
 class EarlierResult(Protocol):
@@ -69,7 +65,9 @@ def continued(after: EarlierResult, model: DynamicModel) -> tuple[DynamicModel, 
         ModelError: The earlier result has elastic joints.
     """
     earlier = after.model
-    difference = _difference(earlier.robot, model.robot)
+    difference = earlier.robot.difference(model.robot)
+    if difference is None and [body.name for body in earlier.robot.bodies] != [body.name for body in model.robot.bodies]:
+        difference = "its moving links have other names"
     if difference is not None:
         raise FingerprintError(
             f"the earlier result is for another robot: {difference}",
@@ -86,24 +84,6 @@ def continued(after: EarlierResult, model: DynamicModel) -> tuple[DynamicModel, 
     if model.names == own.names:
         return own, ()
     return own, (f"friction as in the earlier result: {len(own.names)} parameters instead of the project's {len(model.names)}",)
-
-
-def _difference(one: Robot, other: Robot) -> str | None:
-    """Describes the difference of two robots that changes their rows; None if there is none."""
-    if one.joints != other.joints:
-        apart = sorted(set(one.joints) ^ set(other.joints))
-        return f"joint '{apart[0]}' is in one only" if apart else "its joints are in another order"
-    if [body.name for body in one.bodies] != [body.name for body in other.bodies]:
-        return "its moving links have other names"
-    for j, joint in enumerate(one.joints, 1):
-        a, b = one.model, other.model
-        here, there = (np.asarray(m.jointPlacements[j].homogeneous) for m in (a, b))
-        if a.joints[j].shortname() != b.joints[j].shortname() or a.parents[j] != b.parents[j]:
-            return f"joint '{joint}' is of another kind"
-        if np.abs(here - there).max() > SAME_PLACE:
-            return f"joint '{joint}' sits {np.abs(here - there).max():.2g} m or rad elsewhere"
-    g = np.abs(np.asarray(one.model.gravity.linear) - np.asarray(other.model.gravity.linear)).max()
-    return "gravity comes from another side" if g > SAME_PLACE else None
 
 
 def known_rows(after: EarlierResult, planned: DynamicModel, base: BaseParameters) -> Array:

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from ..motion.limits import Limits
     from .design import Design, Progress
     from .earlier_logs import EarlierResult
-    from .planned.planned_motion import PathExperiment
-    from .planned.poses import PosesExperiment
-    from .planned.sweeps import BidirectionalExperiment
+    from .planned.planned_motion import PlannedMotion
 
 Range = tuple[float, float]
 PerJoint = float | list[float] | dict[str, float]
@@ -140,7 +138,7 @@ class ExcitationSection(Section):
         *,
         after: EarlierResult | None = None,
         progress: Progress | None = None,
-    ) -> Design | BidirectionalExperiment | PosesExperiment | PathExperiment:
+    ) -> Design | PlannedMotion:
         """Designs the motion of this section.
 
         Args:

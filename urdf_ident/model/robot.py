@@ -26,6 +26,8 @@ from ..parallel.messages import SentOnce
 from .urdf import MOVING_TYPES, Description, parse_urdf
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)
+#: Largest differences of joint placements [m, or entries of a rotation] and of gravity [m/s²] within one robot.
+SAME_PLACE, SAME_GRAVITY = 1e-6, 1e-3
 #: Largest acceptable gravity [m/s²]; anything above is a mistake in units.
 MOST_GRAVITY = 100.0
 #: Number of further joints up to which an error names them.
@@ -211,6 +213,20 @@ class Robot(SentOnce):
             blank = [limits.get("lower") == limits.get("upper") == 0.0 for limits in stated]
             return np.where(self.continuous | np.array(blank, dtype=bool), default, values)
         return np.where(values > 0, values, np.inf)
+
+    def difference(self, other: Robot) -> str | None:
+        """What distinguishes the joints of another robot, their placements or gravity, in words; None if nothing does."""
+        if self.joints != other.joints:
+            apart = sorted(set(self.joints) ^ set(other.joints))
+            return f"joint '{apart[0]}' is in one only" if apart else "its joints are in another order"
+        for j, joint in enumerate(self.joints):
+            if self.parents[j] != other.parents[j] or not np.allclose(self.twists[j], other.twists[j]):
+                return f"joint '{joint}' is of another kind"
+            moved = np.abs(self.placements[j] - other.placements[j]).max()
+            if moved > SAME_PLACE:
+                return f"joint '{joint}' sits {moved:.2g} m or rad elsewhere"
+        same = np.allclose(self.model.gravity.linear, other.model.gravity.linear, atol=SAME_GRAVITY)
+        return None if same else "gravity comes from another side"
 
     def index(self, joint: str) -> int:
         """Returns the index of a joint in joint-space arrays.

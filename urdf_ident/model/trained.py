@@ -46,6 +46,13 @@ def sliders(model: DynamicModel) -> dict[Slider, list[tuple[int, Law]]]:
     )
 
 
+def without_joint_terms(model: DynamicModel, theta: Array) -> Array:
+    """Returns the inertial parameters alone, with friction, rotors and offsets zero; shape (p,) or (p, k), as given."""
+    bodies = theta.copy()
+    bodies[model.n_inertial :] = 0.0
+    return bodies
+
+
 def without_inertia(model: DynamicModel, theta: Array) -> Array:
     """Returns parameters with all inertias of bodies and rotors set to zero.
 

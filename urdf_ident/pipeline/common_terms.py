@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pinocchio as pin
 
 from ..errors import EstimationError, FingerprintError
 from ..linalg import Array, lstsq
@@ -18,8 +17,6 @@ from ..result.identification import Identification
 LEVEL = 0.05
 #: Slow and fast, as shares of the smallest of the results' usual speeds.
 SPEEDS = {"slow": 0.1, "fast": 1.0}
-#: Largest difference of joint placements at which two robots have the same kinematics [rad, m].
-_SAME = 1e-6
 
 
 def require_same_robot(first: Robot, second: Robot) -> None:
@@ -31,29 +28,10 @@ def require_same_robot(first: Robot, second: Robot) -> None:
     Raises:
         FingerprintError: They differ.
     """
-    remedy = "compare results of one robot, with the same joints"
-    if first.joints != second.joints:
+    if difference := first.difference(second):
         raise FingerprintError(
-            "results of different robots", got=", ".join(second.joints), expected=", ".join(first.joints), remedy=remedy
+            f"results of different robots: {difference}", remedy="compare results of one robot, with the same joints"
         )
-    pose = np.random.default_rng(0).uniform(-1.0, 1.0, (1, first.n))
-    for name, one, other in zip(first.joints, *[_places(robot, pose) for robot in (first, second)], strict=True):
-        if np.abs(one - other).max() > _SAME:
-            raise FingerprintError(f"the robots differ in the place of joint '{name}'", remedy=remedy)
-    if not np.allclose(first.model.gravity.linear, second.model.gravity.linear, atol=1e-3):
-        raise FingerprintError(
-            "the robots stand under different gravity",
-            got=second.model.gravity.linear.tolist(),
-            expected=first.model.gravity.linear.tolist(),
-            remedy=remedy,
-        )
-
-
-def _places(robot: Robot, pose: Array) -> list[Array]:
-    """Placements of all joints at a pose, as homogeneous matrices."""
-    data = robot.model.createData()
-    pin.forwardKinematics(robot.model, data, robot.configuration(pose)[0])
-    return [np.asarray(place.homogeneous) for place in list(data.oMi)[1:]]
 
 
 def require_covariance(ident: Identification) -> None:

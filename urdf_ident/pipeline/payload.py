@@ -24,6 +24,7 @@ from ..parallel import one_thread
 from ..result.identification import Identification
 from ..result.payload import PayloadResult
 from ..statistics.distributions import chi_square_tail, normal_tail, student_quantile
+from .common_terms import require_covariance
 
 #: Significance level of the tests (friction has changed, payloads differ) and of the intervals.
 _LEVEL = 0.05
@@ -124,12 +125,7 @@ def _check(ident: Identification, logs: Sequence[Recording], method: str, refit:
         raise EstimationError("unknown choice of friction to refit", got=repr(refit), expected=f"auto, {', '.join(REFIT)}")
     if not logs:
         raise LogError("no loaded log was given", remedy="name at least one")
-    seen = ident.fit.seen
-    if not (seen.any() and np.isfinite(ident.fit.covariance[np.ix_(seen, seen)]).all() and np.diag(ident.fit.covariance).any()):
-        raise EstimationError(
-            "the identification has no covariance, so that no error of the payload can be given",
-            remedy="identify again with estimation.covariance: auto",
-        )
+    require_covariance(ident)
     _refuse_learnt({str(entry.get("sha256")): str(entry.get("name")) for entry in ident.inputs if entry.get("sha256")}, logs)
     for log in logs:
         if tuple(log.joints) != tuple(ident.model.robot.joints):

@@ -18,6 +18,7 @@ from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.posterior import from_data, posterior_std
 from ..model.prior import Prior
+from ..model.trained import without_joint_terms
 from ..project import Project
 from ..samples import ReadOnly
 from ..statistics.fit import Fit
@@ -154,9 +155,7 @@ class Record(ReadOnly):
     @cached_property
     def urdf_theta(self) -> Array:
         """Parameters of the original URDF, lumped (and repaired where impossible), without joint terms, shape (p,)."""
-        theta = self.prior.theta0.copy()
-        theta[self.model.n_inertial :] = 0.0
-        return theta
+        return without_joint_terms(self.model, self.prior.theta0)
 
     @cached_property
     def fit_theta(self) -> Array:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from ..errors import ModelError
 from ..linalg import Array
@@ -21,20 +21,9 @@ Positive = Annotated[float, Field(gt=0)]
 PerJoint = float | list[float]
 
 
-def _not_negative(value: PerJoint) -> PerJoint:
-    if not (np.asarray(value) >= 0).all():
-        raise ValueError("numbers of 0 or more")
-    return value
-
-
-def _positive(value: PerJoint) -> PerJoint:
-    if not (np.asarray(value) > 0).all():
-        raise ValueError("numbers above 0")
-    return value
-
-
-Sizes = Annotated[PerJoint, AfterValidator(_not_negative)]
-Steps = Annotated[PerJoint, AfterValidator(_positive)]
+Size = Annotated[float, Field(ge=0)]
+Sizes = Size | list[Size]
+Steps = Positive | list[Positive]
 
 
 class Noise(Section):

@@ -23,7 +23,7 @@ from ...motion.collision.collisions import Collisions
 from ...motion.limits import LimitReport, Limits, Torque, check_limits, prior_torque
 from ...motion.trajectory import check_joint_array
 from ..assumptions import usable_limits
-from .planned_motion import PathExperiment
+from .planned_motion import PlannedMotion
 
 if TYPE_CHECKING:
     from ...model.robot import Robot
@@ -50,7 +50,7 @@ def design_circle(
     collisions: Collisions | None = None,
     seed: int = 0,
     budget: float = 10.0,
-) -> PathExperiment:
+) -> PlannedMotion:
     """Plans a circle of a frame at constant speed, with smooth start and stop; by default 100 mm at 0.5 m/s (Wu 2012).
 
     Args:
@@ -93,7 +93,7 @@ def design_circle(
     if start is None:
         at = ", ".join(f"{joint} {value:.3g}" for joint, value in zip(robot.joints, pose, strict=True))
         notes = (*notes, f"starts at {at}")
-    return PathExperiment(trajectory=motion, limits=limits, report=report, words=words, clearance=clearance, notes=notes)
+    return PlannedMotion(trajectory=motion, limits=limits, report=report, words=words, clearance=clearance, notes=notes)
 
 
 def _fastest_circle(

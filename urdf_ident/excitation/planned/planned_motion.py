@@ -33,6 +33,7 @@ class PlannedMotion:
     report: LimitReport
     clearance: ClearanceReport | None = None
     notes: tuple[str, ...] = ()
+    words: str = ""
 
     def write(self, path: str | Path, rate: float | None = None) -> Path:
         """Writes the motion, see :meth:`.Trajectory.write`; by default at :attr:`rate` [Hz]."""
@@ -44,7 +45,7 @@ class PlannedMotion:
         Returns:
             Lines of text, specific to the kind of motion.
         """
-        return [f"motion: {self.trajectory.duration:.4g} s"]
+        return [self.words]
 
     def summary(self) -> str:
         """Describes the motion and its smallest margins.
@@ -87,18 +88,3 @@ def closest_lines(report: LimitReport, clearance: ClearanceReport | None) -> lis
         )
     watched = [UNWATCHED] if clearance is None else [str(pair) for pair in clearance.closest]
     return [*lines, *(f"  {'distance':12s} {line}" for line in watched or ["nothing can collide"])]
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class PathExperiment(PlannedMotion):
-    """A motion of given shape inside the limits of the robot.
-
-    Attributes:
-        words: Description in one line.
-    """
-
-    words: str
-
-    def describe(self) -> list[str]:
-        """Describes the motion."""
-        return [self.words]

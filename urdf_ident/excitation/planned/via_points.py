@@ -23,7 +23,7 @@ from ...motion.trajectory import Trajectory, check_joint_array
 from ..assumptions import rigid_for_planning, row_weights, usable_limits, weighted_regressor
 from ..criteria import SPECTRAL, condition_number, criterion_value
 from ..planned_rows import designable
-from .planned_motion import PathExperiment
+from .planned_motion import PlannedMotion
 
 #: Fraction of velocity and acceleration limits for via points, and reduction factors to try if torques are too large.
 FASTEST, SLOWER = 0.98, (1.0, 0.8, 0.6, 0.45, 0.3, 0.2)
@@ -56,7 +56,7 @@ def design_points(
     collisions: Collisions | None = None,
     seed: int = 0,
     budget: float = 10.0,
-) -> PathExperiment:
+) -> PlannedMotion:
     """Plans point-to-point motion with trapezoidal acceleration, synchronised joints, at rest at every point.
 
     Args:
@@ -96,7 +96,7 @@ def design_points(
     words += f", {len(base)} base parameters, condition number {condition:.4g}"
     slower = () if share == 1.0 else (f"at {100 * share:g} % of the speed limits, for the torques",)
     notes = (*notes, *planned_on, *left_out, *slower)
-    return PathExperiment(trajectory=motion, limits=limits, report=report, words=words, clearance=clearance, notes=notes)
+    return PlannedMotion(trajectory=motion, limits=limits, report=report, words=words, clearance=clearance, notes=notes)
 
 
 def _spectral(name: str) -> str:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from ...errors import EstimationError, ModelError, check_shape
 from ...linalg import Array
 from ...model.engine.pinocchio import with_inertias
-from ...model.trained import without_inertia
+from ...model.trained import without_inertia, without_joint_terms
 from ..record import Record
 from .intervals import mass_matrix, require_rigid
 
@@ -162,9 +162,7 @@ def to_pinocchio(ident: Record) -> pin.Model:
 
 def _rigid(ident: Record, q: Array, v: Array) -> Array:
     require_rigid(ident)
-    theta = ident.theta.copy()
-    theta[ident.model.n_inertial :] = 0.0
-    return ident.model.torque(theta, q, v, np.zeros_like(q))
+    return ident.model.torque(without_joint_terms(ident.model, ident.theta), q, v, np.zeros_like(q))
 
 
 def _array(ident: Record, name: str, value: ArrayLike, shape: tuple[int, ...] | None = None) -> Array:

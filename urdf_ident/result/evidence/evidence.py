@@ -19,6 +19,7 @@ from ...model.elasticity import ElasticModel
 from ...model.posterior import posterior_covariance
 from ...model.prior import WIDER, Prior
 from ...model.robot import Robot
+from ...model.trained import without_inertia, without_joint_terms
 from ...motion.limits import Limits
 from ...samples import moving
 from ...statistics.entries import Statistic
@@ -175,7 +176,7 @@ def measure_evidence(
 
     gravity = _gravity(model, theta, prior.theta0, q)
     blank = placeholders(robot)
-    peak, overdriven = _peak(model, np.column_stack([theta, _without_joint_terms(model, prior.theta0)]), q, v, a, trained)
+    peak, overdriven = _peak(model, np.column_stack([theta, without_joint_terms(model, prior.theta0)]), q, v, a, trained)
     return Evidence(
         uncertain(prior.without_first_fit, 1.0),
         seen,
@@ -224,7 +225,7 @@ def random_states(robot: Robot, trained: Range) -> tuple[Array, Array, Array]:
 def _gravity(model: DynamicModel, theta: Array, theta0: Array, q: Array) -> dict[str, float]:
     """Regression of the identified gravity torque on the URDF's, for joints with gravity load in the URDF."""
     still = np.zeros_like(q)
-    tau = model.torque(_without_joint_terms(model, np.column_stack([theta, theta0])), q, still, still)
+    tau = model.torque(without_joint_terms(model, np.column_stack([theta, theta0])), q, still, still)
     ours, theirs = tau[..., 0], tau[..., 1]
     size = rms(theirs, axis=0)
     out: dict[str, float] = {}
@@ -238,7 +239,7 @@ def _gravity(model: DynamicModel, theta: Array, theta0: Array, q: Array) -> dict
 def _constant_weights(model: DynamicModel, theta0: Array, q: Array) -> tuple[str, ...]:
     """Slides whose gravity force in the URDF is the same in all positions, and not zero."""
     still = np.zeros_like(q)
-    force = model.torque(_without_joint_terms(model, theta0), q, still, still)
+    force = model.torque(without_joint_terms(model, theta0), q, still, still)
     weight, least = np.abs(force.mean(axis=0)), _CONSTANT * theta0[: model.n_inertial : 10].sum()
     constant = model.robot.prismatic & (weight > least) & (np.ptp(force, axis=0) < _CONSTANT * weight)
     return tuple(model.robot.joints[j] for j in np.flatnonzero(constant))
@@ -258,13 +259,6 @@ def _scales(
         told = lstsq(R.T, along, rcond=1e-10)[0]
         found[joints[layout.joint]] = float(1 / np.sqrt(max(float(torque @ torque - told @ told), 1e-12)))
     return found
-
-
-def _without_joint_terms(model: DynamicModel, theta: Array) -> Array:
-    """The inertial parameters alone: friction, rotors and offsets set to zero, shape (p,) or (p, k) as given."""
-    own = theta.copy()
-    own[model.n_inertial :] = 0.0
-    return own
 
 
 def _peak(
@@ -288,10 +282,10 @@ def _peak(
 
 def _friction(model: DynamicModel, theta: Array, trained: Range) -> dict[str, float]:
     """Friction and offset at the trained speed, both directions, relative to the largest measured torque."""
-    own = theta.copy()
-    own[: model.n_inertial] = 0.0
     zero = np.zeros((2, model.n))
-    tau = np.abs(model.torque(own, zero, np.vstack([trained.speed, -trained.speed]), zero)).max(axis=0)
+    tau = np.abs(model.torque(without_inertia(model, theta), zero, np.vstack([trained.speed, -trained.speed]), zero)).max(
+        axis=0
+    )
     return dict(zip(model.robot.joints, (tau / divisors(trained.torque)).tolist(), strict=True))
 
 
