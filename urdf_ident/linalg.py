@@ -62,14 +62,11 @@ def shaped(name: str, values: ArrayLike, expected: tuple[int | str, ...]) -> Arr
 
 
 def one_each(name: str, values: ArrayLike, n: int, error: type[UrdfIdentError]) -> Array:
-    """One number for each of n joints.
+    """One number for each of n joints, shape (n,).
 
     Args:
         name: Name of the argument, for the message.
         values: Shape (n,), or one number for all joints.
-
-    Returns:
-        Shape (n,).
 
     Raises:
         UrdfIdentError: An ``error``: the numbers are not finite, or not n.
@@ -82,15 +79,12 @@ def one_each(name: str, values: ArrayLike, n: int, error: type[UrdfIdentError]) 
 
 
 def solve_triangular(R: Array, b: Array, transposed: bool = False, lower: bool = False) -> Array:
-    """Solves ``R x = b``.
+    """Solves ``R x = b``, shape of b.
 
     Args:
         R: Triangular, shape (k, k); its other triangle is not referenced.
         b: Shape (k,) or (k, m).
         transposed: Solve ``Rᵀ x = b``.
-
-    Returns:
-        Shape of b.
 
     Raises:
         numpy.linalg.LinAlgError: The diagonal has a zero.
@@ -123,14 +117,11 @@ def cholesky(A: Array) -> Array:
 
 
 def solve_cholesky(R: Array, b: Array) -> Array:
-    """Solves ``Rᵀ R x = b``.
+    """Solves ``Rᵀ R x = b``, shape of b.
 
     Args:
         R: From :func:`cholesky`, shape (k, k).
         b: Shape (k,) or (k, m).
-
-    Returns:
-        Shape of b.
     """
     return np.asarray(lapack().dpotrs(R, b)[0])
 
@@ -249,13 +240,10 @@ def independent_columns(columns: Array, tolerance: float, given: Array | None = 
 
 
 def block_diagonal(*blocks: Array) -> Array:
-    """Block-diagonal matrix.
+    """Block-diagonal matrix, shape (Σm_i, Σk_i).
 
     Args:
         blocks: Shapes (m_i, k_i).
-
-    Returns:
-        Shape (Σm_i, Σk_i).
     """
     ends = np.cumsum([block.shape for block in blocks], axis=0)
     out = np.zeros(ends[-1])
@@ -275,14 +263,11 @@ _TALL = 3
 
 
 def whitening(moments: Array, cut: float) -> Array:
-    """Whitening matrix W of a second-moment (or covariance) matrix M: ``Wᵀ M W = I``.
+    """Whitening matrix W of a second-moment (or covariance) matrix M: ``Wᵀ M W = I``, shape (k, directions).
 
     Args:
         moments: M, symmetric and positive semidefinite, shape (k, k).
         cut: Directions whose eigenvalue, with M scaled to unit diagonal, is at most this fraction of the largest are dropped.
-
-    Returns:
-        Shape (k, directions).
     """
     scale = np.sqrt(np.maximum(np.diag(moments), 0.0))
     inverse = np.where(scale > 0, 1.0 / np.where(scale > 0, scale, 1.0), 0.0)
@@ -331,16 +316,13 @@ def quantiles(x: Array, *parts: float) -> tuple[float, ...]:
 
 
 def running_median(x: Array, size: int) -> Array:
-    """Running median along the first axis; the first and last samples are repeated beyond the ends.
+    """Running median along the first axis; the first and last samples are repeated beyond the ends, shape of x.
 
     For the short windows of a filter it is as fast as SciPy's, whose import takes as long as a thousand calls.
 
     Args:
         x: Shape (N, ...), not empty; without NaN.
         size: Window length in samples, odd.
-
-    Returns:
-        Shape of x.
     """
     half = size // 2
     ends = np.concatenate([np.repeat(x[:1], half, axis=0), x, np.repeat(x[-1:], half, axis=0)])

@@ -168,14 +168,11 @@ def fast_speed(v: Array) -> float:
 
 
 def moving(fast: Array, prismatic: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which joints move, relative to the fastest joint of the same kind (m/s and rad/s cannot be compared).
+    """Which joints move, relative to the fastest joint of the same kind (m/s and rad/s cannot be compared), shape (n,), bool.
 
     Args:
         fast: Fast speed of each joint, shape (n,) [rad/s or m/s].
         prismatic: Which joints are prismatic, shape (n,).
-
-    Returns:
-        Shape (n,), bool.
     """
     fastest = np.where(prismatic, np.max(fast, where=prismatic, initial=0.0), np.max(fast, where=~prismatic, initial=0.0))
     return np.asarray(fast > RESTING * fastest, dtype=bool)
@@ -197,13 +194,10 @@ def typical_reversals(parts: Sequence[Array], prismatic: NDArray[np.bool_]) -> f
 
 
 def reversals(v: Array) -> Array:
-    """Number of velocity reversals of each joint, ignoring slow motion.
+    """Number of velocity reversals of each joint, ignoring slow motion, shape (n,).
 
     Args:
         v: Velocities, shape (N, n) [rad/s or m/s].
-
-    Returns:
-        Shape (n,).
     """
     found = []
     for speed in v.T:

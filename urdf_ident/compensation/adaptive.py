@@ -96,13 +96,10 @@ class AdaptiveModel:
         self._applied = self._filter.applied[0]
 
     def torque(self, q: Array, v: Array, a: Array) -> Array:
-        """Torque of one sample with the current friction.
+        """Torque of one sample with the current friction, shape (n,) [N·m or N].
 
         Args:
             q, v, a: Joint motion, shape (n,) of floats [rad, rad/s, rad/s² or m, m/s, m/s²].
-
-        Returns:
-            Shape (n,) [N·m or N].
         """
         sign = np.tanh(v / self.settings.width)
         fast = np.minimum(np.abs(v), self.settings.top)

@@ -67,13 +67,10 @@ class Domain:
         return cls(equations[:, :-1].copy(), equations[:, -1].copy())
 
     def depth(self, x: Array) -> Array:
-        """Depth of points inside the domain.
+        """Depth of points inside the domain, shape (N,): distance to the nearest facet, negative outside.
 
         Args:
             x: Shape (N, d), in units of the training inputs' standard deviation.
-
-        Returns:
-            Shape (N,): distance to the nearest facet, negative outside.
         """
         return np.asarray(-(x @ self.normals.T + self.offsets).max(axis=1))
 
@@ -116,13 +113,10 @@ class Experts:
         return len(self.centres)
 
     def gates(self, x: Array) -> Array:
-        """Weight of every expert.
+        """Weight of every expert, shape (N, K), rows summing to 1.
 
         Args:
             x: Shape (N, d), in units of the inputs' standard deviation.
-
-        Returns:
-            Shape (N, K), rows summing to 1.
         """
         apart = x[:, None] - self.centres
         exponent = self.logweights - 0.5 * np.einsum("nki,kij,nkj->nk", apart, self.precisions, apart)
@@ -213,13 +207,10 @@ class NetworkBank:
         self._centre[j], self._inverse[j] = item.centre, 1.0 / item.scale
 
     def now(self, x: Array) -> Array:
-        """Prediction for one sample, without checks.
+        """Prediction for one sample, without checks, shape (n,) [N·m or N].
 
         Args:
             x: Inputs of every joint, shape (n, d) [SI].
-
-        Returns:
-            Shape (n,) [N·m or N].
         """
         features, rows, d, gates = self._features, self._rows, self.d, self._gates
         inputs = features[:, 1 : 1 + d, 0]

@@ -70,13 +70,10 @@ class FrictionCurve(ReadOnly):
     rmse: float
 
     def torque(self, v: ArrayLike) -> Array:
-        """Friction on the curve.
+        """Friction on the curve, shape (N,) [N·m or N].
 
         Args:
             v: Velocities, shape (N,) [rad/s or m/s].
-
-        Returns:
-            Shape (N,) [N·m or N].
         """
         return np.asarray(friction_columns(self.law, np.asarray(v, dtype=float)) @ self.params)
 
@@ -139,13 +136,10 @@ def refine_friction(
 
 
 def friction_columns(law: Asymmetric, v: Array) -> Array:
-    """Columns of the law at given velocities.
+    """Columns of the law at given velocities, shape (N, 8).
 
     Args:
         v: Shape (N,) [rad/s or m/s].
-
-    Returns:
-        Shape (N, 8).
     """
     zero = np.zeros_like(v)
     return law.columns(AxisMotion(zero, v, zero, 0.0))

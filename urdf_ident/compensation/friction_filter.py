@@ -90,13 +90,10 @@ class FilterSettings(ReadOnly):
         return FilterSettings(**values)
 
     def columns(self, v: Array) -> Array:
-        """Columns of the dry and viscous deviations.
+        """Columns of the dry and viscous deviations, shape (…, n, 2).
 
         Args:
             v: Joint velocities, shape (…, n) [rad/s or m/s].
-
-        Returns:
-            Shape (…, n, 2).
         """
         sign = np.tanh(v / self.width)
         fast = np.minimum(np.abs(v), self.top) ** self.power

@@ -54,13 +54,10 @@ class HeldOutComparison(ReadOnly):
     why: str
 
     def rmse(self, kind: str | None = None) -> Array:
-        """Root mean square over the folds.
+        """Root mean square over the folds, shape (n,) [N·m or N].
 
         Args:
             kind: A key of :attr:`errors`; plain WLS if None.
-
-        Returns:
-            Shape (n,) [N·m or N].
         """
         return rms(self.plain if kind is None else self.errors[kind], 0)
 

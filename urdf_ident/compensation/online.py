@@ -63,15 +63,12 @@ class OnlineModel:
     def __call__(
         self, q: Array, v: Array, a: Array, deformation: Array | None = None, deformation_rate: Array | None = None
     ) -> Array:
-        """Returns the joint torques of one sample.
+        """Returns the joint torques of one sample, shape (n,) [N·m or N].
 
         Args:
             q, v, a: Joint motion, shape (n,) of floats [rad, rad/s, rad/s² or m, m/s, m/s²].
             deformation: Motor minus link position after the gear, shape (n,) [rad or m]; None: no residual is added.
             deformation_rate: Its rate, shape (n,) [rad/s or m/s].
-
-        Returns:
-            Shape (n,) [N·m or N].
 
         Raises:
             ModelError: A deformation without a residual, or an input of the residual is missing.

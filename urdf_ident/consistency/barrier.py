@@ -58,26 +58,20 @@ def minimise(programme: Programme) -> tuple[Point | None, str]:
 
 
 def central_path_point(programme: Programme, start: Array, *, near: bool = False) -> Array:
-    """A point on the central path, used as a warm start for similar problems.
+    """A point on the central path, used as a warm start for similar problems, shape (p,), strictly feasible.
 
     Args:
         start: From :func:`interior`, or such a warm start of a similar problem, shape (p,).
         near: Whether ``start`` is a warm start.
-
-    Returns:
-        Shape (p,), strictly feasible.
     """
     return _Path(programme).follow(start, _NEAR, _NEAR if near else 1.0)[0]
 
 
 def minimise_roughly(programme: Programme, start: Array) -> Array:
-    """The optimum to a few digits, without a certificate.
+    """The optimum to a few digits, without a certificate, shape (p,), strictly feasible.
 
     Args:
         start: From :func:`central_path_point` for a similar problem, shape (p,).
-
-    Returns:
-        Shape (p,), strictly feasible.
     """
     return _Path(programme).follow(start, _ROUGH_GAP, _NEAR)[0]
 

@@ -42,41 +42,32 @@ class Cones:
     linear: Array
 
     def at(self, x: Array) -> Array:
-        """Returns the matrices at a point.
+        """Returns the matrices at a point, shape (c, 4, 4).
 
         Args:
             x: Shape (p,).
-
-        Returns:
-            Shape (c, 4, 4).
         """
         own = x[: 10 * (self.body.max(initial=-1) + 1)].reshape(-1, 10)[self.body]
         return np.asarray(self.constant + np.einsum("cijk,ck->cij", self.linear, own))
 
     def adjoint(self, dual: Array, p: int) -> Array:
-        """Gradient of ``Σ tr(Z_i S_i)`` with respect to x.
+        """Gradient of ``Σ tr(Z_i S_i)`` with respect to x, shape (p,).
 
         Args:
             dual: The Z_i, shape (c, 4, 4), symmetric.
-
-        Returns:
-            Shape (p,).
         """
         out = np.zeros(p)
         np.add.at(out, (10 * self.body[:, None] + np.arange(10)), np.einsum("cijk,cij->ck", self.linear, dual))
         return out
 
     def white(self, x: Array) -> tuple[Array, Array]:
-        """Inverse Cholesky factors ``C`` of the matrices, and ``C linear Cᵀ``.
+        """Inverse Cholesky factors ``C`` of the matrices, and ``C linear Cᵀ``, shapes (c, 4, 4) and (c, 16, 10).
 
         The latter are roots of the Hessians of ``−log det S_i`` in the body's ten entries; their traces are the gradients
         of ``log det S_i``.
 
         Args:
             x: Shape (p,), inside all cones.
-
-        Returns:
-            Shapes (c, 4, 4) and (c, 16, 10).
         """
         inverse = np.linalg.inv(np.linalg.cholesky(self.at(x)))
         left = np.matmul(inverse, self.linear.reshape(-1, 4, 40)).reshape(-1, 4, 4, 10)
@@ -155,35 +146,26 @@ class Feasible(SentOnce):
         return _joined(self.G[~self.G[:, : 10 * self.n].any(axis=1), 10 * self.n :] != 0)
 
     def relative_mass(self, x: Array) -> Array:
-        """Masses relative to the prior's.
+        """Masses relative to the prior's, shape (n,).
 
         Args:
             x: Shape (p,).
-
-        Returns:
-            Shape (n,).
         """
         return np.asarray(1.0 + np.sum(self.mass * x[: 10 * self.n].reshape(-1, 10), axis=1))
 
     def theta(self, x: Array) -> Array:
-        """Returns the parameters theta of a whitened point x.
+        """Returns the parameters theta of a whitened point x, shape (p,).
 
         Args:
             x: Shape (p,).
-
-        Returns:
-            Shape (p,).
         """
         return np.asarray(self.theta0 + self.back @ x)
 
     def margins(self, theta: Array) -> Array:
-        """Smallest eigenvalue of ``P0^-½ P P0^-½`` of each body: at least ε if feasible.
+        """Smallest eigenvalue of ``P0^-½ P P0^-½`` of each body: at least ε if feasible, shape (n,).
 
         Args:
             theta: Parameters, shape (p,).
-
-        Returns:
-            Shape (n,).
         """
         P = pseudo_inertia(theta[: 10 * self.n].reshape(-1, 10))
         half = np.linalg.solve(self.unwhiten, P)

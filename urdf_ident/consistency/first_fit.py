@@ -134,13 +134,10 @@ def reconciled_prior(model: DynamicModel, prior: Prior, fit: Fit) -> Prior:
 
 
 def urdf_with_friction(model: DynamicModel, statistics: StatisticSet, fit: Fit, theta0: Array) -> Array:
-    """Baseline parameters: the URDF's bodies with bounded friction fitted to the data.
+    """Baseline parameters: the URDF's bodies with bounded friction fitted to the data, shape (p,); rotor inertias are zero.
 
     Args:
         theta0: Parameters of the URDF, shape (p,).
-
-    Returns:
-        Shape (p,); rotor inertias are zero.
     """
     fixed = theta0.copy()
     fixed[model.n_inertial :] = 0.0

@@ -45,13 +45,10 @@ class DataTerm(SentOnce):
         return float(np.sum(np.square(self.s * (self.V @ x - self.a)))) + self.constant
 
     def gradient(self, x: Array) -> Array:
-        """Gradient of :meth:`value`.
+        """Gradient of :meth:`value`, shape (p,).
 
         Args:
             x: Shape (p,).
-
-        Returns:
-            Shape (p,).
         """
         return np.asarray(2.0 * self.V.T @ (self.s**2 * (self.V @ x - self.a)))
 

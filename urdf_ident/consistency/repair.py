@@ -109,7 +109,7 @@ def repaired_theta(
     floor: float = 1e-2,
     small_mass: float = 1e-3,
 ) -> Array:
-    """Returns the nearest body that every engine accepts.
+    """Returns the nearest body that every engine accepts, shape (10,); bit for bit ``theta`` if nothing has to change.
 
     Entropic (log-det) distances from an inconsistent body are infinite or undefined. The nearest body is therefore:
 
@@ -126,9 +126,6 @@ def repaired_theta(
         reference: A physically consistent body, shape (10,), or None.
         floor: Least fraction of the reference in every direction.
         small_mass: Mass given to a massless body [kg].
-
-    Returns:
-        Shape (10,); bit for bit ``theta`` if nothing has to change.
 
     Raises:
         ShapeError: ``theta`` is not one body.

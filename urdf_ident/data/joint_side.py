@@ -55,13 +55,10 @@ def joint_side(recording: Recording, drive: Drive) -> Recording:
 
 
 def external_torque(recording: Recording, robot: Robot) -> Array | None:
-    """Joint torques of the measured external wrenches.
+    """Joint torques of the measured external wrenches, shape (N, n) [N·m or N], or None if the log contains no wrench.
 
     Args:
         recording: A log on the joint side; its wrenches act on the robot and are expressed in their own frames.
-
-    Returns:
-        Shape (N, n) [N·m or N], or None if the log contains no wrench.
 
     Raises:
         LogError: The frame of a wrench is not a link or joint of the robot.

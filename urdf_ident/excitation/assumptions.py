@@ -145,15 +145,12 @@ def row_weights(noise: ArrayLike | None, criterion: str, limits: Limits, model: 
 
 
 def column_scale(scaling: str, rows: PlannedRows, limits: Limits) -> Array:
-    """Returns the scale factors of the base columns.
+    """Returns the scale factors of the base columns, shape (b,): inverse RMS of each column on that motion, or ones.
 
     Args:
         scaling: ``"none"`` or ``"columns"``.
         rows: Unscaled rows.
         limits: The limits of the random motion.
-
-    Returns:
-        Shape (b,): inverse RMS of each column on that motion, or ones.
 
     Raises:
         ModelError: Unknown scaling.

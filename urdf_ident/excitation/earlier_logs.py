@@ -102,9 +102,5 @@ def known_rows(after: EarlierResult, planned: DynamicModel, base: BaseParameters
 
 
 def row_noise(after: EarlierResult) -> Array:
-    """Returns the noise of the row groups from the earlier fit.
-
-    Returns:
-        Shape (n,) [N·m or N].
-    """
+    """Returns the noise of the row groups from the earlier fit, shape (n,) [N·m or N]."""
     return np.array([after.fit.sigma[group.name] for group in after.model.groups])

@@ -47,13 +47,10 @@ class Grid:
     constant: Array
 
     def motion(self, X: Array) -> tuple[Array, Array, Array]:
-        """Returns position, velocity and acceleration.
+        """Returns position, velocity and acceleration, shapes (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²].
 
         Args:
             X: Shape (d, n).
-
-        Returns:
-            Shapes (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²].
         """
         q, v, a = (
             basis @ X + c for basis, c in zip((self.position, self.velocity, self.acceleration), self.constant, strict=True)
@@ -61,15 +58,12 @@ class Grid:
         return q, v, a
 
     def pull_back(self, by_q: Array, by_v: Array, by_a: Array) -> Array:
-        """Returns the gradient with respect to the unknowns.
+        """Returns the gradient with respect to the unknowns, shape (d, n).
 
         Args:
             by_q: Gradient with respect to q, shape (N, n).
             by_v: Gradient with respect to v, shape (N, n).
             by_a: Gradient with respect to a, shape (N, n).
-
-        Returns:
-            Shape (d, n).
         """
         return np.asarray(self.position.T @ by_q + self.velocity.T @ by_v + self.acceleration.T @ by_a)
 
@@ -220,13 +214,10 @@ class Family:
         return inverse[:, :2], ease[:, None] * right[rank:].T
 
     def rest(self, pose: Array) -> Array:
-        """Returns the unknowns of standing still, or of a straight motion to the end pose.
+        """Returns the unknowns of standing still, or of a straight motion to the end pose, shape (d, n).
 
         Args:
             pose: Shape (n,) [rad or m]; the start pose if given.
-
-        Returns:
-            Shape (d, n).
         """
         X = np.zeros((self.unknowns, len(pose)))
         free = int(self.has_start_pose and self.start is None)
@@ -240,14 +231,11 @@ class Family:
         return X
 
     def scaled(self, X: Array, size: float) -> Array:
-        """Returns the same motion with reduced amplitude about its centre.
+        """Returns the same motion with reduced amplitude about its centre, shape (d, n).
 
         Args:
             X: Shape (d, n).
             size: Amplitude factor, 0 to 1.
-
-        Returns:
-            Shape (d, n).
         """
         free = int(self.has_start_pose and self.start is None)
         middle = self.start if self.start is not None else X[0]
@@ -270,11 +258,7 @@ class Family:
         return np.asarray(limits.middle + REST * limits.half_range * rng.uniform(-1.0, 1.0, len(limits.joints)))
 
     def random_swing(self, rng: np.random.Generator, n: int) -> Array:
-        """Returns random unknowns of a motion about zero, of unit size.
-
-        Returns:
-            Shape (d, n).
-        """
+        """Returns random unknowns of a motion about zero, of unit size, shape (d, n)."""
         scale = self.swing_scale(n)
         moving = scale[:, 0] > 0
         X = np.zeros_like(scale)

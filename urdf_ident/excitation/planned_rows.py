@@ -80,15 +80,12 @@ class PlannedRows:
         return self.model.n
 
     def evaluate(self, q: Array, v: Array, a: Array) -> tuple[Array, RowState]:
-        """Computes the weighted rows.
+        """Computes the weighted rows, shape (N, n, b), and the input of :meth:`gradient`.
 
         Args:
             q: Shape (N, n) [rad or m].
             v: Shape (N, n) [rad/s or m/s].
             a: Shape (N, n) [rad/s² or m/s²].
-
-        Returns:
-            Shape (N, n, b), and the input of :meth:`gradient`.
         """
         full, sweep = self.rigid.evaluate(q, v, a)
         reference = full @ self._reference_theta if self.model.loaded else None
@@ -102,13 +99,10 @@ class PlannedRows:
         return out * self.scale, RowState(sweep, axes, reference, full)
 
     def torque(self, state: RowState) -> Array:
-        """Returns the torque of the URDF's rigid bodies on the evaluated motion.
+        """Returns the torque of the URDF's rigid bodies on the evaluated motion, shape (N, n) [N·m or N].
 
         Args:
             state: From :meth:`evaluate`.
-
-        Returns:
-            Shape (N, n) [N·m or N].
         """
         return np.asarray(state.full @ self.theta0)
 

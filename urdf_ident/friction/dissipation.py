@@ -105,13 +105,10 @@ def moments(trained: Trained, speeds: int) -> tuple[tuple[float, float, bool], .
 
 
 def law_rows(law: Law, trained: Trained, speeds: int) -> Array:
-    """Returns the columns of one law in the constraints of its axis.
+    """Returns the columns of one law in the constraints of its axis, shape (len(moments), len(symbols)).
 
     Args:
         speeds: Number of speeds per direction.
-
-    Returns:
-        Shape (len(moments), len(symbols)).
     """
     v, load, slope = (np.array(column) for column in zip(*moments(trained, speeds), strict=True))
     here = _columns_at([law], v, load)

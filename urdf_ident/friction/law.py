@@ -31,7 +31,7 @@ FRICTION: dict[str, type[Law]] = {}
 
 
 def smooth_sign(v: Array, width: float | Array) -> Array:
-    """Returns ``tanh(v / width)``, or the hard sign for width 0.
+    """Returns ``tanh(v / width)``, or the hard sign for width 0, shape of v, between −1 and 1.
 
     A measured velocity is never exactly zero at rest: the sign of the ±1e-6 rad/s left by zero-phase filtering would be
     noise with the amplitude of the Coulomb torque.
@@ -39,9 +39,6 @@ def smooth_sign(v: Array, width: float | Array) -> Array:
     Args:
         v: Velocity, any shape [rad/s or m/s].
         width: Half-width of the transition, a number or the shape of v [rad/s or m/s].
-
-    Returns:
-        Shape of v, between −1 and 1.
     """
     if isinstance(width, np.ndarray) and width.ndim:
         return np.asarray(np.tanh(v / np.maximum(width, _TINY)))
@@ -88,13 +85,10 @@ class Sliding:
     _signs: dict[float, Array] = field(init=False, repr=False, default_factory=dict)
 
     def sign(self, width: float | Array) -> Array:
-        """Returns the direction of slip.
+        """Returns the direction of slip, shape (K,), −1 … 1.
 
         Args:
             width: Half-width of the smooth sign, a number or shape (K,) [rad/s or m/s].
-
-        Returns:
-            Shape (K,), −1 … 1.
         """
         if self.slip is not None:
             return self.slip
@@ -215,26 +209,20 @@ class Law(Term):
         ]
 
     def bend(self, bent: Array, way: Array) -> Array:
-        """Returns the state of a law with memory after a displacement in one direction.
+        """Returns the state of a law with memory after a displacement in one direction, shape (K,).
 
         Args:
             bent: State before, shape (K,), −1 … 1.
             way: Displacement, shape (K,) [rad or m].
-
-        Returns:
-            Shape (K,).
         """
         return bent
 
     def trace(self, q: Array, start: float) -> Array:
-        """Returns the state of a law with memory along a path.
+        """Returns the state of a law with memory along a path, shape (N,).
 
         Args:
             q: Position, shape (N,) [rad or m].
             start: The state before the first sample, −1 … 1.
-
-        Returns:
-            Shape (N,).
         """
         out, bent = np.empty(len(q)), np.array([start])
         for k, way in enumerate(np.diff(q, prepend=q[:1])):
@@ -310,13 +298,10 @@ class Friction:
     values: tuple[Array, ...]
 
     def torque(self, motion: Sliding) -> Array:
-        """Returns the friction torque.
+        """Returns the friction torque, shape of ``motion.v`` [N·m or N].
 
         Args:
             motion: The sliding of all axes, shape (n,) or (…, n).
-
-        Returns:
-            Shape of ``motion.v`` [N·m or N].
         """
         basis = self.law.extrapolated(motion)
         total = self.values[0] * basis[0]

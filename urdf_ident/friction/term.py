@@ -78,13 +78,10 @@ class Term:
     free: tuple[str, ...] = field(default=(), kw_only=True)
 
     def columns(self, axis: AxisMotion) -> Array:
-        """Returns the columns of this term on one axis.
+        """Returns the columns of this term on one axis, shape (N, len(symbols)), each [1/unit of its parameter · N·m or N].
 
         Args:
             axis: Motion of a whole segment at full rate (a term may have memory).
-
-        Returns:
-            Shape (N, len(symbols)), each [1/unit of its parameter · N·m or N].
         """
         raise NotImplementedError
 

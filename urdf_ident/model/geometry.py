@@ -47,11 +47,7 @@ class Visual:
     assumed: bool = False
 
     def corners(self) -> Array:
-        """Returns the corners of a bounding box, in the link's frame.
-
-        Returns:
-            Shape (8, 3) [m].
-        """
+        """Returns the corners of a bounding box, in the link's frame, shape (8, 3) [m]."""
         if self.kind == "mesh" and self.mesh is not None:
             found = mesh_box(self.mesh)
             low, high = np.zeros((2, 3)) if found is None else found * self.size
@@ -337,14 +333,11 @@ def _origin(element: ElementTree.Element) -> Array:
 
 
 def along(direction: Array, origin: Array) -> Array:
-    """Returns a placement whose z axis points along a direction.
+    """Returns a placement whose z axis points along a direction, shape (4, 4).
 
     Args:
         direction: Unit vector, shape (3,).
         origin: Shape (3,) [m].
-
-    Returns:
-        Shape (4, 4).
     """
     helper = np.eye(3)[int(np.argmin(np.abs(direction)))]
     x = np.cross(helper, direction)

@@ -26,13 +26,10 @@ _COL = np.array([0, 1, 1, 2, 2, 2])
 
 
 def skew(vector: ArrayLike) -> Array:
-    """Cross-product matrix.
+    """Cross-product matrix, shape (..., 3, 3), with ``skew(a) @ b == cross(a, b)``.
 
     Args:
         vector: Shape (..., 3).
-
-    Returns:
-        Shape (..., 3, 3), with ``skew(a) @ b == cross(a, b)``.
     """
     v = np.asarray(vector, dtype=float)
     out = np.zeros((*v.shape[:-1], 3, 3))
@@ -54,13 +51,10 @@ def motion_cross(motion: ArrayLike) -> Array:
 
 
 def symmetric(six: ArrayLike) -> Array:
-    """Symmetric matrix from ``[xx, xy, yy, xz, yz, zz]``.
+    """Symmetric matrix from ``[xx, xy, yy, xz, yz, zz]``, shape (..., 3, 3), same units.
 
     Args:
         six: Shape (..., 6).
-
-    Returns:
-        Shape (..., 3, 3), same units.
     """
     s = np.asarray(six, dtype=float)
     out = np.empty((*s.shape[:-1], 3, 3))
@@ -87,15 +81,12 @@ def to_com(theta: ArrayLike) -> tuple[Array, Array, Array]:
 
 
 def from_com(mass: ArrayLike, com: ArrayLike, inertia: ArrayLike) -> Array:
-    """Returns the ten parameters from the values of a URDF.
+    """Returns the ten parameters from the values of a URDF, shape (..., 10), about the frame's origin.
 
     Args:
         mass: Shape (...) [kg].
         com: Centre of mass in the body frame, shape (..., 3) [m].
         inertia: About the centre of mass, along the body frame's axes, shape (..., 3, 3) [kg·m²].
-
-    Returns:
-        Shape (..., 10), about the frame's origin.
     """
     m, c = np.asarray(mass, dtype=float), np.asarray(com, dtype=float)
     s = skew(c)
@@ -104,13 +95,10 @@ def from_com(mass: ArrayLike, com: ArrayLike, inertia: ArrayLike) -> Array:
 
 
 def pseudo_inertia(theta: ArrayLike) -> Array:
-    """Pseudo-inertia matrix, linear in the ten parameters (docs/theory.md §6).
+    """Pseudo-inertia matrix, linear in the ten parameters (docs/theory.md §6), shape (..., 4, 4).
 
     Args:
         theta: Shape (..., 10) [kg, kg·m, kg·m²].
-
-    Returns:
-        Shape (..., 4, 4).
     """
     t = np.asarray(theta, dtype=float)
     inertia = symmetric(t[..., 4:])
@@ -158,14 +146,11 @@ def transform(theta: ArrayLike, rotation: ArrayLike, translation: ArrayLike) -> 
 
 
 def transform_matrix(rotation: ArrayLike, translation: ArrayLike) -> Array:
-    """Returns the matrix of :func:`transform`.
+    """Returns the matrix of :func:`transform`, shape (10, 10): ``theta_a = X theta_b``.
 
     Args:
         rotation: Orientation of frame b in a, shape (3, 3).
         translation: Origin of b in a, shape (3,) [m].
-
-    Returns:
-        Shape (10, 10): ``theta_a = X theta_b``.
     """
     return transform(np.eye(10), rotation, translation).T
 
@@ -232,15 +217,12 @@ def second_moments(inertia: Array) -> tuple[Array, Array]:
 
 
 def from_second_moments(mass: ArrayLike, com: ArrayLike, moments: Array, axes: Array) -> Array:
-    """Returns the ten parameters of a body with given principal second moments.
+    """Returns the ten parameters of a body with given principal second moments, shape (10,).
 
     Args:
         mass: Shape () [kg].
         com: Centre of mass, shape (3,) [m].
         moments, axes: As returned by :func:`second_moments`, shapes (3,) and (3, 3).
-
-    Returns:
-        Shape (10,).
     """
     second = (axes * moments) @ axes.T
     return from_com(mass, com, np.trace(second) * np.eye(3) - second)

@@ -89,11 +89,7 @@ class Payload(ReadOnly):
         return any(fnmatchcase(log, pattern) for pattern in self.logs)
 
     def torque(self, robot: Robot, segment: Segment) -> Array:
-        """Returns the joint torque that moves the payload.
-
-        Returns:
-            Shape (N, n) [N·m or N].
-        """
+        """Returns the joint torque that moves the payload, shape (N, n) [N·m or N]."""
         theta = np.zeros(10 * robot.n)
         theta[10 * self.body : 10 * self.body + 10] = self.theta
         return rigid_of(robot).torque(theta, segment.q, segment.v, segment.a)

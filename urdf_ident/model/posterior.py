@@ -11,16 +11,13 @@ from .prior import Prior
 
 
 def from_data(R: ArrayLike, prior: Prior, weight: float = 1.0) -> Array:
-    """Returns the share of every parameter's value that comes from the data; the rest is prior.
+    """Returns the share of every parameter's value that comes from the data; the rest is prior, shape (p,), clipped to 0..1.
 
     ``diag((RᵀR + w Λ)⁻¹ RᵀR)`` from the QR factorisation of ``[R/√w; Λ^½]`` in scaled columns; RᵀR is not formed.
 
     Args:
         R: Data factor, whitened by the noise, shape (k, p) in the order of theta [1/unit].
         weight: Of the prior against the data, > 0.
-
-    Returns:
-        Shape (p,), clipped to 0..1.
 
     Raises:
         ShapeError: The number of columns differs.
@@ -32,7 +29,7 @@ def from_data(R: ArrayLike, prior: Prior, weight: float = 1.0) -> Array:
 
 
 def posterior_std(R: ArrayLike, prior: Prior, weight: float = 1.0) -> Array:
-    """Returns the posterior standard deviation of every parameter.
+    """Returns the posterior standard deviation of every parameter, shape (p,).
 
     ``diag((RᵀR/w + Λ)⁻¹)^½``: at most the prior's, and finite also for parameters that the data do not identify. The
     further reduction by physical consistency is neglected.
@@ -40,9 +37,6 @@ def posterior_std(R: ArrayLike, prior: Prior, weight: float = 1.0) -> Array:
     Args:
         R: Data factor, whitened by the noise, shape (k, p) in the order of theta [1/unit].
         weight: Of the prior against the data, > 0: factor by which the data's nominal precision is overestimated.
-
-    Returns:
-        Shape (p,).
 
     Raises:
         ShapeError: The number of columns differs.
@@ -53,14 +47,11 @@ def posterior_std(R: ArrayLike, prior: Prior, weight: float = 1.0) -> Array:
 
 
 def posterior_covariance(R: ArrayLike, prior: Prior, weight: float = 1.0) -> Array:
-    """Returns the posterior covariance of all parameters, ``(RᵀR/w + Λ)⁻¹``.
+    """Returns the posterior covariance of all parameters, ``(RᵀR/w + Λ)⁻¹``, shape (p, p).
 
     Args:
         R: Data factor, whitened by the noise, shape (k, p) in the order of theta [1/unit].
         weight: Of the prior against the data, > 0.
-
-    Returns:
-        Shape (p, p).
 
     Raises:
         ShapeError: The number of columns differs.
@@ -72,15 +63,12 @@ def posterior_covariance(R: ArrayLike, prior: Prior, weight: float = 1.0) -> Arr
 
 
 def posterior_variance(R: ArrayLike, prior: Prior, weight: float, rows: ArrayLike) -> Array:
-    """Returns the posterior variance of linear functions of the parameters.
+    """Returns the posterior variance of linear functions of the parameters, shape (…).
 
     Args:
         R: Data factor, whitened by the noise, shape (k, p) in the order of theta [1/unit].
         weight: Of the prior against the data, > 0: factor by which the data's nominal precision is overestimated.
         rows: Coefficients of the functions, shape (…, p).
-
-    Returns:
-        Shape (…).
 
     Raises:
         ShapeError: The number of columns differs.
@@ -93,14 +81,11 @@ def posterior_variance(R: ArrayLike, prior: Prior, weight: float, rows: ArrayLik
 
 
 def posterior_mean(factor: ArrayLike, prior: Prior, weight: float) -> Array:
-    """Returns the parameters at which data and prior together are most probable, without constraints.
+    """Returns the parameters at which data and prior together are most probable, without constraints, shape (p,).
 
     Args:
         factor: Data factor ``[R | rho]``, whitened by the noise, shape (k, p + 1) in the order of theta [1/unit].
         weight: Of the prior against the data, > 0.
-
-    Returns:
-        Shape (p,).
 
     Raises:
         ShapeError: The number of columns differs.

@@ -80,13 +80,10 @@ def reduce_to_base(
 
 
 def structural_factor(model: DynamicModel, seed: int = 0) -> Array:
-    """Returns the triangular factor of the regressor on random motion.
+    """Returns the triangular factor of the regressor on random motion, shape (≤ p, p).
 
     Args:
         seed: Seed of the random motion.
-
-    Returns:
-        Shape (≤ p, p).
     """
     names = model.names
     motion = random_motion(model.robot, max(4 * len(names) // model.n, min(STATES, STATES * _FEW_JOINTS // model.n)), seed)

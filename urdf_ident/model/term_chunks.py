@@ -23,13 +23,10 @@ AT_ONCE = 1 << 15
 
 
 def columns_of(terms: Sequence[AppliedTerm], samples: int, motion: Callable[[AppliedTerm], AxisMotion]) -> Array:
-    """Returns the values of the columns of the given terms.
+    """Returns the values of the columns of the given terms, shape (samples, k), columns in the order of the terms.
 
     Args:
         motion: Returns the axis motion of a term; friction laws of one axis share it.
-
-    Returns:
-        Shape (samples, k), columns in the order of the terms.
     """
     ends = np.cumsum([0, *(len(item.term.symbols) for item in terms)])
     seen: dict[Hashable, AxisMotion] = {}
@@ -69,14 +66,11 @@ def term_chunks(model: DynamicModel, segment: Segment, chunk: int) -> Iterator[t
 
 
 def torque_by_sample(model: DynamicModel, thetas: Array, which: NDArray[np.int32], segment: Segment) -> Array:
-    """Returns joint torques along a motion with a choice of parameters per sample.
+    """Returns joint torques along a motion with a choice of parameters per sample, shape (N, n) [N·m or N].
 
     Args:
         thetas: Parameters, shape (p, k).
         which: Index of each sample's parameters, shape (N,).
-
-    Returns:
-        Shape (N, n) [N·m or N].
     """
     out = empty_array(segment.q.shape)
     for part, terms in term_chunks(model, segment, AT_ONCE):

@@ -58,13 +58,10 @@ class Description:
 
 
 def rotation_from_rpy(rpy: Any) -> Array:
-    """Returns the rotation matrix of URDF's fixed-axis roll, pitch, yaw.
+    """Returns the rotation matrix of URDF's fixed-axis roll, pitch, yaw, shape (3, 3), ``Rz(yaw) Ry(pitch) Rx(roll)``.
 
     Args:
         rpy: Shape (3,) [rad].
-
-    Returns:
-        Shape (3, 3), ``Rz(yaw) Ry(pitch) Rx(roll)``.
     """
     (cr, cp, cy), (sr, sp, sy) = np.cos(rpy), np.sin(rpy)
     return np.array(

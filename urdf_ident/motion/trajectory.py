@@ -208,13 +208,10 @@ def quintic_pieces(times: ArrayLike, q: ArrayLike, v: ArrayLike, a: ArrayLike) -
 
 
 def check_joint_array(name: str, values: ArrayLike, joints: tuple[str, ...]) -> Array:
-    """Checks for one finite number per joint; a single number is used for all.
+    """Checks for one finite number per joint; a single number is used for all, shape (n,).
 
     Args:
         values: Shape (n,), or a number.
-
-    Returns:
-        Shape (n,).
 
     Raises:
         ShapeError: Wrong length.

@@ -112,11 +112,7 @@ def _wrong_urdf(robot: Robot, seed: int) -> str:
 
 
 def true_theta(ident: Identification, robot: Robot, plant: RigidPlant) -> Array:
-    """Returns the true values in the order of the identified parameters, without friction that the model lacks.
-
-    Returns:
-        Shape (p,).
-    """
+    """Returns the true values in the order of the identified parameters, without friction that the model lacks, shape (p,)."""
     theta = np.zeros(len(ident.theta))
     theta[: ident.model.n_inertial] = lumped_inertials(robot).ravel()
     values = {"Ia": np.diag(plant.rotor)}

@@ -300,11 +300,7 @@ def tuned_gains(robot: Robot, *, bandwidth: float, damping: float, rotor: ArrayL
 
 
 def masses_of_poses(robot: Robot) -> Array:
-    """Returns the mass matrices of 50 random poses, without rotors.
-
-    Returns:
-        Shape (50, n, n) [kg·m², kg·m or kg].
-    """
+    """Returns the mass matrices of 50 random poses, without rotors, shape (50, n, n) [kg·m², kg·m or kg]."""
     rng, data = np.random.default_rng(0), robot.model.createData()
     poses = robot.configuration(rng.uniform(-np.pi, np.pi, (50, robot.n)))
     upper = np.triu([pin.crba(robot.model, data, pose) for pose in poses])

@@ -103,37 +103,28 @@ class FrictionTruth:
         return constant, slope, jump
 
     def velocity(self, v: Array) -> Array:
-        """Returns the velocities of the sliders.
+        """Returns the velocities of the sliders, shape (…, K).
 
         Args:
             v: Joint velocities (or any joint displacement), shape (…, n) [rad/s or m/s].
-
-        Returns:
-            Shape (…, K).
         """
         return v if self.transmission is None else np.asarray(v @ self.transmission.T)
 
     def to_joints(self, torque: Array) -> Array:
-        """Returns the joint torques equivalent to slider torques.
+        """Returns the joint torques equivalent to slider torques, shape (…, n) [N·m or N].
 
         Args:
             torque: Shape (…, K) [N·m or N].
-
-        Returns:
-            Shape (…, n) [N·m or N].
         """
         return torque if self.transmission is None else np.asarray(torque @ self.transmission)
 
     def torque(self, w: Array, s: Array, z: Array) -> Array:
-        """Returns the friction on the sliders, without the load-dependent part.
+        """Returns the friction on the sliders, without the load-dependent part, shape (…, K) [N·m or N].
 
         Args:
             w: Slider velocities, shape (…, K).
             s: Directions of slip, shape (…, K); 0 where a slider sticks.
             z: States of laws with memory, shape (…, K).
-
-        Returns:
-            Shape (…, K) [N·m or N].
         """
         if self.transmission is None:
             return self._side(self.joint, w, s, z)
@@ -147,13 +138,10 @@ class FrictionTruth:
         return any(each.law.conservative for each in self.joint)
 
     def springs(self, q: Array) -> Array:
-        """Returns the drive torque required to balance the springs.
+        """Returns the drive torque required to balance the springs, shape (n,) [N·m or N].
 
         Args:
             q: Joint positions, shape (n,) [rad or m].
-
-        Returns:
-            Shape (n,) [N·m or N].
         """
         motion = Sliding(np.zeros(self.n), q=q)
         return sum((each.torque(motion) for each in self.joint if each.law.conservative), np.zeros(self.n))

@@ -36,15 +36,12 @@ class Mechanics(Protocol):
     """The integrated system; ``step`` and ``stage`` define the time ``(step + NODES[stage])·h``."""
 
     def acceleration(self, step: int, stage: int, x: Array, v: Array) -> Array:
-        """Returns the acceleration.
+        """Returns the acceleration, shape (d,).
 
         Args:
             stage: Number of the stage, 0 to 2.
             x: Coordinates, shape (d,).
             v: Velocities, shape (d,).
-
-        Returns:
-            Shape (d,).
         """
 
     def slopes(self, step: int, stage: int, x: Array, v: Array) -> tuple[Array, Array]:

@@ -82,14 +82,11 @@ def measure(
 
 
 def draw(noise: Noise, signal: Array, rng: np.random.Generator) -> Array:
-    """Draws Gaussian noise for a signal, white or of a first-order autoregression.
+    """Draws Gaussian noise for a signal, white or of a first-order autoregression, shape (N, n), same unit.
 
     Args:
         noise: Its σ, or σ = rms·10^(−snr/20) of the signal (docs/theory.md §4), and its correlation, which does not change σ.
         signal: Shape (N, n).
-
-    Returns:
-        Shape (N, n), same unit.
     """
     if noise.snr is not None:
         sigma = rms(signal, 0) * 10.0 ** (-np.asarray(noise.snr) / 20.0)
@@ -103,14 +100,11 @@ def draw(noise: Noise, signal: Array, rng: np.random.Generator) -> Array:
 
 
 def quantise(signal: Array, step: ArrayLike) -> Array:
-    """Rounds to multiples of a step.
+    """Rounds to multiples of a step, shape (N, n).
 
     Args:
         signal: Shape (N, n).
         step: Size of a step, shape (n,) or a number, in the signal's unit.
-
-    Returns:
-        Shape (N, n).
     """
     return np.asarray(np.rint(signal / np.asarray(step)) * np.asarray(step))
 

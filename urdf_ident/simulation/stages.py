@@ -71,15 +71,12 @@ class Stages:
         return bool((np.abs(hold) < (1.0 - 1e-9) * self._jump[self._stuck]).all())
 
     def now(self, t: float, x: Array, w: Array) -> tuple[Array, Array, Array]:
-        """Computes accelerations, drive torques and friction at a time.
+        """Computes accelerations, drive torques and friction at a time, shapes (n,) each [rad/s² or m/s², N·m or N].
 
         Args:
             t: Time [s].
             x: Positions, shape (n,) [rad or m].
             w: Velocities, shape (n,) [rad/s or m/s].
-
-        Returns:
-            Shapes (n,) each [rad/s² or m/s², N·m or N].
         """
         self._state[0], self._state[1] = x, w
         net, a, hold = self._stage(t)

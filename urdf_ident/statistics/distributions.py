@@ -15,14 +15,11 @@ from ..linalg import Array
 
 
 def student_quantile(share: float, dof: Array | float) -> Array:
-    """Quantile of Student's t distribution.
+    """Quantile of Student's t distribution, shape of ``dof``.
 
     Args:
         share: Probability below it, 0 to 1.
         dof: Degrees of freedom, any shape; inf is the normal distribution.
-
-    Returns:
-        Shape of ``dof``.
     """
     from scipy.special import ndtri, stdtrit
 
@@ -60,14 +57,11 @@ def normal_tail(value: float) -> float:
 
 
 def chi_square_quantile(share: float, dof: Array | float) -> Array:
-    """Quantile of the chi-square distribution.
+    """Quantile of the chi-square distribution, shape of ``dof``.
 
     Args:
         share: Probability below it, 0 to 1.
         dof: Degrees of freedom, any shape.
-
-    Returns:
-        Shape of ``dof``.
     """
     from scipy.special import gammaincinv
 

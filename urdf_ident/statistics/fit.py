@@ -128,13 +128,10 @@ class Fit(ReadOnly):
         return np.column_stack([self.params - reach, self.params + reach])
 
     def theta(self, dependent: Array) -> Array:
-        """Returns standard parameters with exactly these base parameters.
+        """Returns standard parameters with exactly these base parameters, shape (p,).
 
         Args:
             dependent: Standard parameters that give the dependent entries, shape (p,).
-
-        Returns:
-            Shape (p,).
         """
         theta = dependent.copy()
         theta[self.base.independent] = self.params - self.base.K @ theta[self.base.dependent]

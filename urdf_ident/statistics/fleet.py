@@ -45,13 +45,10 @@ class RandomEffects(ReadOnly):
     dof: int
 
     def interval(self, alpha: float = 0.05) -> Array:
-        """Returns confidence intervals of the means.
+        """Returns confidence intervals of the means, shape (K, 2).
 
         Args:
             alpha: One minus the confidence level, a fraction.
-
-        Returns:
-            Shape (K, 2).
         """
         reach = student_quantile(1.0 - alpha / 2.0, self.dof) * self.std_error
         return np.column_stack([self.mean - reach, self.mean + reach])

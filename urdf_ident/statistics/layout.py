@@ -23,14 +23,11 @@ def is_measured(group: str) -> bool:
 
 
 def expanded(factor: Array, expansion: Array | None) -> Array:
-    """Expands a factor of a basis of the columns to all columns.
+    """Expands a factor of a basis of the columns to all columns, shape (m, k + 1).
 
     Args:
         factor: The basis and the effort, shape (m, c + 1).
         expansion: E with ``all columns = basis @ E``, shape (c, k); None: the factor has all columns.
-
-    Returns:
-        Shape (m, k + 1).
     """
     if expansion is None:
         return factor
@@ -78,13 +75,10 @@ class Layout:
         return factor if factor.shape[1] == len(self._held) else factor[:, self._held], self.expansion
 
     def merged(self, factors: Sequence[Array]) -> Array:
-        """Merges several factors into one; linearly dependent columns are omitted from the computation.
+        """Merges several factors into one; linearly dependent columns are omitted from the computation, shape (≤ width, width).
 
         Args:
             factors: Shapes (m_i, width), or of a basis of the columns only, as in :attr:`.Statistic.factor`.
-
-        Returns:
-            Shape (≤ width, width).
         """
         if self._held is None:
             return triangle(*factors)

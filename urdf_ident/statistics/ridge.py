@@ -40,11 +40,7 @@ def base_prior(base: BaseParameters, prior: Prior) -> tuple[Array, Array]:
 
 
 def prior_mean(base: BaseParameters, prior: Prior) -> Array:
-    """Returns the prior mean of the base parameters, with friction and rotor inertias zero.
-
-    Returns:
-        Shape (b,).
-    """
+    """Returns the prior mean of the base parameters, with friction and rotor inertias zero, shape (b,)."""
     return base.of(np.concatenate([prior.theta0, np.zeros(len(base.names) - len(prior.theta0))]))
 
 

@@ -213,15 +213,12 @@ class StatisticSet:
     def stacked(
         self, weights: Mapping[str, float] | None = None, columns: ArrayLike | None = None, more: Array | None = None
     ) -> Array:
-        """Returns one factor of the whole weighted problem, ``[columns | tau]``.
+        """Returns one factor of the whole weighted problem, ``[columns | tau]``, shape (≤ c + 1, c + 1).
 
         Args:
             weights: Row group → weight of its rows, ``1/σ``, which multiplies W and tau alike; 1 if None.
             columns: Indices into theta to keep, in this order, shape (c,); all if None.
             more: Additional rows, shape (r, c + 1).
-
-        Returns:
-            Shape (≤ c + 1, c + 1).
         """
         kept = np.arange(self.p) if columns is None else np.asarray(columns, dtype=np.intp)
         place = np.full(self.p, -1)

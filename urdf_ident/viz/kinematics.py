@@ -75,14 +75,11 @@ def upright(robot: Robot) -> Array:
 
 
 def transform_points(poses: Array, points: Array) -> Array:
-    """Transforms points of a body into the world in every frame.
+    """Transforms points of a body into the world in every frame, shape (F, K, 3) [m].
 
     Args:
         poses: Shape (F, 7): position and quaternion (x, y, z, w).
         points: Shape (K, 3) [m], in the body's frame.
-
-    Returns:
-        Shape (F, K, 3) [m].
     """
     x, y, z, w = poses[:, 3:].T
     rotation = np.array(
@@ -130,13 +127,10 @@ def _extent(robot: Robot, shapes: Sequence[Visual], base: Array, poses: Array, t
 
 
 def outermost(points: Array) -> Array:
-    """Selects the few outermost points of a cloud.
+    """Selects the few outermost points of a cloud, shape (at most 200, 3) [m].
 
     Args:
         points: Shape (K, 3) [m].
-
-    Returns:
-        Shape (at most 200, 3) [m].
     """
     k, golden = np.arange(200), np.pi * (3 - np.sqrt(5))
     z = 1 - (2 * k + 1) / 200

@@ -164,13 +164,10 @@ def with_error(motion: Motion, time: Array, error: Array) -> Motion:
 
 
 def error_frames(motion: Motion, count: int, rate: float) -> Array | None:
-    """Returns the torque error at the frames of a motion.
+    """Returns the torque error at the frames of a motion, shape (F, n) [1], nan where unknown; None without an error.
 
     Args:
         rate: Frames per second [Hz].
-
-    Returns:
-        Shape (F, n) [1], nan where unknown; None without an error.
     """
     if motion.error is None:
         return None

@@ -88,13 +88,10 @@ def set_transform(path: str, matrix: Array) -> Command:
 
 
 def at(point: ArrayLike) -> Array:
-    """Returns a pure translation.
+    """Returns a pure translation, shape (4, 4).
 
     Args:
         point: Shape (3,) [m].
-
-    Returns:
-        Shape (4, 4).
     """
     matrix = np.eye(4)
     matrix[:3, 3] = point

@@ -48,26 +48,20 @@ def trail_commands(
 
 
 def tip_speed(tip: Array, rate: float) -> Array:
-    """Returns the speed along a path.
+    """Returns the speed along a path, shape (F,) [m/s].
 
     Args:
         tip: Path, shape (F, 3) [m].
         rate: Frames per second [Hz].
-
-    Returns:
-        Shape (F,) [m/s].
     """
     return np.asarray(np.linalg.norm(np.gradient(tip, axis=0), axis=1) * rate)
 
 
 def _speed_colours(share: Array) -> Array:
-    """Returns colours from slow to fast.
+    """Returns colours from slow to fast, shape (K, 3), sRGB, 0..1.
 
     Args:
         share: Shape (K,), speed as a share of the highest.
-
-    Returns:
-        Shape (K, 3), sRGB, 0..1.
     """
     stops = np.linspace(0, 1, len(SPEEDS))
     return np.column_stack([np.interp(share, stops, channel) for channel in SPEEDS.T])

@@ -141,13 +141,10 @@ def periods_of(x: Array, repetition: Repetition) -> Array:
 
 
 def deviations(x: Array, repetition: Repetition) -> Array:
-    """Deviation of each period from the mean over periods.
+    """Deviation of each period from the mean over periods, shape (count, K, n), as :func:`periods_of`.
 
     Args:
         x: Shape (N, n), uniformly sampled.
-
-    Returns:
-        Shape (count, K, n), as :func:`periods_of`.
     """
     cut = periods_of(x, repetition)
     return np.asarray(cut - cut.mean(axis=0))

@@ -100,14 +100,11 @@ def _least_length(motions: list[Segment], usual: float, memory: float) -> float:
 
 
 def rest_speeds(speeds: list[Array], config: SignalConfig) -> Array:
-    """Returns the speed of each joint below which it counts as being at rest.
+    """Returns the speed of each joint below which it counts as being at rest, shape (n,) [rad/s or m/s].
 
     Args:
         speeds: Velocities of the pieces, shape (N, n) each [rad/s or m/s].
         config: Gives the rest speed, which is lowered for joints that are always slow.
-
-    Returns:
-        Shape (n,) [rad/s or m/s].
     """
     typical = np.array([fast_speed(v) for v in columns(speeds)])
     slow = np.maximum(0.02 * typical, 0.1 * config.rest_speed)

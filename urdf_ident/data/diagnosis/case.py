@@ -35,14 +35,11 @@ PENALTY = 1.5
 
 
 def friction_drives(power: Array) -> NDArray[np.bool_]:
-    """Whether friction would drive a joint, significantly compared with the scatter between folds.
+    """Whether friction would drive a joint, significantly compared with the scatter between folds, shape (...).
 
     Args:
         power: Mean friction power over the product of RMS torque and RMS velocity, of fits without one fold each, shape
             (F, ...).
-
-    Returns:
-        Shape (...).
     """
     mean, error = power.mean(axis=0), np.sqrt(len(power) - 1) * power.std(axis=0)
     return np.asarray((mean < DRIVES) & (mean < -DRIVES_ERRORS * error))

@@ -153,31 +153,25 @@ class Grams:
         return np.asarray(np.diag(self.sizes))
 
     def size_of(self, reading: Array) -> Array:
-        """Root mean square of the efforts as read about their means, at least :meth:`exact_of`.
+        """Root mean square of the efforts as read about their means, at least :meth:`exact_of`, shape (n, ...) [N·m or N].
 
         An effort that is read as another joint's must be explained where that joint moves.
 
         Args:
             reading: Coefficients of the (row, effort) pairs, shape (n², ...).
-
-        Returns:
-            Shape (n, ...) [N·m or N].
         """
         efforts = np.abs(reading).reshape(self.n, self.n, *reading.shape[1:])
         size = np.einsum("ie...,ie->i...", efforts, self.sizes)
         return np.asarray(np.maximum(size, np.maximum(self.exact_of(reading), 1e-300)))
 
     def exact_of(self, reading: Array) -> Array:
-        """Residual below which the efforts as read count as exactly explained.
+        """Residual below which the efforts as read count as exactly explained, shape (n, ...) [N·m or N].
 
         It follows their variation where their own joints move: while the joint they are read as moves, an effort may hardly
         vary (joints move one after the other), and would be easy to explain.
 
         Args:
             reading: Coefficients of the (row, effort) pairs, shape (n², ...).
-
-        Returns:
-            Shape (n, ...) [N·m or N].
         """
         efforts = np.abs(reading).reshape(self.n, self.n, *reading.shape[1:])
         return np.asarray(EXACT * np.einsum("ie...,e->i...", efforts, self.size))
@@ -197,15 +191,12 @@ class Grams:
         return fold, learnt, samples
 
     def both_ways(self, acts: Array) -> NDArray[np.bool_]:
-        """Returns whether joints move in both directions in some blocks.
+        """Returns whether joints move in both directions in some blocks, shape (W, n); False for joints at rest.
 
         Otherwise offset, Coulomb friction and torques that depend on the position are collinear there.
 
         Args:
             acts: Weight of each block, shape (W, B), 0 to 1.
-
-        Returns:
-            Shape (W, n); False for joints at rest.
         """
         at = np.array([self.inertial + OFFSET, self.inertial + COULOMB])
         own = np.tensordot(acts, self.gram[:, :, at[:, None], at], axes=1)

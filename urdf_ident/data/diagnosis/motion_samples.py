@@ -218,14 +218,11 @@ def _signs(item: ThinnedPiece, typical: Array) -> Array:
 
 
 def jerks(logs: Logs, samples: int = SAMPLES, band: float = np.inf) -> tuple[Array, Array]:
-    """Returns the jerk and its derivative at the samples used.
+    """Returns the jerk and its derivative at the samples used, shape (N, n) each [rad/s³ and rad/s⁴, or m].
 
     Args:
         logs: Conditioned motion of each log, and the cut-off of its positions [Hz].
         band: Low-pass of both [Hz].
-
-    Returns:
-        Shape (N, n) each [rad/s³ and rad/s⁴, or m].
     """
     out: tuple[list[Array], list[Array]] = [], []
     for item in thinned(logs, samples):

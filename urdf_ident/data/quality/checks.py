@@ -166,13 +166,10 @@ def smooth_speeds(recording: Recording) -> tuple[list[Array], float]:
 
 
 def smooth_speed(piece: UniformPiece, rate: float) -> Array:
-    """Computes velocities from the positions of one segment.
+    """Computes velocities from the positions of one segment, shape (N, n) [rad/s or m/s].
 
     Args:
         rate: That rate [Hz].
-
-    Returns:
-        Shape (N, n) [rad/s or m/s].
     """
     return differentiate(lowpass(piece.q, rate, min(10.0, HIGHEST * rate)), rate)
 

@@ -77,13 +77,10 @@ class Table(ABC):
         """
 
     def read(self, columns: Sequence[int]) -> Array:
-        """Reads columns into one array.
+        """Reads columns into one array, shape (N, len(columns)).
 
         Args:
             columns: 0-based column numbers.
-
-        Returns:
-            Shape (N, len(columns)).
 
         Raises:
             LogError: The file is broken.

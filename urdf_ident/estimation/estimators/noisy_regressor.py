@@ -38,7 +38,7 @@ HIGH = 0.25
 
 
 def generalised_total_least_squares(factor: ArrayLike, noise: ArrayLike) -> Array:
-    """Returns the b for which the smallest change of ``[X | y]``, in units of its noise, satisfies ``X b = y``.
+    """Returns the b for which the smallest change of ``[X | y]``, in units of its noise, satisfies ``X b = y``, shape (k,).
 
     Minimizes ``‖[X | y] x‖² / ‖N x‖²`` over x with last entry −1: the singular vector of the largest singular value of
     ``N R⁻¹``, R the triangular factor of ``[X | y]``.
@@ -47,9 +47,6 @@ def generalised_total_least_squares(factor: ArrayLike, noise: ArrayLike) -> Arra
         factor: Any array with the Gram matrix of ``[X | y]``, shape (m, k + 1).
         noise: Any N with ``NᵀN`` proportional to the covariance of one row of ``[X | y]``, shape (r, k + 1); may be
             singular if some columns have no noise.
-
-    Returns:
-        Shape (k,).
 
     Raises:
         EstimationError: The columns are linearly dependent, none has noise, or no finite b exists.

@@ -65,13 +65,10 @@ class Rests:
         return cls(turns, rest_speeds([part.v @ turns.T for log in logs for part in log.segments], config))
 
     def labels(self, segment: Segment, least: int) -> NDArray[np.intp]:
-        """Returns the number of the rest that each sample belongs to, from 1; 0 in motion.
+        """Returns the number of the rest that each sample belongs to, from 1; 0 in motion, shape (N, groups).
 
         Args:
             least: Number of samples of the shortest rest.
-
-        Returns:
-            Shape (N, groups).
         """
         slow = np.abs(segment.v @ self.turns.T) < self.speeds
         found = np.zeros(slow.shape, dtype=np.intp)

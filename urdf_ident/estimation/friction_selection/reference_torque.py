@@ -135,14 +135,11 @@ def rigid_parameters(fit: Fit, n_inertial: int, prior: Prior | None = None) -> A
 
 
 def rigid_slopes(base: BaseParameters, n_inertial: int, prior: Prior | None = None) -> Array:
-    """Returns the derivatives of :func:`rigid_parameters` with respect to the base parameters.
+    """Returns the derivatives of :func:`rigid_parameters` with respect to the base parameters, shape (n_inertial, b).
 
     Args:
         n_inertial: Number of inertial parameters, 10·n.
         prior: Separates rotor and link if only their sum is identifiable; if None, the sum counts as the link's.
-
-    Returns:
-        Shape (n_inertial, b).
     """
     return base.embedded(np.eye(len(base)))[:n_inertial] if prior is None else likely_slopes(base, prior)
 

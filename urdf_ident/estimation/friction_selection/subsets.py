@@ -198,24 +198,18 @@ class Focus:
         return self._known[key]
 
     def errors(self, chosen: Sequence[int]) -> Array:
-        """Returns the squared whitened error of every fold with some candidates.
+        """Returns the squared whitened error of every fold with some candidates, shape (folds,).
 
         Args:
             chosen: Positions of these among the candidates, shape (k,).
-
-        Returns:
-            Shape (folds,).
         """
         return np.asarray(np.sum(np.square(self._solve(chosen).error), axis=1))
 
     def own_errors(self, chosen: Sequence[int]) -> Array:
-        """Returns the part of :meth:`errors` in the joint's own row groups.
+        """Returns the part of :meth:`errors` in the joint's own row groups, shape (folds,).
 
         Args:
             chosen: Positions among the candidates, shape (k,).
-
-        Returns:
-            Shape (folds,).
         """
         key = tuple(sorted(chosen))
         if key not in self._own_known:
@@ -225,27 +219,21 @@ class Focus:
         return self._own_known[key]
 
     def with_each(self, chosen: Sequence[int], added: Sequence[int]) -> Array:
-        """Returns the errors with one additional column, for each of several columns.
+        """Returns the errors with one additional column, for each of several columns, shape (folds, a); as :meth:`errors`.
 
         Args:
             chosen: Positions of the columns in all of them, shape (k,).
             added: Positions of the additional columns, one at a time, shape (a,).
-
-        Returns:
-            Shape (folds, a); as :meth:`errors`.
         """
         return self._with_each(self._solve(chosen), np.asarray(added, dtype=np.intp))
 
     def exchanged(self, chosen: Sequence[int], taken: Sequence[int], put: Sequence[int]) -> Array:
-        """Returns the errors with one column replaced by another, for several such pairs.
+        """Returns the errors with one column replaced by another, for several such pairs, shape (folds, m); as :meth:`errors`.
 
         Args:
             chosen: Positions of the columns before, shape (k,).
             taken: Positions of the replaced columns, shape (m,).
             put: Positions of their replacements, shape (m,).
-
-        Returns:
-            Shape (folds, m); as :meth:`errors`.
         """
         base = self._solve(chosen)
         if len(base.used) < len(chosen):  # which dependent column is omitted may change
@@ -283,14 +271,11 @@ class Focus:
         return np.asarray(np.einsum("fmr,fmr->fm", error, error))
 
     def without_each(self, chosen: Sequence[int], taken: Sequence[int]) -> Array:
-        """Returns the errors with one column removed, for each of several columns.
+        """Returns the errors with one column removed, for each of several columns, shape (folds, m); as :meth:`errors`.
 
         Args:
             chosen: Positions of the columns before, shape (k,).
             taken: Positions of the removed columns, one at a time, shape (m,).
-
-        Returns:
-            Shape (folds, m); as :meth:`errors`.
         """
         base = self._solve(chosen)
         if len(base.used) < len(chosen):  # a dependent column may become independent

@@ -152,13 +152,10 @@ def row_autocovariance(length: int, rate: float, row_filter: RowFilter, memory: 
 
 
 def cosine_power(autocovariance: Array) -> Array:
-    """Returns the expected squares of the cosine coefficients (DCT-II, orthonormal) of stationary noise.
+    """Returns the expected squares of the cosine coefficients (DCT-II, orthonormal) of stationary noise, shape (N,).
 
     Args:
         autocovariance: Autocovariance by lag, shape (N,).
-
-    Returns:
-        Shape (N,).
     """
     c = np.asarray(autocovariance, dtype=float)
     n = len(c)

@@ -148,15 +148,12 @@ def verdicts(model: DynamicModel, fit: Fit, factor: Array, prior: Array, unsure:
 
 
 def sizes(model: DynamicModel, base: BaseParameters, fit: Fit, prior: Array, unsure: Array) -> Array:
-    """Returns the typical magnitudes of the base parameters, independent of their own estimates.
+    """Returns the typical magnitudes of the base parameters, independent of their own estimates, shape (b,), positive.
 
     Args:
         fit: The estimate, for terms that a URDF lacks: their magnitude is that of the same kind on joints that identify it.
         prior: Prior values, shape (p,).
         unsure: Their standard deviations, shape (p,).
-
-    Returns:
-        Shape (b,), positive.
     """
     found = np.maximum(np.abs(base.of(prior)), np.sqrt(base.projection**2 @ unsure**2))
     symbols, units, owners = (

@@ -175,14 +175,11 @@ def _two_nonnegative(aa: Array, ab: Array, bb: Array, ay: Array, by: Array) -> A
 
 
 def sandwich(rows: WhitenedRows, solution: Solution, weights: Mapping[str, float], noise: NoiseModel) -> Array:
-    """Returns the sandwich covariance of the weighted estimate under this noise.
+    """Returns the sandwich covariance of the weighted estimate under this noise, shape (b, b).
 
     Args:
         rows: Rows in the coordinates of the solution.
         weights: Row group → weight used for the solution.
-
-    Returns:
-        Shape (b, b).
     """
     weight = np.array([weights[group] for group in noise.groups])
     variance = (noise.power * weight[:, None] ** 4).reshape(-1)[rows.unit]

@@ -35,13 +35,10 @@ class Period:
         return sum(number for _, number in self.starts.values())
 
     def index(self, log: str, time: Array) -> NDArray[np.intp]:
-        """Returns the index of the period of each instant.
+        """Returns the index of the period of each instant, shape (N,): 0, 1, …; −1 outside whole periods.
 
         Args:
             time: Times on the log's clock, shape (N,) [s].
-
-        Returns:
-            Shape (N,): 0, 1, …; −1 outside whole periods.
         """
         start, number = self.starts[log]
         k = np.floor((np.asarray(time) - start) / self.seconds + 1e-9).astype(np.intp)

@@ -53,38 +53,29 @@ class LinearLimits:
         return cls(bases, grid.constant, middle + shrink * (lower - middle), middle + shrink * (upper - middle))
 
     def slack(self, X: Array) -> Array:
-        """Returns the slack of every limit.
+        """Returns the slack of every limit, shape (2, 3, K, n): to the upper and lower limits; inf without a limit.
 
         Args:
             X: Shape (d, n).
-
-        Returns:
-            Shape (2, 3, K, n): to the upper and lower limits; inf without a limit.
         """
         signal = self.bases @ X + self.constant
         return np.stack([self.upper[:, None] - signal, signal - self.lower[:, None]])
 
     def change(self, step: Array) -> Array:
-        """Returns the change of :meth:`slack` along a step.
+        """Returns the change of :meth:`slack` along a step, shape (2, 3, K, n).
 
         Args:
             step: Shape (d, n).
-
-        Returns:
-            Shape (2, 3, K, n).
         """
         signal = self.bases @ step
         return np.stack([-signal, signal])
 
     def reach(self, X: Array, step: Array) -> Array:
-        """Returns the largest feasible multiple of a step, for each joint separately.
+        """Returns the largest feasible multiple of a step, for each joint separately, shape (n,); 1 if unlimited.
 
         Args:
             X: Inside the limits, shape (d, n).
             step: Shape (d, n).
-
-        Returns:
-            Shape (n,); 1 if unlimited.
         """
         change, slack = self.change(step), self.slack(X)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -92,24 +83,18 @@ class LinearLimits:
         return np.asarray(np.where(np.isfinite(most), most, 1.0))
 
     def gradient(self, weight: Array) -> Array:
-        """Returns ``−Σ weight · ∂slack/∂X``, the gradient contribution of the multipliers.
+        """Returns ``−Σ weight · ∂slack/∂X``, the gradient contribution of the multipliers, shape (d, n).
 
         Args:
             weight: Shape (2, 3, K, n).
-
-        Returns:
-            Shape (d, n).
         """
         return np.asarray(np.einsum("skd,skn->dn", self.bases, weight[0] - weight[1], optimize=True))
 
     def hessian(self, weight: Array) -> Array:
-        """Returns ``Σ weight · (∂slack/∂X)²``, one block per joint.
+        """Returns ``Σ weight · (∂slack/∂X)²``, one block per joint, shape (n, d, d).
 
         Args:
             weight: Shape (2, 3, K, n).
-
-        Returns:
-            Shape (n, d, d).
         """
         total = weight[0] + weight[1]
         flat = self.bases.reshape(-1, self.bases.shape[2])

@@ -139,14 +139,11 @@ class Rigid:
         return np.stack(self.columns([(row, columns) for row in np.eye(self.robot.n)], q, v, a, total)).transpose(2, 0, 1)
 
     def torque(self, theta: Array, q: Array, v: Array, a: Array) -> Array:
-        """Computes the rigid-body torque, including gravity.
+        """Computes the rigid-body torque, including gravity, shape (N, n) or (N, n, k) [N·m or N].
 
         Args:
             theta: Inertial parameters, shape (10·n,) or (10·n, k).
             q, v, a: Joint motion, shape (N, n) [rad, rad/s, rad/s² or m, m/s, m/s²].
-
-        Returns:
-            Shape (N, n) or (N, n, k) [N·m or N].
 
         Raises:
             ShapeError: The arrays disagree.
@@ -229,14 +226,11 @@ class Rigid:
         return pinocchio.regressor(self.robot, *self._states)
 
     def present(self, mix: Array, columns: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Finds the columns that are not structurally zero in a row.
+        """Finds the columns that are not structurally zero in a row, shape (k,).
 
         Args:
             mix: Weights of the joint rows in the row, shape (n,).
             columns: Inertial columns, shape (k,).
-
-        Returns:
-            Shape (k,).
         """
         made = self._sample[:, :, columns]
         size, most = np.linalg.norm(np.tensordot(mix, made, axes=(0, 1)), axis=0), np.linalg.norm(made, axis=(0, 1))

@@ -64,14 +64,11 @@ class SpeedBounds(ReadOnly):
         return cls(arms, linear, square)
 
     def rates(self, v: Array, a: Array) -> tuple[Array, Array]:
-        """Returns the largest speed and acceleration of points.
+        """Returns the largest speed and acceleration of points, shapes (N, P) [m/s, m/s²].
 
         Args:
             v: Largest joint speeds, shape (N, n) [rad/s or m/s].
             a: Largest joint accelerations, shape (N, n) [rad/s² or m/s²].
-
-        Returns:
-            Shapes (N, P) [m/s, m/s²].
         """
         return v @ self.arms.T, a @ self.linear.T + np.einsum("mj,pjk,mk->mp", v, self.square, v, optimize=True)
 

@@ -26,13 +26,10 @@ class Poses:
     axes: Array
 
     def points(self, body: int, local: Array) -> Array:
-        """Returns the positions of points fixed to a body.
+        """Returns the positions of points fixed to a body, shape (N, K, 3) [m], in the root's frame.
 
         Args:
             local: Shape (K, 3) [m].
-
-        Returns:
-            Shape (N, K, 3) [m], in the root's frame.
         """
         turned = self.rotation[:, body].reshape(-1, 3) @ local.T  # one large product is ten times as fast as many small ones
         return np.asarray(turned.reshape(len(self.origin), 3, len(local)).swapaxes(1, 2) + self.origin[:, body, None])

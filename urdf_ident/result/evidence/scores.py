@@ -102,13 +102,10 @@ class Validation:
 
 
 def predict(model: DynamicModel, theta: Array, log: PreparedLog) -> Array:
-    """Returns the model torque along a log.
+    """Returns the model torque along a log, shape (N, n) or (N, n, k) [N·m or N], segments concatenated.
 
     Args:
         theta: Parameters, shape (p,), or (p, k) for k models at once.
-
-    Returns:
-        Shape (N, n) or (N, n, k) [N·m or N], segments concatenated.
     """
     parts = (model.torque_along(theta, segment) for segment in log.segments)
     found, begin = empty_array((sum(map(len, log.segments)), model.n, *theta.shape[1:])), 0

@@ -41,13 +41,10 @@ class MotorFriction:
         self._still = np.zeros(truth.sliders)
 
     def torque(self, speed: Array) -> Array:
-        """Returns the friction torque.
+        """Returns the friction torque, shape of ``speed`` [N·m or N].
 
         Args:
             speed: Motor velocity after the gear, shape (…, n) [rad/s or m/s].
-
-        Returns:
-            Shape of ``speed`` [N·m or N].
         """
         truth, smooth = self.truth, np.tanh(speed / self.width)
         sign = smooth if truth.transmission is None else self._direction * np.concatenate([smooth, smooth], axis=-1)

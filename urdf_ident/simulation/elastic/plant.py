@@ -111,35 +111,26 @@ class ElasticPlant:
         self._scale = np.concatenate([np.ones(n), self.ratio])
 
     def at_motors(self, motion: Array) -> Array:
-        """Returns motor positions or velocities for rigid springs.
+        """Returns motor positions or velocities for rigid springs, shape (…, n), after the gear.
 
         Args:
             motion: Link positions or velocities, shape (…, n) [rad, m, rad/s or m/s].
-
-        Returns:
-            Shape (…, n), after the gear.
         """
         return np.asarray(motion @ self.geared.T)
 
     def from_joints(self, torque: Array) -> Array:
-        """Returns the motor torques equivalent to joint torques.
+        """Returns the motor torques equivalent to joint torques, shape (…, n) [N·m or N], after the gear.
 
         Args:
             torque: Joint torques, shape (…, n) [N·m or N].
-
-        Returns:
-            Shape (…, n) [N·m or N], after the gear.
         """
         return np.asarray(torque @ self._joints)
 
     def gravity(self, q: Array) -> Array:
-        """Returns the motor torques that balance gravity.
+        """Returns the motor torques that balance gravity, shape (N, n) [N·m or N], after the gear.
 
         Args:
             q: Link positions, shape (N, n) [rad or m].
-
-        Returns:
-            Shape (N, n) [N·m or N], after the gear.
         """
         out = np.empty((len(q), self.n))
         for k, row in enumerate(q):
@@ -148,27 +139,21 @@ class ElasticPlant:
         return self.from_joints(out)
 
     def rest(self, q: Array) -> Array:
-        """Returns the motor positions at static equilibrium.
+        """Returns the motor positions at static equilibrium, shape (n,) [rad or m], after the gear.
 
         Args:
             q: Link positions, shape (n,) [rad or m].
-
-        Returns:
-            Shape (n,) [rad or m], after the gear.
         """
         return np.asarray(self.at_motors(q) + self.gravity(np.atleast_2d(q))[0] / self.stiffness)
 
     def acceleration(self, state: Array, speed: Array, tau: Array, external: Array | None = None) -> Array:
-        """Computes the forward dynamics.
+        """Computes the forward dynamics, shape (2 n,).
 
         Args:
             state: Link and motor positions, shape (2 n,).
             speed: Link and motor velocities, shape (2 n,).
             tau: Motor torques after the gear, shape (n,) [N·m or N].
             external: Known external torques on the links, shape (n,) [N·m or N], or None.
-
-        Returns:
-            Shape (2 n,).
         """
         load = self._load(state, speed, tau)
         if external is not None:

@@ -102,16 +102,13 @@ def _projected(logs: Moments, middle: Array, factor: Array, beta: Array) -> tupl
 
 
 def reml(logs: Moments, start: Array, held: NDArray[np.bool_] | None = None) -> Array:
-    """Estimates the variances of the deviations by restricted maximum likelihood.
+    """Estimates the variances of the deviations by restricted maximum likelihood, shape (q,), non-negative.
 
     Projected Newton method (Bertsekas 1982), with the expected Hessian (Fisher scoring) where the criterion is not convex.
 
     Args:
         start: Initial variances, positive, shape (q,).
         held: Which variances stay as they are, shape (q,); None: none.
-
-    Returns:
-        Shape (q,), non-negative.
     """
     variance, (value, slope, observed, expected) = start, _criterion(logs, start)
     for _ in range(_NEWTON_STEPS):

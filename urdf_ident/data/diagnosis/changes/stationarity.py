@@ -86,15 +86,12 @@ def in_all(found: RigidEvidence, log_of_block: NDArray[np.int64], reading: Array
 
 
 def _both_ways(found: RigidEvidence, weight: Array) -> NDArray[np.bool_]:
-    """Whether joints move in both directions, in a changed part and in the rest, or in the whole log for a drift.
+    """Whether joints move in both directions, in a changed part and in the rest, or in the whole log for a drift, shape (n,).
 
     Otherwise time is also a function of the position.
 
     Args:
         weight: Weight of the change in each block, shape (B,); negative for a drift.
-
-    Returns:
-        Shape (n,).
     """
     parts = [np.ones(len(weight))] if (weight < 0).any() else [weight, 1.0 - weight]
     return np.asarray(found.both_ways(np.array(parts)).all(axis=0))

@@ -230,13 +230,10 @@ def _days(match: re.Match[str]) -> int | None:
 
 
 def numbers_of(cells: Sequence[object]) -> Array:
-    """Numbers of a text column.
+    """Numbers of a text column, shape (N,): numbers, or seconds for dates (see :func:`stamp`); NaN for anything else.
 
     Args:
         cells: Its cells; None and everything that is not a string counts as missing.
-
-    Returns:
-        Shape (N,): numbers, or seconds for dates (see :func:`stamp`); NaN for anything else.
     """
     texts = [cell if isinstance(cell, str) else "" for cell in cells]
     if stamp_columns([[text.strip()] for text in texts if text.strip()][:5]):
