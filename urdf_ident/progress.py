@@ -5,19 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
-
-class Progress(Protocol):
-    """Callback with which a long computation reports its progress."""
-
-    def __call__(self, name: str, done: int, total: int) -> None:
-        """Reports progress.
-
-        Args:
-            name: The item being processed: a log or a search.
-            total: Total amount; a search may end earlier.
-        """
+#: Callback with which a long computation reports its progress: the log or search being processed, the amount done, and the
+#: total amount (a search may end earlier).
+Progress = Callable[[str, int, int], None]
 
 
 @contextmanager

@@ -5,26 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import LogError, MissingFileError, UrdfIdentError
 from ..parallel import each
 from .quality.findings import Finding
 
+if TYPE_CHECKING:
+    from .readers.sources import LogSource
+    from .recording import Recording
+
 R = TypeVar("R")
 
 #: Maximum number of refused logs named in one message.
 _NAMED = 5
-
-
-class Named(Protocol):
-    """Anything with a name and a path: a recording, or the source of a log."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def path(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -42,7 +36,7 @@ class LeftOut:
     findings: tuple[Finding, ...] = ()
 
     @classmethod
-    def of(cls, log: Named, error: UrdfIdentError) -> LeftOut:
+    def of(cls, log: Recording | LogSource, error: UrdfIdentError) -> LeftOut:
         """Creates the record of a refused log."""
         why = error.fact if error.remedy is None else f"{error.fact}: {error.remedy}"
         return cls(log.name, log.path, why, getattr(log, "sha256", ""), getattr(error, "findings", ()))
@@ -86,7 +80,7 @@ def attempt(function: Callable[[Any], R], log: Any) -> R | UrdfIdentError:
         return error
 
 
-def all_usable(logs: Sequence[Named], results: Sequence[R | UrdfIdentError]) -> list[R]:
+def all_usable(logs: Sequence[Recording | LogSource], results: Sequence[R | UrdfIdentError]) -> list[R]:
     """Returns the results if no log is refused.
 
     Args:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,23 +14,6 @@ from ..planned_rows import PlannedRows
 
 Motion = tuple[Array, Array, Array]
 Indices = NDArray[np.intp]
-
-
-class Criterion(Protocol):
-    """Interface of a criterion; it may evaluate further motions derived from the planned one."""
-
-    @property
-    def rows(self) -> PlannedRows:
-        """The planned rows."""
-
-    def motions(self, q: Array, v: Array, a: Array) -> Motion:
-        """Stacks the motions whose rows are needed: shapes (N, n) → (k·N, n), the planned one first."""
-
-    def value(self, W: Array, sharpness: float) -> tuple[float, Array]:
-        """Returns the value and its gradient, shape (k·N, n, b), from the rows of :meth:`motions`, same shape."""
-
-    def fold(self, by_q: Array, by_v: Array, by_a: Array) -> Motion:
-        """Reduces gradients of the stacked motions, shapes (k·N, n), to those of the planned one, shapes (N, n)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +34,7 @@ class SpectralCriterion:
         return q, v, a
 
     def value(self, W: Array, sharpness: float) -> tuple[float, Array]:
-        """See :class:`Criterion`; W has shape (N, n, b)."""
+        """Value and its gradient from the rows W of :meth:`motions`, both of shape (N, n, b)."""
         root = np.sqrt(len(W))
         stack = W.reshape(-1, W.shape[2]) / root
         value, gradient = matrix_criterion(self.name, np.vstack([stack, self.known]), sharpness)
@@ -91,7 +73,7 @@ class BlockCriterion:
         return np.concatenate([q] * 4), np.concatenate([v, still, v, still]), np.concatenate([a, a, still, still])
 
     def value(self, W: Array, sharpness: float) -> tuple[float, Array]:
-        """See :class:`Criterion`; W has shape (4·N, n, b)."""
+        """Value and its gradient from the rows W of :meth:`motions`, both of shape (4·N, n, b)."""
         whole, no_v, no_a, rest = W.reshape(4, -1, W.shape[2])
         parts = (no_v - rest, no_a - rest, rest)
         value, gradient = matrix_criterion("cond", whole, sharpness)
@@ -107,9 +89,13 @@ class BlockCriterion:
         return float(np.log(total)), stack.reshape(W.shape) / total
 
     def fold(self, by_q: Array, by_v: Array, by_a: Array) -> Motion:
-        """See :class:`Criterion`; shapes (4·N, n)."""
+        """Reduces gradients of the stacked motions, shapes (4·N, n), to those of the planned one, shapes (N, n)."""
         q, v, a = (x.reshape(4, -1, x.shape[1]) for x in (by_q, by_v, by_a))
         return q.sum(axis=0), v[0] + v[2], a[0] + a[1]
+
+
+#: A criterion; it may evaluate further motions derived from the planned one.
+Criterion = SpectralCriterion | BlockCriterion
 
 
 @dataclass(frozen=True, eq=False)
