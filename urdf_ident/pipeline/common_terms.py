@@ -44,7 +44,7 @@ def require_covariance(ident: Identification) -> None:
     inner = ident.fit.covariance[np.ix_(seen, seen)]
     if not (seen.any() and np.isfinite(inner).all() and np.diag(inner).any()):
         raise EstimationError(
-            "a result without covariance cannot be compared",
+            "the result has no covariance, so that no errors can be given",
             where=ident.model.robot.name,
             remedy="identify again with estimation.covariance: auto",
         )
