@@ -27,8 +27,7 @@ from urdf_ident.pipeline.check import check, check_text
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
 from urdf_ident.result.files.load import load
-from urdf_ident.simulation.elastic.drive import MotorPD
-from urdf_ident.simulation.elastic.plant import ElasticPlant
+from urdf_ident.simulation.elastic.plant import ElasticPlant, MotorPD
 
 RATE, SECONDS, GEAR = 500.0, 6.0, np.array([100.0, -80.0])
 K, IA, FV, FC = np.array([18000.0, 14000.0]), np.array([2.0, 1.0]), np.array([10.0, 5.0]), np.array([8.0, 4.0])

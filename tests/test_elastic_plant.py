@@ -14,8 +14,7 @@ from scipy.linalg import block_diag, eigh
 from urdf_ident.errors import SimulationError
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.robot import Robot
-from urdf_ident.simulation.elastic.drive import MotorPD
-from urdf_ident.simulation.elastic.plant import ElasticPlant
+from urdf_ident.simulation.elastic.plant import ElasticPlant, MotorPD
 from urdf_ident.simulation.truth import read_truth
 
 

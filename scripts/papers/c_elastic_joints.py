@@ -36,8 +36,8 @@ from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.splines import BSplineTrajectory
 from urdf_ident.samples import Segment
-from urdf_ident.simulation.elastic.drive import MotorFriction, MotorPD
-from urdf_ident.simulation.elastic.plant import ElasticPlant, ElasticRun
+from urdf_ident.simulation.elastic.drive import MotorFriction
+from urdf_ident.simulation.elastic.plant import ElasticPlant, ElasticRun, MotorPD
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.statistics.accumulate import accumulate
 from urdf_ident.statistics.fit import Fit, fit_base

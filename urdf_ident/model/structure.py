@@ -11,8 +11,8 @@ frames, where angles below :data:`ALIGNED` count as zero, so that a URDF with ro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +22,9 @@ from ..linalg import Array, triangle
 from ..samples import Segment
 from .base import RANK_TOLERANCE, BaseParameters, reduce_factor
 from .inertia import motion_cross, skew, symmetric, transform_matrix
+from .parameters import Parameter
 from .robot import Robot
-
-if TYPE_CHECKING:
-    from .dynamic_model import DynamicModel
+from .row_groups import RowGroup
 
 #: Number of random states, for robots of few joints; with more, each state gives more rows, of which four per parameter do.
 STATES, _FEW_JOINTS = 200, 8
@@ -33,6 +32,33 @@ STATES, _FEW_JOINTS = 200, 8
 ALIGNED = 3e-5
 #: The ten parameters vary with frequencies up to 2 in one joint angle: derivatives beyond the fourth are dependent.
 _DERIVATIVES = 4
+
+
+class LinearModel(Protocol):
+    """Interface of a model that is linear in its parameters, rigid or elastic."""
+
+    @property
+    def robot(self) -> Robot:
+        """The robot."""
+
+    @property
+    def n(self) -> int:
+        """Number of joints."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The parameters."""
+
+    @property
+    def groups(self) -> tuple[RowGroup, ...]:
+        """Row groups, each with one noise level."""
+
+    def row_blocks(self, segment: Segment, chunk: int) -> Iterator[tuple[slice, list[Array]]]:
+        """Yields the regressor rows of every group in chunks."""
 
 
 def random_motion(robot: Robot, samples: int, seed: int = 0) -> Segment:
@@ -58,7 +84,7 @@ def random_motion(robot: Robot, samples: int, seed: int = 0) -> Segment:
 
 
 def reduce_to_base(
-    model: DynamicModel,
+    model: LinearModel,
     *,
     order: Sequence[str | int] | None = None,
     tolerance: float = RANK_TOLERANCE,
@@ -79,11 +105,14 @@ def reduce_to_base(
     return reduce_factor(R, model.names, permutation, tolerance, scale)
 
 
-def structural_factor(model: DynamicModel, seed: int = 0) -> Array:
-    """Returns the triangular factor of the regressor on random motion, shape (≤ p, p).
+def structural_factor(model: LinearModel, seed: int = 0) -> Array:
+    """Returns the triangular factor of the regressor on random motion.
 
     Args:
         seed: Seed of the random motion.
+
+    Returns:
+        Shape (≤ p, p).
     """
     names = model.names
     motion = random_motion(model.robot, max(4 * len(names) // model.n, min(STATES, STATES * _FEW_JOINTS // model.n)), seed)
@@ -101,7 +130,8 @@ def _column_scale(R: Array, units: Sequence[str]) -> Array:
     norm they would count as parameters.
     """
     norms, unit = np.linalg.norm(R, axis=0), np.array(units)
-    return np.asarray(np.maximum(norms, 0.1 * np.array([norms[unit == own].max() for own in unit])))
+    longest = np.array([norms[unit == own].max() for own in unit])
+    return np.asarray(np.maximum(norms, 0.1 * longest))
 
 
 def _permutation(names: Sequence[str], order: Sequence[str | int] | None) -> NDArray[np.intp] | None:

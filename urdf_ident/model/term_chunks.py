@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,20 +13,35 @@ from ..linalg import Array
 from ..parallel.scratch import empty_array
 from ..samples import Segment
 from .engine.rigid import rigid_of
+from .robot import Robot
 from .terms import AppliedTerm
-
-if TYPE_CHECKING:
-    from .dynamic_model import DynamicModel
 
 #: Samples per chunk of torques.
 AT_ONCE = 1 << 15
 
 
+class TermModel(Protocol):
+    """Interface of a model with terms."""
+
+    @property
+    def terms(self) -> tuple[AppliedTerm, ...]:
+        """The terms, in the order of their columns."""
+
+    def term_values(self, segment: Segment, terms: Sequence[AppliedTerm]) -> Array:
+        """Returns the values of the columns of the given terms."""
+
+    def with_reference_torque(self, segment: Segment) -> Segment:
+        """Returns the segment with the torque that load-dependent terms use."""
+
+
 def columns_of(terms: Sequence[AppliedTerm], samples: int, motion: Callable[[AppliedTerm], AxisMotion]) -> Array:
-    """Returns the values of the columns of the given terms, shape (samples, k), columns in the order of the terms.
+    """Returns the values of the columns of the given terms.
 
     Args:
         motion: Returns the axis motion of a term; friction laws of one axis share it.
+
+    Returns:
+        Shape (samples, k), columns in the order of the terms.
     """
     ends = np.cumsum([0, *(len(item.term.symbols) for item in terms)])
     seen: dict[Hashable, AxisMotion] = {}
@@ -39,7 +54,7 @@ def columns_of(terms: Sequence[AppliedTerm], samples: int, motion: Callable[[App
     return out.T
 
 
-def term_chunks(model: DynamicModel, segment: Segment, chunk: int) -> Iterator[tuple[slice, Array]]:
+def term_chunks(model: TermModel, segment: Segment, chunk: int) -> Iterator[tuple[slice, Array]]:
     """Yields the values of all term columns in chunks; only terms with memory are evaluated on the whole segment.
 
     Args:
@@ -65,12 +80,29 @@ def term_chunks(model: DynamicModel, segment: Segment, chunk: int) -> Iterator[t
         yield part, values
 
 
-def torque_by_sample(model: DynamicModel, thetas: Array, which: NDArray[np.int32], segment: Segment) -> Array:
-    """Returns joint torques along a motion with a choice of parameters per sample, shape (N, n) [N·m or N].
+class TorqueModel(TermModel, Protocol):
+    """Interface of a model that computes torques."""
+
+    robot: Robot
+
+    @property
+    def n_inertial(self) -> int:
+        """Number of inertial parameters, the first ones."""
+
+    @property
+    def distribution(self) -> Array:
+        """Coefficients of each term column in the joint torques, shape (n, k)."""
+
+
+def torque_by_sample(model: TorqueModel, thetas: Array, which: NDArray[np.int32], segment: Segment) -> Array:
+    """Returns joint torques along a motion with a choice of parameters per sample.
 
     Args:
         thetas: Parameters, shape (p, k).
         which: Index of each sample's parameters, shape (N,).
+
+    Returns:
+        Shape (N, n) [N·m or N].
     """
     out = empty_array(segment.q.shape)
     for part, terms in term_chunks(model, segment, AT_ONCE):
@@ -83,7 +115,7 @@ def torque_by_sample(model: DynamicModel, thetas: Array, which: NDArray[np.int32
     return out
 
 
-def torque_chunks(model: DynamicModel, theta: Array, segment: Segment) -> Iterator[tuple[slice, Array]]:
+def torque_chunks(model: TorqueModel, theta: Array, segment: Segment) -> Iterator[tuple[slice, Array]]:
     """Yields joint torques along a motion, :data:`AT_ONCE` samples at a time.
 
     Args:

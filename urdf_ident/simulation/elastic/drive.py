@@ -1,10 +1,6 @@
-"""Friction and control at the motors of an elastic plant."""
+"""Friction at the motors of an elastic plant."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,9 +8,6 @@ from numpy.typing import ArrayLike
 from ...errors import SimulationError
 from ...linalg import Array
 from ..friction_truth import FrictionTruth
-
-if TYPE_CHECKING:
-    from .plant import ElasticPlant
 
 
 class MotorFriction:
@@ -61,29 +54,3 @@ class MotorFriction:
         """
         step = 1e-4 * self.width
         return np.asarray((self.torque(speed + step) - self.torque(speed - step)) / (2 * step))
-
-
-@dataclass(frozen=True, eq=False)
-class MotorPD:
-    """PD control of the motors with gravity compensation at the reference (Zollo 2015, after De Luca).
-
-    ``tau = kp (θ_d − θ) + kd (θ_d' − θ') + g(q_d)`` with ``θ_d = q_d + g(q_d)/K``, q_d and g seen from the motors.
-
-    Attributes:
-        plant: Gravity and stiffness: the plant itself, or the controller's model of it.
-        reference: Times (N,) [s] → link position and velocity, shape (N, n) each.
-        kp: Shape (n,) [N·m/rad or N/m].
-        kd: Shape (n,) [N·m·s/rad or N·s/m].
-    """
-
-    plant: ElasticPlant
-    reference: Callable[[Array], tuple[Array, Array]]
-    kp: Array
-    kd: Array
-
-    def feed(self, t: Array) -> Array:
-        """The part ``tau + kp θ + kd θ'`` of the torque at times ``t``, shape (N,) [s]; shape (N, n) [N·m or N]."""
-        q, v = self.reference(t)
-        gravity = self.plant.gravity(q)
-        position, speed = self.plant.at_motors(q), self.plant.at_motors(v)
-        return np.asarray(self.kp * (position + gravity / self.plant.stiffness) + self.kd * speed + gravity)

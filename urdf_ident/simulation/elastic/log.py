@@ -15,8 +15,7 @@ from ...samples import Segment
 from ..controllers import tuned_gains
 from ..settings import ControllerSection, Sensors
 from ..simulate import PERFECT, Guard, Progress, SimulatedLog, logged, require_drivable
-from .drive import MotorPD
-from .plant import ElasticPlant
+from .plant import ElasticPlant, MotorPD
 
 
 def _motor_control(

@@ -27,7 +27,7 @@ from ...model.robot import Robot
 from ...samples import ReadOnly
 from ...simulation import gauss
 from ..friction_truth import FrictionTruth
-from .drive import MotorFriction, MotorPD
+from .drive import MotorFriction
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,6 +254,32 @@ class ElasticPlant:
         out = np.empty(2 * self.n)
         out[self._order] = load / self._scale
         return out
+
+
+@dataclass(frozen=True, eq=False)
+class MotorPD:
+    """PD control of the motors with gravity compensation at the reference (Zollo 2015, after De Luca).
+
+    ``tau = kp (θ_d − θ) + kd (θ_d' − θ') + g(q_d)`` with ``θ_d = q_d + g(q_d)/K``, q_d and g seen from the motors.
+
+    Attributes:
+        plant: Gravity and stiffness: the plant itself, or the controller's model of it.
+        reference: Times (N,) [s] → link position and velocity, shape (N, n) each.
+        kp: Shape (n,) [N·m/rad or N/m].
+        kd: Shape (n,) [N·m·s/rad or N·s/m].
+    """
+
+    plant: ElasticPlant
+    reference: Callable[[Array], tuple[Array, Array]]
+    kp: Array
+    kd: Array
+
+    def feed(self, t: Array) -> Array:
+        """The part ``tau + kp θ + kd θ'`` of the torque at times ``t``, shape (N,) [s]; shape (N, n) [N·m or N]."""
+        q, v = self.reference(t)
+        gravity = self.plant.gravity(q)
+        position, speed = self.plant.at_motors(q), self.plant.at_motors(v)
+        return np.asarray(self.kp * (position + gravity / self.plant.stiffness) + self.kd * speed + gravity)
 
 
 class _Driven:
