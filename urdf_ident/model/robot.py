@@ -215,7 +215,14 @@ class Robot(SentOnce):
         return np.where(values > 0, values, np.inf)
 
     def difference(self, other: Robot) -> str | None:
-        """What distinguishes the joints of another robot, their placements or gravity, in words; None if nothing does."""
+        """Compares the joints of two robots, their placements and gravity; links and their inertias may differ.
+
+        Args:
+            other: The other robot.
+
+        Returns:
+            The first difference in words; None if there is none.
+        """
         if self.joints != other.joints:
             apart = sorted(set(self.joints) ^ set(other.joints))
             return f"joint '{apart[0]}' is in one only" if apart else "its joints are in another order"
