@@ -47,7 +47,14 @@ def sliders(model: DynamicModel) -> dict[Slider, list[tuple[int, Law]]]:
 
 
 def without_joint_terms(model: DynamicModel, theta: Array) -> Array:
-    """Returns the inertial parameters alone, with friction, rotors and offsets zero; shape (p,) or (p, k), as given."""
+    """Returns parameters with all friction, rotor inertias and offsets set to zero.
+
+    Args:
+        theta: Shape (p,), or several in columns, shape (p, k).
+
+    Returns:
+        The same shape.
+    """
     bodies = theta.copy()
     bodies[model.n_inertial :] = 0.0
     return bodies
