@@ -504,3 +504,11 @@ main()
 def test_an_interrupt_during_the_imports_is_no_traceback(module: str) -> None:
     done = subprocess.run([sys.executable, "-c", INTERRUPTED_IMPORT, module], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (130, "")
+
+
+def test_inspect_says_that_a_cut_off_is_above_half_the_rate(work: Path, tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text("signals: {cutoff: 5000}\n")
+    result = run("inspect", work / "log0.csv", "--robot", work / "arm.urdf", "-c", tmp_path / "p.yaml")
+    assert result.returncode == 1
+    assert "signals.cutoff is above what the log's rate can show, got 5000 Hz" in result.stdout
+    assert "-> leave it out" in result.stdout

@@ -230,6 +230,7 @@ def test_identify_weighs_loaded_logs_too(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["identify", *paths, str(tmp_path / "loaded.csv")])
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
+    assert "OUT/identification.json" not in done.stdout
     assert told["payload"] == json.loads((tmp_path / "out" / "payload.json").read_text())
     assert told["payload"]["mass"]["low"] < MASS < told["payload"]["mass"]["high"]
     assert any("arm_with_payload.urdf" in note for note in told["notes"])

@@ -134,6 +134,9 @@ def test_commands_name_the_user_s_files_for_a_shell() -> None:
     words = shlex.split(paths.fill(RICHER_MOTION).split("`")[1])
     assert words == shlex.split("urdf-ident design 'my arm.urdf' -c p.yaml --after out/identification.json -o next.csv")
     assert CommandPaths().fill(RICHER_MOTION) == RICHER_MOTION  # in Python the files are not known
+    data = {"verdict": {"causes": [{"remedy": RICHER_MOTION, "level": 1.5}]}, "notes": (RICHER_MOTION, None)}
+    filled = paths.fill(RICHER_MOTION)
+    assert paths.fill_in(data) == {"verdict": {"causes": [{"remedy": filled, "level": 1.5}]}, "notes": [filled, None]}
 
 
 def test_the_first_screen_says_how_much_is_not_identified(identified: Path, ident: Identification) -> None:

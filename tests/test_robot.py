@@ -188,10 +188,10 @@ def test_naming_the_joints_locks_the_others_and_sets_the_order() -> None:
     ("options", "words"),
     [
         ({"joints": ["z_arn"]}, "did you mean 'z_arm'"),
-        ({"lock": {"mount": 0.0}}, "no moving joint is called 'mount'"),
+        ({"lock": {"mount": 0.0}}, r"\(robot\.lock\): no moving joint is called 'mount'"),
         ({"joints": ["z_arm", "z_arm"]}, "named twice"),
         ({"joints": ["z_arm"], "lock": {"z_arm": 0}}, "named twice"),
-        ({"lock": dict.fromkeys(["m_base", "z_arm", "y_spin", "a_arm", "b_slide"], 0.0)}, "no joint that moves"),
+        ({"lock": dict.fromkeys(["m_base", "z_arm", "y_spin", "a_arm", "b_slide"], 0.0)}, "no joint that moves; unlock one"),
         ({"gravity": [0, 0, np.nan]}, "gravity"),
         ({"gravity": [0, -1e300, 0]}, "gravity is out of proportion"),
         ({"gravity": [0, 0, -981]}, "gravity is out of proportion.*in m/s²"),
@@ -243,7 +243,7 @@ def test_other_joint_types_are_refused(kind: str) -> None:
 
 
 def test_a_robot_without_joints_and_one_that_is_no_tree() -> None:
-    with pytest.raises(ModelError, match="no joint that moves"):
+    with pytest.raises(ModelError, match="no joint that moves; make joints revolute"):
         Robot.from_urdf('<robot name="brick"><link name="brick"/></robot>')
     looped = TREE.replace("</robot>", joint("loop", "lens", "trunk", "fixed") + "</robot>")
     with pytest.raises(UrdfError, match="kinematic tree") as caught:

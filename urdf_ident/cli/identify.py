@@ -137,7 +137,7 @@ def _write(
 
     Printed commands can be run as they are, with the user's own ``paths``.
     """
-    from ..files.records import json_text
+    from ..files.records import json_text, plain
     from ..result.files.exports import write_all
 
     say_replaced(out, report=not no_report)
@@ -151,7 +151,7 @@ def _write(
     body, more = weigh_and_write(ident, loaded, out / _PAYLOAD, link, force) if loaded else (None, [])
     if as_json:
         outcome = {**_outcome(ident, [*notes, *more]), **({} if body is None else {"payload": body.as_dict()})}
-        typer.echo(json_text(outcome))
+        typer.echo(json_text(paths.fill_in(plain(outcome))))
     elif body is not None:
         typer.echo("\n".join(["", body.summary(), "", *more]))
 

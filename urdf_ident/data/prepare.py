@@ -114,7 +114,7 @@ def examine_logs(
         words = f"the torque constants are not known ({unknown.what}): efforts are looked at as logged, not against the URDF"
         open_ = Finding("constants-unknown", "warning", None, None, words, unknown.remedy)
         return [replace(report, findings=(*report.findings, open_)) for report in reports]
-    if config.cutoff != "auto":
+    if config.cutoff != "auto" and usable:
         made = _conditioned([reports[k].recording for k in usable], robot, replace(config, cutoff="auto"))
         usable = dict(zip(usable, made, strict=True))
     motions = [(_unloaded(item, recordings[k].name, robot, payload).segments, item.cutoff) for k, item in usable.items()]

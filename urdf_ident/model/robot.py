@@ -324,9 +324,10 @@ def _choose_joints(
             else "make it fixed, or split it into single joints",
         )
     moving = {name: joint for name, joint in description.joints.items() if joint.type in MOVING_TYPES}
-    for name in [*(joints or ()), *lock]:
-        if name not in moving:
-            raise ModelError(f"no moving joint is called '{name}'", where=where, remedy=nearest(name, moving))
+    for key, names in (("robot.joints", joints or ()), ("robot.lock", lock)):
+        for name in names:
+            if name not in moving:
+                raise ModelError(f"no moving joint is called '{name}'", where=f"{where} ({key})", remedy=nearest(name, moving))
     for name, value in lock.items():
         if not math.isfinite(value):
             raise ModelError(f"joint '{name}' cannot be locked there", where=where, got=value, expected="a position [rad or m]")
@@ -339,7 +340,8 @@ def _choose_joints(
             lock[name] = min(max(0.0, limits.get("lower", 0.0)), limits.get("upper", 0.0)) if limits else 0.0
     order = tuple(joints) if joints is not None else tuple(name for name in moving if name not in lock)
     if not order:
-        raise ModelError("the robot has no joint that moves", where=where, remedy="unlock one")
+        remedy = "unlock one (robot.lock)" if lock else "make joints revolute, continuous or prismatic in the URDF"
+        raise ModelError("the robot has no joint that moves", where=where, remedy=remedy)
     if len(order) > MOST_JOINTS:
         raise ModelError(
             "too many joints move", where=where, got=len(order), expected=f"at most {MOST_JOINTS}", remedy="lock the others"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -26,3 +28,15 @@ class CommandPaths:
         for placeholder, path in (("ROBOT.urdf", self.robot), ("OUT/identification.json", self.result)):
             text = text.replace(placeholder, shlex.quote(str(path)) if path else placeholder)
         return text
+
+    def fill_in(self, data: Any) -> Any:
+        """Replaces the placeholders in all texts of plain data, as :meth:`fill` does.
+
+        Args:
+            data: Mappings and sequences of texts and numbers.
+        """
+        if isinstance(data, str):
+            return self.fill(data)
+        if isinstance(data, Mapping):
+            return {key: self.fill_in(value) for key, value in data.items()}
+        return [self.fill_in(value) for value in data] if isinstance(data, list | tuple) else data
