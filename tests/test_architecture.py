@@ -6,6 +6,8 @@ import ast
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -24,7 +26,7 @@ FOUNDATION = (
     "progress",
     "parallel",
 )
-ROOMS = (
+LAYERS = (
     "samples",
     "settings",
     "friction",
@@ -48,6 +50,12 @@ SHELL = ("viz", "report", "cli", "__main__", "__init__")
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
+@cache
+def tree(path: Path) -> ast.Module:
+    """The syntax tree of a module."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def layer_of(path: Path) -> str:
     """The layer a module is in: the first part of its path below the package."""
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
@@ -58,11 +66,12 @@ def imported_layers(path: Path) -> set[str]:
     return {name.split(".")[1] for name in imported_modules(path)}
 
 
+@cache
 def imported_modules(path: Path) -> set[str]:
     """Modules of the package that a module imports, wherever in the file (under TYPE_CHECKING counts too)."""
     inside = ("urdf_ident", *path.relative_to(PACKAGE).with_suffix("").parts)
     modules = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree(path)):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -75,17 +84,17 @@ def imported_modules(path: Path) -> set[str]:
     return modules
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_layers_import_only_earlier_layers(path: Path) -> None:
-    layer = layer_of(path)
-    order = {name: k for k, name in enumerate([*FOUNDATION, *ROOMS, *SHELL])}
-    assert layer in order, f"{layer} is no layer of the design: give it a place in the order"
-    foundation = set(FOUNDATION)
-    for imported in imported_layers(path) - {layer}:
-        if layer in foundation:
-            assert imported in foundation, f"{path}: the foundation imports {imported}"
-        elif layer != "__init__":
-            assert order[imported] < order[layer], f"{path} imports the later layer {imported}"
+def test_layers_import_only_earlier_layers() -> None:
+    order = {name: k for k, name in enumerate([*FOUNDATION, *LAYERS, *SHELL])}
+    unknown = {layer_of(path) for path in MODULES} - set(order)
+    assert not unknown, f"no layers of the design: give {unknown} a place in the order"
+    pairs = [(path, layer_of(path), imported) for path in MODULES for imported in imported_layers(path) - {layer_of(path)}]
+    late = [
+        f"{path} imports {imported}"
+        for path, layer, imported in pairs
+        if (imported not in FOUNDATION if layer in FOUNDATION else layer != "__init__" and order[imported] >= order[layer])
+    ]
+    assert not late, late
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
@@ -116,7 +125,7 @@ def public_functions() -> list[tuple[str, ast.FunctionDef, ast.ClassDef | None]]
     """Public functions, and public methods of public classes with their class."""
     found: list[tuple[str, ast.FunctionDef, ast.ClassDef | None]] = []
     for path in MODULES:
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in tree(path).body:
             where = str(path.relative_to(PACKAGE))
             if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
                 found.append((f"{where}:{node.name}", node, None))
@@ -143,9 +152,7 @@ def is_documented_elsewhere(node: ast.FunctionDef, owner: ast.ClassDef | None) -
 
 
 PUBLIC = set(re.findall(r'"(\w+)": "\.', (PACKAGE / "__init__.py").read_text(encoding="utf-8"))) | set(urdf_ident.__all__)
-CLASSES = {
-    node.name for path in MODULES for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.ClassDef)
-}
+CLASSES = {node.name for path in MODULES for node in ast.walk(tree(path)) if isinstance(node, ast.ClassDef)}
 
 
 def is_public(node: ast.FunctionDef, owner: ast.ClassDef | None) -> bool:
@@ -178,36 +185,43 @@ def repeats_its_type(argument: ast.arg, text: str) -> bool:
     return says_its_type(argument) and repeats(text, argument.annotation, argument.arg.replace("_", " "))
 
 
-@pytest.mark.parametrize(("name", "node", "owner"), FUNCTIONS, ids=[name for name, _, _ in FUNCTIONS])
-def test_public_functions_are_documented(name: str, node: ast.FunctionDef, owner: ast.ClassDef | None) -> None:
-    """What users call says everything; elsewhere an entry that repeats name and type is left out."""
+def problems(name: str, node: ast.FunctionDef, owner: ast.ClassDef | None) -> Iterator[str]:
+    """What the docstring of a function lacks or repeats."""
     doc = ast.get_docstring(node) or ""
     if is_documented_elsewhere(node, owner):
         return
-    assert doc, f"{name} has no docstring"
+    if not doc:
+        yield f"{name} has no docstring"
     arguments = [a for a in [*node.args.args, *node.args.kwonlyargs] if a.arg not in ("self", "cls")]
     described = doc.split("Args:")[1] if "Args:" in doc else ""
     sections = described.split("Returns:")[0].split("Yields:")[0]
+    public = is_public(node, owner)
     for argument in arguments:
-        if is_public(node, owner) or needs_entry(argument):
-            assert re.search(rf"\b{argument.arg}\b", described), f"{name}: argument '{argument.arg}' is not documented"
+        if (public or needs_entry(argument)) and not re.search(rf"\b{argument.arg}\b", described):
+            yield f"{name}: argument '{argument.arg}' is not documented"
         entry = re.search(rf"^    {argument.arg}: (.*)$", sections, re.M)
-        if entry is not None and not is_public(node, owner):
-            assert not repeats_its_type(argument, entry[1]), f"{name}: the entry of '{argument.arg}' repeats its type"
+        if entry is not None and not public and repeats_its_type(argument, entry[1]):
+            yield f"{name}: the entry of '{argument.arg}' repeats its type"
     returned = re.search(r"^(?:Returns|Yields):\n    (.*)$", doc, re.M)
-    if returned is not None and not is_public(node, owner):
-        assert not repeats(returned[1], node.returns), f"{name}: what it returns repeats its type"
+    if returned is not None and not public and repeats(returned[1], node.returns):
+        yield f"{name}: what it returns repeats its type"
     for argument in (a.arg for a in arguments if a.annotation and "Array" in ast.unparse(a.annotation)):
         entry = re.search(rf"^[\w, ]*\b{argument}\b[\w, ]*:(.*?)(?=^\s{{0,4}}[\w, ]+:|\Z)", sections, re.S | re.M)
-        assert entry, f"{name}: array '{argument}' has no entry"
-        assert re.search(SHAPE, entry[1]), f"{name}: array '{argument}' has no shape"
+        if entry is None or not re.search(SHAPE, entry[1]):
+            yield f"{name}: array '{argument}' has no entry, or one without a shape"
+
+
+def test_public_functions_are_documented() -> None:
+    """What users call says everything; elsewhere an entry that repeats name and type is left out."""
+    found = [problem for function in FUNCTIONS for problem in problems(*function)]
+    assert not found, "\n".join(found)
 
 
 def test_no_print_assert_or_exit_in_the_library() -> None:
     for path in MODULES:
         if layer_of(path) in ("cli",):
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree(path)):
             assert not isinstance(node, ast.Assert), f"assert in {path}"
             if isinstance(node, ast.Call):
                 assert ast.unparse(node.func) not in ("print", "sys.exit", "exit"), f"{ast.unparse(node)} in {path}"
@@ -223,7 +237,7 @@ def test_library_loads_without_heavy_packages() -> None:
     assert result.returncode == 0, f"the command line imports {result.stderr} before it needs to"
 
 
-def test_identification_imports_no_room_of_scipy() -> None:
+def test_identification_imports_no_part_of_scipy() -> None:
     """Each of them takes 0.1 s of CPU and more, of every command; LAPACK's wrapper alone takes none."""
     code = (
         "import sys, urdf_ident.pipeline.identify, urdf_ident.pipeline.validate, urdf_ident.result.files.exports; "
@@ -255,7 +269,7 @@ def test_every_module_is_small() -> None:
 def test_a_public_class_name_has_one_meaning() -> None:
     homes: dict[str, list[str]] = {}
     for path in MODULES:
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in tree(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes.setdefault(node.name, []).append(path.relative_to(PACKAGE).as_posix())
     twice = {name: places for name, places in homes.items() if len(places) > 1}

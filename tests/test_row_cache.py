@@ -42,7 +42,7 @@ def same(one: StatisticSet, other: StatisticSet) -> None:
 
 @pytest.mark.parametrize("factor", [1, 4])
 @pytest.mark.parametrize("coupled", [False, True])
-def test_kept_rows_make_the_same_factors(robot: Robot, factor: int, coupled: bool) -> None:
+def test_cached_rows_make_the_same_factors(robot: Robot, factor: int, coupled: bool) -> None:
     segments = [piece(robot, 700, 0), piece(robot, 30, 1), piece(robot, 400, 2, repeats=3)]
     kept, row_filter = RowCache(), RowFilter(factor)
     drive = Drive.build(3, reduction=[[10, 0, 0], [0, 20, 0], [0, 5, 30]]) if coupled else None
