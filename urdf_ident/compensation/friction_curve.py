@@ -131,8 +131,7 @@ def refine_friction(
     """
     own = friction_columns(curve.law, points.velocity)
     params = _least_squares(np.vstack([columns, weight * own]), np.concatenate([torque, weight * points.torque]))
-    rmse = rms(own @ params - points.torque)
-    return FrictionCurve(curve.joint, curve.law, params, points, rmse)
+    return FrictionCurve(curve.joint, curve.law, params, points, rms(own @ params - points.torque))
 
 
 def friction_columns(law: Asymmetric, v: Array) -> Array:

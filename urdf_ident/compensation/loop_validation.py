@@ -226,8 +226,7 @@ def _cut(log: PreparedLog) -> list[PreparedLog]:
         if repetition is not None:
             place = (np.arange(len(segment)) - repetition.first) / repetition.length % 1.0
         part = np.minimum((PARTS * place).astype(int), PARTS - 1)
-        edges = [0, *(np.flatnonzero(np.diff(part)) + 1).tolist(), len(segment)]
-        for begin, end in pairwise(edges):
+        for begin, end in pairwise([0, *(np.flatnonzero(np.diff(part)) + 1).tolist(), len(segment)]):
             pieces[part[begin]].append(segment.slice(begin, end))
         at += len(segment)
     return [

@@ -83,8 +83,7 @@ def train_network(
         MissingExtraError: A mixture without scikit-learn.
     """
     centre, scale = x.mean(axis=0), x.std(axis=0)
-    reach = np.maximum(np.abs(x).max(axis=0), 1e-300)
-    if not (scale > 1e-9 * reach).all() or not np.std(y) > 0:
+    if not (scale > 1e-9 * np.maximum(np.abs(x).max(axis=0), 1e-300)).all() or not np.std(y) > 0:
         return None, 0.0
     z = (x - centre) / scale
     try:
@@ -142,8 +141,7 @@ def _grid(z: Array, count: int) -> Experts:
         zero = np.zeros(k)
         return Experts(at, np.tile(precision, (k, 1, 1)), zero, zero, np.zeros_like(at), zero, False)
 
-    used = network(centres).gates(z).sum(axis=0) > 0.5
-    return network(centres[used])
+    return network(centres[network(centres).gates(z).sum(axis=0) > 0.5])
 
 
 def _weights(factor: Array, ridge: float) -> Array:

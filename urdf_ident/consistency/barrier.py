@@ -148,8 +148,7 @@ class _Path:
         self.inertial, self.joint = local & (first < n), local & (first >= n)
         self.coupled = ~local
         self.home = first[self.inertial]
-        own = 10 * self.home[:, None] + np.arange(10)
-        self.normals = np.take_along_axis(feasible.G[self.inertial], own, axis=1)
+        self.normals = np.take_along_axis(feasible.G[self.inertial], 10 * self.home[:, None] + np.arange(10), axis=1)
         self.place = self.home, _count(self.home)
         spread = np.zeros((int(self.joint.sum()), self.groups[0] * self.groups[1]))
         spread[:, self.slots] = feasible.G[self.joint, 10 * n :]
@@ -249,8 +248,7 @@ class _Path:
         slope, Y = white[:, 0], white[:, 1:]
         stiff = Y.T @ Y
         stiff.flat[:: len(stiff) + 1] += compliance
-        force = _solve(stiff, residual - Y.T @ slope)
-        half = -(slope + Y @ force)
+        half = -(slope + Y @ _solve(stiff, residual - Y.T @ slope))
         step = blocks.back(half)
         moved = self.U @ step
         inside = compliance > 0

@@ -167,8 +167,7 @@ class Feasible(SentOnce):
         Args:
             theta: Parameters, shape (p,).
         """
-        P = pseudo_inertia(theta[: 10 * self.n].reshape(-1, 10))
-        half = np.linalg.solve(self.unwhiten, P)
+        half = np.linalg.solve(self.unwhiten, pseudo_inertia(theta[: 10 * self.n].reshape(-1, 10)))
         return np.asarray(np.linalg.eigvalsh(np.linalg.solve(self.unwhiten, half.transpose(0, 2, 1)))[:, 0])
 
     def violation(self, x: Array) -> float:

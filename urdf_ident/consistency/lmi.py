@@ -236,8 +236,7 @@ class LmiProblem:
             )
         notes: list[str] = []
         candidates: list[LmiSolution] = []
-        distances = ("euclid",) if self.options.distance == "euclid" else ("entropic", "euclid")
-        for distance in distances:
+        for distance in ("euclid",) if self.options.distance == "euclid" else ("entropic", "euclid"):
             programme = Programme(self.feasible, data, weight, distance)
             for name, settings in _ATTEMPTS:
                 point, status = minimise(programme) if name == "barrier" else attempt(programme, settings)

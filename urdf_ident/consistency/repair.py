@@ -236,8 +236,7 @@ def repaired_links(description: Description) -> tuple[dict[str, Array], tuple[st
 
 def _finding(kind: str, name: str, joint: str | None, theta: Array, small_mass: float, must_weigh: bool) -> InertialFinding:
     if not theta.any() and not must_weigh:  # a frame modelled as a link: it may be massless
-        zeros = np.zeros(3)
-        return InertialFinding(kind, name, joint, theta, theta.copy(), zeros, 0.0, 0.0, "ok", (), "")
+        return InertialFinding(kind, name, joint, theta, theta.copy(), np.zeros(3), 0.0, 0.0, "ok", (), "")
     found = margins(theta)
     _, _, inertia = to_com(theta)
     eigenvalues: Array = np.linalg.eigvalsh(inertia).astype(float)

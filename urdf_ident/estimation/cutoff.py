@@ -69,8 +69,7 @@ class CutoffSweep(ReadOnly):
         """The reason for the choice, in words."""
         if self.chosen == self.spectrum:
             return f"that of the spectrum: no other beats it on {len(self.folds)} held-out parts by more than their scatter"
-        own = self.mean[np.argmin(np.abs(self.cutoffs - self.spectrum))]
-        gain = 100 * (1 - self.mean.min() / own)
+        gain = 100 * (1 - self.mean.min() / self.mean[np.argmin(np.abs(self.cutoffs - self.spectrum))])
         return f"{gain:.2g} % better on {len(self.folds)} held-out parts than the {self.spectrum:.4g} Hz of the spectrum"
 
     def as_dict(self) -> dict[str, Any]:

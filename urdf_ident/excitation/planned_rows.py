@@ -171,7 +171,7 @@ def designable(model: DynamicModel) -> tuple[DynamicModel, tuple[str, ...]]:
     kept: list[AppliedTerm] = []
     left: list[str] = []
     for item in model.terms:
-        if any(shape.kind == "way" for shape in item.term.shapes.values()):
+        if any(shape.kind == "displacement" for shape in item.term.shapes.values()):
             left.append(f"{item.term.name} of {model.robot.joints[item.axis]}")
         else:
             kept.append(item)

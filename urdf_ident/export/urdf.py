@@ -173,8 +173,7 @@ def mounted_urdf(text: str, link: str, theta: Array, *, where: str = "URDF") -> 
     if link not in known.links:
         raise UrdfError(f"no link is called '{link}'", where=where, remedy=nearest(link, known.links))
     taken = {*known.links, *known.joints}
-    names = ("payload", *(f"payload_{k}" for k in range(2, 1000)))
-    free = next(name for name in names if name not in taken)
+    free = next(name for name in (("payload", *(f"payload_{k}" for k in range(2, 1000)))) if name not in taken)
     splicer = Splicer(text, where)
     lines = [
         (0, f'<link name="{free}">'),

@@ -119,14 +119,14 @@ class AxisScale:
     Attributes:
         speed: 95 % quantile of its speeds [rad/s or m/s].
         width: Suitable half-width of the smooth sign [rad/s or m/s].
-        ways: Displacements over which friction may reverse, shape (k,) [rad or m]; none for a motor.
+        displacements: Displacements over which friction may reverse, shape (k,) [rad or m]; none for a motor.
         motor: Whether it is a motor that drives several joints; only simple laws can be separated from the joints' own.
         slides: Whether it is a prismatic joint.
     """
 
     speed: float
     width: float
-    ways: tuple[float, ...] = ()
+    displacements: tuple[float, ...] = ()
     motor: bool = False
     slides: bool = False
 

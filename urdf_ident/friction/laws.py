@@ -215,7 +215,7 @@ class Presliding(Law):
     symbols: ClassVar[tuple[str, ...]] = ("Fp",)
     changing: ClassVar[Mapping[str, str]] = {"Fp": "dry"}
     nonnegative: ClassVar[tuple[bool, ...]] = (True,)
-    shapes: ClassVar[Mapping[str, Shape]] = {"width": Shape("way", "displacement over which friction reverses")}
+    shapes: ClassVar[Mapping[str, Shape]] = {"width": Shape("displacement", "displacement over which friction reverses")}
     memory: ClassVar[bool] = True
     formula: ClassVar[str] = "Fp*z, z = clip(z + 2*dq/width, -1, 1)"
 
@@ -231,7 +231,7 @@ class Presliding(Law):
 
     @classmethod
     def variants(cls, scale: AxisScale) -> Sequence[Law]:
-        return [cls(width=way) for way in scale.ways]
+        return [cls(width=x) for x in scale.displacements]
 
 
 @dataclass(frozen=True)
@@ -246,7 +246,9 @@ class Dahl(Law):
     symbols: ClassVar[tuple[str, ...]] = ("Fd",)
     changing: ClassVar[Mapping[str, str]] = {"Fd": "dry"}
     nonnegative: ClassVar[tuple[bool, ...]] = (True,)
-    shapes: ClassVar[Mapping[str, Shape]] = {"width": Shape("way", "way over which the distance to the limit falls to 1/e")}
+    shapes: ClassVar[Mapping[str, Shape]] = {
+        "width": Shape("displacement", "displacement over which the distance to the limit falls to 1/e")
+    }
     memory: ClassVar[bool] = True
     formula: ClassVar[str] = "Fd*z, dz/dq = (sign(dq) - z)/width"
     former: ClassVar[tuple[FormerName, ...]] = (FormerName("presliding", {"coulomb": "Fd", "displacement": "width"}),)

@@ -35,7 +35,7 @@ class Shape:
     """Description of one fixed shape of a law, for checks, messages and searches.
 
     Attributes:
-        kind: "speed", "way", "steepness" (one over a speed) or "exponent".
+        kind: "speed", "displacement", "steepness" (one over a speed) or "exponent".
         meaning: In words.
         zero: Whether 0 is allowed.
         reached: Whether the motion must go beyond it for the law to make sense.
@@ -49,7 +49,7 @@ class Shape:
     @property
     def units(self) -> tuple[str, str]:
         """Units on a revolute and on a prismatic joint."""
-        units = {"speed": ("rad/s", "m/s"), "way": ("rad", "m"), "steepness": ("s/rad", "s/m"), "exponent": ("1", "1")}
+        units = {"speed": ("rad/s", "m/s"), "displacement": ("rad", "m"), "steepness": ("s/rad", "s/m"), "exponent": ("1", "1")}
         return units[self.kind]
 
     def scaled(self, value: float, ratio: float) -> float:

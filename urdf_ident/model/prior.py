@@ -118,8 +118,7 @@ class Prior:
         Raises:
             ShapeError: Wrong length.
         """
-        values = shaped("theta", theta, self.theta0.shape)
-        return float(np.linalg.norm(self.root @ (values - self.theta0)))
+        return float(np.linalg.norm(self.root @ (shaped("theta", theta, self.theta0.shape) - self.theta0)))
 
 
 def lumped_inertials(robot: Robot) -> Array:
@@ -155,8 +154,7 @@ def fixed_children(robot: Robot) -> Array:
     """
     total = lumped_inertials(robot)
     own = np.array([_link_theta(robot, body, k) for body, k in zip(robot.bodies, carriers(robot), strict=True)])
-    alone = np.array([len(body.links) == 1 for body in robot.bodies])
-    return np.where(alone[:, None], 0.0, total - own)
+    return np.where(np.array([len(body.links) == 1 for body in robot.bodies])[:, None], 0.0, total - own)
 
 
 def inertial_prior(

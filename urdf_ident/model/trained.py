@@ -145,8 +145,7 @@ def with_trained(model: DynamicModel, motion: Sequence[Segment], *, chosen: bool
     for item in model.terms:
         seen = ranges.get((item.axis, item.side))
         if isinstance(item.term, Law) and not item.term.conservative and seen is not None:
-            listed = not chosen or _is_listed_by_user(model, item)
-            straight = np.inf if listed else STRAIGHT
+            straight = np.inf if (not chosen or _is_listed_by_user(model, item)) else STRAIGHT
             item = replace(item, term=replace(item.term, trained=(seen.low, seen.high), straight=straight))
         terms.append(item)
     return model.with_terms(terms).with_reference(model.reference_theta)

@@ -172,5 +172,4 @@ def _shared_dispersion(found: Array, dof: Array) -> tuple[float, float]:
     extra = float(logs.var(ddof=1) - np.mean(polygamma(1, half)))
     degrees = np.geomspace(0.02, most, 400)
     shared = most if extra <= 0 else float(degrees[int(np.argmin(np.abs(polygamma(1, degrees / 2.0) - extra)))])
-    usual = float(np.exp(logs.mean() + psi(shared / 2.0) - np.log(shared / 2.0)))
-    return shared, usual
+    return shared, float(np.exp(logs.mean() + psi(shared / 2.0) - np.log(shared / 2.0)))

@@ -129,8 +129,7 @@ def frames(motion: Motion, robot: Robot) -> tuple[float, Array]:
         Frames per second [Hz], and positions of shape (F, n) [rad or m] from the first to the last moment.
     """
     count = int(np.clip(np.ceil(motion.duration * FRAME_RATE), 1, MAX_FRAMES)) + 1
-    time = np.linspace(motion.time[0], motion.time[-1], count)
-    return (count - 1) / motion.duration, _sampled(motion, robot, time)
+    return (count - 1) / motion.duration, _sampled(motion, robot, np.linspace(motion.time[0], motion.time[-1], count))
 
 
 def frames_at(motion: Motion, robot: Robot, count: int, rate: float) -> Array:

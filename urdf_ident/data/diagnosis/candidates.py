@@ -102,8 +102,7 @@ def candidates(robot: Robot, moves: NDArray[np.bool_], reading: Reading, *, poor
         poor: Whether to include changes that fault-free logs never need.
     """
     joints = [int(j) for j in np.flatnonzero(moves)]
-    everyone = tuple(range(robot.n))
-    yield Hypothesis("effort-sign", everyone, -1.0, replace(reading, gain=tuple(-g for g in reading.gain)))
+    yield Hypothesis("effort-sign", tuple(range(robot.n)), -1.0, replace(reading, gain=tuple(-g for g in reading.gain)))
     for j in joints:
         turned = with_value(reading.gain, j, -reading.gain[j])
         mirrored = with_value(reading.sign, j, -reading.sign[j])

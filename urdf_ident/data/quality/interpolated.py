@@ -164,8 +164,7 @@ def _add_held(state: Examination, robot: Robot, joint: str, seconds: float) -> N
 
 def _lines(x: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """First rows of straight, non-horizontal lines, and the rows after their last ones."""
-    levels = np.unique(x)
-    grain = float(np.diff(levels).min())
+    grain = float(np.diff(np.unique(x)).min())
     step = np.diff(x)
     straight = (np.abs(np.diff(step)) < _OFF * grain) & (np.abs(step[1:]) > _COARSE * grain)
     begins, ends = np.array(runs(straight), dtype=np.intp).reshape(-1, 2).T + [[0], [2]]

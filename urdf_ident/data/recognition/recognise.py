@@ -209,8 +209,7 @@ def _candidate(
     effort: Block | None,
     rates_of: Mapping[Block, tuple[Block, float, float]],
 ) -> list[_Candidate]:
-    place = [robot.order.index(joint) for joint in robot.joints]
-    columns = [run[k] for k in place]
+    columns = [run[k] for k in [robot.order.index(joint) for joint in robot.joints]]
     factor = np.where(robot.prismatic, 1.0, parse_unit(unit).factor)
     q = series.mean[:, columns] * factor
     inside = _inside(robot, q)

@@ -69,8 +69,7 @@ def find_clock(
     """
     if named is None and rate is not None:
         return TimeColumn(None, "s", 1.0 / rate, f"certain: log.rate {rate:g} Hz is given")
-    candidates = [named] if named is not None else [k for k in range(values.shape[1]) if _rises(values[:, k])]
-    for k in candidates:
+    for k in [named] if named is not None else [k for k in range(values.shape[1]) if _rises(values[:, k])]:
         column = values[np.isfinite(values[:, k]), k]
         interval = float(np.median(np.diff(column))) if len(column) > 2 else 0.0
         if named is None and interval == 1.0:

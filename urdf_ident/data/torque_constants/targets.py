@@ -302,8 +302,7 @@ def _robust_first(A: Array, y: Array) -> tuple[Estimate, float]:
         scale = 1.4826 * float(np.median(error)) + 1e-12 * float(np.abs(y).max())
         weight = np.where(error < 4.685 * scale, 1.0 - (error / (4.685 * scale)) ** 2, 0.0)
     others, first = scaled[:, 1:], scaled[:, 0]
-    alone = orthogonal_part(first, others) if others.shape[1] else first
-    size = float(np.linalg.norm(alone))
+    size = float(np.linalg.norm(orthogonal_part(first, others) if others.shape[1] else first))
     if solution[0] == 0 or size < 1e-6 * float(np.linalg.norm(first)):
         return NOTHING, scale
     # Neighbouring samples are correlated: ten count as one.

@@ -30,7 +30,7 @@ from ...model.trained import trained_ranges
 from ...samples import Segment, fast_speed
 
 #: Displacements over which presliding friction reverses [rad, or the same fraction of a prismatic joint's travel over π].
-WAYS = tuple(1e-4 * 1.8**k for k in range(10))
+DISPLACEMENTS = tuple(1e-4 * 1.8**k for k in range(10))
 #: Multiples of each shape of the previously selected laws that the subsequent searches try.
 ZOOMS = ((0.8, 0.9, 1.12, 1.25), (0.9, 0.95, 1.05, 1.1), (0.95, 0.975, 1.025, 1.05))
 #: Laws that contain, and replace, others at the same joint.
@@ -156,9 +156,9 @@ def _joint_laws(model: DynamicModel, motion: Sequence[Segment], axis: int) -> li
     speeds = np.concatenate([part.v[:, axis] for part in motion])
     top = fast_speed(speeds) if len(speeds) else 1.0
     travel = max((float(np.ptp(part.q[:, axis])) for part in motion), default=1.0)
-    way = travel / np.pi if model.robot.prismatic[axis] else 1.0
-    ways = tuple(x * way for x in WAYS if x * way < 0.3 * travel)
-    return _laws(top, ways, slides=bool(model.robot.prismatic[axis]))
+    ratio = travel / np.pi if model.robot.prismatic[axis] else 1.0
+    displacements = tuple(x * ratio for x in DISPLACEMENTS if x * ratio < 0.3 * travel)
+    return _laws(top, displacements, slides=bool(model.robot.prismatic[axis]))
 
 
 def _motor_laws(model: DynamicModel, motion: Sequence[Segment], axis: int) -> list[Term]:
@@ -168,9 +168,11 @@ def _motor_laws(model: DynamicModel, motion: Sequence[Segment], axis: int) -> li
     return _laws(top, (), abs(float(row[axis])) or 1.0, motor=True)
 
 
-def _laws(top: float, ways: tuple[float, ...], ratio: float = 1.0, *, motor: bool = False, slides: bool = False) -> list[Term]:
+def _laws(
+    top: float, displacements: tuple[float, ...], ratio: float = 1.0, *, motor: bool = False, slides: bool = False
+) -> list[Term]:
     """The family of laws for an axis with this top speed [rad/s or m/s], each with its candidate shapes."""
     if top <= 0:
         return []
-    scale = AxisScale(top, min(SIGN_WIDTH * ratio, 0.02 * top), ways, motor, slides)
+    scale = AxisScale(top, min(SIGN_WIDTH * ratio, 0.02 * top), displacements, motor, slides)
     return [variant for law in FRICTION.values() for variant in law.variants(scale)]

@@ -27,7 +27,7 @@ class Excited:
         Returns:
             Lower and upper bound, in the shape's unit.
         """
-        if shape.kind == "way":
+        if shape.kind == "displacement":
             return 1e-5 * self.way, 0.1 * self.way
         if shape.kind == "steepness":
             return 2.0 / self.speed, 20000.0 / self.speed
@@ -44,8 +44,7 @@ def excited(model: DynamicModel, motion: Sequence[Segment], item: AppliedTerm) -
     """
     row = model.drive.rate_weights(item.axis, item.side)
     speed = max((float(np.abs(part.v @ row).max(initial=0.0)) for part in motion), default=0.0)
-    turn = [part.q @ row for part in motion]
-    way = max((float(np.ptp(q)) for q in turn if len(q)), default=0.0)
+    way = max((float(np.ptp(q)) for q in [part.q @ row for part in motion] if len(q)), default=0.0)
     return Excited(speed, way)
 
 

@@ -154,8 +154,7 @@ class JointSearch:
         if not own:
             return None
         blocks = [self._rows(law) for law in own.values()]
-        rows = np.hstack(blocks)
-        value, error = self._among(laws, own, rows)
+        value, error = self._among(laws, own, np.hstack(blocks))
         worst = int(np.argmin(value + error))
         if value[worst] + error[worst] >= -_ROUNDING * float(np.abs(value).max()):
             return None
@@ -251,8 +250,7 @@ class JointSearch:
             return False
         theta, _ = self.sub.estimates(self._index(laws))
         at = {k: row for row, k in enumerate(self._index(laws))}
-        own = theta[[at[k] for k in self.places[laws[key]]]]
-        return bool(np.linalg.norm(self.varying[key] @ own) < LEAST_SPRING)
+        return bool(np.linalg.norm(self.varying[key] @ theta[[at[k] for k in self.places[laws[key]]]]) < LEAST_SPRING)
 
     def _spring(self, laws: Laws) -> dict[Key, Candidate] | None:
         """Adds a spring, at most one per joint, if the data distinguish it from gravity."""
@@ -331,8 +329,7 @@ class JointSearch:
             return LawGain(versions[0], 0.0, 0.0, f"{taken[0]} contains it")
         news = [changed(laws, add=law, remove=[k for k in laws if k[0] in REPLACES.get(key[0], ())]) for law in versions]
         if len(versions[0].columns) == 1:
-            excited = self._excited(laws, versions)
-            news = [new for new, good in zip(news, excited, strict=True) if good]
+            news = [new for new, good in zip(news, self._excited(laws, versions), strict=True) if good]
         if not news:
             return LawGain(versions[0], 0.0, 0.0, "the data do not excite it here")
         gains = [self._gain(laws, self.sub.errors(self._index(new))) for new in news]

@@ -38,8 +38,7 @@ def independence(
     lengths = np.linalg.norm(own, axis=0)
     if not (lengths > 0).all():
         return 0.0
-    left = orthogonal_part(own, rigid, _CUT) / lengths
-    return float(np.linalg.svd(left, compute_uv=False)[-1])
+    return float(np.linalg.svd(orthogonal_part(own, rigid, _CUT) / lengths, compute_uv=False)[-1])
 
 
 def varying_torque(statistics: StatisticSet, groups: Sequence[str], columns: NDArray[np.intp], constant: int) -> Array:

@@ -133,8 +133,7 @@ class StructureSearch:
         Returns:
             Root mean square over folds per row group, shape (groups,) [unit of torque].
         """
-        squares = (self.squares(state) / np.maximum(self.sub.weight, 1.0)).mean(axis=0)
-        return np.asarray(np.sqrt(squares))
+        return np.asarray(np.sqrt((self.squares(state) / np.maximum(self.sub.weight, 1.0)).mean(axis=0)))
 
     def squares(self, state: State) -> Array:
         """Returns the held-out squared errors of a state.

@@ -45,8 +45,7 @@ class _Problem:
     def of_some(self, common: Columns, others: Columns) -> _Problem:
         """Projects further columns out and keeps some of the others."""
         end = int(others[:-1].max(initial=-1)) + 1  # below this row all kept columns but tau are zero
-        few = np.append(common, others[-1])
-        lower = triangle(self.rest[end:, few])
+        lower = triangle(self.rest[end:, np.append(common, others[-1])])
         rows = np.zeros((end + len(lower), len(common) + len(others)))
         rows[:end, : len(common)], rows[:end, len(common) :] = self.rest[:end, common], self.rest[:end, others]
         rows[end:, : len(common)], rows[end:, -1] = lower[:, :-1], lower[:, -1]
@@ -262,8 +261,7 @@ class Focus:
         part *= step
         if alone is not None:
             part += alone * (alone @ (turned @ y))
-        held = np.linalg.solve(base.R.transpose(0, 2, 1), self._left_out[:, base.used])
-        error = np.matmul(part, held, out=room)
+        error = np.matmul(part, np.linalg.solve(base.R.transpose(0, 2, 1), self._left_out[:, base.used]), out=room)
         np.take(self._left_out, tried, axis=1, out=C, mode="clip")
         C *= step
         error -= C

@@ -216,8 +216,7 @@ class Covariances:
         draws = rng.multinomial(len(self.units), np.full(len(self.units), 1 / len(self.units)), DRAWS)
         moves = []
         for draw in draws:
-            normal = np.einsum("u,uij->ij", draw, matrices)
-            moves.append(lstsq(normal, draw @ scores, rcond=1e-6)[0])
+            moves.append(lstsq(np.einsum("u,uij->ij", draw, matrices), draw @ scores, rcond=1e-6)[0])
         kind = f"bootstrap over {len(self.units)} blocks of time, {DRAWS} draws"
         return Covariance(self._matrix(np.cov(np.array(moves).T)), kind, len(self.units) - 1.0)
 

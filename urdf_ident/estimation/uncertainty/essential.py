@@ -186,8 +186,7 @@ def _effective_rows(statistics: StatisticSet, fit: Fit, rows: int) -> float:
             return float(rows)
     else:
         honest = fit.bse
-        solution = solve(statistics.stacked(fit.row_weights or fit.weights, fit.base.independent), rows)
-        textbook = solution.std_error
+        textbook = solve(statistics.stacked(fit.row_weights or fit.weights, fit.base.independent), rows).std_error
     inflation = float(np.median((honest[fit.seen] / textbook[fit.seen]) ** 2))
     return rows / max(inflation, 1.0)
 

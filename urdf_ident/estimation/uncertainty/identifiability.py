@@ -216,8 +216,7 @@ def _own(model: DynamicModel, base: BaseParameters, row: int, trials: Sequence[T
 
 def _simplest(row: int, trials: Sequence[Trial], nearly: float = _NEARLY, enough: float = 0.0) -> tuple[str, float]:
     """The first motion that is sufficient, or nearly as good as the best, for one base parameter, and the error after it."""
-    best = min(float(errors[row]) for _, errors in trials)
-    limit = max(nearly * best, enough)
+    limit = max(nearly * min(float(errors[row]) for _, errors in trials), enough)
     return next((item.words, float(errors[row])) for item, errors in trials if errors[row] <= limit)
 
 

@@ -124,8 +124,7 @@ def fit_noise(spectrum: Spectrum, rows: WhitenedRows) -> NoiseModel:
 
 def _residual_power(rows: WhitenedRows, power: Array) -> tuple[Array, Array]:
     """Residual squares and leverage per row group and band, from generalized least squares with these variances."""
-    variance = power.reshape(-1)[rows.unit]
-    weighted = rows.Z / variance[:, None]
+    weighted = rows.Z / power.reshape(-1)[rows.unit][:, None]
     factor = cholesky(weighted.T @ rows.Z)
     shift = solve_cholesky(factor, weighted.T @ rows.residual)
     inverse = solve_cholesky(factor, np.eye(rows.Z.shape[1]))

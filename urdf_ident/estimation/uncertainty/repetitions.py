@@ -149,6 +149,5 @@ def _scatter_rows(model: DynamicModel, logs: Sequence[PreparedLog]) -> Iterator[
     for log in logs:
         averaged = log.conditioned.averaged
         if averaged is not None:
-            apart = averaged.deviation.reshape(-1, model.n)
-            rows = RowFilter(log.conditioned.factor).apply(model.row_targets(apart))
+            rows = RowFilter(log.conditioned.factor).apply(model.row_targets(averaged.deviation.reshape(-1, model.n)))
             yield log, rows, (averaged.count - 1) / averaged.count

@@ -75,8 +75,7 @@ def _moving(robot: Robot, pace: float, seed: int) -> tuple[Segment, Array]:
     empty = upper <= lower
     lower, upper = np.where(empty, -reach, lower), np.where(empty, reach, upper)
     speed = pace * np.minimum(robot.limit("velocity"), SPEED)
-    period = SECONDS if pace < 1 else FAST_PERIOD
-    span = np.minimum(0.45 * (upper - lower), speed * period / (2 * np.pi))
+    span = np.minimum(0.45 * (upper - lower), speed * (SECONDS if pace < 1 else FAST_PERIOD) / (2 * np.pi))
     turn = (speed / span) * rng.uniform(0.8, 1.0, robot.n)
     count = max(_FEWEST, round(STATES * min(1.0, (_ALL_STATES / robot.n) ** 2)))
     t = np.linspace(0.0, SECONDS, count)[:, None]

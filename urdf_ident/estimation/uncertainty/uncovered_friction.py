@@ -81,8 +81,7 @@ def unseen_friction(model: DynamicModel, theta: Array, seen: Array, q: Array, v:
     missing = fast <= 0
     other = np.where(forwards, seen[:, 0, 0], seen[:, 1, 0])
     within = np.where(missing, 0.0, np.clip(np.abs(v), slow, fast)) * sign
-    now = at(v)
-    beyond = np.where(missing, UNSEEN, BEYOND) * np.abs(now - at(within))
+    beyond = np.where(missing, UNSEEN, BEYOND) * np.abs(at(v) - at(within))
     times = np.maximum(np.abs(v) / np.where(missing, np.inf, fast), 1.0)
     steeper = STEEPER * (times - 1.0) ** 2 / times * np.abs(at(within))
     edge = np.where(missing, other, slow)
@@ -119,8 +118,7 @@ def _step_response(band: float) -> tuple[Array, Array]:
     """Times after a step from −1 to 1 [s], and the response of the zero-phase low-pass to it."""
     rate = 50.0 * band
     time = np.arange(-200, 201) / rate
-    risen = lowpass(np.sign(time), rate, band)
-    return time[200:], risen[200:]
+    return time[200:], lowpass(np.sign(time), rate, band)[200:]
 
 
 def _friction(model: DynamicModel, theta: Array, q: Array, v: Array, a: Array) -> Array:

@@ -92,8 +92,7 @@ class BodyKinematics:
         """
         step = np.linalg.norm(self._translation, axis=1) + np.where(self.prismatic, stroke, 0.0)
         difference = self.moves[body] ^ self.moves[1:]  # edges of the tree between the body and joint j's body
-        arms = np.where(difference, step, 0.0).sum(axis=1) + radius
-        return np.where(self.prismatic, 1.0, arms)
+        return np.where(self.prismatic, 1.0, np.where(difference, step, 0.0).sum(axis=1) + radius)
 
     def chain(self, first: int, second: int) -> list[int]:
         """Returns the joints between two bodies, in order from the first to the second.

@@ -260,8 +260,7 @@ def _mixed(logs: Moments, size: Array, known: Array | None) -> _Mixed:
     deviation = spread**2 * zpy + 0.0  # no negative zeros
     error = np.sqrt(np.maximum(spread**2 - spread**4 * np.diagonal(zpz, axis1=1, axis2=2), 0.0))
     slopes = (np.full(q, np.nan),) * 3 if known is None else _slopes(logs, size, known)
-    dof = _spread_dof(logs, spread**2)
-    return _Mixed(beta, root, spread, dof, deviation, error, *slopes)
+    return _Mixed(beta, root, spread, _spread_dof(logs, spread**2), deviation, error, *slopes)
 
 
 def _slopes(logs: Moments, size: Array, known: Array) -> tuple[Array, Array, Array]:
@@ -385,8 +384,7 @@ def _with_covariates(logs: Moments, known: Array) -> Moments:
 
 def _spread_dof(logs: Moments, variance: Array) -> Array:
     """Degrees of freedom of every variance v (Satterthwaite: ``2 v² / var v``), shape (q,); 0 where v is zero."""
-    spread = np.sqrt(variance)
-    normal, _, middles = _marginal(logs, spread)
+    normal, _, middles = _marginal(logs, np.sqrt(variance))
     zpz, _, _ = _projected(logs, middles, cholesky(normal), np.zeros(len(normal)))
     information = 0.5 * np.sum(np.square(np.diagonal(zpz, axis1=1, axis2=2)), axis=0) * max(len(logs) - 1, 1) / len(logs)
     return np.asarray(2.0 * variance**2 * information)

@@ -68,6 +68,5 @@ def _last_bodies(model: DynamicModel, statistics: StatisticSet, size: float) -> 
         for k in range(4):
             column = 10 * body + k
             if column in shown:
-                unit = 1.0 if k == 0 else _REACH
-                found.append(Varying(model.names[column], body, "body", (column,), size * unit))
+                found.append(Varying(model.names[column], body, "body", (column,), size * (1.0 if k == 0 else _REACH)))
     return found

@@ -52,8 +52,7 @@ def between(
     if not odd:
         return {}
     best = max(odd, key=lambda log: odd[log][1])
-    close = {log: change for log, change in odd.items() if change[1] > 0.8 * odd[best][1]}
-    return close
+    return {log: change for log, change in odd.items() if change[1] > 0.8 * odd[best][1]}
 
 
 def _apart(

@@ -131,8 +131,7 @@ def find_delays(robot: Robot, logs: Logs, reduction: Array | None = None) -> tup
         return np.stack([sampled(float(d)).tau for d in delays], axis=2)
 
     found, tried = problem.errors(late(_GRID)), _GRID
-    far = int(np.argmax(mean_score(found.held.sum(axis=0))))
-    worst = found.held[:, :, far]
+    worst = found.held[:, :, int(np.argmax(mean_score(found.held.sum(axis=0))))]
     for step in (0.005, 0.00125):
         tried = tried[int(np.argmin(mean_score(found.seen)))] + step * _FINE
         found = problem.errors(late(tried))

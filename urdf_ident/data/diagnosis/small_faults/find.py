@@ -174,8 +174,7 @@ def effect(case: Case, logs: Logs, fault: SmallFault) -> Array | None:
     Returns:
         Shape (N, n) [N·m or N]; None if the joint does not move in these logs.
     """
-    moving = np.flatnonzero(case.moves)
-    j = fault.joints[0] if fault.joints else int(moving[0])
+    j = fault.joints[0] if fault.joints else int(np.flatnonzero(case.moves)[0])
     if not case.moves[j]:
         return None
     trial, faults = _Trial.of(FaultRows.of(case), j, play(logs, np.array([j]))[:, :, 0], jerks(logs)[0])
