@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -117,28 +118,30 @@ def test_parameters_without_each_fold_are_those_of_the_cross_validation(case, mo
 
 
 @pytest.mark.parametrize(("reversals", "least"), [(0.0, 30.0), (1.0, 30.0), (1.5, 0.0)])
-def test_joints_that_hardly_turn_back_ask_for_a_larger_weight(case, monkeypatch, reversals: float, least: float) -> None:
+def test_joints_that_hardly_turn_back_ask_for_a_larger_weight(case, reversals: float, least: float) -> None:
     """Held-out parts of such a motion miss what the model lacks as little as the rest does."""
-    choice = HeldOutWeights(lambda weight: np.array([1.0, 1.1]), {USUAL_WEIGHT: np.array([1.0, 1.1])})
-    monkeypatch.setattr(standard, "held_out_weights", lambda *_: choice)
     found = consistent_parameters(case.statistics, case.fit, case.prior, case.model.parameters, reversals=reversals)
     assert found.solver["weight"] == max(USUAL_WEIGHT, least)
     assert ("the joints hardly reverse" in found.solver["weight_choice"]) == (least > 0)
+    assert {entry["weight"] for entry in found.solver["weights_tried"]} == {USUAL_WEIGHT, max(USUAL_WEIGHT, least)}
 
 
-@pytest.mark.parametrize(("factor", "least"), [(1.0, USUAL_WEIGHT), (4.0, WEIGHTS[0])])
-def test_small_weights_need_data_that_contradict_the_prior(case, monkeypatch, factor: float, least: float) -> None:
-    """Held-out errors that fall with the weight: parts of one motion share the errors of the model, which reward this."""
+@pytest.mark.parametrize("direction", [1.0, -1.0])
+@pytest.mark.parametrize("factor", [1.0, 4.0])
+def test_other_weights_need_data_that_contradict_the_prior(case, monkeypatch, factor: float, direction: float) -> None:
+    """Held-out errors that fall or rise with the weight: parts of one motion share errors of the model, which reward both."""
 
-    def falling(_problem: object, _statistics: object, _fit: object, candidates: list[float]) -> HeldOutWeights:
-        return HeldOutWeights(errors_of({}), {weight: np.log(weight) + np.array([1.0, 1.1]) for weight in candidates})
+    def monotonous(_squares: object, candidates: Sequence[float]) -> dict[float, np.ndarray]:
+        return {weight: direction * np.log(weight) + np.array([10.0, 10.1]) for weight in candidates}
 
-    monkeypatch.setattr(standard, "held_out_weights", falling)
+    monkeypatch.setattr(standard, "_descend", monotonous)
     theta0 = case.prior.theta0.copy()
     theta0[20:30] *= factor  # a tool in the URDF that the arm does not have
     prior = replace(case.prior, theta0=theta0)
     found = consistent_parameters(case.statistics, case.fit, prior, case.model.parameters)
-    assert found.solver["weight"] == least
+    favoured = WEIGHTS[0] if direction > 0 else WEIGHTS[-1]
+    assert found.solver["weight"] == (favoured if factor > 1 else USUAL_WEIGHT)
+    assert ("do not contradict" in found.solver["weight_choice"]) == (factor == 1)
 
 
 def test_rough_solutions_are_those_of_the_conic_solver(case) -> None:

@@ -107,18 +107,18 @@ def consistent_parameters(
     notes: tuple[str, ...] = (),
     reversals: float = np.inf,
 ) -> Standard:
-    """Physically consistent parameters by an LMI, with the prior's weight chosen by held-out error.
+    """Physically consistent parameters by an LMI; the prior has the usual weight unless the data contradict it.
 
-    Cross-validation is over logs, or over parts in time of a single log. With few folds the smallest held-out error is
-    mostly chance: of all weights between the best one and :data:`USUAL_WEIGHT` that are not significantly worse than the
-    best, the nearest to the usual one is taken. Smaller weights than the usual one are tried only where the data contradict
-    the prior (:func:`contradicted`), and the weight is at least :func:`least_weight`: parts of one motion share the errors of
-    the model, so that held-out errors do not reveal what parameters far from the prior cost in another motion.
+    Where they do (:func:`contradicted`), the weight is chosen by held-out error over logs, or over parts in time of a single
+    log. With few folds the smallest held-out error is mostly chance: of all weights between the best one and
+    :data:`USUAL_WEIGHT` that are not significantly worse than the best, the nearest to the usual one is taken. Elsewhere
+    held-out errors do not choose: parts of one motion share the errors of the model and do not reveal what parameters farther
+    from, or nearer to, the prior cost in another motion. The weight is at least :func:`least_weight`.
 
     Args:
         fit: The fit, for the weights of the row groups.
         parameters: All of theta's entries.
-        weight: Weight of the prior; chosen from :data:`WEIGHTS` if None.
+        weight: Weight of the prior; chosen as described if None.
         slack: Point-to-set instead of a weight: the robot closest to the prior whose squared residual is at most
             this fraction above the feasible minimum, or None.
         notes: Notes to add to the solver's own.
@@ -141,11 +141,10 @@ def consistent_parameters(
         solution = problem.solve(*factor, weight)
     else:
         solution = problem.solve(*factor, USUAL_WEIGHT)
-        candidates = [other for other in WEIGHTS if other >= USUAL_WEIGHT or contradicted(prior, solution.theta, fit)]
-        if choice := held_out_weights(problem, statistics, fit, candidates):
-            floor = least_weight(reversals)
-            chosen, record, without = max(choice.chosen, floor), choice.as_dict(floor), choice.left_out
-            solution = solution if chosen == USUAL_WEIGHT else problem.solve(*factor, chosen)
+        free = contradicted(prior, solution.theta, fit)
+        if choice := held_out_weights(problem, statistics, fit, least_weight(reversals), free=free):
+            record, without = choice.as_dict(), choice.left_out
+            solution = solution if choice.chosen == USUAL_WEIGHT else problem.solve(*factor, choice.chosen)
         else:
             record = {"weight_choice": "the default: the data are too short for held-out errors"}
     kept = {**solution.as_dict(), **record}
@@ -159,7 +158,7 @@ def consistent_parameters(
 def contradicted(prior: Prior, theta: Array, fit: Fit) -> bool:
     """Returns whether parameters under the usual weight are farther from the prior than it expects.
 
-    A smaller weight states a wider prior, for which there is no reason otherwise. A tool that the URDF lacks is one.
+    Another weight states a wider or narrower prior, for which there is no reason otherwise. A tool that the URDF lacks is one.
 
     Args:
         theta: The parameters, shape (p,).
@@ -191,11 +190,15 @@ class HeldOutWeights:
         left_out: Function of a weight: the parameters without each fold, to a few digits, shape (p,) each.
         errors: Weight that was tried → mean whitened squared held-out error of each fold, shape (folds,).
         expected: Mean whitened variance of the held-out torque due to the parameters, at the usual weight; 0 if unknown.
+        floor: The least weight that the motion requires.
+        free: Whether held-out errors choose the weight, because the data contradict the prior; otherwise it is the usual one.
     """
 
     left_out: Callable[[float], Mapping[str, Array]]
     errors: dict[float, Array]
     expected: float = 0.0
+    floor: float = 0.0
+    free: bool = True
 
     @property
     def best(self) -> float:
@@ -204,31 +207,40 @@ class HeldOutWeights:
 
     @property
     def chosen(self) -> float:
+        """The weight to use."""
+        return max(self._favoured, self.floor)
+
+    @property
+    def _favoured(self) -> float:
         """The weight nearest to the usual one among those between it and the best that are not significantly worse."""
+        if not self.free:
+            return USUAL_WEIGHT
         between = [weight for weight in self.errors if min(self.best, USUAL_WEIGHT) <= weight <= max(self.best, USUAL_WEIGHT)]
         near = [weight for weight in between if not _worse(self.errors[weight] - self.errors[self.best])]
         return min(near, key=lambda weight: abs(np.log(weight / USUAL_WEIGHT)))
 
-    def as_dict(self, floor: float = 0.0) -> dict[str, Any]:
-        """How the weight was chosen, for the result; ``floor``: the least weight that the motion requires."""
-        word = f"held-out error over {len(self.errors[self.best])} folds"
-        doubtful = f": smallest at {self.best:g}, {self.chosen:g} is not significantly worse"
-        word += " is smallest" if self.chosen == self.best else doubtful
-        if floor > self.chosen:
-            word += f"; raised to {floor:g}, because the joints hardly reverse"
+    def as_dict(self) -> dict[str, Any]:
+        """How the weight was chosen, for the result."""
+        word, favoured = f"held-out error over {len(self.errors[self.best])} folds", self._favoured
+        doubtful = f": smallest at {self.best:g}, {favoured:g} is not significantly worse"
+        word += " is smallest" if favoured == self.best else doubtful
+        if not self.free:
+            word = "the usual one, because the data do not contradict the prior"
+        if self.floor > favoured:
+            word += f"; raised to {self.floor:g}, because the joints hardly reverse"
         table = [{"weight": tried, "held_out": float(np.sqrt(self.errors[tried].mean()))} for tried in sorted(self.errors)]
         folds = {"count": len(self.errors[self.best]), "variance": self.expected}
         return {"weight_choice": word, "weights_tried": table, "folds": folds}
 
 
 def held_out_weights(
-    problem: LmiProblem, statistics: StatisticSet, fit: Fit, candidates: Sequence[float] = WEIGHTS
+    problem: LmiProblem, statistics: StatisticSet, fit: Fit, floor: float = 0.0, *, free: bool = True
 ) -> HeldOutWeights | None:
     """Cross-validates the prior's weight over logs, or parts in time of a single log.
 
     Args:
         fit: The fit, for the weights of the row groups.
-        candidates: Weights in ascending order, with the usual one.
+        floor, free: As for :class:`HeldOutWeights`; all :data:`WEIGHTS` are candidates, or only the usual one and the floor.
 
     Returns:
         The weights tried; None if the data are too short for cross-validation.
@@ -256,7 +268,8 @@ def held_out_weights(
         np.sum(posterior_variance(R, problem.prior, USUAL_WEIGHT, S)) / rows
         for ((R, _), _), (S, _, rows) in zip(folds, tests, strict=True)
     ]
-    return HeldOutWeights(left_out, _descend(squares, candidates), float(np.mean(expected)))
+    candidates = WEIGHTS if free else sorted({USUAL_WEIGHT, max(USUAL_WEIGHT, floor)})
+    return HeldOutWeights(left_out, _descend(squares, candidates), float(np.mean(expected)), floor, free)
 
 
 def _descend(squares: Callable[[float], Array], candidates: Sequence[float] = WEIGHTS) -> dict[float, Array]:
