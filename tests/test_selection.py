@@ -29,7 +29,7 @@ from urdf_ident.model.trained import WIDEST, WIDEST_SLIDING, with_limited_widths
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.result.evidence.scores import predict, score
 from urdf_ident.result.files.load import load
-from urdf_ident.samples import Segment, reversals, typical_reversals
+from urdf_ident.samples import SLOW, Segment, reversals, typical_reversals
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.folds import folds_of
@@ -497,6 +497,17 @@ def test_dry_friction_begins_within_the_speeds_of_slow_joints() -> None:
         assert found.automatic
     listed = DynamicModel(robot, friction=["coulomb"])
     assert with_limited_widths(listed, motion) is listed
+
+
+def test_dry_friction_of_a_joint_that_hardly_ever_moves_is_as_wide_as_its_motion_allows() -> None:
+    """Joints jogged one after the other: the 95 % quantile of a speed is rounding, whose sign was taken for friction."""
+    robot, rng = Robot.from_urdf(arm_urdf("zyx", fixed_tip=False)), np.random.default_rng(0)
+    v = rng.uniform(-1.0, 1.0, (4000, 3))
+    v[:, 0] *= 1e-14
+    v[2000:2100, 0] = 0.8 * np.sin(np.pi * np.arange(100) / 50)
+    found = with_limited_widths(DynamicModel(robot), [Segment("run", 0.0, 100.0, v, v, v)])
+    widths = [item.term.width for item in found.terms if isinstance(item.term, Coulomb)]
+    assert widths == [pytest.approx(WIDEST * SLOW * 0.8), SIGN_WIDTH, SIGN_WIDTH]
 
 
 def test_a_stage_of_millimetres_with_a_fast_wrist_shows_the_friction_of_its_slides() -> None:

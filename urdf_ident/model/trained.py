@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..friction import Coulomb, Law, Trained, trained_range
 from ..grouping import grouped
 from ..linalg import Array
-from ..samples import Segment, fast_speed
+from ..samples import SLOW, Segment, fast_speed
 from .dynamic_model import DynamicModel
 from .elasticity import ElasticModel
 from .terms import AppliedTerm, RotorInertia
@@ -109,7 +109,10 @@ def with_limited_widths(model: DynamicModel, motion: Sequence[Segment]) -> Dynam
     terms = []
     for item in model.terms:
         if isinstance(item.term, Coulomb) and not _is_listed_by_user(model, item):
-            fast = fast_speed(_rates(model, (item.axis, item.side), motion))
+            rates = _rates(model, (item.axis, item.side), motion)
+            fast = max(
+                fast_speed(rates), SLOW * float(np.abs(rates).max())
+            )  # a joint that hardly ever moves: that of its noise
             width = (WIDEST_SLIDING if model.robot.prismatic[item.axis] else WIDEST) * fast
             if 0 < width < item.term.width:
                 item = replace(item, term=replace(item.term, width=width))
