@@ -146,7 +146,7 @@ def identify_fleet(
         skip_bad_logs: Skip logs that cannot be read or are refused, and continue with the robot's other logs.
 
     Returns:
-        The fleet, which also names robots that could not be identified.
+        The fleet, which also names robots that could not be identified or have a log of another one.
 
     Raises:
         EstimationError: Fewer than two robots could be identified.
@@ -158,6 +158,9 @@ def identify_fleet(
     done = each(partial(_identified, urdf, config, force, skip_bad_logs, out), list(robots.items()))
     failed = {name: why for name, why in zip(robots, done, strict=True) if why is not None}
     results = {name: load(out / name / "identification.json") for name in robots if name not in failed}
+    for name, why in _copies(results).items():
+        failed[name] = why
+        del results[name]
     if len(results) < FEWEST:
         raise EstimationError(
             "fewer than two robots could be identified",
@@ -183,6 +186,20 @@ def _identified(
     except UrdfIdentError as error:
         return str(error)
     return None
+
+
+def _copies(results: Mapping[str, Identification]) -> dict[str, str]:
+    """Robots with a log of another robot, and which: as copies of it they would make the spread of the fleet too small."""
+    owners: dict[str, str] = {}
+    found: dict[str, str] = {}
+    for name, item in results.items():
+        logs = {str(entry["sha256"]): str(entry["name"]) for entry in item.inputs if entry.get("sha256")}
+        shared = next((digest for digest in logs if digest in owners), None)
+        if shared is None:
+            owners.update(dict.fromkeys(logs, name))
+        else:
+            found[name] = f"its log {logs[shared]} is also a log of {owners[shared]}; give every robot its own logs"
+    return found
 
 
 def _needed(families: Sequence[Departures], tests: int, level: float) -> float:
