@@ -30,6 +30,7 @@ from arms import SCORE, SIMPLE, arm, training, wander
 from fault_kinds import KINDS, ODD, Draw, Setting
 from faults import BENIGN, ur10e
 from log_shapes import PUBLISHED, SHAPES, published, shaped
+from logger_faults import LOGGER_KINDS, LOGGER_URDF_KINDS
 from setup_faults import SETUP_KINDS, URDF_KINDS
 
 from urdf_ident.data.prepare import examine_logs, prepare_logs
@@ -50,6 +51,8 @@ from urdf_ident.statistics.fit import fit_base
 HARMFUL, GRAVE = 1.1, 1.5
 ARMS, FAULTS_AN_ARM = 24, 6
 SIGNALS = parse_project({}).signal_config()
+OF_LOGS, OF_URDF = KINDS | SETUP_KINDS | LOGGER_KINDS, URDF_KINDS | LOGGER_URDF_KINDS
+#: Drawn from unless ``--kinds`` are given; a kind's place is part of every seed, so that those of the logger stand apart.
 NAMES = sorted(KINDS | SETUP_KINDS | URDF_KINDS)
 #: URDF files that replace the simulated arms.
 GIVEN: list[str] = []
@@ -94,14 +97,14 @@ def drawn(seed: int, at: Setting) -> tuple[list[str], str, set[str], list[Record
     logs, robot, words, ids = list(at.learn), at.robot, [], set()
     draw = Draw(rng, at, mild=len(kinds) > 1 and rng.random() < 0.5)
     for kind in kinds:
-        if kind in URDF_KINDS:
-            mistake, own = URDF_KINDS[kind]
+        if kind in OF_URDF:
+            mistake, own = OF_URDF[kind]
             said, change = mistake(draw)
             robot = change(robot)
             words.append(said)
             ids |= own
             continue
-        make, own, alone = (KINDS | SETUP_KINDS)[kind]
+        make, own, alone = OF_LOGS[kind]
         said, act = make(draw)
         some = [int(rng.integers(len(logs)))] if alone or rng.random() < 0.3 else range(len(logs))
         for k in some:
@@ -242,14 +245,17 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="*", help="these seeds alone")
     parser.add_argument("--clean", type=int, help="inspect sound logs of so many arms instead")
     parser.add_argument("--robots", nargs="*", default=[], help="URDF files to take instead of all simulated arms")
-    parser.add_argument("--kinds", nargs="*", default=[], help="draw from these kinds of faults alone")
+    parser.add_argument(
+        "--kinds", nargs="*", default=[], help="draw from these kinds of faults alone; logger: all of logger_faults"
+    )
     parser.add_argument("--automatic", action="store_true", help="friction chosen by the data, instead of three laws")
     parser.add_argument("--data", type=Path, default=Path(__file__).parents[2].parent / "shared" / "data")
     parser.add_argument("-o", "--output", type=Path, help="rows as JSON lines, appended")
     arguments = parser.parse_args()
     GIVEN[:] = arguments.robots
     PUBLISHED[:] = GIVEN or PUBLISHED
-    NAMES[:] = arguments.kinds or NAMES
+    named = sorted(LOGGER_KINDS | LOGGER_URDF_KINDS) if arguments.kinds == ["logger"] else arguments.kinds
+    NAMES[:] = named or NAMES
     if arguments.clean:
         sound(arguments.first or 100, arguments.clean)
         return
