@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...linalg import Array, rms
 from ...model.engine.pinocchio import regressor
@@ -23,8 +24,10 @@ from .motion_samples import MotionSamples
 
 #: Bounds of the relative residuals from which the rows' weights are computed.
 _TRUSTED = (0.01, 0.5)
-#: Fits from which the load of each joint is computed: without load-dependent friction, then twice with it.
-_LOADS = 3
+#: Friction per load from which one of the fits begins, and the largest that a fit may have.
+_MUCH, _MOST = 0.3, 0.9
+#: Largest number of steps of a fit, parts of a step that are tried, and the relative reduction below which it has converged.
+_STEPS, _PARTS, _CONVERGED = 12, (1.0, 0.5, 0.25, 0.125), 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +37,8 @@ class LoadedFit:
     Attributes:
         columns: The regressor, shape (N, n, 10 n).
         inertial: Its independent columns, shape (N, n, m), scaled.
-        friction: Shape (n, N, f + 1), scaled; the last column is friction that grows with the load, where it dissipates.
+        friction: Shape (n, N, f + 1), scaled; the last column is friction that grows with the load, zero where a joint moves
+            one way.
         sizes: Scale factors of the friction columns of each joint, shape (f,) each.
         weights: One over the residual variance of each row, shape (n,).
         rigid: Coefficients of the inertial columns, shape (m,).
@@ -53,8 +57,9 @@ class LoadedFit:
     def of(cls, case: Case) -> LoadedFit:
         """Fits the samples of a case as logged.
 
-        The load is the torque of the bodies, so that the fit is repeated. It has no friction where that would drive the joint,
-        nor where the joint moves one way, because it then resembles a weight.
+        The load is the torque of the bodies. The fit has no such friction where it would drive the joint, nor where the joint
+        moves one way, because it then resembles a weight. The column remains where it would drive: tests for small faults
+        leave it free with any sign.
         """
         robot, samples, logged = case.robot, case.sampled(0.0), Reading.as_logged(case.robot.n)
         found = case.evidence(logged)
@@ -78,18 +83,80 @@ class LoadedFit:
         return np.asarray((self.friction[:, :, -1] * self.drag[:, -1:]).T)
 
 
-def _with_load(samples: MotionSamples, inertial: Array, friction: Array, weights: Array) -> tuple[Array, Array, Array]:
-    """Friction columns with that of the load, shape (n, N, f + 1), and coefficients of bodies (m,) and friction (n, f + 1)."""
-    n, m, p = len(friction), inertial.shape[2], inertial.shape[2] + friction.shape[2] + 1
-    turn = np.tanh(samples.v / (0.1 * np.maximum(samples.v.std(axis=0), 1e-9)))
-    loaded, left_out = np.zeros_like(turn), np.array([one_way(v) for v in samples.v.T])
-    efforts = np.broadcast_to(samples.tau, (n, *samples.tau.shape))
-    for _ in range(_LOADS):
-        own = np.concatenate([friction, loaded.T[:, :, None]], axis=2)
-        columns = np.concatenate([inertial.transpose(1, 0, 2), own, efforts], axis=2) * samples.glides.T[:, :, None]
+#: Coefficients of the bodies (m,), of the friction columns (n, f), and friction per load (n,).
+_Sizes = tuple[Array, Array, Array]
+
+
+@dataclass(frozen=True, eq=False)
+class _WithLoad:
+    """Torques ``Y θ + F f + c |Y θ| sign(v)``, which are not linear in the parameters θ of the bodies (Gauss-Newton).
+
+    Attributes:
+        rows: The columns Y of each joint, shape (n, N, m).
+        friction: The columns F, shape (n, N, f).
+        turn: Smoothed signs of the velocities, 0 for joints that move one way, shape (n, N).
+        tau: Efforts, shape (N, n) [N·m or N].
+        glides: Where each joint moves, shape (n, N).
+        weights: One over the residual variance of each row, shape (n,).
+    """
+
+    rows: Array
+    friction: Array
+    turn: Array
+    tau: Array
+    glides: NDArray[np.bool_]
+    weights: Array
+
+    def drag(self, sizes: _Sizes) -> Array:
+        """Friction that grows with the load, per load, shape (n, N) [N·m or N]."""
+        return np.asarray(self.turn * np.abs(self.rows @ sizes[0]))
+
+    def squares(self, sizes: _Sizes) -> float:
+        """Weighted sum of the squared residuals."""
+        torque = self.rows @ sizes[0] + np.einsum("ink,ik->in", self.friction, sizes[1]) + sizes[2][:, None] * self.drag(sizes)
+        return float(self.weights @ np.sum(((self.tau.T - torque) * self.glides) ** 2, axis=1))
+
+    def fit(self, about: _Sizes, *, free: bool) -> _Sizes:
+        """The fit that is linear about other coefficients, with friction per load as given, or free between 0 and its limit."""
+        (n, count, m), drag = self.rows.shape, free * self.drag(about)
+        grown = 1 + about[2][:, None] * self.turn * np.sign(self.rows @ about[0])
+        efforts = np.broadcast_to(self.tau, (n, *self.tau.shape))
+        columns = np.concatenate([grown[:, :, None] * self.rows, self.friction, drag[:, :, None], efforts], axis=2)
+        columns *= self.glides[:, :, None]
         gram = columns.transpose(0, 2, 1) @ columns
-        x = -solved(gram[None], np.array([float(len(turn))]), m, np.eye(n)[:, :, None], weights)[0, :, :, 0]
-        left_out |= x[:, p - 1] < 0
-        drag = np.abs(inertial @ x[0, :m]) * turn
-        loaded = np.where(left_out, 0.0, drag / np.maximum(rms(drag, 0), 1e-12))
-    return own, x[0, :m], x[:, m:p]
+        x = -solved(gram[None], np.array([float(count)]), m, np.eye(n)[:, :, None], self.weights)[0, :, :, 0]
+        return x[0, :m], x[:, m : -n - 1], np.clip(about[2] + x[:, -n - 1], 0.0, _MOST)
+
+    def best(self, sizes: _Sizes) -> tuple[float, _Sizes]:
+        """Steps that lower the residual, shortened until they do, from coefficients to the nearest minimum."""
+        least = self.squares(sizes)
+        for _ in range(_STEPS):
+            ahead = self.fit(sizes, free=True)
+            for part in _PARTS:
+                tried = tuple(a + part * (b - a) for a, b in zip(sizes, ahead, strict=True))
+                if (left := self.squares(tried)) < least:  # type: ignore[arg-type]
+                    break
+            else:
+                break
+            sizes, converged, least = tried, left > (1 - _CONVERGED) * least, left  # type: ignore[assignment]
+            if converged:
+                break
+        return least, sizes
+
+
+def _with_load(samples: MotionSamples, inertial: Array, friction: Array, weights: Array) -> tuple[Array, Array, Array]:
+    """Friction columns with that of the load, shape (n, N, f + 1), and coefficients of bodies (m,) and friction (n, f + 1).
+
+    Signs of loads that are wrong without this friction may hide it: the better of two minima is taken, reached from fits
+    without it and with much of it.
+    """
+    turn = samples.signs[:, :, 0].T * ~np.array([one_way(v) for v in samples.v.T])[:, None]
+    model = _WithLoad(inertial.transpose(1, 0, 2), friction, turn, samples.tau, samples.glides.T, weights)
+    none = np.zeros(inertial.shape[2]), np.zeros(friction.shape[::2]), np.zeros(len(turn))
+    without = model.fit(none, free=False)
+    much = model.fit((*without[:2], without[2] + _MUCH), free=False)
+    sizes = min(map(model.best, (without, much)), key=lambda found: found[0])[1]
+    drag = model.drag(sizes)
+    scale = np.maximum(rms(drag, 1), 1e-12)
+    columns = np.concatenate([friction, (drag / scale[:, None])[:, :, None]], axis=2)
+    return columns, sizes[0], np.column_stack([sizes[1], sizes[2] * scale])

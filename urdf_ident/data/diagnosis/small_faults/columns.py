@@ -105,7 +105,8 @@ class FaultRows:
 
     Attributes:
         inertial: Shape (N, n, m), scaled.
-        friction: Shape (n, N, f), scaled; the last column is friction that grows with the load, where it dissipates.
+        friction: Shape (n, N, f), scaled; the last column is friction that grows with the load, zero where a joint moves one
+            way.
         slopes: Derivatives of all torques by a joint's position, velocity and acceleration, shape (n, 3, N, n).
         placed: Derivatives of all torques by the placement of a joint's axis on its parent, along and about two perpendicular
             directions, shape (n, 4, N, n); zero where it moves the whole robot.
