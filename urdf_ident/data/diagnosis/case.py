@@ -19,7 +19,7 @@ from ...model.robot import Robot
 from ...samples import one_way, reversals
 from .candidates import Reading
 from .evidence import RigidEvidence, held_out, in_sample, unexplained
-from .grams import EXACT
+from .grams import EXACT, column_starts
 from .motion_samples import MotionSamples
 
 T = TypeVar("T")
@@ -139,17 +139,21 @@ class Case:
             left = np.where(self.moves, part[:, k], 1.0)
             self._judged[item] = ReadingScore(left, squares, driven[:, k], errors.theta[:, :, k], mean[:, k], self.moves)
 
+    def in_sample(self, reading: Reading) -> Array:
+        """Relative residuals of the moving rows by a fit to all samples, shape (moving joints,)."""
+        found = self.evidence(reading)
+        R = reading.efforts()[:, None]
+        size = found.size_of(R)
+        squares = in_sample(found, R, 1.0 / (found.usual * size[:, 0]) ** 2)
+        return np.asarray(unexplained(found, squares, R)[self.moves, 0])
+
     def fitted(self, reading: Reading) -> float:
         """In-sample score of a reading.
 
         Returns:
             Sum of the log relative residuals of the moving rows; lower is better.
         """
-        found = self.evidence(reading)
-        R = reading.efforts()[:, None]
-        size = found.size_of(R)
-        squares = in_sample(found, R, 1.0 / (found.usual * size[:, 0]) ** 2)
-        return float(np.log(unexplained(found, squares, R)[self.moves, 0]).sum())
+        return float(np.log(self.in_sample(reading)).sum())
 
     def evidence(self, reading: Reading) -> RigidEvidence:
         """Returns the Gram matrices of a reading."""
@@ -181,17 +185,24 @@ class Case:
             score += 0.5 * float(np.log(max(float(x @ G @ x) / size, EXACT**2)))
         return score
 
-    def with_urdf_alone(self, reading: Reading) -> float:
-        """Relative residual of the efforts with the URDF's own inertias, without friction, rotors or offsets.
+    def with_urdf_alone(self, reading: Reading, *, friction: bool = False) -> float:
+        """Relative residual of the efforts with the URDF's own inertias, without rotors.
+
+        Args:
+            friction: Whether offsets and friction are free; otherwise there are none.
 
         Returns:
             Root mean square over the joints that move.
         """
         found = self._whole(reading)
         n, m = found.n, found.inertial
-        x = np.zeros((n, found.gram.shape[2]))
+        own = found.gram.shape[2] - n - m
+        free = m + np.setdiff1d(np.arange(own), column_starts(own))
+        x = np.zeros((n, m + own + n))
         x[:, :m] = -self._stated[found.active] * found.scale
         x[:, -n:] = reading.efforts().reshape(n, n)
+        for i, G in enumerate(found.total) if friction else ():
+            x[i, free] = -lstsq(G[free][:, free], G[free] @ x[i], rcond=1e-9)[0]
         size = found.size_of(reading.efforts())
         squares = np.einsum("ip,ipq,iq->i", x, found.total, x) / size**2 / found.count.sum()
         return float(np.sqrt(np.maximum(squares[self.moves], 0.0).mean()))

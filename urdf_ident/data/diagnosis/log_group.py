@@ -10,6 +10,7 @@ import numpy as np
 
 from ...linalg import Array, unit_columns
 from ...model.robot import Robot
+from ..conditioning.filters import white_noise
 from .case import Case
 from .delay.profile import Delay, find_delays
 from .motion_samples import Logs, sampler
@@ -43,6 +44,13 @@ class LogGroup:
     def delays(self) -> tuple[Delay | None, Mapping[tuple[str, int], float]]:
         """Common and relative delays, as from :func:`.delay.profile.find_delays`."""
         return find_delays(self.robot, self.logs, self.reduction)
+
+    @property
+    def noise(self) -> float:
+        """White noise of the noisiest effort, over its standard deviation, median over the logs."""
+        efforts = [part.tau for parts, _ in self.logs for part in parts if part.tau is not None]
+        of_logs = [white_noise(tau) / np.maximum(tau.std(axis=0), 1e-300) for tau in efforts]
+        return float(np.median(of_logs, axis=0).max()) if of_logs else np.inf
 
     def some(self, indices: Sequence[int]) -> LogGroup:
         """Returns the group of some of the logs.

@@ -71,7 +71,7 @@ def _of_reading(found: Explanations) -> tuple[Finding, ...]:
     if steps and not steps[-1].decided and not weak:
         return _steps_in_words(robot, case, reading, steps)
     loaded = any(part.external is not None for parts, _ in found.group.logs for part in parts)
-    told = against_the_urdf(robot, case, reading, loaded)
+    told = against_the_urdf(robot, case, reading, loaded, found.group.noise)
     out = (*_steps_in_words(robot, case, reading, steps[:-1] if weak and told else steps), *told)
     if steps:
         return out
