@@ -262,6 +262,8 @@ def test_rows_lost_behind_even_stamps_are_said_and_sound_logs_raise_nothing(robo
     assert finding.severity == "warning"
     assert "at 3 place(s)" in finding.message
     assert "about 21 rows" in finding.message
+    mended = assess(replace(late, time=log.time[: len(late)]), robot).recording.time
+    np.testing.assert_allclose(mended, late.time, atol=0.5 * np.diff(log.time[:2]).item())
     assert "samples-lost" not in codes(assess(late, robot), "warning")
     clock_set = replace(log, time=log.time + np.where(np.arange(len(log)) > len(log) // 2, 3600.0, 0.0))
     assert codes(assess(clock_set, robot), "warning") == codes(assess(log, robot), "warning")
@@ -690,6 +692,16 @@ def test_a_target_in_place_of_the_measured_effort_is_named(robot: Robot, scale: 
     target = scale * np.asarray(log.effort) + noise * np.random.default_rng(1).standard_normal(np.shape(log.effort))
     report = assess(replace(log, torque_target=target), robot)
     assert ("effort-commanded" in codes(report, "warning")) == copied
+
+
+def test_a_position_in_two_columns_is_said(robot: Robot) -> None:
+    log = make_log()
+    twice = np.array(log.position)
+    twice[:, 1] = twice[:, 0]
+    finding = found(assess(replace(log, position=twice), robot), "position-twice")
+    assert finding.severity == "warning"
+    assert all(name in finding.message for name in robot.joints[:2])
+    assert "position-twice" not in codes(assess(log, robot), "warning")
 
 
 def test_an_effort_without_sign_or_in_two_columns_is_refused(robot: Robot) -> None:

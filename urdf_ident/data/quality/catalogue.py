@@ -75,7 +75,8 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
         ),
         "samples-lost": FindingKind(
             "info",
-            "Samples of the device are not in the log; interpolated. A warning where the stamps do not show it.",
+            "Samples of the device are not in the log; interpolated. A warning where the stamps do not show it: the clock is "
+            "set forward.",
             "None needed; for a warning, log the device's own stamps.",
         ),
         "runs-joined": FindingKind(
@@ -137,6 +138,9 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
             "warning", "The efforts are a target, or computed from the URDF.", "Log the measured efforts."
         ),
         "effort-twice": FindingKind("refused", "The same effort is in the columns of two joints.", "Check the columns."),
+        "position-twice": FindingKind(
+            "warning", "The positions of two joints are equal in every row.", "Check the columns; move the joints differently."
+        ),
         "effort-unsigned": FindingKind("refused", "An effort is logged without its sign.", "Log it with its sign."),
         "position-held": FindingKind(
             "warning", "A position is logged at a lower rate than the others.", "Log it at their rate.", "its rate [Hz]"

@@ -1,4 +1,4 @@
-"""Checks of single channels: coarse steps, low rate, lost sign, dead zone, duplicated or computed effort, logged target."""
+"""Checks of single channels: coarse steps, low rate, lost sign, dead zone, one signal twice, computed effort, logged target."""
 
 from __future__ import annotations
 
@@ -179,8 +179,16 @@ def _roughness(x: Array) -> float:
 
 
 def check_copied(state: Examination, robot: Robot) -> None:
-    """Refuses one effort in two columns, and warns of efforts equal to the controller's target in every sample."""
+    """Refuses one effort in two columns; warns of one position in two, and of efforts that are the controller's target."""
     recording = state.recording
+    for i, j in combinations(np.flatnonzero(np.ptp(recording.position, axis=0) > 0), 2):
+        if np.array_equal(recording.position[:, i], recording.position[:, j]):
+            state.add(
+                "position-twice",
+                "warning",
+                f"the positions of {robot.joints[i]} and {robot.joints[j]} are equal in every row",
+                remedy="check which columns `log.columns.position` names; joints that were moved alike: move them differently",
+            )
     if recording.effort is None:
         return
     effort = recording.effort

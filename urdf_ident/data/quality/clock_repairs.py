@@ -196,7 +196,8 @@ def check_lost_rows(state: Examination) -> None:
     """Warns of missing rows that the time stamps do not show: all joints move several steps within one row.
 
     Args:
-        state: The log, with its clock corrected.
+        state: The log, with its clock corrected; it is set forward where rows are missing, because velocities and
+            accelerations there would look like contact, or like faults of the positions.
     """
     recording = state.recording
     if len(recording) < 100 or (clock := read_clock(recording.time)).jitter > _STEADY:
@@ -217,17 +218,20 @@ def check_lost_rows(state: Examination) -> None:
     together = moving.any(axis=1) & (longer >= _TOGETHER * moving.sum(axis=1))  # one joint alone may leave its backlash
     norms = np.linalg.norm(steps, axis=1)
     alone = norms[1:-1] > _EITHER * np.maximum(norms[2:], norms[:-2])  # not the first step of an interpolated motion
-    lost = np.flatnonzero((times > _AT_ONCE) & far & even & together & alone & (aside < _ASIDE * beyond)) + 2
-    if len(lost) >= _LOST or (times[lost - 2] > _JUMP).any():
-        rows = int(np.maximum(np.round(times[lost - 2]) - 1, 1).sum())
-        state.add(
-            "samples-lost",
-            "warning",
-            f"at {len(lost)} place(s) all joints move several steps within one row: about {rows} rows are missing, and the "
-            "time stamps do not show it",
-            at=lost,
-            remedy="log the device's own time stamps; these only count rows, so velocities and accelerations are wrong there",
-        )
+    lost = np.flatnonzero((times > _AT_ONCE) & far & even & together & alone & (aside < _ASIDE * beyond))
+    if len(lost) < _LOST and not (times[lost] > _JUMP).any():
+        return
+    rows, later = np.maximum(np.round(times[lost]) - 1, 1), np.zeros(len(recording))
+    later[lost + 2] = rows * clock.period
+    state.recording = replace(recording, time=recording.time + np.cumsum(later))
+    state.add(
+        "samples-lost",
+        "warning",
+        f"at {len(lost)} place(s) all joints move several steps within one row: about {int(rows.sum())} rows are missing, and "
+        "the time stamps do not show it; the clock is set forward there",
+        at=lost + 2,
+        remedy="log the device's own time stamps; these only count rows, and the number of missing ones is an estimate",
+    )
 
 
 def _repeated_samples(recording: Recording) -> NDArray[np.bool_]:

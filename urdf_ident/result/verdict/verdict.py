@@ -35,6 +35,7 @@ OUTSTANDING = (
     "position-nonlinear",
     "position-play",
     "position-sign",
+    "position-twice",
     "position-zero",
     "axis-sign",
     "joint-axis",
