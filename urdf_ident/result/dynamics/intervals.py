@@ -67,9 +67,7 @@ def torque_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: ArrayLike, alp
         ModelError: Elastic joints.
         ShapeError: The arrays do not fit.
     """
-    position, velocity, acceleration = (np.asarray(x, dtype=float) for x in (q, v, a))
-    for name, x in (("v", velocity), ("a", acceleration)):
-        check_shape(name, x.shape, position.shape)
+    position, velocity, acceleration = _motion(q, v, a)
     return functional_interval(ident.fit, ident.factor, _torque_rows(ident, position, velocity, acceleration), alpha)
 
 
@@ -94,9 +92,7 @@ def torque_prediction_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: Arr
     from statistics import NormalDist
 
     require_rigid(ident)
-    position, velocity, acceleration = (np.asarray(x, dtype=float) for x in (q, v, a))
-    for name, x in (("v", velocity), ("a", acceleration)):
-        check_shape(name, x.shape, position.shape)
+    position, velocity, acceleration = _motion(q, v, a)
     centre = ident.torque(position, velocity, acceleration)
     if not ident.prediction:
         return np.stack([np.full_like(centre, -np.inf), np.full_like(centre, np.inf)], axis=-1)
@@ -221,6 +217,14 @@ def mass_interval(ident: Record, alpha: float = 0.05) -> Array:
         if 10 * body in alone:
             ends[body] = functional_interval(ident.fit, ident.factor, np.eye(len(base))[alone[10 * body]], alpha)
     return ends
+
+
+def _motion(q: ArrayLike, v: ArrayLike, a: ArrayLike) -> tuple[Array, Array, Array]:
+    """Position, velocity and acceleration as arrays; refuses different shapes."""
+    position, velocity, acceleration = (np.asarray(x, dtype=float) for x in (q, v, a))
+    for name, x in (("v", velocity), ("a", acceleration)):
+        check_shape(name, x.shape, position.shape)
+    return position, velocity, acceleration
 
 
 def _still(ident: Record, q: ArrayLike) -> Array:

@@ -208,13 +208,10 @@ def read_series(path: str | Path, theta: Array) -> Traces | None:
         if data["schema"] != SCHEMA or data["result"] != _hash_of(theta):
             return None
         speeds = None if data["speeds"] is None else SpeedProfile(**{key: _array(x) for key, x in data["speeds"].items()})
-        return Traces(tuple(_trace(item) for item in data["logs"]), speeds)
+        logs = [{key: _array(x) if isinstance(x, list) else x for key, x in item.items()} for item in data["logs"]]
+        return Traces(tuple(LogTrace(**item) for item in logs), speeds)
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
-
-
-def _trace(item: Mapping[str, Any]) -> LogTrace:
-    return LogTrace(**{key: _array(value) if isinstance(value, list) else value for key, value in item.items()})
 
 
 def _thinned(part: Segment, stride: int) -> Segment:
