@@ -512,3 +512,10 @@ def test_inspect_says_that_a_cut_off_is_above_half_the_rate(work: Path, tmp_path
     assert result.returncode == 1
     assert "signals.cutoff is above what the log's rate can show, got 5000 Hz" in result.stdout
     assert "-> leave it out" in result.stdout
+
+
+def test_export_says_a_note_on_several_formats_once(identified: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("write_urdf", "write_sdf"):
+        monkeypatch.setattr(f"urdf_ident.result.files.exports.{name}", lambda *_: ("friction is approximated",))
+    result = run("export", identified / "identification.json", "--urdf", tmp_path / "a", "--sdf", tmp_path / "b")
+    assert result.stdout.splitlines() == ["friction is approximated", f"wrote {tmp_path / 'a'}", f"wrote {tmp_path / 'b'}"]

@@ -538,6 +538,7 @@ def test_velocity_in_another_unit_is_refused(robot: Robot, factor: float, words:
     finding = found(report, "velocity-unit")
     assert finding.severity == "refused"
     assert words in finding.remedy
+    assert "or correct the other unit stated there" in finding.remedy
 
 
 def test_velocity_with_an_odd_scale_is_not_used(robot: Robot) -> None:

@@ -27,7 +27,7 @@ from urdf_ident.data.recording import Recording
 from urdf_ident.errors import LogError, ModelError, OutputError
 from urdf_ident.model.bundled import robot_names, robot_path
 from urdf_ident.model.drive import Drive
-from urdf_ident.model.geometry import along, link_capsules, reach, robot_shapes, tip_point
+from urdf_ident.model.geometry import along, collision_shapes, link_capsules, reach, robot_shapes, tip_point
 from urdf_ident.model.inertia import from_com, transform
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.collision.find import find_collisions
@@ -274,6 +274,14 @@ def box_stl(edge: float = 0.1) -> bytes:
     triangles = [t for a, b, c, d in quads for t in ((a, b, c), (a, c, d))]
     body = b"".join(struct.pack("<12fH", 0, 0, 0, *corners[list(t)].ravel(), 0) for t in triangles)
     return b"\0" * 80 + struct.pack("<I", len(triangles)) + body
+
+
+def test_a_missing_mesh_that_is_drawn_and_solid_is_said_once() -> None:
+    geometry = '<geometry><mesh filename="package://nowhere/a.stl"/></geometry>'
+    robot = Robot.from_urdf(visual_robot(f"<visual>{geometry}</visual><collision>{geometry}</collision>"))
+    (drawn,) = robot_shapes(robot)[1]
+    assert "capsules stand in; set ROS_PACKAGE_PATH" in drawn
+    assert drawn in collision_shapes(robot)[1]
 
 
 def mesh_robot(folder: Path, filename: str) -> Robot:

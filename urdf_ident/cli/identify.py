@@ -262,12 +262,13 @@ def export(
         raise typer.BadParameter("two outputs have the same name")
     if not force:
         check_source(ident)
+    said = set[str]()
     for path, write in wanted:
         if path is not None:
             notes = write(ident, path)
-            for note in notes if isinstance(notes, tuple) else ():
-                typer.echo(note)
-            typer.echo(f"wrote {path}")
+            new = [note for note in notes if note not in said] if isinstance(notes, tuple) else []
+            said.update(new)
+            typer.echo("\n".join([*new, f"wrote {path}"]))
 
 
 def _print_forecast(project: Project, ident: Identification) -> None:

@@ -81,10 +81,7 @@ def robot_shapes(robot: Robot) -> tuple[tuple[Visual, ...], tuple[str, ...]]:
     if missing:
         capsules = [shape for shape in link_capsules(robot) if shape.link in {link for link, _ in missing}]
         shapes += capsules
-        notes.append(
-            f"{len(missing)} mesh file{'s' * (len(missing) > 1)} cannot be drawn (first: {missing[0][1]!r}): not found, "
-            f"broken, or none of {', '.join(MESH_FORMATS)}; capsules stand in. Set ROS_PACKAGE_PATH if they are elsewhere"
-        )
+        notes.append(_meshless(missing))
     if bad:
         notes.append(f"geometry that cannot be drawn was left out of link {', '.join(sorted(bad))}")
     return tuple(shapes or link_capsules(robot)), tuple(notes)
@@ -123,12 +120,17 @@ def collision_shapes(robot: Robot) -> tuple[tuple[Visual, ...], tuple[str, ...]]
         several = f"links {first_of(stood)} have" if len(stood) > 1 else f"link {stood[0]} has"
         notes.append(f"{several} no usable collision geometry: capsules of {1000 * thickness:.3g} mm radius stand in")
     if missing:
-        files = first_of([repr(file) for _, file in missing], 1)
-        lacking = f"mesh files not found, broken or of another format than {', '.join(MESH_FORMATS)}: {files}"
-        notes.append(f"{lacking}; set ROS_PACKAGE_PATH if they are elsewhere")
+        notes.append(_meshless(missing))
     if bad:
         notes.append(f"collision geometry without a usable size: {first_of(sorted(bad))}")
     return (*shapes, *(replace(shape, assumed=True) for shape in made)), tuple(notes)
+
+
+def _meshless(missing: Sequence[tuple[str, str]]) -> str:
+    """The same note for drawn and for solid shapes, so that it is said once: link and mesh file of each."""
+    files = first_of(list(dict.fromkeys(repr(file) for _, file in missing)), 1)
+    lacking = f"mesh files not found, broken or of another format than {', '.join(MESH_FORMATS)}: {files}"
+    return f"{lacking}; capsules stand in; set ROS_PACKAGE_PATH if they are elsewhere"
 
 
 def stated_shapes(robot: Robot) -> tuple[tuple[Visual, ...], frozenset[str]]:

@@ -73,7 +73,7 @@ def player_page(
         notes += note
     if collisions is not None:
         near = _add_surroundings(drawn, collisions, position, first.base, thickness, motion.measured)
-        notes += (*collisions.notes, *(() if near is None else (near.note(rate),)))
+        notes = tuple(dict.fromkeys((*notes, *collisions.notes, *(() if near is None else (near.note(rate),)))))
     points = outermost(np.concatenate(drawn.extent))
     data: dict[str, Any] = {
         "title": robot.name,

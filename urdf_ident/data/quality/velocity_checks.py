@@ -132,7 +132,7 @@ def _wrong_unit(state: Examination, robot: Robot, match: VelocityMatch, moves: N
                 "velocity-unit",
                 "refused",
                 f"dq/dt is {np.median(match.scale[group]):.4g} times the logged velocity: one of them is in another unit",
-                remedy=f"in the project file: `log: {{units: {{{remedy}}}}}`",
+                remedy=f"in the project file: `log: {{units: {{{remedy}}}}}`, or correct the other unit stated there",
             )
             return True
     return False
