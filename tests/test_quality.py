@@ -466,6 +466,17 @@ def test_position_that_freezes_in_motion_is_left_out(robot: Robot) -> None:
         assert len(log) - 101 <= len(report.recording) <= len(log) - 99
 
 
+@pytest.mark.parametrize("digits", [1, 2])
+def test_positions_with_few_digits_do_not_freeze(robot: Robot, digits: int) -> None:
+    """They stay equal while a joint moves slowly, and go on with a step of one digit; a frozen sensor jumps."""
+    log = make_log()
+    start = int(np.argmax(np.abs(log.velocity[:4500, 0])))
+    coarse = replace(log, position=np.round(log.position, digits))
+    assert "channel-frozen" not in codes(assess(coarse, robot), "warning")
+    frozen = edit(coarse, position=((slice(start, start + 200), 0), coarse.position[start, 0]))
+    assert found(assess(frozen, robot), "channel-frozen").joint == "a"
+
+
 def test_effort_that_freezes_in_motion_is_left_out(robot: Robot) -> None:
     log = make_log()
     report = assess(edit(log, effort=((slice(2000, 2200), 0), log.effort[2000, 0])), robot)

@@ -268,7 +268,7 @@ def check_frozen(state: Examination, robot: Robot) -> None:
         if recording.velocity is not None:
             speed = np.abs(recording.velocity[:, j])
             runs += [(begin, end) for begin, end in held if np.median(speed[begin:end]) > 5 * MOVING]
-        _freeze(state, frozen, runs, "position", robot.joints[j])
+        _freeze(state, frozen, _without_coarse_steps(x, runs), "position", robot.joints[j])
         if recording.effort is not None and np.ptp(recording.effort[:, j]) > 0:
             effort = recording.effort[:, j]
             usual = quantiles(equal_runs(effort)[1].astype(float), 0.95)[0]
@@ -286,22 +286,22 @@ def check_frozen(state: Examination, robot: Robot) -> None:
         state.recording = recording.take(~frozen)
 
 
-def _without_coarse_steps(effort: Array, runs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The runs of equal efforts without those due to a coarse resolution, which end with a step of one resolution.
+def _without_coarse_steps(x: Array, runs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The runs of equal samples without those due to a coarse resolution, which end with a step of one resolution.
 
     A frozen channel jumps when it resumes. A run at the end of a log, whose next value is unknown, must be longer than all runs
     that a coarse resolution explains.
     """
-    step = count_of(effort)
+    step = count_of(x)
     if step == 0.0 or not runs:
         return runs
-    jumps = [abs(effort[end] - effort[end - 1]) if end < len(effort) else np.inf for _, end in runs]
+    jumps = [abs(x[end] - x[end - 1]) if end < len(x) else np.inf for _, end in runs]
     coarse = [jump < 1.5 * step for jump in jumps]
     longest = max((end - begin for (begin, end), some in zip(runs, coarse, strict=True) if some), default=0)
     return [
         (begin, end)
         for (begin, end), some in zip(runs, coarse, strict=True)
-        if not some and (end < len(effort) or end - begin > longest)
+        if not some and (end < len(x) or end - begin > longest)
     ]
 
 
