@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pinocchio as pin
 from fault_kinds import ODD, VARYING, Draw, Make
-from faults import speeds
 from scipy.ndimage import gaussian_filter1d, uniform_filter1d
 
 from urdf_ident.data.recording import Recording
@@ -175,20 +174,7 @@ def _position_twice(draw: Draw) -> tuple[str, Act]:
     return f"position {j} is that of {i}", lambda log: _columns(log, copied, "position", "velocity")
 
 
-def _efficient(draw: Draw) -> tuple[str, Act]:
-    """Motor torques through gears that lose power either way."""
-    j, loss = draw.joint(), draw.rng.uniform(0.1, 0.5)
-
-    def act(log: Recording) -> Recording:
-        tau = np.array(log.effort)
-        power = np.tanh(tau[:, j] * speeds(log)[:, j] / (0.02 * np.std(tau[:, j]) * np.std(speeds(log)[:, j])))
-        tau[:, j] *= 1 + loss * power
-        return replace(log, sha256="", effort=tau)
-
-    return f"gears of {j} lose {loss:.2g}", act
-
-
-def _tool_changed(draw: Draw) -> tuple[str, Act]:
+def _set_to_zero(draw: Draw) -> tuple[str, Act]:
     """An offset that a sensor was set to zero by, at the start of each log."""
     return "efforts set to zero at the start", lambda log: _columns(log, lambda x: x - x[:20].mean(axis=0), "effort")
 
@@ -211,8 +197,7 @@ LOGGER_KINDS: dict[str, tuple[Make, set[str], bool]] = {
     "backwards": (_backwards, {"effort-sign", "time-backwards"}, False),
     "relative": (_relative, {"position-zero"}, False),
     "position twice": (_position_twice, {"position-twice", "joints-exchanged", "position-scale", "velocity-unrelated"}, False),
-    "efficient": (_efficient, {"effort-asymmetric", "effort-scale", "effort-saturates", "effort-progressive"}, False),
-    "set to zero": (_tool_changed, {*VARYING, *ODD}, False),
+    "set to zero": (_set_to_zero, {*VARYING, *ODD}, False),
 }
 
 
