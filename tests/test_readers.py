@@ -142,7 +142,9 @@ def test_a_used_column_that_is_there_twice_is_refused_until_its_number_is_given(
     rows = [",".join([*names, name]), "0,1,2,3,4", "1,1,2,3,4"]
     write(tmp_path, "\n".join(rows))
     path = tmp_path / "run.csv"
-    with pytest.raises(LogError, match=f"column '{name}' is there 2 times, got {names.index(name)}, 4; remove the wrong one"):
+    with pytest.raises(
+        LogError, match=f"column '{name}' is there 2 times, got {names.index(name)}, 4; remove or rename the wrong"
+    ):
         read_recording(path, robot)
     with pytest.raises(LogError, match="is there 2 times"):
         read_recording(path, robot, LogLayout(columns={"time": "t", "position": names[1:]}))
@@ -150,6 +152,14 @@ def test_a_used_column_that_is_there_twice_is_refused_until_its_number_is_given(
     assert log.position[0, robot.joints.index("alpha")] == 4.0
     write(tmp_path, "\n".join([f"{rows[0]},x,x", *(f"{row},0,0" for row in rows[1:])]).replace(f",{name},x", ",x,x"))
     assert read_recording(path, robot).time[1] == 1.0  # columns that are not used may bear any name
+
+
+@pytest.mark.parametrize("header", ["t,q_zeta,q_zeta,q_slide", "t,q_zeta,q_alpha,q_slide,tau_zeta,tau_zeta,tau_slide"])
+def test_a_column_that_is_there_twice_in_the_place_of_a_missing_one_is_named(tmp_path: Path, robot: Robot, header: str) -> None:
+    numbers = ",".join("0.1" for _ in header.split(",")[1:])
+    write(tmp_path, "\n".join([header, f"0,{numbers}", f"1,{numbers}"]))
+    with pytest.raises(LogError, match="is there 2 times"):
+        read_recording(tmp_path / "run.csv", robot)
 
 
 def test_one_unit_per_joint(tmp_path: Path, robot: Robot) -> None:

@@ -143,14 +143,17 @@ def _check_once(table: Table, layout: LogLayout, used: Collection[int | None], s
         if isinstance(column, int)
     }
     for names in (table.names or (), spelled):
-        several = Counter(names)
-        for k in sorted({k for k in used if k is not None} - numbers):
-            if several[names[k]] > 1:
-                both = ", ".join(str(other) for other, name in enumerate(names) if name == names[k])
-                remedy = "remove the wrong one, or list the columns by number: `log: {columns: ...}`"
-                raise LogError(
-                    f"column '{names[k]}' is there {several[names[k]]} times", where=table.path, got=both, remedy=remedy
-                )
+        _refuse_repeated(table, names, {k for k in used if k is not None} - numbers)
+
+
+def _refuse_repeated(table: Table, names: Sequence[str], columns: Collection[int]) -> None:
+    """Refuses columns whose names other columns have, too."""
+    several = Counter(names)
+    for k in sorted(columns):
+        if several[names[k]] > 1:
+            both = ", ".join(str(other) for other, name in enumerate(names) if name == names[k])
+            remedy = "remove or rename the wrong one, or list the columns by number: `log: {columns: ...}`"
+            raise LogError(f"column '{names[k]}' is there {several[names[k]]} times", where=table.path, got=both, remedy=remedy)
 
 
 def _time(table: Table, layout: LogLayout) -> int | None:
@@ -231,6 +234,7 @@ def _named(table: Table, robot: Robot, quantities: Sequence[str], strict: bool) 
             _check_positions(table, robot, prefix)
         present = [name for name in wanted if name in names]
         if present and len(present) < len(wanted):
+            _refuse_repeated(table, names, [names.index(name) for name in present])
             missing = next(name for name in wanted if name not in names)
             spare = [name for name in names if name.startswith(prefix) and name[len(prefix) :] not in known]
             raise LogError(
@@ -275,6 +279,7 @@ def _check_positions(table: Table, robot: Robot, prefix: str) -> None:
             remedy="describe the columns in the project file (`log: {columns: ...}`); " + inference(table, robot),
         )
     if missing:
+        _refuse_repeated(table, names, [names.index(prefix + joint) for joint in known if prefix + joint in names])
         several = f"joints {', '.join(missing)} are" if len(missing) > 1 else f"joint '{missing[0]}' is"
         wanted = f"columns '{prefix}{missing[0]}', …" if len(missing) > 1 else f"a column '{prefix}{missing[0]}'"
         raise LogError(
