@@ -264,7 +264,11 @@ def test_pictures_in_a_session(ident: Identification) -> None:
     line = next(line for line in axes[0, 0].lines if line.get_label() == "measured")
     assert np.isfinite(line.get_ydata()).all()
     assert len(ident.plot.friction()) == 3
-    assert len(ident.plot.parameters()) == 3 + 4
+    axes = ident.plot.parameters()
+    assert len(axes) == 3 + 4
+    words = {"identifiable": {"identifiable"}, "not identifiable": {"not identifiable"}}
+    expected = set().union(*(words.get(row.verdict, {"weak or combined"}) for row in ident.parameters))
+    assert {text.get_text() for text in axes[0].figure.legends[0].get_texts()} == expected
     assert re.search(r"\.torque\(\)", repr(ident.plot))
 
 

@@ -61,8 +61,7 @@ class Plots:
             draw_torque(axes[0, j], trace, j, joint, self.unit(j), residual=axes[1, j])
         for axis in set(grid.flat) - set(axes.flat):
             axis.set_visible(False)
-        handles, labels = axes[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside upper right", ncols=3, fontsize=TEXT, frameon=False)
+        _legend_above(figure, *axes[0, 0].get_legend_handles_labels())
         return axes
 
     def friction(self) -> Array:
@@ -122,6 +121,8 @@ class Plots:
             draw_parameters(axis, rows, title)
         for axis, (title, rows) in zip(axes[len(bodies) :], terms.items(), strict=True):
             draw_terms(axis, rows, title)
+        shown = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+        _legend_above(axes[0].figure, list(shown.values()), list(shown))
         return axes
 
     def parameter_groups(self) -> tuple[dict[str, list[ParameterRow]], dict[str, list[ParameterRow]]]:
@@ -254,6 +255,10 @@ def _figure(width: float, height: float) -> Any:
         pyplot = import_module("matplotlib.pyplot")
     make = bare if pyplot is None else pyplot.figure
     return make(figsize=(width, height), layout="constrained")
+
+
+def _legend_above(figure: Any, handles: list[Any], labels: list[str]) -> None:
+    figure.legend(handles, labels, loc="outside upper right", ncols=3, fontsize=TEXT, frameon=False)
 
 
 def _grid(count: int, width: float, height: float) -> Array:

@@ -29,31 +29,36 @@ def draw_parameters(axis: Any, rows: Sequence[ParameterRow], title: str = "") ->
     axis.axvspan(-1.0, 1.0, color=PALETTE.urdf, alpha=0.18, linewidth=0)
     axis.axvline(0.0, color=PALETTE.urdf, linewidth=0.9)
     for k, row in enumerate(rows):
-        colour = {IDENTIFIABLE: PALETTE.identified, LOST: PALETTE.soft}.get(row.verdict, PALETTE.friction)
+        colour, face, label = _look(row.verdict)
         scale = max(row.prior_std, 1e-300)
         place, ends = (row.value - row.prior) / scale, ((row.low - row.prior) / scale, (row.high - row.prior) / scale)
         shown = float(np.clip(place, -_EDGE, _EDGE))
         low, high = (float(np.clip(x, -_EDGE, _EDGE)) for x in ends)
         axis.plot([low, high], [k, k], color=colour, linewidth=1.4, alpha=0.7, solid_capstyle="butt")
         marker = "o" if abs(place) <= _EDGE else "<" if place < 0 else ">"
-        axis.plot(
-            [shown], [k], marker=marker, markersize=4, color=colour, markerfacecolor="none" if row.verdict == LOST else colour
-        )
+        axis.plot([shown], [k], marker, markersize=4, color=colour, markerfacecolor=face, label=label)
     axis.set_xlim(-_EDGE * 1.05, _EDGE * 1.05)
     axis.set_yticks(range(len(rows)), [row.symbol for row in rows])
     axis.invert_yaxis()
-    apply_style(axis, title=title, x="prior standard deviations from the URDF")
+    apply_style(axis, title=title, x="difference to the URDF [prior σ]")
     axis.tick_params(axis="y", labelsize=TEXT - 0.5)
+
+
+def _look(verdict: str) -> tuple[str, str, str]:
+    """Colour of an estimate, fill of its dot and label, by how well the data determine it."""
+    if verdict == LOST:
+        return PALETTE.soft, "none", "not identifiable"
+    colour, label = (PALETTE.identified, "identifiable") if verdict == IDENTIFIABLE else (PALETTE.friction, "weak or combined")
+    return colour, colour, label
 
 
 def draw_terms(axis: Any, rows: Sequence[ParameterRow], title: str = "") -> None:
     """Draws one kind of joint term (viscous friction, rotor inertia, …) of all joints, with 95 % intervals."""
     axis.axvline(0.0, color=PALETTE.soft, linewidth=0.6)
     for k, row in enumerate(rows):
-        colour = {IDENTIFIABLE: PALETTE.identified, LOST: PALETTE.soft}.get(row.verdict, PALETTE.friction)
+        colour, face, label = _look(row.verdict)
         axis.plot([row.low, row.high], [k, k], color=colour, linewidth=1.4, alpha=0.7, solid_capstyle="butt")
-        face = "none" if row.verdict == LOST else colour
-        axis.plot([row.value], [k], marker="o", markersize=4, color=colour, markerfacecolor=face)
+        axis.plot([row.value], [k], "o", markersize=4, color=colour, markerfacecolor=face, label=label)
     axis.set_yticks(range(len(rows)), [row.owner for row in rows])
     axis.set_ylim(len(rows) - 0.4, -0.6)
     apply_style(axis, title=title, x=" or ".join(dict.fromkeys(row.unit for row in rows)))
