@@ -139,3 +139,6 @@ def test_a_log_with_warnings_is_not_called_good() -> None:
     assert findings_text([{**log, "findings": [doubt]}]).startswith("run: usable, 1 warning (7 rows)\n")
     assert findings_text([{**log, "findings": [doubt, info, doubt]}]).startswith("run: usable, 2 warnings (7 rows)\n")
     assert findings_text([{**log, "acceptable": False, "findings": [doubt]}]).startswith("run: REFUSED (7 rows)\n")
+    alike = [{**doubt, "message": f"the effort is {k} N·m", "remedy": "check its unit"} for k in (5, 6)]
+    words = findings_text([{**log, "findings": [*alike, doubt]}])
+    assert [words.count("the effort is"), words.count("-> check its unit")] == [2, 1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -232,6 +233,8 @@ def _identifiable(seen: dict[str, Any]) -> list[str]:
 def findings_text(found: Sequence[Mapping[str, Any]]) -> str:
     """Formats the result of ``inspect``: the level and findings of each log.
 
+    The remedy of successive findings that share it is written once.
+
     Args:
         found: One entry per log; without ``rows`` if it cannot be read.
 
@@ -245,11 +248,11 @@ def findings_text(found: Sequence[Mapping[str, Any]]) -> str:
         rows = f" ({item['rows']} rows)" if "rows" in item else ""
         lines.append(f"{item['log']}: {level if item['acceptable'] else 'REFUSED'}{rows}")
         alike = grouped(((f["severity"], f["message"], f["remedy"], str(f["rows"])), f) for f in item["findings"])
-        for finding, *others in alike.values():
-            joints = [str(other["joint"]) for other in others if other["joint"]]
-            message, arrow, remedy = finding_words(finding, joints).partition(" -> ")
-            lines.append(f"  {finding['severity']:<8} {message}")
-            lines += [f"  {'':<8} -> {remedy}"] if arrow else []
+        for remedy, group in groupby(alike.values(), lambda some: some[0]["remedy"]):
+            for finding, *others in group:
+                joints = [str(other["joint"]) for other in others if other["joint"]]
+                lines.append(f"  {finding['severity']:<8} {finding_words({**finding, 'remedy': None}, joints)}")
+            lines += [f"  {'':<8} -> {remedy}"] if remedy else []
     return "\n".join(lines)
 
 
