@@ -165,21 +165,21 @@ def _free(draw: Callable[..., Array], carrying: Flags, way: Array, limits: Limit
     if collisions is None or not collisions.pairs:
         return np.where(carrying, poses, rest)
 
-    def room(q: Array) -> Array:
+    def margin(q: Array) -> Array:
         distance = collisions.distances(np.array([q - way, q, q + way]))
         return np.asarray((distance - collisions.required).min(axis=0))
 
     def one() -> Array:
         return np.asarray(draw()[0])
 
-    poses = np.where(carrying, poses, rest if carrying.all() else freed(rest, collisions, room, one, _TRIES))
-    rooms = np.array([room(q) for q in poses])
-    for k in np.flatnonzero((rooms <= 0).any(axis=1))[: max(_ENOUGH - int((rooms > 0).all(axis=1).sum()), 0)]:
-        poses[k] = freed(poses[k], collisions, room, one, _TRIES, carrying)
-        rooms[k] = room(poses[k])
-    free = (rooms > 0).all(axis=1)
+    poses = np.where(carrying, poses, rest if carrying.all() else freed(rest, collisions, margin, one, _TRIES))
+    margins = np.array([margin(q) for q in poses])
+    for k in np.flatnonzero((margins <= 0).any(axis=1))[: max(_ENOUGH - int((margins > 0).all(axis=1).sum()), 0)]:
+        poses[k] = freed(poses[k], collisions, margin, one, _TRIES, carrying)
+        margins[k] = margin(poses[k])
+    free = (margins > 0).all(axis=1)
     if free.sum() < _FEWEST:
-        close = (rooms <= 0).mean(axis=0)
+        close = (margins <= 0).mean(axis=0)
         worst = int(np.argmax(close))
         raise LimitError(
             f"two solids are closer than {collisions.required[worst]:.3g} m in nearly all poses",

@@ -14,7 +14,7 @@ from .collisions import Collisions
 def freed(
     pose: Array,
     collisions: Collisions,
-    room: Callable[[Array], Array],
+    margin: Callable[[Array], Array],
     draw: Callable[[], Array],
     tries: int,
     movable: NDArray[np.bool_] | None = None,
@@ -24,7 +24,7 @@ def freed(
     Args:
         pose: Shape (n,) [rad or m].
         collisions: The pairs.
-        room: Distances of a pose less those that are required, shape (P,) [m].
+        margin: Distances of a pose less those that are required, shape (P,) [m].
         draw: A random pose, shape (n,) [rad or m].
         tries: Number of random poses from which positions are taken.
         movable: Joints that may be moved, shape (n,); default: all.
@@ -32,7 +32,7 @@ def freed(
     Returns:
         A free pose, or the best one found; shape (n,).
     """
-    found = room(pose)
+    found = margin(pose)
     for _ in range(tries):
         if found.min(initial=np.inf) > 0:
             break
@@ -42,7 +42,7 @@ def freed(
             break
         other = pose.copy()
         other[joints] = draw()[joints]
-        there = room(other)
+        there = margin(other)
         if np.minimum(there, 0.0).sum() > np.minimum(found, 0.0).sum():
             pose, found = other, there
     return pose
