@@ -110,9 +110,8 @@ def with_limited_widths(model: DynamicModel, motion: Sequence[Segment]) -> Dynam
     for item in model.terms:
         if isinstance(item.term, Coulomb) and not _is_listed_by_user(model, item):
             rates = _rates(model, (item.axis, item.side), motion)
-            fast = max(
-                fast_speed(rates), SLOW * float(np.abs(rates).max())
-            )  # a joint that hardly ever moves: that of its noise
+            # The fast speed of a joint that hardly ever moves is that of its noise.
+            fast = max(fast_speed(rates), SLOW * float(np.abs(rates).max()))
             width = (WIDEST_SLIDING if model.robot.prismatic[item.axis] else WIDEST) * fast
             if 0 < width < item.term.width:
                 item = replace(item, term=replace(item.term, width=width))

@@ -12,6 +12,7 @@ from ..linalg import Array, lstsq
 from ..model.robot import Robot
 from ..model.trained import without_inertia
 from ..result.identification import Identification
+from ..units import joint_units
 
 #: Family-wise false alarm rate.
 LEVEL = 0.05
@@ -193,7 +194,7 @@ def friction_quantities(results: Sequence[Identification]) -> list[Quantity]:
     """Friction at two speeds and the offset of every joint, whatever laws describe them."""
     robot, load, found = results[0].model.robot, usual_load(results), []
     for j, joint in enumerate(robot.joints):
-        unit = effort_unit(robot, j)
+        unit = joint_units(bool(robot.prismatic[j]))["torque"]
         usual = min(usual_speed(item, j) for item in results)
         for word, share in SPEEDS.items():
             rows = tuple(friction_row(item, j, share * usual, load) for item in results)
@@ -201,15 +202,6 @@ def friction_quantities(results: Sequence[Identification]) -> list[Quantity]:
         even = tuple(_offset_row(item, j, load) for item in results)
         found.append(Quantity("offset", joint, "offset of the torque", unit, even))
     return [item for item in found if any(row.any() for row in item.rows) and _seen(item.rows, results)]
-
-
-def effort_unit(robot: Robot, j: int) -> str:
-    """Unit of the effort of a joint.
-
-    Args:
-        j: Index of the joint.
-    """
-    return "N" if robot.prismatic[j] else "N·m"
 
 
 def friction_words(robot: Robot, j: int, word: str, speed: float) -> str:
@@ -220,7 +212,7 @@ def friction_words(robot: Robot, j: int, word: str, speed: float) -> str:
         word: Key of :data:`SPEEDS`.
         speed: The speed [rad/s or m/s].
     """
-    return f"friction, {word} ({speed:.2g} {'m/s' if robot.prismatic[j] else 'rad/s'})"
+    return f"friction, {word} ({speed:.2g} {joint_units(bool(robot.prismatic[j]))['velocity']})"
 
 
 def inertial_quantities(results: Sequence[Identification]) -> list[Quantity]:

@@ -107,19 +107,22 @@ class _WithLoad:
     glides: NDArray[np.bool_]
     weights: Array
 
-    def drag(self, sizes: _Sizes) -> Array:
-        """Friction that grows with the load, per load, shape (n, N) [N·m or N]."""
-        return np.asarray(self.turn * np.abs(self.rows @ sizes[0]))
+    def load(self, sizes: _Sizes) -> Array:
+        """Torque of the bodies, shape (n, N) [N·m or N]."""
+        return np.asarray(self.rows @ sizes[0])
 
     def squares(self, sizes: _Sizes) -> float:
         """Weighted sum of the squared residuals."""
-        torque = self.rows @ sizes[0] + np.einsum("ink,ik->in", self.friction, sizes[1]) + sizes[2][:, None] * self.drag(sizes)
+        load = self.load(sizes)
+        dragged = sizes[2][:, None] * (self.turn * np.abs(load))
+        torque = load + np.einsum("ink,ik->in", self.friction, sizes[1]) + dragged
         return float(self.weights @ np.sum(((self.tau.T - torque) * self.glides) ** 2, axis=1))
 
     def fit(self, about: _Sizes, *, free: bool) -> _Sizes:
         """The fit that is linear about other coefficients, with friction per load as given, or free between 0 and its limit."""
-        (n, count, m), drag = self.rows.shape, free * self.drag(about)
-        grown = 1 + about[2][:, None] * self.turn * np.sign(self.rows @ about[0])
+        (n, count, m), load = self.rows.shape, self.load(about)
+        drag = free * (self.turn * np.abs(load))
+        grown = 1 + about[2][:, None] * self.turn * np.sign(load)
         efforts = np.broadcast_to(self.tau, (n, *self.tau.shape))
         columns = np.concatenate([grown[:, :, None] * self.rows, self.friction, drag[:, :, None], efforts], axis=2)
         columns *= self.glides[:, :, None]
@@ -156,7 +159,7 @@ def _with_load(samples: MotionSamples, inertial: Array, friction: Array, weights
     without = model.fit(none, free=False)
     much = model.fit((*without[:2], without[2] + _MUCH), free=False)
     sizes = min(map(model.best, (without, much)), key=lambda found: found[0])[1]
-    drag = model.drag(sizes)
+    drag = turn * np.abs(model.load(sizes))
     scale = np.maximum(rms(drag, 1), 1e-12)
     columns = np.concatenate([friction, (drag / scale[:, None])[:, :, None]], axis=2)
     return columns, sizes[0], np.column_stack([sizes[1], sizes[2] * scale])

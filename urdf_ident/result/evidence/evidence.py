@@ -282,10 +282,8 @@ def _peak(
 
 def _friction(model: DynamicModel, theta: Array, trained: Range) -> dict[str, float]:
     """Friction and offset at the trained speed, both directions, relative to the largest measured torque."""
-    zero = np.zeros((2, model.n))
-    tau = np.abs(model.torque(without_inertia(model, theta), zero, np.vstack([trained.speed, -trained.speed]), zero)).max(
-        axis=0
-    )
+    zero, speeds = np.zeros((2, model.n)), np.vstack([trained.speed, -trained.speed])
+    tau = np.abs(model.torque(without_inertia(model, theta), zero, speeds, zero)).max(axis=0)
     return dict(zip(model.robot.joints, (tau / divisors(trained.torque)).tolist(), strict=True))
 
 
