@@ -350,13 +350,15 @@ def _choose_joints(
     if mimics:
         first, *others = mimics
         driving = dict.fromkeys(str(moving[name].mimic) for name in mimics if moving[name].mimic in order)
+        if len(mimics) + len(driving) == len(order):  # a hand: something must move
+            driving = {}
         more = ", ".join(others) if len(others) <= _NAMED else f"{len(others)} joints"
-        undriven = f", and {', '.join(driving)} too where no log contains it" if driving else ""
+        logged = f"; leave {', '.join(driving)} out of it if the logs contain {'it' if len(driving) == 1 else 'them'}"
         raise ModelError(
             f"joint '{first}' mimics '{moving[first].mimic}'{f' (and {more} too)' * bool(others)}",
             where=where,
-            remedy=f"lock {'it' if not others else 'them'}: {lock_words(mimics)} in the project file (YAML, given by -c)"
-            f"{undriven}",
+            remedy=f"lock {'them' if others or driving else 'it'}: {lock_words((*driving, *mimics))} in the project file "
+            f"(YAML, given by -c){logged * bool(driving)}",
         )
     return {name: float(value) for name, value in lock.items()}, order
 

@@ -18,7 +18,7 @@ import numpy as np
 from ....errors import LogError, UrdfIdentError, nearest
 from ....grouping import grouped
 from ....linalg import Array
-from ....model.robot import Robot
+from ....model.robot import Robot, lock_words
 from ..columns.headers import holds_targets
 from ..columns.joint_names import match_joints
 from ..tables import ArrayTable, decoding
@@ -66,11 +66,12 @@ def open_bag(path: str | Path, robot: Robot, topic: str | None = None, joints: d
     missing = [joint for joint in robot.joints if joint not in wanted] if names != numbered else []
     if missing:
         held = sorted({name for sample in samples for name in sample.names})
+        locks = f" ({lock_words(missing)})" if len(missing) < robot.n else ""
         raise LogError(
             f"the topic {chosen.name} does not hold the joint{'s' if len(missing) > 1 else ''} {', '.join(missing)}",
             where=str(path),
             got=", ".join(held[:12]),
-            remedy="lock what was not recorded, choose another log.topic, or pair the names in log.joints",
+            remedy=f"lock what was not recorded{locks}, choose another log.topic, or pair the names in log.joints",
         )
     clock, signals = _joined(samples, stamps, names, chosen.name, notes)
     mark = "" if names == numbered else "_"
