@@ -33,6 +33,6 @@ project = ui.Project.model_validate(
         "model": {"friction": ["viscous", "coulomb", "offset"]},
     }
 )
-logs = [ui.read_recording(out / f"currents_{seed}.csv", robot, project.log_layout()) for seed in range(2)]
+logs = [ui.read_recording(out / f"currents_{seed}.csv", robot, project.log) for seed in range(2)]
 ident = ui.identify(project.build_model(robot), logs, project=project)
 print(ident.verdict.level, *ident.verdict.reasons, sep="\n  ")

@@ -36,5 +36,5 @@ def constants_given(friction: Any = SIMPLE, **settings: Any) -> Project:
 def read_logs(data: Path, project: Project) -> tuple[DynamicModel, list[Recording]]:
     """The model of a project, and all seven logs."""
     model = project.build_model(project.build_robot(data / "ur10e" / "ur10e.urdf"))
-    layout = project.log_layout()
+    layout = project.log
     return model, [read_recording(path, model.robot, layout) for path in sorted((data / "ur10e").glob("*.csv"))]

@@ -201,7 +201,7 @@ def test_targets_are_read_in_their_unit_and_on_their_side(tmp_path: Path) -> Non
     time = np.arange(50) / 50.0
     q = np.outer(np.sin(time), [0.3, 0.2, 0.1])
     write_log(Recording("log", robot.joints, time, q, effort=0 * q, position_target=np.degrees(q)), tmp_path / "log.csv")
-    layout = parse_project({"log": {"units": {"position_target": "deg"}}}).log_layout()
+    layout = parse_project({"log": {"units": {"position_target": "deg"}}}).log
     found = read_recording(tmp_path / "log.csv", robot, layout)
     np.testing.assert_allclose(found.position_target, q, atol=1e-9)
 

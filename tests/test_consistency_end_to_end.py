@@ -36,7 +36,7 @@ def identified(text: str, log: Path, **consistency: object):
     project = parse_project({**PLAIN, "consistency": consistency})
     robot = Robot.from_urdf(text)
     model = project.build_model(robot)
-    return identify(model, [read_recording(log, robot, project.log_layout())], project=project)
+    return identify(model, [read_recording(log, robot, project.log)], project=project)
 
 
 def changed(text: str, link: str, pattern: str, new: str) -> str:

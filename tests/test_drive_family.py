@@ -90,7 +90,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def from_files(folder: Path) -> tuple[Project, Robot, list[Recording]]:
     project, place = load_project(folder / "project.yaml")
     robot = project.build_robot(folder=place)
-    return project, robot, [read_recording(folder / f"run{k}", robot, project.log_layout()) for k in range(3)]
+    return project, robot, [read_recording(folder / f"run{k}", robot, project.log) for k in range(3)]
 
 
 @pytest.fixture(scope="module")
@@ -218,7 +218,7 @@ def test_motor_side_column_lists_of_the_wrong_length(folder: Path, columns: dict
     project = edited(folder, {"log.columns": columns})
     robot = project.build_robot(folder=folder)
     with pytest.raises(LogError, match=words):
-        read_recording(folder / "run0", robot, project.log_layout())
+        read_recording(folder / "run0", robot, project.log)
 
 
 def test_a_threshold_beyond_the_speeds_and_an_unknown_side(folder: Path) -> None:

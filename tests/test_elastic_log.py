@@ -153,7 +153,7 @@ def test_reload_gives_the_same_torque_and_validates_alike(work: Path, logs: list
 def recording_of(columns: dict[str, np.ndarray], folder: Path, project: dict) -> tuple[Recording, object, object]:
     parsed = parse_project(project)
     robot = parsed.build_robot(robot_path("zollo_2r"))
-    return read_recording(write(folder / "log.csv", columns), robot, parsed.log_layout()), parsed, robot
+    return read_recording(write(folder / "log.csv", columns), robot, parsed.log), parsed, robot
 
 
 def identified(columns: dict[str, np.ndarray], folder: Path, project: dict):

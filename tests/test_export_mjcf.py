@@ -75,7 +75,7 @@ def test_every_kind_of_joint_with_friction_and_rotor_inertia(tmp_path: Path) -> 
     assert model.ngeom == 3
     assert model.geom_size[0].tolist()[:2] == [0.05, 0.2]
     assert model.geom_rgba[0].tolist() == [0.0, 0.0, 1.0, 1.0]
-    _compare(robot, theta, model, armature)
+    assert_same_torques(robot, theta, model, armature)
 
 
 def test_damping_and_frictionloss_oppose_motion() -> None:
@@ -98,7 +98,7 @@ def test_a_link_called_world(name: str) -> None:
     """The name is taken in MuJoCo."""
     robot = Robot.from_urdf(ARM.replace(f'"{name}"', '"world"'), lock={"k_lock": 0.8})
     theta = lumped_inertials(robot).ravel()
-    _compare(robot, theta, mujoco.MjModel.from_xml_string(mjcf_text(robot, theta)[0]), {}, samples=20)
+    assert_same_torques(robot, theta, mujoco.MjModel.from_xml_string(mjcf_text(robot, theta)[0]), {}, samples=20)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -110,7 +110,7 @@ def test_random_robots(seed: int) -> None:
     theta = lumped_inertials(robot).ravel()
     armature = {name: rng.uniform(0, 1) for name in robot.joints}
     mjcf, _ = mjcf_text(robot, theta, armature=armature)
-    _compare(robot, theta, mujoco.MjModel.from_xml_string(mjcf), armature, samples=20)
+    assert_same_torques(robot, theta, mujoco.MjModel.from_xml_string(mjcf), armature, samples=20)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_real_robots_1000_states(data: Path, file: str, lock: dict[str, float]) 
     robot = Robot.from_urdf(data / file, lock=lock)
     theta = changed(np.random.default_rng(4), lumped_inertials(robot), 0.1).ravel()
     mjcf, _ = mjcf_text(robot, theta, armature=dict.fromkeys(robot.joints, 0.3))
-    _compare(robot, theta, mujoco.MjModel.from_xml_string(mjcf), dict.fromkeys(robot.joints, 0.3), samples=1000)
+    assert_same_torques(robot, theta, mujoco.MjModel.from_xml_string(mjcf), dict.fromkeys(robot.joints, 0.3), samples=1000)
 
 
 def test_bad_input_writes_nothing(tmp_path: Path) -> None:
@@ -142,7 +142,9 @@ def test_bad_input_writes_nothing(tmp_path: Path) -> None:
     mujoco.MjModel.from_xml_path(str(tmp_path / "x.xml"))
 
 
-def _compare(robot: Robot, theta: np.ndarray, model: object, armature: dict[str, float], samples: int = 1000) -> None:
+def assert_same_torques(
+    robot: Robot, theta: np.ndarray, model: object, armature: dict[str, float], samples: int = 1000
+) -> None:
     q, v, a = states(robot, samples)
     reference = robot.model.copy()
     for k in range(robot.n):

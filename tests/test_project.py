@@ -68,8 +68,8 @@ def test_everything_in_the_example_arrives(folder: Path) -> None:
     model = project.build_model(robot)
     assert [parameter.name for parameter in model.parameters[30:]] == ["Fc_j1", "Fv_j2", "Fv_j3"]
     assert model.term_of(30) == Coulomb(0.1)
-    layout = project.log_layout()
-    assert (layout.rate, layout.position_side, layout.effort_side) == (5000, "motor", "motor")
+    layout = project.log
+    assert (layout.rate, layout.side.position, layout.side.effort) == (5000, "motor", "motor")
     assert layout.columns["position"] == [1, 2, 3]
     assert layout.columns["velocity"] == ["a", "b", "c"]
     assert layout.units == {"position": "deg", "effort": "A"}

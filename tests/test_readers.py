@@ -10,12 +10,14 @@ import pytest
 from conftest import arm_urdf
 
 from urdf_ident.data.readers import read
+from urdf_ident.data.readers.columns.layout import SideSection
 from urdf_ident.data.readers.formats.choice import open_table
 from urdf_ident.data.readers.read import LogLayout, expand_logs, read_readable, read_recording, read_recordings
-from urdf_ident.errors import LogError, MissingFileError, UnitError, UrdfIdentError
+from urdf_ident.errors import LogError, MissingFileError, ProjectError, UnitError, UrdfIdentError
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.parallel import workers
+from urdf_ident.project import parse_project
 
 # Document order (zeta, alpha, slide) differs from Pinocchio's alphabetical order of siblings (alpha, zeta).
 URDF = """<robot name="three">
@@ -122,7 +124,7 @@ def test_headerless_log_by_index_units_and_sides(tmp_path: Path, robot: Robot) -
     layout = LogLayout(
         columns={"time": 0, "position": [1, 2, 3], "effort": [4, 5, 6]},
         units={"time": "ms", "position": "deg", "effort": "mA"},
-        effort_side="motor",
+        side=SideSection(effort="motor"),
     )
     text = "\n".join(f"{line},{line.split(',', 1)[1]}" for line in table(header="").splitlines() if line)
     log = read_recording(write(tmp_path, text), robot, layout)
@@ -528,13 +530,19 @@ def test_unusable_files(tmp_path: Path, robot: Robot, content: bytes, words: str
         (LogLayout(columns={"time": 0, "positions": [1, 2, 3]}), r"did you mean 'position'"),
         (LogLayout(columns={"time": 0, "position": [1, 2, 3]}, units={"position": "N"}), r"not of position"),
         (LogLayout(columns={"time": 0, "position": [1, 2, 3]}, units={"position": "degs"}), r"did you mean"),
-        (LogLayout(columns={"position": [1, 2, 3]}, rate=0.0), r"positive"),
-        (LogLayout(columns={"time": 0, "position": [1, 2, 3]}, effort_side="gear"), r"joint or motor"),
     ],
 )
 def test_wrong_layouts(tmp_path: Path, robot: Robot, layout: LogLayout, words: str) -> None:
     with pytest.raises(UrdfIdentError, match=words):
         read_recording(write(tmp_path, table(header="")), robot, layout)
+
+
+@pytest.mark.parametrize(
+    ("log", "words"), [({"rate": 0.0}, "greater than 0"), ({"side": {"effort": "gear"}}, "'joint' or 'motor'")]
+)
+def test_wrong_values_of_the_log_section(log: dict, words: str) -> None:
+    with pytest.raises(ProjectError, match=words):
+        parse_project({"log": log})
 
 
 def test_bad_rows_survive_as_nan_with_their_row_number(tmp_path: Path, robot: Robot) -> None:
@@ -592,7 +600,7 @@ def test_real_panda_log(data: Path) -> None:
 
 def test_real_ur10e_logs(data: Path) -> None:
     robot = Robot.from_urdf(data / "ur10e/ur10e.urdf")
-    layout = LogLayout(columns={"time": 0, "position": range(1, 7), "effort": range(13, 19)}, units={"effort": "A"})
+    layout = LogLayout(columns={"time": 0, "position": list(range(1, 7)), "effort": list(range(13, 19))}, units={"effort": "A"})
     sources = expand_logs([data / "ur10e"], layout)
     assert len(sources) == 7
     log = read_recording(sources[0], robot, layout)

@@ -33,7 +33,7 @@ def test_sixty_forty(data: Path, halves: tuple[Path, Path]) -> None:
         }
     )
     model = project.build_model(project.build_robot(data / "panda" / "panda.urdf"))
-    first, second = (read_recording(path, model.robot, project.log_layout()) for path in halves)
+    first, second = (read_recording(path, model.robot, project.log) for path in halves)
     ident = identify(model, [first], held_out=[second], project=project)
     assert "position-jump" not in {finding["id"] for log in ident.inputs for finding in log["findings"]}
     found = ident.validation[0]

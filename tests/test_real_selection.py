@@ -64,7 +64,7 @@ def test_panda_sixty_forty_without_load_friction(data: Path) -> None:
     lock = {"panda_finger_joint1": 0.0, "panda_finger_joint2": 0.0}
     project = parse_project({"robot": {"lock": lock}})
     model = project.build_model(project.build_robot(data / "panda" / "panda.urdf"))
-    log = read_recording(data / "panda" / "panda_exciting.csv", model.robot, project.log_layout())
+    log = read_recording(data / "panda" / "panda_exciting.csv", model.robot, project.log)
     cut = log.time[0] + 0.6 * (log.time[-1] - log.time[0])
     first, rest = (replace(log.take(mask), sha256="") for mask in (log.time < cut, log.time >= cut))
     simple, chosen, selected = held_out(model, [first], rest, 10.0)
@@ -82,7 +82,7 @@ def test_eight_seconds_of_a_ur10e_choose_laws_that_hold_beyond_them(data: Path) 
     for friction in ("auto", ["viscous", "coulomb", "offset"]):
         project = parse_project({**settings, "model": {"friction": friction}})
         model = project.build_model(project.build_robot(data / "ur10e" / "ur10e.urdf"))
-        log = read_recording(data / "ur10e" / "ur-20_02_10-30sec_12harm.csv", model.robot, project.log_layout())
+        log = read_recording(data / "ur10e" / "ur-20_02_10-30sec_12harm.csv", model.robot, project.log)
         cut = prepare_log(log, model.robot, model.drive, SignalConfig()).segments[0].start + 8.0
         short, rest = (replace(log.take(mask), sha256="") for mask in (log.time < cut, log.time >= cut))
         found = identify(model, [short], project=project)

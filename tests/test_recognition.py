@@ -56,7 +56,7 @@ def check(path: Path, robot: Robot, signals: dict[str, np.ndarray]) -> Project:
         assert said is None or said.why.startswith("certain")
     text = project_text(found, Project(), robot, path.parent / "arm.urdf", "run")
     project = parse_project(yaml.safe_load(text))
-    log = read_recording(path, robot, project.log_layout())
+    log = read_recording(path, robot, project.log)
     np.testing.assert_allclose(log.time - log.time[0], signals["t"][:, 0] - signals["t"][0, 0], atol=1e-6)
     np.testing.assert_allclose(log.position, signals["q"], atol=1e-6)
     assert log.effort is not None

@@ -13,7 +13,6 @@ from urdf_ident.samples import Segment
 from urdf_ident.statistics.accumulate import accumulate
 from urdf_ident.statistics.row_cache import RowCache
 from urdf_ident.statistics.rows import RowFilter
-from urdf_ident.statistics.statistic import StatisticSet
 
 SIMPLE, MANY = ["viscous", "coulomb"], ["viscous", "stribeck", "load_coulomb", "presliding"]
 
@@ -31,7 +30,10 @@ def piece(robot: Robot, samples: int, seed: int, **more: object) -> Segment:
     return Segment("run", 0.0, 100.0, q, v, a, rng.normal(size=q.shape), external=0.1 * rng.normal(size=q.shape), **more)  # type: ignore[arg-type]
 
 
-def same(one: StatisticSet, other: StatisticSet) -> None:
+def assert_same_factors(model: DynamicModel, segments: list[Segment], row_filter: RowFilter, kept: RowCache) -> None:
+    """With a cache of rows as without one."""
+    one = accumulate(model, "run", segments, row_filter, kept=kept)
+    other = accumulate(model, "run", segments, row_filter)
     assert one.fingerprint == other.fingerprint
     assert [(e.log, e.block, e.group, e.rows) for e in one.entries] == [
         (e.log, e.block, e.group, e.rows) for e in other.entries
@@ -49,16 +51,16 @@ def test_cached_rows_make_the_same_factors(robot: Robot, factor: int, coupled: b
     rng = np.random.default_rng(3)
     for friction in (SIMPLE, MANY, MANY, SIMPLE):  # another reference each time
         model = DynamicModel(robot, friction=friction, drive=drive).with_reference(rng.normal(size=30))
-        same(accumulate(model, "run", segments, row_filter, kept=kept), accumulate(model, "run", segments, row_filter))
+        assert_same_factors(model, segments, row_filter, kept)
 
 
 def test_what_is_too_much_is_not_kept(robot: Robot) -> None:
     segment, kept = piece(robot, 2000, 0), RowCache(most=1000)
     model = DynamicModel(robot, friction=SIMPLE)
     assert kept.rows(model, segment, RowFilter(1)) is None
-    same(accumulate(model, "run", [segment], RowFilter(1), kept=kept), accumulate(model, "run", [segment], RowFilter(1)))
+    assert_same_factors(model, [segment], RowFilter(1), kept)
     small = RowCache(most=20_000)  # room for the equations of one model, not for all terms
     for friction in (SIMPLE, MANY):
         model = DynamicModel(robot, friction=friction).with_reference(np.ones(30))
-        same(accumulate(model, "run", [segment], RowFilter(8), kept=small), accumulate(model, "run", [segment], RowFilter(8)))
+        assert_same_factors(model, [segment], RowFilter(8), small)
     assert small.held <= small.most

@@ -222,7 +222,7 @@ def test_forecast_of_a_real_log(data: Path) -> None:
     robot = project.build_robot(data / "ur10e" / "ur10e.urdf")
     model = project.build_model(robot)
     names = ("ur-20_02_05-20sec_12harm.csv", "ur-20_02_06-20sec_5harm.csv")
-    one, two = (read_recording(data / "ur10e" / name, robot, project.log_layout()) for name in names)
+    one, two = (read_recording(data / "ur10e" / name, robot, project.log) for name in names)
     (motion,) = prepare_log(two, robot, model.drive, project.signal_config()).segments
     time = np.arange(len(motion)) / motion.rate
     told = forecast(identify(model, [one], project=project), sampled(robot.joints, time, motion.q, motion.v, motion.a))

@@ -45,7 +45,7 @@ def gram(x: np.ndarray) -> np.ndarray:
     return x.T @ x
 
 
-def same_gram(factor: np.ndarray, direct: np.ndarray) -> None:
+def assert_same_gram(factor: np.ndarray, direct: np.ndarray) -> None:
     """Entries compared after scaling with the column norms."""
     norm = np.linalg.norm(direct, axis=0) + 1e-300
     np.testing.assert_allclose(gram(factor / norm), gram(direct / norm), atol=1e-11)
@@ -56,7 +56,7 @@ def test_factors_hold_the_rows_of_every_group(model: DynamicModel, whole: Statis
     assert whole.groups == ("joint:j1", "actuator:j2", "actuator:j3")
     for i, layout in enumerate(whole.layouts):
         direct = np.vstack([rows[log][i] for log in LOGS])
-        same_gram(whole.factor(layout.group), direct[:, [*layout.columns, -1]])
+        assert_same_gram(whole.factor(layout.group), direct[:, [*layout.columns, -1]])
         assert whole.rows[layout.group] == len(direct)
         left_out = np.setdiff1d(np.arange(whole.p), layout.columns)
         assert np.abs(direct[:, left_out]).max(initial=0.0) < 1e-9  # only structural zeros are not carried
@@ -72,7 +72,7 @@ def test_blocks_are_pieces_of_time(whole: StatisticSet, rows: dict) -> None:
         begin = 0
         for entry in entries:
             assert abs(entry.rows - len(direct) / 7) <= 1
-            same_gram(entry.R, direct[begin : begin + entry.rows])
+            assert_same_gram(entry.R, direct[begin : begin + entry.rows])
             begin += entry.rows
         assert begin == len(direct)
 
@@ -81,21 +81,21 @@ def test_stacked_applies_weights_to_both_sides_and_selects_columns(whole: Statis
     weights = dict(zip(whole.groups, (0.5, 3.0, 10.0), strict=True))
     columns = [35, 3, 31, 12, 0]
     direct = np.vstack([w * np.vstack([rows[log][i] for log in LOGS]) for i, w in enumerate(weights.values())])
-    same_gram(whole.stacked(weights, columns), direct[:, [*columns, -1]])
-    same_gram(whole.stacked(weights), direct)
-    same_gram(whole.stacked(), np.vstack([rows[log][i] for i in range(3) for log in LOGS]))
+    assert_same_gram(whole.stacked(weights, columns), direct[:, [*columns, -1]])
+    assert_same_gram(whole.stacked(weights), direct)
+    assert_same_gram(whole.stacked(), np.vstack([rows[log][i] for i in range(3) for log in LOGS]))
 
 
 def test_leaving_out_and_compressing(whole: StatisticSet, rows: dict) -> None:
     for part, logs in ((whole.without(["two"]), ("one", "three")), (whole.only(["three"]), ("three",))):
         assert part.logs == logs
         for kept in (part, part.compressed()):
-            same_gram(kept.stacked(), np.vstack([rows[log][i] for i in range(3) for log in logs]))
+            assert_same_gram(kept.stacked(), np.vstack([rows[log][i] for i in range(3) for log in logs]))
             assert kept.rows == part.rows
     assert len(whole.compressed().entries) == 9
     early = whole.select(lambda entry: entry.block < 3)
     assert sum(early.rows.values()) < sum(whole.rows.values()) / 2
-    same_gram(whole.stacked(), np.vstack([rows[log][i] for i in range(3) for log in LOGS]))  # the whole is untouched
+    assert_same_gram(whole.stacked(), np.vstack([rows[log][i] for i in range(3) for log in LOGS]))  # the whole is untouched
 
 
 def test_residual_and_effort(whole: StatisticSet, rows: dict) -> None:
@@ -134,8 +134,8 @@ def test_instruments_stand_beside_the_columns() -> None:
     assert layout.width == 6
     entries = tuple(Statistic("log", k, "joint:j", triangle(data[20 * k : 20 * k + 20]), 20) for k in range(3))
     single = StatisticSet(("a", "b", "c"), (layout,), entries, "x")
-    same_gram(single.factor("joint:j"), data)
-    same_gram(single.stacked(), data[:, 2:6])
+    assert_same_gram(single.factor("joint:j"), data)
+    assert_same_gram(single.stacked(), data[:, 2:6])
     theta = np.array([1.0, -2.0, 0.5])
     assert single.residual_squares(theta, "joint:j") == pytest.approx(np.sum((data[:, 5] - data[:, 2:5] @ theta) ** 2))
     assert single.effort_squares("joint:j") == pytest.approx(np.sum(data[:, 5] ** 2))
@@ -169,7 +169,7 @@ def test_dependent_columns_are_not_stored_but_computed(whole: StatisticSet) -> N
 def test_triangle_of_nothing_of_few_and_of_many_rows() -> None:
     x = np.random.default_rng(0).normal(size=(9, 4))
     for parts in ([x], [x[:1], x[1:]], [x[:0], x], [x[:5], x[5:7], x[7:]]):
-        same_gram(triangle(*parts), x)
+        assert_same_gram(triangle(*parts), x)
     assert triangle(x[:0]).shape == (0, 4)
     assert triangle(x[:2]).shape == (2, 4)
 

@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 from conftest import arm_urdf, page_data
 
-from urdf_ident.data.readers.columns.layout import LogLayout
+from urdf_ident.data.readers.columns.layout import LogLayout, SideSection
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import LogError, ModelError, OutputError
 from urdf_ident.model.bundled import robot_names, robot_path
@@ -359,8 +359,7 @@ def test_log_follows_the_layout_and_the_gears(tmp_path: Path) -> None:
     layout = LogLayout(
         columns={"time": "clock", "position": ["m1", "m2"], "effort": ["i1", "i2"]},
         units={"position": "deg", "effort": "A"},
-        position_side="motor",
-        effort_side="motor",
+        side=SideSection(position="motor", effort="motor"),
     )
     motion = motion_from(path, robot, layout, Drive.build(2, reduction=[50.0, -20.0]))  # no torque constant is known
     np.testing.assert_allclose(motion.position, q, atol=1e-7)

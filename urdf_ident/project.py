@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pydantic import Field, PositiveFloat, ValidationError, field_validator, model_validator
 
+from .data.readers.columns.layout import LogLayout
 from .errors import MissingFileError, ProjectError, nearest
 from .excitation.settings import ExcitationSection
 from .files.documents import parse_yaml
@@ -23,15 +24,11 @@ from .simulation.settings import SimulationSection
 
 if TYPE_CHECKING:
     from .data.conditioning.config import SignalConfig
-    from .data.readers.columns.layout import LogLayout
     from .model.drive import Drive
     from .model.dynamic_model import DynamicModel
     from .model.payload import Payload
 
-Column = int | str
-Columns = Column | list[Column]
 Auto = Literal["auto"]
-Side = Literal["joint", "motor"]
 _READ = "docs/project_file.md lists every key"
 #: Phrases of pydantic, and what a user understands.
 _WORDS = {
@@ -77,27 +74,6 @@ class DriveSection(Section):
     scale_known: bool = Field(
         False, description="the scale of the torques was checked: masses far from the URDF's do not lower the verdict"
     )
-
-
-class SideSection(Section):
-    """On which side of the gears a quantity was logged."""
-
-    position: Side = Field("joint", description="of positions, velocities and accelerations; motor: q = A⁻¹ q_motor + offset")
-    effort: Side = Field("joint", description="motor: tau = Aᵀ (gain · effort)")
-
-
-class LogSection(Section):
-    """Layout of a log that is not the default CSV."""
-
-    files: dict[str, str] = Field(
-        {}, description="quantity: file pattern of a log in several files; * stands for the LOG argument"
-    )
-    rate: float | None = Field(None, gt=0, description="sampling rate [Hz]; replaces the time column")
-    columns: dict[str, Columns] = Field({}, description="quantity: header names or 0-based indices")
-    units: dict[str, str | list[str]] = Field({}, description="quantity: unit, or one unit per joint; default: SI")
-    side: SideSection = SideSection()
-    topic: str | None = Field(None, description="topic of a bag, or group of an HDF5, .mat or .npz file; default: by content")
-    joints: dict[str, str] = Field({}, description="joint name in the URDF: name in the log, if they differ")
 
 
 class SignalsSection(Section):
@@ -160,7 +136,7 @@ class Project(Section):
 
     robot: RobotSection = RobotSection()
     drive: DriveSection = DriveSection()
-    log: LogSection = LogSection()
+    log: LogLayout = LogLayout()
     signals: SignalsSection = SignalsSection()
     validation: ValidationSection = ValidationSection()
     model: ModelSection = ModelSection()
@@ -275,13 +251,6 @@ class Project(Section):
             drive=self.build_drive(robot),
             motor_friction=self.model.motor_friction,
         )
-
-    def log_layout(self) -> LogLayout:
-        """Layout of the logs."""
-        from .data.readers.columns.layout import LogLayout
-
-        log = self.log
-        return LogLayout(log.files, log.rate, log.columns, log.units, log.side.position, log.side.effort, log.topic, log.joints)
 
     def signal_config(self) -> SignalConfig:
         """Signal conditioning; the cut-off ``held_out``, which is chosen later, is given as ``auto``."""

@@ -196,7 +196,7 @@ def real(urdf: Path, names: list[str], config: Path | None) -> None:
     """Leaves each log out once."""
     project, folder = load_project(config)
     robot = project.build_robot(urdf, folder)
-    model, layout = project.build_model(robot), project.log_layout()
+    model, layout = project.build_model(robot), project.log
     logs = [read_recording(source, robot, layout) for source in expand_logs(names, layout)]
     static, adapted = [], []
     for k, log in enumerate(logs):

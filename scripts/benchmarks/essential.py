@@ -83,7 +83,7 @@ def main() -> None:
     if chosen.urdf:
         project, folder = load_project(chosen.config)
         robot = project.build_robot(chosen.urdf, folder)
-        model, layout = project.build_model(robot), project.log_layout()
+        model, layout = project.build_model(robot), project.log
         recordings = [read_recording(source, robot, layout) for source in expand_logs(chosen.logs, layout)]
         cases[robot.name] = model, prepare_logs(recordings, robot, model.drive, project.signal_config())
     for name, (model, logs) in cases.items():

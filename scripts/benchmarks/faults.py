@@ -153,7 +153,7 @@ def ur10e(folder: Path) -> tuple[Robot, list[Recording]]:
     gain = [11.976, 11.976, 9.8386, 10.763, 10.763, 10.763]
     project = parse_project({"drive": {"gain": gain}, "log": {"columns": columns, "units": {"effort": "A"}}})
     robot = project.build_robot(folder / "ur10e" / "ur10e.urdf")
-    drive, layout = project.build_drive(robot), project.log_layout()
+    drive, layout = project.build_drive(robot), project.log
     return robot, [joint_side(read_recording(path, robot, layout), drive) for path in sorted((folder / "ur10e").glob("*.csv"))]
 
 
@@ -473,7 +473,7 @@ def sound(folder: Path) -> Iterator[tuple[str, Robot, list[Recording]]]:
         yield f"ur10e {log.name}", robot, [log]
     panda = Robot.from_urdf(folder / "panda" / "panda.urdf", lock={"panda_finger_joint1": 0.0, "panda_finger_joint2": 0.0})
     columns = {"time": 0, "position": list(range(1, 8)), "velocity": list(range(8, 15)), "effort": list(range(15, 22))}
-    layout = parse_project({"log": {"columns": columns}}).log_layout()
+    layout = parse_project({"log": {"columns": columns}}).log
     yield "panda", panda, [read_recording(folder / "panda" / "panda_exciting.csv", panda, layout)]
     robots = [*(Robot.from_urdf(robot_path(name)) for name in robot_names()), panda]
     kinds = {

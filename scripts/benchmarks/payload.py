@@ -211,7 +211,7 @@ def real(arguments: argparse.Namespace) -> None:
     """Adds a body's torque to two logs, and weighs it with the rest."""
     project, folder = load_project(arguments.config)
     robot = project.build_robot(arguments.urdf, folder)
-    layout = project.log_layout()
+    layout = project.log
     logs = [read_recording(source, robot, layout) for source in expand_logs(arguments.logs, layout)]
     body = pin.Inertia(3.0, np.array([0.02, -0.03, 0.08]), np.diag([0.015, 0.012, 0.010]))
     errors = []

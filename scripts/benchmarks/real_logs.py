@@ -38,7 +38,7 @@ def logs_parser(words: str | None) -> argparse.ArgumentParser:
 def opened(arguments: argparse.Namespace) -> tuple[Project, Robot, list[Recording]]:
     """What such arguments name."""
     project, folder = load_project(arguments.config)
-    robot, layout = project.build_robot(arguments.urdf, folder), project.log_layout()
+    robot, layout = project.build_robot(arguments.urdf, folder), project.log
     return project, robot, [read_recording(source, robot, layout) for source in expand_logs(arguments.logs, layout)]
 
 

@@ -251,7 +251,7 @@ def read_logs(arguments: list[str], robot: Robot, project: Project) -> list[Reco
     from ..data.readers.read import read_recordings
 
     logs = _find_logs(arguments, project)
-    return read_recordings(logs, robot, project.log_layout()) if logs else []
+    return read_recordings(logs, robot, project.log) if logs else []
 
 
 def read_readable_logs(
@@ -268,7 +268,7 @@ def read_readable_logs(
     """
     from ..data.readers.read import read_readable
 
-    return read_readable(_find_logs(arguments, project, copies=skip and copies), robot, project.log_layout(), skip=skip)
+    return read_readable(_find_logs(arguments, project, copies=skip and copies), robot, project.log, skip=skip)
 
 
 def _find_logs(arguments: list[str], project: Project, *, copies: bool = False) -> list[LogSource]:
@@ -277,7 +277,7 @@ def _find_logs(arguments: list[str], project: Project, *, copies: bool = False) 
 
     for argument in sorted({argument for argument in arguments if arguments.count(argument) > 1}):
         _say(f"note: {argument} is given more than once and used once")
-    logs = expand_logs(arguments, project.log_layout(), copies=copies) if arguments else []
+    logs = expand_logs(arguments, project.log, copies=copies) if arguments else []
     for log in logs:
         for _, path in log.files:
             note_input(path, "log")

@@ -146,7 +146,7 @@ def play(
     note_input(motion, "motion")
     if html is not None:
         check_output(html)
-    layout, drive = project.log_layout(), project.build_drive(robot)
+    layout, drive = project.log, project.build_drive(robot)
     shown = motion_from(motion, robot, layout, drive)
     if errors is not None:
         shown = _with_errors(shown, errors, motion, robot)

@@ -91,7 +91,7 @@ def run_demo(out: str | Path, *, seed: int = 0, progress: Callable[[str, float],
         logs.append(write_log(log, folder / f"{name}.csv"))
     robot = Robot.from_urdf(wrong)
     model = project.build_model(robot)
-    *learn, held_out = (read_recording(path, robot, project.log_layout()) for path in logs)
+    *learn, held_out = (read_recording(path, robot, project.log) for path in logs)
     tell("identifying", 0.0)
     ident = identify(model, learn, held_out=[held_out], project=project)
     tell("identifying", 1.0)

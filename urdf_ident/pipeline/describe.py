@@ -35,7 +35,7 @@ def describe(logs: Sequence[str], project: Project, robot: Robot, urdf: Path) ->
         MissingFileError: No such log.
         LogError: See :func:`describe_log`.
     """
-    sources = expand_logs(logs, project.log_layout())
+    sources = expand_logs(logs, project.log)
     return project_text(describe_log(sources[0], robot, project), project, robot, urdf, sources[0].name)
 
 
@@ -51,7 +51,7 @@ def describe_log(source: LogSource, robot: Robot, project: Project) -> LogDescri
     if "" not in dict(source.files):
         return None
     with local_files(source.files) as near:
-        return _described(dict(near)[""], robot, project.log_layout())
+        return _described(dict(near)[""], robot, project.log)
 
 
 def _described(path: str, robot: Robot, layout: LogLayout) -> LogDescription:

@@ -178,7 +178,7 @@ def _identified(
     project, folder = load_project(config)
     try:
         built = project.build_robot(urdf, folder)
-        layout = project.log_layout()
+        layout = project.log
         sources = expand_logs([str(logs)], layout, copies=skip_bad_logs)
         recordings, left_out = read_readable(sources, built, layout, skip=skip_bad_logs)
         options: dict[str, Any] = {"project": project, "force": force, "skip_bad_logs": skip_bad_logs, "left_out": left_out}

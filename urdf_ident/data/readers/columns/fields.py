@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from ....errors import LogError, UnitError, nearest
 from ....linalg import Array, quantiles
 from ....model.robot import Robot
-from ....units import KINDS, Unit, parse_unit
+from ....units import KINDS, Unit, joint_units, parse_unit
 from ..tables import Table
 from .columns import ColumnMap, find_columns, inference
 from .layout import KIND, MOTOR, LogLayout
@@ -46,7 +45,7 @@ def recording_fields(
             expected="q_<joint> columns",
             remedy="describe the columns in the project file (`log: {columns: ...}`)",
         )
-    described = replace(layout, units={**units, **layout.units})
+    described = layout.model_copy(update={"units": {**units, **layout.units}})
     time = _seconds(values.pop("time")[:, 0], described) if "time" in values else None
     effort_unit = _to_si(values, robot, described)
     return dict(
@@ -55,8 +54,8 @@ def recording_fields(
         time=_clock(time, len(rows), layout, tables[0][0], robot),
         **values,
         effort_unit=effort_unit,
-        position_side=layout.position_side,
-        effort_side=layout.effort_side,
+        position_side=layout.side.position,
+        effort_side=layout.side.effort,
         wrenches=wrenches,
         locked=_ranges(locked, robot, described),
         path=path,
@@ -113,21 +112,17 @@ def _check_numbers(table: Table, groups: list[tuple[str, tuple[int, ...]]], arra
 
 
 def _check_layout(layout: LogLayout) -> None:
-    for section, valid in (("files", ("time", *NAMES)), ("columns", ("time", *NAMES)), ("units", ("time", *NAMES))):
+    valid = ("time", *NAMES)
+    for section in ("files", "columns", "units"):
         for key in getattr(layout, section):
             if key not in valid:
                 raise LogError(f"unknown quantity '{key}'", where=f"log.{section}", remedy=nearest(key, valid))
-    if layout.rate is not None and not (np.isfinite(layout.rate) and layout.rate > 0):
-        raise LogError("the rate is no positive number", where="log.rate", got=layout.rate, expected="samples per second [Hz]")
-    for side in (layout.position_side, layout.effort_side):
-        if side not in ("joint", "motor"):
-            raise LogError("unknown side", where="log.side", got=side, expected="joint or motor")
 
 
 def _find(table: Table, robot: Robot, layout: LogLayout, quantities: list[str]) -> ColumnMap:
     """Columns of one file; all columns of a part of a split log without a header belong to one quantity."""
     mine = [*quantities, "time"] if "position" in quantities else quantities
-    own = replace(layout, columns={key: value for key, value in layout.columns.items() if key in mine})
+    own = layout.model_copy(update={"columns": {key: value for key, value in layout.columns.items() if key in mine}})
     whole = [q for q in quantities if q in layout.files and q not in layout.columns and q != "time"]
     if layout.files and table.names is None and len(whole) == 1:
         column = own.columns.get("time")
@@ -138,7 +133,7 @@ def _find(table: Table, robot: Robot, layout: LogLayout, quantities: list[str]) 
                 where=table.path,
                 remedy=f"list them in `log: {{columns: {{{whole[0]}: [...]}}}}`, or lock joints",
             )
-        own = replace(own, columns={**own.columns, whole[0]: free})
+        own = own.model_copy(update={"columns": {**own.columns, whole[0]: free}})
     if table.names is None and "position" in quantities and "position" not in own.columns:
         raise LogError(
             "the log has no header",
@@ -179,7 +174,7 @@ def _ranges(locked: dict[str, Array], robot: Robot, layout: LogLayout) -> dict[s
     """The range of each locked joint's position in SI units, without the outermost 0.5 % on either side."""
     given = layout.units.get("position", "")
     units = {given} if isinstance(given, str) else set(given)
-    if layout.position_side == "motor" or len(units) > 1:
+    if layout.side.position == "motor" or len(units) > 1:
         return {}
     name, found = units.pop(), {}
     for joint, values in locked.items():
@@ -198,7 +193,7 @@ def _ranges(locked: dict[str, Array], robot: Robot, layout: LogLayout) -> dict[s
 
 def _to_si(values: dict[str, Array], robot: Robot, layout: LogLayout) -> str:
     """Scales the signals in place to SI; returns the SI unit of the effort."""
-    effort_unit = "N" if robot.prismatic.all() else "N·m"
+    effort_unit = joint_units(robot.prismatic.all())["torque"]
     for quantity, array in values.items():
         given = layout.units.get(quantity)
         if given is None:
@@ -213,7 +208,7 @@ def _to_si(values: dict[str, Array], robot: Robot, layout: LogLayout) -> str:
             )
         names = [given] * robot.n if isinstance(given, str) else [given[robot.order.index(joint)] for joint in robot.joints]
         units = [parse_unit(name, kind, f"log.units.{quantity}") for name in names]
-        on_motor = quantity in MOTOR or (layout.position_side == "motor" and kind != "effort")
+        on_motor = quantity in MOTOR or (layout.side.position == "motor" and kind != "effort")
         factors = [
             _factor(unit, sliding, kind, on_motor, not isinstance(given, str), quantity)
             for unit, sliding in zip(units, robot.prismatic, strict=True)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from typing import Literal
+
+from pydantic import Field
+
+from ....settings import Section
 
 Column = int | str
+Side = Literal["joint", "motor"]
 
 #: Quantity whose units each further quantity has, and the quantities of the motor side.
 KIND = {
@@ -19,29 +23,27 @@ KIND = {
 MOTOR = ("motor_position", "motor_velocity")
 
 
-@dataclass(frozen=True)
-class LogLayout:
-    """Layout of a log without the default columns; the ``log:`` section of a project file.
+class SideSection(Section):
+    """On which side of the gears a quantity was logged."""
 
-    Attributes:
-        files: Quantity → file name pattern of a split log, where ``*`` stands for the LOG argument. A quantity
-            without its own file is read from the file of ``position``.
-        rate: Samples per second [Hz], for logs without a time column.
-        columns: ``time`` or a quantity (keys of :data:`.names.NAMES`) → column names or 0-based column numbers, in
-            the order of ``robot.order``.
-        units: Quantity → unit of its columns, or one unit per joint in the order of ``robot.order``. A single unit
-            of angle applies to revolute joints only, a unit of length to prismatic ones.
-        position_side: Where positions, velocities and accelerations were measured: "joint" or "motor".
-        effort_side: Where the effort acts: "joint" or "motor".
-        topic: Topic of a bag, or group of an HDF5, MATLAB or NumPy file; chosen by content if None.
-        joints: Robot joint → its name in the log, if the two differ.
+    position: Side = Field("joint", description="of positions, velocities and accelerations; motor: q = A⁻¹ q_motor + offset")
+    effort: Side = Field("joint", description="motor: tau = Aᵀ (gain · effort)")
+
+
+class LogLayout(Section):
+    """Layout of a log that is not the default CSV.
+
+    Quantities are the keys of :data:`.names.NAMES`, and ``time``; lists with one entry per joint follow ``robot.order``. A
+    quantity without its own file is read from the file of ``position``. A single unit of angle applies to revolute joints
+    only, a unit of length to prismatic ones.
     """
 
-    files: Mapping[str, str] = field(default_factory=dict)
-    rate: float | None = None
-    columns: Mapping[str, Column | Sequence[Column]] = field(default_factory=dict)
-    units: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
-    position_side: str = "joint"
-    effort_side: str = "joint"
-    topic: str | None = None
-    joints: Mapping[str, str] = field(default_factory=dict)
+    files: dict[str, str] = Field(
+        {}, description="quantity: file pattern of a log in several files; * stands for the LOG argument"
+    )
+    rate: float | None = Field(None, gt=0, description="sampling rate [Hz]; replaces the time column")
+    columns: dict[str, Column | list[Column]] = Field({}, description="quantity: header names or 0-based indices")
+    units: dict[str, str | list[str]] = Field({}, description="quantity: unit, or one unit per joint; default: SI")
+    side: SideSection = SideSection()
+    topic: str | None = Field(None, description="topic of a bag, or group of an HDF5, .mat or .npz file; default: by content")
+    joints: dict[str, str] = Field({}, description="joint name in the URDF: name in the log, if they differ")
