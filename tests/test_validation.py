@@ -50,10 +50,10 @@ def test_forces_and_torques_are_not_added(motion) -> None:
     t, v = motion
     tau = np.column_stack([30 * np.cos(2 * np.pi * 0.5 * t), np.cos(2 * np.pi * 0.3 * t), 400 * np.sin(2 * np.pi * 0.2 * t)])
     error = np.column_stack([0.03 * tau[:, 0], 0.4 * tau[:, 1], 0.02 * tau[:, 2]])
-    found = score(log_of(tau, v[:, [0, 0, 0]]), tau - error, ("heavy", "light", "slide"), 20.0, slides=np.array([0, 0, 1]) > 0)
+    found = score(log_of(tau, v[:, [0, 0, 0]]), tau - error, ("heavy", "light", "slide"), 20.0, prismatic=np.arange(3) == 2)
     turning = np.linalg.norm(error[:, :2]) / np.linalg.norm(tau[:, :2])
     assert found.relative == pytest.approx(turning, rel=1e-3)  # 3.3 %, where the light joint has 40 %
-    slipping = score(log_of(tau, v[:, [0, 0, 0]]), tau - 10 * error, ("a", "b", "c"), 20.0, slides=np.array([1, 1, 0]) > 0)
+    slipping = score(log_of(tau, v[:, [0, 0, 0]]), tau - 10 * error, ("a", "b", "c"), 20.0, prismatic=np.array([1, 1, 0]) > 0)
     assert slipping.relative == pytest.approx(10 * turning, rel=1e-3)
 
 

@@ -81,11 +81,11 @@ def usable_limits(limits: Limits, start: ArrayLike | None, end: ArrayLike | None
 
 
 def _check_pose(name: str, pose: Array, limits: Limits) -> None:
-    room = np.minimum(pose - limits.lower, limits.upper - pose)
-    if not (room > LEAST_ROOM).all():
-        j = int(np.argmin(room))
+    margin = np.minimum(pose - limits.lower, limits.upper - pose)
+    if not (margin > LEAST_ROOM).all():
+        j = int(np.argmin(margin))
         raise LimitError(
-            f"the {name} pose is {'outside the position limits' if room[j] < -1e-6 else 'on a position limit'}",
+            f"the {name} pose is {'outside the position limits' if margin[j] < -1e-6 else 'on a position limit'}",
             where=f"joint '{limits.joints[j]}'",
             got=f"{pose[j]:.6g}",
             expected=f"between {limits.lower[j]:.6g} and {limits.upper[j]:.6g}",

@@ -52,10 +52,10 @@ class RigidRegressor:
         self.paths = [self._path(i) for i in range(robot.n)]
         self._crosses: list[Array] = []
         self._transform: list[tuple[bool, Array, Array, Array]] = []
-        for axis, joint, slides in zip(robot.twists, list(robot.model.jointPlacements)[1:], robot.prismatic, strict=True):
+        for axis, joint, prismatic in zip(robot.twists, list(robot.model.jointPlacements)[1:], robot.prismatic, strict=True):
             placement, cross = np.asarray(joint.toActionMatrixInverse()), motion_cross(axis)
             #: exp(−q ad) = 1 − sin q·ad + (1 − cos q)·ad² for a revolute joint through the origin, 1 − q·ad for a prismatic one
-            self._transform.append((not slides, placement, cross @ placement, cross @ cross @ placement))
+            self._transform.append((not prismatic, placement, cross @ placement, cross @ cross @ placement))
             self._crosses.append(cross)
         self._gravity = np.concatenate([-np.asarray(robot.model.gravity.linear), np.zeros(3)])
         self._basis = PSEUDO_BASIS.reshape(10, 16).T

@@ -121,14 +121,14 @@ class AxisScale:
         width: Suitable half-width of the smooth sign [rad/s or m/s].
         displacements: Displacements over which friction may reverse, shape (k,) [rad or m]; none for a motor.
         motor: Whether it is a motor that drives several joints; only simple laws can be separated from the joints' own.
-        slides: Whether it is a prismatic joint.
+        prismatic: Whether it is a prismatic joint.
     """
 
     speed: float
     width: float
     displacements: tuple[float, ...] = ()
     motor: bool = False
-    slides: bool = False
+    prismatic: bool = False
 
 
 @dataclass(frozen=True)

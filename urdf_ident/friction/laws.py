@@ -13,6 +13,7 @@ import numpy as np
 
 from ..errors import ModelError
 from ..linalg import Array
+from ..units import joint_units
 from .law import SIGN_WIDTH, AxisScale, FormerName, Law, Sliding
 from .term import Shape
 
@@ -22,13 +23,10 @@ _WIDTHS = (1.0, *(0.25 * 1.6**k for k in range(7)))
 _SPEEDS = tuple(0.015 * 1.5**k for k in range(9))
 
 
-def _force(prismatic: bool) -> str:
-    return "N" if prismatic else "N·m"
-
-
-def _rates(prismatic: bool) -> tuple[str, str, str]:
-    """Returns the units of the factors of v, v² and v³."""
-    return ("N·s/m", "N·s²/m²", "N·s³/m³") if prismatic else ("N·m·s/rad", "N·m·s²/rad²", "N·m·s³/rad³")
+def _units_of_powers(prismatic: bool) -> tuple[str, str, str, str]:
+    """Returns the units of the factors of 1, v, v² and v³."""
+    torque, position = (joint_units(prismatic)[name] for name in ("torque", "position"))
+    return torque, f"{torque}·s/{position}", f"{torque}·s²/{position}²", f"{torque}·s³/{position}³"
 
 
 @dataclass(frozen=True)
@@ -46,7 +44,7 @@ class Viscous(Law):
         return (motion.v,)
 
     def units(self, prismatic: bool) -> tuple[str, ...]:
-        return _rates(prismatic)[:1]
+        return _units_of_powers(prismatic)[1:2]
 
     @classmethod
     def variants(cls, scale: AxisScale) -> Sequence[Law]:
@@ -139,7 +137,8 @@ class SubLinear(Law):
         return (motion.sign(self.width) * np.sqrt(np.abs(motion.v)),)
 
     def units(self, prismatic: bool) -> tuple[str, ...]:
-        return ("N·(s/m)^½",) if prismatic else ("N·m·(s/rad)^½",)
+        units = joint_units(prismatic)
+        return (f"{units['torque']}·(s/{units['position']})^½",)
 
     @classmethod
     def variants(cls, scale: AxisScale) -> Sequence[Law]:
@@ -160,7 +159,7 @@ class Cubic(Law):
         return (motion.v * motion.v * motion.v,)
 
     def units(self, prismatic: bool) -> tuple[str, ...]:
-        return _rates(prismatic)[2:]
+        return _units_of_powers(prismatic)[3:]
 
     @classmethod
     def variants(cls, scale: AxisScale) -> Sequence[Law]:
@@ -320,7 +319,7 @@ class Asymmetric(Law):
         return [side * part for side in (forward, 1.0 - forward) for part in four]
 
     def units(self, prismatic: bool) -> tuple[str, ...]:
-        return (_force(prismatic), *_rates(prismatic)) * 2
+        return _units_of_powers(prismatic) * 2
 
     @classmethod
     def variants(cls, scale: AxisScale) -> Sequence[Law]:
@@ -367,7 +366,8 @@ class StribeckArctan(Law):
         return 2 / np.pi * np.arctan(self.sharpness * v), 2 / np.pi * np.arctan(self.stribeck * v), v
 
     def units(self, prismatic: bool) -> tuple[str, ...]:
-        return _force(prismatic), _force(prismatic), _rates(prismatic)[0]
+        torque, viscous, *_ = _units_of_powers(prismatic)
+        return torque, torque, viscous
 
 
 def play(q: Array, radius: float, start: float) -> Array:

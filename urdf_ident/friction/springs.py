@@ -14,6 +14,7 @@ import numpy as np
 
 from ..errors import ModelError
 from ..linalg import Array
+from ..units import joint_units
 from .law import AxisScale, Law, Sliding
 
 
@@ -43,7 +44,8 @@ class Spring(Conservative):
         return q, np.ones_like(q)
 
     def units(self, prismatic: bool) -> tuple[str, ...]:
-        return ("N/m", "N") if prismatic else ("N·m/rad", "N·m")
+        units = joint_units(prismatic)
+        return f"{units['torque']}/{units['position']}", units["torque"]
 
     @classmethod
     def variants(cls, scale: AxisScale) -> Sequence[Law]:
@@ -65,4 +67,4 @@ class Balancer(Conservative):
 
     @classmethod
     def variants(cls, scale: AxisScale) -> Sequence[Law]:
-        return () if scale.motor or scale.slides else (cls(),)
+        return () if scale.motor or scale.prismatic else (cls(),)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from ..linalg import Array
+from ..units import joint_units
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class Term:
         Returns:
             One unit per column.
         """
-        return ("N" if prismatic else "N·m",) * len(self.symbols)
+        return (joint_units(prismatic)["torque"],) * len(self.symbols)
 
     def as_dict(self) -> dict[str, Any]:
         """JSON form: the name and the fixed shapes."""

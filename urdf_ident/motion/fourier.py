@@ -167,9 +167,9 @@ def random_fourier(
     bounded = np.isfinite(low) & np.isfinite(high)
     middle = np.where(bounded, (np.where(bounded, low, 0.0) + np.where(bounded, high, 0.0)) / 2, 0.0)
     centre = middle if start is None else check_joint_array("start", start, limits.joints)
-    room = np.minimum(np.minimum(high - centre, centre - low), span) * fill
-    if not (room > 0).all():
-        j = int(np.argmin(room))
+    half_range = np.minimum(np.minimum(high - centre, centre - low), span) * fill
+    if not (half_range > 0).all():
+        j = int(np.argmin(half_range))
         raise LimitError(
             "the start position leaves no room",
             where=f"joint '{limits.joints[j]}'",
@@ -184,7 +184,7 @@ def random_fourier(
     peaks = [
         np.abs(x).max(axis=0) + shape.bounds(order + 2) * step**2 / 8 for order, x in enumerate((q, v, a))
     ]  # bounds that also hold between samples
-    scale = np.min([room / peaks[0], fill * limits.velocity / peaks[1], fill * acceleration / peaks[2]], axis=0)[:, None]
+    scale = np.min([half_range / peaks[0], fill * limits.velocity / peaks[1], fill * acceleration / peaks[2]], axis=0)[:, None]
     return ModifiedFourierTrajectory(limits.joints, duration, centre, free[0] * scale, free[1] * scale, periods=periods)
 
 

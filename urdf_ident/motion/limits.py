@@ -62,9 +62,9 @@ class Limits:
                 remedy="correct the URDF or the project file",
             )
         for kind in ("velocity", "acceleration", "torque"):
-            room = getattr(self, kind) > 0
-            if not room.all():
-                j = int(np.argmin(room))
+            positive = getattr(self, kind) > 0
+            if not positive.all():
+                j = int(np.argmin(positive))
                 raise LimitError(
                     f"the {kind} limit leaves no room to move",
                     where=f"joint '{self.joints[j]}'",
@@ -295,11 +295,11 @@ def _margins(
     kind = {"position": "position", "velocity": "velocity", "acceleration": "acceleration"}.get(quantity, "torque")
     out = []
     for j, joint in enumerate(limits.joints):
-        slack = np.stack([signal[:, j] - ends[0][j], ends[1][j] - signal[:, j]])
-        if not np.isfinite(slack).any():
+        margin = np.stack([signal[:, j] - ends[0][j], ends[1][j] - signal[:, j]])
+        if not np.isfinite(margin).any():
             continue
-        side, k = np.unravel_index(int(np.argmin(slack)), slack.shape)
-        unit = joint_units(bool(limits.prismatic[j]))[kind]
+        side, k = np.unravel_index(int(np.argmin(margin)), margin.shape)
+        unit = joint_units(limits.prismatic[j])[kind]
         out.append(
             Margin(
                 joint,
@@ -308,7 +308,7 @@ def _margins(
                 float(signal[k, j]),
                 float(allowance[j]),
                 float(ends[side][j]),
-                float(slack[side, k] - allowance[j]),
+                float(margin[side, k] - allowance[j]),
                 unit,
                 certified and bool(np.isfinite(allowance[j])),
             )

@@ -273,7 +273,7 @@ def urdf_doubts(robot: Robot) -> list[dict[str, str]]:
     still = np.zeros_like(q)
     weight = np.median(np.abs(rigid_of(robot).torque(inertial_prior(robot).theta0, q, still, still)), axis=0)
     for j, joint in enumerate(robot.joints):
-        unit = joint_units(bool(robot.prismatic[j]))["torque"]
+        unit = joint_units(robot.prismatic[j])["torque"]
         turns = max(abs(lower[j]), abs(upper[j])) / (2 * np.pi)
         if not robot.prismatic[j] and _TURNS[0] < turns < _TURNS[1]:
             found.append((joint, f"may turn {turns:.0f} times each way", "write its limits in radians"))

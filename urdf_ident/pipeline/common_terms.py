@@ -194,7 +194,7 @@ def friction_quantities(results: Sequence[Identification]) -> list[Quantity]:
     """Friction at two speeds and the offset of every joint, whatever laws describe them."""
     robot, load, found = results[0].model.robot, usual_load(results), []
     for j, joint in enumerate(robot.joints):
-        unit = joint_units(bool(robot.prismatic[j]))["torque"]
+        unit = joint_units(robot.prismatic[j])["torque"]
         usual = min(usual_speed(item, j) for item in results)
         for word, share in SPEEDS.items():
             rows = tuple(friction_row(item, j, share * usual, load) for item in results)
@@ -212,7 +212,7 @@ def friction_words(robot: Robot, j: int, word: str, speed: float) -> str:
         word: Key of :data:`SPEEDS`.
         speed: The speed [rad/s or m/s].
     """
-    return f"friction, {word} ({speed:.2g} {joint_units(bool(robot.prismatic[j]))['velocity']})"
+    return f"friction, {word} ({speed:.2g} {joint_units(robot.prismatic[j])['velocity']})"
 
 
 def inertial_quantities(results: Sequence[Identification]) -> list[Quantity]:

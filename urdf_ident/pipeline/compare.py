@@ -111,7 +111,7 @@ def contradictions(robot: Robot, ident: Identification, *, level: float = LEVEL)
                 level_row = friction_row(ident, j, speed, usual_load([ident]))
                 says = _Side(float(entry.friction + entry.damping * speed), 0.0, np.inf)
                 found = _side(ident, level_row)
-                what, unit = friction_words(robot, j, word, speed), joint_units(bool(robot.prismatic[j]))["torque"]
+                what, unit = friction_words(robot, j, word, speed), joint_units(robot.prismatic[j])["torque"]
                 tests.append(_test("friction", joint, what, unit, says, found))
     return Comparison(robot.name, ("URDF", "data"), tuple(_holm(tests, level)), level, None)
 

@@ -210,7 +210,7 @@ class Trend(ReadOnly):
         Args:
             path: Output file; its extension gives the format.
         """
-        from .plots.style import figure_class, write_figure
+        from .plots.style import apply_style, figure_class, legend, write_figure
 
         figure = figure_class()(figsize=(7.0, 4.5), layout="constrained")
         axes = figure.add_subplot()
@@ -218,8 +218,6 @@ class Trend(ReadOnly):
         for j, joint in enumerate(self.joints):
             axes.errorbar(steps, self.value[:, j], 1.96 * self.std_error[:, j], marker="o", capsize=3, label=joint)
         axes.set_xticks(steps, self.names, rotation=20, ha="right")
-        axes.set_ylabel("friction at the usual speed [N·m or N]")
-        axes.set_title(f"{self.robot}: friction over results")
-        axes.grid(alpha=0.3)
-        figure.legend(fontsize="small", loc="outside right upper")
+        apply_style(axes, title=f"{self.robot}: friction over results", y="friction at the usual speed [N·m or N]")
+        legend(figure, loc="outside right upper")
         return write_figure(figure, path, dpi=130)

@@ -25,6 +25,7 @@ from ..model.robot import Robot
 from ..motion.limits import Limits, check_limits
 from ..motion.trajectory import Trajectory, table_text
 from ..samples import Segment
+from ..units import joint_units
 from .controllers import Controller, Feedback, Reference, feedback_of
 from .integrators import StickSlip
 from .plant import RigidPlant
@@ -190,7 +191,7 @@ def logged(truth: Segment, robot: Robot, sensors: Sensors, seed: int, ratio: Arr
         seen.position,
         velocity=seen.velocity,
         effort=seen.torque,
-        effort_unit="N" if bool(robot.prismatic.all()) else "N·m",
+        effort_unit=joint_units(robot.prismatic.all())["torque"],
         motor_position=seen.motor_position,
     )
 

@@ -146,7 +146,7 @@ def urdf_truth(robot: Robot) -> JointTruth:
         rotor = np.maximum(rotor, coupled)
     notes: tuple[str, ...] = ()
     if rotor.any():
-        units = ["kg" if slides else "kg·m²" for slides in robot.prismatic]
+        units = ["kg" if prismatic else "kg·m²" for prismatic in robot.prismatic]
         every = zip(robot.joints, rotor, units, strict=True)
         listed = ", ".join(f"{joint} {value:.2g} {unit}" for joint, value, unit in every if value > 0)
         words = "the URDF's links are too light to be controlled without rotor inertia, so this much is assumed"

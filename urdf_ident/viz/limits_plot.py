@@ -41,7 +41,7 @@ def limits_figure(trajectory: Trajectory, limits: Limits, torque: Torque | None 
     axes = figure.subplots(len(signals), n, squeeze=False, sharex=True)
     for row, (quantity, signal) in enumerate(zip(_QUANTITIES, signals, strict=False)):
         for j, joint in enumerate(trajectory.joints):
-            unit = joint_units(bool(limits.prismatic[j]))[quantity]
+            unit = joint_units(limits.prismatic[j])[quantity]
             _draw(axes[row, j], time, signal[:, j], _range(limits, quantity, j))
             if row == 0:
                 axes[row, j].set_title(joint, fontsize=9)
@@ -89,8 +89,8 @@ def _draw(axis: Any, time: Array, signal: Array, ends: tuple[float, float]) -> N
     low, high = ends
     if not (np.isfinite(low) and np.isfinite(high)):
         return
-    room = 0.06 * (high - low)
-    axis.set_ylim(min(low, float(signal.min())) - room, max(high, float(signal.max())) + room)
+    border = 0.06 * (high - low)
+    axis.set_ylim(min(low, float(signal.min())) - border, max(high, float(signal.max())) + border)
     bottom, top = axis.get_ylim()
     axis.axhspan(high, max(top, high), color=_FORBIDDEN, linewidth=0)
     axis.axhspan(min(bottom, low), low, color=_FORBIDDEN, linewidth=0)

@@ -20,6 +20,7 @@ from ..model.drive import Drive
 from ..model.robot import Robot
 from ..motion.trajectory import Trajectory
 from ..samples import freeze_arrays
+from ..units import joint_units
 
 FRAME_RATE = 30.0  # [Hz]; the page interpolates in between
 MAX_FRAMES = 18_000  # ten minutes at the full frame rate; longer motions get fewer frames per second
@@ -185,7 +186,7 @@ def limit_notes(motion: Motion, robot: Robot) -> tuple[str, ...]:
     beyond = np.maximum(lower - motion.position, motion.position - upper) - tolerance
     notes = []
     for j in np.flatnonzero(beyond.max(axis=0) > 0):
-        row, unit = int(np.argmax(beyond[:, j] > 0)), "m" if robot.prismatic[j] else "rad"
+        row, unit = int(np.argmax(beyond[:, j] > 0)), joint_units(robot.prismatic[j])["position"]
         notes.append(
             f"joint '{robot.joints[j]}' leaves its limits at t = {motion.time[row]:.3f} s "
             f"({motion.position[row, j]:.4g} {unit}, allowed {lower[j]:.4g} … {upper[j]:.4g})"

@@ -180,8 +180,8 @@ def _alike(first: BodyPoses, second: BodyPoses, tolerance: float) -> bool:
 
 
 def _joint_entries(robot: Robot) -> list[dict[str, Any]]:
-    revolute, prismatic = {"unit": "°", "factor": 180 / np.pi}, {"unit": " mm", "factor": 1000.0}
-    kinds = [prismatic if slides else revolute for slides in robot.prismatic]
+    angle, length = {"unit": "°", "factor": 180 / np.pi}, {"unit": " mm", "factor": 1000.0}
+    kinds = [length if prismatic else angle for prismatic in robot.prismatic]
     return [{"name": name, **kind} for name, kind in zip(robot.joints, kinds, strict=True)]
 
 

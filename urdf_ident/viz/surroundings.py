@@ -59,8 +59,8 @@ class Nearest(ReadOnly):
                 f"closest: {first} and {second}, {1000 * self.distance[m]:.4g} mm at {m * self.step / rate:.2f} s, where a "
                 "shape stands in for geometry that the URDF lacks; the robot was there, so touching would be no collision"
             )
-        room = self.distance[m] - required[m]
-        state = "closest" if room >= 0 else "collision" if self.distance[m] < 0 else "too close"
+        margin = self.distance[m] - required[m]
+        state = "closest" if margin >= 0 else "collision" if self.distance[m] < 0 else "too close"
         return (
             f"{state}: {first} and {second}, {1000 * self.distance[m]:.4g} mm at {m * self.step / rate:.2f} s "
             f"(allowed {1000 * required[m]:.4g})"
@@ -150,10 +150,10 @@ def _world_extent(collisions: Collisions, base: Array, extent: Array) -> Array:
         Shape (L, 3) [m].
     """
     low, high = extent.min(axis=0), extent.max(axis=0)
-    room = 0.1 * float(np.linalg.norm(high - low))
+    border = 0.1 * float(np.linalg.norm(high - low))
     origin = base @ np.linalg.inv(collisions.world.root)
     corners = [shape.corners() @ origin[:3, :3].T + origin[:3, 3] for shape in collisions.world.shapes]
-    return np.asarray(np.clip(np.concatenate([np.zeros((0, 3)), *corners]), low - room, high + room))
+    return np.asarray(np.clip(np.concatenate([np.zeros((0, 3)), *corners]), low - border, high + border))
 
 
 def nearest_entry(nearest: Nearest, base: Array, pack: Any) -> dict[str, Any]:

@@ -158,7 +158,7 @@ def _joint_laws(model: DynamicModel, motion: Sequence[Segment], axis: int) -> li
     travel = max((float(np.ptp(part.q[:, axis])) for part in motion), default=1.0)
     ratio = travel / np.pi if model.robot.prismatic[axis] else 1.0
     displacements = tuple(x * ratio for x in DISPLACEMENTS if x * ratio < 0.3 * travel)
-    return _laws(top, displacements, slides=bool(model.robot.prismatic[axis]))
+    return _laws(top, displacements, prismatic=bool(model.robot.prismatic[axis]))
 
 
 def _motor_laws(model: DynamicModel, motion: Sequence[Segment], axis: int) -> list[Term]:
@@ -169,10 +169,10 @@ def _motor_laws(model: DynamicModel, motion: Sequence[Segment], axis: int) -> li
 
 
 def _laws(
-    top: float, displacements: tuple[float, ...], ratio: float = 1.0, *, motor: bool = False, slides: bool = False
+    top: float, displacements: tuple[float, ...], ratio: float = 1.0, *, motor: bool = False, prismatic: bool = False
 ) -> list[Term]:
     """The family of laws for an axis with this top speed [rad/s or m/s], each with its candidate shapes."""
     if top <= 0:
         return []
-    scale = AxisScale(top, min(SIGN_WIDTH * ratio, 0.02 * top), displacements, motor, slides)
+    scale = AxisScale(top, min(SIGN_WIDTH * ratio, 0.02 * top), displacements, motor, prismatic)
     return [variant for law in FRICTION.values() for variant in law.variants(scale)]

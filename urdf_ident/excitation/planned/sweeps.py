@@ -23,6 +23,7 @@ from ...motion.collision.collisions import Collisions
 from ...motion.compose import SequenceTrajectory
 from ...motion.limits import LimitReport, Limits, Torque, check_limits
 from ...motion.point_to_point import constant_speed_sweep
+from ...units import joint_units
 from .planned_motion import PlannedMotion
 
 #: Speed of the slowest run over the fastest.
@@ -58,8 +59,8 @@ class BidirectionalExperiment(PlannedMotion):
         """Describes the speeds."""
         lines = [f"sweeps: {self.trajectory.duration:.4g} s, one joint at a time, each speed both ways over the same path"]
         for joint, speeds in self.speeds.items():
-            unit = "m" if self.limits.prismatic[self.limits.joints.index(joint)] else "rad"
-            lines.append(f"  {joint:24s} {len(speeds)} speeds, {speeds[0]:.3g} … {speeds[-1]:.3g} {unit}/s")
+            unit = joint_units(self.limits.prismatic[self.limits.joints.index(joint)])["velocity"]
+            lines.append(f"  {joint:24s} {len(speeds)} speeds, {speeds[0]:.3g} … {speeds[-1]:.3g} {unit}")
         return lines
 
 
@@ -105,15 +106,15 @@ def bidirectional_experiment(
             raise LimitError(f"no joint is called '{joint}'", expected=", ".join(limits.joints))
     plan = _Plan(limits, [limits.joints.index(joint) for joint in chosen], count, cruise, fill, torque, collisions)
     rest = plan.find_home(home, seed)
-    room = plan.room(rest)
+    half_range = plan.range_within_limits(rest)
     if collisions is not None:
-        room = np.minimum(room, plan.free(rest, room))
+        half_range = np.minimum(half_range, plan.collision_free_range(rest, half_range))
     for _ in range(_ROUNDS):
-        trajectory, speeds = plan.runs(rest, room)
+        trajectory, speeds = plan.runs(rest, half_range)
         clearance = None if collisions is None else check_clearance(trajectory, collisions, step=_STEP)
         if clearance is None or clearance.feasible:
             break
-        room = _SHORTER * room
+        half_range = _SHORTER * half_range
     if clearance is not None:
         clearance.require()
     report = check_limits(trajectory, limits, torque=torque, rate=200.0)
@@ -161,12 +162,12 @@ class _Plan:
         known = np.isfinite(self.limits.acceleration)
         return np.asarray(self.fill * np.where(known, self.limits.acceleration, _STAND_IN * self.limits.velocity))
 
-    def wanted(self) -> Array:
+    def needed_range(self) -> Array:
         """Returns half the path length that each joint needs at its fastest, shape (n,) [rad or m]."""
         v = self.fill * self.limits.velocity
         return np.asarray(0.5 * (v * (v / self.acceleration + 0.1) + v * self.cruise))
 
-    def room(self, rest: Array) -> Array:
+    def range_within_limits(self, rest: Array) -> Array:
         """Returns the range of each joint either way from home within its limits, shape (n,) [rad or m]."""
         low, high = self.ends(rest)
         return np.asarray(self.fill * np.minimum(high - rest, rest - low))
@@ -210,39 +211,39 @@ class _Plan:
         collisions = self.collisions
         if collisions is None or (collisions.distances(pose)[0] < collisions.required).any():
             return 0.0
-        room = np.minimum(self.room(pose), self.wanted())
-        return float((self.free(pose, room) / self.wanted())[self.moving].min())
+        half_range = np.minimum(self.range_within_limits(pose), self.needed_range())
+        return float((self.collision_free_range(pose, half_range) / self.needed_range())[self.moving].min())
 
-    def free(self, rest: Array, room: Array) -> Array:
+    def collision_free_range(self, rest: Array, half_range: Array) -> Array:
         """Returns the collision-free range of each joint either way, from a few positions; shape (n,) [rad or m]."""
-        out = room.copy()
+        out = half_range.copy()
         if self.collisions is None or not self.collisions.pairs:
             return out
         parts = np.arange(1, _TRIED + 1) / _TRIED
         for j in self.moving:
             q = np.tile(rest, (2 * _TRIED, 1))
-            q[:, j] += room[j] * np.concatenate([parts, -parts])
+            q[:, j] += half_range[j] * np.concatenate([parts, -parts])
             blocked = (self.collisions.distances(q) < self.collisions.required + _kept(self.collisions, rest)).any(axis=1)
             first = np.flatnonzero(blocked.reshape(2, -1).any(axis=0))
             if len(first):
-                out[j] = room[j] * first[0] / _TRIED
+                out[j] = half_range[j] * first[0] / _TRIED
         return out
 
-    def runs(self, rest: Array, room: Array) -> tuple[SequenceTrajectory, dict[str, tuple[float, ...]]]:
+    def runs(self, rest: Array, half_range: Array) -> tuple[SequenceTrajectory, dict[str, tuple[float, ...]]]:
         """Returns the runs, and the speeds of each joint."""
         parts, speeds = [], {}
         for j in self.moving:
-            joint, a = self.limits.joints[j], float(self.acceleration[j])
-            if not room[j] > 0:
+            joint, a, free = self.limits.joints[j], float(self.acceleration[j]), float(half_range[j])
+            if not free > 0:
                 raise LimitError(
                     "no room for a sweep",
                     where=f"joint '{joint}' at home {rest[j]:.4g}",
                     remedy="choose another home pose (excitation.start)",
                 )
-            most = min(self.fill * float(self.limits.velocity[j]), _reachable(2 * float(room[j]), a, min(self.cruise, 0.5)))
+            most = min(self.fill * float(self.limits.velocity[j]), _reachable(2 * free, a, min(self.cruise, 0.5)))
             speeds[joint] = tuple(float(speed) for speed in np.geomspace(SLOWEST * most, most, self.count))
             for speed in speeds[joint]:
-                half = min(float(room[j]), 0.5 * (speed * (speed / a + 0.1) + speed * self.cruise))
+                half = min(free, 0.5 * (speed * (speed / a + 0.1) + speed * self.cruise))
                 ends = (float(rest[j]) - half, float(rest[j]) + half)
                 parts.append(
                     constant_speed_sweep(self.limits.joints, joint, [speed], ends, home=rest, acceleration=a, dwell=_DWELL)

@@ -32,13 +32,13 @@ Indices = NDArray[np.intp]
 TRAVEL = 0.5
 #: Fewest and most instants per motion.
 INSTANTS = (80, 1200)
-#: Allowance beyond the required distance for motion between instants [m], and its largest share of a pair's largest slack.
+#: Allowance beyond the required distance for motion between instants [m], and its largest share of a pair's largest margin.
 PAD, PAD_SHARE = 0.004, 0.25
 #: Number of random poses for the usual distance of a pair.
 POSES = 100
 #: Number of tries to free a pose, and the part of the position range that they use.
 FREEING, FREE_RANGE = 100, 0.9
-#: Final and initial range of the barrier [m], and its largest share of a pair's usual slack, so that the distances of links
+#: Final and initial range of the barrier [m], and its largest share of a pair's usual margin, so that the distances of links
 #: that are always close need not be computed all the time.
 RANGE, FIRST_RANGE, RANGE_SHARE = 0.03, 0.1, 0.25
 #: Weights of the barrier at its final and at its initial range.
@@ -195,8 +195,8 @@ class Obstacles:
         Returns:
             The names of the pair; empty if there is none.
         """
-        slack = self._slack(pose)
-        return "" if slack.min(initial=np.inf) > 0 else " and ".join(self.collisions.pairs[int(np.argmin(slack))].names)
+        margin = self._margin(pose)
+        return "" if margin.min(initial=np.inf) > 0 else " and ".join(self.collisions.pairs[int(np.argmin(margin))].names)
 
     def freed(self, pose: Array, limits: Limits, rng: np.random.Generator) -> Array:
         """Moves the joints between links that are too close until none are (see :func:`.freeing.freed`).
@@ -212,9 +212,9 @@ class Obstacles:
         def draw() -> Array:
             return np.asarray(limits.middle + FREE_RANGE * limits.half_range * rng.uniform(-1.0, 1.0, len(pose)))
 
-        return freed(pose, self.collisions, self._slack, draw, FREEING)
+        return freed(pose, self.collisions, self._margin, draw, FREEING)
 
-    def _slack(self, pose: Array) -> Array:
+    def _margin(self, pose: Array) -> Array:
         """Distances less those that are required, shape (P,) [m]."""
         return self.collisions.distances(pose)[0] - self._least if self.collisions.pairs else np.zeros(0)
 
@@ -233,21 +233,21 @@ class Obstacles:
             poses, where, pairs, float((self._least[pairs] + span).max(initial=0.0))
         )
         self._bound[rows, pairs] = distance
-        slack = distance - self._least[pairs]
-        if not slack.min(initial=np.inf) > 0:
-            worst = [k for k in np.argsort(slack)[:_EACH].tolist() if slack[k] <= 0]
+        margin = distance - self._least[pairs]
+        if not margin.min(initial=np.inf) > 0:
+            worst = [k for k in np.argsort(margin)[:_EACH].tolist() if margin[k] <= 0]
             new = [(int(rows[k]), int(pairs[k])) for k in worst]
             self._broken = list(dict.fromkeys([*new, *self._broken]))[:_REMEMBERED]
             return None
-        close = np.flatnonzero(slack < span)
+        close = np.flatnonzero(margin < span)
         rows, pairs, span = rows[close], pairs[close], span[close]
         by_distance = self.collisions.gradients(poses, where[close], pairs, first[close], second[close], distance[close])
-        return _Contacts(rows, span, slack[close] / span, by_distance)
+        return _Contacts(rows, span, margin[close] / span, by_distance)
 
 
 @dataclass(frozen=True, eq=False)
 class _Contacts:
-    """Distances within the barrier range: instants, range [m], slack as a fraction of the range, shapes (M,), and gradient of
+    """Distances within the barrier range: instants, range [m], margin as a fraction of the range, shapes (M,), and gradient of
     the distance with respect to the joints, shape (M, n)."""
 
     rows: Indices
@@ -257,16 +257,16 @@ class _Contacts:
 
 
 def _pads(collisions: Collisions, limits: Limits) -> tuple[Array, NDArray[np.bool_], Array]:
-    """Returns the pad of each pair, whether its distance is constant and need not be computed, and its median slack.
+    """Returns the pad of each pair, whether its distance is constant and need not be computed, and its median margin.
 
     A wrist that turns close to the forearm must neither block every motion nor be computed at every step.
     """
     if not collisions.pairs:
         return np.zeros(0), np.zeros(0, dtype=bool), np.zeros(0)
     q = np.random.default_rng(0).uniform(limits.lower, limits.upper, (POSES, len(limits.joints)))
-    slack = collisions.distances(q) - collisions.required
-    constant = (np.ptp(slack, axis=0) < CONSTANT) & (slack.min(axis=0) > CONSTANT)
-    return np.clip(PAD_SHARE * slack.max(axis=0), 0.0, PAD), constant, np.median(slack, axis=0)
+    margin = collisions.distances(q) - collisions.required
+    constant = (np.ptp(margin, axis=0) < CONSTANT) & (margin.min(axis=0) > CONSTANT)
+    return np.clip(PAD_SHARE * margin.max(axis=0), 0.0, PAD), constant, np.median(margin, axis=0)
 
 
 @dataclass(frozen=True, eq=False)

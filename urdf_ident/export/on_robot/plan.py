@@ -11,6 +11,7 @@ from ...linalg import Array
 from ...motion.collision.clearance import ClearanceReport
 from ...motion.limits import Limits
 from ...motion.trajectory import Trajectory
+from ...units import joint_units
 
 #: Fraction of the velocity limits for the approach to the first pose, and relative speed of the dry run.
 APPROACH, DRY_RUN = 0.1, 0.2
@@ -88,7 +89,7 @@ class Plan:
         lines = [f"  {'joint':24s} {'first pose':>12s} {'lowest':>10s} {'highest':>10s} {'fastest':>10s} {'limit':>10s}"]
         for j, name in enumerate(self.order):
             k = self.place[j]
-            unit = "m" if self.limits.prismatic[k] else "rad"
+            unit = joint_units(self.limits.prismatic[k])["position"]
             cells = (q[0, j], q[:, j].min(), q[:, j].max(), np.abs(v[:, j]).max(), self.limits.velocity[k])
             lines.append(
                 f"  {name:24s} {cells[0]:12.4f} " + " ".join(f"{x:10.4f}" for x in cells[1:]) + f"  [{unit}, {unit}/s]"
@@ -109,7 +110,7 @@ class Plan:
         total = self.trajectory.duration
         head = [
             f"Excitation motion for {self.robot} ({target}): {total:.1f} s, dry run {total / DRY_RUN:.1f} s.",
-            "Units: rad, rad/s, s (m, m/s where a joint slides); joints in the order of the URDF.",
+            "Units: rad, rad/s, s (m, m/s for prismatic joints); joints in the order of the URDF.",
             f"Approach to the first pose at {100 * APPROACH:.0f} % of the velocity limits, straight in joint space: "
             "the way there is NOT checked for collisions.",
             *self._distances(),

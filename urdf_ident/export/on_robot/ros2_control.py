@@ -16,7 +16,7 @@ _SCRIPT = '''\
 #!/usr/bin/env python3
 """Sends an excitation motion of {robot} to a joint trajectory controller.
 
-Units: rad, rad/s, rad/s^2, s (m where a joint slides).
+Units: rad, rad/s, rad/s^2, s (m, m/s, m/s^2 for prismatic joints).
 
     python3 send.py trajectory_dry_run.yaml     # first: a fifth of the speed
     python3 send.py trajectory.yaml
@@ -121,7 +121,7 @@ def _message(plan: Plan, speed: float) -> str:
     stamps = np.rint(time * 1e9).astype(np.int64).tolist()
     lines = [
         f"# JointTrajectory of {json.dumps(plan.robot)} at {100 * speed:.0f} % of its speed.",
-        "# Units: rad, rad/s, rad/s^2, s (m where a joint slides).",
+        "# Units: rad, rad/s, rad/s^2, s (m, m/s, m/s^2 for prismatic joints).",
         "# It begins at rest at its first point: send it with send.py, which drives there first.",
         "header: {stamp: {sec: 0, nanosec: 0}, frame_id: ''}",
         "joint_names: " + json.dumps(list(plan.order)),

@@ -169,7 +169,7 @@ def _moved(
 ) -> _Body:
     """Computes body i from its parent."""
     cosine, sine, q, v, a = inputs
-    slides, axis = robot.prismatic[i], robot.axes[i]
+    prismatic, axis = robot.prismatic[i], robot.axes[i]
     along = [float(k) for k in axis]
     still: list[Value] = [0.0, 0.0, 0.0]
     if robot.parents[i] < 0:
@@ -183,13 +183,13 @@ def _moved(
     moving: list[Value] = [tape.multiply(k, v) for k in along]
     pushed: list[Value] = [tape.multiply(k, a) for k in along]
     across = tape.cross(turn, moving)
-    if slides:
+    if prismatic:
         acceleration = tape.plus(tape.plus(acceleration, pushed), [tape.multiply(2.0, x) for x in across])
     else:
         turn_rate = tape.plus(tape.plus(turn_rate, pushed), across)
         turn = tape.plus(turn, moving)
     own: list[Value] = list(along)
-    axes, levers = {i: own}, {i: own if slides else still}
+    axes, levers = {i: own}, {i: own if prismatic else still}
     for joint, line in before.axis.items() if arms else ():
         base = before.arm[joint]
         axes[joint] = seen(line)
@@ -219,19 +219,19 @@ def _gain(tape: Tape, w: Sequence[Value], rate: Sequence[Value]) -> Matrix:
     return matrix
 
 
-def _column(tape: Tape, body: _Body, joint: int, slides: bool, k: int) -> Value:
+def _column(tape: Tape, body: _Body, joint: int, prismatic: bool, k: int) -> Value:
     """Returns the torque on a joint per unit of parameter k of a body."""
     axis, arm = body.axis[joint], body.arm[joint]
     if k == 0:
         return tape.dot(arm, body.acceleration)
     if k < 4:
         force = tape.dot(arm, [row[k - 1] for row in body.gain])
-        if slides:
+        if prismatic:
             return force
         i, j = k % 3, (k + 1) % 3
         moment = tape.add(tape.multiply(body.acceleration[i], axis[j]), tape.multiply(body.acceleration[j], axis[i]), sign=-1.0)
         return tape.add(moment, force) if force != 0.0 else moment
-    if slides:
+    if prismatic:
         return 0.0
     i, j = _PAIRS[k - 4]
     w, rate, spin = body.turn, body.turn_rate, tape.cross(axis, body.turn)

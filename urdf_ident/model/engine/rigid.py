@@ -186,12 +186,12 @@ class Rigid:
         for begin in range(0, len(q), chunk):
             part = slice(begin, begin + chunk)
             inputs = program_inputs(q[part], v[part], a[part])
-            room = work[:, : inputs.shape[1]]
+            values = work[:, : inputs.shape[1]]
             if inputs.shape[1] < chunk:
-                room = np.empty((program.rows, inputs.shape[1]))
-            room[program.inputs] = inputs
-            run(program, room)
-            out[places, part] = room[: program.outputs]
+                values = np.empty((program.rows, inputs.shape[1]))
+            values[program.inputs] = inputs
+            run(program, values)
+            out[places, part] = values[: program.outputs]
 
     @cached_property
     def spanning(self) -> tuple[NDArray[np.intp], Array]:

@@ -88,7 +88,7 @@ class Collisions:
             out[k, solid] = [result.min_distance for result in geometry_data.distanceResults]
         if self.tool is not None:
             poses = self.kinematics.evaluate(positions)
-            out[:, -1] = self._tool_slack(poses.points(self.tool[0], self.tool[1][None])[:, 0])[0]
+            out[:, -1] = self._tool_margin(poses.points(self.tool[0], self.tool[1][None])[:, 0])[0]
         return out
 
     def require_free(self, q: ArrayLike, what: str = "the start pose") -> None:
@@ -141,7 +141,7 @@ class Collisions:
             out[close] = np.maximum(out[close], self._bounds(middles, rows[close], pairs[close], covers.several))
         tool = np.flatnonzero(covers.second[pairs] < 0)
         if len(tool):
-            out[tool] = self._tool_slack(poses.points(self.tool[0], self.tool[1][None])[rows[tool], 0])[0]  # type: ignore[index]
+            out[tool] = self._tool_margin(poses.points(self.tool[0], self.tool[1][None])[rows[tool], 0])[0]  # type: ignore[index]
         return out
 
     def _bounds(self, middles: Array, rows: Indices, pairs: Indices, spheres: _Spheres) -> Array:
@@ -266,22 +266,22 @@ class Collisions:
         out = [(self.solids[pair.first].body, self.solids[pair.second].body) for pair in self.pairs if pair.second >= 0]
         return np.array(out if self.tool is None else [*out, (self.tool[0], 0)], dtype=np.intp).reshape(-1, 2)
 
-    def _tool_slack(self, points: Array) -> tuple[Array, Indices]:
+    def _tool_margin(self, points: Array) -> tuple[Array, Indices]:
         """Returns the distance of points (N, 3) in the root's frame to the nearest face of the tool's box, and the face."""
         box, root = self.world.tool, self.world.root
         if box is None:
             return np.full(len(points), np.inf), np.zeros(len(points), dtype=np.intp)
         there = points @ root[:3, :3].T + root[:3, 3]
-        slack = np.concatenate([there - box.lower, box.upper - there], axis=1)
-        face = np.argmin(slack, axis=1)
-        return slack[np.arange(len(slack)), face], face
+        margin = np.concatenate([there - box.lower, box.upper - there], axis=1)
+        face = np.argmin(margin, axis=1)
+        return margin[np.arange(len(margin)), face], face
 
     def _tool_distance(self, poses: Poses, row: int) -> tuple[float, Array]:
         body, local = self.tool  # type: ignore[misc]
         point = poses.rotation[row, body] @ local + poses.origin[row, body]
-        slack, face = self._tool_slack(point[None])
+        margin, face = self._tool_margin(point[None])
         normal = self.world.root[:3, :3].T[:, int(face[0]) % 3] * (1.0 if face[0] < 3 else -1.0)
-        return float(slack[0]), np.array([point, point - slack[0] * normal])
+        return float(margin[0]), np.array([point, point - margin[0] * normal])
 
 
 @dataclass(frozen=True, eq=False)

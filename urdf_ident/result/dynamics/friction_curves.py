@@ -57,7 +57,7 @@ def friction_curves(ident: Record, alpha: float = 0.05) -> tuple[SteadyFriction,
     model, found = ident.model, []
     limits = model.robot.limit("velocity")
     for j, joint in enumerate(model.robot.joints):
-        if not any(_share(ident, item, j) != 0 and _slides(item) for item in model.terms):
+        if not any(_share(ident, item, j) != 0 and _is_dissipative(item) for item in model.terms):
             continue
         trained = _trained(ident, j)
         reach = max(abs(trained[0]), abs(trained[1]), 1e-6)
@@ -85,7 +85,7 @@ def friction_columns(ident: Record, j: int, v: Array, load: float) -> Array:
     rows = np.zeros((len(v), len(ident.theta)))
     for item, own in ident.model.placed_terms:
         part = _share(ident, item, j)
-        if part != 0 and _slides(item):
+        if part != 0 and _is_dissipative(item):
             way = np.cumsum(np.full_like(v, 1.0)) * np.sign(part * v)  # long enough for presliding to be over
             torque = np.full_like(v, load / abs(part))
             motion = AxisMotion(way, part * v, np.zeros_like(v), 1.0, torque, before=way[:1] - np.sign(part * v[:1]))
@@ -93,8 +93,8 @@ def friction_columns(ident: Record, j: int, v: Array, load: float) -> Array:
     return rows
 
 
-def _slides(item: AppliedTerm) -> bool:
-    """Whether a term is dissipative friction."""
+def _is_dissipative(item: AppliedTerm) -> bool:
+    """Whether a term is friction that dissipates energy."""
     return isinstance(item.term, Law) and not item.term.conservative
 
 

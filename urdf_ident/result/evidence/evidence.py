@@ -215,7 +215,7 @@ def placeholders(robot: Robot) -> bool:
 def random_states(robot: Robot, trained: Range) -> tuple[Array, Array, Array]:
     """Returns positions within the limits and velocities and accelerations as in the logs, shape (:data:`STATES`, n) each."""
     limits = Limits.from_robot(robot)
-    reach = np.array([ENDLESS["P" if slides else "R"] for slides in limits.prismatic])
+    reach = np.where(limits.prismatic, ENDLESS["P"], ENDLESS["R"])
     lower = np.where(np.isfinite(limits.lower) & (limits.continuous == 0), limits.lower, -reach)
     upper = np.where(np.isfinite(limits.upper) & (limits.continuous == 0), limits.upper, reach)
     draw = np.random.default_rng(0).uniform(-1.0, 1.0, (3, STATES, robot.n))
@@ -229,8 +229,8 @@ def _gravity(model: DynamicModel, theta: Array, theta0: Array, q: Array) -> dict
     ours, theirs = tau[..., 0], tau[..., 1]
     size = rms(theirs, axis=0)
     out: dict[str, float] = {}
-    slides = Limits.from_robot(model.robot).prismatic
-    for group in (np.flatnonzero(slides), np.flatnonzero(slides == 0)):  # forces and torques separately
+    prismatic = model.robot.prismatic
+    for group in (np.flatnonzero(prismatic), np.flatnonzero(~prismatic)):  # forces and torques separately
         carries = [j for j in group if size[j] > 0.02 * size[group].max() and size[j] > 0]
         out |= {model.robot.joints[j]: float(ours[:, j] @ theirs[:, j] / (theirs[:, j] @ theirs[:, j])) for j in carries}
     return out

@@ -147,7 +147,7 @@ def score(
     joints: Sequence[str],
     cutoff: float,
     *,
-    slides: NDArray[np.bool_] | None = None,
+    prismatic: NDArray[np.bool_] | None = None,
     measured_only: bool = False,
 ) -> LogScore:
     """Compares predicted with measured torque, both filtered with the same low-pass.
@@ -158,7 +158,7 @@ def score(
     Args:
         predicted: Shape (N, n) [N·m or N].
         cutoff: Zero-phase low-pass [Hz].
-        slides: Joints whose efforts are forces, shape (n,); none if None.
+        prismatic: Joints whose efforts are forces, shape (n,); none if None.
         measured_only: Filter the measured torque alone, as some published figures do.
 
     Raises:
@@ -180,7 +180,7 @@ def score(
                 p95=float(np.percentile(np.abs(e), 95)),
             )
         )
-    forces = np.zeros(len(joints), dtype=bool) if slides is None else slides
+    forces = np.zeros(len(joints), dtype=bool) if prismatic is None else prismatic
     relative = [rms(error[:, k]) / max(rms(tau[:, k]), 1e-300) for k in (~forces, forces) if k.any()]
     return LogScore(log.name, tuple(scores), max(relative))
 
@@ -201,7 +201,7 @@ def validate_log(
     """
     hertz = score_band(log.conditioned.rate) if cutoff == "auto" else float(cutoff)
     predicted = predict(model, np.column_stack(list(thetas.values())), log)
-    compared = partial(score, log, joints=model.robot.joints, cutoff=hertz, slides=model.robot.prismatic)
+    compared = partial(score, log, joints=model.robot.joints, cutoff=hertz, prismatic=model.robot.prismatic)
     scores = {name: compared(predicted[..., k]) for k, name in enumerate(thetas)}
     series = {name: predicted[..., k] for k, name in enumerate(thetas)}
     adapted = None

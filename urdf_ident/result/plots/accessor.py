@@ -20,7 +20,7 @@ from ..evidence.traces import LogTrace
 from ..parameters import ParameterRow, parameters
 from ..record import Record
 from .parameters import draw_body, draw_friction, draw_parameters, draw_terms
-from .style import TEXT, figure_class, legend, write_figure
+from .style import figure_class, legend, write_figure
 from .torque import draw_errors, draw_memory, draw_spectrum, draw_torque
 
 #: Available plots.
@@ -61,7 +61,7 @@ class Plots:
             draw_torque(axes[0, j], trace, j, joint, self.unit(j), residual=axes[1, j])
         for axis in set(grid.flat) - set(axes.flat):
             axis.set_visible(False)
-        _legend_above(figure, *axes[0, 0].get_legend_handles_labels())
+        legend(figure, *axes[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=3)
         return axes
 
     def friction(self) -> Array:
@@ -95,7 +95,7 @@ class Plots:
         robot, traces = self._ident.model.robot, self._ident.traces
         j = robot.joints.index(curve.joint)
         joint = robot.description.joints[curve.joint]
-        units = joint_units(bool(robot.prismatic[j]))
+        units = joint_units(robot.prismatic[j])
         return partial(
             draw_friction,
             curve=curve,
@@ -122,7 +122,7 @@ class Plots:
         for axis, (title, rows) in zip(axes[len(bodies) :], terms.items(), strict=True):
             draw_terms(axis, rows, title)
         shown = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-        _legend_above(axes[0].figure, list(shown.values()), list(shown))
+        legend(axes[0].figure, list(shown.values()), list(shown), loc="outside upper right", ncols=3)
         return axes
 
     def parameter_groups(self) -> tuple[dict[str, list[ParameterRow]], dict[str, list[ParameterRow]]]:
@@ -237,7 +237,7 @@ class Plots:
         Returns:
             ``"N·m"`` or ``"N"``.
         """
-        return str(joint_units(bool(self._ident.model.robot.prismatic[j]))["torque"])
+        return str(joint_units(self._ident.model.robot.prismatic[j])["torque"])
 
     def _joints(self) -> tuple[str, ...]:
         return self._ident.model.robot.joints
@@ -255,10 +255,6 @@ def _figure(width: float, height: float) -> Any:
         pyplot = import_module("matplotlib.pyplot")
     make = bare if pyplot is None else pyplot.figure
     return make(figsize=(width, height), layout="constrained")
-
-
-def _legend_above(figure: Any, handles: list[Any], labels: list[str]) -> None:
-    figure.legend(handles, labels, loc="outside upper right", ncols=3, fontsize=TEXT, frameon=False)
 
 
 def _grid(count: int, width: float, height: float) -> Array:

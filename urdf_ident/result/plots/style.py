@@ -75,13 +75,17 @@ def apply_style(axis: Any, *, title: str = "", x: str = "", y: str = "") -> None
         axis.set_ylabel(y, fontsize=TEXT, color=PALETTE.ink, labelpad=2)
 
 
-def legend(axis: Any, **options: Any) -> None:
+def legend(target: Any, *entries: Any, **options: Any) -> None:
     """Adds a legend without a frame.
 
     Args:
+        target: Axes or figure.
+        entries: Handles and labels; those of the target if not given.
         options: Passed to matplotlib.
     """
-    axis.legend(**{"fontsize": TEXT - 0.5, "labelcolor": PALETTE.ink, "frameon": False, "handlelength": 1.6, **options})
+    target.legend(
+        *entries, **{"fontsize": TEXT - 0.5, "labelcolor": PALETTE.ink, "frameon": False, "handlelength": 1.6, **options}
+    )
 
 
 def write_figure(figure: Any, path: str | Path, **options: Any) -> Path:

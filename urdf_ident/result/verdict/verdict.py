@@ -209,7 +209,7 @@ def _too_slow(evidence: Evidence) -> Iterator[Reason]:
 
 
 def _weight_and_friction(lifting: Sequence[str]) -> str:
-    """What is said of slides with a constant weight that moved in one direction only."""
+    """The remark on prismatic joints with a constant weight that moved in one direction only."""
     return f"; of {', '.join(lifting)} only the sum of weight and dry friction is known" if lifting else ""
 
 

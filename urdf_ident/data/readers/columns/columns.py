@@ -104,7 +104,7 @@ def _header_units(quantity: str, columns: Sequence[int], units: Sequence[str], r
     known = {units[column] for column in columns} - {""}
     if len(known) < 2:
         return known.pop() if known else ""
-    usual = [joint_units(bool(slides) and quantity not in MOTOR) for slides in robot.prismatic]
+    usual = [joint_units(prismatic and quantity not in MOTOR) for prismatic in robot.prismatic]
     kind = KIND.get(quantity, quantity).replace("effort", "torque")
     each = [units[column] or own.get(kind, "degC") for column, own in zip(columns, usual, strict=True)]
     return tuple(each[robot.joints.index(joint)] for joint in robot.order)
