@@ -262,6 +262,33 @@ def test_small_faults_are_named_with_their_size(id: str, joint: int | None, size
     assert named.severity == ("refused" if id == "effort-without-gravity" and size is None else "warning")
 
 
+@pytest.mark.parametrize(("unit", "factor"), [("rad", np.pi / 180), ("rev", 0.5 / np.pi), ("m", 1e-3)])
+def test_positions_in_a_larger_unit_than_described_are_named(unit: str, factor: float) -> None:
+    """Radians described as degrees were a wrong gear of one joint, and POOR."""
+    text = arm_urdf("xzyx")
+    if unit == "m":
+        text = text.replace('<joint name="j1" type="revolute">', '<joint name="j1" type="prismatic">')
+    robot = Robot.from_urdf(text)
+    recording = log_of(robot, seed=1)
+    position = np.where(robot.prismatic == (unit == "m"), factor, 1.0) * recording.position
+    report = examine_logs([replace(recording, position=position)], robot, Drive.build(robot.n), SignalConfig())[0]
+    found = [item for item in report.findings if item.severity == "refused"]
+    assert [item.id for item in found] == ["position-unit"]
+    assert f"position: {unit}" in str(found[0].remedy)
+
+
+@pytest.mark.parametrize("size", [0.02, 0.1])
+def test_a_small_motion_is_not_taken_for_another_unit(size: float) -> None:
+    robot = Robot.from_urdf(arm_urdf("zyxy"))
+    t, q, v, a = fourier(robot.n, 20.0, 200.0, 3)
+    q, v, a, rng = size * q, size * v, size * a, np.random.default_rng(3)
+    tau = torques(robot, Truth.of(robot.n), q, v, a)
+    tau += 0.03 * tau.std(axis=0) * rng.standard_normal(tau.shape)
+    recording = Recording("log", robot.joints, t, q + 1e-5 * rng.standard_normal(q.shape), effort=tau)
+    report = examine_logs([recording], robot, Drive.build(robot.n), SignalConfig())[0]
+    assert "position-unit" not in [item.id for item in report.findings]
+
+
 @pytest.mark.parametrize(
     ("errors", "gain", "significance", "decided"),
     [(4.1, 1.15, 6.8, True), (4.1, 0.6, 6.8, False), (4.1, 0.6, 8.5, True), (2.5, 1.15, 6.8, False), (4.1, 1.15, 4.0, False)],

@@ -26,7 +26,7 @@ from .config import FEWEST_PERIODS, SignalConfig
 from .filters import HALF_WIDTH, HIGHEST, CutoffChoice, attenuation, differentiate, estimate_cutoff, lowpass
 from .periods import LIKENESS, SAID, Repetition, find_repetition
 from .resample import UniformPiece, advanced, even_pieces
-from .standstill import cut_rest, hold_resting_joints, motion_ranges, rest_speeds
+from .standstill import cut_rest, hold_resting_joints, motion_ranges, no_motion, rest_speeds
 from .velocity import match_velocity
 
 #: Ratio of the row rate to the cut-off. 2.5 would suffice for the filtered motion, but the friction torque at reversals has
@@ -250,12 +250,7 @@ def _cutoff(pieces: list[UniformPiece], rate: float, config: SignalConfig, name:
         stretches += [(piece, begin, end) for begin, end in motion_ranges(speed, rest_speeds([speed], config), config, rate)]
     longest = max((end - begin for _, begin, end in stretches), default=0)
     if longest < max(32, 0.2 * rate):
-        raise LogError(
-            "the robot does not move",
-            where=name,
-            expected=f"speeds above {config.rest_speed:g} rad/s (m/s)",
-            remedy="record a motion that moves every joint",
-        )
+        raise no_motion([piece.q for piece in pieces], rate, config, name)
     kept = [piece.q[begin:end] for piece, begin, end in stretches if end - begin >= 0.5 * longest]
     travel = np.max([np.ptp(q, axis=0) for q in kept], axis=0)
     movers = travel > 1e-3 * travel.max()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -70,12 +71,7 @@ def cut_rest(
     least = _least_length(found, config.shortest * rate, edge)
     kept = [segment for segment in found if len(segment) >= least]
     if not kept:
-        raise LogError(
-            "the robot does not move",
-            where=name,
-            expected=f"speeds above {config.rest_speed:g} rad/s (m/s)",
-            remedy="record a motion that moves every joint",
-        )
+        raise no_motion([piece.q for piece in pieces], rate, config, name)
     total = sum(len(piece.q) for piece in pieces) / rate
     used = sum(len(segment) for segment in kept) / rate
     why = f"{used:.4g} s of motion in {len(kept)} piece(s) out of {total:.4g} s; "
@@ -83,6 +79,23 @@ def cut_rest(
     if len(found) > len(kept):
         why += f", and {len(found) - len(kept)} motion(s) shorter than {least / rate:.2g} s"
     return kept, why
+
+
+def no_motion(positions: Sequence[Array], rate: float, config: SignalConfig, name: str) -> LogError:
+    """Builds the error of a log in which no joint moves for long, or whose positions or time have another unit than described.
+
+    Args:
+        positions: Positions of each piece of the log, shapes (N_i, n) [rad or m].
+        rate: Samples per second [Hz].
+    """
+    farthest = max((float(np.ptp(q, axis=0).max()) for q in positions if len(q)), default=0.0)
+    return LogError(
+        "the robot does not move",
+        where=name,
+        got=f"positions that change by at most {farthest:.3g} rad (m) in {sum(map(len, positions)) / rate:.3g} s",
+        expected=f"speeds above {config.rest_speed:g} rad/s (m/s)",
+        remedy="record a motion that moves every joint; if it did, correct `log: {units: {position: ..., time: ...}}`",
+    )
 
 
 def _least_length(motions: list[Segment], usual: float, memory: float) -> float:

@@ -20,6 +20,10 @@ STRETCHES = (0.25, 0.5, 0.8, 1.25, 2.0, 4.0)
 GAINS = (0.01, 0.1, 0.5, 0.75, 1.33, 2.0, 10.0, 100.0)
 #: Candidate factors of one joint's positions: gear ratios and counts per turn wrong by much. Small errors are columns of a fit.
 _RATIOS, _FEW_RATIOS = (0.25, 0.5, 0.7, 1.4, 2.0, 4.0), (0.5, 2.0)
+#: Candidate factors of all positions of one kind of joint, by the unit that they have and the described one.
+POSITION_UNITS = {("rad", "deg"): 180 / np.pi, ("rev", "rad"): 2 * np.pi, ("m", "mm"): 1e3}
+#: How far positions may reach beyond the URDF's limits, over their range; and without limits [rad or m].
+_BEYOND, _FARTHEST = 0.05, 2 * np.pi
 _DELAYS = (-0.03, 0.015, 0.03, 0.06)
 _SIDES = np.vstack([np.eye(3), -np.eye(3)])
 #: Candidate tilts of gravity towards an axis [rad]; the small ones are for a base on an uneven floor.
@@ -92,6 +96,25 @@ def _exchange(values: tuple[int, ...], i: int, j: int) -> tuple[int, ...]:
     out = list(values)
     out[i], out[j] = out[j], out[i]
     return tuple(out)
+
+
+def position_units(robot: Robot, reached: Array, reading: Reading) -> Iterator[Hypothesis]:
+    """Yields readings whose revolute, or prismatic, positions all have another unit than described.
+
+    Args:
+        reached: Lowest and highest position of each joint in the log, shape (2, n) [rad or m].
+    """
+    lower, upper = robot.limit("lower"), robot.limit("upper")
+    stated = np.isfinite(lower) & np.isfinite(upper) & (upper > lower)
+    beyond = np.where(stated, _BEYOND * (upper - lower), 0.0)
+    lower, upper = np.where(stated, lower, -_FARTHEST) - beyond, np.where(stated, upper, _FARTHEST) + beyond
+    for (unit, _), factor in POSITION_UNITS.items():
+        kind = robot.prismatic == (unit == "m")
+        sign = np.where(kind, factor, 1.0) * reading.sign
+        inside = (sign * reached > lower) & (sign * reached < upper)
+        if kind.any() and inside[:, kind].all():
+            joints = tuple(int(j) for j in np.flatnonzero(kind))
+            yield Hypothesis("position-unit", joints, float(np.log(factor)), replace(reading, sign=tuple(map(float, sign))))
 
 
 def candidates(robot: Robot, moves: NDArray[np.bool_], reading: Reading, *, poor: bool) -> Iterator[Hypothesis]:

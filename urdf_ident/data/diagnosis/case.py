@@ -98,6 +98,12 @@ class Case:
         first = self.sampled(0.0)
         return self if first.in_order() is first else Case(self.robot, lambda delay: self.sampled(delay).in_order(), self.moves)
 
+    @cached_property
+    def reached(self) -> Array:
+        """Lowest and highest position of each joint, shape (2, n) [rad or m]."""
+        q = self.sampled(0.0).q
+        return np.stack([q.min(axis=0), q.max(axis=0)])
+
     @property
     def turns(self) -> float:
         """Median number of reversals of the moving joints."""

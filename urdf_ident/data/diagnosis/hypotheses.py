@@ -12,7 +12,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .candidates import GAINS, STRETCHES, Hypothesis, Reading, candidates, tilted_gravity, with_springs, with_value
+from .candidates import (
+    GAINS,
+    STRETCHES,
+    Hypothesis,
+    Reading,
+    candidates,
+    position_units,
+    tilted_gravity,
+    with_springs,
+    with_value,
+)
 from .case import Case, ReadingScore
 from .evidence import material, significance
 
@@ -94,6 +104,7 @@ def best_step(case: Case, reading: Reading) -> Step | None:
     """
     before = case.judge(reading)
     found = list(candidates(case.robot, case.moves, reading, poor=bool(before.left.max() > POOR or before.driven.any())))
+    found += position_units(case.robot, case.reached, reading)
     judged = case.judge_all([item.reading for item in found])
     if before.score - min((item.score for item in judged), default=np.inf) < DOUBTFUL:
         return None

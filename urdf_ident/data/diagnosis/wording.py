@@ -9,7 +9,7 @@ import numpy as np
 
 from ...model.robot import Robot
 from ..quality.findings import Finding
-from .candidates import GAINS, STRETCHES, Hypothesis
+from .candidates import GAINS, POSITION_UNITS, STRETCHES, Hypothesis
 from .hypotheses import Step
 
 #: Gain of a reading above which the log is refused as it is described.
@@ -32,6 +32,7 @@ _NOUNS = {
     "effort-scale": ("the scale of the effort of {joints}", "give drive.gain, or log a known payload"),
     "position-zero": ("the zero of {joints}", "compare one pose with the URDF on screen (`urdf-ident play`)"),
     "position-scale": ("the scale of the position of {joints}", "move it by a known angle or distance"),
+    "position-unit": ("the unit of the positions of {joints}", "move one joint by a known angle or distance"),
     "joints-exchanged": ("the order of {joints}", "move one of them alone"),
     "time-scale": ("the clock", "compare the duration of the log with a watch"),
     "effort-delay": ("a delay of the efforts", "record faster reversals"),
@@ -61,6 +62,7 @@ def cause(robot: Robot, found: Hypothesis) -> str:
     size = {
         "position-zero": lambda: f" ({np.degrees(found.size):+.3g}°)",
         "position-scale": lambda: f" (× {np.exp(-found.size):.3g})",
+        "position-unit": lambda: f" (× {np.exp(-found.size):.3g})",
         "effort-scale": lambda: f" (× {np.exp(-found.size):.3g})",
         "time-scale": lambda: f" (1 s of the log is {found.size:.3g} s)",
         "effort-delay": lambda: f" ({1e3 * found.size:.3g} ms)",
@@ -287,6 +289,17 @@ def _position_scale(robot: Robot, step: Step) -> _Worded:
     )
 
 
+def _position_unit(robot: Robot, step: Step) -> _Worded:
+    whose, size = _joints(robot, step.found.joints), step.found.size
+    unit, described = min(POSITION_UNITS, key=lambda pair: abs(np.log(POSITION_UNITS[pair]) - size))
+    return (
+        f"the positions of {whose} are {np.exp(-size):.3g} times those that match the efforts, as if they were in {unit} and "
+        f"read as {described}",
+        f"in the project file: `log: {{units: {{position: {unit}}}}}`",
+        None,
+    )
+
+
 def _exchanged(robot: Robot, step: Step) -> _Worded:
     i, j = (robot.joints[k] for k in step.found.joints)
     what = ("efforts", "positions", "positions and efforts")[int(step.found.size)]
@@ -346,6 +359,7 @@ _WORDS: dict[str, Callable[[Robot, Step], _Worded]] = {
     "effort-scale": _effort_scale,
     "position-zero": _position_zero,
     "position-scale": _position_scale,
+    "position-unit": _position_unit,
     "joints-exchanged": _exchanged,
     "time-scale": _time_scale,
     "effort-delay": _delay,

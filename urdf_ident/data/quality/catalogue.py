@@ -100,7 +100,11 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
             "An encoder slipped or a counter started again: check which part has the right zero, or leave out the log.",
             "first jump [rad or m]",
         ),
-        "position-unit": FindingKind("refused", "Positions are in degrees or millimetres.", "`log: {units: {position: deg}}`."),
+        "position-unit": FindingKind(
+            "refused",
+            "Positions are in another unit than described: degrees, radians, revolutions, metres or millimetres.",
+            "`log: {units: {position: deg}}`, or the unit that the message names.",
+        ),
         "position-beyond-limit": FindingKind("warning", "Positions exceed the URDF's limits.", "Check zeros, signs and units."),
         "at-rest": FindingKind("refused", "The robot does not move.", "Record a motion that moves every joint."),
         "too-short": FindingKind("refused", "Less than 1 s of motion.", "Record 5 s or more."),

@@ -187,7 +187,8 @@ def check_motion(state: Examination, robot: Robot) -> None:
             "at-rest",
             "refused",
             f"the robot does not move: no joint is faster than {threshold.max():.2g} rad/s (m/s) for long in {total:.3g} s",
-            remedy="record a motion that moves every joint; a log at rest shows only gravity",
+            remedy="record a motion that moves every joint, as a log at rest shows only gravity; if it moved, correct "
+            "`log: {units: {position: ..., time: ...}}`",
         )
         return
     if seconds < SHORTEST:

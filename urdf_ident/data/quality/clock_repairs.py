@@ -59,8 +59,8 @@ def check_time_unit(state: Examination) -> None:
     guess = next((name for name, factor in _TIME_UNITS if _RATES[0] * 2 <= 1 / (typical * factor) <= _RATES[1] / 2), None)
     if typical > 1 and abs(typical - 1) < 1e-9:
         guess = None
-    remedy = f"in the project file: `log: {{units: {{time: {guess}}}}}`" if guess else ""
-    remedy += f"{', or ' if guess else ''}if it counts samples `log: {{rate: <Hz>}}` without a time column"
+    remedy = f"in the project file: `log: {{units: {{time: {guess or '...'}}}}}`"
+    remedy += ", or if it counts samples `log: {rate: <Hz>}` without a time column"
     state.add("time-unit", "refused", f"the time increases by {typical:.4g} per row, which cannot be seconds", remedy=remedy)
 
 
