@@ -503,6 +503,24 @@ def test_what_a_lost_worker_had_finished_is_not_repeated(tmp_path: Path) -> None
     assert len(list(tmp_path.glob("*-*"))) == 8
 
 
+def profiled(wait: float) -> bool:
+    """Whether the profiler of the worker that does this runs."""
+    from distributed import get_worker
+
+    time.sleep(wait)
+    return bool(get_worker().periodic_callbacks["profile"].is_running())
+
+
+def test_the_profiler_of_a_worker_rests_while_it_works_on_logs_and_goes_on_afterwards(tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
+    options = {"n_workers": 1, "processes": False, "dashboard_address": None, "local_directory": str(tmp_path / "dask")}
+    with distributed.LocalCluster(threads_per_worker=1, **options) as local, distributed.Client(local) as other:
+        assert other.submit(profiled, 0.0, pure=False).result()
+        with parallel.workers(scheduler=local.scheduler_address):
+            assert parallel.each(profiled, [0.1, 0.1]) == [False, False]
+        assert other.submit(profiled, 0.1, pure=False).result()
+
+
 def test_a_worker_that_was_stopped_is_done_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It answers nothing, but its connections stay open."""
     monkeypatch.setattr(cluster, "_SILENT", 3.0)

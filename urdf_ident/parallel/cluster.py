@@ -227,7 +227,32 @@ def _work_there(asking: Mapping[str, str], *message: Any) -> Any:
     """:func:`.messages.work` on a cluster; the version check is repeated because workers may have joined later."""
     _check_versions(asking, computing(), f"the worker on {gethostname()}")
     _keep_memory()
-    return work(*message)
+    with _unprofiled():
+        return work(*message)
+
+
+@contextmanager
+def _unprofiled() -> Iterator[None]:
+    """Suspends the statistical profiler of the worker: every 10 ms it walks the stack of the running task, which takes about a
+    tenth of the processor time of a task."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    profiler = worker.periodic_callbacks.get("profile")
+    if profiler is None:  # disabled in the worker's configuration
+        yield
+        return
+    worker.loop.add_callback(profiler.stop)
+    try:
+        yield
+    finally:
+        worker.loop.add_callback(_resume, profiler)
+
+
+def _resume(callback: Any) -> None:
+    """Starts a periodic callback of a worker again, unless another task on it has done so; called in its event loop."""
+    if not callback.is_running():
+        callback.start()
 
 
 @lru_cache(maxsize=1)
