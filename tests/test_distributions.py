@@ -27,6 +27,15 @@ def test_tails(value: float) -> None:
         assert own.f_tail(value, 3.0, dof) == pytest.approx(stats.f.sf(value, 3.0, dof), rel=1e-9, abs=1e-300)
 
 
+@pytest.mark.parametrize("share", [0.025, 0.5, 0.975])
+def test_a_normal_variable_that_cannot_be_negative(share: float) -> None:
+    mean, std = np.array([-20.0, -3.0, 0.0, 0.5, 40.0]), np.array([2.0, 1.5, 3.0, 1.0, 1.0])
+    expected = stats.truncnorm.ppf(share, -mean / std, np.inf, mean, std)
+    np.testing.assert_allclose(own.truncated_normal_quantile(share, mean, std), expected, rtol=1e-9)
+    far = own.truncated_normal_quantile(share, np.array([-1e4]), np.array([1.0]))
+    assert 0 <= far < 1e-2
+
+
 @pytest.mark.parametrize("dof", [1, 4, 6, 200])
 def test_one_sigma(dof: int) -> None:
     inside = stats.t.cdf(own.one_sigma(dof), dof) - stats.t.cdf(-own.one_sigma(dof), dof)

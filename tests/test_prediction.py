@@ -18,6 +18,7 @@ from urdf_ident.errors import ModelError
 from urdf_ident.estimation.uncertainty.prediction import LEVELS, HeldOutResidual
 from urdf_ident.estimation.uncertainty.uncovered_friction import covered_speeds, seen_speeds, smeared_friction, unseen_friction
 from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.posterior import posterior_covariance, posterior_mean
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.point_to_point import TrapezoidalTrajectory
 from urdf_ident.pipeline.identify import identify
@@ -265,6 +266,30 @@ def test_slow_logs_leave_rotor_inertia_open_and_the_intervals_say_so(robot: Robo
     true = np.sqrt(np.mean((measured - ident.torque(q, v, a)) ** 2, axis=0) / np.mean(measured**2, axis=0)).mean()
     assert errors[0] < errors[-1]
     assert errors[-1] > max(true, 0.15)
+
+
+def test_a_rotor_that_slow_logs_do_not_show_is_not_negative(robot: Robot) -> None:
+    """Quantiles of the torque over draws from the posterior, those with a negative rotor inertia of the joint left out."""
+    slow = slower(fourier(3, 20.0, 200.0, 3), 20, 60.0)
+    ident = identify(DynamicModel(robot, friction=SIMPLE), [with_rotors(robot, slow, 0.1)])
+    a = np.diag([8.0, -8.0, 8.0])
+    still, rotors = np.zeros_like(a), [k for k, parameter in enumerate(ident.model.parameters) if parameter.rotor]
+    prior, (narrow, wide) = ident.prior.without_first_fit, intervals._variance_factors(ident)
+    covariance = narrow * posterior_covariance(ident.factor[:, :-1], prior, wide / narrow)
+    mean = posterior_mean(ident.factor, prior, wide / narrow)
+    drawn = np.random.default_rng(0).multivariate_normal(mean, covariance, 100_000)
+    rows = ident.model.torque(np.eye(len(ident.theta)), still, still, a)
+    found = intervals._parameter_reach(ident, rows, np.zeros(3), 0.05)
+    ends = ident.torque_prediction_interval(still, still, a) - ident.torque(still, still, a)[..., None]
+    for j in range(3):
+        kept = drawn[drawn[:, rotors[j]] >= 0]
+        assert 0.3 < len(kept) / len(drawn) < 0.7
+        low, middle, high = np.quantile((kept - ident.theta) @ rows[j, j], [0.025, 0.5, 0.975])
+        assert found.shift[j, j] == pytest.approx(middle, abs=0.02 * (high - low))
+        assert np.sqrt(found.below[j, j]) == pytest.approx(middle - low, abs=0.03 * (high - low))
+        assert np.sqrt(found.above[j, j]) == pytest.approx(high - middle, abs=0.03 * (high - low))
+        less, more = np.abs(ends[j, j])[:: int(np.sign(a[j, j]))]
+        assert more > 2 * less
 
 
 def test_a_fast_held_out_log_that_is_predicted_well_is_a_test_at_its_speed(robot: Robot) -> None:

@@ -27,6 +27,18 @@ def student_quantile(share: float, dof: Array | float) -> Array:
     return np.asarray(np.where(np.isinf(free), ndtri(share), stdtrit(np.where(np.isinf(free), 1.0, free), share)))
 
 
+def truncated_normal_quantile(share: float, mean: Array, std: Array) -> Array:
+    """Quantile of a normal variable that is known not to be negative, shape (k,).
+
+    Args:
+        share: Probability below it, 0 to 1.
+        mean, std: Mean and standard deviation (> 0) without that knowledge, shape (k,) each.
+    """
+    from scipy.special import log_ndtr, ndtri_exp
+
+    return np.asarray(mean - std * ndtri_exp(np.log1p(-share) + log_ndtr(mean / std)))
+
+
 def student_tail(value: float, dof: float) -> float:
     """Probability that Student's t is larger.
 

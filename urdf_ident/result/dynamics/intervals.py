@@ -7,6 +7,8 @@ does not narrow them, and if ``c`` is not in the span of the observed directions
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -16,9 +18,9 @@ from ...estimation.uncertainty.uncovered_friction import smeared_friction, unsee
 from ...files.records import record
 from ...linalg import Array, shaped, triangle
 from ...model.elasticity import ElasticModel
-from ...model.posterior import posterior_mean, posterior_variance
+from ...model.posterior import posterior_covariance, posterior_mean, posterior_variance
 from ...model.prior import USUAL_WEIGHT
-from ...statistics.distributions import student_quantile
+from ...statistics.distributions import student_quantile, truncated_normal_quantile
 from ...statistics.fit import Fit
 from ..record import Record
 
@@ -74,8 +76,9 @@ def torque_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: ArrayLike, alp
 def torque_prediction_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: ArrayLike, alpha: float = 0.05) -> Array:
     """Prediction intervals of *measured* torque, low-passed at :attr:`.Record.prediction_band`.
 
-    They consist of held-out residuals at such speeds, the posterior variance and bias of the parameters, friction at speeds
-    and in directions that the data do not cover, and the step of friction that the low-pass smears.
+    They consist of held-out residuals at such speeds, the posterior of the parameters, friction at speeds and in directions
+    that the data do not cover, and the step of friction that the low-pass smears. They are not symmetric: rotor inertia that
+    slow logs do not show is larger than exported, or zero.
 
     Args:
         ident: The result, without elastic joints.
@@ -89,8 +92,6 @@ def torque_prediction_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: Arr
         ModelError: The joints are elastic, or the level is not between 0 and 1.
         ShapeError: The arrays do not fit.
     """
-    from statistics import NormalDist
-
     require_rigid(ident)
     position, velocity, acceleration = _motion(q, v, a)
     centre = ident.torque(position, velocity, acceleration)
@@ -99,16 +100,18 @@ def torque_prediction_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: Arr
     residual = record(HeldOutResidual, ident.prediction)
     missed = residual.reach(np.atleast_2d(velocity), np.atleast_2d(acceleration), alpha).reshape(centre.shape)
     rows = ident.model.torque(np.eye(len(ident.theta)), position, velocity, acceleration)
-    more, held_back = parameter_errors(ident, rows, residual.variance)
-    smeared = np.zeros_like(centre)
+    parameters = _parameter_reach(ident, rows, residual.variance, alpha)
+    smeared, rest = np.zeros_like(centre), missed**2
     if residual.seen is not None:
         p, s, t = (np.atleast_2d(x) for x in (position, velocity, acceleration))
         unseen = unseen_friction(ident.model, ident.theta, residual.seen, p, s, t)
-        more = more + (unseen**2 / SIGMAS**2).reshape(centre.shape)
+        rest = rest + np.square(_normal_quantile(1 - alpha / 2) / SIGMAS * unseen).reshape(centre.shape)
         smeared = smeared_friction(ident.model, ident.theta, p, s, t, residual.band, residual.period).reshape(centre.shape)
-    reach = np.sqrt(missed**2 + NormalDist().inv_cdf(1 - alpha / 2) ** 2 * more)
-    reach = _around_shift(reach, np.hypot(smeared, held_back), alpha)
-    return np.stack([centre - reach, centre + reach], axis=-1)
+    ends = []
+    for side, own in ((-1.0, parameters.below), (1.0, parameters.above)):
+        shift = np.hypot(smeared, np.maximum(side * parameters.shift, 0.0))
+        ends.append(centre + side * _around_shift(np.sqrt(rest + own), shift, alpha))
+    return np.stack(ends, axis=-1)
 
 
 def _around_shift(reach: Array, shift: Array, alpha: float) -> Array:
@@ -116,10 +119,61 @@ def _around_shift(reach: Array, shift: Array, alpha: float) -> Array:
 
     An error beyond a large shift counts on one side only; a small shift adds like a variance (95 %: 94.3 or more).
     """
+    one_sided = _normal_quantile(1 - alpha) / _normal_quantile(1 - alpha / 2)
+    return np.asarray(np.maximum(np.hypot(reach, shift), one_sided * reach + shift))
+
+
+def _normal_quantile(share: float) -> float:
     from statistics import NormalDist
 
-    one_sided = NormalDist().inv_cdf(1 - alpha) / NormalDist().inv_cdf(1 - alpha / 2)
-    return np.asarray(np.maximum(np.hypot(reach, shift), one_sided * reach + shift))
+    return NormalDist().inv_cdf(share)
+
+
+@dataclass(frozen=True, eq=False)
+class _ParameterReach:
+    """Interval of the torque because of the parameters.
+
+    Attributes:
+        shift: Its median minus the exported torque, shape (…, n) [N·m or N].
+        below, above: Squared distances of its ends from the median, shape (…, n) each [N²·m² or N²].
+    """
+
+    shift: Array
+    below: Array
+    above: Array
+
+
+def _parameter_reach(ident: Record, rows: Array, known: Array, alpha: float) -> _ParameterReach:
+    """Returns the interval of the torque in the posterior of data and URDF, with rotor inertia and friction not negative.
+
+    Of the parameters that cannot be negative, the one with the largest share in a torque's variance is limited: the torque is
+    a multiple of it, whose distribution is a truncated normal one, plus an independent rest.
+
+    Args:
+        rows: Torque per unit of each parameter, shape (…, n, p).
+        known: Variance that is accounted for otherwise, shape (n,) [N²·m² or N²].
+    """
+    prior, (narrow, variance_factor) = ident.prior.without_first_fit, _variance_factors(ident)
+    weight = variance_factor / narrow
+    mean = posterior_mean(ident.factor, prior, weight)
+    covariance = narrow * posterior_covariance(ident.factor[:, :-1], prior, weight)
+    limited = np.flatnonzero([parameter.nonnegative for parameter in ident.model.parameters])
+    std = np.sqrt(np.diag(covariance)[limited])
+    along = rows @ (covariance[:, limited] / std)  # torque per standard deviation of each such parameter
+    most = np.argmax(np.abs(along), axis=-1)
+    along = np.take_along_axis(along, most[..., None], axis=-1)[..., 0]
+    rest = np.sum((rows @ covariance) * rows, axis=-1) - along**2 - narrow * known
+    low, middle, high = (
+        (truncated_normal_quantile(share, mean[limited], std) - mean[limited]) / std
+        for share in (alpha / 2, 0.5, 1 - alpha / 2)
+    )
+    lower, upper = along * (low - middle)[most], along * (high - middle)[most]
+    shift = rows @ (mean - ident.theta) + along * middle[most]
+    below, above = (
+        np.maximum(_normal_quantile(1 - alpha / 2) ** 2 * rest + end**2, 0.0)
+        for end in (np.minimum(lower, upper), np.maximum(lower, upper))
+    )
+    return _ParameterReach(shift, below, above)
 
 
 def parameter_errors(ident: Record, rows: Array, known: Array) -> tuple[Array, Array]:
