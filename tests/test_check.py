@@ -11,7 +11,7 @@ from conftest import arm_urdf
 from urdf_ident.errors import UrdfIdentError
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline.check import check, check_text, findings_text, urdf_doubts
+from urdf_ident.pipeline.check import check, check_text, findings_text, implausible_values
 
 LINK = '<link name="l{k}"><inertial><origin xyz="{com}"/><mass value="{mass}"/>\
 <inertia ixx="{i}" ixy="0" ixz="0" iyy="{i}" iyz="0" izz="{i}"/></inertial></link>'
@@ -114,7 +114,7 @@ def test_inertias_and_centres_of_mass_in_millimetres_are_doubted() -> None:
         inertias = scaled(inertias, key, 1e6)
     centres = sound.replace('<inertial><origin xyz="0.02 -0.01', '<inertial><origin xyz="20 -10')
     for text, words in ((inertias, "radius of gyration is"), (centres, "centre of mass is")):
-        found = urdf_doubts(Robot.from_urdf(text))
+        found = implausible_values(Robot.from_urdf(text))
         assert {"j1", "j2", "j3"} <= {item["joint"] for item in found if words in item["message"]}
 
 

@@ -23,7 +23,7 @@ from urdf_ident.motion.trajectory import table_text
 from urdf_ident.pipeline.fleet import pool, robot_folders
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.result.identification import Identification
-from urdf_ident.statistics.fleet import departures, random_effects
+from urdf_ident.statistics.fleet import deviations, random_effects
 from urdf_ident.statistics.log_effects.mixed_model import reml
 from urdf_ident.statistics.log_effects.mixed_rows import Moments
 
@@ -83,7 +83,7 @@ def test_robots_of_one_kind_seldom_seem_odd(robots: int, spread: float | str) ->
         error = rng.uniform(0.5, 1.5, (robots, 18))
         own = rng.choice([0.0, 0.5, 4.0], 18) if spread == "mixed" else spread
         value = own * rng.standard_normal(error.shape) + error * rng.standard_normal(error.shape)
-        chance.append(departures(value, error).chance)
+        chance.append(deviations(value, error).chance)
     assert np.mean(np.array(chance) < 0.05) < 0.07
     assert np.mean(np.array(chance) < 0.001) < 0.004
 
@@ -101,9 +101,9 @@ def test_a_robot_with_more_friction_is_found_and_equals_are_not(ident: Identific
     assert {(item.where, name) for item in odd.pooled for name, out in zip(odd.names, item.stands_out, strict=True) if out} == {
         ("j2", "r3")
     }
-    assert "j2 has" in odd.departures("r3")[0]
-    assert "more friction" in odd.departures("r3")[0]
-    assert not odd.departures("r1")
+    assert "j2 has" in odd.deviations("r3")[0]
+    assert "more friction" in odd.deviations("r3")[0]
+    assert not odd.deviations("r1")
 
 
 def test_one_heavy_body_is_one_outlier(ident: Identification) -> None:
@@ -115,7 +115,7 @@ def test_one_heavy_body_is_one_outlier(ident: Identification) -> None:
     heavy = replace(heavy, fit=replace(heavy.fit, params=heavy.fit.params + fit.base.of(theta)))
     found = pool({**{f"r{k}": another(ident, k) for k in range(6)}, "r3": heavy})
     assert {item.where for item in found.pooled if item.stands_out[3]} > {bodies[2].name}
-    (said,) = found.departures("r3")
+    (said,) = found.deviations("r3")
     assert said.startswith(bodies[2].name)
     assert "more of it and of the bodies that carry it" in said
 

@@ -109,7 +109,7 @@ def test_least_squares_is_biased_and_total_least_squares_is_not() -> None:
         found = fit_total_least_squares(statistics, fit, noise)
         least.append(fit.params)
         total.append(found.fit.params)
-        spread.append(np.sqrt(np.diag(found.spread @ fit.covariance @ found.spread.T)))
+        spread.append(np.sqrt(np.diag(found.transform @ fit.covariance @ found.transform.T)))
     size = np.std(total, axis=0, ddof=1)
     off = [np.abs(np.mean(some, axis=0) - exact) / (size / np.sqrt(len(total))) for some in (least, total)]
     assert np.sqrt(np.mean(off[1] ** 2)) < 0.5 * np.sqrt(np.mean(off[0] ** 2))

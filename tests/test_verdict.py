@@ -14,7 +14,7 @@ from logs import Truth, fourier, make_log, torques
 import urdf_ident as ui
 from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import prepare_log
-from urdf_ident.result.evidence.evidence import Departure, Evidence, Range, measure_evidence, placeholders
+from urdf_ident.result.evidence.evidence import DeviatingPart, Evidence, Range, measure_evidence, placeholders
 from urdf_ident.result.evidence.scale import CommonScale
 from urdf_ident.result.text.brief import brief, joint_errors
 from urdf_ident.result.verdict.reason import Reason
@@ -273,7 +273,7 @@ def test_a_log_that_was_trained_on_proves_nothing(ident: ui.Identification) -> N
         ({"friction": {"j": 1e7}}, "friction-implausible", "poor"),
         ({"peak": {"j": 40.0}}, "torque-implausible", "poor"),
         ({"masses": {"link": 9.9}}, "mass-far", "usable"),
-        ({"departures": (Departure("run", "j", "2/3", 3.0, 1.0),)}, "residual-not-stationary", "usable"),
+        ({"departures": (DeviatingPart("run", "j", "2/3", 3.0, 1.0),)}, "residual-not-stationary", "usable"),
     ],
 )
 def test_each_kind_of_evidence_caps_the_level(ident: ui.Identification, change: dict, id: str, level: str) -> None:

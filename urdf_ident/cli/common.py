@@ -236,9 +236,9 @@ def open_robot(project: Project, folder: Path, urdf: Path | None) -> Robot:
 
 def say_doubts(robot: Robot) -> None:
     """Prints what is implausible in a URDF, before anything is computed from it."""
-    from ..pipeline.check import doubt_lines, urdf_doubts
+    from ..pipeline.check import implausible_lines, implausible_values
 
-    for line in doubt_lines(urdf_doubts(robot)):
+    for line in implausible_lines(implausible_values(robot)):
         typer.echo(f"note: {robot.path}, {line}", err=True)
 
 

@@ -262,12 +262,12 @@ def export(
         raise typer.BadParameter("two outputs have the same name")
     if not force:
         check_source(ident)
-    said = set[str]()
+    printed = set[str]()
     for path, write in wanted:
         if path is not None:
             notes = write(ident, path)
-            new = [note for note in notes if note not in said] if isinstance(notes, tuple) else []
-            said.update(new)
+            new = [note for note in notes if note not in printed] if isinstance(notes, tuple) else []
+            printed.update(new)
             typer.echo("\n".join([*new, f"wrote {path}"]))
 
 

@@ -152,9 +152,9 @@ def _residual(errors: Mapping[str, Array], kinds: Sequence[str], what: str) -> t
     """The kind with the least squared error with the laws of the logs, and the reason."""
     if not kinds:
         return "none", f"friction and links judged on {what}"
-    best, mean, spread = _best(errors, "none", kinds)
-    words = f"{best} lowers the squared error on {what} by {100 * mean:.3g} ± {100 * spread:.2g} %"
-    enough = mean > max(LEAST_GAIN, spread)
+    best, mean, gain_error = _best(errors, "none", kinds)
+    words = f"{best} lowers the squared error on {what} by {100 * mean:.3g} ± {100 * gain_error:.2g} %"
+    enough = mean > max(LEAST_GAIN, gain_error)
     if len(kinds) == 1:
         return best, words if enough else f"{words}: not significant, used because it was requested"
     return (best, words) if enough else ("none", f"{words}: not significant, not used")
@@ -163,10 +163,10 @@ def _residual(errors: Mapping[str, Array], kinds: Sequence[str], what: str) -> t
 def _laws(errors: Mapping[str, Array], chosen: str, kinds: Sequence[str]) -> tuple[str, str, str]:
     """Source of the friction laws, kind of residual, and the reason."""
     offered = [candidate("sweeps", kind) for kind in (kinds if len(kinds) == 1 else dict.fromkeys(("none", *kinds)))]
-    best, mean, spread = _best(errors, chosen, offered)
+    best, mean, gain_error = _best(errors, chosen, offered)
     before, after = (float(rms(errors[name], 0).mean()) for name in (chosen, best))
     words = f"friction from the sweeps {{}} the error from {before:.3g} to {after:.3g}"
-    enough = mean > max(LEAST_GAIN, _beyond_chance(len(errors[best])) * spread)
+    enough = mean > max(LEAST_GAIN, _beyond_chance(len(errors[best])) * gain_error)
     if enough if kinds else after <= before:
         kind = next(kind for kind in ("none", *kinds) if candidate("sweeps", kind) == best)
         return "sweeps", kind, words.format("lowers")

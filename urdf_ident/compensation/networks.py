@@ -49,9 +49,9 @@ def splits_of(state: Array) -> list[Split]:
     from scipy.spatial import cKDTree
 
     check_shape("motion", state.shape, ("N", "k"))
-    spread = state.std(axis=0)
-    moving = spread > 1e-9 * max(float(np.abs(state).max(initial=0.0)), 1e-300)
-    scaled = (state[:, moving] - state[:, moving].mean(axis=0)) / spread[moving]
+    std = state.std(axis=0)
+    moving = std > 1e-9 * max(float(np.abs(state).max(initial=0.0)), 1e-300)
+    scaled = (state[:, moving] - state[:, moving].mean(axis=0)) / std[moving]
     near = 2.0 * float(np.median(np.linalg.norm(np.diff(scaled, axis=0), axis=1)))
     which = np.arange(len(state)) * FOLDS // len(state)
     splits = []
@@ -189,9 +189,9 @@ def _mixture(z: Array, y: Array, count: int, seed: int, start: Experts | None) -
         raise MissingExtraError(
             "a mixture residual needs scikit-learn", remedy="pip install 'urdf-ident[residual]', or take kind rbf"
         ) from error
-    spread = float(np.std(y))
-    data = np.column_stack([z, y / spread])
-    options = {} if start is None else _start(start, spread)
+    std = float(np.std(y))
+    data = np.column_stack([z, y / std])
+    options = {} if start is None else _start(start, std)
     with one_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # still a valid density, cross-validated like any other
         found = GaussianMixture(count, reg_covar=_LEAST_WIDTH**2, random_state=seed, max_iter=200, **options).fit(data)
@@ -202,23 +202,23 @@ def _mixture(z: Array, y: Array, count: int, seed: int, start: Experts | None) -
     logweights = np.log(found.weights_) - 0.5 * np.linalg.slogdet(inner)[1]
     variances = covariance[:, d, d] - np.einsum("kd,kd->k", cross, slopes)
     experts = Experts(
-        mean[:, :d].copy(), np.linalg.inv(inner), logweights, mean[:, d] * spread, slopes * spread, variances * spread**2, True
+        mean[:, :d].copy(), np.linalg.inv(inner), logweights, mean[:, d] * std, slopes * std, variances * std**2, True
     )
     return experts, float(found.bic(data))
 
 
-def _start(experts: Experts, spread: float) -> dict[str, Array]:
+def _start(experts: Experts, std: float) -> dict[str, Array]:
     """Initial weights, means and precisions for EM from a similar mixture."""
     inner = np.linalg.inv(experts.precisions)
-    slopes, d = experts.slopes / spread, experts.centres.shape[1]
+    slopes, d = experts.slopes / std, experts.centres.shape[1]
     covariance = np.empty((len(experts), d + 1, d + 1))
     covariance[:, :d, :d] = inner
     covariance[:, :d, d] = covariance[:, d, :d] = np.einsum("kij,kj->ki", inner, slopes)
-    covariance[:, d, d] = experts.variances / spread**2 + np.einsum("ki,kij,kj->k", slopes, inner, slopes)
+    covariance[:, d, d] = experts.variances / std**2 + np.einsum("ki,kij,kj->k", slopes, inner, slopes)
     weights = np.exp(experts.logweights + 0.5 * np.linalg.slogdet(inner)[1])
     precisions = np.linalg.inv(covariance)
     return {
         "weights_init": weights / weights.sum(),
-        "means_init": np.column_stack([experts.centres, experts.levels / spread]),
+        "means_init": np.column_stack([experts.centres, experts.levels / std]),
         "precisions_init": (precisions + precisions.transpose(0, 2, 1)) / 2,
     }

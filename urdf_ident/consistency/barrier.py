@@ -150,10 +150,10 @@ class _Path:
         self.home = first[self.inertial]
         self.normals = np.take_along_axis(feasible.G[self.inertial], 10 * self.home[:, None] + np.arange(10), axis=1)
         self.place = self.home, _count(self.home)
-        spread = np.zeros((int(self.joint.sum()), self.groups[0] * self.groups[1]))
-        spread[:, self.slots] = feasible.G[self.joint, 10 * n :]
+        padded = np.zeros((int(self.joint.sum()), self.groups[0] * self.groups[1]))
+        padded[:, self.slots] = feasible.G[self.joint, 10 * n :]
         owner = first[self.joint] - n
-        self.joint_normals = spread.reshape(len(spread), *self.groups)[np.arange(len(spread)), owner]
+        self.joint_normals = padded.reshape(len(padded), *self.groups)[np.arange(len(padded)), owner]
         self.joint_place = owner, _count(owner)
         self.cone_place = feasible.cones.body, _count(feasible.cones.body)
         self.U = np.vstack([self.data.V, feasible.G[self.coupled], feasible.E])
@@ -260,8 +260,8 @@ class _Path:
         gradient, metric = 2.0 * x, np.tile(np.sqrt(2.0) * np.eye(10), (n, 1, 1))
         inertial = gradient[: 10 * n].reshape(n, 10)  # a view
         if self.distance == "entropic":
-            scale, white = feasible.entropy_scale[:, None, None], feasible.spread.white(x)[1]
-            traces = feasible.spread.linear.reshape(n, 16, 10)
+            scale, white = feasible.entropy_scale[:, None, None], feasible.relative.white(x)[1]
+            traces = feasible.relative.linear.reshape(n, 16, 10)
             relative = feasible.relative_mass(x)[:, None]
             inertial[:] = (scale * (traces - white))[:, ::5].sum(axis=1)
             inertial += feasible.mass_scale[:, None] * (1.0 - 1.0 / relative) * feasible.mass
@@ -288,7 +288,7 @@ def _distance(feasible: Feasible, x: Array, distance: str) -> float:
     """The prior distance alone; infinite outside its domain."""
     if distance == "euclid":
         return float(x @ x)
-    eigenvalues = np.linalg.eigvalsh(feasible.spread.at(x))
+    eigenvalues = np.linalg.eigvalsh(feasible.relative.at(x))
     if eigenvalues.min() <= 0:
         return float(np.inf)
     divergence = (eigenvalues - np.log(eigenvalues) - 1.0).sum(axis=1)

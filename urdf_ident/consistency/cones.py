@@ -97,7 +97,7 @@ class Feasible(SentOnce):
     Attributes:
         theta0: Shape (p,).
         back: ``theta = theta0 + back x``, shape (p, p).
-        spread: Relative pseudo-inertias in the divergence, ``Q = 1 + linear x``; n of them.
+        relative: Relative pseudo-inertias in the divergence, ``Q = 1 + linear x``; n of them.
         entropy_scale: ``1/(2 s²)`` of each body's divergence, shape (n,).
         mass: Relative masses in the divergence, ``r = 1 + mass · x[body]``, shape (n, 10).
         mass_scale: ``2/s²`` of each mass's divergence ``r − log r − 1``, shape (n,); 0 without a mass prior.
@@ -112,7 +112,7 @@ class Feasible(SentOnce):
     names: tuple[str, ...]
     theta0: Array
     back: Array
-    spread: Cones
+    relative: Cones
     entropy_scale: Array
     mass: Array
     mass_scale: Array
@@ -133,7 +133,7 @@ class Feasible(SentOnce):
     @property
     def n(self) -> int:
         """Number of bodies."""
-        return len(self.spread.body)
+        return len(self.relative.body)
 
     @cached_property
     def unwhiten(self) -> Array:
@@ -216,7 +216,7 @@ def feasible_set(prior: Prior, parameters: Sequence[Parameter], options: LmiOpti
     check_shape("parameters", (len(parameters),), (p,))
     back: Array = solve_triangular(prior.root, np.eye(p))
     bodies = tuple(parameters[10 * i].owner for i in range(n))
-    spread, cones, cone_names = _cones(prior, bodies, back, options)
+    relative, cones, cone_names = _cones(prior, bodies, back, options)
     rows = _Rows(prior.theta0, back)
     if options.nonnegative:
         for k in range(10 * n, p):
@@ -239,7 +239,7 @@ def feasible_set(prior: Prior, parameters: Sequence[Parameter], options: LmiOpti
         names,
         prior.theta0,
         back,
-        spread,
+        relative,
         scale,
         mass,
         mass_scale,
@@ -267,7 +267,7 @@ def _cones(prior: Prior, bodies: tuple[str, ...], back: Array, options: LmiOptio
         return np.asarray(half[of] @ matrices @ half[of].transpose(0, 2, 1))
 
     everyone = np.arange(n)
-    spread = Cones(everyone, np.tile(np.eye(4), (n, 1, 1)), linear)
+    relative = Cones(everyone, np.tile(np.eye(4), (n, 1, 1)), linear)
     P0 = pseudo_inertia(theta0)
     constants, members = [congruent((1 - options.epsilon) * P0, everyone)], [everyone]
     names = [f"{body}: pseudo-inertia at its limit" for body in bodies]
@@ -280,7 +280,7 @@ def _cones(prior: Prior, bodies: tuple[str, ...], back: Array, options: LmiOptio
         members.append(loaded)
         names += [f"{bodies[i]}: nothing left beside its fixed children" for i in loaded]
     body = np.concatenate(members)
-    return spread, Cones(body, np.concatenate(constants), linear[body]), tuple(names)
+    return relative, Cones(body, np.concatenate(constants), linear[body]), tuple(names)
 
 
 class _Rows:

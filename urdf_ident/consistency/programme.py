@@ -139,7 +139,7 @@ class Programme:
         p, bodies = feasible.p, 10 * feasible.n
         if self.distance == "euclid":
             return float(x @ x), 2.0 * x, np.sqrt(2.0) * np.eye(p)
-        Q = feasible.spread.at(x)
+        Q = feasible.relative.at(x)
         eigenvalues = np.linalg.eigvalsh(Q)
         if eigenvalues.min() <= 0:
             return float(np.inf), np.full(p, np.nan), np.full((p, p), np.nan)
@@ -147,13 +147,13 @@ class Programme:
         value = float(scale @ (eigenvalues - np.log(eigenvalues) - 1.0).sum(axis=1)) + float(x[bodies:] @ x[bodies:])
         value += float(feasible.mass_scale @ (relative - np.log(relative) - 1.0))
         slope = np.asarray(scale[:, None, None] * (np.eye(4) - np.linalg.inv(Q)), dtype=float)
-        gradient = feasible.spread.adjoint(slope, p)
+        gradient = feasible.relative.adjoint(slope, p)
         gradient[:bodies] += ((feasible.mass_scale * (1.0 - 1.0 / relative))[:, None] * feasible.mass).ravel()
         gradient[bodies:] = 2.0 * x[bodies:]
         masses = np.zeros((feasible.n, p))
         own = np.arange(feasible.n)[:, None], 10 * np.arange(feasible.n)[:, None] + np.arange(10)
         masses[own] = (np.sqrt(feasible.mass_scale) / relative)[:, None] * feasible.mass
-        root = np.vstack([feasible.spread.log_det_root(x, scale), masses, np.sqrt(2.0) * np.eye(p)[bodies:]])
+        root = np.vstack([feasible.relative.log_det_root(x, scale), masses, np.sqrt(2.0) * np.eye(p)[bodies:]])
         return value, gradient, root
 
     def duality_gap(self, point: Point) -> float:
@@ -297,7 +297,7 @@ def _objective(cp: Any, programme: Programme, x: Any) -> Any:
     objective = cp.sum_squares(rows @ x - right) if len(rows) else 0
     if programme.distance == "entropic":
         for i, scale in enumerate(feasible.entropy_scale):
-            Q = _matrix(cp, feasible.spread, i, x[10 * i : 10 * i + 10])
+            Q = _matrix(cp, feasible.relative, i, x[10 * i : 10 * i + 10])
             objective = objective + scale * (cp.trace(Q) - cp.log_det(Q) - 4)
         for body in np.flatnonzero(feasible.mass_scale).tolist():
             relative = 1 + feasible.mass[body] @ x[10 * body : 10 * body + 10]

@@ -119,15 +119,15 @@ def examine_logs(
         usable = dict(zip(usable, made, strict=True))
     motions = [(_unloaded(item, recordings[k].name, robot, payload).segments, item.cutoff) for k, item in usable.items()]
     found = contradictions(robot, motions, drive.reduction)
-    if not any(item.severity == "refused" for doubts in found for item in doubts):  # delays need physically plausible logs
+    if not any(item.severity == "refused" for findings in found for item in findings):  # delays need physically plausible logs
         banded = [(parts, item.band) for (parts, _), item in zip(motions, usable.values(), strict=True)]
         late, apart = delay_findings(robot, banded, drive.reduction)
         common = () if late is None else late.findings()
-        found = [(*doubts, *common, *unreported(own, doubts)) for doubts, own in zip(found, apart, strict=True)]
+        found = [(*findings, *common, *unreported(own, findings)) for findings, own in zip(found, apart, strict=True)]
     shown = [(reports[k].recording.position, item.segments, item.cutoff) for k, item in usable.items()]
     found = known_delays(robot.joints, shown, found)
-    for k, doubts in zip(usable, found, strict=True):
-        reports[k] = replace(reports[k], findings=(*reports[k].findings, *doubts))
+    for k, findings in zip(usable, found, strict=True):
+        reports[k] = replace(reports[k], findings=(*reports[k].findings, *findings))
     return reports
 
 
@@ -248,9 +248,9 @@ def check_physics(
         logs = [replace(log, automatic=_unloaded(item, log.name, robot, payload)) for log, item in zip(logs, made, strict=True)]
     found = contradictions(robot, [(log.examined.segments, log.examined.cutoff) for log in logs], reduction, meanwhile)
     out: list[PreparedLog | UrdfIdentError] = []
-    for log, doubts in zip(logs, with_known_delays(logs, robot, found), strict=True):
-        findings = (*log.report.findings, *doubts)
-        refused = [finding for finding in doubts if finding.severity == "refused"]
+    for log, physical in zip(logs, with_known_delays(logs, robot, found), strict=True):
+        findings = (*log.report.findings, *physical)
+        refused = [finding for finding in physical if finding.severity == "refused"]
         if refused and not force:
             out.append(_refusal(log.recording, findings, refused))
         else:

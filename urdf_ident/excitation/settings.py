@@ -40,7 +40,7 @@ class LimitsSection(Section):
 
 
 class CircleSection(Section):
-    """The motion of the family circle; Wu 2012's if nothing is said."""
+    """The motion of the family circle; Wu 2012's by default."""
 
     radius: PositiveFloat = Field(0.05, description="[m]")
     speed: PositiveFloat | None = Field(None, description="cruising speed [m/s]; default: 0.5, or less if limits require it")

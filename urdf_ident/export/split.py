@@ -61,10 +61,10 @@ def split_bodies(robot: Robot, theta: Array) -> tuple[dict[str, Array], tuple[st
                 got=margins(ten),
                 where=robot.path,
             )
-        pieces, said = _pieces(robot, body, ten)
+        pieces, piece_notes = _pieces(robot, body, ten)
         found, more = _share(body, ten, pieces)
         links.update(found)
-        notes += [*said, *more]
+        notes += [*piece_notes, *more]
     return links, tuple(notes)
 
 

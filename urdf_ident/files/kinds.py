@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 _TABLE = "a table with the columns "
-#: Root elements of XML files that are told apart.
+#: Root elements of XML files that are distinguished.
 _ROOTS = {
     b"html": "a web page",
     b"robot": "a URDF",
@@ -52,5 +52,5 @@ def difference(there: str, new: str) -> str:
         if lost:
             return f"holds {len(lost)} column(s) that the new table lacks ({lost[0]}{', …' if len(lost) > 1 else ''})"
         return "is another table"
-    said = ("a table" if kind.startswith(_TABLE) else kind for kind in (there, new))
-    return "is {}; it would be replaced by {}".format(*said)
+    names = ("a table" if kind.startswith(_TABLE) else kind for kind in (there, new))
+    return "is {}; it would be replaced by {}".format(*names)

@@ -178,8 +178,8 @@ class DynamicModel(SentOnce):
     @cached_property
     def distribution(self) -> Array:
         """Shape (n, k): coefficients that distribute each term column over the joint rows."""
-        spread = [self.drive.rate_weights(item.axis, item.side) for item in self.terms for _ in item.term.symbols]
-        return np.array(spread).reshape(-1, self.n).T
+        weights = [self.drive.rate_weights(item.axis, item.side) for item in self.terms for _ in item.term.symbols]
+        return np.array(weights).reshape(-1, self.n).T
 
     @cached_property
     def groups(self) -> tuple[RowGroup, ...]:

@@ -127,7 +127,7 @@ def collision_shapes(robot: Robot) -> tuple[tuple[Visual, ...], tuple[str, ...]]
 
 
 def _meshless(missing: Sequence[tuple[str, str]]) -> str:
-    """The same note for drawn and for solid shapes, so that it is said once: link and mesh file of each."""
+    """The same note for drawn and for solid shapes, so that it is given once: link and mesh file of each."""
     files = first_of(list(dict.fromkeys(repr(file) for _, file in missing)), 1)
     lacking = f"mesh files not found, broken or of another format than {', '.join(MESH_FORMATS)}: {files}"
     return f"{lacking}; capsules stand in; set ROS_PACKAGE_PATH if they are elsewhere"

@@ -72,12 +72,12 @@ def row_groups(robot: Robot, drive: Drive, distribution: Array) -> tuple[RowGrou
     for j, joint in enumerate(robot.joints):
         mix = drive.row_mix[j]
         inertial = inertial_columns(robot, mix)
-        spread = mix @ distribution
-        spread[np.abs(spread) < 1e-12 * max(np.abs(spread).max(initial=0.0), 1e-300)] = 0.0
-        used = np.flatnonzero(spread)
+        mixed = mix @ distribution
+        mixed[np.abs(mixed) < 1e-12 * max(np.abs(mixed).max(initial=0.0), 1e-300)] = 0.0
+        used = np.flatnonzero(mixed)
         kind = "actuator" if drive.coupled[j] else "joint"
         columns = np.concatenate([inertial, 10 * robot.n + used])
-        scale = np.concatenate([np.ones(len(inertial)), spread[used]])
+        scale = np.concatenate([np.ones(len(inertial)), mixed[used]])
         groups.append(RowGroup(f"{kind}:{joint}", j, mix, columns, scale))
     return tuple(groups)
 

@@ -153,7 +153,7 @@ class Limits:
             known = (np.isfinite(self.lower) & np.isfinite(self.upper)) | self.continuous.astype(bool)
         else:
             known = np.isfinite(getattr(self, kind))
-        return [joint for joint, told in zip(self.joints, known, strict=True) if not told]
+        return [joint for joint, is_known in zip(self.joints, known, strict=True) if not is_known]
 
 
 def _where_limits(missing: Mapping[str, Sequence[str]]) -> str:

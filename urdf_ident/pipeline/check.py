@@ -87,7 +87,7 @@ def check(model: DynamicModel) -> dict[str, Any]:
             for item in findings
             if item.level != "ok"
         ],
-        "doubts": urdf_doubts(robot),
+        "doubts": implausible_values(robot),
         "identifiable": _identifiability(model, base),
         "springs": _springs(model) if isinstance(model, ElasticModel) else [],
     }
@@ -173,15 +173,15 @@ def check_text(found: dict[str, Any]) -> str:
         lines.append(f"  `{fix}` writes a repaired copy")
     else:
         lines.append("  all inertial parameters are physically consistent")
-    lines += [f"  DOUBT {line}" for line in doubt_lines(found["doubts"])]
+    lines += [f"  DOUBT {line}" for line in implausible_lines(found["doubts"])]
     if found["refused"]:
         lines += [f"  STRICT PARSERS REFUSE {item}" for item in found["refused"]]
         lines.append(f"  `{fix}` removes them; exports never contain them")
     lines += ["", *_identifiable(found["identifiable"])]
     if found["springs"]:
         first = found["springs"][0]
-        said = "assumed (20 bits a turn; give model.elastic.encoder_step)" if first["assumed"] else "given"
-        lines += ["", f"  springs: an encoder step of {first['encoder_step']:.3g} rad or m, {said}, shows a stiffness up to"]
+        origin = "assumed (20 bits a turn; give model.elastic.encoder_step)" if first["assumed"] else "given"
+        lines += ["", f"  springs: an encoder step of {first['encoder_step']:.3g} rad or m, {origin}, shows a stiffness up to"]
         cells = [
             [item["joint"], *(f"{value:.3g}" for pair in zip(item["torque"], item["stiffest"], strict=True) for value in pair)]
             for item in found["springs"]
@@ -257,14 +257,14 @@ def findings_text(found: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def urdf_doubts(robot: Robot) -> list[dict[str, str]]:
+def implausible_values(robot: Robot) -> list[dict[str, str]]:
     """Finds limits, centres of mass and inertias of a URDF that are implausible given its other values.
 
     Args:
         robot: The robot whose limits are compared with its inertials, and these with its size.
 
     Returns:
-        ``joint``, ``message`` and ``remedy`` of each doubt.
+        ``joint``, ``message`` and ``remedy`` of each.
     """
     lower, upper, effort = (robot.limit(key) for key in ("lower", "upper", "effort"))
     found = []
@@ -286,13 +286,13 @@ def urdf_doubts(robot: Robot) -> list[dict[str, str]]:
     return [dict(zip(("joint", "message", "remedy"), item, strict=True)) for item in found]
 
 
-def doubt_lines(doubts: Sequence[Mapping[str, str]]) -> list[str]:
-    """Formats the doubts about a URDF, joints with the same doubt together.
+def implausible_lines(found: Sequence[Mapping[str, str]]) -> list[str]:
+    """Formats implausible values of a URDF, joints with the same one together.
 
     Args:
-        doubts: From :func:`urdf_doubts`.
+        found: From :func:`implausible_values`.
     """
-    alike = grouped(((item["message"], item["remedy"]), item["joint"]) for item in doubts)
+    alike = grouped(((item["message"], item["remedy"]), item["joint"]) for item in found)
     return [
         f"joint{'s' if len(joints) > 1 else ''} {', '.join(map(repr, joints))}: {message}; {remedy}"
         for (message, remedy), joints in alike.items()
@@ -310,8 +310,8 @@ def _far_masses(robot: Robot) -> list[tuple[str, str, str]]:
         mass, centre, inertia = to_com(theta)
         gyration = np.sqrt(max(np.trace(inertia), 0.0) / (2 * mass))
         far = {"centre of mass": np.linalg.norm(centre), "radius of gyration": gyration}
-        said = [f"its {what} is {value:.3g} m" for what, value in far.items() if value > _FAR * size]
-        if said:
-            message = f"of body '{body.name}' {' and '.join(said)}, all joint offsets and strokes together are {size:.3g} m"
+        parts = [f"its {what} is {value:.3g} m" for what, value in far.items() if value > _FAR * size]
+        if parts:
+            message = f"of body '{body.name}' {' and '.join(parts)}, all joint offsets and strokes together are {size:.3g} m"
             found.append((joint, message, "write centres of mass in m and inertias in kg·m² (1 kg·mm² is 1e-6 kg·m²)"))
     return found

@@ -242,7 +242,7 @@ def _tool(before: Identification, after: Identification, tests: Sequence[Paramet
     white = whitening(covariance, 1e-10).T
     A, y = white @ columns, white @ difference
     found = scaled_lstsq(A, y, rcond=1e-9)
-    spread = np.sqrt(np.diag(np.linalg.pinv(A.T @ A, hermitian=True)))
+    std_error = np.sqrt(np.diag(np.linalg.pinv(A.T @ A, hermitian=True)))
     left = difference - columns @ found
     again = [
         _test(
@@ -251,7 +251,7 @@ def _tool(before: Identification, after: Identification, tests: Sequence[Paramet
         for k, item in ((own.index(row), item) for item in moved for row in own if before.fit.base.labels[row] == item.what)
     ]
     rest = sum(item.changed for item in _holm(again, level))
-    if abs(found[0]) < 3.0 * spread[0] or rest > _EXPLAINED * len(moved):
+    if abs(found[0]) < 3.0 * std_error[0] or rest > _EXPLAINED * len(moved):
         return None
     mass, com, _ = to_com(found)
-    return AddedBody(link, float(mass), float(spread[0]), np.asarray(com), len(moved), rest)
+    return AddedBody(link, float(mass), float(std_error[0]), np.asarray(com), len(moved), rest)

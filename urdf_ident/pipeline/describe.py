@@ -100,10 +100,10 @@ def project_text(found: LogDescription | None, project: Project, robot: Robot, u
 def _merge(data: dict[str, Any], why: dict[str, str], found: LogDescription) -> None:
     """Merges what was recognised into the known settings, which take precedence."""
     log = dict(data.get("log", {}))
-    unnamed = {key: _plain(said.value) for key, said in found.columns.items() if key not in found.named}
+    unnamed = {key: _plain(item.value) for key, item in found.columns.items() if key not in found.named}
     if unnamed:  # named columns are found by their names
         log["columns"] = {**unnamed, **log.get("columns", {})}
-    units = {key: _plain(said.value) for key, said in found.units.items() if key not in dict(log.get("units", {}))}
+    units = {key: _plain(item.value) for key, item in found.units.items() if key not in dict(log.get("units", {}))}
     if units:
         log["units"] = {**units, **log.get("units", {})}
     if found.rate is not None and "rate" not in log:
@@ -114,10 +114,10 @@ def _merge(data: dict[str, Any], why: dict[str, str], found: LogDescription) -> 
         data["robot"]["gravity"] = found.gravity.value
     if found.gain is not None and "gain" not in data.get("drive", {}):
         data["drive"] = {**data.get("drive", {}), "gain": found.gain.value}
-    said: dict[str, Recognised | None] = {"log.rate": found.rate, "robot.gravity": found.gravity, "drive.gain": found.gain}
-    said |= {f"log.columns.{key}": value for key, value in found.columns.items()}
-    said |= {f"log.units.{key}": value for key, value in found.units.items()}
-    why.update({key: value.why for key, value in said.items() if value is not None})
+    every: dict[str, Recognised | None] = {"log.rate": found.rate, "robot.gravity": found.gravity, "drive.gain": found.gain}
+    every |= {f"log.columns.{key}": value for key, value in found.columns.items()}
+    every |= {f"log.units.{key}": value for key, value in found.units.items()}
+    why.update({key: value.why for key, value in every.items() if value is not None})
 
 
 def _in_one_line(text: str) -> str:

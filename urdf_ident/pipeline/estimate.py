@@ -253,8 +253,8 @@ def _errors(
 
     def finished() -> Fit:
         fit = begun()
-        if estimated.spread is not None:
-            fit = replace(fit, covariance=estimated.spread @ fit.covariance @ estimated.spread.T)
+        if estimated.transform is not None:
+            fit = replace(fit, covariance=estimated.transform @ fit.covariance @ estimated.transform.T)
         return with_load_slopes(fit, model, rows, converged.prior)  # no effect without load-dependent friction
 
     return finished

@@ -32,7 +32,7 @@ from ..result.files.load import load
 from ..result.fleet import Fleet, Pooled
 from ..result.identification import Identification
 from ..statistics.distributions import student_quantile
-from ..statistics.fleet import FEWEST, Departures, departures, random_effects
+from ..statistics.fleet import FEWEST, Deviations, deviations, random_effects
 from .common_terms import (
     LEVEL,
     Quantity,
@@ -68,14 +68,14 @@ def pool(results: Mapping[str, Identification], *, level: float = LEVEL) -> Flee
     wanted = [*friction_quantities(items), *inertial_quantities(items)]
     value = np.array([[row @ item.fit.params for row, item in zip(quantity.rows, items, strict=True)] for quantity in wanted]).T
     error = np.array([_errors(quantity, items) for quantity in wanted]).T
-    told = (error > 0).all(axis=0) & np.isfinite(error).all(axis=0)
-    if not told.any():
+    usable = (error > 0).all(axis=0) & np.isfinite(error).all(axis=0)
+    if not usable.any():
         raise EstimationError("the robots have nothing in common that their logs show", where=items[0].model.robot.name)
-    wanted, value, error = list(compress(wanted, told)), value[:, told], error[:, told]
+    wanted, value, error = list(compress(wanted, usable)), value[:, usable], error[:, usable]
     inertial = np.array([quantity.kind == "inertia" for quantity in wanted])
     families = [family for family in (~inertial, inertial) if family.any()]
     odd = _outliers(value, error, families, level / len(families))
-    found = [departures(value[:, own], error[:, own], ~odd[:, own]) for own in families]
+    found = [deviations(value[:, own], error[:, own], ~odd[:, own]) for own in families]
     place = {
         int(k): (family, at) for family, own in zip(found, families, strict=True) for at, k in enumerate(np.flatnonzero(own))
     }
@@ -202,10 +202,10 @@ def _copies(results: Mapping[str, Identification]) -> dict[str, str]:
     return found
 
 
-def _needed(families: Sequence[Departures], tests: int, level: float) -> float:
+def _needed(families: Sequence[Deviations], tests: int, level: float) -> float:
     """Number of standard deviations from the others at which a robot is an outlier; inf with too few robots."""
-    told = np.concatenate([family.dof[family.dof > 0] for family in families])
-    return float(student_quantile(1.0 - level / (4.0 * tests), float(np.median(told)))) if len(told) else float("inf")
+    dof = np.concatenate([family.dof[family.dof > 0] for family in families])
+    return float(student_quantile(1.0 - level / (4.0 * tests), float(np.median(dof)))) if len(dof) else float("inf")
 
 
 def _carriers(robot: Robot) -> dict[str, list[str]]:
@@ -224,7 +224,7 @@ def _outliers(value: Array, error: Array, families: Sequence[NDArray[np.bool_]],
     for family in families:
         own, mine = np.flatnonzero(family), np.zeros((len(value), int(family.sum())), dtype=bool)
         while True:
-            chance = np.where(mine, 1.0, departures(value[:, own], error[:, own], ~mine).chance)
+            chance = np.where(mine, 1.0, deviations(value[:, own], error[:, own], ~mine).chance)
             at = np.unravel_index(int(np.argmin(chance)), chance.shape)
             if chance[at] >= level / (chance.size - mine.sum()):
                 break

@@ -187,8 +187,8 @@ def _same_body(problem: PayloadProblem, logs: Sequence[PreparedLog], refit: str)
     mass = np.array([fit.params[0] for fit in fits])
     variance = np.array([fit.noise[0, 0] for fit in fits])
     mean = float(np.sum(mass / variance) / np.sum(1.0 / variance))
-    spread = float(np.sum((mass - mean) ** 2 / variance))
-    if chi_square_tail(spread, len(logs) - 1) < _CHANCE and np.ptp(mass) > _DIFFERENT * abs(mean):
+    chi_square = float(np.sum((mass - mean) ** 2 / variance))
+    if chi_square_tail(chi_square, len(logs) - 1) < _CHANCE and np.ptp(mass) > _DIFFERENT * abs(mean):
         each = ", ".join(f"{log.name} {m:.4g} ± {np.sqrt(v):.2g} kg" for log, m, v in zip(logs, mass, variance, strict=True))
         raise EstimationError("these logs do not carry the same body", got=each, remedy="one call a payload")
 
@@ -309,12 +309,12 @@ def _verdict(
     if contrary:
         taken, own = -fit.params[0], fit.bse[0]
         words = f"the logs imply a mass of {-taken:.3g} ± {own:.2g} kg, which is impossible: they differ in something else"
-        told = ""
+        other_cause = ""
         if taken > _TOLD * own:
             place = ", ".join(f"{x:.3g}" for x in -fit.params[1:4] / taken)
-            told = f" (a tool of {taken:.3g} kg at ({place}) m on the unloaded robot only would explain it)"
+            other_cause = f" (a tool of {taken:.3g} kg at ({place}) m on the unloaded robot only would explain it)"
         remedy = (
-            f"check whether loaded and unloaded logs were exchanged{told}, whether torque constants or offsets have "
+            f"check whether loaded and unloaded logs were exchanged{other_cause}, whether torque constants or offsets have "
             "changed, and how the unloaded model does on another unloaded log (`validate`)"
         )
         return {"level": "poor", "reasons": [words, remedy]}

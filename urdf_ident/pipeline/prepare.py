@@ -158,8 +158,8 @@ def _without_delay(
     common = () if taken_out else found.findings()
     out = []
     for log, late in zip(loaded, with_known_delays(loaded, model.robot, [(*common, *own) for own in apart]), strict=True):
-        said = [item for item in late if item.id not in known]
-        out.append(replace(log, report=replace(log.report, findings=(*log.report.findings, *said))))
+        new = [item for item in late if item.id not in known]
+        out.append(replace(log, report=replace(log.report, findings=(*log.report.findings, *new))))
     taken = f"; {1e3 * shift:.3g} ms were taken out" if shift else ""
     return out, {**found.as_dict(), "compensated": shift, "why": found.describe() + taken}
 

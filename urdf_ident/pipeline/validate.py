@@ -74,37 +74,37 @@ class ValidationReport:
     @property
     def remarks(self) -> tuple[str, ...]:
         """Remarks on the logs that matter for reading their errors."""
-        said = [
+        remarks = [
             f"{entry['log']} is one of the training logs: its error says nothing about other motions"
             for entry in self.entries
             if entry["trained_on"]
         ]
-        said += [
+        remarks += [
             f"{entry['log']} repeats the motion of {entry['repeats']}: its error says nothing about other motions"
             for entry in self.entries
             if entry.get("repeats")
         ]
         factors = {trace.log: words for trace in self.logs if (words := _other_scale(trace, self.joints))}
-        said += [f"{log}: {words}" for log, words in factors.items()]
+        remarks += [f"{log}: {words}" for log, words in factors.items()]
         if self.expected:
-            said += [
+            remarks += [
                 f"{entry['log']}: the error rose from {100 * self.expected:.1f} % in the identification to "
                 f"{100 * entry['relative']:.1f} %; {_why_it_rose(entry)}"
                 for entry in self.entries
                 if entry["relative"] > max(JUMP * self.expected, GOOD_ERROR / 2) and entry["log"] not in factors
             ]
-        said += [
+        remarks += [
             f"{entry['log']} is faster than the training logs ({_shares(entry['beyond_trained'])} of the time): friction is "
             "extrapolated there"
             for entry in self.entries
             if entry.get("beyond_trained")
         ]
         if not self.compared and not all(entry["trained_on"] for entry in self.entries):
-            said.append(
+            remarks.append(
                 "not checked: whether a log repeats the motion of a training log, which would make its error meaningless; "
                 "`identify --validate` checks this for rigid joints"
             )
-        return (*said, *adaptation_remarks(self.entries))
+        return (*remarks, *adaptation_remarks(self.entries))
 
     def summary(self) -> str:
         """Verdict and relative error, remarks, and one line per log: the identified model beside the original URDF."""

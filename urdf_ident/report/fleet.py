@@ -24,17 +24,13 @@ def fleet_html(fleet: Fleet) -> str:
         MissingExtraError: matplotlib or jinja2 is not installed.
     """
     headline, how = fleet.headline
-    robots = [
-        (name, verdict, fleet.departures(name))
-        for name, verdict in zip(fleet.names, fleet.verdicts or [""] * len(fleet.names), strict=True)
-    ]
     return rendered(
         "fleet.html.j2",
         fleet=fleet,
         headline=headline,
         how=how,
-        odd=any(said for _, _, said in robots),
-        robots=robots,
+        odd=any(sentences for _, _, sentences in fleet.robots),
+        robots=fleet.robots,
         pictures=[_picture(fleet, item) for item in fleet.shown],
         quantities=[_row(fleet, item) for item in fleet.pooled],
     )

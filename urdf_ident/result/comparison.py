@@ -165,10 +165,10 @@ class Trend(ReadOnly):
         for j in range(len(self.joints)):
             weight = 1.0 / np.maximum(self.std_error[:, j], 1e-12) ** 2
             middle = steps - weight @ steps / weight.sum()
-            spread = weight @ middle**2
-            slope[j] = weight @ (middle * self.value[:, j]) / spread
+            squares = weight @ middle**2
+            slope[j] = weight @ (middle * self.value[:, j]) / squares
             rest = self.value[:, j] - weight @ self.value[:, j] / weight.sum() - slope[j] * middle
-            error[j] = np.sqrt(max(float(weight @ rest**2) / max(len(steps) - 2, 1), 1.0) / spread)
+            error[j] = np.sqrt(max(float(weight @ rest**2) / max(len(steps) - 2, 1), 1.0) / squares)
         return slope, error
 
     def as_dict(self) -> dict[str, Any]:

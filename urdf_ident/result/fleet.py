@@ -83,7 +83,7 @@ class Fleet:
     failed: Mapping[str, str] = field(default_factory=dict)
     verdicts: tuple[str, ...] = ()
 
-    def departures(self, name: str) -> list[str]:
+    def deviations(self, name: str) -> list[str]:
         """Describes the quantities in which a robot is an outlier, smallest p-value first.
 
         A body that differs alters the base parameters of all bodies that carry it: of inertial parameters only the most
@@ -93,17 +93,23 @@ class Fleet:
         mine = sorted((item for item in self.pooled if item.stands_out[i]), key=lambda item: float(item.chance[i]))
         inertial = [item for item in mine if item.kind == "inertia"]
         carrying = {body for item in inertial for body in item.carried_by}
-        said: list[str] = []
+        sentences: list[str] = []
         seen: set[str] = set()
         for item in mine:
             if item.kind != "inertia":
-                said.append(item.sentence(i))
+                sentences.append(item.sentence(i))
             elif item.where not in carrying | seen:
                 seen.add(item.where)
                 more = sum(other.where in (item.where, *item.carried_by) for other in inertial) - 1
                 also = f" ({more} more of it and of the bodies that carry it differ: its change alters them as well)"
-                said.append(item.sentence(i) + (also if more else ""))
-        return said
+                sentences.append(item.sentence(i) + (also if more else ""))
+        return sentences
+
+    @property
+    def robots(self) -> list[tuple[str, str, list[str]]]:
+        """Name, verdict (empty if unknown) and :meth:`deviations` of every robot."""
+        verdicts = self.verdicts or [""] * len(self.names)
+        return [(name, verdict, self.deviations(name)) for name, verdict in zip(self.names, verdicts, strict=True)]
 
     def as_dict(self) -> dict[str, Any]:
         """JSON form."""
@@ -112,9 +118,13 @@ class Fleet:
                 {
                     "robot": self.robot,
                     "robots": [
-                        {"name": name, "stands_out": bool(said), "sentences": said, **({"verdict": verdict} if verdict else {})}
-                        for name, verdict in zip(self.names, self.verdicts or [""] * len(self.names), strict=True)
-                        for said in [self.departures(name)]
+                        {
+                            "name": name,
+                            "stands_out": bool(sentences),
+                            "sentences": sentences,
+                            **({"verdict": verdict} if verdict else {}),
+                        }
+                        for name, verdict, sentences in self.robots
                     ],
                     "failed": [{"folder": name, "why": why} for name, why in self.failed.items()],
                     "level": self.level,
@@ -136,7 +146,7 @@ class Fleet:
     @property
     def headline(self) -> tuple[str, str]:
         """Number of outliers, and the deviation from which a robot is one, in words."""
-        odd = sum(bool(self.departures(name)) for name in self.names)
+        odd = sum(bool(sentences) for _, _, sentences in self.robots)
         count = f"{odd} outlier{'s' if odd > 1 else ''}" if odd else "no outliers"
         how = f"{self.tests} quantities tested together at {100 * self.level:g} %"
         needed = "of two robots, neither can be called the outlier: use `urdf-ident compare`"
@@ -153,16 +163,14 @@ class Fleet:
 
     def summary(self) -> str:
         """Outliers with their quantities, then friction of the fleet."""
-        told = {name: self.departures(name) for name in self.names}
         headline, needed = self.headline
         lines = [f"{self.robot}: {headline}", f"  {needed}"]
         width = max(len(name) for name in self.names)
-        for name, verdict in zip(self.names, self.verdicts or [""] * len(self.names), strict=True):
-            said = told[name]
-            lines.append(f"  {name:<{width}}  {verdict:<6}  {said[0] if said else '-'}".rstrip())
-            lines += [f"  {'':<{width}}          {line}" for line in said[1:_SHOWN]]
-            if len(said) > _SHOWN:
-                lines.append(f"  {'':<{width}}          and {len(said) - _SHOWN} more (--json)")
+        for name, verdict, sentences in self.robots:
+            lines.append(f"  {name:<{width}}  {verdict:<6}  {sentences[0] if sentences else '-'}".rstrip())
+            lines += [f"  {'':<{width}}          {line}" for line in sentences[1:_SHOWN]]
+            if len(sentences) > _SHOWN:
+                lines.append(f"  {'':<{width}}          and {len(sentences) - _SHOWN} more (--json)")
         lines += [f"  {name}: not used: {why}" for name, why in self.failed.items()]
         friction = [item for item in self.pooled if item.kind == "friction"]
         if friction:

@@ -165,8 +165,8 @@ class PayloadResult(ReadOnly):
         names = ("mass", "centre x", "centre y", "centre z", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
         for k, name in enumerate(names):
             low, high = self.interval[k]
-            told = np.isfinite(self.std_error[k])
-            value = f"{self.value[k]:>11.5g} ± {self.std_error[k]:<9.2g}" if told else f"{'not known':>11}   {'':<9}"
+            known = np.isfinite(self.std_error[k])
+            value = f"{self.value[k]:>11.5g} ± {self.std_error[k]:<9.2g}" if known else f"{'not known':>11}   {'':<9}"
             known = "" if self.verdicts[k] == "identifiable" else f"  {self.verdicts[k]}"
             lines.append(f"  {name:<9}{value} {UNITS[k]:<6} [{low:.5g}, {high:.5g}]{known}")
         parts = ", ".join(f"{name} {value:.2g}" for name, value in self.sources.items())

@@ -214,13 +214,13 @@ class StickSlip:
                     seen.add(joint)
             return a, hold
         g = np.array([self._row(row) for row in rows])
-        spread = np.linalg.solve(matrix, np.column_stack([g.T, rhs]))
-        delassus, free_slip = g @ spread[:, :-1], g @ spread[:, -1]
+        response = np.linalg.solve(matrix, np.column_stack([g.T, rhs]))
+        delassus, free_slip = g @ response[:, :-1], g @ response[:, -1]
         if len(rows) == 1:
             hold = free_slip / delassus[0, 0]
         else:  # several sliders may hold the same joint: minimum-norm solution
             hold = lstsq(delassus, free_slip, rcond=None)[0]
-        a = spread[:, -1] - spread[:, :-1] @ hold
+        a = response[:, -1] - response[:, :-1] @ hold
         a[joints[joints >= 0]] = 0.0
         return a, hold
 
@@ -277,8 +277,8 @@ class StickSlip:
         rows = np.flatnonzero(self.still)
         if len(rows[self._single[rows] < 0]):
             g = np.array([self._row(row) for row in rows])
-            spread = np.linalg.solve(self.plant.mass(self.x), g.T)
-            self.w = self.w - spread @ lstsq(g @ spread, g @ self.w, rcond=None)[0]
+            response = np.linalg.solve(self.plant.mass(self.x), g.T)
+            self.w = self.w - response @ lstsq(g @ response, g @ self.w, rcond=None)[0]
         else:
             self.w = self.w.copy()
         self.w[self._single[rows[self._single[rows] >= 0]]] = 0.0

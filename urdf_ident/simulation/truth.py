@@ -203,8 +203,8 @@ def rotors_and_friction(model: DynamicModel, theta: Array) -> tuple[Array, Frict
     sides: dict[str, list[tuple[int, Law, Array]]] = {"joint": [], "motor": []}
     for item, own in model.placed_terms:
         if item.term.name == "rotor_inertia":
-            spread = model.drive.rate_weights(item.axis, item.side)
-            rotor += theta[own.start] * np.outer(spread, spread)
+            weights = model.drive.rate_weights(item.axis, item.side)
+            rotor += theta[own.start] * np.outer(weights, weights)
         elif isinstance(item.term, Law):
             sides[item.side].append((item.axis, item.term, np.asarray(theta[own])))
     joint, motor = combine_axes(sides["joint"], n), combine_axes(sides["motor"], n)

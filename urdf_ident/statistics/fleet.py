@@ -96,7 +96,7 @@ def _reml(value: Array, square: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Departures(ReadOnly):
+class Deviations(ReadOnly):
     """Difference of each robot from the others, shape (m, K) each.
 
     Attributes:
@@ -114,7 +114,7 @@ class Departures(ReadOnly):
     chance: Array
 
 
-def departures(value: Array, error: Array, like: NDArray[np.bool_] | None = None) -> Departures:
+def deviations(value: Array, error: Array, like: NDArray[np.bool_] | None = None) -> Deviations:
     """Compares every robot with the others.
 
     Args:
@@ -131,24 +131,24 @@ def departures(value: Array, error: Array, like: NDArray[np.bool_] | None = None
     free = np.zeros((m, count))
     for i in range(m):
         rest = used & (np.arange(m) != i)[:, None]
-        told = np.flatnonzero(rest.sum(axis=0) >= FEWEST)
-        if not len(told):
+        enough = np.flatnonzero(rest.sum(axis=0) >= FEWEST)
+        if not len(enough):
             continue
-        weight = rest[:, told] / error[:, told] ** 2
-        total, own = weight.sum(axis=0), rest[:, told].sum(axis=0) - 1.0
-        squares = (weight * (value[:, told] - (weight * value[:, told]).sum(axis=0) / total) ** 2).sum(axis=0)
+        weight = rest[:, enough] / error[:, enough] ** 2
+        total, own = weight.sum(axis=0), rest[:, enough].sum(axis=0) - 1.0
+        squares = (weight * (value[:, enough] - (weight * value[:, enough]).sum(axis=0) / total) ** 2).sum(axis=0)
         shared, usual = _shared_dispersion(squares / own, own)
         squares = own * (shared * usual + squares) / (shared + own)
         spread = np.maximum(squares - own, 0.0) / (total - (weight**2).sum(axis=0) / total)
-        weight = rest[:, told] / (error[:, told] ** 2 + spread)
+        weight = rest[:, enough] / (error[:, enough] ** 2 + spread)
         total = weight.sum(axis=0)
-        others[i, told] = (weight * value[:, told]).sum(axis=0) / total
-        difference[i, told] = value[i, told] - others[i, told]
-        deviation[i, told] = np.sqrt(spread + 1.0 / total + error[i, told] ** 2)
-        free[i, told] = own + shared
-        for k in told:
+        others[i, enough] = (weight * value[:, enough]).sum(axis=0) / total
+        difference[i, enough] = value[i, enough] - others[i, enough]
+        deviation[i, enough] = np.sqrt(spread + 1.0 / total + error[i, enough] ** 2)
+        free[i, enough] = own + shared
+        for k in enough:
             chance[i, k] = 2.0 * student_tail(abs(difference[i, k]) / deviation[i, k], free[i, k])
-    return Departures(others, difference, deviation, free, chance)
+    return Deviations(others, difference, deviation, free, chance)
 
 
 def _shared_dispersion(found: Array, dof: Array) -> tuple[float, float]:

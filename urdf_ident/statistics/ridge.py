@@ -32,10 +32,10 @@ def base_prior(base: BaseParameters, prior: Prior) -> tuple[Array, Array]:
         Mean, shape (b,), and a matrix S, shape (r, b), so that ``‖S (beta − mean)‖²`` is the squared distance in standard
         deviations; parameters without a prior have zero columns.
     """
-    held, spread = _known(base, prior)
+    held, coefficients = _known(base, prior)
     S = np.zeros((len(held), len(base)))
     if len(held):
-        S[:, held] = solve_triangular(cholesky(spread.T @ spread), np.eye(len(held)), transposed=True)
+        S[:, held] = solve_triangular(cholesky(coefficients.T @ coefficients), np.eye(len(held)), transposed=True)
     return prior_mean(base, prior), S
 
 
@@ -53,10 +53,10 @@ def likely_slopes(base: BaseParameters, prior: Prior) -> Array:
     Returns:
         M, shape (k, b).
     """
-    held, spread = _known(base, prior)
+    held, coefficients = _known(base, prior)
     M = np.zeros((len(prior.theta0), len(base)))
     if len(held):
-        M[:, held] = solve_triangular(prior.root, np.asarray(np.linalg.pinv(spread.T), dtype=float))
+        M[:, held] = solve_triangular(prior.root, np.asarray(np.linalg.pinv(coefficients.T), dtype=float))
     return M
 
 

@@ -89,8 +89,8 @@ class RowCache(SentOnce):
         found = []
         for g, (group, columns) in enumerate(zip(model.groups, rigid, strict=True)):
             own = group.columns[group.columns >= model.n_inertial] - model.n_inertial
-            spread = group.scale[len(group.columns) - len(own) :]
-            found.append(np.column_stack([columns, *(terms[k] * s for k, s in zip(own, spread, strict=True)), targets[:, g]]))
+            scales = group.scale[len(group.columns) - len(own) :]
+            found.append(np.column_stack([columns, *(terms[k] * s for k, s in zip(own, scales, strict=True)), targets[:, g]]))
         return scaled(found, row_scale(segment, row_filter))
 
     def _rigid(self, model: DynamicModel, segment: Segment, row_filter: RowFilter) -> list[Array]:

@@ -66,9 +66,9 @@ def play(
     tell = say or (lambda _line: None)
     second = None if beside is None else as_motion(beside, robot, drive=drive)
     page, notes = player_page(robot, as_motion(motion, robot, drive=drive), other, collisions, second)
-    said = [f"note: {note}" for note in notes]
+    lines = [f"note: {note}" for note in notes]
     if html is not None:
-        for line in said:
+        for line in lines:
             tell(line)
         return write_text(html, page)
     with Server(page, port) as server:
@@ -76,7 +76,7 @@ def play(
             tell(f"playing at {server.url} (Meshcat clients: {server.zmq_url}); Ctrl-C ends")
             if open_browser and not _open(server.url):
                 tell("no browser could be opened: open that address yourself, or write a file with --html FILE")
-            for line in said:
+            for line in lines:
                 tell(line)
             server.wait()
         except KeyboardInterrupt:

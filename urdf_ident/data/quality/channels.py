@@ -46,12 +46,12 @@ _HELD = 3.0
 def check_steps(state: Examination, robot: Robot) -> None:
     """Warns of coarsely quantised efforts of moving joints."""
     for joint, _, x in moving_efforts(state, robot):
-        spread, step = float(x.std()), coarse_step(x)
+        std, step = float(x.std()), coarse_step(x)
         if step > 0.0:
             state.add(
                 "effort-quantised",
                 "warning",
-                f"the effort comes in steps of {step:.3g}, {100 * step / spread:.0f} % of its standard deviation",
+                f"the effort comes in steps of {step:.3g}, {100 * step / std:.0f} % of its standard deviation",
                 joint=joint,
                 size=step,
                 remedy="log it with more digits; a slower, longer log partly averages out the steps",

@@ -149,9 +149,9 @@ def _taken_by_average(pieces: Sequence[Array], rate: float, seconds: Array) -> A
 
 
 def _add_held(state: Examination, robot: Robot, joint: str, seconds: float) -> None:
-    """Warns of an effort that holds its values for ``seconds`` if the motion requires a higher rate, unless already said."""
-    said = any(item.id == "effort-held" and item.joint == joint for item in state.findings)
-    if not said and _taken_by(state, robot.joints.index(joint), seconds) > _LOST:
+    """Warns of an effort that holds its values for ``seconds`` if the motion requires a higher rate, unless reported."""
+    reported = any(item.id == "effort-held" and item.joint == joint for item in state.findings)
+    if not reported and _taken_by(state, robot.joints.index(joint), seconds) > _LOST:
         state.add(
             "effort-held",
             "warning",

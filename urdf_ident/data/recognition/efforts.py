@@ -116,7 +116,7 @@ def find_efforts(robot: Robot, motion: CandidateMotion, means: Array, rough: Arr
     found = match(motion, means[:, columns])
     at = {column: k for k, column in enumerate(columns)}
     place = [robot.order.index(joint) for joint in robot.joints]
-    spread = np.maximum(means.std(axis=0), 1e-300)
+    std = np.maximum(means.std(axis=0), 1e-300)
     heavy = np.linalg.norm(motion.gravity.std(axis=0), axis=-1)
     loaded = heavy > max(0.02 * float(heavy.max()), 1e-6 * float(np.abs(motion.gravity).max()))
     rows = []
@@ -133,9 +133,9 @@ def find_efforts(robot: Robot, motion: CandidateMotion, means: Array, rough: Arr
         if not loaded.any():
             slopes = found.alone[np.arange(robot.n), own]
         inertia = (
-            found.inertia[np.arange(robot.n), own] * np.linalg.norm(motion.inertial, axis=0) / spread[[run[k] for k in place]]
+            found.inertia[np.arange(robot.n), own] * np.linalg.norm(motion.inertial, axis=0) / std[[run[k] for k in place]]
         )
         upright = float(inertia.sum())
-        noise = float(np.median(rough[list(run)] / spread[list(run)]))
+        noise = float(np.median(rough[list(run)] / std[list(run)]))
         rows.append(EffortColumns(run, score, whole, clear, axis, slopes, seen, upright, noise))
     return Efforts(tuple(sorted(rows, key=lambda row: row.agreement, reverse=True)))

@@ -169,11 +169,11 @@ def _best(
         derived = {rate for rate, _, _ in linked.values()}
         starts = [run for run in linked if run not in derived] or list(linked)
         if not starts:  # no rates were logged: any smooth column may be a position
-            spread = series.mean.std(axis=0)
+            std = series.mean.std(axis=0)
             starts = [
                 run
                 for run in runs
-                if all(series.rough[k] < 0.02 * spread[k] for k in run if links.moves[k]) and any(links.moves[k] for k in run)
+                if all(series.rough[k] < 0.02 * std[k] for k in run if links.moves[k]) and any(links.moves[k] for k in run)
             ]
     candidates = []
     for run in starts[:60]:
@@ -288,7 +288,7 @@ def _described(
         notes.append("no columns follow the torques that the URDF predicts: the log seems to contain no efforts")
     names = table.names
     if names is not None and len(set(names)) == len(names):  # names stay valid if a column is added
-        columns = {key: Recognised(_by_name(said.value, names), said.why) for key, said in columns.items()}
+        columns = {key: Recognised(_by_name(item.value, names), item.why) for key, item in columns.items()}
     return LogDescription(columns, units, rate, gravity, gain, tuple(notes), (*named, *(["time"] if timed else [])))
 
 
@@ -326,15 +326,15 @@ def _positions(
     """Positions, and the controller's reference if logged: of two similar signals the measured one has more noise."""
     if "position" in named:
         return {"position": Recognised(found.position, "certain: named so in the header")}
-    spread = np.maximum(series.mean.std(axis=0), 1e-300)
+    std = np.maximum(series.mean.std(axis=0), 1e-300)
     same = [run for run in (linked or runs) if alike(links, run, found.position) and not set(run) & set(found.position)]
-    noisy = sorted([found.position, *same], key=lambda run: -float(np.median(series.rough[list(run)] / spread[list(run)])))
+    noisy = sorted([found.position, *same], key=lambda run: -float(np.median(series.rough[list(run)] / std[list(run)])))
     best = found.efforts.rows[0] if found.efforts.rows else None
     score = "" if best is None else f"; for this motion the URDF's torques explain {share_explained(best)} of the efforts"
-    told = found.efforts.score > 0.3 and found.inside > 0.98 and found.alone and not found.other_units
+    certain = found.efforts.score > 0.3 and found.inside > 0.98 and found.alone and not found.other_units
     doubt = "" if found.alone else "; other columns fit nearly as well"
     doubt += f"; in {' or '.join(found.other_units)} they fit nearly as well" if found.other_units else ""
-    why = f"{certainty_word(told)}: within the joint limits{score}{doubt}"
+    why = f"{certainty_word(certain)}: within the joint limits{score}{doubt}"
     if len(noisy) == 1:
         return {"position": Recognised(found.position, why)}
     return {

@@ -219,7 +219,7 @@ def in_motion(signals: Sequence[Targets], rest: Sequence[Estimate]) -> list[Esti
     if not seen:
         return found
     values, errors = (np.array([[getattr(item, key) for item, _ in tried[j]] for j in seen]) for key in ("value", "error"))
-    scatter = np.array([[spread for _, spread in tried[j]] for j in seen])
+    scatter = np.array([[error for _, error in tried[j]] for j in seen])
     lead, doubt = _lead(values, errors, scatter, [rest[j] for j in seen])
     for row, j in enumerate(seen):
         value = float(np.interp(lead, _LEADS, values[row]))
@@ -238,11 +238,11 @@ def _lead(values: Array, errors: Array, scatter: Array, rest: Sequence[Estimate]
     """
     fine = np.linspace(_LEADS[0], _LEADS[-1], 801)
     curves = np.array([np.interp(fine, _LEADS, row) for row in values])
-    spread = np.array([np.interp(fine, _LEADS, row / max(row.min(), 1e-300)) for row in scatter]).sum(axis=0)
+    total = np.array([np.interp(fine, _LEADS, row / max(row.min(), 1e-300)) for row in scatter]).sum(axis=0)
     best = errors.min(axis=1)
     known = [j for j, item in enumerate(rest) if item.known]
     misfit = (
-        spread if not known else sum(((curves[j] / rest[j].value - 1.0) / np.hypot(rest[j].error, best[j])) ** 2 for j in known)
+        total if not known else sum(((curves[j] / rest[j].value - 1.0) / np.hypot(rest[j].error, best[j])) ** 2 for j in known)
     )
     start = int(np.argmin(misfit))
     pairs = 0

@@ -57,7 +57,7 @@ class ClosedLoop:
                     "there is no reference to simulate",
                     where=log.name,
                     got="no position_target_<joint> columns",
-                    expected="the positions that the controller was told to follow",
+                    expected="the positions that were commanded to the controller",
                     remedy="log them and name them in log.columns.position_target, describe the controller in "
                     "simulation.controller, or use method wls",
                 )

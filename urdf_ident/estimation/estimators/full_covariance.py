@@ -51,8 +51,8 @@ class FullCovarianceFit:
     @property
     def correlation(self) -> Array:
         """Correlation of the residuals of one sample, shape (groups, groups)."""
-        spread = np.sqrt(np.diag(self.covariance))
-        return np.asarray(self.covariance / np.outer(spread, spread))
+        std = np.sqrt(np.diag(self.covariance))
+        return np.asarray(self.covariance / np.outer(std, std))
 
 
 def fit_full_covariance(
@@ -111,12 +111,12 @@ class CrossFactor:
         error = np.column_stack([part[:, -1] - part[:, :-1] @ theta[group.columns] for group, part in parts])
         # the parameters are counted in equal shares for all row groups
         covariance = np.asarray(error.T @ error / max(self.rows - fit.seen.sum() / len(self.model.groups), 1.0))
-        spread = np.sqrt(np.diag(covariance))
-        if not (spread > 0).all():
+        std = np.sqrt(np.diag(covariance))
+        if not (std > 0).all():
             raise EstimationError(
-                "a residual is exactly zero", where=self.model.groups[int(np.argmin(spread))].name, remedy="use method wls"
+                "a residual is exactly zero", where=self.model.groups[int(np.argmin(std))].name, remedy="use method wls"
             )
-        if np.linalg.cond(covariance / np.outer(spread, spread)) > SINGULAR:
+        if np.linalg.cond(covariance / np.outer(std, std)) > SINGULAR:
             raise EstimationError("the residuals of some joints are copies of each other", remedy="use method wls")
         return covariance
 

@@ -140,8 +140,8 @@ def with_load(loaded: LoadedModel, log: PreparedLog, params: Array) -> PreparedL
         rest = engine.torque(robot, segment.q, segment.v, segment.a)
         heavy = replace(segment, reference_torque=rest if segment.external is None else rest - segment.external)
         grown = np.zeros(segment.q.shape)
-        for spread, axis, factor in slopes.factors(heavy):
-            grown += (factor * (carried @ axis))[:, None] * spread
+        for weights, axis, factor in slopes.factors(heavy):
+            grown += (factor * (carried @ axis))[:, None] * weights
         external = grown if segment.external is None else segment.external + grown
         segments.append(replace(heavy, external=external))
     return replace(log, conditioned=replace(log.conditioned, segments=tuple(segments)))

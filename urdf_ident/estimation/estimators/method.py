@@ -73,7 +73,7 @@ class Estimated:
         own_errors: Whether the standard errors are those of the estimator itself.
         logs: Logs from which the rows of the statistics can be computed again; the prepared logs if None; empty if impossible.
         refit: The same estimator for part of ``solved``, for cross-validation; weighted least squares if None.
-        spread: T, shape (b, b), if the covariance is ``T V Tᵀ`` with V that of least squares on the statistics; V if None.
+        transform: T, shape (b, b), if the covariance is ``T V Tᵀ`` with V that of least squares on the statistics; V if None.
     """
 
     fit: Fit
@@ -84,7 +84,7 @@ class Estimated:
     details: Mapping[str, Any] = field(default_factory=dict)
     refit: Callable[[StatisticSet], Fit] | None = None
     solved: StatisticSet | None = None
-    spread: Array | None = None
+    transform: Array | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the entry ``estimation`` of identification.json."""
@@ -319,7 +319,7 @@ def _total_least_squares(converged: ConvergedFit, logs: Sequence[PreparedLog], r
         details=details,
         refit=refit,
         solved=statistics,
-        spread=found.spread,
+        transform=found.transform,
     )
 
 

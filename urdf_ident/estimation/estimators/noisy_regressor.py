@@ -148,12 +148,12 @@ class TotalFit:
     """Result of total least squares.
 
     Attributes:
-        fit: The estimate; its covariance is that of least squares, to be transformed by ``spread``.
-        spread: T of the covariance ``T V Tᵀ``, V that of least squares on the same rows, shape (b, b).
+        fit: The estimate; its covariance is that of least squares, to be transformed by ``transform``.
+        transform: T of the covariance ``T V Tᵀ``, V that of least squares on the same rows, shape (b, b).
     """
 
     fit: Fit
-    spread: Array
+    transform: Array
     rounds: int
 
 
@@ -171,7 +171,7 @@ def fit_total_least_squares(statistics: StatisticSet, fit: Fit, noise: NoisyColu
     """
     base, seen = fit.base, np.flatnonzero(fit.seen)
     rows, params, sigma = statistics.rows, fit.params.copy(), dict(fit.sigma)
-    spread = np.eye(len(base))
+    transform = np.eye(len(base))
     for turn in range(1, ROUNDS + 1):
         weights = {group: 1.0 / value for group, value in sigma.items()}
         data = statistics.stacked(weights, base.independent)
@@ -189,9 +189,9 @@ def fit_total_least_squares(statistics: StatisticSet, fit: Fit, noise: NoisyColu
         if (np.abs(params - before)[seen] <= CONVERGED * fit.bse[seen]).all():
             X = kept[:, :-1]
             inside = np.linalg.solve(X.T @ X - columns, X.T @ X) if _positive(X.T @ X - columns) else np.eye(len(seen))
-            spread[np.ix_(seen, seen)] = inside
+            transform[np.ix_(seen, seen)] = inside
             found = replace(fit, params=params, sigma=sigma, row_weights=weights, method="tls")
-            return TotalFit(found, spread, turn)
+            return TotalFit(found, transform, turn)
     raise EstimationError(
         "total least squares does not converge",
         got=f"{ROUNDS} rounds",

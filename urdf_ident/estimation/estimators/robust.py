@@ -124,8 +124,8 @@ def fit_robust(
         for _ in range(ROUNDS):
             residuals = {log.name: _sample_residuals(model, fit, log) for log in logs}
             scale = _scales(model, residuals)
-            spread = np.array(list(scale.values()))
-            weights = {name: [LOSSES[step](e / spread) for e in parts] for name, parts in residuals.items()}
+            scales = np.array(list(scale.values()))
+            weights = {name: [LOSSES[step](e / scales) for e in parts] for name, parts in residuals.items()}
             statistics = build_statistics(model, logs, weights=weights)
             before, done = fit, done + 1
             fit = fit_base(statistics, base, reference=reference, weights={g: 1.0 / s for g, s in scale.items()})
@@ -178,11 +178,11 @@ def _scales(model: DynamicModel, residuals: Mapping[str, list[Array]]) -> dict[s
     together = np.concatenate([part for parts in residuals.values() for part in parts])
     largest = np.abs(together).max(axis=0)
     silent = largest < SIGMA_FLOOR * largest.max()  # a joint without effort has no scale, as in statistics.fit.group_sigma
-    spread = np.where(silent, 1.0, _robust_scale(together))
-    if not (spread > 0).all():
-        group = model.groups[int(np.argmin(spread))].name
+    scales = np.where(silent, 1.0, _robust_scale(together))
+    if not (scales > 0).all():
+        group = model.groups[int(np.argmin(scales))].name
         raise EstimationError("more than half of the residuals are exactly zero", where=group, remedy="use method wls")
-    return {group.name: float(s) for group, s in zip(model.groups, spread, strict=True)}
+    return {group.name: float(s) for group, s in zip(model.groups, scales, strict=True)}
 
 
 @dataclass(frozen=True)

@@ -121,18 +121,18 @@ def drive_gains(model: DynamicModel, logs: Sequence[PreparedLog], base: BasePara
             for g in range(model.n)
         }
         moves.append(_solved(rest, gain)[0] - gain)
-    spread = np.sqrt((len(units) - 1) / len(units) * np.sum(np.square(moves), axis=0))
+    gain_error = np.sqrt((len(units) - 1) / len(units) * np.sum(np.square(moves), axis=0))
     groups = tuple(group.name for group in model.groups)
-    unknown = ~(spread < FOUND * np.abs(gain))
+    unknown = ~(gain_error < FOUND * np.abs(gain))
     if unknown.any():
         k = int(np.argmax(unknown))
         raise EstimationError(
             "the payload hardly loads this joint: its torque constant cannot be found",
             where=groups[k],
-            got=f"{gain[k]:.4g} ± {spread[k]:.2g}",
+            got=f"{gain[k]:.4g} ± {gain_error[k]:.2g}",
             remedy="move it more with the payload, or give drive.gain",
         )
-    return DriveGains(groups, gain, spread)
+    return DriveGains(groups, gain, gain_error)
 
 
 def _rows(

@@ -110,13 +110,13 @@ class JointSearch:
 
     def _better(self, old: Laws, new: Laws) -> bool:
         """Whether new laws are preferable: with more columns they must gain, with fewer they must not lose."""
-        mean, spread = (float(x[0]) for x in self._gain(old, self.sub.errors(self._index(new))))
+        mean, gain_error = (float(x[0]) for x in self._gain(old, self.sub.errors(self._index(new))))
         more = self._more(old, new)
         if self.usual & set(old) - set(new):
-            return mean > least_gain(SURE_CHANGE * spread, more)
+            return mean > least_gain(SURE_CHANGE * gain_error, more)
         if more == 0:
             return mean > LEAST_SHAPE_GAIN
-        return mean > (least_gain(spread, more) if more > 0 else -LEAST_GAIN)
+        return mean > (least_gain(gain_error, more) if more > 0 else -LEAST_GAIN)
 
     def _more(self, old: Laws, new: Laws) -> int:
         """Number of columns that the new laws have more than the old ones."""
@@ -184,9 +184,9 @@ class JointSearch:
         options = self._options(laws)
         if not options:
             return None
-        mean, spread = self._gain(laws, self.sub.with_each(self._index(laws), self._places(options)))
+        mean, gain_error = self._gain(laws, self.sub.with_each(self._index(laws), self._places(options)))
         for k in np.argsort(-mean):
-            if mean[k] > least_gain(spread[k]):
+            if mean[k] > least_gain(gain_error[k]):
                 new = changed(laws, add=options[k])
                 if not self._violations(new):
                     return new
@@ -200,9 +200,9 @@ class JointSearch:
             options = [other for other in self._options(rest) if other is not law]
             if not options:
                 continue
-            mean, spread = self._gain(laws, self.sub.with_each(self._index(rest), self._places(options)))
+            mean, gain_error = self._gain(laws, self.sub.with_each(self._index(rest), self._places(options)))
             for k, other in enumerate(options):
-                needed = LEAST_SHAPE_GAIN if other.key == key else least_gain(self._required_errors(key) * float(spread[k]))
+                needed = LEAST_SHAPE_GAIN if other.key == key else least_gain(self._required_errors(key) * float(gain_error[k]))
                 if mean[k] > max(needed, best[0] if best else 0.0):
                     new = changed(rest, add=other)
                     if not self._violations(new):
@@ -267,8 +267,8 @@ class JointSearch:
             if law.key in laws:
                 continue
             new = changed(laws, add=law, remove=[key for key in laws if key[0] in REPLACES.get(law.key[0], ())])
-            mean, spread = self._gain(laws, self.sub.errors(self._index(new)))
-            gains = mean[0] > least_gain(self._required_errors(law.key) * spread[0], self._more(laws, new))
+            mean, gain_error = self._gain(laws, self.sub.errors(self._index(new)))
+            gains = mean[0] > least_gain(self._required_errors(law.key) * gain_error[0], self._more(laws, new))
             if gains and not self._negligible(new, law.key) and not self._violations(new):
                 return new
         return None
@@ -320,10 +320,10 @@ class JointSearch:
         if self.few and key not in laws and len(versions[0].columns) > 1 and not versions[0].is_spring:
             return LawGain(versions[0], 0.0, 0.0, "the joint reverses too rarely for so many parameters")
         if key in laws:
-            mean, spread = self._gain(laws, self.sub.errors(self._index(self._without(laws, key))))
-            missed = -float(mean[0]) > least_gain(float(spread[0])) or key not in self.usual
+            mean, gain_error = self._gain(laws, self.sub.errors(self._index(self._without(laws, key))))
+            missed = -float(mean[0]) > least_gain(float(gain_error[0])) or key not in self.usual
             word = "missed when it is left out" if missed else "not missed, but kept: every drive has it"
-            return LawGain(laws[key], -float(mean[0]), float(spread[0]), word)
+            return LawGain(laws[key], -float(mean[0]), float(gain_error[0]), word)
         taken = [other[0] for other in laws if key[0] in REPLACES.get(other[0], ())]
         if taken:
             return LawGain(versions[0], 0.0, 0.0, f"{taken[0]} contains it")

@@ -48,13 +48,13 @@ def standard_error(gains: Array) -> Array:
     return np.asarray(one_sigma(len(gains) - 1) * np.sqrt(np.add.reduce(apart**2) / ((len(gains) - 1) * len(gains))))
 
 
-def least_gain(spread: float, more: int = 1) -> float:
+def least_gain(gain_error: float, more: int = 1) -> float:
     """Returns the gain required of laws with k more columns: √k standard errors, and at least :data:`LEAST_GAIN`.
 
     Args:
-        spread: Standard error of the gain.
+        gain_error: Standard error of the gain.
 
     Returns:
         A fraction of the joint's held-out squared error.
     """
-    return float(max(LEAST_GAIN, np.sqrt(max(more, 1)) * spread))
+    return float(max(LEAST_GAIN, np.sqrt(max(more, 1)) * gain_error))

@@ -112,9 +112,9 @@ class LoadSlopes:
         for part, blocks in model.row_blocks(segment, chunk=chunk, torque=torque):
             own = np.zeros((len(model.groups), len(self.columns), len(blocks[0])))
             rigid = engine.columns(read, segment.q[part], segment.v[part], segment.a[part], len(segment)) if read else []
-            for (spread, _, factor), rows in zip(slopes, rigid, strict=True):
+            for (weights_of_joints, _, factor), rows in zip(slopes, rigid, strict=True):
                 for g, group in enumerate(model.groups):
-                    share = float(group.mix @ spread)
+                    share = float(group.mix @ weights_of_joints)
                     if share:
                         own[g] += share * factor[part] * rows
             ends = [len(group.columns) for group in model.groups]

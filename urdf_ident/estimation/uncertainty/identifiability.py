@@ -230,8 +230,8 @@ def _advice(
     data = triangle(factor[:, base.independent])
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = fit.bse / _errors(data)  # factor by which model-based errors are too small
-    told = fit.seen & (ratio > 0) & np.isfinite(ratio)  # parameters known only by the prior have no model-based error
-    inflation = np.where(told, ratio, float(np.median(ratio[told])) if told.any() else 1.0)
+    from_data = fit.seen & (ratio > 0) & np.isfinite(ratio)  # parameters known only by the prior have no model-based error
+    inflation = np.where(from_data, ratio, float(np.median(ratio[from_data])) if from_data.any() else 1.0)
     elastic = isinstance(model, ElasticModel)  # their data are linear in compliances, the simple motions in stiffness
     trials = []
     for item in simple_motions(model.robot):

@@ -143,8 +143,8 @@ def _normal(robot: Robot, frame: str, poses: Sequence[Array], given: ArrayLike |
             expected="at least two",
             remedy=others,
         )
-    _, spread, axes = np.linalg.svd(np.vstack(list(np.swapaxes(ways, 1, 2))))
-    if spread[2] > FLAT * size:
+    _, singular, axes = np.linalg.svd(np.vstack(list(np.swapaxes(ways, 1, 2))))
+    if singular[2] > FLAT * size:
         return (0.0, 0.0, 1.0) if given is None else given
     own: Array = np.asarray(axes[2] * np.sign(axes[2][int(np.argmax(np.abs(axes[2])))]))
     asked: Array = own if given is None else np.asarray(given, dtype=float)

@@ -45,8 +45,8 @@ def relevant_pairs(collisions: Collisions) -> tuple[list[int], tuple[str, ...]]:
     always = solid & np.where(of_world, beyond & mounted, touching) | solid & beyond & (np.ptp(distance, axis=0) < CONSTANT)
     _check_possible(collisions, distance, beyond & ~always)
     left_out, watched = (dict.fromkeys(pairs[p].names for p in np.flatnonzero(which)) for which in (always, ~always))
-    said = ", ".join(f"{' and '.join(names)}{' (some of their shapes)' * (names in watched)}" for names in left_out)
-    notes = (f"closer than the clearance in nearly all poses, so not watched: {said}",) if said else ()
+    listed = ", ".join(f"{' and '.join(names)}{' (some of their shapes)' * (names in watched)}" for names in left_out)
+    notes = (f"closer than the clearance in nearly all poses, so not watched: {listed}",) if listed else ()
     return [p for p in range(len(pairs)) if not always[p] and not _never_close(collisions, p)], notes
 
 

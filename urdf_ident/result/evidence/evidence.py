@@ -36,13 +36,13 @@ ENDLESS = {"R": np.pi, "P": 0.5}
 PARTS = 3
 #: Factor of a mass relative to the URDF's from which it is reported; residual of a part of a log over the usual one, and over
 #: the joint's torque, from which it is reported.
-_MASS_FACTOR, _DEPARTURE, _OF_TORQUE = 6.0, 3.0, 0.1
+_MASS_FACTOR, _DEVIATING, _OF_TORQUE = 6.0, 3.0, 0.1
 #: Largest change of a weight over all positions for it to be constant, as a fraction of it; the least weight, of the robot's.
 _CONSTANT = 1e-3
 
 
 @dataclass(frozen=True)
-class Departure:
+class DeviatingPart:
     """A part of a log whose residual differs from the rest.
 
     Attributes:
@@ -97,7 +97,7 @@ class Evidence:
     peak: Mapping[str, float]
     friction: Mapping[str, float]
     masses: Mapping[str, float]
-    departures: tuple[Departure, ...] = ()
+    departures: tuple[DeviatingPart, ...] = ()
     folds_repeat: bool | None = None
     placeholders: bool = False
     unaided: Mapping[str, float] = field(default_factory=dict)
@@ -159,11 +159,11 @@ def measure_evidence(
     """
     robot, joints = model.robot, model.robot.joints
     masses = _masses(model, theta, prior)
-    departures = _departures(statistics, fitted)
+    deviating = _deviating_parts(statistics, fitted)
     one_way = tuple(joints[j] for j in np.flatnonzero(moving(trained.speed, robot.prismatic) & trained.one_way))
     if isinstance(model, ElasticModel):
-        told = masses, departures, folds_repeat, placeholders(robot)
-        return Evidence({}, seen, {}, {}, {}, *told, reversals=reversals, one_way=one_way)
+        common = masses, deviating, folds_repeat, placeholders(robot)
+        return Evidence({}, seen, {}, {}, {}, *common, reversals=reversals, one_way=one_way)
     q, v, a = random_states(robot, trained)
     rows = model.torque(np.eye(len(theta)), q, v, a)
     size = divisors(rms(rows @ theta, axis=0))
@@ -184,7 +184,7 @@ def measure_evidence(
         peak,
         _friction(model, theta, trained),
         masses,
-        departures,
+        deviating,
         folds_repeat,
         blank,
         uncertain(prior, WIDER),
@@ -256,8 +256,8 @@ def _scales(
         torque = own @ theta[layout.columns]
         along = np.zeros(len(theta))
         along[layout.columns] = own.T @ torque
-        told = lstsq(R.T, along, rcond=1e-10)[0]
-        found[joints[layout.joint]] = float(1 / np.sqrt(max(float(torque @ torque - told @ told), 1e-12)))
+        projected = lstsq(R.T, along, rcond=1e-10)[0]
+        found[joints[layout.joint]] = float(1 / np.sqrt(max(float(torque @ torque - projected @ projected), 1e-12)))
     return found
 
 
@@ -296,9 +296,9 @@ def _masses(model: DynamicModel, theta: Array, prior: Prior) -> dict[str, float]
     return out
 
 
-def _departures(statistics: StatisticSet, theta: Array) -> tuple[Departure, ...]:
-    """Parts of logs whose residual is large relative to the joint's usual residual and torque (:data:`_DEPARTURE`)."""
-    found: list[Departure] = []
+def _deviating_parts(statistics: StatisticSet, theta: Array) -> tuple[DeviatingPart, ...]:
+    """Parts of logs whose residual is large relative to the joint's usual residual and torque (:data:`_DEVIATING`)."""
+    found: list[DeviatingPart] = []
     of_group: dict[str, dict[str, list[Statistic]]] = {
         group: {log: [] for log in statistics.logs} for group in statistics.groups
     }
@@ -329,6 +329,6 @@ def _departures(statistics: StatisticSet, theta: Array) -> tuple[Departure, ...]
                 continue
             others = [other for key, other in rmse.items() if key != (log, part)]
             usual = float(np.median(others)) if others else value
-            if value > _DEPARTURE * usual:
-                found.append(Departure(log, group.split(":", 1)[-1], f"{part + 1}/{PARTS}", value, usual))
+            if value > _DEVIATING * usual:
+                found.append(DeviatingPart(log, group.split(":", 1)[-1], f"{part + 1}/{PARTS}", value, usual))
     return tuple(found)

@@ -192,10 +192,10 @@ def _check_combinations(data: Mapping[str, Any], independent: list[int], depende
     """Checks that the combinations stored as numbers and, for readers, by name agree; the latter lack tiny coefficients."""
     names = [str(item.get("name")) for item in data["parameters"]["standard"]]
     for row, entry in enumerate(data["parameters"]["base"]):
-        said = {str(item["parameter"]): float(item["coefficient"]) for item in entry.get("terms", ())}
+        listed = {str(item["parameter"]): float(item["coefficient"]) for item in entry.get("terms", ())}
         meant = {names[dependent[k]]: float(K[row, k]) for k in np.flatnonzero(K[row])} | {names[independent[row]]: 1.0}
-        pairs = [(said.get(key, 0.0), meant.get(key, 0.0)) for key in {*said, *meant}]
-        if any(abs(told - value) > 1.000001e-9 * max(1.0, abs(value)) for told, value in pairs):
+        pairs = [(listed.get(key, 0.0), meant.get(key, 0.0)) for key in {*listed, *meant}]
+        if any(abs(named - value) > 1.000001e-9 * max(1.0, abs(value)) for named, value in pairs):
             raise _wrong("disagrees with the terms of the base parameters", "state.base.K", f"row {row}")
 
 

@@ -94,8 +94,8 @@ def _outline(theta: Array, a: int, b: int) -> tuple[Array, Array] | None:
         return None
     second = pseudo_inertia(theta)[:3, :3] / mass  # ∫ x xᵀ dm / m about the origin
     com = theta[1:4] / mass
-    spread = (second - np.outer(com, com))[np.ix_([a, b], [a, b])]
-    values, vectors = np.linalg.eigh(spread)
+    moments = (second - np.outer(com, com))[np.ix_([a, b], [a, b])]
+    values, vectors = np.linalg.eigh(moments)
     if values.min() <= 0:
         return None
     angle = np.linspace(0.0, 2.0 * np.pi, 73)

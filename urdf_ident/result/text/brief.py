@@ -40,11 +40,11 @@ def brief(ident: Record) -> str:
     Returns:
         At most 24 lines of at most 100 columns, commands aside.
     """
-    said = headline(ident)
+    verdict = headline(ident)
     kind, errors = joint_errors(ident)
     shown = errors if len(errors) <= _JOINTS else sorted(errors, key=lambda item: -item.identified)[:_WORST]
     table = _table(kind, shown, len(errors))
-    open_ = untested(ident) if said.level != "poor" else ()
+    open_ = untested(ident) if verdict.level != "poor" else ()
     taken = _wrapped(f"  not tested: {', '.join(open_)}; {CONSEQUENCE}", _HANGING, 3) if open_ else []
     ends = [
         *_line("changed most:", ", ".join(changes(ident)) or "no body by a significant amount"),
@@ -53,8 +53,8 @@ def brief(ident: Record) -> str:
     ]
     room = LINES - len(taken) - len(table) - len(ends)
     name = ident.model.robot.name
-    head = _wrapped(f"{name}: {said.level.upper()}, {said.cause}", "  ", room - 3 * bool(said.remedy))
-    remedy = _remedy(said.remedy, room - len(head)) if said.remedy else []
+    head = _wrapped(f"{name}: {verdict.level.upper()}, {verdict.cause}", "  ", room - 3 * bool(verdict.remedy))
+    remedy = _remedy(verdict.remedy, room - len(head)) if verdict.remedy else []
     return "\n".join([*head, *remedy, *taken, *table, *ends])
 
 
@@ -120,12 +120,12 @@ def _millimetres(metres: float) -> str:
 
 def html(ident: Record) -> str:
     """The short summary for a notebook."""
-    said = headline(ident)
+    verdict = headline(ident)
     kind, errors = joint_errors(ident)
-    colour = {"good": "#15803d", "usable": "#92600a", "poor": "#b91c1c"}[said.level]
+    colour = {"good": "#15803d", "usable": "#92600a", "poor": "#b91c1c"}[verdict.level]
     parts = [
-        f"<p><b>{escape(ident.model.robot.name)}: <span style='color:{colour}'>{said.level.upper()}</span></b>, "
-        f"{escape(said.cause)}{'<br>' + escape(said.remedy) if said.remedy else ''}</p>"
+        f"<p><b>{escape(ident.model.robot.name)}: <span style='color:{colour}'>{verdict.level.upper()}</span></b>, "
+        f"{escape(verdict.cause)}{'<br>' + escape(verdict.remedy) if verdict.remedy else ''}</p>"
     ]
     if errors:
         rows = "".join(

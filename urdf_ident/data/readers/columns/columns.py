@@ -84,9 +84,9 @@ def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequ
     if time is None and layout.rate is None and original is not None and "t" in header.names and "time" not in layout.columns:
         time = header.names.index("t")
     if original is not None:
-        told = {key: _header_units(key, columns, header.units, robot) for key, columns in {**given, **named}.items()}
-        told["time"] = header.units[time] if time is not None else ""
-        units = {key: unit for key, unit in told.items() if unit}
+        of_header = {key: _header_units(key, columns, header.units, robot) for key, columns in {**given, **named}.items()}
+        of_header["time"] = header.units[time] if time is not None else ""
+        units = {key: unit for key, unit in of_header.items() if unit}
     _check_shared(table, {**given, **named, **({} if time is None else {"time": (time,)})})
     used = {*sum(given.values(), ()), *sum(named.values(), ()), *sum(wrenches.values(), ()), time}
     if original is not None:

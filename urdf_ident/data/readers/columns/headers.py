@@ -115,22 +115,22 @@ def default_header(names: Sequence[str], robot: Robot, joints: Mapping[str, str]
     chosen = _chosen(parsed, bare)
     unmatched = any(joint != name for joint, name in pairs.items())
     known = set(names)
-    result, told = [], list(units)
+    result, found_units = [], list(units)
     for k, (name, item) in enumerate(zip(names, parsed, strict=True)):
         default = name
         if (clock := bare[k].lower().rsplit("/", 1)[-1]) in TIMES and "t" not in known:
-            default, told[k] = "t", units[k] or TIMES[clock]
+            default, found_units[k] = "t", units[k] or TIMES[clock]
         elif item is not None and chosen.get(item[0]) == item[2:]:
             default = _default_name(item, name, robot)
             if default in known and default != name:
                 default = name
             else:
-                told[k] = units[k] or ("A" if _is_current(item[2]) else "")
+                found_units[k] = units[k] or ("A" if _is_current(item[2]) else "")
         elif item is None and unmatched and name.startswith(_OF_POSITIONS):
             default = f"({name})"  # a joint of another arm in the same log
         known.add(default)
         result.append(default)
-    return Header(tuple(result), tuple(told), tuple(notes))
+    return Header(tuple(result), tuple(found_units), tuple(notes))
 
 
 def _parsed_by_default(names: tuple[str, ...], joints: Mapping[str, str]) -> list[Parsed | None]:

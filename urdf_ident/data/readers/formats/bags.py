@@ -287,8 +287,8 @@ Signals = dict[tuple[str, str], Array]
 def _joined(samples: list[Sample], time: Array, names: list[str], topic: str, notes: list[str]) -> tuple[Array, Signals]:
     """Clock and signals: from the messages with all joints, else merged from several publishers on one clock."""
     whole = [k for k, sample in enumerate(samples) if set(names) <= set(sample.names)]
-    told = Counter(name for sample in samples for name in set(sample.names))
-    if 2 * len(whole) >= min(told[name] for name in names):  # else complete messages are exceptions
+    counts = Counter(name for sample in samples for name in set(sample.names))
+    if 2 * len(whole) >= min(counts[name] for name in names):  # else complete messages are exceptions
         if len(whole) < len(samples):
             notes.append(_partial(samples, whole, topic))
         return time[whole], _signals([samples[k] for k in whole], names)
