@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import EstimationError, LogError, UrdfIdentError
+from ..files.read_write import check_output, read_text, write_text
 from .common import (
     JUDGED_BAD,
     WRONG_USE,
@@ -46,7 +47,6 @@ def check(
     project, folder = open_project(config)
     if fix is not None:
         from ..export.urdf import fix_urdf
-        from ..files.read_write import check_output, read_text, write_text
 
         source = read_text(urdf, "URDF")
         check_output(fix)
@@ -63,8 +63,7 @@ def check(
     from ..pipeline.check import check as check_model
     from ..pipeline.check import check_text
 
-    robot = open_robot(project, folder, urdf)
-    found = check_model(project.build_model(robot))
+    found = check_model(project.build_model(open_robot(project, folder, urdf)))
     say(found, as_json, lambda: check_text(found))
     if not found["physical"]:
         raise typer.Exit(JUDGED_BAD)
@@ -93,7 +92,6 @@ def inspect(
     Every finding comes with a remedy. The exit code is 1 if a log cannot be used, 2 if one cannot be read.
     """
     from ..data.prepare import examine_logs
-    from ..files.read_write import check_output, write_text
     from ..pipeline.check import findings_text
 
     project, folder = open_project(config)

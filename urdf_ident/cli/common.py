@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import QualityError, UrdfIdentError
+from ..files.read_write import inputs_protected, note_input
 from .help import Commands
 
 if TYPE_CHECKING:
@@ -97,8 +98,6 @@ def run(arguments: list[str], *, debug: bool = False) -> int:
         cannot be written; 70 internal error; 130 interrupted. Every error is one line on standard error.
     """
     try:
-        from ..files.read_write import inputs_protected
-
         with inputs_protected():
             code = _parser(next(iter(arguments), ""))(arguments or ["--help"], standalone_mode=False)
         sys.stdout.flush()
@@ -273,7 +272,6 @@ def read_readable_logs(
 
 def _find_logs(arguments: list[str], project: Project, *, copies: bool = False) -> list[LogSource]:
     from ..data.readers.sources import expand_logs
-    from ..files.read_write import note_input
 
     for argument in sorted({argument for argument in arguments if arguments.count(argument) > 1}):
         _say(f"note: {argument} is given more than once and used once")

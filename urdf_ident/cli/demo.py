@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ..progress import steps
+from ..result.text.commands import CommandPaths
 from .common import Verbose, app, coloured
 from .help import command
 from .report import report_lines
@@ -26,7 +27,6 @@ def demo(
     Designs a motion, simulates logs, identifies, validates and exports. Open report.html afterwards.
     """
     from ..pipeline.demo import run_demo
-    from ..result.text.commands import CommandPaths
     from ..viz import motion_from
     from ..viz import play as show
 

@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from ..errors import MissingExtraError
+from ..files.folders import check_writable
+from ..files.read_write import check_output
 from .common import JUDGED_BAD, AsJson, Config, Force, SkipBadLogs, Urdf, app, say
 from .help import command
 from .report import NoReport
@@ -31,9 +34,6 @@ def fleet(
     Writes each robot's result to OUT/NAME, and fleet.json, fleet.svg and fleet.html to OUT. The exit code is 1 if a robot could
     not be identified.
     """
-    from ..errors import MissingExtraError
-    from ..files.folders import check_writable
-    from ..files.read_write import check_output
     from ..parallel import workers
     from ..pipeline.fleet import identify_fleet, robot_folders
     from ..report import write_fleet

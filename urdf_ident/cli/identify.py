@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import QualityError
+from ..errors import LimitError, ModelError, OutputError, QualityError
+from ..files.folders import check_writable
+from ..files.read_write import check_output, note_input
 from ..progress import work_bars
+from ..result.text.commands import CommandPaths
 from .common import (
     JUDGED_BAD,
     AsJson,
@@ -41,7 +44,6 @@ if TYPE_CHECKING:
     from ..model.robot import Robot
     from ..project import Project
     from ..result.identification import Identification
-    from ..result.text.commands import CommandPaths
 
 
 #: Files beside the result.
@@ -77,7 +79,6 @@ def identify(
     Writes identification.json, the corrected URDF, joints.yaml and report.html to OUT.
     """
     from ..parallel import workers
-    from ..result.text.commands import CommandPaths
 
     if payload_link is not None and not payload_logs:
         raise typer.BadParameter("--payload-link needs --payload-logs: the logs with the payload")
@@ -112,8 +113,6 @@ def identify(
 
 def _check_outputs(out: Path, robot: Robot, optional: Iterable[Path]) -> None:
     """Checks that the files of a result can be written, before it is computed."""
-    from ..files.folders import check_writable
-    from ..files.read_write import check_output
     from ..result.files.exports import result_names
 
     check_writable(out)
@@ -215,11 +214,9 @@ def validate(
 
     Writes validation.html beside the result. The exit code is 1 if the verdict is POOR: a large error, or worse than the URDF.
     """
-    from ..errors import OutputError
     from ..pipeline.validate import validate as score
     from ..pipeline.validate import with_scores
     from ..result.files.load import load
-    from ..result.text.commands import CommandPaths
 
     ident = load(result)
     report = score(ident, read_logs(logs, ident.model.robot, ident.project), force=force)
@@ -247,7 +244,6 @@ def export(
     ] = False,
 ) -> None:
     """Export a result as URDF, MJCF or SDF."""
-    from ..files.read_write import check_output, note_input
     from ..result.files.exports import check_source, write_mjcf, write_sdf, write_sidecar, write_urdf
     from ..result.files.load import load
 
@@ -273,7 +269,6 @@ def export(
 
 def _print_forecast(project: Project, ident: Identification) -> None:
     """Prints one line on what another motion would determine; nothing if none can be planned, or the logs have faults."""
-    from ..errors import LimitError, ModelError
     from ..excitation.sequential import forecast_random_motion
 
     findings = {finding["severity"] for log in ident.inputs for finding in log["findings"]}

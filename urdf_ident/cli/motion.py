@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..errors import LogError, ModelError, ProjectError, nearest
+from ..files.folders import check_writable
+from ..files.read_write import check_output, note_input
 from ..progress import search_bar, steps
 from .common import Config, Urdf, app, open_project, open_robot, read_logs, say_doubts
 from .help import command
@@ -37,8 +40,6 @@ def design(
     ] = None,
 ) -> None:
     """Design an exciting motion within all limits."""
-    from ..files.folders import check_writable
-    from ..files.read_write import check_output
     from ..motion.trajectory import table_header
     from ..result.files.load import load
 
@@ -74,7 +75,6 @@ def simulate(
 
     With stick-slip friction and imperfect sensors; the project file holds the settings.
     """
-    from ..files.read_write import check_output
     from ..motion.files import read_trajectory, why_recorded
     from ..pipeline.experiment import run_experiment, true_plant, truth_notes
     from ..simulation.simulate import write_log
@@ -136,7 +136,6 @@ def play(
 
     Runs until Ctrl-C, or writes an offline page.
     """
-    from ..files.read_write import check_output, note_input
     from ..viz import motion_from
     from ..viz import play as run
 
@@ -159,7 +158,6 @@ def play(
 
 def _with_errors(shown: Motion, result: Path, log: str, robot: Robot) -> Motion:
     """Returns the motion with the torque errors of a result on the log of the motion."""
-    from ..errors import LogError, ModelError
     from ..pipeline.compensate import torque_error
     from ..result.files.load import load
     from ..viz.motion import with_error
@@ -188,9 +186,7 @@ def export_motion(
 
     Includes a slow approach, a dry run, the recording, and a checklist.
     """
-    from ..errors import LogError
     from ..export.on_robot import write_motion
-    from ..files.folders import check_writable
     from ..motion.files import read_trajectory, why_recorded
 
     project, folder = open_project(config)
@@ -239,8 +235,6 @@ def run_design(
 def _of_family(project: Project, family: str) -> Project:
     """The project with another family of motions."""
     from typing import get_args
-
-    from ..errors import ProjectError, nearest
 
     known = get_args(type(project.excitation).model_fields["family"].annotation)
     if family not in known:

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..errors import LogError
+from ..files.folders import check_writable
+from ..files.read_write import check_output
 from .common import JUDGED_BAD, AsJson, Force, Logs, Result, app, read_logs, say
 from .help import command
 
@@ -48,7 +51,6 @@ def payload(
 
     Gives mass, centre of mass and inertia with intervals, from a result of the unloaded robot and logs with the load.
     """
-    from ..files.folders import check_writable
     from ..pipeline.payload import weigh
     from ..result.files.load import load
 
@@ -112,8 +114,6 @@ def compare(
 
     Given a URDF and a result, lists the URDF values that the data contradict. Given three or more results, shows the trend.
     """
-    from ..errors import LogError
-    from ..files.read_write import check_output
     from ..pipeline import compare
     from ..result.files.load import load
 

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..errors import MissingExtraError, ModelError
+from ..files.read_write import check_output
+from ..result.text.commands import CommandPaths
 from .common import Force, Result, app, read_logs
 from .help import command
 
 if TYPE_CHECKING:
     from ..result.identification import Identification
-    from ..result.text.commands import CommandPaths
 
 NoReport = Annotated[bool, typer.Option("--no-report", help="Write no report.html.")]
 MoreLogs = Annotated[
@@ -32,9 +34,7 @@ def report(
     force: Force = False,
 ) -> None:
     """Write report.html again, optionally for other logs."""
-    from ..files.read_write import check_output
     from ..result.files.load import load
-    from ..result.text.commands import CommandPaths
 
     page = out or result.parent / "report.html"
     check_output(page, b"<!doctype html><html>")
@@ -57,7 +57,6 @@ def plot(
     force: Force = False,
 ) -> None:
     """Write single figures of a result."""
-    from ..errors import ModelError
     from ..result.files.load import load
     from ..result.plots.accessor import PICTURES
 
@@ -89,7 +88,6 @@ def with_logs(ident: Identification, logs: list[str], force: bool) -> Identifica
 
 def report_lines(ident: Identification, path: Path, paths: CommandPaths) -> list[str]:
     """Writes the report; if its libraries are missing, returns one line that says so instead of raising."""
-    from ..errors import MissingExtraError
     from ..report import write_report
 
     try:

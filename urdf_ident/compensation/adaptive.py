@@ -105,8 +105,7 @@ class AdaptiveModel:
         fast = np.minimum(np.abs(v), self.settings.top)
         if not self._linear:
             fast **= self.settings.power
-        change = sign * (self._applied[:, 0] + self._applied[:, 1] * fast)
-        return np.asarray(self._online(q, v, a) + change)
+        return np.asarray(self._online(q, v, a) + sign * (self._applied[:, 0] + self._applied[:, 1] * fast))
 
     def as_dict(self) -> dict[str, Any]:
         """The state as plain data for JSON; ``ident.adaptive(state=…)`` continues from it."""

@@ -119,8 +119,7 @@ class GearRipple:
         if recording.motor_position is None:
             return recording
         error = self.position(drive.joint_position(recording.motor_position))
-        clean = recording.motor_position - drive.motor_rate(error)
-        return replace(recording, motor_position=clean, motor_velocity=None)
+        return replace(recording, motor_position=recording.motor_position - drive.motor_rate(error), motor_velocity=None)
 
     @cached_property
     def _turns(self) -> Array:

@@ -291,8 +291,7 @@ def _nearest_to(theta: Array, reference: Array, floor: float) -> Array:
         ) from error
     white = np.linalg.solve(root, np.linalg.solve(root, pseudo_inertia(theta)).T)
     values, axes = np.linalg.eigh(0.5 * (white + white.T))
-    clipped = (axes * np.maximum(values, floor)) @ axes.T
-    return from_pseudo_inertia(root @ clipped @ root.T)
+    return from_pseudo_inertia(root @ (axes * np.maximum(values, floor) @ axes.T) @ root.T)
 
 
 def _small_mass(description: Description) -> float:

@@ -299,8 +299,7 @@ class Family:
         Returns:
             The grid; evenly spaced, each instant in the middle of its interval.
         """
-        middles = (np.arange(samples) + 0.5) * self.period / samples
-        return self.grid(np.asarray(self.lead + middles, dtype=float))
+        return self.grid(np.asarray(self.lead + (np.arange(samples) + 0.5) * self.period / samples, dtype=float))
 
     def limit_grid(self, samples: int) -> Grid:
         """Returns the grid for the limits: one period and the ramps."""

@@ -189,8 +189,7 @@ def _planned_factor(after: EarlierResult, model: DynamicModel, trajectory: Traje
     rate, factor = after.signals["rate"], max(1, round(after.signals["rate"] / after.signals["decimate"]))
     q, v, a = trajectory.evaluate(trajectory.times(rate))
     segment = Segment("planned", 0.0, rate, q, v, a, np.zeros_like(q))
-    statistics = accumulate(model, "planned", [segment], RowFilter(factor), blocks=1)
-    return statistics.stacked(after.fit.weights)[:, :-1]
+    return accumulate(model, "planned", [segment], RowFilter(factor), blocks=1).stacked(after.fit.weights)[:, :-1]
 
 
 def forecast(after: EarlierResult, trajectory: Trajectory, limits: Limits | None = None) -> Forecast:

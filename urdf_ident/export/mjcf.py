@@ -251,8 +251,7 @@ def _origin(node: Node) -> tuple[Array, Array]:
 
 def _numbers(node: Node, tag: str, key: str, default: str) -> Array:
     found = node.all(tag)
-    text = found[0].get(key, default) if found else default
-    return np.array([float(word) for word in text.split()])
+    return np.array([float(word) for word in (found[0].get(key, default) if found else default).split()])
 
 
 def _unit(axis: Array) -> Array:

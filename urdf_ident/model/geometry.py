@@ -61,8 +61,7 @@ class Visual:
             }[self.kind]
             low = -high
         choice = np.array([(x, y, z) for x in (0, 1) for y in (0, 1) for z in (0, 1)])
-        points = np.where(choice, high, low)
-        return np.asarray(points @ self.placement[:3, :3].T + self.placement[:3, 3])
+        return np.asarray(np.where(choice, high, low) @ self.placement[:3, :3].T + self.placement[:3, 3])
 
 
 def robot_shapes(robot: Robot) -> tuple[tuple[Visual, ...], tuple[str, ...]]:
@@ -79,8 +78,7 @@ def robot_shapes(robot: Robot) -> tuple[tuple[Visual, ...], tuple[str, ...]]:
             break
     notes = []
     if missing:
-        capsules = [shape for shape in link_capsules(robot) if shape.link in {link for link, _ in missing}]
-        shapes += capsules
+        shapes += [shape for shape in link_capsules(robot) if shape.link in {link for link, _ in missing}]
         notes.append(_meshless(missing))
     if bad:
         notes.append(f"geometry that cannot be drawn was left out of link {', '.join(sorted(bad))}")
@@ -96,8 +94,7 @@ def collision_shapes(robot: Robot) -> tuple[tuple[Visual, ...], tuple[str, ...]]
     Returns:
         Shapes, and notes on the capsules.
     """
-    root = read_xml(robot.urdf, robot.path)
-    shapes, missing, bad = _drawn(root, "collision", {}, Path(robot.path))
+    shapes, missing, bad = _drawn(read_xml(robot.urdf, robot.path), "collision", {}, Path(robot.path))
     lost = {link for link, _ in missing} | bad
     own = {shape.link for shape in shapes} - lost
     heavy = {name for name, link in robot.description.links.items() if link.theta is not None and link.theta[0] > 0}
@@ -105,8 +102,7 @@ def collision_shapes(robot: Robot) -> tuple[tuple[Visual, ...], tuple[str, ...]]
     if not bare:
         return tuple(shapes), ()
     thickness = CAPSULE * reach(robot, with_strokes=False)
-    placements = _joint_placements(robot)
-    capsules = _bare_capsules(robot, placements, thickness, tiny=1e-6)
+    capsules = _bare_capsules(robot, _joint_placements(robot), thickness, tiny=1e-6)
     made = [shape for shape in capsules if shape.link in bare]
     for name in bare:
         theta = robot.description.links[name].theta
@@ -255,8 +251,7 @@ def segment(link: str, start: Array, end: Array, radius: float, colour: Colour =
         colour: Red, green, blue, opacity.
     """
     length = float(np.linalg.norm(end - start))
-    placement = along((end - start) / length, (start + end) / 2)
-    return Visual(link, "capsule", (radius, length), placement, colour)
+    return Visual(link, "capsule", (radius, length), along((end - start) / length, (start + end) / 2), colour)
 
 
 def reach(robot: Robot, *, with_strokes: bool = True) -> float:
@@ -321,8 +316,7 @@ def _link_ends(robot: Robot, places: dict[str, Array]) -> list[tuple[str, Array]
 
 def _joint_placements(robot: Robot) -> dict[str, Array]:
     """Returns each joint's placement in its parent link at position zero, shape (4, 4) [m]."""
-    root = read_xml(robot.urdf, robot.path)
-    return {joint.get("name") or "": _origin(joint) for joint in root.findall("joint")}
+    return {joint.get("name") or "": _origin(joint) for joint in read_xml(robot.urdf, robot.path).findall("joint")}
 
 
 def _origin(element: ElementTree.Element) -> Array:

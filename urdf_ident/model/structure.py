@@ -130,8 +130,7 @@ def _column_scale(R: Array, units: Sequence[str]) -> Array:
     norm they would count as parameters.
     """
     norms, unit = np.linalg.norm(R, axis=0), np.array(units)
-    longest = np.array([norms[unit == own].max() for own in unit])
-    return np.asarray(np.maximum(norms, 0.1 * longest))
+    return np.asarray(np.maximum(norms, 0.1 * np.array([norms[unit == own].max() for own in unit])))
 
 
 def _permutation(names: Sequence[str], order: Sequence[str | int] | None) -> NDArray[np.intp] | None:

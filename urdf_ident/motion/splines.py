@@ -59,8 +59,7 @@ class BSplineTrajectory(PiecewiseTrajectory):
             LimitError: The duration is not positive.
         """
         start, end, interior = (np.atleast_2d(np.asarray(x, dtype=float)) for x in (start, end, interior))
-        control = np.vstack([np.repeat(start, 3, axis=0), interior, np.repeat(end, 3, axis=0)])
-        return cls(tuple(joints), control, duration)
+        return cls(tuple(joints), np.vstack([np.repeat(start, 3, axis=0), interior, np.repeat(end, 3, axis=0)]), duration)
 
 
 def spline_pieces(joints: Sequence[str], knots: Array, control: Array) -> PiecewisePolynomial:

@@ -62,9 +62,10 @@ class WorkerPool:
         places = self._available()
         parts = min(len(places) * (_LATER if later else _PARTS), len(items))
         edges = [k * len(items) // parts for k in range(parts + 1)]
-        sent = []
-        for k, (begin, end) in enumerate(pairwise(edges)):
-            sent.append(self._send(Task(function, items[begin:end]), begin, places[k * len(places) // parts], later))
+        sent = [
+            self._send(Task(function, items[begin:end]), begin, places[k * len(places) // parts], later)
+            for k, (begin, end) in enumerate(pairwise(edges))
+        ]
         return partial(self._collected, sent, len(items))
 
     def _send(self, task: Task, begin: int, place: Hashable, later: bool) -> _Sent:

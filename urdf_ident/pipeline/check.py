@@ -160,7 +160,7 @@ def check_text(found: dict[str, Any]) -> str:
         rows.append([joint["name"], joint["type"], *bounds, body["name"], ", ".join(body["lumped_links"]) or "-"])
     lines = [f"{found['robot']} ({found['path']}): {len(rows)} joints", ""]
     lines += table(["joint", "type", "lower", "upper", "velocity", "effort", "body", "fixed links"], rows)
-    lines.append("  limits in rad, rad/s and N·m; of sliding joints in m, m/s and N")
+    lines.append("  limits in rad, rad/s and N·m; of prismatic joints in m, m/s and N")
     if found["locked"]:
         lines.append("  locked: " + ", ".join(f"{name} at {value:g}" for name, value in found["locked"].items()))
     lines.append("")

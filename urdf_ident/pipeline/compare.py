@@ -203,11 +203,10 @@ def _judged_by_spread(change: ParameterChange, spread: float) -> ParameterChange
 
 def _inertia_tests(before: Identification, after: Identification) -> list[ParameterChange]:
     """Tests the base parameters of the earlier result, expressed in the base parameters of both."""
-    tests = []
-    for item in inertial_quantities([before, after]):
-        old, new = map(_side, (before, after), item.rows)
-        tests.append(_test(item.kind, item.where, item.what, item.unit, old, new))
-    return tests
+    return [
+        _test(item.kind, item.where, item.what, item.unit, _side(before, item.rows[0]), _side(after, item.rows[1]))
+        for item in inertial_quantities([before, after])
+    ]
 
 
 def _friction_tests(before: Identification, after: Identification) -> list[ParameterChange]:
@@ -215,10 +214,8 @@ def _friction_tests(before: Identification, after: Identification) -> list[Param
     for item in friction_quantities([before, after]):
         pairs = list(zip((before, after), item.rows, strict=True))
         spread, more = _spread(pairs)
-        sides = []
-        for one, row in pairs:
-            error = np.sqrt(max(float(row @ one.fit.of_mean.covariance @ row), 0.0) + 0.5 * more)
-            sides.append(_side(one, row)._replace(error=float(error)))
+        squares = [max(float(row @ one.fit.of_mean.covariance @ row), 0.0) + 0.5 * more for one, row in pairs]
+        sides = [_side(one, row)._replace(error=float(np.sqrt(x))) for (one, row), x in zip(pairs, squares, strict=True)]
         tests.append(_judged_by_spread(_test(item.kind, item.where, item.what, item.unit, sides[0], sides[1]), spread))
     return tests
 

@@ -159,14 +159,14 @@ def _errors(ident: Identification) -> list[str]:
 
 def _truths(ident: Identification, truth: Array) -> list[str]:
     model, urdf = ident.model, ident.urdf_theta
-    rows = []
-    for k in range(0, model.n_inertial, 10):
-        rows.append([model.names[k] + " [kg]", f"{truth[k]:.3f}", f"{urdf[k]:.3f}", f"{ident.theta[k]:.3f}"])
-    for symbol in ("Fv", "Fc", "Ia"):
-        for k in range(model.n_inertial, len(model.names)):
-            parameter = model.parameters[k]
-            if parameter.symbol == symbol:
-                rows.append([f"{parameter.name} [{parameter.unit}]", f"{truth[k]:.3f}", "-", f"{ident.theta[k]:.3f}"])
+    masses = range(0, model.n_inertial, 10)
+    rows = [[model.names[k] + " [kg]", f"{truth[k]:.3f}", f"{urdf[k]:.3f}", f"{ident.theta[k]:.3f}"] for k in masses]
+    rows += [
+        [f"{parameter.name} [{parameter.unit}]", f"{truth[k]:.3f}", "-", f"{ident.theta[k]:.3f}"]
+        for symbol in ("Fv", "Fc", "Ia")
+        for k, parameter in enumerate(model.parameters)
+        if parameter.symbol == symbol
+    ]
     base, error = ident.fit.base, ident.fit.bse
     inside = np.abs(ident.fit.params - base.of(truth)) <= 3 * error
     lines = table(["parameter", "truth", "wrong URDF", "identified"], rows)

@@ -142,22 +142,20 @@ def _bodies(ident: Identification) -> list[dict[str, Any]]:
     model = ident.model
     before = ident.prior.theta0[: model.n_inertial].reshape(-1, 10)
     share = ident.from_data[: model.n_inertial].reshape(-1, 10)
-    rows = []
-    for k, entry in enumerate(ident.consistency.per_body):
-        rows.append(
-            {
-                "name": entry.body,
-                "mass": ident.bodies[k, 0],
-                "mass_before": before[k, 0],
-                "com": _com(ident.bodies[k]),
-                "com_before": _com(before[k]),
-                "share": share[k].mean(),
-                "eigenvalue": entry.margins.min_eigenvalue,
-                "consistent": entry.consistent,
-                "words": entry.words,
-            }
-        )
-    return rows
+    return [
+        {
+            "name": entry.body,
+            "mass": ident.bodies[k, 0],
+            "mass_before": before[k, 0],
+            "com": _com(ident.bodies[k]),
+            "com_before": _com(before[k]),
+            "share": share[k].mean(),
+            "eigenvalue": entry.margins.min_eigenvalue,
+            "consistent": entry.consistent,
+            "words": entry.words,
+        }
+        for k, entry in enumerate(ident.consistency.per_body)
+    ]
 
 
 def _com(theta: Array) -> str:

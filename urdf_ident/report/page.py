@@ -130,8 +130,7 @@ def residual_pictures(ident: Identification, trace: LogTrace) -> list[Drawing]:
 
 def error_picture(ident: Identification) -> Drawing:
     """Returns the drawing of held-out errors per joint next to those of the URDF."""
-    height = 0.9 + 0.34 * ident.model.n
-    return _picture(height, "Held-out errors per joint", draw_errors, ident.validation, left=0.36)
+    return _picture(0.9 + 0.34 * ident.model.n, "Held-out errors per joint", draw_errors, ident.validation, left=0.36)
 
 
 def _drawn(drawing: Drawing) -> str:

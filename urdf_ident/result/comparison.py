@@ -102,18 +102,19 @@ class Comparison:
 
     def as_dict(self) -> dict[str, Any]:
         """JSON form."""
-        entries = [{**vars(item), "sentence": item.sentence()} for item in self.tests]
-        guess = self.hypothesis
-        tool = None if guess is None else {**vars(guess), "sentence": guess.sentence()}
-        out = {
-            "robot": self.robot,
-            "names": list(self.names),
-            "changed": bool(self.changes),
-            "level": self.level,
-            "hypothesis": tool,
-            "tests": entries,
-        }
-        return dict(plain(out))
+        tool = self.hypothesis
+        return dict(
+            plain(
+                {
+                    "robot": self.robot,
+                    "names": list(self.names),
+                    "changed": bool(self.changes),
+                    "level": self.level,
+                    "hypothesis": None if tool is None else {**vars(tool), "sentence": tool.sentence()},
+                    "tests": [{**vars(item), "sentence": item.sentence()} for item in self.tests],
+                }
+            )
+        )
 
     def summary(self) -> str:
         """Describes the changes in words, friction and inertia separately."""

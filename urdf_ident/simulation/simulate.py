@@ -118,8 +118,7 @@ def simulate(
     solver = StickSlip(plant, drive.law, x, w, np.zeros(controller.states), drive.stages(plant))
     table, wanted = np.empty((5, len(time), robot.n)), trajectory.evaluate(time)[0]
     guard = partial(Guard(robot.joints, trip).watch, time, table[0], table[1], wanted)
-    steps = [(step * (finest // count), count) for count in counts]
-    _run(solver, drive, time.tolist(), steps, table, guard, progress)
+    _run(solver, drive, time.tolist(), [(step * (finest // count), count) for count in counts], table, guard, progress)
     truth = Segment(name, 0.0, rate, *table[:4])
     recording = logged(truth, robot, sensors or PERFECT, seed)
     ratio = np.max(counts, initial=1) / np.min(counts, initial=finest)

@@ -62,8 +62,7 @@ def needed_substeps(plant: RigidPlant, controller: Controller, trajectory: Traje
     wide = np.r_[times_needed[:1], times_needed, times_needed[-1:]]
     wide = np.maximum(np.maximum(wide[:-2], wide[2:]), wide[1:-1])
     place = np.clip(np.searchsorted(times, samples, side="right") - 1, 0, len(times) - 2)
-    wanted = np.maximum.reduce([wide[place[:-1]], wide[place[:-1] + 1], wide[place[1:] + 1]])
-    return substeps * _dividing(wanted)
+    return substeps * _dividing(np.maximum.reduce([wide[place[:-1]], wide[place[:-1] + 1], wide[place[1:] + 1]]))
 
 
 def _dividing(wanted: Counts) -> Counts:

@@ -333,8 +333,7 @@ def _unlike(logs: Sequence[_Log], b: _Log) -> tuple[NDArray[np.intp], Array, Arr
     for own, grown, place, at in ((edges, squares, which, in_each), alone):
         between = _between(own, grown, np.repeat(place, at.shape[1]), at.ravel()).reshape(*at.shape, -1)
         lengths.append(np.diff(between, axis=1) / np.diff(at, axis=1)[:, :, None])
-    part = (lengths[0] - lengths[1]) / np.maximum(lengths[0] + lengths[1], 1e-300)
-    return which, rms(part, (1, 2)), in_each, in_b
+    return which, rms((lengths[0] - lengths[1]) / np.maximum(lengths[0] + lengths[1], 1e-300), (1, 2)), in_each, in_b
 
 
 def _halved(edges: Array) -> Array:

@@ -103,8 +103,7 @@ def average(
         name: None if x is None else np.tile(x, (2 * around + 1, 1))
         for name, x in zip(("q", "v", "a", "tau", "external"), (*path, tau, external), strict=True)
     }
-    first = begin + (1 - around) * seconds
-    segment = Segment(log, first, samples / seconds, **tiled, repeats=repetition.count)  # type: ignore[arg-type]
+    segment = Segment(log, begin + (1 - around) * seconds, samples / seconds, **tiled, repeats=repetition.count)  # type: ignore[arg-type]
     return segment, Averaged(seconds, repetition.count, begin, harmonics, missing, deviation, noise, outliers)
 
 

@@ -170,8 +170,7 @@ def _nearby(x: Array, lag: int) -> float | None:
 
 def _alike(x: Array, lag: float, likeness: float) -> tuple[int, int] | None:
     """Longest run of samples that equal those one lag later."""
-    whole = int(lag)
-    later = _between(x, np.arange(len(x) - whole - 1) + lag)
+    later = _between(x, np.arange(len(x) - int(lag) - 1) + lag)
     squares = ((x[: len(later)] - later) ** 2).max(axis=1) / 2.0
     window = max(1, round(WINDOW * lag))
     if len(squares) < window:
@@ -183,8 +182,7 @@ def _alike(x: Array, lag: float, likeness: float) -> tuple[int, int] | None:
 
 def _refined(x: Array, lag: float, stretch: tuple[int, int]) -> float:
     """Refines the lag to a fraction of a sample by one Gauss-Newton step."""
-    whole = int(lag)
-    index = np.arange(stretch[0], min(stretch[1], len(x) - whole - 2))
+    index = np.arange(stretch[0], min(stretch[1], len(x) - int(lag) - 2))
     if len(index) < 8:
         return lag
     later = _between(x, index + lag)
@@ -199,6 +197,5 @@ def _between(x: Array, where: NDArray[np.floating[Any]]) -> Array:
     """Cubic (Catmull-Rom) interpolation between samples, shape (len(where), n)."""
     base = np.floor(where).astype(np.intp)
     t = (where - base)[:, None]
-    last = len(x) - 1
-    a, b, c, d = (x[np.clip(base + k, 0, last)] for k in (-1, 0, 1, 2))
+    a, b, c, d = (x[np.clip(base + k, 0, len(x) - 1)] for k in (-1, 0, 1, 2))
     return np.asarray(b + 0.5 * t * (c - a + t * (2 * a - 5 * b + 4 * c - d + t * (3 * (b - c) + d - a))))

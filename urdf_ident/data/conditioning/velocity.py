@@ -130,8 +130,7 @@ def _noise_ratio(q: Array, v: Array, below: Array, rate: float, cutoff: float) -
 
     def band(x: Array, below: Array) -> Array:
         edge = min(int(rate / cutoff), len(x) // 10)
-        part = lowpass(x, rate, upper) - below
-        return np.asarray((part[edge : len(x) - edge] ** 2).mean(axis=0))
+        return np.asarray(((lowpass(x, rate, upper) - below)[edge : len(x) - edge] ** 2).mean(axis=0))
 
     derivative = differentiate(q, rate)
     ratio = np.maximum(band(v, below), 1e-300) / np.maximum(band(derivative, lowpass(derivative, rate, cutoff)), 1e-300)

@@ -225,8 +225,7 @@ def _candidate(
     others = [r for r in runs if not set(r) & busy and not alike(links, r, run) and not (rate and alike(links, r, rate))]
     efforts = find_efforts(robot, motion, series.mean[few], series.rough, [effort] if effort else others)
     gravity = np.array(robot.model.gravity.linear)
-    down = gravity / max(float(np.linalg.norm(gravity)), 1e-12)
-    return [_Candidate(run, unit, *linked, efforts, inside, down)]
+    return [_Candidate(run, unit, *linked, efforts, inside, gravity / max(float(np.linalg.norm(gravity)), 1e-12))]
 
 
 def _inside(robot: Robot, q: Array) -> float:

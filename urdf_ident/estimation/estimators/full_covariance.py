@@ -137,8 +137,7 @@ class CrossFactor:
         return StatisticSet(self.model.names, _layouts(self.model), entries, f"{self.model.fingerprint} whitened")
 
     def _parts(self) -> list[Array]:
-        ends = np.cumsum([len(group.columns) + 1 for group in self.model.groups])[:-1]
-        return np.split(self.R, ends, axis=1)
+        return np.split(self.R, np.cumsum([len(group.columns) + 1 for group in self.model.groups])[:-1], axis=1)
 
 
 def cross_factor(model: DynamicModel, logs: Sequence[PreparedLog]) -> CrossFactor:

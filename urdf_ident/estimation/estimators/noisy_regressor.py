@@ -190,8 +190,7 @@ def fit_total_least_squares(statistics: StatisticSet, fit: Fit, noise: NoisyColu
             X = kept[:, :-1]
             inside = np.linalg.solve(X.T @ X - columns, X.T @ X) if _positive(X.T @ X - columns) else np.eye(len(seen))
             transform[np.ix_(seen, seen)] = inside
-            found = replace(fit, params=params, sigma=sigma, row_weights=weights, method="tls")
-            return TotalFit(found, transform, turn)
+            return TotalFit(replace(fit, params=params, sigma=sigma, row_weights=weights, method="tls"), transform, turn)
     raise EstimationError(
         "total least squares does not converge",
         got=f"{ROUNDS} rounds",

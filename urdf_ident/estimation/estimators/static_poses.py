@@ -152,10 +152,8 @@ def _rows(problem: PayloadProblem, loaded: LoadedModel, poses: StaticPoses) -> _
     place = base.place
     out = _Rows(tuple(group.name for group in model.groups), [], [], [], [])
     still = np.zeros((1, model.n))
-    blocks = []
-    for q in poses.q:
-        for _, made in loaded.row_blocks(Segment("pose", 0.0, 1.0, q[None], still, still), chunk=1):
-            blocks.append(made)
+    segments = (Segment("pose", 0.0, 1.0, q[None], still, still) for q in poses.q)
+    blocks = [made for segment in segments for _, made in loaded.row_blocks(segment, chunk=1)]
     targets = model.row_targets(poses.tau)
     level = _levels(loaded, poses)
     for g, group in enumerate(loaded.groups):

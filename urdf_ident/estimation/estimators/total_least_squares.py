@@ -171,8 +171,7 @@ def _started(rows: Mapping[int, Array]) -> Array:
     scale = {g: 1.0 / max(float(np.linalg.norm(part[:, -1])), 1e-300) for g, part in rows.items()}
     n, b = len(rows), next(iter(rows.values())).shape[1] - 2
     wide = triangle(*(_wide(part, g, n) * scale[g] for g, part in rows.items()))
-    keep = [k for k in range(b + 1 + n) if k != b]
-    return scaled_lstsq(wide[:, keep], -wide[:, b], rcond=1e-12)[b:]
+    return scaled_lstsq(wide[:, [k for k in range(b + 1 + n) if k != b]], -wide[:, b], rcond=1e-12)[b:]
 
 
 def _converged(rows: Mapping[int, Array], gain: Array, names: Sequence[str]) -> Array:

@@ -164,8 +164,7 @@ def _joint_laws(model: DynamicModel, motion: Sequence[Segment], axis: int) -> li
 def _motor_laws(model: DynamicModel, motion: Sequence[Segment], axis: int) -> list[Term]:
     row = model.drive.reduction[axis]
     speeds = np.concatenate([part.v @ row for part in motion])
-    top = fast_speed(speeds) if len(speeds) else 1.0
-    return _laws(top, (), abs(float(row[axis])) or 1.0, motor=True)
+    return _laws(fast_speed(speeds) if len(speeds) else 1.0, (), abs(float(row[axis])) or 1.0, motor=True)
 
 
 def _laws(

@@ -160,9 +160,10 @@ class JointSearch:
             return None
         theta, _ = self.sub.estimates(self._index(laws))
         at = {k: row for row, k in enumerate(self._index(laws))}
-        parts = {}
-        for (key, law), block in zip(own.items(), blocks, strict=True):
-            parts[key] = float(block[worst] @ theta[[at[k] for k in self.places[law]]])
+        parts = {
+            key: float(block[worst] @ theta[[at[k] for k in self.places[law]]])
+            for (key, law), block in zip(own.items(), blocks, strict=True)
+        }
         return min(parts, key=lambda key: parts[key])
 
     def _among(self, laws: Laws, own: Laws, rows: Array) -> tuple[Array, Array]:

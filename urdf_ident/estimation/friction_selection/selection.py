@@ -210,8 +210,7 @@ def _turns(motion: Sequence[Segment], moves: Sequence[Sequence[str]], reduction:
     v = np.vstack(velocities(motion, moves))  # a joint may rest between two segments and reverse after
     motors = v @ reduction.T, np.abs(v) @ np.abs(reduction).T
     fast, motor, uncoupled = (np.array([fast_speed(x) for x in each.T]) for each in (v, *motors))
-    turns = motor > _UNDONE * uncoupled
-    return np.where(moving(fast, prismatic) & turns, reversals(v), 0)
+    return np.where(moving(fast, prismatic) & (motor > _UNDONE * uncoupled), reversals(v), 0)
 
 
 def _steady(counts: Array) -> frozenset[int]:

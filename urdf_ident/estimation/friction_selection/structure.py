@@ -159,8 +159,7 @@ class StructureSearch:
             for key in dict.fromkeys(law.key for law in candidates):
                 one, spare = search.law_gain(state[axis], key), (axis, key) in kept
                 reason = "kept without a gain, because gravity parameters would otherwise replace it" if spare else one.reason
-                chosen = spare or key in state[axis]
-                found.append(Trial(joint, *key, one.law.shapes, chosen, one.gain, one.std_error, reason))
+                found.append(Trial(joint, *key, one.law.shapes, spare or key in state[axis], one.gain, one.std_error, reason))
         return tuple(found)
 
     def _columns(self, laws: list[Candidate]) -> list[int]:
@@ -173,8 +172,7 @@ class StructureSearch:
         groups = [k for k, joint in enumerate(self.joint_of_group) if joint == axis]
         sub = self.sub.focus(self._columns(others), own, groups)
         trained, hidden, varying = self.wide.trained[axis], self.hidden[axis], self.varying[axis]
-        few = axis in self.few
-        return JointSearch(sub, self.wide.candidates[axis], self.nonnegative[own], trained, hidden, varying, few)
+        return JointSearch(sub, self.wide.candidates[axis], self.nonnegative[own], trained, hidden, varying, axis in self.few)
 
 
 def _hidden(wide: WideModel, statistics: StatisticSet, weights: Mapping[str, float], axis: int) -> frozenset[Key]:

@@ -214,9 +214,7 @@ class Covariances:
         matrices, scores = self._scores
         rng = np.random.default_rng(seed)
         draws = rng.multinomial(len(self.units), np.full(len(self.units), 1 / len(self.units)), DRAWS)
-        moves = []
-        for draw in draws:
-            moves.append(lstsq(np.einsum("u,uij->ij", draw, matrices), draw @ scores, rcond=1e-6)[0])
+        moves = [lstsq(np.einsum("u,uij->ij", draw, matrices), draw @ scores, rcond=1e-6)[0] for draw in draws]
         kind = f"bootstrap over {len(self.units)} blocks of time, {DRAWS} draws"
         return Covariance(self._matrix(np.cov(np.array(moves).T)), kind, len(self.units) - 1.0)
 

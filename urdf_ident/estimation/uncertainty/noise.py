@@ -88,8 +88,7 @@ def whitened_rows(spectrum: Spectrum, fit: Fit, solution: Solution) -> WhitenedR
     rows = np.vstack(parts)
     if not len(rows):
         raise EstimationError("no rows to judge the noise from")
-    count = np.tile(spectrum.rows, (len(parts), 1))
-    return WhitenedRows(rows[:, :-1], rows[:, -1], np.concatenate(units), count)
+    return WhitenedRows(rows[:, :-1], rows[:, -1], np.concatenate(units), np.tile(spectrum.rows, (len(parts), 1)))
 
 
 def fit_noise(spectrum: Spectrum, rows: WhitenedRows) -> NoiseModel:
@@ -182,5 +181,4 @@ def sandwich(rows: WhitenedRows, solution: Solution, weights: Mapping[str, float
     """
     weight = np.array([weights[group] for group in noise.groups])
     variance = (noise.power * weight[:, None] ** 4).reshape(-1)[rows.unit]
-    middle = (rows.Z * variance[:, None]).T @ rows.Z
-    return np.asarray(solution.root @ middle @ solution.root.T)
+    return np.asarray(solution.root @ ((rows.Z * variance[:, None]).T @ rows.Z) @ solution.root.T)

@@ -166,8 +166,7 @@ def _free(draw: Callable[..., Array], carrying: Flags, way: Array, limits: Limit
         return np.where(carrying, poses, rest)
 
     def margin(q: Array) -> Array:
-        distance = collisions.distances(np.array([q - way, q, q + way]))
-        return np.asarray((distance - collisions.required).min(axis=0))
+        return np.asarray((collisions.distances(np.array([q - way, q, q + way])) - collisions.required).min(axis=0))
 
     def one() -> Array:
         return np.asarray(draw()[0])

@@ -159,8 +159,7 @@ class _Points:
             return True
         along = np.linspace(0.0, 1.0, INSTANTS, endpoint=False)[:, None]
         ways = [first + along * (second - first) for first, second in pairwise(points)]
-        poses = np.concatenate([*ways, points[-1:]])
-        return bool((self.collisions.distances(poses) > self.collisions.required).all())
+        return bool((self.collisions.distances(np.concatenate([*ways, points[-1:]])) > self.collisions.required).all())
 
     def fits(self, points: Array) -> bool:
         try:

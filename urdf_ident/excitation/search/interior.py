@@ -226,8 +226,7 @@ def _direction(
     safe = np.where(finite, slack, 1.0)
     matrix = B + _blocks(limits.hessian(np.where(finite, multipliers / safe, 0.0)))
     force = gradient + limits.gradient(np.where(finite, mu / safe, 0.0))
-    step = -np.linalg.solve(matrix, force.T.reshape(-1))
-    return np.asarray(step.reshape(gradient.shape[1], gradient.shape[0]).T)
+    return np.asarray(-np.linalg.solve(matrix, force.T.reshape(-1)).reshape(gradient.shape[1], gradient.shape[0]).T)
 
 
 def _longest(slack: Array, change: Array, part: float = _TO_BOUNDARY) -> float:

@@ -235,8 +235,7 @@ class Obstacles:
         self._bound[rows, pairs] = distance
         margin = distance - self._least[pairs]
         if not margin.min(initial=np.inf) > 0:
-            worst = [k for k in np.argsort(margin)[:_EACH].tolist() if margin[k] <= 0]
-            new = [(int(rows[k]), int(pairs[k])) for k in worst]
+            new = [(int(rows[k]), int(pairs[k])) for k in np.argsort(margin)[:_EACH].tolist() if margin[k] <= 0]
             self._broken = list(dict.fromkeys([*new, *self._broken]))[:_REMEMBERED]
             return None
         close = np.flatnonzero(margin < span)

@@ -90,8 +90,7 @@ def _never_close(collisions: Collisions, pair: int) -> bool:
     for _ in range(_CUTS):
         q = np.zeros((len(cells), kinematics.n))
         q[:, joints] = cells
-        rows = np.arange(len(cells))
-        distance = collisions.exact(kinematics.evaluate(q), rows, np.full(len(cells), pair))[0] - MEASURED
+        distance = collisions.exact(kinematics.evaluate(q), np.arange(len(cells)), np.full(len(cells), pair))[0] - MEASURED
         if (distance < collisions.required[pair]).any():
             return False
         cells = cells[distance - half * arms.sum() < collisions.required[pair]]

@@ -48,5 +48,4 @@ def springs(ident: Record, alpha: float = 0.05) -> dict[str, dict[str, Any]]:
 
 
 def _number(value: float, error: float, reach: float, unit: str) -> dict[str, Any]:
-    ends = [value - reach * error, value + reach * error]
-    return {"value": value, "unit": unit, "std_error": error, "interval": ends}
+    return {"value": value, "unit": unit, "std_error": error, "interval": [value - reach * error, value + reach * error]}

@@ -63,8 +63,7 @@ def common_scale(factor: Array, prior: Prior, weight: float, inertial: int) -> C
     left, size, _ = np.linalg.svd(R[:, inertial:])
     free = left[:, int(np.sum(size > _DEPENDENT * size.max(initial=0.0))) :].T  # the part of the data without joint terms
     own = free @ R[:, :inertial]
-    whitened = np.linalg.solve(prior.root[:inertial, :inertial].T, own.T)
-    axes, singular, _ = np.linalg.svd(whitened.T)
+    axes, singular, _ = np.linalg.svd(np.linalg.solve(prior.root[:inertial, :inertial].T, own.T).T)
     stated, seen = axes.T @ (own @ prior.theta0[:inertial]), axes.T @ (free @ rho)
     square = np.zeros(len(seen))
     square[: len(singular)] = singular**2

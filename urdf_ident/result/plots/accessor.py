@@ -253,8 +253,7 @@ def _figure(width: float, height: float) -> Any:
     session = getattr(sys.modules.get("IPython"), "get_ipython", None)
     if pyplot is None and session is not None and session() is not None:
         pyplot = import_module("matplotlib.pyplot")
-    make = bare if pyplot is None else pyplot.figure
-    return make(figsize=(width, height), layout="constrained")
+    return (bare if pyplot is None else pyplot.figure)(figsize=(width, height), layout="constrained")
 
 
 def _grid(count: int, width: float, height: float) -> Array:

@@ -287,8 +287,7 @@ class _Driven:
 
     def __init__(self, plant: ElasticPlant, law: MotorPD, step: float, steps: int) -> None:
         self.plant, self.law = plant, law
-        times = step * (np.arange(steps)[:, None] + gauss.NODES)
-        self.feed = law.feed(times.ravel()).reshape(steps, 3, plant.n)
+        self.feed = law.feed((step * (np.arange(steps)[:, None] + gauss.NODES)).ravel()).reshape(steps, 3, plant.n)
 
     def acceleration(self, step: int, stage: int, x: Array, v: Array) -> Array:
         """Acceleration, shape (2 n,)."""

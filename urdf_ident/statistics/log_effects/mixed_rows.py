@@ -77,8 +77,7 @@ class MixedRows:
             turned = self.fit.base.turned(layout.columns, self.root, self.fit.params)
             friction = np.vstack([self.combine[layout.columns], np.zeros((1, self.q))])
             turned = np.hstack([turned[:, : self.r], friction, turned[:, self.r :]])
-            whole = np.vstack([np.zeros((len(layout.instruments), turned.shape[1])), turned])
-            self._turns[kind] = entries[0].times(whole)
+            self._turns[kind] = entries[0].times(np.vstack([np.zeros((len(layout.instruments), turned.shape[1])), turned]))
         return np.asarray(np.vstack([entry.factor for entry in entries]) @ self._turns[kind])
 
     def of(self, log: str, group: str, part: int | None = None) -> tuple[Array, NDArray[np.intp]]:

@@ -294,8 +294,7 @@ def _check_positions(table: Table, robot: Robot, prefix: str) -> None:
 def _resembles(name: str, joints: Collection[str]) -> bool:
     """Whether a name may be a misspelt joint of the robot, or a further joint of the same numbering."""
     bare = re.sub(r"\d+", "", name)
-    numbered = any(re.sub(r"\d+", "", joint) == bare for joint in joints)
-    return numbered or closest(name, joints) is not None
+    return any(re.sub(r"\d+", "", joint) == bare for joint in joints) or closest(name, joints) is not None
 
 
 def _similar_column(table: Table, known: Collection[str], prefix: str) -> str:
