@@ -16,7 +16,7 @@ from urdf_ident.motion.collision.world import parse_world
 from urdf_ident.motion.compose import ramped
 from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
-from urdf_ident.motion.point_to_point import TrapezoidalTrajectory
+from urdf_ident.motion.point_to_point import trapezoidal
 from urdf_ident.motion.trajectory import Trajectory
 
 WORLD = parse_world(
@@ -29,7 +29,7 @@ def motions(robot: Robot) -> list[Trajectory]:
     quick = random_fourier(limits, 3.0, 4, seed=1, fill=0.95)
     moved = ramped(random_fourier(limits, 4.0, 3, seed=2, fill=0.6), np.full(robot.n, 0.05), 0.8)
     points = np.random.default_rng(3).uniform(-0.4, 0.4, (5, robot.n))
-    stops = TrapezoidalTrajectory(robot.joints, points, limits.velocity, 3 * limits.velocity, 40 * limits.velocity, dwell=0.1)
+    stops = trapezoidal(robot.joints, points, limits.velocity, 3 * limits.velocity, 40 * limits.velocity, dwell=0.1)
     return [quick, moved, stops]
 
 

@@ -22,7 +22,7 @@ from urdf_ident.data.recording import Recording
 from urdf_ident.errors import LogError, ModelError
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
-from urdf_ident.motion.splines import BSplineTrajectory
+from urdf_ident.motion.splines import b_spline_at_rest
 from urdf_ident.pipeline.check import check, check_text
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
@@ -42,7 +42,7 @@ def simulated(seed: int) -> dict[str, np.ndarray]:
     friction = motor_friction(2, viscous=FV, coulomb=FC, width=0.02)
     plant = ElasticPlant(robot, stiffness=K, rotor_inertia=IA, ratio=GEAR, friction=friction)
     rng, home = np.random.default_rng(seed), np.array([-np.pi / 2, 0.0])
-    spline = BSplineTrajectory.at_rest(robot.joints, home, home + rng.uniform(-1.5, 1.5, (9, 2)), home, SECONDS)
+    spline = b_spline_at_rest(robot.joints, home, home + rng.uniform(-1.5, 1.5, (9, 2)), home, SECONDS)
     law = MotorPD(plant, lambda t: spline.evaluate(t)[:2], np.array([2000.0, 1000.0]), np.array([300.0, 100.0]))
     run = plant.simulate(law, SECONDS, start=home, rate=RATE, step=2e-3)
     tau = run.tau + rng.normal(0, 0.3, run.tau.shape)

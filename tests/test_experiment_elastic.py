@@ -17,7 +17,8 @@ from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
-from urdf_ident.motion.splines import BSplineTrajectory
+from urdf_ident.motion.splines import b_spline_at_rest
+from urdf_ident.motion.trajectory import PiecewisePolynomial
 from urdf_ident.pipeline.experiment import run_experiment, true_plant
 from urdf_ident.project import Project, parse_project
 from urdf_ident.simulation.elastic.drive import MotorFriction
@@ -46,10 +47,10 @@ TRUTH = {
 ARM = Robot.from_urdf(robot_path("zollo_2r"))
 
 
-def spline(seed: int, seconds: float = 6.0) -> BSplineTrajectory:
+def spline(seed: int, seconds: float = 6.0) -> PiecewisePolynomial:
     home = np.array([-np.pi / 2, 0.0])
     points = home + 0.25 * seconds * np.random.default_rng(seed).uniform(-1.0, 1.0, (9, 2))
-    return BSplineTrajectory.at_rest(ARM.joints, home, points, home, seconds)
+    return b_spline_at_rest(ARM.joints, home, points, home, seconds)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.fourier import FourierTrajectory
 from urdf_ident.motion.limits import Limits, check_limits, prior_torque
-from urdf_ident.motion.point_to_point import TrapezoidalTrajectory
+from urdf_ident.motion.point_to_point import trapezoidal
 
 ROBOT = Robot.from_urdf(robot_path("generic_6axis"))
 
@@ -66,7 +66,7 @@ def test_kinks_are_allowed_for_by_slope() -> None:
     points = np.zeros((2, 6))
     points[1] = 0.3
     limits = Limits.from_robot(ROBOT, acceleration=1.0)
-    move = TrapezoidalTrajectory(ROBOT.joints, points, np.full(6, 0.5), np.full(6, 0.98), np.full(6, 5.0))
+    move = trapezoidal(ROBOT.joints, points, np.full(6, 0.5), np.full(6, 0.98), np.full(6, 5.0))
     report = check_limits(move, limits, rate=1000)
     report.require()
     (margin,) = (m for m in report.margins if (m.joint, m.quantity) == ("joint_1", "acceleration"))

@@ -20,7 +20,7 @@ from urdf_ident.estimation.uncertainty.uncovered_friction import covered_speeds,
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.posterior import posterior_covariance, posterior_mean
 from urdf_ident.model.robot import Robot
-from urdf_ident.motion.point_to_point import TrapezoidalTrajectory
+from urdf_ident.motion.point_to_point import trapezoidal
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.pipeline.prepare import trained_range
 from urdf_ident.project import Project
@@ -211,9 +211,7 @@ def test_logs_of_one_way_joints_hold_reversals_of_another_motion(robot: Robot) -
 def moves_with_dwells(seed: int, rate: float = 200.0) -> tuple[np.ndarray, ...]:
     """Gentle moves from pose to pose, with rests: t (N,), q, v, a (N, 3)."""
     rng = np.random.default_rng(seed)
-    path = TrapezoidalTrajectory(
-        ("j1", "j2", "j3"), rng.uniform(-1.2, 1.2, (10, 3)), *np.array([[0.8], [1.0], [4.0]]), dwell=0.6
-    )
+    path = trapezoidal(("j1", "j2", "j3"), rng.uniform(-1.2, 1.2, (10, 3)), *np.array([[0.8], [1.0], [4.0]]), dwell=0.6)
     t = np.arange(int(path.duration * rate)) / rate
     return t, *path.evaluate(t)
 

@@ -219,15 +219,18 @@ def one_way(speed: Array) -> bool:
     return bool(len(swift) and min(np.mean(swift > 0), np.mean(swift < 0)) < ONE_WAY)
 
 
-def freeze_arrays(item: Any) -> None:
+def freeze_arrays(item: Any, **values: Any) -> None:
     """Makes the arrays of a frozen dataclass read-only, by views that leave the caller's arrays writable.
 
     The arrays of a :class:`.scratch.Stored` are moved to the scratch folder first.
 
     Args:
         item: The dataclass instance, changed in place.
+        values: Fields that are set first.
     """
-    for name, value in list(vars(item).items()):
+    for name, value in {**vars(item), **values}.items():
+        if name in values:
+            object.__setattr__(item, name, value)
         if not isinstance(value, np.ndarray):
             continue
         kept = stored(value) if isinstance(item, Stored) else value

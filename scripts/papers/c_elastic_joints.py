@@ -34,7 +34,8 @@ from urdf_ident.model.drive import Drive
 from urdf_ident.model.elasticity import ElasticModel
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
-from urdf_ident.motion.splines import BSplineTrajectory
+from urdf_ident.motion.splines import b_spline_at_rest
+from urdf_ident.motion.trajectory import PiecewisePolynomial
 from urdf_ident.samples import Segment
 from urdf_ident.simulation.elastic.drive import MotorFriction
 from urdf_ident.simulation.elastic.plant import ElasticPlant, ElasticRun, MotorPD
@@ -89,10 +90,10 @@ class Case:
         terms = [self.values[p.symbol][joints.index(p.owner)] for p in model.parameters[model.n_inertial :]]
         return np.concatenate([lumped_inertials(self.robot).ravel(), terms])
 
-    def reference(self, seed: int, duration: float) -> BSplineTrajectory:
+    def reference(self, seed: int, duration: float) -> PiecewisePolynomial:
         """A random spline that starts and ends at rest."""
         offset = np.random.default_rng(seed).uniform(-1.0, 1.0, (self.points, self.robot.n)) * self.swing
-        return BSplineTrajectory.at_rest(self.robot.joints, self.home, self.home + offset, self.home, duration)
+        return b_spline_at_rest(self.robot.joints, self.home, self.home + offset, self.home, duration)
 
     def run(self, static: bool = True, seed: int = 0, samples: int = SAMPLES, step: float = 1e-3) -> ElasticRun:
         """Simulates the motion."""

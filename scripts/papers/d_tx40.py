@@ -37,7 +37,7 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.prior import Prior, inertial_prior, with_joint_terms
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits
-from urdf_ident.motion.point_to_point import TrapezoidalTrajectory
+from urdf_ident.motion.point_to_point import trapezoidal
 from urdf_ident.result.evidence.scores import predict, score
 from urdf_ident.simulation.controllers import PDGravity
 from urdf_ident.simulation.friction_truth import FrictionTruth
@@ -253,7 +253,7 @@ def drive_through(plant: RigidPlant, name: str, seed: int) -> SimulatedLog:
     random = np.random.default_rng(seed).uniform(-1.0, 1.0, (POINTS, len(limits.joints)))
     points = limits.middle + FILL * limits.half_range * random
     rates = SPEED * limits.velocity, np.full(6, ACCELERATION), np.full(6, 10 * ACCELERATION)
-    path = TrapezoidalTrajectory(plant.robot.joints, points, *rates)
+    path = trapezoidal(plant.robot.joints, points, *rates)
     controller = PDGravity.tuned(plant.robot, bandwidth=BANDWIDTH, rotor=np.diag(plant.rotor))
     return simulate(plant, controller, path, rate=RATE, name=name)
 

@@ -14,9 +14,9 @@ import numpy as np
 from ..errors import LimitError, check_known
 from ..linalg import Array
 from ..motion.compose import RepeatedTrajectory, ramped
-from ..motion.fourier import FourierTrajectory, ModifiedFourierTrajectory
+from ..motion.fourier import FourierTrajectory, modified_fourier
 from ..motion.limits import Limits
-from ..motion.splines import DEGREE, BSplineTrajectory
+from ..motion.splines import DEGREE, b_spline_at_rest
 from ..motion.trajectory import Trajectory
 
 FAMILIES = ("fourier", "modified_fourier", "tied_fourier", "spline")
@@ -181,9 +181,9 @@ class Family:
             a, b = X[1 : self.harmonics + 1].T, X[self.harmonics + 1 :].T
             return FourierTrajectory(joints, self._fundamental, X[0], a, b, self.period)
         if self.name == "spline":
-            return BSplineTrajectory.at_rest(joints, poses[0], X, poses[1], self.period)
+            return b_spline_at_rest(joints, poses[0], X, poses[1], self.period)
         half = self.harmonics - 1
-        return ModifiedFourierTrajectory(joints, self.period, poses[0], X[:half].T, X[half:].T)
+        return modified_fourier(joints, self.period, poses[0], X[:half].T, X[half:].T)
 
     def _build(self, X: Array, joints: tuple[str, ...], poses: Array | None, periods: int) -> Trajectory:
         ends, coefficients = self._split(X, poses)

@@ -19,33 +19,23 @@ from ..errors import LimitError, check_shape, nearest
 from ..linalg import Array
 from ..model.robot import Robot
 from .splines import DEGREE, spline_pieces
-from .trajectory import PiecewisePolynomial, PiecewiseTrajectory, check_joint_array
+from .trajectory import PiecewisePolynomial, check_joint_array
 
 _ITERATIONS = 60
 _TOLERANCE = 1e-10  # [m and rad]
 
 
 @dataclass(frozen=True, eq=False)
-class CartesianTrajectory(PiecewiseTrajectory):
+class CartesianTrajectory(PiecewisePolynomial):
     """A joint motion whose frame follows a path.
 
     Attributes:
-        frame: Name of the frame that follows the path.
         path: Time [s] → position of the frame in the base, shape (3,) [m].
         path_error: Largest distance from the path halfway between nodes [m].
     """
 
-    joints: tuple[str, ...]
-    frame: str
-    path: Callable[[float], Array]
-    pieces: PiecewisePolynomial
-    path_error: float
-    duration: float = field(init=False)
-    smoothness: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "duration", self.pieces.duration)
-        object.__setattr__(self, "smoothness", self.pieces.smoothness)
+    path: Callable[[float], Array] = field(kw_only=True)
+    path_error: float = field(kw_only=True)
 
 
 def circle(
@@ -189,7 +179,9 @@ def _follow(
         float(np.linalg.norm(solver.pose(row).translation - path(t)))
         for t, row in zip(middle, pieces.evaluate(middle)[0], strict=True)
     ]
-    return CartesianTrajectory(robot.joints, frame, path, pieces, max(off))
+    return CartesianTrajectory(
+        robot.joints, pieces.breaks, pieces.coefficients, pieces.smoothness, path=path, path_error=max(off)
+    )
 
 
 def _smooth_way(t: float, duration: float, ramp: float, speed: float) -> float:

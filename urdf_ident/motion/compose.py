@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import LimitError
 from ..linalg import Array
+from ..samples import freeze_arrays
 from .trajectory import PiecewisePolynomial, Trajectory, check_joint_array, quintic_pieces
 
 #: Largest difference between two ends that count as equal [rad, rad/s, rad/s² or m …].
@@ -36,10 +37,8 @@ class SequenceTrajectory(Trajectory):
             if after.joints != first.joints:
                 raise LimitError("the parts move different joints", got=after.joints, expected=first.joints)
             _check_joined(before, after, "the parts do not meet")
-        object.__setattr__(self, "joints", first.joints)
-        object.__setattr__(self, "duration", float(sum(part.duration for part in self.parts)))
-        own = 2 if len(self.parts) > 1 else first.smoothness
-        object.__setattr__(self, "smoothness", min(own, *(part.smoothness for part in self.parts), 99))
+        smooth = min([part.smoothness for part in self.parts] + [2] * (len(self.parts) > 1))
+        freeze_arrays(self, joints=first.joints, duration=float(sum(part.duration for part in self.parts)), smoothness=smooth)
 
     @property
     def starts(self) -> Array:
@@ -79,9 +78,8 @@ class RepeatedTrajectory(Trajectory):
         if self.periods < 1 or int(self.periods) != self.periods:
             raise LimitError("a trajectory is repeated a whole number of times", got=self.periods)
         _check_joined(self.trajectory, self.trajectory, "the trajectory does not end where it starts")
-        object.__setattr__(self, "joints", self.trajectory.joints)
-        object.__setattr__(self, "duration", self.periods * self.trajectory.duration)
-        object.__setattr__(self, "smoothness", min(2, self.trajectory.smoothness))
+        one = self.trajectory
+        freeze_arrays(self, joints=one.joints, duration=self.periods * one.duration, smoothness=min(2, one.smoothness))
 
     def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
         time = np.atleast_1d(np.asarray(t, dtype=float))

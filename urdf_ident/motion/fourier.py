@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import LimitError, check_shape
-from ..linalg import Array
+from ..errors import LimitError
+from ..linalg import Array, shaped
 from ..samples import freeze_arrays
 from .trajectory import Trajectory, check_joint_array
 
@@ -43,15 +43,15 @@ class FourierTrajectory(Trajectory):
     smoothness: int = field(default=_ANALYTIC, init=False)
 
     def __post_init__(self) -> None:
-        n = len(self.joints)
-        for name in ("offset", "a", "b"):
-            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=float))
-        object.__setattr__(self, "offset", check_joint_array("offset", self.offset, self.joints))
-        check_shape("a", self.a.shape, (n, "M"))
-        check_shape("b", self.b.shape, (n, self.a.shape[1]))
-        _check_series(self.period, self.a.shape[1])
-        object.__setattr__(self, "duration", float(self.duration or self.period))
-        freeze_arrays(self)
+        a = shaped("a", self.a, (len(self.joints), "M"))
+        _check_series(self.period, a.shape[1])
+        freeze_arrays(
+            self,
+            offset=check_joint_array("offset", self.offset, self.joints),
+            a=a,
+            b=shaped("b", self.b, a.shape),
+            duration=float(self.duration or self.period),
+        )
 
     @property
     def harmonics(self) -> int:
@@ -76,55 +76,36 @@ class FourierTrajectory(Trajectory):
         return np.asarray((np.hypot(self.a, self.b) * speed ** (order - 1)).sum(axis=1))
 
 
-@dataclass(frozen=True, eq=False)
-class ModifiedFourierTrajectory(Trajectory):
-    """A Fourier series that starts and ends at rest in one pose (modified Fourier series, Wu 2012).
+def modified_fourier(
+    joints: tuple[str, ...], period: float, start: ArrayLike, free_a: ArrayLike, free_b: ArrayLike, periods: int = 1
+) -> FourierTrajectory:
+    """Returns a Fourier series that starts and ends at rest in one pose (modified Fourier series, Wu 2012).
 
     The constraints ``Σ a_l = 0``, ``Σ l·b_l = 0``, ``q0 = q + Σ b_l/(ω l)`` are solved for the last harmonic and the
     offset, so every choice of the free coefficients satisfies them exactly.
 
-    Attributes:
+    Args:
         period: Of the fundamental [s].
         start: Position at t = 0 and at every whole period, shape (n,) [rad or m].
         free_a: Sine coefficients of all harmonics but the last, shape (n, M − 1) [rad/s or m/s].
         free_b: Cosine coefficients of all harmonics but the last, shape (n, M − 1) [rad/s or m/s].
+        periods: Whole number of periods.
+
+    Raises:
+        LimitError: The period or the number of periods is not positive.
+        ShapeError: The coefficients do not fit.
     """
-
-    joints: tuple[str, ...]
-    period: float
-    start: Array
-    free_a: Array
-    free_b: Array
-    periods: int = 1
-    duration: float = field(init=False)
-    smoothness: int = field(default=_ANALYTIC, init=False)
-    series: FourierTrajectory = field(init=False)
-
-    def __post_init__(self) -> None:
-        n = len(self.joints)
-        object.__setattr__(self, "start", check_joint_array("start", self.start, self.joints))
-        free_a, free_b = np.asarray(self.free_a, dtype=float), np.asarray(self.free_b, dtype=float)
-        check_shape("free_a", free_a.shape, (n, "M - 1"))
-        check_shape("free_b", free_b.shape, free_a.shape)
-        harmonics = free_a.shape[1] + 1
-        _check_series(self.period, harmonics)
-        if self.periods < 1 or int(self.periods) != self.periods:
-            raise LimitError("the ties hold at whole periods only", got=f"{self.periods} periods", expected="1, 2, …")
-        order, omega = np.arange(1, harmonics), 2 * np.pi / self.period
-        a = np.column_stack([free_a, -free_a.sum(axis=1)])
-        b = np.column_stack([free_b, -free_b @ order / harmonics])
-        offset = self.start + b @ (1.0 / (omega * np.arange(1, harmonics + 1)))
-        duration = self.period * self.periods
-        object.__setattr__(self, "series", FourierTrajectory(self.joints, self.period, offset, a, b, duration))
-        object.__setattr__(self, "duration", duration)
-        freeze_arrays(self)
-
-    def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
-        return self.series.evaluate(t)
-
-    def bounds(self, order: int) -> Array:
-        """Sum of the harmonics' amplitudes; see :meth:`Trajectory.bounds`."""
-        return self.series.bounds(order)
+    sine = shaped("free_a", free_a, (len(joints), "M - 1"))
+    cosine = shaped("free_b", free_b, sine.shape)
+    harmonics = sine.shape[1] + 1
+    _check_series(period, harmonics)
+    if periods < 1 or int(periods) != periods:
+        raise LimitError("the ties hold at whole periods only", got=f"{periods} periods", expected="1, 2, …")
+    order, omega = np.arange(1, harmonics), 2 * np.pi / period
+    a = np.column_stack([sine, -sine.sum(axis=1)])
+    b = np.column_stack([cosine, -cosine @ order / harmonics])
+    offset = check_joint_array("start", start, joints) + b @ (1.0 / (omega * np.arange(1, harmonics + 1)))
+    return FourierTrajectory(joints, period, offset, a, b, period * periods)
 
 
 def random_fourier(
@@ -137,7 +118,7 @@ def random_fourier(
     span: float = 2.0,
     start: ArrayLike | None = None,
     periods: int = 1,
-) -> ModifiedFourierTrajectory:
+) -> FourierTrajectory:
     """Returns a random modified Fourier series, scaled to the position, velocity and acceleration limits of every joint.
 
     It starts and ends at rest. An unknown acceleration limit (a URDF holds none) is replaced by the velocity limit per
@@ -178,14 +159,14 @@ def random_fourier(
         )
     acceleration = np.where(np.isfinite(limits.acceleration), limits.acceleration, 2.0 * limits.velocity)
     free = rng.standard_normal((2, n, harmonics - 1)) * (1.0 / np.sqrt(np.arange(1, harmonics)))
-    shape = ModifiedFourierTrajectory(limits.joints, duration, np.zeros(n), free[0], free[1])
+    shape = modified_fourier(limits.joints, duration, np.zeros(n), free[0], free[1])
     q, v, a = shape.evaluate(np.linspace(0.0, duration, 400 * harmonics + 1))
     step = duration / (400 * harmonics)
     peaks = [
         np.abs(x).max(axis=0) + shape.bounds(order + 2) * step**2 / 8 for order, x in enumerate((q, v, a))
     ]  # bounds that also hold between samples
     scale = np.min([half_range / peaks[0], fill * limits.velocity / peaks[1], fill * acceleration / peaks[2]], axis=0)[:, None]
-    return ModifiedFourierTrajectory(limits.joints, duration, centre, free[0] * scale, free[1] * scale, periods=periods)
+    return modified_fourier(limits.joints, duration, centre, free[0] * scale, free[1] * scale, periods=periods)
 
 
 def _check_series(period: float, harmonics: int) -> None:

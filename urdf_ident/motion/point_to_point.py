@@ -3,80 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import LimitError, check_shape
 from ..linalg import Array, shaped
-from ..samples import freeze_arrays
-from .trajectory import PiecewisePolynomial, PiecewiseTrajectory
-
-if TYPE_CHECKING:
-    pass
+from .trajectory import PiecewisePolynomial
 
 
-@dataclass(frozen=True, eq=False)
-class TrapezoidalTrajectory(PiecewiseTrajectory):
-    """Straight joint-space moves through via points; all joints start and stop together and rest at every point.
+def trapezoidal(
+    joints: tuple[str, ...],
+    points: ArrayLike,
+    velocity: ArrayLike,
+    acceleration: ArrayLike,
+    jerk: ArrayLike,
+    dwell: float = 0.0,
+) -> PiecewisePolynomial:
+    """Returns straight joint-space moves through via points; all joints start and stop together and rest at every point.
 
     Each move is as fast as its slowest joint allows: the acceleration rises linearly (constant jerk), holds and falls;
     a phase of constant velocity may follow.
 
-    Attributes:
+    Args:
         points: Via points, shape (K, n), K ≥ 2 [rad or m].
         velocity: Largest velocity, shape (n,) or (K − 1, n) for each move [rad/s or m/s].
         acceleration: Largest acceleration, same shapes [rad/s² or m/s²].
         jerk: Largest jerk, same shapes [rad/s³ or m/s³].
         dwell: Pause after each move [s].
+
+    Raises:
+        LimitError: Fewer than two points, a limit that is not positive, or nothing moves.
     """
-
-    joints: tuple[str, ...]
-    points: Array
-    velocity: Array
-    acceleration: Array
-    jerk: Array
-    dwell: float = 0.0
-    duration: float = field(init=False)
-    smoothness: int = field(default=2, init=False)
-    pieces: PiecewisePolynomial = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        points = shaped("points", self.points, ("K", len(self.joints)))
-        if len(points) < 2:
-            raise LimitError("a point-to-point motion needs two points", got=len(points))
-        object.__setattr__(self, "points", points)
-        rates = []
-        for name in ("velocity", "acceleration", "jerk"):
-            value = np.broadcast_to(np.asarray(getattr(self, name), dtype=float), points[1:].shape)
-            if not (value > 0).all():
-                raise LimitError(f"the {name} limits of a motion must be positive", got=value.min())
-            object.__setattr__(self, name, value)
-            rates.append(value)
-        object.__setattr__(self, "pieces", self._pieces(points, rates))
-        object.__setattr__(self, "duration", self.pieces.duration)
-        freeze_arrays(self)
-
-    def _pieces(self, points: Array, rates: list[Array]) -> PiecewisePolynomial:
-        lengths: list[float] = []
-        rows: list[Array] = []
-        for k, (start, move) in enumerate(zip(points[:-1], np.diff(points, axis=0), strict=True)):
-            moving = np.abs(move) > 0
-            if moving.any():
-                scaled = [float((rate[k][moving] / np.abs(move[moving])).min()) for rate in rates]
-                for length, cubic in _unit_profile(*scaled):
-                    row = np.outer(move, cubic)
-                    row[:, 0] += start
-                    lengths.append(length)
-                    rows.append(row)
-            if self.dwell > 0:
-                lengths.append(self.dwell)
-                rows.append(np.column_stack([points[k + 1], np.zeros((len(self.joints), 3))]))
-        if not rows:
-            raise LimitError("all points are the same and there is no dwell: nothing moves")
-        return PiecewisePolynomial(self.joints, np.concatenate([[0.0], np.cumsum(lengths)]), np.array(rows), smoothness=2)
+    via = shaped("points", points, ("K", len(joints)))
+    if len(via) < 2:
+        raise LimitError("a point-to-point motion needs two points", got=len(via))
+    rates = [np.broadcast_to(np.asarray(x, dtype=float), via[1:].shape) for x in (velocity, acceleration, jerk)]
+    for name, rate in zip(("velocity", "acceleration", "jerk"), rates, strict=True):
+        if not (rate > 0).all():
+            raise LimitError(f"the {name} limits of a motion must be positive", got=rate.min())
+    lengths: list[float] = []
+    rows: list[Array] = []
+    for k, (start, move) in enumerate(zip(via[:-1], np.diff(via, axis=0), strict=True)):
+        moving = np.abs(move) > 0
+        if moving.any():
+            scaled = [float((rate[k][moving] / np.abs(move[moving])).min()) for rate in rates]
+            for length, cubic in _unit_profile(*scaled):
+                row = np.outer(move, cubic)
+                row[:, 0] += start
+                lengths.append(length)
+                rows.append(row)
+        if dwell > 0:
+            lengths.append(dwell)
+            rows.append(np.column_stack([via[k + 1], np.zeros((len(joints), 3))]))
+    if not rows:
+        raise LimitError("all points are the same and there is no dwell: nothing moves")
+    return PiecewisePolynomial(joints, np.concatenate([[0.0], np.cumsum(lengths)]), np.array(rows))
 
 
 def _unit_profile(v: float, a: float, j: float) -> list[tuple[float, Array]]:
@@ -120,7 +102,7 @@ def constant_speed_sweep(
     home: ArrayLike,
     acceleration: float,
     dwell: float = 0.2,
-) -> TrapezoidalTrajectory:
+) -> PiecewisePolynomial:
     """Moves one joint back and forth at a list of constant speeds, for friction curves; the others stay still.
 
     Args:
@@ -153,6 +135,6 @@ def constant_speed_sweep(
     points = np.tile(rest, (len(stops), 1))
     points[:, names.index(joint)] = stops
     velocity = np.tile(np.array(moves)[:, None], (1, len(names)))
-    return TrapezoidalTrajectory(
+    return trapezoidal(
         names, points, velocity, np.full(len(names), acceleration), np.full(len(names), 10.0 * acceleration), dwell
     )

@@ -140,8 +140,7 @@ class PiecewisePolynomial(Trajectory):
         check_shape("coefficients", self.coefficients.shape, (len(self.breaks) - 1, len(self.joints), "D + 1"))
         if self.breaks[0] != 0 or not (np.diff(self.breaks) > 0).all():
             raise LimitError("the times of a trajectory must start at 0 and increase", got=self.breaks[:5])
-        object.__setattr__(self, "duration", float(self.breaks[-1]))
-        freeze_arrays(self)
+        freeze_arrays(self, duration=float(self.breaks[-1]))
 
     def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
         time = np.atleast_1d(np.asarray(t, dtype=float))
@@ -170,19 +169,6 @@ class PiecewisePolynomial(Trajectory):
             [[comb(j, i) / comb(degree, i) if i <= j else 0.0 for i in range(degree + 1)] for j in range(degree + 1)]
         )
         return np.asarray(np.abs(scaled @ to_bernstein.T).max(axis=(0, 2)))
-
-
-class PiecewiseTrajectory(Trajectory):
-    """A trajectory whose joint motion is a piecewise polynomial."""
-
-    pieces: PiecewisePolynomial
-
-    def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
-        return self.pieces.evaluate(t)
-
-    def bounds(self, order: int) -> Array:
-        """Bound from the Bernstein coefficients of the pieces; see :meth:`Trajectory.bounds`."""
-        return self.pieces.bounds(order)
 
 
 def quintic_pieces(times: ArrayLike, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> tuple[Array, Array]:

@@ -24,7 +24,8 @@ from ...motion.collision.clearance import check_clearance
 from ...motion.collision.collisions import Collisions
 from ...motion.collision.freeing import freed
 from ...motion.limits import Limits, Torque, check_limits
-from ...motion.point_to_point import TrapezoidalTrajectory
+from ...motion.point_to_point import trapezoidal
+from ...motion.trajectory import PiecewisePolynomial
 from .planned_motion import PlannedMotion
 
 if TYPE_CHECKING:
@@ -56,16 +57,15 @@ class PosesExperiment(PlannedMotion):
             joint and pose.
     """
 
-    trajectory: TrapezoidalTrajectory
+    trajectory: PiecewisePolynomial
     poses: Array
     information: Mapping[str, float]
 
     def describe(self) -> list[str]:
         """Describes number of poses, duration and expected standard errors."""
-        trajectory = self.trajectory
         lines = [
-            f"poses: {len(self.poses)}, each reached from both sides and held {trajectory.dwell:g} s, "
-            f"{trajectory.duration:.4g} s in all; then `urdf-ident payload OUT/identification.json LOG --static`"
+            f"poses: {len(self.poses)}, each reached from both sides and held {HOLD:g} s, "
+            f"{self.trajectory.duration:.4g} s in all; then `urdf-ident payload OUT/identification.json LOG --static`"
         ]
         shown = ", ".join(f"{name} ± {value:.2g}" for name, value in self.information.items())
         lines.append(f"  a body on the last link, for torque noise of 1 N·m a pose: {shown}")
@@ -217,10 +217,10 @@ def _short_way(poses: Array) -> Array:
     return np.array(out)
 
 
-def _motion(robot: Robot, limits: Limits, poses: Array, way: Array) -> TrapezoidalTrajectory:
+def _motion(robot: Robot, limits: Limits, poses: Array, way: Array) -> PiecewisePolynomial:
     points = [poses[0] - way]
     for q in poses:  # approach from below, pass, and approach from above
         points += [q - way, q, q + way, q]
     speed = np.minimum(_SLOW * limits.velocity, np.where(robot.prismatic, 0.2, 1.0) * _FASTEST)
     rise = np.minimum(_RISE * speed, np.where(np.isfinite(limits.acceleration), 0.5 * limits.acceleration, np.inf))
-    return TrapezoidalTrajectory(robot.joints, np.array(points), speed, rise, 10.0 * rise, dwell=HOLD)
+    return trapezoidal(robot.joints, np.array(points), speed, rise, 10.0 * rise, dwell=HOLD)

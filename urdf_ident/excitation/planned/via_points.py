@@ -18,8 +18,8 @@ from ...model.dynamic_model import DynamicModel
 from ...motion.collision.clearance import ClearanceReport, require_clearance
 from ...motion.collision.collisions import Collisions
 from ...motion.limits import LimitReport, Limits, check_limits, prior_torque
-from ...motion.point_to_point import TrapezoidalTrajectory
-from ...motion.trajectory import Trajectory, check_joint_array
+from ...motion.point_to_point import trapezoidal
+from ...motion.trajectory import PiecewisePolynomial, Trajectory, check_joint_array
 from ..assumptions import rigid_for_planning, row_weights, usable_limits, weighted_regressor
 from ..criteria import SPECTRAL, condition_number, criterion_value
 from ..planned_rows import designable
@@ -130,13 +130,13 @@ class _Points:
     model: DynamicModel
     collisions: Collisions | None
 
-    def motion(self, points: Array, share: float = 1.0) -> TrapezoidalTrajectory:
+    def motion(self, points: Array, share: float = 1.0) -> PiecewisePolynomial:
         limits = self.limits
         rate = FASTEST * share * limits.acceleration
         speed = FASTEST * share * limits.velocity
-        return TrapezoidalTrajectory(limits.joints, points, speed, rate, JERK * rate, self.dwell)
+        return trapezoidal(limits.joints, points, speed, rate, JERK * rate, self.dwell)
 
-    def certified(self, points: Array) -> tuple[TrapezoidalTrajectory, float, LimitReport, ClearanceReport | None]:
+    def certified(self, points: Array) -> tuple[PiecewisePolynomial, float, LimitReport, ClearanceReport | None]:
         """Returns the fastest motion within the torque limits, its speed factor, margins and clearance."""
         torque = prior_torque(self.model.robot)
         for share in SLOWER:
