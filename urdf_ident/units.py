@@ -9,12 +9,8 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from .errors import UnitError, nearest
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 @dataclass(frozen=True)
@@ -102,7 +98,7 @@ def parse_unit(text: str, quantity: str | None = None, where: str | None = None)
     return unit
 
 
-def joint_units(prismatic: bool | np.bool_) -> dict[str, str]:
+def joint_units(prismatic: bool) -> dict[str, str]:
     """SI units of a joint's signals.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,9 +15,7 @@ from ..model.robot import Robot
 from ..parallel.scratch import Stored, stored
 from ..samples import freeze_arrays
 from ..units import parse_unit
-
-if TYPE_CHECKING:
-    from .readers.columns.layout import LogLayout
+from .readers.columns.layout import LogLayout
 
 Array = NDArray[np.float64]
 
@@ -156,7 +154,6 @@ class Recording(Stored):
             UnitError: A unit is unknown or measures something else.
         """
         from .readers.columns.fields import recording_fields
-        from .readers.columns.layout import LogLayout
         from .readers.columns.names import NAMES
         from .readers.tables import array_hash, table_of_frame
 

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,10 +13,8 @@ from numpy.typing import ArrayLike
 from ..errors import LimitError
 from ..linalg import Array, shaped
 from ..samples import freeze_arrays
+from .limits import Limits
 from .trajectory import Trajectory, check_joint_array
-
-if TYPE_CHECKING:
-    from .limits import Limits
 
 _ANALYTIC = 99
 

@@ -190,7 +190,7 @@ def logged(truth: Segment, robot: Robot, sensors: Sensors, seed: int, ratio: Arr
         seen.position,
         velocity=seen.velocity,
         effort=seen.torque,
-        effort_unit=joint_units(robot.prismatic.all())["torque"],
+        effort_unit=joint_units(bool(robot.prismatic.all()))["torque"],
         motor_position=seen.motor_position,
     )
 

@@ -9,7 +9,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +16,7 @@ from numpy.typing import ArrayLike
 from ...errors import LimitError
 from ...linalg import Array
 from ...model.dynamic_model import DynamicModel
+from ...model.robot import Robot
 from ...motion.cartesian import CartesianTrajectory, circle, translations
 from ...motion.collision.clearance import ClearanceReport, require_clearance
 from ...motion.collision.collisions import Collisions
@@ -24,9 +24,6 @@ from ...motion.limits import LimitReport, Limits, Torque, check_limits, prior_to
 from ...motion.trajectory import check_joint_array
 from ..assumptions import usable_limits
 from .planned_motion import PlannedMotion
-
-if TYPE_CHECKING:
-    from ...model.robot import Robot
 
 #: Speeds to try for a circle [m/s]: that of Wu 2012, and slower ones.
 SPEEDS = (0.5, 0.25, 0.1, 0.05)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,7 @@ from ...errors import LimitError
 from ...linalg import Array
 from ...model.dynamic_model import DynamicModel
 from ...model.engine import pinocchio as engine
+from ...model.robot import Robot
 from ...motion.collision.clearance import check_clearance
 from ...motion.collision.collisions import Collisions
 from ...motion.collision.freeing import freed
@@ -27,9 +27,6 @@ from ...motion.limits import Limits, Torque, check_limits
 from ...motion.point_to_point import trapezoidal
 from ...motion.trajectory import PiecewisePolynomial
 from .planned_motion import PlannedMotion
-
-if TYPE_CHECKING:
-    from ...model.robot import Robot
 
 Flags = NDArray[np.bool_]
 

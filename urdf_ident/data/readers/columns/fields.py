@@ -193,7 +193,7 @@ def _ranges(locked: dict[str, Array], robot: Robot, layout: LogLayout) -> dict[s
 
 def _to_si(values: dict[str, Array], robot: Robot, layout: LogLayout) -> str:
     """Scales the signals in place to SI; returns the SI unit of the effort."""
-    effort_unit = joint_units(robot.prismatic.all())["torque"]
+    effort_unit = joint_units(bool(robot.prismatic.all()))["torque"]
     for quantity, array in values.items():
         given = layout.units.get(quantity)
         if given is None:
