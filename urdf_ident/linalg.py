@@ -17,6 +17,10 @@ from .errors import UrdfIdentError, check_shape
 
 #: Array of 64-bit floats; shapes and units are given in the docstrings.
 Array = NDArray[np.float64]
+#: Array of truth values.
+BoolArray = NDArray[np.bool_]
+#: Array of integers, as NumPy uses them for indices.
+IntArray = NDArray[np.intp]
 
 
 @lru_cache
@@ -208,12 +212,12 @@ def triangle(*stack: Any, overwrite: bool = False) -> Array:
 
 
 @lru_cache(maxsize=256)
-def _below(rows: int, columns: int) -> NDArray[np.bool_]:
+def _below(rows: int, columns: int) -> BoolArray:
     """Mask of the elements below the diagonal."""
     return np.tri(rows, columns, -1, dtype=bool)
 
 
-def independent_columns(columns: Array, tolerance: float, given: Array | None = None) -> tuple[NDArray[np.bool_], Array, Array]:
+def independent_columns(columns: Array, tolerance: float, given: Array | None = None) -> tuple[BoolArray, Array, Array]:
     """Finds the columns farther than a tolerance from the span of those found before, by Gram-Schmidt.
 
     Args:

@@ -7,10 +7,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .errors import LogError, check_shape
-from .linalg import Array, quantiles
+from .linalg import Array, BoolArray, quantiles
 from .parallel.scratch import Stored, stored
 
 #: Minimum duration of motion in a log, and duration below which it is short, so that parameters fit almost any torque [s].
@@ -167,7 +166,7 @@ def fast_speed(v: Array) -> float:
     return quantiles(np.abs(v), 0.95)[0]
 
 
-def moving(fast: Array, prismatic: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def moving(fast: Array, prismatic: BoolArray) -> BoolArray:
     """Which joints move, relative to the fastest joint of the same kind (m/s and rad/s cannot be compared), shape (n,), bool.
 
     Args:
@@ -178,7 +177,7 @@ def moving(fast: Array, prismatic: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return np.asarray(fast > RESTING * fastest, dtype=bool)
 
 
-def typical_reversals(parts: Sequence[Array], prismatic: NDArray[np.bool_]) -> float:
+def typical_reversals(parts: Sequence[Array], prismatic: BoolArray) -> float:
     """Mean number of velocity reversals over the moving joints.
 
     Args:

@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import ModelError
-from ..linalg import Array
+from ..linalg import Array, BoolArray, IntArray
 from ..samples import ReadOnly, Segment
 
 #: Approximate duration of a row [s]: the samples within it are averaged.
@@ -168,12 +167,12 @@ class FrictionFilter:
         self._take_up(*self._seen(residual, v, begin, end))
         self.bound()
 
-    def _seen(self, residual: Array, v: Array, begin: Array, end: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
+    def _seen(self, residual: Array, v: Array, begin: Array, end: Array) -> tuple[Array, Array, BoolArray]:
         """Residual and columns of rows, zero where a joint rests, and the moving mask; shapes (…, n), (…, n, 2), (…, n)."""
         moving = (np.minimum(begin * np.sign(v), end * np.sign(v)) > self._gate) & np.isfinite(residual)
         return np.where(moving, residual, 0.0), self.settings.columns(np.where(moving, v, 0.0)), moving
 
-    def _take_up(self, residual: Array, columns: Array, moving: NDArray[np.bool_]) -> None:
+    def _take_up(self, residual: Array, columns: Array, moving: BoolArray) -> None:
         """Updates with one row of :meth:`_seen`; entries of state and covariance are arrays over settings and joints."""
         if not moving.any():
             return
@@ -286,7 +285,7 @@ def replay(
     return found
 
 
-def _added(applied: Array, row: NDArray[np.intp], columns: Array) -> Iterator[Array]:
+def _added(applied: Array, row: IntArray, columns: Array) -> Iterator[Array]:
     """Torque of each setting's deviations, shape (2, settings, rows, n), at the samples of these rows, shape (N, n)."""
     dry, viscous = np.ascontiguousarray(columns[..., 0]), np.ascontiguousarray(columns[..., 1])
     for of_dry, of_viscous in zip(*applied, strict=True):

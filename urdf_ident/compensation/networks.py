@@ -11,10 +11,9 @@ import warnings
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import EstimationError, MissingExtraError, check_shape
-from ..linalg import Array, solve_triangular, triangle
+from ..linalg import Array, BoolArray, solve_triangular, triangle
 from ..parallel import one_thread
 from .experts import Domain, Experts, TrainedNetwork
 
@@ -27,7 +26,7 @@ FOLDS = 5
 #: Least number of training rows for cross-validation.
 _LEAST_ROWS = 60
 #: Masks of training and held-out samples, shape (N,) each.
-Split = tuple[NDArray[np.bool_], NDArray[np.bool_]]
+Split = tuple[BoolArray, BoolArray]
 #: Least width of a mixture's components, in units of the data's standard deviation: along a smooth motion they would
 #: otherwise degenerate to lines with undetermined transverse slopes.
 _LEAST_WIDTH = 0.1

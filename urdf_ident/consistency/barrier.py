@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..linalg import Array, lapack, lstsq
+from ..linalg import Array, IntArray, lapack, lstsq
 from .cones import Feasible
 from .programme import Point, Programme, solve_conic
 
@@ -112,7 +111,7 @@ class _Blocks:
 
     bodies: Array
     joints: Array
-    slots: NDArray[np.intp]
+    slots: IntArray
 
     def half(self, columns: Array) -> Array:
         """``R⁻ᵀ columns``, shape (p, k)."""
@@ -303,7 +302,7 @@ def _ends(G: Array) -> tuple[Array, Array]:
     return used.argmax(axis=1), G.shape[1] - 1 - used[:, ::-1].argmax(axis=1)
 
 
-def _count(owners: NDArray[np.intp]) -> NDArray[np.intp]:
+def _count(owners: IntArray) -> IntArray:
     """Number of equal entries before each entry."""
     order = np.argsort(owners, kind="stable")
     begins = np.searchsorted(owners[order], owners)

@@ -13,10 +13,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import check_shape
-from ..linalg import Array, solve_triangular
+from ..linalg import Array, BoolArray, IntArray, solve_triangular
 from ..model.inertia import PSEUDO_BASIS, nearest_physical, pseudo_inertia
 from ..model.parameters import Parameter
 from ..model.prior import Prior
@@ -141,7 +140,7 @@ class Feasible(SentOnce):
         return np.asarray(np.linalg.cholesky(pseudo_inertia(self.theta0[: 10 * self.n].reshape(-1, 10))), dtype=float)
 
     @cached_property
-    def joint_groups(self) -> NDArray[np.intp]:
+    def joint_groups(self) -> IntArray:
         """Group index of each joint term, shape (p − 10·n,): half-spaces couple only terms of the same group."""
         return _joined(self.G[~self.G[:, : 10 * self.n].any(axis=1), 10 * self.n :] != 0)
 
@@ -195,7 +194,7 @@ class Feasible(SentOnce):
         return tuple(held + [name for name, value in zip(self.row_names, self.G @ x + self.h, strict=True) if value < _ACTIVE])
 
 
-def _joined(used: NDArray[np.bool_]) -> NDArray[np.intp]:
+def _joined(used: BoolArray) -> IntArray:
     """Group index of each column, shape (k,): columns that share a used row, shape (rows, k), are in one group."""
     group = np.arange(used.shape[1])
     for row in np.unique(used, axis=0):

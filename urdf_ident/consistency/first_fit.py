@@ -16,11 +16,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
 from ..friction import bias_symbols
 from ..grouping import grouped
-from ..linalg import Array, block_diagonal, lstsq, orthogonal_part, rms
+from ..linalg import Array, BoolArray, IntArray, block_diagonal, lstsq, orthogonal_part, rms
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.parameters import Parameter
@@ -37,7 +36,6 @@ from .friction import friction_constraints, loads
 
 #: Factor by which nominal variances of a fit are too small (residuals are not independent noise).
 _VARIANCE_FACTOR = 10.0
-Columns = NDArray[np.intp]
 
 #: Least excitation of a joint's column relative to the most excited joint's: below it residual and column are both noise,
 #: and their ratio would make any value plausible.
@@ -215,7 +213,7 @@ class _Groups:
     counts: Array
 
 
-def _groups(statistics: StatisticSet, chosen: Columns, others: Array, weights: Mapping[str, float]) -> _Groups:
+def _groups(statistics: StatisticSet, chosen: IntArray, others: Array, weights: Mapping[str, float]) -> _Groups:
     """Rows for the chosen columns; the torque of the other parameters is subtracted."""
     place = np.full(statistics.p, -1)
     place[chosen] = np.arange(len(chosen))
@@ -233,9 +231,7 @@ def _groups(statistics: StatisticSet, chosen: Columns, others: Array, weights: M
     return found
 
 
-def _bounded_fit(
-    groups: _Groups, used: NDArray[np.bool_], prior_rows: Array, constraints: Array, doubted: NDArray[np.bool_]
-) -> Array:
+def _bounded_fit(groups: _Groups, used: BoolArray, prior_rows: Array, constraints: Array, doubted: BoolArray) -> Array:
     """Solves for the used columns, with the groups weighted by their own residual noise.
 
     Doubted columns (rotors) are zero unless they gain significantly together: torques measured behind the gears contain
@@ -243,7 +239,7 @@ def _bounded_fit(
     """
     columns, noise = np.flatnonzero(used), np.ones(len(groups.blocks))
 
-    def solved(some: NDArray[np.bool_]) -> tuple[Array, float]:
+    def solved(some: BoolArray) -> tuple[Array, float]:
         rows = [block[:, columns[some]] / s for block, s in zip(groups.blocks, noise, strict=True)]
         right = [r / s for r, s in zip(groups.rights, noise, strict=True)]
         A, b = np.vstack([*rows, prior_rows[:, some]]), np.concatenate([*right, np.zeros(len(prior_rows))])
@@ -309,7 +305,7 @@ def _lengths(groups: _Groups, ordinary: Array) -> tuple[Array, Array]:
 
 
 def _shares(
-    terms: Sequence[Parameter], columns: Array, bodies: Array, biased: NDArray[np.bool_], unsupported: Collection[str]
+    terms: Sequence[Parameter], columns: Array, bodies: Array, biased: BoolArray, unsupported: Collection[str]
 ) -> Array:
     """Fraction of the torque that each parameter may explain alone, shape (k,); for a bias by its separability from friction.
 
@@ -340,7 +336,7 @@ def _relative_norms(terms: Sequence[Parameter], length: Array) -> Array:
     return length / np.maximum([max(kinds[term.symbol, term.unit]) for term in terms], 1e-300)
 
 
-def _physical_rows(terms: Sequence[Parameter], chosen: Columns, physics: HalfSpaces) -> Array:
+def _physical_rows(terms: Sequence[Parameter], chosen: IntArray, physics: HalfSpaces) -> Array:
     """Sign constraints, and the half-spaces that involve only chosen parameters."""
     signs = np.eye(len(chosen))[[term.nonnegative for term in terms]]
     rest = np.delete(physics.rows, chosen, axis=1)

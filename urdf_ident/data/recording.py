@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import LogError, check_shape
+from ..linalg import Array
 from ..model.robot import Robot
 from ..parallel.scratch import Stored, stored
 from ..samples import freeze_arrays
 from ..units import parse_unit
 from .readers.columns.layout import LogLayout
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

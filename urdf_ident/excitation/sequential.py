@@ -14,9 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..linalg import Array, triangle
+from ..linalg import Array, IntArray, triangle
 from ..model.dynamic_model import DynamicModel
 from ..model.posterior import posterior_std
 from ..motion.fourier import random_fourier
@@ -86,7 +85,7 @@ class Forecast(ReadOnly):
         return np.asarray(self.before * self.size)
 
     @property
-    def weakest(self) -> NDArray[np.intp]:
+    def weakest(self) -> IntArray:
         """Indices of unknown base parameters, largest cost first; at least :data:`FEWEST`, shape (k,)."""
         order = np.argsort(-self.cost, kind="stable")
         return order[: min(len(order), max(FEWEST, int((self.cost > 1.0).sum())))]

@@ -15,9 +15,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..linalg import Array, independent_columns, shaped
+from ..linalg import Array, IntArray, independent_columns, shaped
 from ..samples import ReadOnly
 
 #: Columns smaller than this fraction of the largest count as zero: scaling them up would create spurious parameters.
@@ -49,12 +48,12 @@ class BaseParameters(ReadOnly):
     """
 
     names: tuple[str, ...]
-    independent: NDArray[np.intp]
-    dependent: NDArray[np.intp]
-    zero: NDArray[np.intp]
+    independent: IntArray
+    dependent: IntArray
+    zero: IntArray
     K: Array
     rank_gap: float
-    ill_conditioned: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    ill_conditioned: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
 
     def __len__(self) -> int:
         return len(self.independent)
@@ -68,13 +67,13 @@ class BaseParameters(ReadOnly):
         return matrix
 
     @cached_property
-    def place(self) -> NDArray[np.intp]:
+    def place(self) -> IntArray:
         """Index of the base parameter of each standard parameter's own column, −1 if dependent or zero, shape (p,)."""
         place = np.full(len(self.names), -1)
         place[self.independent] = np.arange(len(self))
         return place
 
-    def turned(self, columns: NDArray[np.intp], root: Array, params: Array) -> Array:
+    def turned(self, columns: IntArray, root: Array, params: Array) -> Array:
         """Returns the matrix that maps rows ``[columns | y]`` to ``[X root | y − X params]``, X their base regressor.
 
         Args:
@@ -215,8 +214,8 @@ class Split(NamedTuple):
         rejected: Distances of the dependent columns, shape (d,).
     """
 
-    independent: NDArray[np.intp]
-    dependent: NDArray[np.intp]
+    independent: IntArray
+    dependent: IntArray
     K: Array
     accepted: float
     rejected: Array
@@ -239,7 +238,7 @@ def _split(columns: Array, tolerance: float) -> Split:
 def reduce_factor(
     R: Array,
     names: Sequence[str],
-    order: NDArray[np.intp] | None = None,
+    order: IntArray | None = None,
     tolerance: float = RANK_TOLERANCE,
     scale: Array | None = None,
 ) -> BaseParameters:

@@ -11,10 +11,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..errors import ModelError
-from ..linalg import Array, one_each
+from ..linalg import Array, BoolArray, one_each
 from ..parallel.messages import SentOnce
 from ..samples import ReadOnly
 
@@ -90,7 +90,7 @@ class Drive(SentOnce, ReadOnly):
         return len(self.gain)
 
     @cached_property
-    def coupled(self) -> NDArray[np.bool_]:
+    def coupled(self) -> BoolArray:
         """Shape (n,): True for joints whose motor also moves another joint, or that another motor also moves."""
         off = self.reduction - np.diag(np.diag(self.reduction))
         return np.asarray((off != 0).any(axis=0) | (off != 0).any(axis=1))

@@ -16,11 +16,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import ModelError, check_shape
 from ..friction import AxisMotion, Term
-from ..linalg import Array
+from ..linalg import Array, IntArray
 from ..parallel.messages import SentOnce
 from ..parallel.scratch import empty_array
 from ..samples import Segment
@@ -251,7 +250,7 @@ class DynamicModel(SentOnce):
         return compact_groups(self.robot, self.groups)
 
     @cached_property
-    def compact_inertial(self) -> tuple[tuple[Array, NDArray[np.intp]], ...]:
+    def compact_inertial(self) -> tuple[tuple[Array, IntArray], ...]:
         """Per row group, the mix of joint rows, and the inertial columns of :attr:`compact`."""
         kept = [group.columns[some.places] for group, some in zip(self.groups, self.compact, strict=True)]
         return tuple((group.mix, own[own < self.n_inertial]) for group, own in zip(self.groups, kept, strict=True))

@@ -21,11 +21,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import ModelError, check_known, check_shape
 from ..friction import AxisMotion, Term, friction_by_joint
-from ..linalg import Array
+from ..linalg import Array, IntArray
 from ..samples import Segment
 from .drive import Drive
 from .dynamic_model import DynamicModel
@@ -147,16 +146,16 @@ class ElasticModel(DynamicModel):
         return float(self.drive.ratio[j] ** power) if self.drive.coupled[j] else 1.0
 
     @cached_property
-    def _owned(self) -> dict[str, NDArray[np.intp]]:
+    def _owned(self) -> dict[str, IntArray]:
         """Term columns by kind, as indices after the inertial ones: ``rotor``, ``friction``, ``spring``."""
         kinds = [_kind(item.term) for item in self.terms for _ in item.term.symbols]
         return {kind: np.flatnonzero([k == kind for k in kinds]) for kind in ("rotor", "friction", "spring")}
 
     @cached_property
-    def _axis_of(self) -> NDArray[np.intp]:
+    def _axis_of(self) -> IntArray:
         return np.array([item.axis for item in self.terms for _ in item.term.symbols], dtype=np.intp)
 
-    def _of(self, kind: str, joint: int) -> NDArray[np.intp]:
+    def _of(self, kind: str, joint: int) -> IntArray:
         owned = self._owned[kind]
         return np.asarray(owned[self._axis_of[owned] == joint])
 
@@ -191,7 +190,7 @@ class ElasticModel(DynamicModel):
                 groups.append(self._group("motor", j, np.concatenate([start + own, start + spring])))
         return tuple(groups)
 
-    def _group(self, kind: str, j: int, columns: NDArray[np.intp]) -> RowGroup:
+    def _group(self, kind: str, j: int, columns: IntArray) -> RowGroup:
         return RowGroup(f"{kind}:{self.robot.joints[j]}", j, self.drive.row_mix[j], columns, np.ones(len(columns)))
 
     def _term_rows(self, segment: Segment) -> tuple[Array, Array]:

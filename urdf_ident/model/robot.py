@@ -16,12 +16,11 @@ from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
 from ..errors import ModelError, UrdfError, nearest
 from ..files.read_write import read_text
 from ..files.sizes import MOST_JOINTS
-from ..linalg import Array, shaped
+from ..linalg import Array, BoolArray, shaped
 from ..parallel.messages import SentOnce
 from .urdf import MOVING_TYPES, Description, parse_urdf
 
@@ -162,7 +161,7 @@ class Robot(SentOnce):
         return hashlib.sha256(self.urdf.encode("utf-8")).hexdigest()
 
     @cached_property
-    def prismatic(self) -> NDArray[np.bool_]:
+    def prismatic(self) -> BoolArray:
         """Shape (n,): True where the joint is prismatic."""
         return np.array([self.description.joints[name].type == "prismatic" for name in self.joints])
 
@@ -192,7 +191,7 @@ class Robot(SentOnce):
         return np.asarray(self.twists[:, :3] + self.twists[:, 3:])
 
     @cached_property
-    def continuous(self) -> NDArray[np.bool_]:
+    def continuous(self) -> BoolArray:
         """Shape (n,): True where the joint is continuous (two numbers in Pinocchio's q)."""
         return np.array([joint.nq == 2 for joint in list(self.model.joints)[1:]])
 

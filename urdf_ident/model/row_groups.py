@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..linalg import Array
+from ..linalg import Array, IntArray
 from .drive import Drive
 from .engine.rigid import rigid_of
 from .robot import Robot
@@ -29,7 +28,7 @@ class RowGroup:
     name: str
     joint: int
     mix: Array
-    columns: NDArray[np.intp]
+    columns: IntArray
     scale: Array
 
 
@@ -42,11 +41,11 @@ class Compact:
         expansion: E with ``all columns = kept columns @ E``, shape (c, k).
     """
 
-    places: NDArray[np.intp]
+    places: IntArray
     expansion: Array
 
 
-def inertial_columns(robot: Robot, mix: Array) -> NDArray[np.intp]:
+def inertial_columns(robot: Robot, mix: Array) -> IntArray:
     """Returns the inertial parameters of all bodies that the joints of a row carry.
 
     Args:

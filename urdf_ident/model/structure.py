@@ -15,10 +15,9 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import ModelError
-from ..linalg import Array, triangle
+from ..linalg import Array, IntArray, triangle
 from ..samples import Segment
 from .base import RANK_TOLERANCE, BaseParameters, reduce_factor
 from .inertia import motion_cross, skew, symmetric, transform_matrix
@@ -133,7 +132,7 @@ def _column_scale(R: Array, units: Sequence[str]) -> Array:
     return np.asarray(np.maximum(norms, 0.1 * np.array([norms[unit == own].max() for own in unit])))
 
 
-def _permutation(names: Sequence[str], order: Sequence[str | int] | None) -> NDArray[np.intp] | None:
+def _permutation(names: Sequence[str], order: Sequence[str | int] | None) -> IntArray | None:
     if order is None:
         return None
     index = {name: k for k, name in enumerate(names)}

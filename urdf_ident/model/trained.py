@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..friction import Coulomb, Law, Trained, trained_range
 from ..grouping import grouped
-from ..linalg import Array
+from ..linalg import Array, BoolArray
 from ..samples import SLOW, Segment, fast_speed
 from .dynamic_model import DynamicModel
 from .elasticity import ElasticModel
@@ -167,7 +166,7 @@ def trained_speeds(model: DynamicModel) -> Array:
     return found
 
 
-def outside(model: DynamicModel, v: Array) -> NDArray[np.bool_]:
+def outside(model: DynamicModel, v: Array) -> BoolArray:
     """Finds where a motion is outside the trained speeds of friction.
 
     Args:

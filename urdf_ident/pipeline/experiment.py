@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import ModelError, SimulationError
 from ..files.sizes import MOST_SAMPLES
-from ..linalg import Array
+from ..linalg import Array, IntArray
 from ..model.drive import Drive
 from ..model.elasticity import ElasticModel
 from ..model.robot import Robot
@@ -147,7 +146,7 @@ def run_experiment(
     else:
         check_limits(trajectory, Limits.from_robot(robot)).require()  # before the substeps are computed
         controller = settings.controller.build(robot, np.diag(plant.rotor).copy())
-        substeps: int | NDArray[np.intp] = max(1, round(1.0 / (settings.rate * settings.step)))
+        substeps: int | IntArray = max(1, round(1.0 / (settings.rate * settings.step)))
         if settings.controller.rate is None:  # finer steps do not help if the control rate is fixed
             substeps = needed_substeps(plant, controller, trajectory, settings.rate, int(substeps))
         options |= {"substeps": substeps, "control_rate": settings.controller.rate}

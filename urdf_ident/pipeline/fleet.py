@@ -18,12 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..data.readers.read import read_readable
 from ..data.readers.sources import expand_logs
 from ..errors import EstimationError, LogError, UrdfIdentError
-from ..linalg import Array
+from ..linalg import Array, BoolArray
 from ..model.robot import Robot
 from ..parallel import each
 from ..project import load_project
@@ -218,7 +217,7 @@ def _carriers(robot: Robot) -> dict[str, list[str]]:
     return found
 
 
-def _outliers(value: Array, error: Array, families: Sequence[NDArray[np.bool_]], level: float) -> NDArray[np.bool_]:
+def _outliers(value: Array, error: Array, families: Sequence[BoolArray], level: float) -> BoolArray:
     """Mask of the outliers, shape (m, K); smallest p-value first, each removed before the next test."""
     odd = np.zeros(value.shape, dtype=bool)
     for family in families:

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..files.read_write import write_text
 from ..files.records import json_text, plain
-from ..linalg import Array
+from ..linalg import Array, BoolArray
 from ..samples import ReadOnly
 
 _SHOWN = 12
@@ -49,7 +48,7 @@ class Pooled(ReadOnly):
     difference: Array
     deviation: Array
     chance: Array
-    stands_out: NDArray[np.bool_]
+    stands_out: BoolArray
     carried_by: tuple[str, ...] = ()
 
     def sentence(self, robot: int) -> str:

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import ModelError
 from ..friction import Friction, Sliding
-from ..linalg import Array, shaped
+from ..linalg import Array, BoolArray, shaped
 
 #: Velocities at which friction is tested for being affine [rad/s or m/s].
 _PROBES = (-3.7, -0.41, -0.013, 0.0021, 0.17, 1.3, 8.9)
@@ -75,7 +74,7 @@ class FrictionTruth:
         return sum((each.torque(one) for each in loaded), np.zeros(self.n)) if loaded else None
 
     @cached_property
-    def hard(self) -> NDArray[np.bool_]:
+    def hard(self) -> BoolArray:
         """Whether each slider can stick, shape (K,)."""
         low, high = self.interval(np.zeros(self.sliders))
         hard = high - low > 0

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import SimulationError
-from ..linalg import Array, lstsq
+from ..linalg import Array, BoolArray, lstsq
 from .plant import RigidPlant
 from .stages import Stages
 
@@ -130,7 +129,7 @@ class StickSlip:
         x, w, state = self._runge_kutta(t, end - t, start)
         return self._accept(x, w, state, (self.slip * self.friction.velocity(w)) < 0)
 
-    def _accept(self, x: Array, w: Array, state: Array, crossing: NDArray[np.bool_] | None = None) -> None:
+    def _accept(self, x: Array, w: Array, state: Array, crossing: BoolArray | None = None) -> None:
         self.bristles = self._bent(x)
         self.x, self.w, self.state, self._known = x, w, state, None
         self.still = self.sticking
@@ -175,7 +174,7 @@ class StickSlip:
         a, extra = self._constrained(x, w, net, slip, self.sticking)
         return Rates(a, tau, friction.to_joints(torque + extra), rate)
 
-    def _constrained(self, x: Array, w: Array, net: Array, slip: Array, stuck: NDArray[np.bool_]) -> tuple[Array, Array]:
+    def _constrained(self, x: Array, w: Array, net: Array, slip: Array, stuck: BoolArray) -> tuple[Array, Array]:
         """Accelerations with sticking sliders and load-dependent friction, and the additional friction of both."""
         mass, bias, coefficient = self.plant.mass(x), self.plant.bias(x, w), self.friction.load
         extra = np.zeros(self.friction.sliders)
@@ -196,7 +195,7 @@ class StickSlip:
         extra[stuck] += hold
         return a, extra
 
-    def _solve(self, matrix: Array, rhs: Array, stuck: NDArray[np.bool_]) -> tuple[Array, Array]:
+    def _solve(self, matrix: Array, rhs: Array, stuck: BoolArray) -> tuple[Array, Array]:
         """Solves ``matrix·a + Gᵀ·hold = rhs`` with ``G·a = 0`` on the sliders that stick."""
         if not stuck.any():
             return np.asarray(np.linalg.solve(matrix, rhs)), np.zeros(0)
@@ -249,8 +248,8 @@ class StickSlip:
         self._set_slip(new)
 
     def _first_crossing(
-        self, t: float, h: float, start: Rates, end: tuple[Array, Array, Array], wrong: NDArray[np.bool_]
-    ) -> tuple[float, NDArray[np.bool_]]:
+        self, t: float, h: float, start: Rates, end: tuple[Array, Array, Array], wrong: BoolArray
+    ) -> tuple[float, BoolArray]:
         """Fraction of the step until the first slider stops, and the sliders that stop then."""
         x, w, state = end
         last = self._evaluate(t + h, x, w, state, self._bent(x))

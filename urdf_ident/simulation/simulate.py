@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..data.recording import Recording
 from ..errors import LimitError, SimulationError
 from ..files.read_write import write_text
-from ..linalg import Array, rms
+from ..linalg import Array, IntArray, rms
 from ..model.robot import Robot
 from ..motion.limits import Limits, check_limits
 from ..motion.trajectory import Trajectory, table_text
@@ -73,7 +72,7 @@ def simulate(
     sensors: Sensors | None = None,
     rate: float = 1000.0,
     seed: int = 0,
-    substeps: int | NDArray[np.intp] = 1,
+    substeps: int | IntArray = 1,
     control_rate: float | None = None,
     start: tuple[Array, Array] | None = None,
     limits: Limits | None = None,
@@ -150,7 +149,7 @@ def _run(
             progress((k + 1) / len(time))
 
 
-def _check_substeps(rate: float, substeps: int | NDArray[np.intp], control_rate: float | None) -> None:
+def _check_substeps(rate: float, substeps: int | IntArray, control_rate: float | None) -> None:
     if np.min(substeps) < 1 or not rate > 0:
         raise SimulationError("the rate and the number of substeps must be positive", got=(rate, np.min(substeps)))
     if np.ndim(substeps) and (control_rate is not None or (np.max(substeps) % np.asarray(substeps)).any()):

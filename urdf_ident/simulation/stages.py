@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..linalg import Array
+from ..linalg import Array, BoolArray
 from .controllers import Feedback
 from .plant import RigidPlant
 
@@ -49,7 +48,7 @@ class Stages:
         self._inverse_mass = plant.inverse_mass
         self.slide(np.zeros(n), np.zeros(n, dtype=bool))
 
-    def slide(self, slip: Array, sticking: NDArray[np.bool_]) -> None:
+    def slide(self, slip: Array, sticking: BoolArray) -> None:
         """Sets the directions of slip and the sticking joints.
 
         Args:

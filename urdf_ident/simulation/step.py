@@ -10,15 +10,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import SimulationError
-from ..linalg import Array
+from ..linalg import Array, IntArray
 from ..motion.trajectory import Trajectory
 from .controllers import PD, Controller, PositionReference
 from .plant import RigidPlant
-
-Counts = NDArray[np.intp]
 
 #: Largest product of step and fastest pole for accuracy and stability, and the smallest allowed step [s].
 _REACH, FINEST = 1.0, 2e-5
@@ -28,7 +25,7 @@ _POSES, _APART = 300, 0.02
 _PEAKS, _AROUND, _ROUNDS = 6, 16, 3
 
 
-def needed_substeps(plant: RigidPlant, controller: Controller, trajectory: Trajectory, rate: float, substeps: int) -> Counts:
+def needed_substeps(plant: RigidPlant, controller: Controller, trajectory: Trajectory, rate: float, substeps: int) -> IntArray:
     """Number of integration steps required in each interval between two samples of a motion.
 
     An axis often has a small inertia in few poses only; elsewhere the steps are as long as the local pole allows.
@@ -65,7 +62,7 @@ def needed_substeps(plant: RigidPlant, controller: Controller, trajectory: Traje
     return substeps * _dividing(np.maximum.reduce([wide[place[:-1]], wide[place[:-1] + 1], wide[place[1:] + 1]]))
 
 
-def _dividing(wanted: Counts) -> Counts:
+def _dividing(wanted: IntArray) -> IntArray:
     """Smallest counts, at least the wanted ones, that all divide the largest, so that reference times lie on one grid."""
     most = int(wanted.max())
     found = []
@@ -75,7 +72,7 @@ def _dividing(wanted: Counts) -> Counts:
     return min(found, key=lambda counts: (int(counts.sum()), int(counts.max())))
 
 
-def _poles_along(plant: RigidPlant, kd: Array, trajectory: Trajectory) -> tuple[Array, Array, Counts]:
+def _poles_along(plant: RigidPlant, kd: Array, trajectory: Trajectory) -> tuple[Array, Array, IntArray]:
     """Instants of a motion [s], the fastest pole at each [1/s], and the joint with the largest share in its mode.
 
     Instants are refined around peaks, because an axis may have a small inertia only briefly.
@@ -96,7 +93,7 @@ def _poles_along(plant: RigidPlant, kd: Array, trajectory: Trajectory) -> tuple[
     return times, poles, joints
 
 
-def _poles(plant: RigidPlant, kd: Array, trajectory: Trajectory, times: Array) -> tuple[Array, Counts]:
+def _poles(plant: RigidPlant, kd: Array, trajectory: Trajectory, times: Array) -> tuple[Array, IntArray]:
     """Fastest pole at given instants, and its joint: ``M^-1 Kd`` has the eigenvalues of ``Kd^½ M^-1 Kd^½``."""
     poses, _, _ = trajectory.evaluate(times)
     root, masses = np.sqrt(kd), np.array([plant.mass(q) for q in poses]).reshape(len(poses), len(kd), len(kd))

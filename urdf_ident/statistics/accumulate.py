@@ -8,12 +8,11 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..data.conditioning.signals import Conditioned
 from ..data.prepare import PreparedLog
 from ..errors import EstimationError
-from ..linalg import Array, FactorAccumulator
+from ..linalg import Array, FactorAccumulator, IntArray
 from ..model.dynamic_model import DynamicModel
 from ..parallel import shared, start_each
 from ..progress import Progress
@@ -37,7 +36,7 @@ def accumulate(
     progress: Callable[[int], None] | None = None,
     weights: Sequence[Array] | None = None,
     kept: RowCache | None = None,
-    joined: Sequence[NDArray[np.intp]] = (),
+    joined: Sequence[IntArray] = (),
 ) -> StatisticSet:
     """Computes the statistic of one log from its segments.
 
@@ -103,7 +102,7 @@ class _Gathered:
         self.layouts, self.factors = layouts, factors
         self.block, self.accumulators, self.rows = -1, [], np.zeros(len(layouts))  # type: int, list[FactorAccumulator], Array
 
-    def add(self, block_of: NDArray[np.intp], pieces: Sequence[Array], counts: Array) -> None:
+    def add(self, block_of: IntArray, pieces: Sequence[Array], counts: Array) -> None:
         """Adds rows with their blocks, in order, and the number of rows of each group that each counts as."""
         begins = np.flatnonzero(np.diff(block_of, prepend=-1))
         for begin, end in zip(begins, [*begins[1:], len(block_of)], strict=True):
@@ -153,7 +152,7 @@ def statistic_of(
     *,
     kept: RowCache | None = None,
     progress: Progress | None = None,
-    joined: Sequence[NDArray[np.intp]] = (),
+    joined: Sequence[IntArray] = (),
 ) -> StatisticSet:
     """Computes the statistic of one log, decimated as it was prepared.
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..linalg import Array
+from ..linalg import Array, IntArray
 from ..parallel.scratch import scratch_folder, stored
 from ..samples import freeze_arrays
 from .layout import expanded
@@ -31,7 +30,7 @@ def blocks_of(logs: int) -> int:
     return min(BLOCKS, max(FEWEST_BLOCKS, MOST_BLOCKS // max(logs, 1)))
 
 
-def stretches_of(blocks: Sequence[int], logs: int) -> list[NDArray[np.intp]]:
+def stretches_of(blocks: Sequence[int], logs: int) -> list[IntArray]:
     """Divides one log into stretches of time.
 
     Args:

@@ -14,10 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import EstimationError
-from ..linalg import Array
+from ..linalg import Array, BoolArray
 from ..samples import ReadOnly
 from .distributions import student_quantile, student_tail
 
@@ -114,7 +113,7 @@ class Deviations(ReadOnly):
     chance: Array
 
 
-def deviations(value: Array, error: Array, like: NDArray[np.bool_] | None = None) -> Deviations:
+def deviations(value: Array, error: Array, like: BoolArray | None = None) -> Deviations:
     """Compares every robot with the others.
 
     Args:

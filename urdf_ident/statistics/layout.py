@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..linalg import Array, triangle
+from ..linalg import Array, IntArray, triangle
 from ..model.dynamic_model import DynamicModel
 
 
@@ -49,13 +48,13 @@ class Layout:
 
     group: str
     joint: int
-    columns: NDArray[np.intp]
+    columns: IntArray
     instruments: tuple[int, ...] = ()
-    places: NDArray[np.intp] | None = None
+    places: IntArray | None = None
     expansion: Array | None = None
 
     @cached_property
-    def _held(self) -> NDArray[np.intp] | None:
+    def _held(self) -> IntArray | None:
         """Positions of the columns that :class:`.Statistic` holds; None: all of them."""
         if self.expansion is None or self.places is None or self.instruments:
             return None

@@ -19,10 +19,9 @@ from functools import partial
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..grouping import grouped
-from ..linalg import Array, rms, whitening
+from ..linalg import Array, IntArray, rms, whitening
 from ..parallel import start_each
 from ..samples import Segment
 from .entries import Statistic
@@ -263,7 +262,7 @@ def _squares(factors: Sequence[Array], expansion: Array | None) -> list[Array]:
     return [squares[end - len(R) : end].sum(axis=0) for R, end in zip(factors, ends, strict=True)]
 
 
-def _between(edges: Array, values: Array, which: NDArray[np.intp], places: Array) -> Array:
+def _between(edges: Array, values: Array, which: IntArray, places: Array) -> Array:
     """Linear interpolation in tables, each place in one of them: values (tables, edges, k) at ascending edges (tables, edges);
     returns shape (places, k)."""
     last = edges.shape[1] - 1
@@ -311,7 +310,7 @@ def _distance(a: _Log, b: _Log) -> float:
     return float(np.sqrt(np.mean(squares)))
 
 
-def _unlike(logs: Sequence[_Log], b: _Log) -> tuple[NDArray[np.intp], Array, Array, Array]:
+def _unlike(logs: Sequence[_Log], b: _Log) -> tuple[IntArray, Array, Array, Array]:
     """Compares the column norms of logs with equal numbers of blocks with those of log b, over the stretches that two logs may
     share: b begins at (or half-way through) a block of the other log, or the other log begins at one of b.
 

@@ -10,11 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..data.prepare import PreparedLog
 from ..errors import EstimationError
-from ..linalg import Array
+from ..linalg import Array, IntArray
 from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
 from .row_cache import RowCache
@@ -59,7 +58,7 @@ class Piece:
         return np.asarray(self.start + self.samples / self.rate)
 
     @property
-    def samples(self) -> NDArray[np.intp]:
+    def samples(self) -> IntArray:
         """Indices in the segment of the samples at the middle of the rows, shape (N,)."""
         middle = (len(self.row_filter.taps()) - 1) // 2
         return (self.first + np.arange(len(self))) * self.row_filter.factor + middle
@@ -102,7 +101,7 @@ def row_pieces(
                     left = [rows[length:] for rows in left]
 
 
-def base_rows(piece: Piece, model: DynamicModel, base: BaseParameters) -> list[tuple[NDArray[np.intp], Array, Array]]:
+def base_rows(piece: Piece, model: DynamicModel, base: BaseParameters) -> list[tuple[IntArray, Array, Array]]:
     """Returns the rows of a piece in terms of base parameters.
 
     Args:

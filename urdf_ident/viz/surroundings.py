@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..linalg import Array
+from ..linalg import Array, IntArray
 from ..model.geometry import Colour, along
 from ..motion.collision.collisions import Collisions
 from ..motion.collision.pruning import CONSTANT
@@ -41,7 +40,7 @@ class Nearest(ReadOnly):
     step: int
     ends: Array
     distance: Array
-    which: NDArray[np.intp]
+    which: IntArray
     names: tuple[tuple[str, str], ...]
     required: Array
 

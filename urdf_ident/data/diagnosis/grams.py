@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...linalg import Array, rms
+from ...linalg import Array, BoolArray, IntArray, rms
 from .motion_samples import WIDTHS, MotionSamples
 
 Own = TypeVar("Own", bound="Grams")
@@ -105,13 +105,13 @@ class Grams:
 
     gram: Array
     inertial: int
-    active: NDArray[np.bool_]
+    active: BoolArray
     scale: Array
     sizes: Array
     count: Array
 
     @classmethod
-    def of(cls: type[Own], motion: MotionSamples, inertial: Array, kept: NDArray[np.intp], springs: Sequence[int] = ()) -> Own:
+    def of(cls: type[Own], motion: MotionSamples, inertial: Array, kept: IntArray, springs: Sequence[int] = ()) -> Own:
         """Computes the Gram matrices of a motion.
 
         Args:
@@ -190,7 +190,7 @@ class Grams:
         samples = self.count.sum() - np.array([self.count[k::count].sum() for k in range(count)])
         return fold, learnt, samples
 
-    def both_ways(self, acts: Array) -> NDArray[np.bool_]:
+    def both_ways(self, acts: Array) -> BoolArray:
         """Returns whether joints move in both directions in some blocks, shape (W, n); False for joints at rest.
 
         Otherwise offset, Coulomb friction and torques that depend on the position are collinear there.
@@ -207,7 +207,7 @@ class Grams:
         """Returns all blocks summed to one, for use without folds."""
         return replace(self, gram=self.total[None], count=self.count.sum(keepdims=True))
 
-    def of_blocks(self: Own, select: NDArray[np.bool_]) -> Own:
+    def of_blocks(self: Own, select: BoolArray) -> Own:
         """Selects blocks.
 
         Args:

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...linalg import Array, rms
+from ...linalg import Array, BoolArray, rms
 from ...model.engine.pinocchio import regressor
 from ...samples import one_way
 from .candidates import Reading
@@ -104,7 +103,7 @@ class _WithLoad:
     friction: Array
     turn: Array
     tau: Array
-    glides: NDArray[np.bool_]
+    glides: BoolArray
     weights: Array
 
     def load(self, sizes: _Sizes) -> Array:

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from ...linalg import Array, rms
+from ...linalg import Array, IntArray, rms
 from ...model.engine.rigid import rigid_of
 from ...model.prior import lumped_inertials
 from ...model.robot import Robot
@@ -136,7 +136,7 @@ def moving_efforts(state: Examination, robot: Robot) -> Iterator[tuple[str, Arra
             yield joint, q, effort
 
 
-def _folds(x: Array) -> tuple[NDArray[np.intp], Array]:
+def _folds(x: Array) -> tuple[IntArray, Array]:
     """Rows where a signal is reflected at zero, and the ratio of its roughness after to before flipping the sign there."""
     low = np.flatnonzero(x < 2 * _NEAR * x.max())
     visits = np.split(low, np.flatnonzero(np.diff(low) > 1) + 1) if len(low) else []
@@ -155,7 +155,7 @@ def _folds(x: Array) -> tuple[NDArray[np.intp], Array]:
     return np.array(at, dtype=np.intp), np.array(ratios)
 
 
-def _folds_against(q: Array, x: Array) -> tuple[NDArray[np.intp], Array]:
+def _folds_against(q: Array, x: Array) -> tuple[IntArray, Array]:
     """Folds, at speed, of an effort that always has the sign of its joint's velocity; none if it brakes."""
     way = np.zeros(len(q))
     way[_APART:-_APART] = q[2 * _APART :] - q[: -2 * _APART]

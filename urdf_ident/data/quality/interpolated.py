@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...grouping import runs
-from ...linalg import Array
+from ...linalg import Array, IntArray
 from ...model.robot import Robot
 from ..conditioning.clock import read_clock
 from .channels import equal_runs, moving_efforts, regular_length
@@ -162,7 +162,7 @@ def _add_held(state: Examination, robot: Robot, joint: str, seconds: float) -> N
         )
 
 
-def _lines(x: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _lines(x: Array) -> tuple[IntArray, IntArray]:
     """First rows of straight, non-horizontal lines, and the rows after their last ones."""
     grain = float(np.diff(np.unique(x)).min())
     step = np.diff(x)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...linalg import Array, quantiles, rms
+from ...linalg import Array, BoolArray, quantiles, rms
 from ...model.robot import Robot
 from ..conditioning.clock import read_clock
 from .findings import Examination
@@ -59,7 +58,7 @@ def correct_jumps(state: Examination, robot: Robot) -> None:
         )
 
 
-def _jumps(time: Array, position: Array) -> tuple[NDArray[np.bool_], Array]:
+def _jumps(time: Array, position: Array) -> tuple[BoolArray, Array]:
     """Where positions jump between rows k + 1 and k + 2, and how far steps differ from their neighbours, shape (N - 3, n)."""
     interval, step = np.diff(time), np.diff(position, axis=0)
     speed = step / interval[:, None]
@@ -75,7 +74,7 @@ def _jumps(time: Array, position: Array) -> tuple[NDArray[np.bool_], Array]:
     return jumps & (size > _COUNTS * counts) & (jumps.sum(axis=0) <= _FEW), away  # a held position jumps often
 
 
-def _goes_on(jumps: NDArray[np.bool_], away: Array, position: Array, effort: Array | None) -> NDArray[np.bool_]:
+def _goes_on(jumps: BoolArray, away: Array, position: Array, effort: Array | None) -> BoolArray:
     """Whether the robot moves on over the jumps of a row, not rows missing, repeated or of another run, shape (N - 3,)."""
     steps = np.diff(position, axis=0)
     speed, far = rms(steps, axis=0), _usual(away)

@@ -6,9 +6,8 @@ from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...linalg import Array, quantiles, running_median
+from ...linalg import Array, BoolArray, quantiles, running_median
 from ...model.robot import Robot
 from ...parallel.scratch import stored
 from ..recording import Recording
@@ -147,7 +146,7 @@ def _without_bad_values(state: Examination, robot: Robot, name: str, array: Arra
     return array if clean is None else clean
 
 
-def _sentinels(x: Array, least: float = 1e-9) -> NDArray[np.bool_]:
+def _sentinels(x: Array, least: float = 1e-9) -> BoolArray:
     """Single samples far from their neighbours that all have the same value, as some loggers write for missing values.
 
     Those closer than ``least``, or one step of a quantised signal, to their neighbours are not.
@@ -167,7 +166,7 @@ def _sentinels(x: Array, least: float = 1e-9) -> NDArray[np.bool_]:
     return np.asarray(far & (x == value)) if same else none
 
 
-def _spikes(x: Array, share: float, least: float = 1e-9) -> NDArray[np.bool_]:
+def _spikes(x: Array, share: float, least: float = 1e-9) -> BoolArray:
     """Samples far, and at least ``least``, from the median of their five neighbours, while all others are close to it."""
     found = _away(x, 5, share, 0.01, least)
     if found is None:
@@ -176,7 +175,7 @@ def _spikes(x: Array, share: float, least: float = 1e-9) -> NDArray[np.bool_]:
     return np.asarray((away > max(apart, 10 * quantiles(away, 0.99)[0])) & known)
 
 
-def _away(x: Array, neighbours: int, share: float, tail: float, least: float) -> tuple[NDArray[np.bool_], Array, float] | None:
+def _away(x: Array, neighbours: int, share: float, tail: float, least: float) -> tuple[BoolArray, Array, float] | None:
     """Which samples are known, their distance from their neighbours' median, shapes (N,), and the least one of outliers.
 
     The latter is at least a share of the range without its tails. None if all steps are too small for outliers, or fewer than
@@ -193,7 +192,7 @@ def _away(x: Array, neighbours: int, share: float, tail: float, least: float) ->
     return known, np.abs(filled - running_median(filled, neighbours)), apart
 
 
-def _refuse_dead(state: Examination, robot: Robot, name: str, holes: NDArray[np.bool_]) -> None:
+def _refuse_dead(state: Examination, robot: Robot, name: str, holes: BoolArray) -> None:
     for j in np.flatnonzero(holes.mean(axis=0) > TOO_MANY):
         share = 100 * holes[:, j].mean()
         state.add(
@@ -214,7 +213,7 @@ def _bridge(time: Array, x: Array) -> Array:
     return out
 
 
-def drop_rows(state: Examination, bad: NDArray[np.bool_], code: str, what: str, limit: float = TOO_MANY) -> None:
+def drop_rows(state: Examination, bad: BoolArray, code: str, what: str, limit: float = TOO_MANY) -> None:
     """Drops rows and adds a finding.
 
     Args:

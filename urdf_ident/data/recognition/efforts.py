@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...linalg import Array
+from ...linalg import Array, BoolArray
 from ...model.robot import Robot
 from .blocks import Block
 from .gravity import CandidateMotion, direction, match
@@ -42,7 +41,7 @@ class EffortColumns:
     clear: float
     axis: Array
     slopes: Array
-    seen: NDArray[np.bool_]
+    seen: BoolArray
     upright: float
     rough: float
 

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...errors import LogError
-from ...linalg import Array, lstsq, orthogonal_part, rms
+from ...linalg import Array, BoolArray, lstsq, orthogonal_part, rms
 from ...model.drive import Drive
 from ..recording import Recording
 
@@ -57,7 +56,7 @@ class Targets:
     velocity: Array
     torque: Array
     current: Array
-    resting: NDArray[np.bool_]
+    resting: BoolArray
 
     @classmethod
     def of(cls, recording: Recording, drive: Drive) -> Targets:
@@ -119,7 +118,7 @@ def _check_units(log: Recording, current: Array, where: str) -> None:
         )
 
 
-def _resting(time: Array, q: Array) -> NDArray[np.bool_]:
+def _resting(time: Array, q: Array) -> BoolArray:
     """Samples at which no joint moves within a window on both sides, which excludes starts and stops."""
     from scipy.ndimage import maximum_filter1d, minimum_filter1d
 
@@ -263,7 +262,7 @@ def _lead(values: Array, errors: Array, scatter: Array, rest: Sequence[Estimate]
     return float(fine[end]), float(np.clip(np.sqrt(2.0 / max(curvature, 1e-300)), _LEAD_ERROR, _LEAD_GUESSED))
 
 
-def _steady(log: Targets, j: int) -> NDArray[np.bool_]:
+def _steady(log: Targets, j: int) -> BoolArray:
     """Samples in motion, away from reversals."""
     fast = np.abs(log.velocity[:, j]) > _SLOW
     return np.asarray(fast & np.roll(fast, 1) & np.roll(fast, -1))

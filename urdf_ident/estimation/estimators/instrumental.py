@@ -20,13 +20,12 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...data.conditioning.filters import differentiate, lowpass
 from ...data.prepare import PreparedLog
 from ...data.recording import Recording
 from ...errors import EstimationError
-from ...linalg import Array, lstsq, orthogonal_part, solve_triangular, triangle, unit_columns
+from ...linalg import Array, IntArray, lstsq, orthogonal_part, solve_triangular, triangle, unit_columns
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
@@ -325,7 +324,7 @@ def _stacked(
         R = entry.R
         wide = np.zeros((len(R), 2 * b + 1))
         for begin, columns, shift in ((0, np.array(layout.instruments), 0), (z, layout.columns, b)):
-            target: NDArray[np.intp] = place[columns]
+            target: IntArray = place[columns]
             wide[:, shift + target[target >= 0]] = R[:, begin : begin + len(columns)][:, target >= 0]
         wide[:, -1] = R[:, z + k]
         blocks.append(wide * weights[entry.group])

@@ -8,10 +8,9 @@ from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...data.prepare import PreparedLog
-from ...linalg import Array
+from ...linalg import Array, IntArray
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.engine.rigid import CHUNK, rigid_of
@@ -46,7 +45,7 @@ class LoadedModel:
         return (*self.model.names, *body, *(f"loaded_{self.model.names[k]}" for k in self.copies))
 
     @cached_property
-    def unknown(self) -> NDArray[np.intp]:
+    def unknown(self) -> IntArray:
         """Indices of the estimated parameters: the body's and the copies."""
         return np.arange(self.p, len(self.names), dtype=np.intp)
 

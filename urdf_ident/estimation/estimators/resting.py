@@ -18,13 +18,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...data.conditioning.config import SignalConfig
 from ...data.conditioning.standstill import rest_speeds
 from ...data.prepare import PreparedLog
 from ...errors import EstimationError
-from ...linalg import Array, triangle
+from ...linalg import Array, IntArray, triangle
 from ...model.dynamic_model import DynamicModel
 from ...parallel import each
 from ...samples import Segment
@@ -64,7 +63,7 @@ class Rests:
         turns = np.array([model.drive.rate_weights(g.joint, "motor" if coupled[g.joint] else "joint") for g in model.groups])
         return cls(turns, rest_speeds([part.v @ turns.T for log in logs for part in log.segments], config))
 
-    def labels(self, segment: Segment, least: int) -> NDArray[np.intp]:
+    def labels(self, segment: Segment, least: int) -> IntArray:
         """Returns the number of the rest that each sample belongs to, from 1; 0 in motion, shape (N, groups).
 
         Args:

@@ -14,11 +14,10 @@ from functools import partial
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...data.prepare import PreparedLog
 from ...errors import EstimationError, check_known
-from ...linalg import Array, running_median
+from ...linalg import Array, BoolArray, running_median
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.trained import WIDEST
@@ -245,7 +244,7 @@ def _residuals(model: DynamicModel, fit: Fit, log: PreparedLog) -> list[tuple[Ar
     return [(own, stored(own - running_median(own, NEIGHBOURS))) for own in _sample_residuals(model, fit, log)]
 
 
-def _away_from_reversals(model: DynamicModel, joint: int, segments: Sequence[Segment]) -> NDArray[np.bool_]:
+def _away_from_reversals(model: DynamicModel, joint: int, segments: Sequence[Segment]) -> BoolArray:
     """Samples at which neither a joint nor a motor that drives it is near a reversal, shape (N,)."""
     turns = np.vstack([np.eye(model.n)[joint], model.drive.reduction[model.drive.reduction[:, joint] != 0]])
     swift = np.array(True)

@@ -31,10 +31,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...errors import EstimationError
-from ...linalg import Array
+from ...linalg import Array, BoolArray
 from ...model.dynamic_model import DynamicModel
 from ...model.prior import USUAL_WEIGHT, Prior
 from ...model.terms import AppliedTerm
@@ -202,7 +201,7 @@ def _prior_rows(wide: WideModel, prior: Prior | None) -> Array | None:
     return np.asarray(np.sqrt(USUAL_WEIGHT) * np.column_stack([S, S @ mean]))
 
 
-def _turns(motion: Sequence[Segment], moves: Sequence[Sequence[str]], reduction: Array, prismatic: NDArray[np.bool_]) -> Array:
+def _turns(motion: Sequence[Segment], moves: Sequence[Sequence[str]], reduction: Array, prismatic: BoolArray) -> Array:
     """Number of reversals of each joint, repetitions of a motion counted once, shape (n,); 0 if it hardly moves.
 
     Also 0 if its motor hardly moves because the motions of coupled joints cancel.

@@ -21,12 +21,11 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...errors import ModelError
 from ...friction import Term
 from ...grouping import grouped
-from ...linalg import Array, orthogonal_part, triangle
+from ...linalg import Array, IntArray, orthogonal_part, triangle
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.terms import AppliedTerm
@@ -213,8 +212,8 @@ class _Trials:
         independent[base.independent] = True
         common = [np.flatnonzero(independent[: model.n_inertial])]
         terms: list[AppliedTerm] = []
-        tried: list[NDArray[np.intp]] = []
-        self.places: dict[int, list[NDArray[np.intp]]] = {}
+        tried: list[IntArray] = []
+        self.places: dict[int, list[IntArray]] = {}
         own, begin, width = model.n_inertial, model.n_inertial, 0
         for index, applied in enumerate(model.terms):
             laws, columns = versions.get(index, (applied.term,)), len(applied.term.symbols)

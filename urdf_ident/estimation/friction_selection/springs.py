@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...linalg import Array, orthogonal_part
+from ...linalg import Array, IntArray, orthogonal_part
 from ...statistics.statistic import StatisticSet
 
 #: Smallest share of a spring's columns that must be independent of the rigid columns: below it, the URDF's error would decide
@@ -17,9 +16,7 @@ LEAST_INDEPENDENCE = 0.2
 _CUT = 1e-9
 
 
-def independence(
-    statistics: StatisticSet, weights: Mapping[str, float], common: Sequence[int], columns: NDArray[np.intp]
-) -> float:
+def independence(statistics: StatisticSet, weights: Mapping[str, float], common: Sequence[int], columns: IntArray) -> float:
     """Returns how independent a spring's columns are of the rigid columns in the data.
 
     The columns of a spring are nearly collinear in a small motion: the weakest combination of them is decisive.
@@ -41,7 +38,7 @@ def independence(
     return float(np.linalg.svd(orthogonal_part(own, rigid, _CUT) / lengths, compute_uv=False)[-1])
 
 
-def varying_torque(statistics: StatisticSet, groups: Sequence[str], columns: NDArray[np.intp], constant: int) -> Array:
+def varying_torque(statistics: StatisticSet, groups: Sequence[str], columns: IntArray, constant: int) -> Array:
     """Returns a matrix that gives the varying part of a spring's torque, relative to the joint's torque.
 
     Args:

@@ -11,16 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...linalg import Array, lstsq, triangle
+from ...linalg import Array, BoolArray, IntArray, lstsq, triangle
 from ...statistics.statistic import StatisticSet
 
 #: Relative tolerance for the rank of the common columns in a fold.
 _CUT = 1e-9
 #: A column whose relative distance from the span of the previous ones is below this counts as linearly dependent.
 _SAME = 1e-9
-Columns = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +40,7 @@ class _Problem:
         left = _filled(rest) if rank == count else _square(free - scaled @ follow, rest)
         return cls(left, follow / np.where(scale > 0, scale, np.inf)[:, None], lengths)
 
-    def of_some(self, common: Columns, others: Columns) -> _Problem:
+    def of_some(self, common: IntArray, others: IntArray) -> _Problem:
         """Projects further columns out and keeps some of the others."""
         end = int(others[:-1].max(initial=-1)) + 1  # below this row all kept columns but tau are zero
         lower = triangle(self.rest[end:, np.append(common, others[-1])])
@@ -158,7 +156,7 @@ class SubModels:
 class _Solved:
     """Least squares on some columns in all folds: the independent ones, bases, triangles, parameters, errors."""
 
-    used: Columns
+    used: IntArray
     Q: Array
     R: Array
     theta: Array
@@ -184,7 +182,7 @@ class Focus:
         self._room = np.empty(train.size), np.empty(train.size)  # reused, as allocation takes longer than the computation
         self._known: dict[tuple[int, ...], _Solved] = {}
         self._own_known: dict[tuple[int, ...], Array] = {}
-        self._estimates: dict[tuple[int, ...], tuple[Array, Array, NDArray[np.bool_]]] = {}
+        self._estimates: dict[tuple[int, ...], tuple[Array, Array, BoolArray]] = {}
 
     def _solve(self, chosen: Sequence[int]) -> _Solved:
         key = tuple(sorted(chosen))
@@ -243,7 +241,7 @@ class Focus:
         alone = alone[:, np.searchsorted(base.used, np.asarray(taken, dtype=np.intp))]
         return self._with_each(base, np.asarray(put, dtype=np.intp), alone)
 
-    def _with_each(self, base: _Solved, tried: Columns, alone: Array | None = None) -> Array:
+    def _with_each(self, base: _Solved, tried: IntArray, alone: Array | None = None) -> Array:
         """Errors with one additional column; ``alone``: direction to remove, a unit vector in the basis, shape (folds, m, k).
 
         It is the dual vector of the replaced column, orthogonal to all other columns.
@@ -325,7 +323,7 @@ class Focus:
         theta, root, _ = self._estimate(chosen)
         return rows @ theta, np.linalg.norm(rows @ root, axis=1)
 
-    def _estimate(self, chosen: Sequence[int]) -> tuple[Array, Array, NDArray[np.bool_]]:
+    def _estimate(self, chosen: Sequence[int]) -> tuple[Array, Array, BoolArray]:
         """Parameters from all data, a root of their covariance, and which columns are independent."""
         key = tuple(chosen)
         if key in self._estimates:
@@ -341,7 +339,7 @@ class Focus:
         return self._estimates[key]
 
 
-def _basis(columns: Array, norms: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
+def _basis(columns: Array, norms: Array) -> tuple[Array, Array, BoolArray]:
     """Bases and triangles of the columns (folds, r, k) that are independent in all folds, and which those are."""
     alone = np.ones(columns.shape[2], dtype=bool)
     while True:
@@ -352,14 +350,14 @@ def _basis(columns: Array, norms: Array) -> tuple[Array, Array, NDArray[np.bool_
         alone[np.flatnonzero(alone)[np.argmin(apart)]] = False
 
 
-def _solved(train: Array, index: Columns, norms: Array) -> tuple[NDArray[np.bool_], Array, Array, Array]:
+def _solved(train: Array, index: IntArray, norms: Array) -> tuple[BoolArray, Array, Array, Array]:
     """Least squares of tau on some columns of problems (folds, r, k + 1): the independent columns, bases, triangles, theta."""
     Q, R, alone = _basis(train[:, :, index], norms[index])
     theta = np.linalg.solve(R, Q.transpose(0, 2, 1) @ train[:, :, -1:])[:, :, 0]
     return alone, Q, R, np.asarray(theta, dtype=np.float64)
 
 
-def _group_factors(part: StatisticSet, weights: Mapping[str, float], order: Columns) -> list[Array]:
+def _group_factors(part: StatisticSet, weights: Mapping[str, float], order: IntArray) -> list[Array]:
     """Weighted factor of every row group over the columns ``[order | tau]``."""
     blocks = []
     for layout in part.layouts:

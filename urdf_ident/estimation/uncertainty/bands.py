@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...data.prepare import PreparedLog
-from ...linalg import Array, triangle
+from ...linalg import Array, IntArray, triangle
 from ...model.dynamic_model import DynamicModel
 from ...parallel import start_each
 from ...statistics.layout import Layout, expanded, layouts_of
@@ -94,7 +93,7 @@ class Spectrum:
             total += number * known[key]
         return total / np.maximum(self.rows, 1.0)
 
-    def _band(self, kind: Kind) -> NDArray[np.intp]:
+    def _band(self, kind: Kind) -> IntArray:
         return band_of(kind.length, kind.rate / kind.row_filter.factor, self.edges)
 
 
@@ -114,7 +113,7 @@ def band_edges(length: int, row_rate: float) -> Array:
     return np.asarray(edges) * row_rate / (2 * length)
 
 
-def band_of(length: int, row_rate: float, edges: Array) -> NDArray[np.intp]:
+def band_of(length: int, row_rate: float, edges: Array) -> IntArray:
     """Returns the band of each coefficient of a piece.
 
     Args:
@@ -209,7 +208,7 @@ class _Bands:
     """
 
     factors: tuple[Array, ...]
-    ends: NDArray[np.intp]
+    ends: IntArray
     pieces: dict[Kind, int]
 
     def of(self, group: int, band: int) -> Array:

@@ -19,10 +19,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...errors import EstimationError
-from ...linalg import Array
+from ...linalg import Array, IntArray
 from ...model.base import BaseParameters
 from ...samples import ReadOnly
 from ...statistics.distributions import f_tail
@@ -69,7 +68,7 @@ class EssentialFit(ReadOnly):
         rule: Description of the stopping rule.
     """
 
-    kept: NDArray[np.intp]
+    kept: IntArray
     fit: Fit
     steps: tuple[Removal, ...]
     rule: str
@@ -153,9 +152,7 @@ def essential_parameters(
     return EssentialFit(kept, _embedded(fit, solve(_columns(factor, kept), rows), kept, factor, rows), tuple(steps), words)
 
 
-def _selected(
-    rule: str, bound: float, models: Sequence[NDArray[np.intp]], steps: Sequence[Removal]
-) -> tuple[NDArray[np.intp], str]:
+def _selected(rule: str, bound: float, models: Sequence[IntArray], steps: Sequence[Removal]) -> tuple[IntArray, str]:
     """The parameters of the selected model, and the rule in words; models[k] is the one after k steps."""
     if rule == "ratio":
         return models[-1], f"ratio of relative errors at most {bound:g}"
@@ -166,7 +163,7 @@ def _selected(
     return models[last], "F-test" if last == len(models) - 1 else f"held-out error may grow by {100 * ALLOWED:.2g} %"
 
 
-def _columns(factor: Array, kept: NDArray[np.intp]) -> Array:
+def _columns(factor: Array, kept: IntArray) -> Array:
     return np.asarray(factor[:, np.append(kept, factor.shape[1] - 1)])
 
 
@@ -204,7 +201,7 @@ def _held_out(
     base: BaseParameters,
     weights: Mapping[str, float],
     factors: dict[StatisticSet, Array],
-    kept: NDArray[np.intp],
+    kept: IntArray,
 ) -> float:
     """Held-out error in units of the noise, mean over row groups."""
 
@@ -226,7 +223,7 @@ def _enlarged(fit: Fit, full: Solution) -> Array:
         return np.asarray(np.where(fit.seen & (textbook > 0), fit.bse / textbook, 1.0))
 
 
-def _embedded(fit: Fit, solution: Solution, kept: NDArray[np.intp], factor: Array, rows: int) -> Fit:
+def _embedded(fit: Fit, solution: Solution, kept: IntArray, factor: Array, rows: int) -> Fit:
     """The reduced estimate with all b parameters; errors are enlarged by the same ratio as those of the full fit."""
     params, covariance = np.zeros(len(fit.base)), np.zeros((len(fit.base), len(fit.base)))
     params[kept] = solution.estimate

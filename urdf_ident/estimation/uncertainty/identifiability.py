@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...grouping import grouped
-from ...linalg import Array, rms, triangle
+from ...linalg import Array, IntArray, rms, triangle
 from ...model.base import ALONE, NEVER, BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
@@ -221,7 +220,7 @@ def _simplest(row: int, trials: Sequence[Trial], nearly: float = _NEARLY, enough
 
 
 def _advice(
-    model: DynamicModel, fit: Fit, factor: Array, size: Array, rows: NDArray[np.intp], row_rate: float
+    model: DynamicModel, fit: Fit, factor: Array, size: Array, rows: IntArray, row_rate: float
 ) -> Mapping[int, tuple[str, str]]:
     """Advice for some base parameters: a motion, and its gain."""
     if not len(rows):

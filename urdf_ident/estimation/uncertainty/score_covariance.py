@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...data.conditioning.periods import find_repetition
 from ...data.prepare import PreparedLog
-from ...linalg import Array
+from ...linalg import Array, IntArray
 from ...model.dynamic_model import DynamicModel
 from ...statistics.fit import Fit
 from ...statistics.least_squares import Solution
@@ -34,7 +33,7 @@ class Period:
         """Number of whole periods."""
         return sum(number for _, number in self.starts.values())
 
-    def index(self, log: str, time: Array) -> NDArray[np.intp]:
+    def index(self, log: str, time: Array) -> IntArray:
         """Returns the index of the period of each instant, shape (N,): 0, 1, …; −1 outside whole periods.
 
         Args:

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...errors import LimitError
-from ...linalg import Array
+from ...linalg import Array, BoolArray
 from ...model.dynamic_model import DynamicModel
 from ...model.engine import pinocchio as engine
 from ...model.robot import Robot
@@ -27,8 +26,6 @@ from ...motion.limits import Limits, Torque, check_limits
 from ...motion.point_to_point import trapezoidal
 from ...motion.trajectory import PiecewisePolynomial
 from .planned_motion import PlannedMotion
-
-Flags = NDArray[np.bool_]
 
 #: Number of poses, holding time of each [s], and number of random candidates.
 COUNT, HOLD, DRAWN = 12, 1.5, 200
@@ -93,7 +90,7 @@ def design_poses(
     robot = model.robot
     limits = limits or Limits.from_robot(robot)
     limits.require("velocity")
-    carrying: Flags = np.isin(np.arange(robot.n) + 1, list(robot.model.supports[robot.tip + 1]))
+    carrying: BoolArray = np.isin(np.arange(robot.n) + 1, list(robot.model.supports[robot.tip + 1]))
     way = np.where(robot.prismatic, 0.2, 1.0) * APPROACH * carrying
     draw = partial(_draw, robot, limits, way, np.random.default_rng(seed))
     drawn = _held(_free(draw, carrying, way, limits, collisions), way, limits, torque)
@@ -156,7 +153,7 @@ def _held(poses: Array, way: Array, limits: Limits, torque: Torque | None) -> Ar
     return np.asarray(poses[held])
 
 
-def _free(draw: Callable[..., Array], carrying: Flags, way: Array, limits: Limits, collisions: Collisions | None) -> Array:
+def _free(draw: Callable[..., Array], carrying: BoolArray, way: Array, limits: Limits, collisions: Collisions | None) -> Array:
     """Returns poses that keep the clearance, including the ends of their approaches; the joints that do not carry rest."""
     poses, rest = draw(count=DRAWN), np.clip(0.0, limits.lower, limits.upper)
     if collisions is None or not collisions.pairs:

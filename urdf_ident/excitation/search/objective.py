@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...linalg import Array
+from ...linalg import Array, IntArray
 from ..criteria import matrix_criterion
 from ..family import Grid
 from ..planned_rows import PlannedRows
 
 Motion = tuple[Array, Array, Array]
-Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +62,7 @@ class BlockCriterion:
     """
 
     rows: PlannedRows
-    columns: tuple[Indices, Indices, Indices]
+    columns: tuple[IntArray, IntArray, IntArray]
     weights: Array
 
     def motions(self, q: Array, v: Array, a: Array) -> Motion:

@@ -13,9 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...linalg import Array
+from ...linalg import Array, BoolArray, IntArray
 from ...motion.collision.clearance import Clearance, SpeedBounds, check_clearance
 from ...motion.collision.collisions import Collisions
 from ...motion.collision.freeing import freed
@@ -25,8 +24,6 @@ from ...motion.limits import Limits
 from ..family import Family
 from .interior import Push
 from .objective import Objective
-
-Indices = NDArray[np.intp]
 
 #: Largest displacement of a link between two instants at the velocity limit of one joint [m].
 TRAVEL = 0.5
@@ -227,7 +224,7 @@ class Obstacles:
         distance = self.collisions.exact(self.collisions.kinematics.evaluate(q[used]), where, pairs, -np.inf)[0]
         return bool((distance <= self._least[pairs]).any())
 
-    def _measure(self, poses: Poses, where: Indices, rows: Indices, pairs: Indices, span: Array) -> _Contacts | None:
+    def _measure(self, poses: Poses, where: IntArray, rows: IntArray, pairs: IntArray, span: Array) -> _Contacts | None:
         """Computes distances; returns the contacts within the barrier range, or None if a distance is violated."""
         distance, first, second = self.collisions.exact(
             poses, where, pairs, float((self._least[pairs] + span).max(initial=0.0))
@@ -249,13 +246,13 @@ class _Contacts:
     """Distances within the barrier range: instants, range [m], margin as a fraction of the range, shapes (M,), and gradient of
     the distance with respect to the joints, shape (M, n)."""
 
-    rows: Indices
+    rows: IntArray
     span: Array
     s: Array
     by_distance: Array
 
 
-def _pads(collisions: Collisions, limits: Limits) -> tuple[Array, NDArray[np.bool_], Array]:
+def _pads(collisions: Collisions, limits: Limits) -> tuple[Array, BoolArray, Array]:
     """Returns the pad of each pair, whether its distance is constant and need not be computed, and its median margin.
 
     A wrist that turns close to the forearm must neither block every motion nor be computed at every step.

@@ -17,7 +17,7 @@ from typing import Union
 import numpy as np
 from numpy.typing import NDArray
 
-from ...linalg import Array
+from ...linalg import Array, BoolArray, IntArray
 
 #: Operations: ``x + y``, ``x − y``, ``x y``, ``x k``, ``z + x y``, ``z − x y``, ``z + x k``, and ``k`` itself.
 ADD, SUBTRACT, MULTIPLY, SCALE, MULTIPLY_ADD, MULTIPLY_SUBTRACT, SCALE_ADD, FILL = range(8)
@@ -191,7 +191,7 @@ def _rounded(k: float) -> float:
     return next((whole for whole in (0.0, 1.0, -1.0) if abs(k - whole) < _ROUNDING), float(k))
 
 
-def _scheduled(nodes: Sequence[_Node], needed: NDArray[np.bool_], last: dict[int, int], outputs: Sequence[int]) -> Program:
+def _scheduled(nodes: Sequence[_Node], needed: BoolArray, last: dict[int, int], outputs: Sequence[int]) -> Program:
     """Assigns workspace rows: results first, then inputs, then rows reused after their last use."""
     rows = len(outputs)
     given = []
@@ -245,8 +245,8 @@ class Program:
 
     code: NDArray[np.int32]
     numbers: Array
-    parameters: NDArray[np.intp]
-    inputs: NDArray[np.intp]
+    parameters: IntArray
+    inputs: IntArray
     outputs: int
     rows: int
 

@@ -12,10 +12,9 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...errors import check_shape
-from ...linalg import Array, independent_columns, lstsq, triangle
+from ...linalg import Array, BoolArray, IntArray, independent_columns, lstsq, triangle
 from ..robot import Robot
 from . import pinocchio
 from .batched import program_inputs, regressor_program, torque_program
@@ -42,7 +41,7 @@ _SAME, _ZERO = 1e-10, 1e-13
 _COARSE = 1e-4
 
 #: Weights of the joint rows in a row, and the inertial columns to compute in it.
-Group = tuple[Array, NDArray[np.intp]]
+Group = tuple[Array, IntArray]
 
 
 class Rigid:
@@ -123,7 +122,7 @@ class Rigid:
         self._run(self._programs[key], q, v, a, total, out, places)
         return parts
 
-    def regressor(self, columns: NDArray[np.intp], q: Array, v: Array, a: Array, total: int | None = None) -> Array:
+    def regressor(self, columns: IntArray, q: Array, v: Array, a: Array, total: int | None = None) -> Array:
         """Computes inertial columns of the joint torques.
 
         Args:
@@ -175,7 +174,7 @@ class Rigid:
         return out
 
     def _run(
-        self, program: Program, q: Array, v: Array, a: Array, total: int | None, out: Array, places: NDArray[np.intp] | slice
+        self, program: Program, q: Array, v: Array, a: Array, total: int | None, out: Array, places: IntArray | slice
     ) -> None:
         """Writes the outputs of a program to some rows of an array, shape (rows, N)."""
         run, name = runner(float(len(program.code)) * (total or len(q)))
@@ -194,7 +193,7 @@ class Rigid:
             out[places, part] = values[: program.outputs]
 
     @cached_property
-    def spanning(self) -> tuple[NDArray[np.intp], Array]:
+    def spanning(self) -> tuple[IntArray, Array]:
         """Inertial columns that span all others for every motion, and the combinations.
 
         Returns:
@@ -203,7 +202,7 @@ class Rigid:
         return _spanning(self._sample, np.arange(10 * self.robot.n))
 
     @cached_property
-    def spanning_anywhere(self) -> tuple[NDArray[np.intp], Array]:
+    def spanning_anywhere(self) -> tuple[IntArray, Array]:
         """:attr:`spanning` for every motion and direction of gravity; columns of the last bodies are preferred."""
         q, still = self._states[0], np.zeros_like(self._states[0])
         sides = [pinocchio.regressor(self.robot.with_gravity(list(side)), q, still, still) for side in np.eye(3)]
@@ -225,7 +224,7 @@ class Rigid:
         """The regressor on that motion, shape (N, n, 10 n)."""
         return pinocchio.regressor(self.robot, *self._states)
 
-    def present(self, mix: Array, columns: NDArray[np.intp]) -> NDArray[np.bool_]:
+    def present(self, mix: Array, columns: IntArray) -> BoolArray:
         """Finds the columns that are not structurally zero in a row, shape (k,).
 
         Args:
@@ -237,7 +236,7 @@ class Rigid:
         return np.asarray(size > _ZERO * np.abs(mix).max() * np.maximum(most, 1e-300))
 
 
-def _spanning(made: Array, order: NDArray[np.intp]) -> tuple[NDArray[np.intp], Array]:
+def _spanning(made: Array, order: IntArray) -> tuple[IntArray, Array]:
     """Returns columns of a regressor (N, n, p) that span all others, in order of preference, and the combinations."""
     R = triangle(made.reshape(-1, made.shape[2]))
     norms = np.linalg.norm(R, axis=0)
@@ -254,7 +253,7 @@ def _spanning(made: Array, order: NDArray[np.intp]) -> tuple[NDArray[np.intp], A
     return kept, E
 
 
-def _mixed(made: Array, mix: Array, columns: NDArray[np.intp]) -> Array:
+def _mixed(made: Array, mix: Array, columns: IntArray) -> Array:
     """Combines the joint rows of a regressor (N, n, p) to one row, shape (columns, N)."""
     joints = np.flatnonzero(mix)
     out = np.zeros((len(columns), len(made)))

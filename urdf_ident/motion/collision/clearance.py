@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...errors import LimitError
-from ...linalg import Array
+from ...linalg import Array, IntArray
 from ...samples import ReadOnly
 from ..trajectory import Trajectory
-from .collisions import Collisions, Indices
+from .collisions import Collisions
 from .world import TOOL_BOX
 
 #: Coal's own error [m]; it stops at 1e-6.
@@ -257,7 +257,7 @@ def require_clearance(trajectory: Trajectory, collisions: Collisions | None) -> 
 class _Intervals:
     """Intervals of time for single pairs: pair, start and end [s], distances there [m]; all of shape (M,)."""
 
-    pair: Indices
+    pair: IntArray
     start: Array
     end: Array
     first: Array

@@ -13,18 +13,16 @@ from typing import Any
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ...errors import LimitError
-from ...linalg import Array
+from ...linalg import Array, IntArray
 from ...model.robot import Robot
 from ...samples import freeze_arrays
 from ..trajectory import check_joint_array
 from .placements import BodyKinematics, Poses
 from .solids import Solid
 from .world import World
-
-Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -119,7 +117,7 @@ class Collisions:
             remedy="choose another pose or clearance, or correct the world",
         )
 
-    def rough(self, poses: Poses, rows: Indices, pairs: Indices, near: Array) -> Array:
+    def rough(self, poses: Poses, rows: IntArray, pairs: IntArray, near: Array) -> Array:
         """Computes fast lower bounds of distances: from one sphere per link, and if close, from several.
 
         Args:
@@ -144,7 +142,7 @@ class Collisions:
             out[tool] = self._tool_margin(poses.points(self.tool[0], self.tool[1][None])[rows[tool], 0])[0]  # type: ignore[index]
         return out
 
-    def _bounds(self, middles: Array, rows: Indices, pairs: Indices, spheres: _Spheres) -> Array:
+    def _bounds(self, middles: Array, rows: IntArray, pairs: IntArray, spheres: _Spheres) -> Array:
         """Computes lower bounds of distances from the spheres that cover links, shape (M,) [m]; inf for the tool."""
         count = spheres.count[pairs]
         begin = np.cumsum(count) - count
@@ -166,8 +164,8 @@ class Collisions:
         links = [k for k, solid in enumerate(self.solids) if not solid.of_world]
         local: list[Array] = []
         body: list[int] = []
-        one: dict[int, Indices] = {}
-        several: dict[int, Indices] = {}
+        one: dict[int, IntArray] = {}
+        several: dict[int, IntArray] = {}
         for k in links:
             solid = self.solids[k]
             one[k] = np.array([len(local)])
@@ -181,7 +179,7 @@ class Collisions:
         second = np.array([pair.second for pair in self.pairs], dtype=np.intp)
         return _Covers(np.array(local).reshape(-1, 3), of_body, second, *made)
 
-    def exact(self, poses: Poses, rows: Indices, pairs: Indices, within: float = np.inf) -> tuple[Array, Array, Array]:
+    def exact(self, poses: Poses, rows: IntArray, pairs: IntArray, within: float = np.inf) -> tuple[Array, Array, Array]:
         """Computes distances with Coal, and their nearest points.
 
         Args:
@@ -218,25 +216,25 @@ class Collisions:
         return distance, near[0], near[1]
 
     @cached_property
-    def _of_pairs(self) -> Indices:
+    def _of_pairs(self) -> IntArray:
         """Indices of the two solids of each pair, −1 for the tool's box, shape (P, 2)."""
         return np.array([(pair.first, pair.second) for pair in self.pairs], dtype=np.intp).reshape(-1, 2)
 
     @cached_property
-    def _placements(self) -> tuple[Indices, Array, Array]:
+    def _placements(self) -> tuple[IntArray, Array, Array]:
         """Body of each solid, shape (K,), and rotation and position in its frame, (K, 3, 3) and (K, 3) [m]."""
         frames = np.array([solid.placement for solid in self.solids]).reshape(-1, 4, 4)
         bodies = np.array([solid.body for solid in self.solids], dtype=np.intp)
         return bodies, frames[:, :3, :3].copy(), frames[:, :3, 3].copy()
 
-    def _placed(self, poses: Poses, rows: Indices, solids: Indices) -> tuple[Array, Array]:
+    def _placed(self, poses: Poses, rows: IntArray, solids: IntArray) -> tuple[Array, Array]:
         """Returns rotations and positions of solids in configurations, shapes (M, 3, 3) and (M, 3) [m]."""
         bodies, turns, places = self._placements
         frame = poses.rotation[rows, bodies[solids]]
         moved = (frame @ places[solids][:, :, None])[:, :, 0] + poses.origin[rows, bodies[solids]]
         return frame @ turns[solids], moved
 
-    def gradients(self, poses: Poses, rows: Indices, pairs: Indices, first: Array, second: Array, distance: Array) -> Array:
+    def gradients(self, poses: Poses, rows: IntArray, pairs: IntArray, first: Array, second: Array, distance: Array) -> Array:
         """Returns the gradients of distances with respect to the joints.
 
         Args:
@@ -261,12 +259,12 @@ class Collisions:
         return out
 
     @cached_property
-    def bodies(self) -> Indices:
+    def bodies(self) -> IntArray:
         """Bodies of the two solids of each pair, shape (P, 2)."""
         out = [(self.solids[pair.first].body, self.solids[pair.second].body) for pair in self.pairs if pair.second >= 0]
         return np.array(out if self.tool is None else [*out, (self.tool[0], 0)], dtype=np.intp).reshape(-1, 2)
 
-    def _tool_margin(self, points: Array) -> tuple[Array, Indices]:
+    def _tool_margin(self, points: Array) -> tuple[Array, IntArray]:
         """Returns the distance of points (N, 3) in the root's frame to the nearest face of the tool's box, and the face."""
         box, root = self.world.tool, self.world.root
         if box is None:
@@ -295,14 +293,14 @@ class _Spheres:
         radii: Sum of the radii of a sphere of the first and one of the second, shape (P,) [m].
     """
 
-    first: Indices
-    second: Indices
-    start: Indices
-    count: Indices
+    first: IntArray
+    second: IntArray
+    start: IntArray
+    count: IntArray
     radii: Array
 
     @classmethod
-    def of(cls, pairs: Sequence[Pair], spheres: Mapping[int, Indices], radius: Mapping[int, float]) -> _Spheres:
+    def of(cls, pairs: Sequence[Pair], spheres: Mapping[int, IntArray], radius: Mapping[int, float]) -> _Spheres:
         """Builds the combinations from the spheres of each solid and their radius."""
         none = np.array([-1])
         made = [(spheres.get(pair.first, none[:0]), spheres.get(pair.second, none)) for pair in pairs]
@@ -320,8 +318,8 @@ class _Covers:
     combinations with one sphere per solid and with several."""
 
     local: Array
-    of_body: Mapping[int, Indices]
-    second: Indices
+    of_body: Mapping[int, IntArray]
+    second: IntArray
     one: _Spheres
     several: _Spheres
 

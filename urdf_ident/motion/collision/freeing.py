@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...linalg import Array
+from ...linalg import Array, BoolArray
 from .collisions import Collisions
 
 
@@ -17,7 +16,7 @@ def freed(
     margin: Callable[[Array], Array],
     draw: Callable[[], Array],
     tries: int,
-    movable: NDArray[np.bool_] | None = None,
+    movable: BoolArray | None = None,
 ) -> Array:
     """Moves the joints between links that are too close until none are: a thumb and its palm may be so in most poses.
 

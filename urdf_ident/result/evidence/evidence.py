@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...linalg import Array, divisors, lstsq, rms
+from ...linalg import Array, BoolArray, divisors, lstsq, rms
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
 from ...model.posterior import posterior_covariance
@@ -126,7 +125,7 @@ class Range:
     acceleration: Array
     torque: Array
     load: Array
-    one_way: NDArray[np.bool_]
+    one_way: BoolArray
 
 
 def measure_evidence(

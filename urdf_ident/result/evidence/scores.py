@@ -8,12 +8,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...compensation.friction_filter import FilterSettings, replay
 from ...data.conditioning.filters import score_band
 from ...data.prepare import PreparedLog
-from ...linalg import Array, divisors, rms
+from ...linalg import Array, BoolArray, divisors, rms
 from ...model.dynamic_model import DynamicModel
 from ...parallel.scratch import empty_array
 from .traces import LogTrace, log_trace
@@ -147,7 +146,7 @@ def score(
     joints: Sequence[str],
     cutoff: float,
     *,
-    prismatic: NDArray[np.bool_] | None = None,
+    prismatic: BoolArray | None = None,
     measured_only: bool = False,
 ) -> LogScore:
     """Compares predicted with measured torque, both filtered with the same low-pass.

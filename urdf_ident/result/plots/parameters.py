@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...estimation.uncertainty.identifiability import IDENTIFIABLE, LOST
-from ...linalg import Array
+from ...linalg import Array, BoolArray
 from ...model.inertia import pseudo_inertia
 from ...statistics.log_effects.changes import FrictionChanges
 from ..dynamics.friction_curves import SteadyFriction
@@ -196,7 +195,7 @@ def draw_quantity(
     value: Array,
     error: Array,
     band: tuple[float, float],
-    odd: NDArray[np.bool_],
+    odd: BoolArray,
     names: list[str],
     title: str,
 ) -> None:

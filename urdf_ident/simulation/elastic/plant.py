@@ -18,10 +18,10 @@ from functools import partial
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ...errors import SimulationError, check_shape
-from ...linalg import Array, one_each, shaped
+from ...linalg import Array, BoolArray, one_each, shaped
 from ...model.engine.pinocchio import with_inertias
 from ...model.robot import Robot
 from ...samples import ReadOnly
@@ -303,7 +303,7 @@ class _Driven:
 
 
 def _with_rotors(
-    robot: Robot, ratio: Array, rotor_inertia: Array, theta: Array | None, apart: NDArray[np.bool_]
+    robot: Robot, ratio: Array, rotor_inertia: Array, theta: Array | None, apart: BoolArray
 ) -> tuple[pin.Model, list[int], list[int]]:
     """The model with one more body per joint, and the indices of links and rotors in its velocity.
 

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...files.records import record
 from ...friction import Law
 from ...grouping import grouped
-from ...linalg import Array
+from ...linalg import Array, IntArray
 from ...model.dynamic_model import DynamicModel
 from ...samples import ReadOnly
 
@@ -88,7 +87,7 @@ class FrictionChanges(ReadOnly):
     """
 
     parameters: tuple[str, ...]
-    axes: NDArray[np.intp]
+    axes: IntArray
     kinds: tuple[str, ...]
     columns: tuple[tuple[int, ...], ...]
     logs: tuple[str, ...]

@@ -19,10 +19,9 @@ from itertools import compress, pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...errors import EstimationError
-from ...linalg import Array, cholesky, lstsq, solve_cholesky, solve_triangular
+from ...linalg import Array, BoolArray, cholesky, lstsq, solve_cholesky, solve_triangular
 from ...model.dynamic_model import DynamicModel
 from ...parallel.scratch import empty_array
 from ..fit import Fit
@@ -101,7 +100,7 @@ def _projected(logs: Moments, middle: Array, factor: Array, beta: Array) -> tupl
     return gap @ logs.zz - taken @ taken.swapaxes(1, 2), zpy, taken
 
 
-def reml(logs: Moments, start: Array, held: NDArray[np.bool_] | None = None) -> Array:
+def reml(logs: Moments, start: Array, held: BoolArray | None = None) -> Array:
     """Estimates the variances of the deviations by restricted maximum likelihood, shape (q,), non-negative.
 
     Projected Newton method (Bertsekas 1982), with the expected Hessian (Fisher scoring) where the criterion is not convex.

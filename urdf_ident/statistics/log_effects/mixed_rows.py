@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...linalg import Array
+from ...linalg import Array, IntArray
 from ..entries import Statistic
 from ..fit import Fit
 from ..least_squares import solve
@@ -67,7 +66,7 @@ class MixedRows:
         for k, part in enumerate(self.parts):
             self.combine[list(part.columns), k] = 1.0
         self._turns: dict[tuple[str, bool], Array] = {}
-        self._made: dict[tuple[str, str], tuple[Array, NDArray[np.intp]]] = {}
+        self._made: dict[tuple[str, str], tuple[Array, IntArray]] = {}
 
     def _wide(self, entries: Sequence[Statistic]) -> Array:
         """Factors as ``[X root | Z | y − X params]``, not weighted; the mixed model estimates a change of the fit."""
@@ -80,7 +79,7 @@ class MixedRows:
             self._turns[kind] = entries[0].times(np.vstack([np.zeros((len(layout.instruments), turned.shape[1])), turned]))
         return np.asarray(np.vstack([entry.factor for entry in entries]) @ self._turns[kind])
 
-    def of(self, log: str, group: str, part: int | None = None) -> tuple[Array, NDArray[np.intp]]:
+    def of(self, log: str, group: str, part: int | None = None) -> tuple[Array, IntArray]:
         """Returns the factors of one log (or of one of its :data:`PARTS`) and group.
 
         Args:
@@ -102,7 +101,7 @@ class MixedRows:
         own = self.statistics.of_log[log].get(group, ())
         return sum(entry.rows for entry in own[slice(*self._blocks(len(own), part))])
 
-    def _whole(self, log: str, group: str) -> tuple[Array, NDArray[np.intp]]:
+    def _whole(self, log: str, group: str) -> tuple[Array, IntArray]:
         """Stacked factors of one log and group in order of time, and the row where each begins, with the total at the end."""
         made = self._made.get((log, group))
         if made is None:

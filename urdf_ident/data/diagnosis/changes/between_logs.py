@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ....linalg import Array
+from ....linalg import Array, BoolArray
 from ..evidence import MATERIAL, RigidEvidence, held_out, in_sample, material, significance, unexplained
 from .change import DECISIVE, KINDS, SIGNIFICANT, Unchanged, decisive_changes
 from .outlying_logs import LogResidual
@@ -56,7 +56,7 @@ def between(
 
 
 def _apart(
-    found: RigidEvidence, mine: NDArray[np.bool_], base: Unchanged, order: Array, alone: LogResidual
+    found: RigidEvidence, mine: BoolArray, base: Unchanged, order: Array, alone: LogResidual
 ) -> tuple[str, float, int] | None:
     """Change of all parameters: one log, whose blocks are ``mine``, explained by itself, and the others without it."""
     if base.left.max() <= MATERIAL:

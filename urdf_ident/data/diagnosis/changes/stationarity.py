@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ....linalg import Array
+from ....linalg import Array, BoolArray
 from ..evidence import RigidEvidence, in_sample, unexplained
 from .change import Change, Unchanged, decisive_changes
 from .contact import find_contact, find_push
@@ -85,7 +85,7 @@ def in_all(found: RigidEvidence, log_of_block: NDArray[np.int64], reading: Array
     return None if joint is None or swept[joint] else offset_drift(found, order, base, along, joint)
 
 
-def _both_ways(found: RigidEvidence, weight: Array) -> NDArray[np.bool_]:
+def _both_ways(found: RigidEvidence, weight: Array) -> BoolArray:
     """Whether joints move in both directions, in a changed part and in the rest, or in the whole log for a drift, shape (n,).
 
     Otherwise time is also a function of the position.

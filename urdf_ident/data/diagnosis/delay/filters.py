@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ....linalg import Array
+from ....linalg import Array, BoolArray
 from ....model.robot import Robot
 from ...quality.findings import Finding
 from .residuals import DelayProblem, mean_score
@@ -43,7 +42,7 @@ class Filters:
 
     robot: Robot
     problem: DelayProblem
-    moves: NDArray[np.bool_]
+    moves: BoolArray
     jerks: Callable[[], tuple[Array, Array]]
 
     def lag(self, held: Array, late: Callable[[Array], Array], seconds: float) -> float | None:

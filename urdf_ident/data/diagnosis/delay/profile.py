@@ -16,9 +16,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ....linalg import Array
+from ....linalg import Array, BoolArray
 from ....model.robot import Robot
 from ....samples import TESTING_REVERSALS, reversals
 from ...conditioning.filters import HIGHEST, SCORE_BAND
@@ -160,7 +159,7 @@ def find_delays(robot: Robot, logs: Logs, reduction: Array | None = None) -> tup
 
 
 def _relative_delays(
-    problem: DelayProblem, late: Callable[[Array], Array], common: float, turning: NDArray[np.bool_]
+    problem: DelayProblem, late: Callable[[Array], Array], common: float, turning: BoolArray
 ) -> dict[tuple[str, int], float]:
     """Additional delays of single joints and logs relative to all others [s], with keys such as ``("joint", 0)``.
 
@@ -181,7 +180,7 @@ def _relative_delays(
             """Versions in which only this joint or log is late; the last one without a delay."""
             return np.concatenate([np.where(mask[:, :, None], efforts, usual), usual], axis=2)
 
-        def gains(held: Array, best: int, rows: NDArray[np.bool_] = rows, least: float = _ALONE[name[0]]) -> bool:
+        def gains(held: Array, best: int, rows: BoolArray = rows, least: float = _ALONE[name[0]]) -> bool:
             gain, errors = problem.gained(held[:, :, -1], held[:, :, best], rows)
             return gain > least and errors > SIGNIFICANT
 

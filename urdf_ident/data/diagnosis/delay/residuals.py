@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....linalg import Array, rms
+from ....linalg import Array, BoolArray, IntArray, rms
 from ....model.engine.pinocchio import regressor
 from ....model.engine.rigid import rigid_of
 from ....model.robot import Robot
@@ -56,12 +56,12 @@ class DelayProblem:
     inertial: Array
     friction: Array
     motion: MotionSamples
-    joints: NDArray[np.intp]
+    joints: IntArray
     weights: Array
     power: Array
 
     @classmethod
-    def of(cls, robot: Robot, motion: MotionSamples, moves: NDArray[np.bool_]) -> DelayProblem:
+    def of(cls, robot: Robot, motion: MotionSamples, moves: BoolArray) -> DelayProblem:
         """Builds the columns of a motion; rows are weighted by their residual without a delay.
 
         Args:
@@ -84,7 +84,7 @@ class DelayProblem:
         return replace(first, weights=1 / left)
 
     @cached_property
-    def _columns(self) -> tuple[list[NDArray[np.intp]], Array, Array]:
+    def _columns(self) -> tuple[list[IntArray], Array, Array]:
         """Samples of each block; columns of each row, shape (n, N, m + f), and their Gram matrices, (B, n, m + f, m + f)."""
         order = [np.flatnonzero(self.motion.block == b) for b in range(int(self.motion.block.max()) + 1)]
         columns = np.concatenate([self.inertial.transpose(1, 0, 2), self.friction], axis=2)

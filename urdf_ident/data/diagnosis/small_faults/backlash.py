@@ -6,9 +6,8 @@ from functools import partial
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ....linalg import Array
+from ....linalg import Array, IntArray
 from ....parallel import each
 from ...conditioning.filters import lowpass
 from ..motion_samples import Logs, ThinnedPiece, thinned
@@ -17,7 +16,7 @@ from ..motion_samples import Logs, ThinnedPiece, thinned
 _TURNED = 2e-3
 
 
-def play(logs: Logs, joints: NDArray[np.intp]) -> Array:
+def play(logs: Logs, joints: IntArray) -> Array:
     """Position of a joint within its encoder's backlash, with its first two derivatives, at the samples used.
 
     1 if the joint pushes its encoder forwards, -1 backwards; while the encoder rests after a reversal, the joint moves from
@@ -36,7 +35,7 @@ def play(logs: Logs, joints: NDArray[np.intp]) -> Array:
     return np.concatenate(each(partial(_play_of, joints, least), every))
 
 
-def _play_of(joints: NDArray[np.intp], least: Array, item: ThinnedPiece) -> Array:
+def _play_of(joints: IntArray, least: Array, item: ThinnedPiece) -> Array:
     places = np.column_stack([_place(item.part.q[:, j], far) for j, far in zip(joints, least, strict=True)])
     place = lowpass(places, item.part.rate, item.cutoff)
     rate = np.gradient(place, axis=0) * item.part.rate
