@@ -262,10 +262,10 @@ def test_small_faults_are_named_with_their_size(id: str, joint: int | None, size
     assert named.severity == ("refused" if id == "effort-without-gravity" and size is None else "warning")
 
 
-@pytest.mark.parametrize(("unit", "factor"), [("rad", np.pi / 180), ("rev", 0.5 / np.pi), ("m", 1e-3)])
-def test_positions_in_a_larger_unit_than_described_are_named(unit: str, factor: float) -> None:
+@pytest.mark.parametrize(("unit", "factor"), [("rad", np.pi / 180), ("rev", 0.5 / np.pi), ("m", 1e-3), ("rad", 2 * np.pi)])
+def test_positions_in_another_unit_than_described_are_named(unit: str, factor: float) -> None:
     """Radians described as degrees were a wrong gear of one joint, and POOR."""
-    text = arm_urdf("xzyx")
+    text = arm_urdf("xzyx").replace('"2.6"', '"6.2"').replace('"-2.6"', '"-6.2"')
     if unit == "m":
         text = text.replace('<joint name="j1" type="revolute">', '<joint name="j1" type="prismatic">')
     robot = Robot.from_urdf(text)

@@ -21,7 +21,14 @@ GAINS = (0.01, 0.1, 0.5, 0.75, 1.33, 2.0, 10.0, 100.0)
 #: Candidate factors of one joint's positions: gear ratios and counts per turn wrong by much. Small errors are columns of a fit.
 _RATIOS, _FEW_RATIOS = (0.25, 0.5, 0.7, 1.4, 2.0, 4.0), (0.5, 2.0)
 #: Candidate factors of all positions of one kind of joint, by the unit that they have and the described one.
-POSITION_UNITS = {("rad", "deg"): 180 / np.pi, ("rev", "rad"): 2 * np.pi, ("m", "mm"): 1e3}
+POSITION_UNITS = {
+    ("rad", "deg"): 180 / np.pi,
+    ("rev", "rad"): 2 * np.pi,
+    ("m", "mm"): 1e3,
+    ("deg", "rad"): np.pi / 180,
+    ("rad", "rev"): 0.5 / np.pi,
+    ("mm", "m"): 1e-3,
+}
 #: How far positions may reach beyond the URDF's limits, over their range; and without limits [rad or m].
 _BEYOND, _FARTHEST = 0.05, 2 * np.pi
 _DELAYS = (-0.03, 0.015, 0.03, 0.06)
@@ -109,10 +116,10 @@ def position_units(robot: Robot, reached: Array, reading: Reading) -> Iterator[H
     beyond = np.where(stated, _BEYOND * (upper - lower), 0.0)
     lower, upper = np.where(stated, lower, -_FARTHEST) - beyond, np.where(stated, upper, _FARTHEST) + beyond
     for (unit, _), factor in POSITION_UNITS.items():
-        kind = robot.prismatic == (unit == "m")
+        kind = robot.prismatic == (unit in ("m", "mm"))
         sign = np.where(kind, factor, 1.0) * reading.sign
-        inside = (sign * reached > lower) & (sign * reached < upper)
-        if kind.any() and inside[:, kind].all():
+        before, after = (((s * reached > lower) & (s * reached < upper))[:, kind].all() for s in (reading.sign, sign))
+        if kind.any() and after and (factor > 1 or not before):
             joints = tuple(int(j) for j in np.flatnonzero(kind))
             yield Hypothesis("position-unit", joints, float(np.log(factor)), replace(reading, sign=tuple(map(float, sign))))
 
