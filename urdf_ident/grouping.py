@@ -24,8 +24,8 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
     return found
 
 
-def first_of(words: Sequence[str], most: int = 6) -> str:
-    """Names the first of many: a sentence on a humanoid names hundreds of links.
+def abbreviated(words: Sequence[str], most: int = 6) -> str:
+    """Joins words with commas, at most some of them: a humanoid has hundreds of links.
 
     Args:
         most: Number of words up to which all are named.

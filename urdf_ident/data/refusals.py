@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import LogError, MissingFileError, UrdfIdentError
+from ..grouping import abbreviated
 from ..parallel import each
 from .quality.findings import Finding
 
@@ -115,8 +116,6 @@ def each_usable(function: Callable[[Any], R], logs: Sequence[Any]) -> list[R]:
 def _together(errors: dict[str, UrdfIdentError]) -> UrdfIdentError:
     first, *others = errors.values()
     if others:
-        names = list(errors)[1:]
-        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        first.args = (f"{first}; also refused: {', '.join(names[:_NAMED])}{more}",)
+        first.args = (f"{first}; also refused: {abbreviated(list(errors)[1:], _NAMED)}",)
     first.logs = errors
     return first

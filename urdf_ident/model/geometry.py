@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pinocchio as pin
 
-from ..grouping import first_of
+from ..grouping import abbreviated
 from ..linalg import Array
 from .meshes import MESH_FORMATS, find_mesh, mesh_box
 from .robot import Robot
@@ -113,18 +113,18 @@ def collision_shapes(robot: Robot) -> tuple[tuple[Visual, ...], tuple[str, ...]]
     stood = [name for name in bare if any(shape.link == name for shape in made)]
     notes = []
     if stood:
-        several = f"links {first_of(stood)} have" if len(stood) > 1 else f"link {stood[0]} has"
+        several = f"links {abbreviated(stood)} have" if len(stood) > 1 else f"link {stood[0]} has"
         notes.append(f"{several} no usable collision geometry: capsules of {1000 * thickness:.3g} mm radius stand in")
     if missing:
         notes.append(_meshless(missing))
     if bad:
-        notes.append(f"collision geometry without a usable size: {first_of(sorted(bad))}")
+        notes.append(f"collision geometry without a usable size: {abbreviated(sorted(bad))}")
     return (*shapes, *(replace(shape, assumed=True) for shape in made)), tuple(notes)
 
 
 def _meshless(missing: Sequence[tuple[str, str]]) -> str:
     """The same note for drawn and for solid shapes, so that it is given once: link and mesh file of each."""
-    files = first_of(list(dict.fromkeys(repr(file) for _, file in missing)), 1)
+    files = abbreviated(list(dict.fromkeys(repr(file) for _, file in missing)), 1)
     lacking = f"mesh files not found, broken or of another format than {', '.join(MESH_FORMATS)}: {files}"
     return f"{lacking}; capsules stand in; set ROS_PACKAGE_PATH if they are elsewhere"
 

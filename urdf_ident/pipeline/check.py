@@ -15,7 +15,7 @@ from ..consistency.repair import assess_urdf
 from ..data.motor_side import visible_stiffness
 from ..estimation.uncertainty.identifiability import structural_verdicts
 from ..export.strict_urdf import violations
-from ..grouping import grouped
+from ..grouping import abbreviated, grouped
 from ..model.base import ALONE, COMBINED, NEVER, BaseParameters
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
@@ -223,8 +223,7 @@ def _identifiable(seen: dict[str, Any]) -> list[str]:
     by_motion = grouped((item["motion"], item["name"]) for item in inertial if item["motion"])
     lines.append("  simplest motion for each inertial parameter (friction and rotor inertia: each joint slowly and fast):")
     for motion, names in by_motion.items():
-        more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-        lines.append(f"    {motion}: {', '.join(names[:_LISTED])}{more}")
+        lines.append(f"    {motion}: {abbreviated(names, _LISTED)}")
     lines.append(
         "  m: mass; mx, my, mz: mass times centre of mass; Ixx … Izz: inertia; in the joint frame of the body that follows"
     )

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...estimation.uncertainty.identifiability import COMBINATION, IDENTIFIABLE, LOST, WEAK, missing_motions
 from ...friction import Law
+from ...grouping import abbreviated, grouped
 from ...model.terms import SPRING_SYMBOLS
 from ...model.trained import trained_speeds
 from ..dynamics.springs import springs
@@ -18,7 +19,7 @@ from ..verdict.verdict import verdict_of
 from .lines import finding_words, table
 
 #: Maximum number of warnings about the logs in a summary.
-_DOUBTS = 6
+_WARNINGS = 6
 #: Adaptation makes a log worse if its error exceeds the static model's by this factor.
 LOSS = 1.01
 #: Maximum number of recommended motions, and of parameters named for each.
@@ -45,7 +46,7 @@ def details(ident: Record) -> str:
         f"  standard errors: {fit.covariance_kind}",
         *_sweep(ident.signals.get("sweep", {})),
         *_verdicts(ident),
-        *_doubts(ident),
+        *_warnings(ident),
         *_left_out(ident),
         "",
         *_bodies(ident),
@@ -165,10 +166,11 @@ def compensation_table(ident: Record) -> list[str]:
     kind, swept = judged["chosen"], judged.get("laws") == "sweeps"
     chosen = kind if not swept else "sweeps" if kind == "none" else f"sweeps + {kind}"
     header = [f"compensation, {len(judged['folds'])} motions held out", *judged["joints"], "mean"]
-    rows = []
-    for key in (key for key in words if key in judged):
-        used = " (used)" if key == chosen else ""
-        rows.append([words[key] + used, *(f"{x:.3g}" for x in judged[key]), f"{sum(judged[key]) / len(judged[key]):.3g}"])
+    rows = [
+        [text + " (used)" * (key == chosen), *(f"{x:.3g}" for x in judged[key]), f"{sum(judged[key]) / len(judged[key]):.3g}"]
+        for key, text in words.items()
+        if key in judged
+    ]
     curves = [f"{curve['joint']} {curve['rmse']:.2g}" for curve in judged.get("friction_curves", ())]
     lines = table(header, rows) + [f"  {judged['why']}"]
     return ["", *lines, *([f"  friction curves through the sweeps, RMSE: {', '.join(curves)}"] if curves else [])]
@@ -192,8 +194,7 @@ def _verdicts(ident: Record) -> list[str]:
     if ident.essential:
         lines.append(f"  {_essential(ident.essential, len(ident.fit.base))}")
     for motion, names in wanting[:_MOTIONS]:
-        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        lines.append(f"  to identify {', '.join(names[:_NAMED])}{more}: {motion}")
+        lines.append(f"  to identify {abbreviated(names, _NAMED)}: {motion}")
     if len(wanting) > _MOTIONS:
         lines.append(f"  … and {len(wanting) - _MOTIONS} more motions: `advice` in identification.json")
     return lines
@@ -213,28 +214,24 @@ def _essential(essential: Mapping[str, Any], count: int) -> str:
 
 def _left_out(ident: Record) -> list[str]:
     """Logs that were left out, each with the reason."""
-    lines = [f"  left out: {log['name']}: {log['why']}" for log in ident.left_out]
-    return [*lines[:_DOUBTS], f"  … and {len(lines) - _DOUBTS} more: see `left_out`"] if len(lines) > _DOUBTS else lines
+    return _shortened([f"  left out: {log['name']}: {log['why']}" for log in ident.left_out], "`left_out`")
 
 
-def _doubts(ident: Record) -> list[str]:
+def _shortened(lines: list[str], where: str) -> list[str]:
+    return [*lines[:_WARNINGS], f"  … and {len(lines) - _WARNINGS} more: see {where}"] if len(lines) > _WARNINGS else lines
+
+
+def _warnings(ident: Record) -> list[str]:
     """Warnings about the logs; each kind is listed once per joint, however many logs have it."""
-    seen: dict[tuple[str, str | None], list[str]] = {}
-    first: dict[tuple[str, str | None], str] = {}
-    for log in ident.inputs:
-        for finding in log["findings"]:
-            if finding["severity"] == "warning":
-                key = (finding["id"], finding["joint"])
-                first.setdefault(key, finding_words(finding))
-                if log["name"] not in seen.setdefault(key, []):
-                    seen[key].append(log["name"])
-    lines = []
-    for key, words in first.items():
-        others = f" and {len(seen[key]) - 1} more" if len(seen[key]) > 1 else ""
-        lines.append(f"  warning in {seen[key][0]}{others}: {words}")
-    return (
-        [*lines[:_DOUBTS], f"  … and {len(lines) - _DOUBTS} more: see `urdf-ident inspect`"] if len(lines) > _DOUBTS else lines
+    found = grouped(
+        ((finding["id"], finding["joint"]), (log["name"], finding))
+        for log in ident.inputs
+        for finding in log["findings"]
+        if finding["severity"] == "warning"
     )
+    logs = {key: list(dict.fromkeys(str(name) for name, _ in own)) for key, own in found.items()}
+    lines = [f"  warning in {abbreviated(logs[key], 1)}: {finding_words(own[0][1])}" for key, own in found.items()]
+    return _shortened(lines, "`urdf-ident inspect`")
 
 
 def _bodies(ident: Record) -> list[str]:

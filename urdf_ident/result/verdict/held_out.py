@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ...grouping import abbreviated
 from ...samples import HARDLY_TURNS, SHORT
 from ..evidence.evidence import Evidence
 from ..record import Record
@@ -109,11 +110,11 @@ def _constraints_cost(ident: Record, scores: Sequence[Mapping[str, Any]]) -> Ite
             "check the active constraints: consistency.mass_factor, consistency.com_in_box",
         )
         return
-    shown = ", ".join(active[:3]) + (f" and {len(active) - 3} more" if len(active) > 3 else "")
     yield Reason(
         "constraints-contradicted",
         "usable",
-        f"constraints contradict the data: with them the error on {where} is {worst:.1f} times that without them ({shown})",
+        f"constraints contradict the data: with them the error on {where} is {worst:.1f} times that without them "
+        f"({abbreviated(active, 3)})",
         "check the zero positions, the scale of the efforts, and the URDF's geometry, tools and masses; where the geometry "
         "does not enclose a link's mass, set consistency.com_in_box: false",
     )

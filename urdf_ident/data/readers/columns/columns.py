@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ....errors import LogError, closest, nearest
+from ....grouping import abbreviated
 from ....model.robot import Robot, lock_words
 from ....units import joint_units
 from ..tables import Table, refuse_long
@@ -94,8 +95,7 @@ def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequ
     if original is not None and not given:
         ignored = [name for k, name in enumerate(original) if k not in used and name and not _is_of_locked_joint(name, robot)]
         if ignored:
-            more = f" and {len(ignored) - 12} more" if len(ignored) > 12 else ""
-            notes.append(f"columns ignored: {', '.join(ignored[:12])}{more}")
+            notes.append(f"columns ignored: {abbreviated(ignored, 12)}")
     return ColumnMap(time, {**given, **named}, wrenches, tuple(notes), units, locked)
 
 
