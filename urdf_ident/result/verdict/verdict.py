@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ...grouping import grouped
 from ..evidence.evidence import SPEEDS, Evidence
 from ..record import Record
 from ..text.lines import joint_message
@@ -132,26 +133,23 @@ def _physics(ident: Record) -> Iterator[Reason]:
 
 def _findings(inputs: Sequence[Mapping[str, Any]], refused: str) -> Iterator[Reason]:
     """Unresolved findings about sign, order, gravity, units or time; refusing findings get level ``refused``."""
-    found: dict[str, tuple[list[str], list[Mapping[str, Any]]]] = {}
-    for item in inputs:
-        for finding in item.get("findings", ()):
-            grave = finding["severity"] == "refused" or (
-                finding["severity"] == "warning" and finding["id"].startswith(OUTSTANDING) and not _explained(finding)
-            )
-            if grave:
-                logs, alike = found.setdefault(finding["id"], ([], []))
-                logs.append(str(item.get("name") or item.get("log") or item.get("path")))
-                alike.append(finding)
-    for id, (logs, alike) in found.items():
+    found = grouped(
+        (finding["id"], (str(item.get("name") or item.get("log") or item.get("path")), finding))
+        for item in inputs
+        for finding in item.get("findings", ())
+        if finding["severity"] == "refused" or (finding["severity"] == "warning" and _concerns_physics(finding["id"]))
+    )
+    for id, pairs in found.items():
+        logs, alike = zip(*pairs, strict=True)
         where = f" ({', '.join(dict.fromkeys(logs))})" if len(inputs) > 1 else ""
         joints = list(dict.fromkeys(str(finding["joint"]) for finding in alike if finding.get("joint")))
         level = refused if any(finding["severity"] == "refused" for finding in alike) else "usable"
         yield Reason(id, level, f"{joint_message(alike[0], joints).rstrip('.')}{where}", alike[0].get("remedy"))
 
 
-def _explained(finding: Mapping[str, Any]) -> bool:
-    """Whether a warning concerns a single channel and not the physics."""
-    return finding["id"] in ("effort-constant",)
+def _concerns_physics(id: str) -> bool:
+    """Whether a warning concerns the physics of the robot, not a single channel."""
+    return id.startswith(OUTSTANDING) and id != "effort-constant"
 
 
 def _left_open(evidence: Evidence) -> Iterator[Reason]:
@@ -216,31 +214,25 @@ def _weight_and_friction(lifting: Sequence[str]) -> str:
 def _implausible(evidence: Evidence) -> Iterator[Reason]:
     """Contradictions of the URDF, of the measured torques, or between parts of the logs."""
     if evidence.masses and not evidence.placeholders:
-        words = ", ".join(f"{body} {value:.2g} ×" for body, value in evidence.masses.items())
+        words = _above(evidence.masses)
         yield Reason(
             "mass-far", "usable", f"masses differ strongly from the URDF's: {words}", "check units, gains and missing tools"
         )
-    strong = {joint: value for joint, value in evidence.friction.items() if value > FRICTION_LIMIT}
-    if strong:
-        words = ", ".join(f"{joint} {value:.2g} ×" for joint, value in strong.items())
+    if words := _above(evidence.friction, FRICTION_LIMIT):
         yield Reason(
             "friction-implausible",
             "poor",
             f"friction above the largest measured torque: {words}",
             "record longer, with reversals of these joints, or list fewer laws in model.friction",
         )
-    beyond = {joint: value for joint, value in evidence.peak.items() if value > PEAK_LIMIT}
-    if beyond:
-        words = ", ".join(f"{joint} {value:.2g} ×" for joint, value in beyond.items())
+    if words := _above(evidence.peak, PEAK_LIMIT):
         yield Reason(
             "torque-implausible",
             "poor",
             f"torque at the URDF's velocity limits above its effort limits, and above what its own masses need there: {words}",
             "record a faster motion, or list fewer laws in model.friction",
         )
-    contradicted = {joint: value for joint, value in evidence.overdriven.items() if value > PEAK_LIMIT}
-    if contradicted and not evidence.placeholders:
-        words = ", ".join(f"{joint} {value:.2g} ×" for joint, value in contradicted.items())
+    if (words := _above(evidence.overdriven, PEAK_LIMIT)) and not evidence.placeholders:
         yield Reason(
             "limits-contradictory",
             "good",
@@ -256,3 +248,8 @@ def _implausible(evidence: Evidence) -> Iterator[Reason]:
             f"{item.rmse / max(item.usual, 1e-300):.1f} × that of the other parts",
             "check for a payload, contact, a dragging brake, another temperature or gain; leave out this log or part",
         )
+
+
+def _above(values: Mapping[str, float], limit: float = -np.inf) -> str:
+    """Names and values of what exceeds a limit, in words; empty if nothing does."""
+    return ", ".join(f"{name} {value:.2g} ×" for name, value in values.items() if value > limit)
