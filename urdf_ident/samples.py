@@ -198,11 +198,8 @@ def reversals(v: Array) -> Array:
     Args:
         v: Velocities, shape (N, n) [rad/s or m/s].
     """
-    found = []
-    for speed in v.T:
-        sign = np.sign(speed[np.abs(speed) > SLOW * fast_speed(speed)])
-        found.append(int(np.sum(sign[1:] != sign[:-1])))
-    return np.array(found)
+    signs = [np.sign(speed[np.abs(speed) > SLOW * fast_speed(speed)]) for speed in v.T]
+    return np.array([int(np.sum(sign[1:] != sign[:-1])) for sign in signs])
 
 
 def one_way(speed: Array) -> bool:

@@ -120,11 +120,8 @@ def sweep_cutoff(
     spectrum, rate = reference[0].conditioned.cutoff, min(log.conditioned.rate for log in reference)
     compared = score_band(rate) if judged is None else judged
     tried = sorted({min(factor * spectrum, max(spectrum, HIGHEST * rate)) for factor in FACTORS})
-    rows = []
-    for cutoff in tried:
-        logs = reference if cutoff == spectrum else prepared(replace(config, cutoff=cutoff))
-        rows.append(_held_out(model, logs, compared, progress))
-    rmse = np.array(rows)
+    logs = (reference if cutoff == spectrum else prepared(replace(config, cutoff=cutoff)) for cutoff in tried)
+    rmse = np.array([_held_out(model, own, compared, progress) for own in logs])
     return CutoffSweep(
         np.array(tried), rmse, tuple(log.name for log in folds), spectrum, _choice(np.array(tried), rmse, spectrum), compared
     )

@@ -96,12 +96,12 @@ def moments(trained: Trained, speeds: int) -> tuple[tuple[float, float, bool], .
     Returns:
         Tuples of velocity [rad/s or m/s], load [N·m or N], and True for the slope.
     """
-    found: list[tuple[float, float, bool]] = []
-    for edge in (trained.high, trained.low):
-        for load in (0.0, trained.load):
-            found += [(float(v), load, False) for v in edge * np.geomspace(_SLOWEST, 1.0, speeds)]
-            found.append((edge, load, True))
-    return tuple(found)
+    return tuple(
+        item
+        for edge in (trained.high, trained.low)
+        for load in (0.0, trained.load)
+        for item in (*((float(v), load, False) for v in edge * np.geomspace(_SLOWEST, 1.0, speeds)), (edge, load, True))
+    )
 
 
 def law_rows(law: Law, trained: Trained, speeds: int) -> Array:

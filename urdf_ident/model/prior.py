@@ -139,11 +139,8 @@ def carriers(robot: Robot) -> tuple[int, ...]:
     Returns:
         For each body, an index into ``body.links``.
     """
-    chosen = []
-    for body in robot.bodies:
-        masses = [_link_theta(robot, body, k)[0] for k in range(len(body.links))]
-        chosen.append(0 if masses[0] > 0 else int(np.argmax(masses)))
-    return tuple(chosen)
+    masses = [[_link_theta(robot, body, k)[0] for k in range(len(body.links))] for body in robot.bodies]
+    return tuple(0 if own[0] > 0 else int(np.argmax(own)) for own in masses)
 
 
 def fixed_children(robot: Robot) -> Array:

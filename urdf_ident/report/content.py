@@ -93,29 +93,24 @@ def _changes(ident: Identification) -> dict[str, Any] | None:
     if changes is None:
         return None
     units = {parameter.name: parameter.unit for parameter in ident.model.parameters}
-    rows = []
-    for k, name in enumerate(changes.parameters):
-        each = [
-            f"{number(x, 2)} ± {number(e, 1)}"
-            for x, e in zip(changes.deviation[:, k], changes.deviation_error[:, k], strict=True)
-        ]
-        rows.append(
+    logs = range(len(changes.logs) if changes.known else 0)
+    return {
+        "known": changes.known,
+        "logs": changes.logs if changes.known else (),
+        "rows": [
             {
                 "name": name,
                 "unit": units[name],
                 "mean": changes.mean[k],
                 "error": changes.next_log_error[k],
                 "spread": changes.spread[k],
-                "logs": each if changes.known else [],
+                "logs": [f"{number(changes.deviation[i, k], 2)} ± {number(changes.deviation_error[i, k], 1)}" for i in logs],
                 "slope": changes.slope[k],
                 "slope_error": changes.slope_error[k],
                 "left": changes.left[k],
             }
-        )
-    return {
-        "known": changes.known,
-        "logs": changes.logs if changes.known else (),
-        "rows": rows,
+            for k, name in enumerate(changes.parameters)
+        ],
         "warm": bool(np.isfinite(changes.slope).any()),
     }
 

@@ -65,11 +65,11 @@ def needed_substeps(plant: RigidPlant, controller: Controller, trajectory: Traje
 def _dividing(wanted: IntArray) -> IntArray:
     """Smallest counts, at least the wanted ones, that all divide the largest, so that reference times lie on one grid."""
     most = int(wanted.max())
-    found = []
-    for whole in range(most, 2 * most):  # 2 * most cannot be better than its half
-        divisors = np.array([d for d in range(1, whole + 1) if whole % d == 0])
-        found.append(divisors[np.searchsorted(divisors, wanted)])
-    return min(found, key=lambda counts: (int(counts.sum()), int(counts.max())))
+    wholes = range(most, 2 * most)  # 2 * most cannot be better than its half
+    divisors = [np.array([d for d in range(1, whole + 1) if whole % d == 0]) for whole in wholes]
+    return min(
+        (own[np.searchsorted(own, wanted)] for own in divisors), key=lambda counts: (int(counts.sum()), int(counts.max()))
+    )
 
 
 def _poles_along(plant: RigidPlant, kd: Array, trajectory: Trajectory) -> tuple[Array, Array, IntArray]:

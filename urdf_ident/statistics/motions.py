@@ -304,9 +304,8 @@ def _distance(a: _Log, b: _Log) -> float:
     blocks = min(len(a.edges[0]) * (end_a - begin_a), len(b.edges[0]) * (end_b - begin_b))
     wanted = np.ceil(_MOMENTS / max(seen * (seen + 1) / 2, 1.0))
     parts = int(np.clip(wanted, _PARTS, max(_PARTS, blocks // _BLOCKS)))
-    squares = []
-    for x, y in zip(*(pairwise(np.linspace(*ends, parts + 1)) for ends in ((begin_a, end_a), (begin_b, end_b))), strict=True):
-        squares += [_whitened(a.moments(g, *x), b.moments(g, *y)) for g in groups]
+    cuts = (pairwise(np.linspace(*ends, parts + 1)) for ends in ((begin_a, end_a), (begin_b, end_b)))
+    squares = [_whitened(a.moments(g, *x), b.moments(g, *y)) for x, y in zip(*cuts, strict=True) for g in groups]
     return float(np.sqrt(np.mean(squares)))
 
 

@@ -111,9 +111,5 @@ def base_rows(piece: Piece, model: DynamicModel, base: BaseParameters) -> list[t
         Per row group: indices of the base parameters that act in it, shape (b_g,), their columns, shape (N, b_g), and
         the measured effort, shape (N,).
     """
-    place = base.place
-    out = []
-    for group, rows in zip(model.groups, piece.rows, strict=True):
-        target = place[group.columns]
-        out.append((target[target >= 0], rows[:, :-1][:, target >= 0], rows[:, -1]))
-    return out
+    targets = [base.place[group.columns] for group in model.groups]
+    return [(t[t >= 0], rows[:, :-1][:, t >= 0], rows[:, -1]) for t, rows in zip(targets, piece.rows, strict=True)]

@@ -16,6 +16,7 @@ from functools import partial
 import numpy as np
 
 from ...errors import LogError
+from ...grouping import grouped
 from ...linalg import Array
 from ...model.drive import Drive
 from ...samples import ReadOnly
@@ -43,14 +44,9 @@ class TorqueConstants(ReadOnly):
 
     def describe(self) -> str:
         """One sentence for ``drive.gain_origin``."""
-        parts = []
-        for text in dict.fromkeys(self.origin):
-            joints = [
-                f"{joint} {value:.5g} (± {100 * error:.2g} %)"
-                for joint, value, error, own in zip(self.joints, self.gain, self.relative_error, self.origin, strict=True)
-                if own == text
-            ]
-            parts.append(f"{text}: {', '.join(joints)}")
+        each = zip(self.origin, self.joints, self.gain, self.relative_error, strict=True)
+        by_origin = grouped((text, f"{joint} {value:.5g} (± {100 * error:.2g} %)") for text, joint, value, error in each)
+        parts = (f"{text}: {', '.join(joints)}" for text, joints in by_origin.items())
         return "auto, target torque / target current; " + "; ".join(parts)
 
 
