@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -149,7 +149,16 @@ def _write(
         typer.echo("\n".join(["", *notes]) if verbose else written_line(out, notes))
     body, more = weigh_and_write(ident, loaded, out / _PAYLOAD, link, force) if loaded else (None, [])
     if as_json:
-        outcome = {**_outcome(ident, [*notes, *more]), **({} if body is None else {"payload": body.as_dict()})}
+        outcome = {  # the most important results for programs; everything else is in identification.json
+            "verdict": ident.verdict.as_dict(),
+            "refused": None,
+            "inputs": ident.inputs,
+            "left_out": ident.left_out,
+            "cross_validation": ident.cross_validation,
+            "validation": ident.validation,
+            "notes": [*notes, *more],
+            **({} if body is None else {"payload": body.as_dict()}),
+        }
         typer.echo(json_text(paths.fill_in(plain(outcome))))
     elif body is not None:
         typer.echo("\n".join(["", body.summary(), "", *more]))
@@ -168,19 +177,6 @@ def _refusal_in_json(as_json: bool) -> Iterator[None]:
             refused = {"message": error.what, "where": error.where, "remedy": error.remedy, "logs": list(error.logs)}
             typer.echo(json_text({"verdict": None, "refused": refused, "findings": findings}))
         raise
-
-
-def _outcome(ident: Identification, notes: Sequence[str]) -> dict[str, Any]:
-    """The most important results for programs; everything else is in identification.json."""
-    return {
-        "verdict": ident.verdict.as_dict(),
-        "refused": None,
-        "inputs": ident.inputs,
-        "left_out": ident.left_out,
-        "cross_validation": ident.cross_validation,
-        "validation": ident.validation,
-        "notes": list(notes),
-    }
 
 
 ValidationLogs = Annotated[

@@ -166,17 +166,12 @@ def _laws(errors: Mapping[str, Array], chosen: str, kinds: Sequence[str]) -> tup
     best, mean, gain_error = _best(errors, chosen, offered)
     before, after = (float(rms(errors[name], 0).mean()) for name in (chosen, best))
     words = f"friction from the sweeps {{}} the error from {before:.3g} to {after:.3g}"
-    enough = mean > max(LEAST_GAIN, _beyond_chance(len(errors[best])) * gain_error)
+    enough = mean > max(LEAST_GAIN, float(student_quantile(0.95, len(errors[best]) - 1)) * gain_error)  # fewer folds need more
     if enough if kinds else after <= before:
         kind = next(kind for kind in ("none", *kinds) if candidate("sweeps", kind) == best)
         return "sweeps", kind, words.format("lowers")
     verb, more = ("raises", "are better") if after > before else ("lowers", "are not significantly worse")
     return "logs", chosen, f"{words.format(verb)}: the laws found in the logs {more} and are kept"
-
-
-def _beyond_chance(folds: int) -> float:
-    """Standard errors by which a gain must exceed zero to be significant at 95 % (Student's t); larger with few folds."""
-    return float(student_quantile(0.95, folds - 1))
 
 
 def _best(errors: Mapping[str, Array], reference: str, names: Sequence[str]) -> tuple[str, float, float]:

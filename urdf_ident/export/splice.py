@@ -54,11 +54,6 @@ class Node:
     tail: int
     end: int
 
-    @property
-    def self_closing(self) -> bool:
-        """True for ``<tag/>``."""
-        return self.end == self.head_end
-
     def get(self, name: str, default: str = "") -> str:
         """Returns the value of an attribute.
 
@@ -200,7 +195,7 @@ class Splicer:
         inner = self._indent(first) if first is not None else own + self._unit
         block = "".join(f"{self._line_end}{inner}{self._unit * depth}{line}" for depth, line in lines)
         block = block.replace('"', self._quote)
-        if node.self_closing:
+        if node.end == node.head_end:  # <tag/>
             slash = self._source.rindex(b"/", node.start, node.head_end)
             spaces = len(self._source[:slash]) - len(self._source[:slash].rstrip())
             self._cut(slash - spaces, node.end, f">{block}{self._line_end}{own}</{node.tag}>")

@@ -120,18 +120,6 @@ def friction_row(ident: Identification, j: int, speed: float, load: Array) -> Ar
     return 0.5 * (_steady_torque_row(ident, j, speed, load) - _steady_torque_row(ident, j, -speed, load))
 
 
-def _offset_row(ident: Identification, j: int, load: Array) -> Array:
-    """Offset of a joint's friction torque (mean over both directions, at unit speed), as for :func:`friction_row`.
-
-    Args:
-        load: Torque in the gears, shape (n,) [N·m or N].
-
-    Returns:
-        Coefficients, shape (b,).
-    """
-    return 0.5 * (_steady_torque_row(ident, j, 1.0, load) + _steady_torque_row(ident, j, -1.0, load))
-
-
 def _steady_torque_row(ident: Identification, j: int, speed: float, load: Array) -> Array:
     """Friction torque of one joint that moves alone at constant speed, as a linear function of the base parameters.
 
@@ -199,7 +187,8 @@ def friction_quantities(results: Sequence[Identification]) -> list[Quantity]:
         for word, share in SPEEDS.items():
             rows = tuple(friction_row(item, j, share * usual, load) for item in results)
             found.append(Quantity("friction", joint, friction_words(robot, j, word, share * usual), unit, rows))
-        even = tuple(_offset_row(item, j, load) for item in results)
+        both = [[_steady_torque_row(item, j, v, load) for v in (1.0, -1.0)] for item in results]
+        even = tuple(0.5 * (forward + back) for forward, back in both)  # the mean over both directions
         found.append(Quantity("offset", joint, "offset of the torque", unit, even))
     return [item for item in found if any(row.any() for row in item.rows) and _seen(item.rows, results)]
 

@@ -40,7 +40,9 @@ def report_html(ident: Identification, title: str = "", paths: CommandPaths | No
     trace, joints = _worst(ident), ident.model.robot.joints
     drawings: dict[str, list[Drawing]] = {
         "torque": [] if trace is None else [_torque(ident, trace, j, joint) for j, joint in enumerate(joints)],
-        "errors": [error_picture(ident)] if ident.validation else [],
+        "errors": [_picture(0.9 + 0.34 * len(joints), "Held-out errors per joint", draw_errors, ident.validation, left=0.36)]
+        if ident.validation
+        else [],
         "friction": friction_pictures(ident),
         "changes": change_pictures(ident),
         "parameters": parameter_pictures(ident),
@@ -126,11 +128,6 @@ def residual_pictures(ident: Identification, trace: LogTrace) -> list[Drawing]:
     if len(trace.frequency):
         found.append(_picture(2.6, "Spectrum of the residual", draw_spectrum, trace, joints, ident.plot.units(), left=0.2))
     return found
-
-
-def error_picture(ident: Identification) -> Drawing:
-    """Returns the drawing of held-out errors per joint next to those of the URDF."""
-    return _picture(0.9 + 0.34 * ident.model.n, "Held-out errors per joint", draw_errors, ident.validation, left=0.36)
 
 
 def _drawn(drawing: Drawing) -> str:

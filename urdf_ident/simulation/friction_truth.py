@@ -131,11 +131,6 @@ class FrictionTruth:
         joint = self._side(self.joint, w[..., :n], s[..., :n], z[..., :n])
         return np.concatenate([joint, self._side(self.motor, w[..., n:], s[..., n:], z[..., n:])], axis=-1)
 
-    @property
-    def has_springs(self) -> bool:
-        """Whether there are springs."""
-        return any(each.law.conservative for each in self.joint)
-
     def springs(self, q: Array) -> Array:
         """Returns the drive torque required to balance the springs, shape (n,) [N·m or N].
 

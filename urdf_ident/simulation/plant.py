@@ -48,7 +48,7 @@ class RigidPlant:
 
     @cached_property
     def _sprung(self) -> bool:
-        return self.friction.has_springs
+        return any(each.law.conservative for each in self.friction.joint)
 
     @classmethod
     def create(

@@ -88,7 +88,9 @@ def player_page(
         "trails": drawn.trails,
         "legend": legend,
         "robots": ["/robot"] if other is None else ["/robot", "/other"],
-        "speed": _speed(first, rate) if drawn.trails else None,
+        "speed": {"highest": f"{tip_speed(first.tip, rate).max():.3g}", "colours": [_css(colour) for colour in SPEEDS]}
+        if drawn.trails
+        else None,
         "camera": _camera(points),
         "layers": _layers(bool(drawn.trails), other is not None, collisions, near, masses=other is not None and same),
         "errors": _errors(error_frames(motion, len(position), rate)),
@@ -183,11 +185,6 @@ def _joint_entries(robot: Robot) -> list[dict[str, Any]]:
     angle, length = {"unit": "°", "factor": 180 / np.pi}, {"unit": " mm", "factor": 1000.0}
     kinds = [length if prismatic else angle for prismatic in robot.prismatic]
     return [{"name": name, **kind} for name, kind in zip(robot.joints, kinds, strict=True)]
-
-
-def _speed(found: BodyPoses, rate: float) -> dict[str, Any]:
-    highest = float(tip_speed(found.tip, rate).max())
-    return {"highest": f"{highest:.3g}", "colours": [_css(colour) for colour in SPEEDS]}
 
 
 def _errors(share: Array | None) -> dict[str, Any] | None:

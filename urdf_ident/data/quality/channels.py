@@ -278,18 +278,14 @@ def check_held(state: Examination, robot: Robot) -> None:
 
 def _slower(time: Array, channels: Array) -> list[tuple[int, str, float]]:
     """Joints whose channel holds its values, with a description and its true rate [Hz]."""
-    held = np.array([_held_for(x) for x in channels.T])
+    # 1 where values vary, because steps due to quantisation depend on the motion
+    held = np.array([regular_length(equal_runs(x)[1]) for x in channels.T])
     slow = np.flatnonzero((held >= _HELD) & (np.median(held) <= held / 2))
     rates = read_clock(time).rate / held
     return [
         (int(j), f"comes at {rates[j]:.3g} Hz, those of other joints at {np.median(rates):.3g} Hz", float(rates[j]))
         for j in slow
     ]
-
-
-def _held_for(x: Array) -> float:
-    """Rows for which a signal holds each value; 1 if they vary, because steps due to quantisation depend on the motion."""
-    return regular_length(equal_runs(x)[1])
 
 
 def regular_length(lengths: NDArray[np.int64]) -> float:

@@ -79,7 +79,7 @@ class Tape:
             if isinstance(y, Row):
                 return self._put(MULTIPLY, min(x.place, y.place), max(x.place, y.place))
             x, y = y, x
-        k = _rounded(x)
+        k = next((whole for whole in (0.0, 1.0, -1.0) if abs(x - whole) < _ROUNDING), float(x))
         if not isinstance(y, Row):
             return k * y
         if k == 0.0 or k == 1.0:
@@ -185,10 +185,6 @@ class Tape:
                         needed[source] = True
                         last.setdefault(source, place)
         return _scheduled(self._nodes, needed, last, [row.place for row in rows])
-
-
-def _rounded(k: float) -> float:
-    return next((whole for whole in (0.0, 1.0, -1.0) if abs(k - whole) < _ROUNDING), float(k))
 
 
 def _scheduled(nodes: Sequence[_Node], needed: BoolArray, last: dict[int, int], outputs: Sequence[int]) -> Program:

@@ -137,7 +137,8 @@ def _findings(inputs: Sequence[Mapping[str, Any]], refused: str) -> Iterator[Rea
         (finding["id"], (str(item.get("name") or item.get("log") or item.get("path")), finding))
         for item in inputs
         for finding in item.get("findings", ())
-        if finding["severity"] == "refused" or (finding["severity"] == "warning" and _concerns_physics(finding["id"]))
+        if finding["severity"] == "refused"
+        or (finding["severity"] == "warning" and finding["id"].startswith(OUTSTANDING) and finding["id"] != "effort-constant")
     )
     for id, pairs in found.items():
         logs, alike = zip(*pairs, strict=True)
@@ -145,11 +146,6 @@ def _findings(inputs: Sequence[Mapping[str, Any]], refused: str) -> Iterator[Rea
         joints = list(dict.fromkeys(str(finding["joint"]) for finding in alike if finding.get("joint")))
         level = refused if any(finding["severity"] == "refused" for finding in alike) else "usable"
         yield Reason(id, level, f"{joint_message(alike[0], joints).rstrip('.')}{where}", alike[0].get("remedy"))
-
-
-def _concerns_physics(id: str) -> bool:
-    """Whether a warning concerns the physics of the robot, not a single channel."""
-    return id.startswith(OUTSTANDING) and id != "effort-constant"
 
 
 def _left_open(evidence: Evidence) -> Iterator[Reason]:
@@ -176,12 +172,13 @@ def _left_open(evidence: Evidence) -> Iterator[Reason]:
             RICHER_MOTION,
         )
     if evidence.one_way:
-        names = ", ".join(evidence.one_way)
+        names, lifting = ", ".join(evidence.one_way), ", ".join(evidence.lifting)
+        sums = f"; of {lifting} only the sum of weight and dry friction is known" if lifting else ""
         yield Reason(
             "one-way",
             "usable",
             f"{names} moved in one direction only: Coulomb friction and offset cannot be separated, and friction in the other "
-            f"direction is unknown{_weight_and_friction(evidence.lifting)}",
+            f"direction is unknown{sums}",
             "record motions in both directions",
         )
 
@@ -204,11 +201,6 @@ def _too_slow(evidence: Evidence) -> Iterator[Reason]:
         "inertia and friction at such speeds",
         "record a motion as fast as the model will be used, for training or --validate, or use it at lower speeds only",
     )
-
-
-def _weight_and_friction(lifting: Sequence[str]) -> str:
-    """The remark on prismatic joints with a constant weight that moved in one direction only."""
-    return f"; of {', '.join(lifting)} only the sum of weight and dry friction is known" if lifting else ""
 
 
 def _implausible(evidence: Evidence) -> Iterator[Reason]:

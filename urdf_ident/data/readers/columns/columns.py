@@ -93,7 +93,8 @@ def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequ
     if original is not None:
         _check_once(table, layout, used, original if given else header.names)
     if original is not None and not given:
-        ignored = [name for k, name in enumerate(original) if k not in used and name and not _is_of_locked_joint(name, robot)]
+        locked_names = {f"{prefix}_{joint}" for own in NAMES.values() for prefix in own.prefixes for joint in robot.locked}
+        ignored = [name for k, name in enumerate(original) if k not in used and name and name not in locked_names]
         if ignored:
             notes.append(f"columns ignored: {abbreviated(ignored, 12)}")
     return ColumnMap(time, {**given, **named}, wrenches, tuple(notes), units, locked)
@@ -356,7 +357,3 @@ def _wrenches(table: Table) -> dict[str, tuple[int, ...]]:
             )
         found[frame] = tuple(names.index(name) for name in wanted)
     return found
-
-
-def _is_of_locked_joint(name: str, robot: Robot) -> bool:
-    return any(name == f"{prefix}_{joint}" for own in NAMES.values() for prefix in own.prefixes for joint in robot.locked)

@@ -100,7 +100,8 @@ def default_header(names: Sequence[str], robot: Robot, joints: Mapping[str, str]
     bare, units = zip(*(without_unit(name) for name in names), strict=True)
     pairs: Mapping[str, str] = {joint: joint for joint in (*robot.joints, *robot.locked)}
     notes: tuple[str, ...] = ()
-    if _default_spelling(bare, robot):  # nothing is guessed
+    own_names = (f"{prefix}{joint}" for prefix in _OF_POSITIONS for joint in (*robot.joints, *robot.locked))
+    if any(name in bare for name in own_names):  # nothing is guessed
         parsed = _parsed_by_default(bare, pairs)
     else:
         whole = tuple(joint.lower() for joint in pairs)
@@ -154,15 +155,6 @@ def _default_name(item: Parsed, name: str, robot: Robot) -> str:
 def _is_current(word: str) -> bool:
     """Whether a pattern names a measured motor current."""
     return word in _WORDS["tau"] and "current" in word
-
-
-def _default_spelling(names: Sequence[str], robot: Robot) -> bool:
-    """Whether a header uses the default names of positions, so that nothing has to be guessed.
-
-    Returns:
-        True for ``q_<joint>`` (or ``position_<joint>``, ``pos_<joint>``) of any joint of the robot.
-    """
-    return any(f"{prefix}{joint}" in names for prefix in _OF_POSITIONS for joint in (*robot.joints, *robot.locked))
 
 
 def without_unit(name: str) -> tuple[str, str]:

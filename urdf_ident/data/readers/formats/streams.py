@@ -22,15 +22,6 @@ _BLOCK, _LONGEST = 1 << 20, 64
 _FREE = 64 << 20
 
 
-def _compression(head: bytes) -> str:
-    """Compression format of a file.
-
-    Returns:
-        "gzip", "xz", "bzip2", "zstd", or "" for none of them.
-    """
-    return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), "")
-
-
 def read_head(path: str | Path, count: int) -> bytes:
     """The first bytes of a text log, unpacked.
 
@@ -97,7 +88,7 @@ def line_blocks(path: str | Path) -> Iterator[bytes]:
 def _unpacked(path: str | Path) -> Iterator[BinaryIO]:
     with read_stream(path, "log") as stream:
         head = stream.read(8)
-        kind = _compression(head)
+        kind = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), "")
         stream.seek(0)
         if kind == "zstd":
             with decoding(path, "zstd file", "parquet"):
