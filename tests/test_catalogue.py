@@ -13,7 +13,7 @@ from urdf_ident.data.quality.findings import SEVERITIES
 
 ROOT = Path(__file__).parents[1]
 #: Functions whose argument of that position is a finding's id.
-MAKERS = {"add": 0, "Finding": 0, "_distrust": 1, "drop_rows": 2}
+MAKERS = {"add": 0, "Finding": 0, "_ignore_velocity": 1, "drop_rows": 2}
 
 
 def literal_ids() -> set[str]:

@@ -160,7 +160,7 @@ def web(store: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
         def log_message(self, *_: object) -> None: ...
 
-    monkeypatch.setattr(remote, "_AGAIN", (0.0,))
+    monkeypatch.setattr(remote, "_RETRY_AFTER", (0.0,))
     monkeypatch.setattr(remote, "_SILENT", 0.3)
     with ThreadingHTTPServer(("127.0.0.1", 0), Server) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -26,9 +26,9 @@ TESTING_REVERSALS = 4
 MANY_REVERSALS = 5
 #: Reversals needed by a friction law with parameters for each direction: two into each direction, so that the speeds of either
 #: are passed twice.
-EACH_WAY_REVERSALS = 4
+REVERSALS_FOR_BOTH_DIRECTIONS = 4
 #: Up to this many reversals (mean over the moving joints) the log is too short, or ten times slower than ordinary motion.
-HARDLY_TURNS = 1.0
+HARDLY_REVERSES = 1.0
 #: A joint moves in one direction only if it moves in the other for less than this fraction of the time.
 ONE_WAY = 0.01
 #: A joint is at rest, apart from noise, if its fast speed is below this fraction of that of the fastest joint

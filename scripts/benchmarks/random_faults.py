@@ -44,7 +44,7 @@ from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
 from urdf_ident.result.evidence.scores import predict, score
 from urdf_ident.result.identification import Identification
-from urdf_ident.result.verdict.verdict import OUTSTANDING
+from urdf_ident.result.verdict.verdict import PHYSICAL_FINDINGS
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
 
@@ -173,7 +173,7 @@ def run(seed: int, data: Path, automatic: bool) -> dict[str, object]:
     level, best, simple = clean(which, automatic)
     row: dict[str, object] = {"seed": seed, "robot": at.name, "kinds": kinds, "fault": words, "clean": level}
     findings = [item for report in examine_logs(logs, robot, at.drive, SIGNALS) for item in report.findings]
-    capping = [item for item in findings if item.severity == "warning" and item.id.startswith(OUTSTANDING)]
+    capping = [item for item in findings if item.severity == "warning" and item.id.startswith(PHYSICAL_FINDINGS)]
     grave = {item.id for item in capping if (item.id, item.joint) != ("effort-delay", None)}  # which identify takes out
     if any(item.severity == "refused" for item in findings):
         found, ratio = "refused", plain(at, logs, robot) / simple

@@ -233,7 +233,7 @@ def open_robot(project: Project, folder: Path, urdf: Path | None) -> Robot:
     return project.build_robot(urdf, folder)
 
 
-def say_doubts(robot: Robot) -> None:
+def print_implausible_values(robot: Robot) -> None:
     """Prints what is implausible in a URDF, before anything is computed from it."""
     from ..pipeline.check import implausible_lines, implausible_values
 

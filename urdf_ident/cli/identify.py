@@ -29,10 +29,10 @@ from .common import (
     coloured,
     open_project,
     open_robot,
+    print_implausible_values,
     read_logs,
     read_readable_logs,
     say,
-    say_doubts,
 )
 from .help import command
 from .motion import run_design
@@ -96,7 +96,7 @@ def identify(
             check_loaded(robot, recordings, loaded, payload_link)
         optional = (None if no_report else out / _REPORT, out / _PAYLOAD if loaded else None, following)
         _check_outputs(out, robot, filter(None, optional))
-        say_doubts(robot)
+        print_implausible_values(robot)
         options: dict[str, Any] = {"held_out": held_out, "sweeps": runs, "left_out": left_out, "project": project}
         with work_bars() as progress, _refusal_in_json(as_json):
             ident = run(model, recordings, force=force, skip_bad_logs=skip_bad_logs, progress=progress, **options)

@@ -11,7 +11,7 @@ from ..errors import LogError, ModelError, ProjectError, nearest
 from ..files.folders import check_writable
 from ..files.read_write import check_output, note_input
 from ..progress import search_bar, steps
-from .common import Config, Urdf, app, open_project, open_robot, read_logs, say_doubts
+from .common import Config, Urdf, app, open_project, open_robot, print_implausible_values, read_logs
 from .help import command
 from .report import say_file_replaced
 
@@ -51,7 +51,7 @@ def design(
     check_output(out, table_header(robot.joints).encode())
     if plot is not None:
         check_output(plot)
-    say_doubts(robot)
+    print_implausible_values(robot)
     found = run_design(project, folder, project.build_model(robot), out, earlier)
     if plot is not None:
         from ..motion.limits import prior_torque

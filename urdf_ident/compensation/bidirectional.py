@@ -34,7 +34,7 @@ _STILL, _REST = 0.05, 2e-3
 #: Position bins in which the torques of both directions are compared.
 _BINS = 24
 #: Path length below which gravity cannot be separated from a constant [rad].
-_SHORTEST_WAY = 0.3
+_LEAST_TRAVEL = 0.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +77,7 @@ def friction_points(segments: Sequence[Segment], robot: Robot, joint: str) -> Fr
             expected="every speed forwards and backwards over the same path",
             remedy="drive the same path back",
         )
-    rows = [(speed, *found) for speed, level in both if (found := _there_and_back(level)) is not None]
+    rows = [(speed, *found) for speed, level in both if (found := _both_directions(level)) is not None]
     if not rows:
         raise LogError("the ways there and back do not overlap", where=where, remedy="drive the same path back")
     speed = np.array([row[0] for row in rows])
@@ -133,7 +133,7 @@ def _levels(runs: Sequence[_Run]) -> list[tuple[float, list[_Run]]]:
     return [(float(np.mean([abs(run.speed) for run in group])), group) for group in groups]
 
 
-def _there_and_back(level: Sequence[_Run]) -> tuple[float, float, Array, Array] | None:
+def _both_directions(level: Sequence[_Run]) -> tuple[float, float, Array, Array] | None:
     """Odd part and its scatter, and positions and half the sum of torques along the common path."""
     ways = []
     for sign in (1, -1):
@@ -171,7 +171,7 @@ def _even_part(
         means = np.array([half_k.mean() for half_k in halves])
         note = "gravity of a prismatic joint and a constant asymmetry look the same: taken as gravity"
         return means - means.mean(), (0.0, 0.0), (note,)
-    if np.ptp(q) < _SHORTEST_WAY or len(q) < len(places) + 3:
+    if np.ptp(q) < _LEAST_TRAVEL or len(q) < len(places) + 3:
         note = f"a way of {np.ptp(q):.2g} rad is too short to tell asymmetry from gravity (0.3 rad): taken as symmetric"
         return np.zeros(len(places)), (0.0, 0.0), (note,)
     found = ols(np.column_stack([np.sin(q), np.cos(q), constants]), half)

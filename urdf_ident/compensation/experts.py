@@ -181,13 +181,13 @@ class NetworkBank:
         self._centre, self._inverse = np.zeros((self.n, width)), np.zeros((self.n, width))
         for j, item in enumerate(networks):
             if item is not None:
-                self._enter(j, item)
+                self._store(j, item)
         self._table.setflags(write=False)
         self._features = np.zeros((self.n, self._table.shape[2], 1))
         self._features[:, 0] = 1.0
         self._rows = np.empty((self.n, self._table.shape[1], 1))
 
-    def _enter(self, j: int, item: TrainedNetwork) -> None:
+    def _store(self, j: int, item: TrainedNetwork) -> None:
         """Enters one joint's gates, experts and facets, expanded into monomials."""
         experts, count, table = item.experts, len(item.experts), self._table[j]
         c, P = experts.centres, experts.precisions

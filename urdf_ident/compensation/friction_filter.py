@@ -164,7 +164,7 @@ class FrictionFilter:
             v: Mean velocity, shape (n,) [rad/s or m/s].
             begin, end: First and last velocity, same shape: rows in which a joint reverses are ignored for it.
         """
-        self._take_up(*self._seen(residual, v, begin, end))
+        self._update(*self._seen(residual, v, begin, end))
         self.bound()
 
     def _seen(self, residual: Array, v: Array, begin: Array, end: Array) -> tuple[Array, Array, BoolArray]:
@@ -172,7 +172,7 @@ class FrictionFilter:
         moving = (np.minimum(begin * np.sign(v), end * np.sign(v)) > self._gate) & np.isfinite(residual)
         return np.where(moving, residual, 0.0), self.settings.columns(np.where(moving, v, 0.0)), moving
 
-    def _take_up(self, residual: Array, columns: Array, moving: BoolArray) -> None:
+    def _update(self, residual: Array, columns: Array, moving: BoolArray) -> None:
         """Updates with one row of :meth:`_seen`; entries of state and covariance are arrays over settings and joints."""
         if not moving.any():
             return
@@ -272,7 +272,7 @@ def replay(
     running = FrictionFilter([item.repeated(len(logs)) for item in settings], seconds, len(logs))
     deviations = np.zeros((2, count + 1, *running.surprise.shape))
     for k, row in enumerate(zip(*running._seen(*table.reshape(4, count, -1)), strict=True)):
-        running._take_up(*row)
+        running._update(*row)
         deviations[:, k + 1] = running._mean[:2]
     applied = running.bounded(deviations).reshape(2, count + 1, len(settings), len(logs), n)
     found = []

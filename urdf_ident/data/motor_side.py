@@ -15,7 +15,7 @@ from ..samples import Segment
 from .recording import Recording
 
 #: Relative difference of motor and link travel above which the gear ratio is wrong.
-_RATIO_SLACK = 0.1
+_RATIO_TOLERANCE = 0.1
 #: Correlation of torque and deflection below which the spring would have negative stiffness: the encoders are swapped.
 _SWAPPED = -0.3
 
@@ -115,9 +115,9 @@ def check_gears(recording: Recording, drive: Drive) -> None:
         slope = float(q @ m) / max(float(q @ q), 1e-300)
         ratio = float(drive.reduction[j, j])
         turned = slope * ratio  # logged motor travel per joint travel
-        if abs(slope - 1.0) <= _RATIO_SLACK:
+        if abs(slope - 1.0) <= _RATIO_TOLERANCE:
             continue
-        if abs(turned * ratio - 1.0) <= _RATIO_SLACK:
+        if abs(turned * ratio - 1.0) <= _RATIO_TOLERANCE:
             what, remedy = "motor and link positions are swapped", "exchange their columns"
         elif ratio == 1.0:
             what, remedy = "the gear ratio is missing", f"give drive.reduction: about {turned:.4g} for this joint"
@@ -141,7 +141,7 @@ def _check_coupled(recording: Recording, motor: Array, j: int, drive: Drive) -> 
     q, m = q - q.mean(axis=0), m - m.mean()
     seen = row.copy()
     seen[moving] += np.linalg.lstsq(q[:, moving], m - q @ row, rcond=1e-3)[0]
-    if np.abs(seen - row).max() > _RATIO_SLACK * np.abs(row).max():
+    if np.abs(seen - row).max() > _RATIO_TOLERANCE * np.abs(row).max():
         raise LogError(
             "the gear ratios do not fit the log",
             where=_where(recording, recording.joints[j]),

@@ -23,9 +23,9 @@ FAMILIES = ("fourier", "modified_fourier", "tied_fourier", "spline")
 #: With more harmonics, one step of a search takes longer than a whole budget.
 MOST_HARMONICS = 200
 #: Fraction of the position range, around its middle, from which random poses are drawn.
-REST = 0.6
+POSE_RANGE = 0.6
 #: Families that can end in a pose other than the start.
-TRAVELLING = ("tied_fourier", "spline")
+ENDING_ELSEWHERE = ("tied_fourier", "spline")
 #: Fundamental period, in durations, of a tied Fourier series with another end pose: over a full period it would return.
 STRETCH = 1.5
 
@@ -104,11 +104,11 @@ class Family:
             raise LimitError(
                 "a Fourier series without ramps does not start at a pose", remedy="allow ramps, or use modified_fourier"
             )
-        if self.end is not None and (self.name not in TRAVELLING or self.start is None or self.periods > 1):
+        if self.end is not None and (self.name not in ENDING_ELSEWHERE or self.start is None or self.periods > 1):
             raise LimitError(
                 "a motion that ends in another pose needs a start pose, one period and a family that can travel",
                 got=self.name,
-                expected=" | ".join(TRAVELLING),
+                expected=" | ".join(ENDING_ELSEWHERE),
             )
         if self.name == "tied_fourier" and self.start is None:
             raise LimitError("a tied Fourier series needs a start pose", remedy="give one, or use modified_fourier")
@@ -255,7 +255,7 @@ class Family:
         """
         if self.start is not None:
             return self.start
-        return np.asarray(limits.middle + REST * limits.half_range * rng.uniform(-1.0, 1.0, len(limits.joints)))
+        return np.asarray(limits.middle + POSE_RANGE * limits.half_range * rng.uniform(-1.0, 1.0, len(limits.joints)))
 
     def random_swing(self, rng: np.random.Generator, n: int) -> Array:
         """Returns random unknowns of a motion about zero, of unit size, shape (d, n)."""
@@ -273,7 +273,7 @@ class Family:
         """
         scale = np.zeros((self.unknowns, n))
         free = int(self.has_start_pose and self.start is None)
-        if self.name in TRAVELLING:
+        if self.name in ENDING_ELSEWHERE:
             scale[free:] = 1.0
             return scale
         free += int(self.name == "fourier")
@@ -304,7 +304,7 @@ class Family:
     def limit_grid(self, samples: int) -> Grid:
         """Returns the grid for the limits: one period and the ramps."""
         step = self.period / samples
-        inside = np.arange(samples + (self.name in TRAVELLING or self.has_ramps)) * step
+        inside = np.arange(samples + (self.name in ENDING_ELSEWHERE or self.has_ramps)) * step
         if not self.has_ramps:
             return self.grid(np.asarray(inside, dtype=float))
         ramp = np.linspace(0.0, self.ramp, max(8, min(40, int(np.ceil(4 * self.ramp / step)))), endpoint=False)[1:]

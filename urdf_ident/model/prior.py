@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import ModelError, check_shape
 from ..linalg import Array, block_diagonal, rms, shaped
-from ..samples import HARDLY_TURNS, freeze_arrays
+from ..samples import HARDLY_REVERSES, freeze_arrays
 from .inertia import (
     PSEUDO_BASIS,
     from_com,
@@ -224,7 +224,7 @@ def least_weight(reversals: float) -> float:
     Returns:
         :data:`UNTURNED_WEIGHT` or 0.
     """
-    return UNTURNED_WEIGHT if reversals <= HARDLY_TURNS else 0.0
+    return UNTURNED_WEIGHT if reversals <= HARDLY_REVERSES else 0.0
 
 
 def with_joint_terms(

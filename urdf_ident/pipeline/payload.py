@@ -39,7 +39,7 @@ _SIZE = 0.05
 #: Indices of the mass and the moments of inertia, which are never negative.
 _BOUNDED = [0, 4, 7, 9]
 #: Number of standard errors from which the centre of a negative mass is reported.
-_TOLD = 10.0
+_SIGNIFICANT = 10.0
 #: Ratio of the loaded logs' residual to the unloaded logs' from which it is reported.
 _NOISIER = 1.5
 #: The same ratio from which the verdict is not good, whatever the standard error (one torque constant 3 % off: 5 to 13).
@@ -310,7 +310,7 @@ def _verdict(
         taken, own = -fit.params[0], fit.bse[0]
         words = f"the logs imply a mass of {-taken:.3g} ± {own:.2g} kg, which is impossible: they differ in something else"
         other_cause = ""
-        if taken > _TOLD * own:
+        if taken > _SIGNIFICANT * own:
             place = ", ".join(f"{x:.3g}" for x in -fit.params[1:4] / taken)
             other_cause = f" (a tool of {taken:.3g} kg at ({place}) m on the unloaded robot only would explain it)"
         remedy = (

@@ -89,7 +89,7 @@ class ValidationReport:
         if self.expected:
             remarks += [
                 f"{entry['log']}: the error rose from {100 * self.expected:.1f} % in the identification to "
-                f"{100 * entry['relative']:.1f} %; {_why_it_rose(entry)}"
+                f"{100 * entry['relative']:.1f} %; {_cause_of_rise(entry)}"
                 for entry in self.entries
                 if entry["relative"] > max(JUMP * self.expected, GOOD_ERROR / 2) and entry["log"] not in factors
             ]
@@ -320,7 +320,7 @@ def traces(
     return Traces(tuple(logs), shown())
 
 
-def _why_it_rose(entry: Mapping[str, Any]) -> str:
+def _cause_of_rise(entry: Mapping[str, Any]) -> str:
     """What to do where the error on a log is larger than expected; often it is faster than the training logs."""
     others = "another tool, unit, temperature or robot"
     if entry.get("beyond_trained"):

@@ -27,7 +27,7 @@ _B = np.array([5 / 18, 4 / 9, 5 / 18])
 #: Extrapolation of the last step's stages to the next step, as initial guess for Newton's method.
 _AHEAD = np.vander(NODES + 1, 3, increasing=True) @ np.linalg.inv(np.vander(NODES, 3, increasing=True))
 _TOLERANCE, _ROUNDED = 1e-12, 1e-10
-_ROUNDS, _PATIENT_ROUNDS = 8, 40
+_ROUNDS, _MOST_ROUNDS = 8, 40
 #: Smallest step length of the damped Newton method.
 _SHORTEST = 1e-3
 
@@ -89,7 +89,7 @@ class Collocation:
         found = None if self._inverse is None else self._solve(self._inverse, k, x, v, guess, _ROUNDS)
         if found is None:
             self._inverse = self._newton(k, x, v)
-            found = self._solve(self._inverse, k, x, v, guess, _PATIENT_ROUNDS)
+            found = self._solve(self._inverse, k, x, v, guess, _MOST_ROUNDS)
         if found is None:
             found = self._search(k, x, v, guess)
         if found is None:
@@ -129,7 +129,7 @@ class Collocation:
         """Damped Newton method with the Jacobian of every stage, for friction that is nonlinear within a step."""
         h, d = self.step, len(x)
         X, V, left = self._left(k, x, v, stages)
-        for _ in range(_PATIENT_ROUNDS):
+        for _ in range(_MOST_ROUNDS):
             slopes = [self.system.slopes(k, i, X[i], V[i]) for i in range(3)]
             rows = [h**2 * np.kron((_A @ _A)[i], S) + h * np.kron(_A[i], D) for i, (S, D) in enumerate(slopes)]
             change = np.linalg.solve(np.eye(3 * d) - np.vstack(rows), left.ravel()).reshape(stages.shape)

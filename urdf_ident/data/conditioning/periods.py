@@ -17,7 +17,7 @@ LIKENESS, SAID = 1e-4, 1e-3
 #: Dissimilarity of the whole log (with start-up and ramps) to itself below which a lag is examined further.
 PROMISING = 0.5
 #: Maximum number of lags examined, and the fraction of a period over which the difference is averaged.
-LOOKS, WINDOW = 64, 0.05
+TRIED_LAGS, WINDOW = 64, 0.05
 #: Maximum number of samples in the search for lags; longer logs are subsampled.
 MOST_LAGS = 1 << 18
 #: A joint whose standard deviation is below this fraction of the largest one is ignored.
@@ -25,11 +25,11 @@ MOVING = 1e-3
 #: Search range around a lag, as a fraction of it, and number of instants compared.
 NEARBY, INSTANTS = 0.02, 2000
 #: Median squared difference, in variances, above which a lag is not a period.
-HOPELESS = 0.05
+UNLIKE = 0.05
 #: Deviation of sample positions from integers up to which no interpolation is needed [samples].
 EXACT = 0.02
 #: Iterations of the refinement of a period, and tolerance at the ends of the log [samples].
-ROUNDS, SLACK = 3, 2.0
+ROUNDS, TOLERANCE = 3, 2.0
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def _promising(x: Array, longest: int) -> list[int]:
     low = np.flatnonzero((inner < PROMISING) & (inner <= unlike[:-2]) & (inner <= unlike[2:])) + 1
     low = np.append(low, lags[-1]) if unlike[-1] < PROMISING else low
     low = low[low > apart[0]]
-    return sorted(low[np.argsort(unlike[low])[:LOOKS]].tolist())
+    return sorted(low[np.argsort(unlike[low])[:TRIED_LAGS]].tolist())
 
 
 def _examined(x: Array, lag: float, fewest: int, likeness: float) -> Repetition | None:
@@ -108,11 +108,11 @@ def _examined(x: Array, lag: float, fewest: int, likeness: float) -> Repetition 
     for _ in range(ROUNDS):
         lag = _refined(x, lag, stretch)
         longest = _alike(x, lag, likeness)
-        if longest is None or longest[1] - longest[0] < (fewest - 1) * lag - SLACK:
+        if longest is None or longest[1] - longest[0] < (fewest - 1) * lag - TOLERANCE:
             return None
         stretch = longest
-    end = min(stretch[1] + lag + SLACK, len(x))  # the last matching sample has its counterpart a period later
-    count = int((end - stretch[0] + SLACK) / lag)
+    end = min(stretch[1] + lag + TOLERANCE, len(x))  # the last matching sample has its counterpart a period later
+    count = int((end - stretch[0] + TOLERANCE) / lag)
     if count < fewest:
         return None
     repetition = Repetition(max(0, int(stretch[0] + (end - stretch[0] - count * lag) / 2)), lag, count)
@@ -165,7 +165,7 @@ def _nearby(x: Array, lag: int) -> float | None:
     step = max(1, int(np.sqrt(reach)))  # coarse search first: differences grow steadily away from the period
     rough = best(lag - reach, lag + reach, step)[1]
     unlike, found = best(rough - step, min(rough + step, lag + reach), 1)
-    return float(found) if unlike < HOPELESS else None
+    return float(found) if unlike < UNLIKE else None
 
 
 def _alike(x: Array, lag: float, likeness: float) -> tuple[int, int] | None:

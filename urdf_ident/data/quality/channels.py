@@ -29,7 +29,7 @@ _BESIDE, _SMOOTHER, _FAR_SMOOTHER = 4, 0.9, 0.5
 #: A dead zone needs this many rows of a moving joint with exactly zero effort, and this many times the rows of each adjacent
 #: value; the joint moves if its displacement over the next number of rows exceeds the next fraction of the largest, and the
 #: last multiple of the positions' noise.
-_DEAD, _OFTENER, _APART, _MOVES, _NOISE = 8, 5, 5, 0.01, 5.0
+_DEAD, _MORE_OFTEN, _APART, _MOVES, _NOISE = 8, 5, 5, 0.01, 5.0
 #: Fraction of the rows of a moving joint in which an effort with the sign of the velocity may brake it, because the logger's
 #: velocity differs at reversals; fraction of the top speed above which slow motion does not explain small friction.
 _BRAKES, _FAST = 0.01, 0.2
@@ -109,7 +109,7 @@ def check_dead_zone(state: Examination, robot: Robot) -> None:
             continue
         values, counts = np.unique(x[moving], return_counts=True)
         zero = int(np.searchsorted(values, 0.0))
-        if len(at) > _OFTENER * max(counts[max(zero - 1, 0) : zero].sum(), counts[zero + 1 : zero + 2].sum()):
+        if len(at) > _MORE_OFTEN * max(counts[max(zero - 1, 0) : zero].sum(), counts[zero + 1 : zero + 2].sum()):
             state.add(
                 "effort-dead-zone",
                 "warning",

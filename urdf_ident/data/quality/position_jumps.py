@@ -18,7 +18,7 @@ _FAR, _SUDDEN, _COUNTS, _FEW = 12.0, 5.0, 5.0, 3
 _NEXT = 1.5
 #: Rows are missing or repeated unless a joint moves less than this part of what the jump would need of it, which is this
 #: multiple of its usual difference, or moves back by more than this part of a step.
-_LESS, _TELLING = 0.5, 5.0
+_LESS, _DISTINCT = 0.5, 5.0
 #: Where this part of the joints jumps, rows are missing if the jump is straight ahead (cosine). Otherwise another run begins,
 #: unless a jumping joint moves at this part of its root mean square speed, and neither speeds nor efforts change by more than
 #: this multiple of the usual (99 % quantile).
@@ -87,7 +87,7 @@ def _goes_on(jumps: BoolArray, away: Array, position: Array, effort: Array | Non
             worst = int(np.argmax(np.where(jumping, np.abs(away[k]) / np.maximum(far, 1e-12), 0.0)))
             missing = away[k, worst] / usual[worst] if usual[worst] else -np.inf  # a resting joint
             needed = np.abs(max(missing, -1 - _LESS) * usual)
-            goes_on[k] = missing < -1 - _LESS or ((needed > _TELLING * far) & (np.abs(away[k]) < _LESS * needed)).any()
+            goes_on[k] = missing < -1 - _LESS or ((needed > _DISTINCT * far) & (np.abs(away[k]) < _LESS * needed)).any()
         elif away[k] @ usual <= _AHEAD * np.linalg.norm(away[k]) * np.linalg.norm(usual):
             goes_on[k] = smooth[k] and (np.abs(usual) > _MOVES * speed)[jumping].any()
     return goes_on

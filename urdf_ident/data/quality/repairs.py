@@ -51,7 +51,7 @@ def repair_values(state: Examination, robot: Robot) -> None:
         clean = _without_bad_values(state, robot, name, array)
         holes = np.isnan(clean)
         if name in _REQUIRED:
-            _refuse_dead(state, robot, name, holes)
+            _refuse_lost_signals(state, robot, name, holes)
             bad_rows |= (holes & ~holes.all(axis=0)).any(axis=1)
             changes[name] = clean
         elif holes.mean() > TOO_MANY or holes.all(axis=0).any():
@@ -59,7 +59,7 @@ def repair_values(state: Examination, robot: Robot) -> None:
             wrenches.pop(name.removeprefix("wrench "), None)
             changes[name] = None
         elif holes.any():
-            clean = _bridge(state.recording.time, clean)
+            clean = _interpolate(state.recording.time, clean)
             state.add(
                 "values-bridged",
                 "repaired",
@@ -192,7 +192,7 @@ def _away(x: Array, neighbours: int, share: float, tail: float, least: float) ->
     return known, np.abs(filled - running_median(filled, neighbours)), apart
 
 
-def _refuse_dead(state: Examination, robot: Robot, name: str, holes: BoolArray) -> None:
+def _refuse_lost_signals(state: Examination, robot: Robot, name: str, holes: BoolArray) -> None:
     for j in np.flatnonzero(holes.mean(axis=0) > TOO_MANY):
         share = 100 * holes[:, j].mean()
         state.add(
@@ -205,7 +205,7 @@ def _refuse_dead(state: Examination, robot: Robot, name: str, holes: BoolArray) 
         )
 
 
-def _bridge(time: Array, x: Array) -> Array:
+def _interpolate(time: Array, x: Array) -> Array:
     out = x.copy()
     for j in range(x.shape[1]):
         known = np.isfinite(x[:, j])

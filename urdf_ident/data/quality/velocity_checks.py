@@ -47,7 +47,7 @@ def check_velocity(state: Examination, robot: Robot) -> None:
     dead = moves & (np.ptp(piece.v, axis=0) == 0)
     if dead.any():
         names = ", ".join(robot.joints[j] for j in np.flatnonzero(dead))
-        _distrust(state, "velocity-dead", f"the logged velocity of {names} never changes although the joint moves")
+        _ignore_velocity(state, "velocity-dead", f"the logged velocity of {names} never changes although the joint moves")
         return
     if (
         _swapped(state, robot, match, moves)
@@ -72,10 +72,10 @@ def check_velocity(state: Examination, robot: Robot) -> None:
             remedy="correct the time column's unit, or give `log: {rate: ...}`; if the velocities are scaled leave them out",
         )
     elif foreign:
-        _distrust(state, "velocity-unrelated", f"the logged velocity of {', '.join(foreign)} does not follow dq/dt")
+        _ignore_velocity(state, "velocity-unrelated", f"the logged velocity of {', '.join(foreign)} does not follow dq/dt")
     elif scaled:
         factors = ", ".join(f"{match.scale[robot.joints.index(name)]:.4g}" for name in scaled)
-        _distrust(state, "velocity-scale", f"dq/dt of {', '.join(scaled)} is {factors} times the logged velocity")
+        _ignore_velocity(state, "velocity-scale", f"dq/dt of {', '.join(scaled)} is {factors} times the logged velocity")
     elif match.lag_error > 0.02:
         state.add(
             "velocity-lag", "repaired", f"{match.words}; dq/dt is used unless `signals: {{velocity: logged}}` asks for it"
@@ -84,7 +84,7 @@ def check_velocity(state: Examination, robot: Robot) -> None:
         state.add("velocity-agrees", "info", match.words)
 
 
-def _distrust(state: Examination, code: str, message: str) -> None:
+def _ignore_velocity(state: Examination, code: str, message: str) -> None:
     state.add(code, "repaired", f"{message}; logged velocities are not used", remedy="check the columns and their unit")
     state.recording = replace(state.recording, velocity=None)
 

@@ -17,7 +17,7 @@ from .formats.choice import is_log_name, logs_among
 #: Pairs (quantity, path or address).
 Files = tuple[tuple[str, str], ...]
 #: Waiting times before a log is copied again after a failure that may pass (connection dropped, server busy) [s].
-_AGAIN = (1.0, 4.0)
+_RETRY_AFTER = (1.0, 4.0)
 #: A web server that sends nothing for this time counts as unreachable [s]. The library's own limit is five minutes for a whole
 #: file, which a long log on a slow connection exceeds.
 _SILENT = 60.0
@@ -136,7 +136,7 @@ def local_files(files: Files) -> Iterator[Files]:
 def _copied(address: str, folder: Path) -> str:
     """Copies the file at an address to a folder, under the same name; a copy that fails is tried again a few times."""
     near = folder / file_name(address)
-    for wait in (*_AGAIN, None):
+    for wait in (*_RETRY_AFTER, None):
         try:
             with _reached(address) as (system, path):
                 _copy(system, path, near, address)

@@ -11,7 +11,7 @@ few folds, by Student's t, so that a gain in one fold alone is not enough), by â
 replaces, and by more than :data:`.joint_search.LEAST_GAIN` of its joint's own error. The same holds for all selected laws
 together; otherwise the simple laws are kept. Excitation: a column that is nearly collinear with the others, or a load-
 dependent friction that is not significant, is not a candidate at that joint; a joint that rarely reverses keeps the simple
-laws (:func:`_steady`), and a law with parameters for each direction needs :data:`.samples.EACH_WAY_REVERSALS` reversals.
+laws (:func:`_steady`), and a law with parameters for each direction needs more, :data:`.samples.REVERSALS_FOR_BOTH_DIRECTIONS`.
 Physics: parameters that cannot be negative (:attr:`Term.nonnegative`) must not be estimated so.
 
 Viscous and Coulomb friction exist in every drive. They are not removed because a log does not need them, and another law
@@ -38,7 +38,7 @@ from ...model.dynamic_model import DynamicModel
 from ...model.prior import USUAL_WEIGHT, Prior
 from ...model.terms import AppliedTerm
 from ...progress import Progress
-from ...samples import EACH_WAY_REVERSALS, FEWEST_REVERSALS, MANY_REVERSALS, Segment, fast_speed, moving, reversals
+from ...samples import FEWEST_REVERSALS, MANY_REVERSALS, REVERSALS_FOR_BOTH_DIRECTIONS, Segment, fast_speed, moving, reversals
 from ...statistics.fit import fit_base
 from ...statistics.folds import folds_of
 from ...statistics.motions import motions, velocities
@@ -115,7 +115,7 @@ def select_friction(
     converged = converge(model, build, partial(fit_base, base=model.base(), method=method), prior=prior)
     counts = _turns(motion, motions(converged.statistics), model.drive.reduction, model.robot.prismatic)
     build = for_folds(build, converged.statistics)
-    steady, few = _steady(counts), frozenset(np.flatnonzero(counts < EACH_WAY_REVERSALS).tolist())
+    steady, few = _steady(counts), frozenset(np.flatnonzero(counts < REVERSALS_FOR_BOTH_DIRECTIONS).tolist())
     if len(steady) == model.n:
         turned = f"{np.median(counts):g} reversals of the joints (median) are too few to select friction laws"
         return _simple(model, f"{turned} ({FEWEST_REVERSALS}, or {MANY_REVERSALS} of one joint, are needed)")

@@ -20,7 +20,7 @@ from scipy.special import erf, erfinv
 from ...errors import LimitError, MissingExtraError, check_known
 from ...linalg import Array, rms
 from ...motion.limits import Limits
-from ..family import REST, Family
+from ..family import POSE_RANGE, Family
 from .interior import LinearLimits
 
 GLOBAL_STARTS = ("none", "cma", "differential_evolution")
@@ -97,7 +97,7 @@ class Encoding:
         scale = self.family.swing_scale(len(self.limits.joints))
         where = np.zeros(0)
         if self._free:
-            place = (X[0] - self.limits.middle) / (REST * self.limits.half_range)
+            place = (X[0] - self.limits.middle) / (POSE_RANGE * self.limits.half_range)
             where = np.sqrt(2.0) * erfinv(np.clip(place, -0.99, 0.99))
         pose = X[0] if self._free else np.asarray(self.family.start)
         swing = (X - self.family.rest(pose))[scale > 0] / scale[scale > 0]
@@ -116,7 +116,7 @@ class Encoding:
         n = len(self.limits.joints)
         pose = np.asarray(self.family.start)
         if self._free:
-            pose = self.limits.middle + REST * self.limits.half_range * erf(z[:n] / np.sqrt(2.0))
+            pose = self.limits.middle + POSE_RANGE * self.limits.half_range * erf(z[:n] / np.sqrt(2.0))
         rest, scale = self.family.rest(pose), self.family.swing_scale(n)
         swing = np.zeros_like(scale)
         swing[scale > 0] = z[self._free :] * scale[scale > 0]

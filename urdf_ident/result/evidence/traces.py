@@ -35,7 +35,7 @@ POINTS, BINS, LAGS, BANDS, LOGS = 1200, 41, 60, 80, 4
 #: Maximum number of samples for a histogram of speeds, all logs together.
 _COUNTED = 40_000
 #: Maximum number of samples of a segment for autocorrelation and spectrum.
-_FELT = 1 << 17
+_MOST_SAMPLES = 1 << 17
 #: Number of significant digits in the file.
 _DIGITS = 5
 
@@ -124,7 +124,7 @@ def log_trace(log: PreparedLog, predicted: Mapping[str, Array], cutoff: float, *
         four = [lowpass(x, part.rate, cutoff)[::factor] for x in (total, *(predicted[key][rows] for key in keys))]
         times.append(part.time[::factor])
         kept.append(np.stack(four))
-        errors.append((part.rate, (total[:_FELT] - predicted["exported"][rows][:_FELT])))
+        errors.append((part.rate, (total[:_MOST_SAMPLES] - predicted["exported"][rows][:_MOST_SAMPLES])))
     time, series = np.concatenate(times), np.concatenate(kept, axis=1)
     shown = _stretch(series)
     measured, identified, urdf, friction = series[:, shown]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...grouping import abbreviated
-from ...samples import HARDLY_TURNS, SHORT
+from ...samples import HARDLY_REVERSES, SHORT
 from ..evidence.evidence import Evidence
 from ..record import Record
 from .reason import RICHER_MOTION, Reason
@@ -192,7 +192,7 @@ def _no_other_motion(evidence: Evidence) -> Reason | None:
             "all logs contain the same repeated motion, so that no other motion was tested",
             "record another motion and give it with --validate",
         )
-    if evidence.reversals is not None and evidence.reversals <= HARDLY_TURNS:
+    if evidence.reversals is not None and evidence.reversals <= HARDLY_REVERSES:
         return Reason(
             "motion-hardly-turns",
             "usable",

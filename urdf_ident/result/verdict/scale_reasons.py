@@ -13,7 +13,7 @@ from .reason import Reason
 GRAVITY = (0.55, 1.8)
 #: Standard error of a factor on a joint's efforts (white noise) up to which the data exclude a factor of two. It is small
 #: because on simulated arms friction and coloured noise leave factors undetermined that are 50 and more such errors away.
-SCALE_TOLD = 0.01
+SCALE_KNOWN = 0.01
 #: Distance of the common scale of all masses from the URDF's, in standard errors, above which it counts against the result.
 SCALE_ERRORS = 3.0
 
@@ -77,4 +77,4 @@ def _odd_gravity(evidence: Evidence) -> dict[str, float]:
     odd = {joint: value for joint, value in evidence.gravity.items() if not GRAVITY[0] < value < GRAVITY[1]}
     if 2 * len(odd) > len(evidence.gravity):
         return odd
-    return {joint: value for joint, value in odd.items() if value <= 0 or evidence.scales.get(joint, 1.0) > SCALE_TOLD}
+    return {joint: value for joint, value in odd.items() if value <= 0 or evidence.scales.get(joint, 1.0) > SCALE_KNOWN}

@@ -26,7 +26,7 @@ GOOD_UNCERTAINTY, USABLE_UNCERTAINTY = 0.15, 0.6
 #: Relative friction at the trained speed, and relative torque at the velocity limits, above which a model is unusable.
 FRICTION_LIMIT, PEAK_LIMIT = 1.5, 10.0
 #: Prefixes of the ids of findings that concern sign, order, gravity, units or time.
-OUTSTANDING = (
+PHYSICAL_FINDINGS = (
     "effort",
     "position-bandwidth",
     "position-held",
@@ -56,7 +56,7 @@ OUTSTANDING = (
 
 
 #: Poor reasons that a fault of the logs (a unit, a sign, a clock) leads to.
-_SYMPTOMS = (*ERRORS, *WORSE, "friction-implausible", "torque-implausible")
+_CONSEQUENCES = (*ERRORS, *WORSE, "friction-implausible", "torque-implausible")
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def verdict_of(ident: Record) -> ResultVerdict:
     level = max((LEVELS.index(reason.level) for reason in reasons), default=1)
     if not any(reason.id in ERRORS and reason.level == "good" for reason in reasons):
         level = max(level, 1)
-    symptoms = all(reason.id in _SYMPTOMS for reason in reasons if reason.level == "poor")
+    symptoms = all(reason.id in _CONSEQUENCES for reason in reasons if reason.level == "poor")
     first = findings if level == LEVELS.index("poor") and symptoms else []
     rest = [reason for reason in reasons if reason not in first]
     return ResultVerdict(LEVELS[level], (*sorted(first, key=_rank), *sorted(rest, key=_rank)))
@@ -138,7 +138,11 @@ def _findings(inputs: Sequence[Mapping[str, Any]], refused: str) -> Iterator[Rea
         for item in inputs
         for finding in item.get("findings", ())
         if finding["severity"] == "refused"
-        or (finding["severity"] == "warning" and finding["id"].startswith(OUTSTANDING) and finding["id"] != "effort-constant")
+        or (
+            finding["severity"] == "warning"
+            and finding["id"].startswith(PHYSICAL_FINDINGS)
+            and finding["id"] != "effort-constant"
+        )
     )
     for id, pairs in found.items():
         logs, alike = zip(*pairs, strict=True)

@@ -81,7 +81,7 @@ class TextTable(Table):
         for block in line_blocks(self.path):
             values, own, before = self._block(block, columns, before)
             if count + len(own) > len(rows):
-                rows, *arrays = (_grown(array, count, count + len(own) + count // 4) for array in (rows, *arrays))
+                rows, *arrays = (_resized(array, count, count + len(own) + count // 4) for array in (rows, *arrays))
             rows[count : count + len(own)] = own + first
             first += block.count(b"\n") or block.count(b"\r")
             for array, group in zip(arrays, groups, strict=True):
@@ -166,7 +166,7 @@ class TextTable(Table):
         return value
 
 
-def _grown(array: NDArray[Any], count: int, rows: int) -> NDArray[Any]:
+def _resized(array: NDArray[Any], count: int, rows: int) -> NDArray[Any]:
     """A larger array with the first ``count`` rows copied."""
     larger = empty_array((rows, *array.shape[1:]), array.dtype)
     larger[:count] = array[:count]
