@@ -27,6 +27,7 @@ from urdf_ident.pipeline.check import check, check_text
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
 from urdf_ident.result.files.load import load
+from urdf_ident.samples import Segment
 from urdf_ident.simulation.elastic.plant import ElasticPlant, MotorPD
 
 RATE, SECONDS, GEAR = 500.0, 6.0, np.array([100.0, -80.0])
@@ -139,10 +140,10 @@ def test_reload_gives_the_same_torque_and_validates_alike(work: Path, logs: list
     again.save(work / "again.json")
     again = load(work / "again.json")
     rng = np.random.default_rng(0)
-    q, v, a, qm, vm, am = rng.normal(size=(6, 5, 2))
-    motor = (qm, vm, am)
+    q, v, a, *motor = rng.normal(size=(6, 5, 2))
+    segment = Segment("run", 0.0, 100.0, q, v, a, None, *motor)
     np.testing.assert_array_equal(
-        ident.model.torque(ident.theta, q, v, a, motor=motor), again.model.torque(again.theta, q, v, a, motor=motor)
+        ident.model.torque_along(ident.theta, segment), again.model.torque_along(again.theta, segment)
     )
     np.testing.assert_array_equal(ident.torque(q, v, a), again.torque(q, v, a))
     result = run("validate", path, work / "run2.csv")

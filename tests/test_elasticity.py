@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -295,8 +296,9 @@ def test_reduced_model_is_exact_for_rotors_that_links_do_not_turn() -> None:
 def test_torque_is_the_sum_of_rows_and_needs_no_stiffness() -> None:
     model = model_of("spatial")
     theta, segment = truth_of("spatial", model), exact_segment("spatial", 20)
-    motor = (segment.qm, segment.vm, segment.am)
-    np.testing.assert_allclose(model.torque(theta, segment.q, segment.v, segment.a, motor=motor), segment.tau, atol=1e-8)
+    alike = replace(segment, qm=segment.q, vm=segment.v, am=segment.a)
+    stiff = model.torque(theta, segment.q, segment.v, segment.a)
+    np.testing.assert_array_equal(stiff, model.torque_along(theta, alike))
     np.testing.assert_allclose(model.torque_along(theta, segment), segment.tau, atol=1e-8)
     np.testing.assert_allclose(model.balance(theta, segment)[1], segment.tau, atol=1e-8)
     without = theta.copy()

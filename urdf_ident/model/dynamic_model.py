@@ -301,7 +301,7 @@ class DynamicModel(SentOnce):
         return np.asarray((tau if external is None else tau + external) @ self.drive.row_mix.T)
 
     def torque(self, theta: Array, q: Array, v: Array, a: Array, *, rate: float = 0.0, reference: Array | None = None) -> Array:
-        """Returns the joint torques of the model.
+        """Returns the joint torques of the model; with elastic joints for motors that move like the links.
 
         Args:
             theta: Parameters, shape (p,), or (p, k) for k models at the cost of one regressor.
@@ -317,9 +317,10 @@ class DynamicModel(SentOnce):
         """
         q, theta = np.asarray(q, dtype=float), np.asarray(theta, dtype=float)
         check_shape("theta", theta.shape, (len(self.parameters), *theta.shape[1:2]))
-        rows = [None if x is None else np.atleast_2d(np.asarray(x, dtype=float)) for x in (q, v, a, reference)]
         check_shape("q", q.shape[-1:], (self.n,))
-        segment = Segment("", 0.0, rate, rows[0], rows[1], rows[2], reference_torque=rows[3])  # type: ignore[arg-type]
+        x, dx, ddx = (np.atleast_2d(np.asarray(values, dtype=float)) for values in (q, v, a))
+        frozen = None if reference is None else np.atleast_2d(np.asarray(reference, dtype=float))
+        segment = Segment("", 0.0, rate, x, dx, ddx, None, x, dx, ddx, frozen)
         return np.asarray(self.torque_along(theta, segment).reshape(*q.shape, *theta.shape[1:]))
 
     def torque_along(self, theta: Array, segment: Segment) -> Array:

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ModelError, check_known, check_shape
+from ..errors import ModelError, check_known
 from ..friction import AxisMotion, Term, friction_by_joint
 from ..linalg import Array, IntArray
 from ..samples import Segment
@@ -258,7 +258,7 @@ class ElasticModel(DynamicModel):
         return np.stack(targets, axis=1)
 
     def torque_along(self, theta: Array, segment: Segment) -> Array:
-        """Returns the motor torque referred to the joints along a motion: see :meth:`torque`.
+        """Returns the motor torque referred to the joints along a motion, the sum of link and motor rows.
 
         Args:
             theta: Parameters, shape (p,) or (p, k).
@@ -268,40 +268,6 @@ class ElasticModel(DynamicModel):
             Shape (N, n) or (N, n, k) [N·m or N].
         """
         return self.balance(theta, segment)[2]
-
-    def torque(
-        self,
-        theta: Array,
-        q: Array,
-        v: Array,
-        a: Array,
-        *,
-        rate: float = 0.0,
-        reference: Array | None = None,
-        motor: tuple[Array, Array, Array] | None = None,
-    ) -> Array:
-        """Returns the motor torque, referred to the joints, for a motion: the sum of link and motor rows.
-
-        Args:
-            theta: Parameters, shape (p,), or (p, k) for k models at the cost of one regressor.
-            q, v, a: Link motion, shape (N, n) or (n,) [rad, rad/s, rad/s² or m, m/s, m/s²].
-            rate: Samples per second [Hz], for terms with memory.
-            reference: Frozen rigid torque for load-dependent terms, shape as q [N·m or N].
-            motor: Motor motion referred to the joints, three arrays of the shape of q; if None that of the links, as for
-                rigid joints.
-
-        Returns:
-            Shape as ``q`` [N·m or N], with a last axis of length k for k models.
-
-        Raises:
-            ShapeError: The arrays do not fit.
-        """
-        q, theta = np.asarray(q, dtype=float), np.asarray(theta, dtype=float)
-        check_shape("theta", theta.shape, (len(self.parameters), *theta.shape[1:2]))
-        rows = [None if x is None else np.atleast_2d(np.asarray(x, dtype=float)) for x in (q, v, a, *(motor or (q, v, a)))]
-        frozen = None if reference is None else np.atleast_2d(np.asarray(reference, dtype=float))
-        segment = Segment("", 0.0, rate, rows[0], rows[1], rows[2], None, *rows[3:], reference_torque=frozen)  # type: ignore[arg-type, misc]
-        return np.asarray(self.balance(theta, segment)[2].reshape(*q.shape, *theta.shape[1:]))
 
     def balance(self, theta: Array, segment: Segment) -> tuple[Array, Array, Array]:
         """Evaluates link rows, motor rows and their sum for a motion.
