@@ -26,7 +26,7 @@ from urdf_ident.data.diagnosis.grams import COULOMB, Grams
 from urdf_ident.data.diagnosis.log_group import LogGroup
 from urdf_ident.data.diagnosis.motion_samples import thinned
 from urdf_ident.data.diagnosis.small_faults import columns as fault_columns
-from urdf_ident.data.diagnosis.small_faults.find import SmallFault, not_excluded
+from urdf_ident.data.diagnosis.small_faults.fault import SmallFault, not_excluded
 from urdf_ident.data.prepare import check_physics, examine_logs, prepare_logs
 from urdf_ident.data.quality.catalogue import KNOWN
 from urdf_ident.data.quality.findings import Finding
@@ -879,7 +879,11 @@ def test_an_effort_that_one_log_alone_holds_behind_a_filter_is_named() -> None:
     assert told(logs) == [[], [], []]
     found = told([logs[0], replace(logs[1], effort=slow), logs[2]])
     assert found[0] == found[2] == []
-    assert ("log-differs", ARM.joints[3]) in found[1]
+    assert found[1] == [("effort-delay", ARM.joints[3])]
+
+
+def findings_of(logs: list[Recording]) -> list[list[Finding]]:
+    return [list(report.findings) for report in examine_logs(logs, ARM, Drive.build(ARM.n), SignalConfig())]
 
 
 def test_crosstalk_in_one_of_several_logs_is_named_there() -> None:
@@ -892,6 +896,39 @@ def test_crosstalk_in_one_of_several_logs_is_named_there() -> None:
         [(item.id, item.joint) for item in report.findings if item.id in PHYSICS - {"effort-scale-open"}] for report in reports
     ]
     assert told == [[], [], [("effort-crosstalk", "j4")]]
+
+
+@pytest.mark.parametrize("count", [3, 6])
+def test_a_zero_that_slipped_before_one_of_several_logs_is_named_there(count: int) -> None:
+    """With parameters of its own, the log would explain most of it as other centres of mass."""
+    logs = [replace(log_of(ARM, seed=k, seconds=8.0), name=f"run{k}") for k in range(count)]
+    slipped = logs[1].position - 0.03 * (np.arange(ARM.n) == 1)
+    logs[1] = replace(logs[1], position=slipped)
+    found = [[item for item in told if item.id in PHYSICS - {"effort-scale-open"}] for told in findings_of(logs)]
+    assert [[item.id for item in told] for told in found] == [["position-zero"] if k == 1 else [] for k in range(count)]
+    assert found[1][0].joint == ARM.joints[1]
+    assert found[1][0].size == pytest.approx(0.03, rel=0.1)
+    assert "in this log, unlike the others" in found[1][0].message
+
+
+def test_a_zero_that_is_set_anew_before_each_log_is_named_in_all() -> None:
+    logs = [replace(log_of(ARM, seed=k, seconds=8.0), name=f"run{k}") for k in range(3)]
+    zeros = (0.04, -0.03, 0.01)
+    logs = [replace(log, position=log.position + zero * (np.arange(ARM.n) == 2)) for log, zero in zip(logs, zeros, strict=True)]
+    found = [[item for item in told if item.id in PHYSICS - {"effort-scale-open"}] for told in findings_of(logs)]
+    assert [[(item.id, item.joint) for item in told] for told in found] == 3 * [[("position-zero", ARM.joints[2])]]
+    assert abs(found[0][0].size or 0.0) == pytest.approx(np.ptp(zeros), rel=0.1)
+    assert "another in each log" in found[0][0].message
+
+
+def test_an_effort_that_is_late_in_one_log_is_named_there_though_another_log_is_noisier() -> None:
+    logs = [replace(log_of(ARM, seed=k, seconds=8.0), name=f"run{k}") for k in range(3)]
+    noisy, late = np.array(logs[0].effort), np.array(logs[2].effort)
+    noisy[:, 3] += 0.15 * noisy[:, 3].std() * np.random.default_rng(0).standard_normal(len(noisy))
+    late[8:, 3] = late[:-8, 3]
+    logs = [replace(logs[0], effort=noisy), logs[1], replace(logs[2], effort=late)]
+    found = [[(x.id, x.joint) for x in told if x.id in PHYSICS - {"effort-scale-open"}] for told in findings_of(logs)]
+    assert found == [[], [], [("effort-delay", ARM.joints[3])]]
 
 
 def test_a_log_that_differs_in_everything_is_named_alone() -> None:

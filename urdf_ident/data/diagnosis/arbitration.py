@@ -12,9 +12,10 @@ from ...parallel import each
 from ...samples import SHORT
 from .candidates import Reading
 from .corrections import Correction, gain_of, of_delays, of_fault, outside, unchanged, without_load_friction
-from .explanations import COMPARED, Explanations, along, differing_in, distinct, examined_alone, tested_small_faults
+from .explanations import Explanations, along, differing_in, distinct, examined_alone, tested_small_faults
 from .hypotheses import search
-from .small_faults.find import SmallFault, not_excluded
+from .motion_samples import COMPARED
+from .small_faults.fault import SmallFault, not_excluded
 
 #: Largest part of the changes that remains after the correction of a fault that explains them.
 _EXPLAINED = 0.5
@@ -62,7 +63,7 @@ def _lasting(found: Explanations) -> tuple[Explanations, list[tuple[Correction, 
             small = _also_in(small, distinct(tested, steps))
     if steps and steps[-1].decided:
         lasting.append((unchanged, found.reading))
-    if small:
+    if small and not small[0].logs:
         lasting.append((of_fault(small[0]), logged))
     return replace(found, steps=steps, small=small, possible=possible), lasting
 
@@ -105,5 +106,5 @@ def _without_changed_parts(found: Explanations) -> list[SmallFault]:
 
 
 def _also_in(small: list[SmallFault], others: list[SmallFault]) -> list[SmallFault]:
-    left = {(item.id, item.joints) for item in others}
-    return [item for item in small if (item.id, item.joints) in left]
+    left = {(item.id, item.joints, item.logs) for item in others}
+    return [item for item in small if (item.id, item.joints, item.logs) in left]

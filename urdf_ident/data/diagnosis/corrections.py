@@ -20,7 +20,8 @@ from .case import Case
 from .delay.profile import Delay
 from .load_friction import LoadedFit
 from .motion_samples import Logs, MotionSamples, jerks
-from .small_faults.find import SmallFault, effect
+from .small_faults.fault import SmallFault
+from .small_faults.find import effect
 
 #: Returns a case without the effect of a fault; its logs are those that the case was sampled from.
 Correction = Callable[[Case, Logs], Case]

@@ -18,18 +18,17 @@ from .candidates import Reading
 from .case import Case
 from .changes.between_logs import BETWEEN_LOGS, EVERYTHING, between
 from .changes.change import Change
-from .changes.outlying_logs import LogResidual, outlying_logs, suspect_logs
+from .changes.outlying_logs import LogResidual, outlying_logs
 from .changes.stationarity import LogChanges, in_all, within
 from .corrections import Correction, unchanged
 from .hypotheses import DOUBTFUL, Step, search
 from .log_group import LogGroup
-from .motion_samples import Logs, MotionSamples
-from .small_faults.find import SmallFault, not_excluded, small_faults
+from .motion_samples import COMPARED, Logs, MotionSamples
+from .small_faults.fault import SmallFault, not_excluded
+from .small_faults.find import small_faults
 
 #: A reading with a smaller gain is compared with changes along the logs.
 _AS_CHANGE = 3.0
-#: Maximum number of logs compared at a time.
-COMPARED = 8
 
 #: Index of a log → kind of change, gain and joint.
 Differing = dict[int, tuple[str, float, int]]
@@ -43,7 +42,6 @@ class Explanations:
         differing: Logs that differ from the others, by the groups in which many logs are compared.
         changed: Change along each log, or None.
         possible: Small faults that are too weakly supported to be named but not excluded, largest gain first.
-        of_one: Small faults of single logs, largest gain first.
         outlying: Logs that their own parameters explain worse than the others, with joints and ratios.
         lasting: Whether the correction of a lasting fault removes changes that were found.
     """
@@ -56,7 +54,6 @@ class Explanations:
     changed: list[Change | None] = field(default_factory=list)
     small: list[SmallFault] = field(default_factory=list)
     possible: list[SmallFault] = field(default_factory=list)
-    of_one: Mapping[int, list[SmallFault]] = field(default_factory=dict)
     outlying: Mapping[int, tuple[int, float]] = field(default_factory=dict)
     lasting: bool = False
 
@@ -105,20 +102,7 @@ def with_changes(found: Explanations, alone: Sequence[LogChanges], brief: bool) 
     found = replace(found, differing=differing, small=small, possible=possible, changed=changed)
     if brief or found.steps or found.several:
         return found
-    outlying = outlying_logs(left)
-    suspect = [k for k in suspect_logs(left) if k not in outlying]
-    return replace(found, of_one=_of_one_log(found.group, suspect), outlying=outlying)
-
-
-def _of_one_log(group: LogGroup, suspect: Sequence[int]) -> dict[int, list[SmallFault]]:
-    """Significant small faults of single logs: in the others it is missing, so that all logs together hardly show it."""
-    found: dict[int, list[SmallFault]] = {}
-    for k in suspect:
-        own = group.some([k])
-        case = None if own.seconds < SHORT else own.case()
-        if case is not None and (small := distinct(tested_small_faults(case, own.logs, ()), ())):
-            found[k] = small
-    return found
+    return replace(found, outlying=outlying_logs(left))
 
 
 def examined_alone(

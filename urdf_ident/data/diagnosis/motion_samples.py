@@ -21,6 +21,8 @@ from ..conditioning.filters import delayed, lowpass
 Logs = Sequence[tuple[Sequence[Segment], float]]
 #: Number of samples from all logs together, and of blocks of time they are split into.
 SAMPLES, BLOCKS = 500, 15
+#: Maximum number of logs compared at a time.
+COMPARED = 8
 #: Number of samples of a segment below which the first one would have a weight of more than a tenth.
 _FEW_OF_A_STRETCH = 10
 #: Widths of the friction reversal, as fractions of a joint's typical speed.
@@ -107,6 +109,12 @@ class MotionSamples:
         """Returns the same samples in contiguous blocks of time, for what changes along a log."""
         block = _blocks(self.log, int(self.block.max()) + 1)
         return self if np.array_equal(block, self.block) else replace(self, block=block)
+
+    def in_finer_blocks(self, least: int) -> MotionSamples:
+        """Returns the same samples in blocks of which each log has at least so many, for what is in one log alone."""
+        wanted = least * len(np.unique(self.log))
+        block = self.block if int(self.block.max()) + 1 >= wanted else _spread(self.log, _blocks(self.log, wanted), self.v)
+        return self if block is self.block else replace(self, block=block)
 
     def before_low_pass(self, first: float, second: float, derivatives: tuple[Array, Array]) -> MotionSamples:
         """Returns the motion before a low-pass ``1 / (1 + first s + second s²)`` of the positions.

@@ -55,8 +55,8 @@ def _of_all(found: Explanations) -> list[list[Finding]]:
     for k, change in enumerate(found.changed):
         varying = [] if steps or change is None else [changes(robot, change)]
         worse = [worse_explained(robot, *found.outlying[k])] if k in found.outlying else []
-        worse += [small_fault(robot, found.of_one[k])] if k in found.of_one else []
-        out.append([*common, *(small + varying if found.lasting else varying + small), *worse])
+        own = small if not found.small or not found.small[0].logs or k in found.small[0].logs else []
+        out.append([*common, *(own + varying if found.lasting else varying + own), *worse])
     return out
 
 

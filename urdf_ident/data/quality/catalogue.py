@@ -199,7 +199,7 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
         "joints-exchanged": FindingKind("refused", "Columns of two joints are exchanged.", "Correct the order of the columns."),
         "position-zero": FindingKind(
             "refused",
-            "The zero of a joint is not that of the URDF.",
+            "The zero of a joint is not that of the URDF, or differs between the logs.",
             "`drive: {joint_offset: [...]}`.",
             "offset to be added [rad]",
         ),

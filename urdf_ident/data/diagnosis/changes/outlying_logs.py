@@ -17,8 +17,6 @@ from ..grams import EXACT
 #: Least ratio of a joint's residual to that in any other log, and least relative residual. Fault-free logs, real and simulated,
 #: slow and fast, short and long ones mixed, reach 1.8; filters, delays and saturation of one effort give 3 to 10.
 _TIMES, _LEAST = 2.5, 0.1
-#: The same for logs that are worth a search for small faults of their own.
-_TIMES_SUSPECT, _LEAST_SUSPECT = 1.5, 0.03
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,15 +42,6 @@ def outlying_logs(logs: Sequence[LogResidual]) -> dict[int, tuple[int, float]]:
     """
     times = _times(logs, _LEAST)
     return {int(k): (int(np.argmax(times[k])), float(times[k].max())) for k in np.flatnonzero((times > _TIMES).any(axis=1))}
-
-
-def suspect_logs(logs: Sequence[LogResidual]) -> list[int]:
-    """Finds logs whose residual is larger than that of the others, though no more than by chance.
-
-    Returns:
-        Their indices.
-    """
-    return [int(k) for k in np.flatnonzero((_times(logs, _LEAST_SUSPECT) > _TIMES_SUSPECT).any(axis=1))]
 
 
 def _times(logs: Sequence[LogResidual], least: float) -> Array:

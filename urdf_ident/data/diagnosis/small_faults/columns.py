@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pinocchio as pin
@@ -26,7 +27,7 @@ from ..case import Case
 from ..delay.reversal_friction import reversal_columns
 from ..grams import EXACT, friction_columns
 from ..load_friction import LoadedFit
-from ..motion_samples import MotionSamples
+from ..motion_samples import COMPARED, MotionSamples
 
 #: Candidate waves per radian of an encoder's error; for a slide, half as many in its range.
 _WAVES = (1, 2, 3, 4, 6, 8)
@@ -38,6 +39,8 @@ _KNEE = 0.5
 _SOON = 0.004
 #: Delay of all positions: not a fault of one joint, only compared with such faults.
 ALL_LATE = "all-late"
+#: Least number of blocks of each log, for faults of one log alone.
+_BLOCKS_OF_A_LOG = 4
 #: Step of the numerical derivatives with respect to positions, velocities and accelerations [rad or m, and per s, s²].
 _STEP = 1e-4
 
@@ -49,7 +52,7 @@ class FaultColumns:
     The guard and the first `given` shared columns are also part of the fit without the fault.
 
     The size is the norm of the last `numbers` coefficients times the unit; `sense` is the required sign of the coefficient, or
-    0.
+    0. In each of the `logs` it has a size of its own, and is absent from others; without `logs` it has one size in all.
     """
 
     id: str
@@ -61,6 +64,12 @@ class FaultColumns:
     sense: int = 0
     numbers: int = 1
     given: int = 0
+    logs: tuple[int, ...] = ()
+
+    @property
+    def sizes(self) -> int:
+        """Number of coefficients of the sizes in all logs."""
+        return self.numbers * max(1, len(self.logs))
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +147,16 @@ class FaultRows:
         """Number of joints."""
         return self.case.robot.n
 
+    @cached_property
+    def log_of_block(self) -> NDArray[np.int64]:
+        """Log of each block, the first of several, shape (B,)."""
+        return self.samples.log[np.unique(self.samples.block, return_index=True)[1]]
+
+    @property
+    def logs(self) -> int:
+        """Number of logs."""
+        return int(self.log_of_block.max()) + 1
+
     def left(self, squares: Array) -> Array:
         """Relative residual of each row, shape (n,), from the squared errors by block, shape (B, n)."""
         return np.asarray(np.maximum(np.sqrt(squares.clip(0).sum(axis=0) / self.count.sum()) / self.size, EXACT))
@@ -146,6 +165,8 @@ class FaultRows:
     def of(cls, case: Case) -> FaultRows:
         """Builds the rows from the samples of a case as logged and the robot identified from them."""
         robot, samples, fit = case.robot, case.sampled(0.0), LoadedFit.of(case)
+        if len(np.unique(samples.log)) <= COMPARED:
+            samples = samples.in_finer_blocks(_BLOCKS_OF_A_LOG)
         found = case.evidence(Reading.as_logged(robot.n))
         theta = np.zeros(fit.columns.shape[2])
         theta[found.active] = fit.rigid / found.scale
@@ -164,7 +185,7 @@ class FaultRows:
             weight,
             fit.weights,
             samples,
-            found.count,
+            np.bincount(samples.block).astype(float),
             found.size,
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from ....model.robot import Robot
 from ...quality.findings import Finding
 from ..delay.profile import relative_delay
 from ..wording import UNDECIDED
-from .find import SmallFault
+from .fault import SmallFault
 
 #: Fraction of the best fault's gain from which another one is a rival.
 _RIVAL = 0.7
@@ -69,6 +70,11 @@ _SMALL = {
         "log the whole joint torque, or add the gravity torque that the controller subtracted",
     ),
 }
+#: The same for a zero that is set anew in each log.
+_ZERO_OF_EACH_LOG = (
+    "the zero of this joint is another in each log, by up to {size}",
+    "log absolute positions, not counts from the start of a log, or move the joint to its reference before each log",
+)
 #: Causes that resemble partially missing gravity.
 _LIKE_LESS_GRAVITY = ("time-scale", "gravity-direction")
 
@@ -82,11 +88,12 @@ def small_fault(robot: Robot, found: Sequence[SmallFault]) -> Finding:
     """
     best = found[0]
     if best.id == "effort-delay":
-        return relative_delay(best.size, robot.joints[best.joints[0]])
+        delay = relative_delay(best.size, robot.joints[best.joints[0]])
+        return replace(delay, message=_where(best) + delay.message)
     rivals = dict.fromkeys(item.id for item in found[1:] if item.gain > _RIVAL * best.gain and item.id != best.id)
     less = best.id == "effort-without-gravity" and not best.whole
     names = [robot.joints[j] for j in best.joints]
-    remedy = _SMALL[best.id][1]
+    remedy = _words(best)[1]
     if less:
         rivals |= dict.fromkeys(_LIKE_LESS_GRAVITY)
         remedy += "; a clock that is wrong by a factor, or another direction of gravity, would look the same"
@@ -121,12 +128,21 @@ def possible_faults(robot: Robot, found: Sequence[SmallFault]) -> list[Finding]:
     return [Finding(UNDECIDED, "warning", joint, None, message, _SMALL[best.id][1], best.gain, None, ids)]
 
 
+def _where(fault: SmallFault) -> str:
+    return "in this log, unlike the others, " if len(fault.logs) == 1 else ""
+
+
+def _words(fault: SmallFault) -> tuple[str, str]:
+    """Text and remedy."""
+    return _ZERO_OF_EACH_LOG if len(fault.logs) > 1 else _SMALL[fault.id]
+
+
 def _told(robot: Robot, fault: SmallFault) -> str:
     """A fault and its size in words."""
     names = [robot.joints[j] for j in fault.joints]
     less = fault.id == "effort-without-gravity" and not fault.whole
     unit = "m" if fault.id == "joint-origin" or (names and robot.prismatic[fault.joints[0]]) else "rad"
-    return _SMALL[fault.id][0].format(
+    return _where(fault) + _words(fault)[0].format(
         size=f"{abs(fault.size):.2g} {unit}",
         other=names[-1] if names else "",
         signed=f"{fault.size:+.2g} {unit}",
