@@ -601,9 +601,9 @@ def _intervals(arm: Arm, ident: Identification, test: Motion, judge: Recording, 
     interval = getattr(ident, "torque_prediction_interval", None)
     if interval is None:
         return found
-    reach = interval(test.q, test.v, test.a)
+    reach, exported = interval(test.q, test.v, test.a), ident.torque(test.q, test.v, test.a)
     measured = lowpass(np.asarray(judge.effort), RATE, ident.prediction_band)
-    within, missed = (reach[..., 0] <= measured) & (measured <= reach[..., 1]), np.abs(measured - reach.mean(axis=-1))
+    within, missed = (reach[..., 0] <= measured) & (measured <= reach[..., 1]), np.abs(measured - exported)
     fast = np.abs(test.v) > np.quantile(np.abs(test.v), 0.9, axis=0)
     near = np.abs(test.v) < 0.1 * arm.speed
     ideal = 2 * 1.96 * np.std(lowpass(np.asarray(judge.effort) - oracle, RATE, ident.prediction_band), axis=0)
