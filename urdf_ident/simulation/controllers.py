@@ -87,10 +87,16 @@ class PD(Controller):
             damping: Damping ratio [1].
             rotor: Nominal rotor inertia after the gear, shape (n,) or a number [kg·m² or kg].
         """
-        return cls._of(robot, *tuned_gains(robot, bandwidth=bandwidth, damping=damping, rotor=rotor))
+        return cls.with_gains(robot, *tuned_gains(robot, bandwidth=bandwidth, damping=damping, rotor=rotor))
 
     @classmethod
-    def _of(cls, robot: Robot, kp: Array, kd: Array) -> PD:
+    def with_gains(cls, robot: Robot, kp: Array, kd: Array) -> PD:
+        """Builds the controller of a nominal robot.
+
+        Args:
+            kp: Shape (n,) [N·m/rad or N/m].
+            kd: Shape (n,) [N·m·s/rad or N·s/m].
+        """
         return cls(kp, kd)
 
     def feedback(self) -> Feedback | None:
@@ -108,7 +114,7 @@ class PID(PD):
     """Decentralised PD with an integral of the position error.
 
     Attributes:
-        ki: Shape (n,) [N·m/(rad·s) or N/(m·s)].
+        ki: Shape (n,) [N·m/(rad·s) or N/(m·s)]; with tuned or given kp and kd twice kp.
     """
 
     ki: Array = field(default_factory=lambda: np.zeros(0))
@@ -117,19 +123,8 @@ class PID(PD):
         _check_gains(self.kp, kd=self.kd, ki=self.ki)
 
     @classmethod
-    def tuned(
-        cls, robot: Robot, *, bandwidth: float = 10.0, damping: float = 1.0, rotor: ArrayLike = 0.0, reset: float = 2.0
-    ) -> PID:
-        """Tunes the gains as :meth:`PD.tuned`, with an integral gain proportional to kp.
-
-        Args:
-            bandwidth: Natural frequency of each axis [Hz].
-            damping: Damping ratio [1].
-            rotor: Nominal rotor inertia after the gear, shape (n,) or a number [kg·m² or kg].
-            reset: Integral gain over proportional gain [1/s].
-        """
-        kp, kd = tuned_gains(robot, bandwidth=bandwidth, damping=damping, rotor=rotor)
-        return cls(kp, kd, reset * kp)
+    def with_gains(cls, robot: Robot, kp: Array, kd: Array) -> PD:
+        return cls(kp, kd, 2.0 * kp)
 
     @property
     def states(self) -> int:
@@ -161,7 +156,7 @@ class PDGravity(PD):
         object.__setattr__(self, "data", self.robot.model.createData())
 
     @classmethod
-    def _of(cls, robot: Robot, kp: Array, kd: Array) -> PD:
+    def with_gains(cls, robot: Robot, kp: Array, kd: Array) -> PD:
         return cls(kp, kd, robot=robot)
 
     def feedback(self) -> Feedback | None:
@@ -263,10 +258,10 @@ def feedback_of(controller: Controller) -> Feedback | None:
 def _agrees(form: Feedback, controller: Controller) -> bool:
     """Whether a form gives the controller's torque, in three random states."""
     for q_r, v_r, a_r, q, v in np.random.default_rng(0).uniform(-1.0, 1.0, (3, 5, len(form.gains))):
-        told = controller.torque(Reference(q_r, v_r, a_r), q, v, np.zeros(0))
+        exact = controller.torque(Reference(q_r, v_r, a_r), q, v, np.zeros(0))
         total = form.feed(q_r[None], v_r[None], a_r[None])[0] - form.gains @ np.concatenate([q, v])
         own = total if form.complete is None else form.complete(total, q, v)
-        if not np.allclose(own, told, rtol=1e-9, atol=1e-9 * float(np.abs(told).max())):
+        if not np.allclose(own, exact, rtol=1e-9, atol=1e-9 * float(np.abs(exact).max())):
             return False
     return True
 

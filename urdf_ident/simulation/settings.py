@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -87,17 +85,13 @@ class ControllerSection(Section):
         Args:
             rotor: Nominal rotor inertia after the gear, shape (n,) [kg·m² or kg].
         """
-        from .controllers import PD, PID, ComputedTorque, PDGravity, PositionReference
+        from .controllers import PD, PID, ComputedTorque, PDGravity, PositionReference, tuned_gains
 
         if self.type == "computed_torque":
             return ComputedTorque(robot, self.bandwidth, self.damping, rotor)
-        kinds: Mapping[str, Any] = {"pd": PD, "pid": PID, "pd_gravity": PDGravity}
-        controller: Controller = kinds[self.type].tuned(robot, bandwidth=self.bandwidth, damping=self.damping, rotor=rotor)
-        gains = self.gains(robot)
-        if gains is not None:
-            kp, kd = gains
-            integral = {"ki": controller.ki / controller.kp * kp} if isinstance(controller, PID) else {}
-            controller = replace(controller, kp=kp, kd=kd, **integral)  # type: ignore[type-var]
+        gains = self.gains(robot) or tuned_gains(robot, bandwidth=self.bandwidth, damping=self.damping, rotor=rotor)
+        kinds: dict[str, type[PD]] = {"pd": PD, "pid": PID, "pd_gravity": PDGravity}
+        controller = kinds[self.type].with_gains(robot, *gains)
         return controller if self.velocity_reference else PositionReference(controller)
 
     def gains(self, robot: Robot) -> tuple[Array, Array] | None:
