@@ -148,8 +148,7 @@ def _both_directions(level: Sequence[_Run]) -> tuple[float, float, Array, Array]
         which = np.digitize(q, place[1:-1])
         inside = (q >= low) & (q <= high)
         count = np.bincount(which[inside], minlength=_BINS)
-        total = np.bincount(which[inside], tau[inside], minlength=_BINS)
-        means.append(total / np.maximum(count, 1))
+        means.append(np.bincount(which[inside], tau[inside], minlength=_BINS) / np.maximum(count, 1))
         counts.append(count)
     full = (counts[0] > 0) & (counts[1] > 0)
     if full.sum() < 3:

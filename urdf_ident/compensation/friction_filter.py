@@ -280,8 +280,7 @@ def replay(
         own = np.ascontiguousarray(applied[:, :, :, k].swapaxes(1, 2))
         begins = np.cumsum([0, *(len(part) // factor for part in segments)])
         rows_of = [begin + np.arange(len(part)) // factor for begin, part in zip(begins, segments, strict=False)]
-        parts = zip(rows_of, segments, strict=True)
-        found.append([_added(own, row, settings[0].columns(part.v)) for row, part in parts])
+        found.append([_added(own, row, settings[0].columns(part.v)) for row, part in zip(rows_of, segments, strict=True)])
     return found
 
 

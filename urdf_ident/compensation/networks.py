@@ -56,8 +56,7 @@ def splits_of(state: Array) -> list[Split]:
     splits = []
     for k in range(FOLDS):
         out = np.asarray(which == k)
-        away = cKDTree(scaled[out]).query(scaled, distance_upper_bound=near)[0] > near
-        splits.append((np.asarray(~out & away), out))
+        splits.append((np.asarray(~out & (cKDTree(scaled[out]).query(scaled, distance_upper_bound=near)[0] > near)), out))
     return splits
 
 

@@ -163,8 +163,7 @@ def _joint(model: ET.Element, joint: ET.Element, frame: bool, where: str, notes:
         _pose(ET.SubElement(model, "frame", name=child, attached_to=parent), joint.find("origin"))
         return
     out = ET.SubElement(model, "joint", name=name, type=_TYPES[kind])
-    relative = None if parent == "world" else parent
-    _pose(out, joint.find("origin"), relative or "__model__")
+    _pose(out, joint.find("origin"), (None if parent == "world" else parent) or "__model__")
     _text(out, "parent", parent)
     _text(out, "child", child)
     if kind == "fixed":

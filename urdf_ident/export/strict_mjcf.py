@@ -94,8 +94,7 @@ def readable_mesh(path: Path) -> bool:
     if not np.isfinite([a, b, c]).all():
         return False
     centre = np.concatenate([a, b, c]).mean(axis=0)
-    volume = float(np.einsum("ij,ij->i", a - centre, np.cross(b - centre, c - centre)).sum()) / 6.0
-    return volume > _LEAST_VOLUME
+    return float(np.einsum("ij,ij->i", a - centre, np.cross(b - centre, c - centre)).sum()) / 6.0 > _LEAST_VOLUME
 
 
 def _body(body: ElementTree.Element) -> Iterator[str]:

@@ -75,8 +75,9 @@ def violations(text: str, where: str = "URDF") -> tuple[Violation, ...]:
             named = [item.get("name") for item in node.all("joint")]
             missing = [name for name in named if name not in joints]
             if missing or not named:
-                says = f"its joint '{missing[0]}' does not exist" if missing else "it names no joint"
-                found.append(Violation(owner, says, node))
+                found.append(
+                    Violation(owner, f"its joint '{missing[0]}' does not exist" if missing else "it names no joint", node)
+                )
     inside = {id(item.node) for item in found}
     return tuple(
         item for item in found if not any(_holds(other.node, item.node) for other in found if id(other.node) in inside)

@@ -81,8 +81,7 @@ class Drive(SentOnce, ReadOnly):
         if (gains == 0).any():
             raise ModelError("drive.gain is zero", remedy="give the torque per unit of logged effort")
         origin = gain_origin or ("effort is a torque" if gain is None else "project file")
-        zeros = one_each("drive.joint_offset", 0.0 if offset is None else offset, n, ModelError)
-        return cls(matrix, gains, zeros, origin)
+        return cls(matrix, gains, one_each("drive.joint_offset", 0.0 if offset is None else offset, n, ModelError), origin)
 
     @property
     def n(self) -> int:

@@ -258,5 +258,4 @@ def nearest_physical(theta: ArrayLike, floor: float = 1e-3, *, least_mass: float
     if t[0] > 0 and moments[0] >= least:
         return t
     # A point mass has no principal axes: it becomes a ball with the least radius of gyration.
-    clipped = np.maximum(moments, least if moments[-1] > least else least / floor)
-    return from_second_moments(m, c, clipped, axes)
+    return from_second_moments(m, c, np.maximum(moments, least if moments[-1] > least else least / floor), axes)

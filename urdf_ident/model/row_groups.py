@@ -76,8 +76,7 @@ def row_groups(robot: Robot, drive: Drive, distribution: Array) -> tuple[RowGrou
         used = np.flatnonzero(mixed)
         kind = "actuator" if drive.coupled[j] else "joint"
         columns = np.concatenate([inertial, 10 * robot.n + used])
-        scale = np.concatenate([np.ones(len(inertial)), mixed[used]])
-        groups.append(RowGroup(f"{kind}:{joint}", j, mix, columns, scale))
+        groups.append(RowGroup(f"{kind}:{joint}", j, mix, columns, np.concatenate([np.ones(len(inertial)), mixed[used]])))
     return tuple(groups)
 
 

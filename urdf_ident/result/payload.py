@@ -172,8 +172,7 @@ class PayloadResult(ReadOnly):
         parts = ", ".join(f"{name} {value:.2g}" for name, value in self.sources.items())
         lines.append(f"  error of the mass from: {parts} kg; inertia about the centre of mass, axes of {self.link}")
         lines += [f"  {self.assumed}"] if self.assumed else []
-        wanted = dict.fromkeys(text for text in self.advice if text)
-        lines += [f"  to see more: {text}" for text in wanted]
+        lines += [f"  to see more: {text}" for text in dict.fromkeys(text for text in self.advice if text)]
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 
 

@@ -66,8 +66,7 @@ class Stages:
         Args:
             friction: Friction from :meth:`now`, shape (n,) [N·m or N].
         """
-        hold = (friction - self._constant)[self._stuck]
-        return bool((np.abs(hold) < (1.0 - 1e-9) * self._jump[self._stuck]).all())
+        return bool((np.abs((friction - self._constant)[self._stuck]) < (1.0 - 1e-9) * self._jump[self._stuck]).all())
 
     def now(self, t: float, x: Array, w: Array) -> tuple[Array, Array, Array]:
         """Computes accelerations, drive torques and friction at a time, shapes (n,) each [rad/s² or m/s², N·m or N].

@@ -97,5 +97,4 @@ def tube(points: Array, radius: float) -> tuple[Array, Indices]:
     upper = np.stack([here, following, here + SIDES], axis=1)
     lower = np.stack([following, following + SIDES, here + SIDES], axis=1)
     piece = np.stack([upper, lower], axis=1).reshape(1, -1, 3)
-    faces = piece + (np.arange(len(points) - 1) * SIDES)[:, None, None]
-    return rings.reshape(-1, 3), faces.reshape(-1, 3)
+    return rings.reshape(-1, 3), (piece + (np.arange(len(points) - 1) * SIDES)[:, None, None]).reshape(-1, 3)

@@ -133,8 +133,7 @@ class _Points:
     def motion(self, points: Array, share: float = 1.0) -> PiecewisePolynomial:
         limits = self.limits
         rate = FASTEST * share * limits.acceleration
-        speed = FASTEST * share * limits.velocity
-        return trapezoidal(limits.joints, points, speed, rate, JERK * rate, self.dwell)
+        return trapezoidal(limits.joints, points, FASTEST * share * limits.velocity, rate, JERK * rate, self.dwell)
 
     def certified(self, points: Array) -> tuple[PiecewisePolynomial, float, LimitReport, ClearanceReport | None]:
         """Returns the fastest motion within the torque limits, its speed factor, margins and clearance."""
