@@ -8,10 +8,9 @@ from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...grouping import grouped
-from ...linalg import Array, lstsq, rms
+from ...linalg import Array, BoolArray, IntArray, lstsq, rms
 from ...model.engine.pinocchio import regressor
 from ...model.engine.rigid import rigid_of
 from ...model.prior import lumped_inertials
@@ -34,7 +33,7 @@ _KEPT = 12
 PENALTY = 1.5
 
 
-def friction_drives(power: Array) -> NDArray[np.bool_]:
+def friction_drives(power: Array) -> BoolArray:
     """Whether friction would drive a joint, significantly compared with the scatter between folds, shape (...).
 
     Args:
@@ -60,10 +59,10 @@ class ReadingScore:
 
     left: Array
     squares: Array
-    driven: NDArray[np.bool_]
+    driven: BoolArray
     theta: Array
     power: Array
-    moves: NDArray[np.bool_]
+    moves: BoolArray
 
     @property
     def part(self) -> float:
@@ -87,7 +86,7 @@ class Case:
 
     robot: Robot
     sampled: Callable[[float], MotionSamples]
-    moves: NDArray[np.bool_]
+    moves: BoolArray
     _inertial: dict[tuple[object, ...], Array] = field(default_factory=dict)
     _evidence: dict[tuple[object, ...], RigidEvidence] = field(default_factory=dict)
     _summed: dict[tuple[object, ...], RigidEvidence] = field(default_factory=dict)
@@ -110,7 +109,7 @@ class Case:
         return float(np.median(reversals(self.sampled(0.0).v)[self.moves]))
 
     @cached_property
-    def _signed(self) -> NDArray[np.bool_]:
+    def _signed(self) -> BoolArray:
         """Moving joints with observable friction sign; on a slide moving one way, friction and weight are not separable."""
         swept = [one_way(speed) for speed in self.sampled(0.0).v.T]
         return np.asarray(self.moves & ~(self.robot.prismatic & swept))
@@ -269,7 +268,7 @@ class Case:
         return np.array(out)
 
     @property
-    def _kept_columns(self) -> NDArray[np.intp]:
+    def _kept_columns(self) -> IntArray:
         """Independent inertial columns, which span all others."""
         return rigid_of(self.robot).spanning_anywhere[0]
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
-from ...linalg import Array, quantiles, rms
+from ...linalg import Array, BoolArray, quantiles, rms
 from ...model.robot import Robot
 from ...samples import SHORT, SHORTEST, columns
 from ...units import joint_units
@@ -147,7 +146,7 @@ def check_position_unit(state: Examination, robot: Robot) -> None:
         )
 
 
-def _too_fast(state: Examination, robot: Robot) -> NDArray[np.bool_]:
+def _too_fast(state: Examination, robot: Robot) -> BoolArray:
     """Joints faster than any robot: 30 rad/s (10 m/s), or three times the URDF's limit if that is above 10 rad/s."""
     limits = robot.limit("velocity")
     top = np.where(np.isfinite(limits), np.maximum(3 * limits, 10.0), np.where(robot.prismatic, 10.0, 30.0))
@@ -306,7 +305,7 @@ def _without_coarse_steps(x: Array, runs: list[tuple[int, int]]) -> list[tuple[i
     ]
 
 
-def _freeze(state: Examination, frozen: NDArray[np.bool_], runs: list[tuple[int, int]], what: str, joint: str) -> None:
+def _freeze(state: Examination, frozen: BoolArray, runs: list[tuple[int, int]], what: str, joint: str) -> None:
     for begin, end in sorted(set(runs)):
         frozen[begin:end] = True
         state.add(

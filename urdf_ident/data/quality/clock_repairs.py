@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...grouping import runs
-from ...linalg import Array, quantiles, rms, running_median
+from ...linalg import Array, BoolArray, quantiles, rms, running_median
 from ..conditioning.clock import GAP_PERIODS, GAP_SECONDS, device_clock, read_clock
 from ..recording import Recording
 from .findings import Examination
@@ -234,7 +234,7 @@ def check_lost_rows(state: Examination) -> None:
     )
 
 
-def _repeated_samples(recording: Recording) -> NDArray[np.bool_]:
+def _repeated_samples(recording: Recording) -> BoolArray:
     """Rows equal to the previous one in every signal although the robot moves."""
     same = np.ones(len(recording) - 1, dtype=bool)
     for _, array in recording.signals():

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...linalg import BoolArray
 from ...model.robot import Robot
 from ...samples import fast_speed
 from ..conditioning.filters import HIGHEST
@@ -89,7 +89,7 @@ def _ignore_velocity(state: Examination, code: str, message: str) -> None:
     state.recording = replace(state.recording, velocity=None)
 
 
-def _swapped(state: Examination, robot: Robot, match: VelocityMatch, moves: NDArray[np.bool_]) -> bool:
+def _swapped(state: Examination, robot: Robot, match: VelocityMatch, moves: BoolArray) -> bool:
     likeness = np.where(moves[:, None] & moves[None, :], np.abs(match.cross), 0.0)
     found = False
     for i in range(robot.n):
@@ -108,7 +108,7 @@ def _swapped(state: Examination, robot: Robot, match: VelocityMatch, moves: NDAr
     return found
 
 
-def _wrong_sign(state: Examination, robot: Robot, match: VelocityMatch, moves: NDArray[np.bool_]) -> bool:
+def _wrong_sign(state: Examination, robot: Robot, match: VelocityMatch, moves: BoolArray) -> bool:
     wrong = np.flatnonzero(moves & (np.nan_to_num(match.correlation) < -0.9))
     for j in wrong:
         state.add(
@@ -121,7 +121,7 @@ def _wrong_sign(state: Examination, robot: Robot, match: VelocityMatch, moves: N
     return len(wrong) > 0
 
 
-def _wrong_unit(state: Examination, robot: Robot, match: VelocityMatch, moves: NDArray[np.bool_]) -> bool:
+def _wrong_unit(state: Examination, robot: Robot, match: VelocityMatch, moves: BoolArray) -> bool:
     known = np.flatnonzero(moves & np.isfinite(match.scale) & (np.nan_to_num(match.correlation) > 0.9))
     for kind in (False, True):
         group = known[robot.prismatic[known] == kind]

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...friction import (
     FRICTION,
@@ -24,6 +23,7 @@ from ...friction import (
     Trained,
     Viscous,
 )
+from ...linalg import IntArray
 from ...model.dynamic_model import DynamicModel
 from ...model.terms import AppliedTerm, RotorInertia
 from ...model.trained import trained_ranges
@@ -52,7 +52,7 @@ class Candidate:
     """
 
     item: AppliedTerm
-    columns: NDArray[np.intp]
+    columns: IntArray
 
     @cached_property
     def key(self) -> Key:
@@ -83,7 +83,7 @@ class WideModel:
 
     model: DynamicModel
     kept: tuple[AppliedTerm, ...]
-    common: NDArray[np.intp]
+    common: IntArray
     candidates: tuple[tuple[Candidate, ...], ...]
     trained: tuple[Mapping[str, Trained], ...]
 

@@ -25,10 +25,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...data.prepare import PreparedLog
 from ...errors import EstimationError, check_known
+from ...linalg import BoolArray
 from ...model.dynamic_model import DynamicModel
 from ...parallel import shared
 from ...statistics.distributions import chi_square_quantile
@@ -176,7 +176,7 @@ def _with_reversals(found: Covariance, work: Covariances) -> Covariance:
     return replace(found, matrix=found.matrix + np.outer(shift, shift), kind=kind)
 
 
-def _judged_by_logs(within: Covariance, between: Covariance, seen: NDArray[np.bool_]) -> Covariance:
+def _judged_by_logs(within: Covariance, between: Covariance, seen: BoolArray) -> Covariance:
     """Errors from within the logs, enlarged if the logs disagree by more than chance.
 
     With few logs the disagreement on one parameter is a poor estimate of its error, but the median over all parameters is
