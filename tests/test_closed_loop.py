@@ -27,7 +27,7 @@ from urdf_ident.project import Project, parse_project
 from urdf_ident.result.identification import Identification
 from urdf_ident.simulation.controllers import PD, PID, PositionReference, Reference
 from urdf_ident.simulation.settings import ControllerSection
-from urdf_ident.simulation.simulate import write_log
+from urdf_ident.simulation.simulated_log import write_log
 
 TRUTH = """joints: [j1, j2, j3]
 rotor_inertia: [0.5, 0.25, 0.16]

@@ -24,7 +24,7 @@ from urdf_ident.project import Project, parse_project
 from urdf_ident.simulation.elastic.drive import MotorFriction
 from urdf_ident.simulation.elastic.plant import ElasticPlant
 from urdf_ident.simulation.friction_truth import FrictionTruth
-from urdf_ident.simulation.simulate import SimulatedLog
+from urdf_ident.simulation.simulated_log import SimulatedLog
 
 K, IA, GEAR, COUNTS = np.array([18000.0, 14000.0]), np.array([2.0, 1.0]), np.array([100.0, -80.0]), 2.0**20
 SETTINGS = {

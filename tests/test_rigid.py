@@ -12,7 +12,7 @@ import pytest
 
 from tests.urdf_samples import Style, random_urdf
 from urdf_ident.errors import ModelError, ShapeError
-from urdf_ident.linalg import FactorAccumulator, triangle
+from urdf_ident.linalg import triangle
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -23,6 +23,7 @@ from urdf_ident.model.engine.program import Argument, Program, Row, Tape
 from urdf_ident.model.engine.rigid import FEW, SHORT, Rigid, rigid_of
 from urdf_ident.model.robot import Robot
 from urdf_ident.samples import Segment
+from urdf_ident.statistics.factor_accumulator import FactorAccumulator
 
 
 def motion(robot: Robot, samples: int, seed: int = 0) -> np.ndarray:

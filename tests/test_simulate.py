@@ -22,7 +22,8 @@ from urdf_ident.simulation.controllers import PD, PID, ComputedTorque, PDGravity
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.plant import RigidPlant
 from urdf_ident.simulation.settings import Noise, Sensors
-from urdf_ident.simulation.simulate import SimulatedLog, simulate, write_log
+from urdf_ident.simulation.simulate import simulate
+from urdf_ident.simulation.simulated_log import SimulatedLog, write_log
 from urdf_ident.simulation.step import needed_substeps
 from urdf_ident.simulation.truth import read_truth, urdf_truth
 

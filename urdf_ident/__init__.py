@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from .result.files.exports import write_urdf as write_urdf
     from .result.files.load import load as load
     from .result.identification import Identification as Identification
-    from .simulation.simulate import write_log as write_log
+    from .simulation.simulated_log import write_log as write_log
     from .viz.player import play as play
 
 _HOME = {
@@ -108,7 +108,7 @@ _HOME = {
     "robot_path": "model.bundled",
     "simulate": "pipeline.experiment",
     "validate": "pipeline.validate",
-    "write_log": "simulation.simulate",
+    "write_log": "simulation.simulated_log",
     "weigh": "pipeline.payload",
     "write_mjcf": "result.files.exports",
     "write_sidecar": "result.files.exports",

@@ -34,7 +34,8 @@ from urdf_ident.samples import Segment
 from urdf_ident.simulation.controllers import PID
 from urdf_ident.simulation.plant import RigidPlant
 from urdf_ident.simulation.settings import Noise, Sensors
-from urdf_ident.simulation.simulate import SimulatedLog, simulate
+from urdf_ident.simulation.simulate import simulate
+from urdf_ident.simulation.simulated_log import SimulatedLog
 from urdf_ident.simulation.truth import read_truth
 from urdf_ident.statistics.least_squares import solve
 

@@ -42,7 +42,8 @@ from urdf_ident.result.evidence.scores import predict, score
 from urdf_ident.simulation.controllers import PDGravity
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.plant import RigidPlant
-from urdf_ident.simulation.simulate import SimulatedLog, simulate
+from urdf_ident.simulation.simulate import simulate
+from urdf_ident.simulation.simulated_log import SimulatedLog
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import Fit, fit_base
 from urdf_ident.statistics.statistic import StatisticSet

@@ -77,7 +77,7 @@ def simulate(
     """
     from ..motion.files import read_trajectory, why_recorded
     from ..pipeline.experiment import run_experiment, true_plant, truth_notes
-    from ..simulation.simulate import write_log
+    from ..simulation.simulated_log import write_log
 
     project, folder = open_project(config)
     robot = open_robot(project, folder, urdf)

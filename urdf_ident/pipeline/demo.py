@@ -33,7 +33,7 @@ from ..result.identification import Identification
 from ..result.text.lines import table
 from ..simulation.friction_truth import FrictionTruth
 from ..simulation.plant import RigidPlant
-from ..simulation.simulate import write_log
+from ..simulation.simulated_log import write_log
 from .experiment import build_plant, run_experiment
 from .identify import identify
 

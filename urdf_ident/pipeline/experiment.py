@@ -25,8 +25,8 @@ from ..simulation.elastic.from_model import elastic_plant
 from ..simulation.elastic.log import motor_law, simulate_elastic
 from ..simulation.elastic.plant import ElasticPlant
 from ..simulation.plant import RigidPlant
-from ..simulation.simulate import SimulatedLog
 from ..simulation.simulate import simulate as simulate_rigid
+from ..simulation.simulated_log import SimulatedLog
 from ..simulation.step import needed_substeps
 from ..simulation.truth import JointTruth, read_truth, rotors_and_friction, urdf_truth
 

@@ -12,12 +12,13 @@ import numpy as np
 from ..data.conditioning.signals import Conditioned
 from ..data.prepare import PreparedLog
 from ..errors import EstimationError
-from ..linalg import Array, FactorAccumulator, IntArray
+from ..linalg import Array, IntArray
 from ..model.dynamic_model import DynamicModel
 from ..parallel import shared, start_each
 from ..progress import Progress
 from ..samples import Segment
 from .entries import BLOCKS, Entries, Statistic, blocks_of
+from .factor_accumulator import FactorAccumulator
 from .layout import Layout, layouts_of
 from .motions import start_motions
 from .row_cache import RowCache

@@ -19,11 +19,12 @@ from typing import Any
 import numpy as np
 
 from ...data.prepare import PreparedLog
-from ...linalg import Array, FactorAccumulator, scaled_lstsq
+from ...linalg import Array, scaled_lstsq
 from ...model.dynamic_model import DynamicModel
 from ...model.engine.rigid import rigid_of
 from ...model.prior import Prior
 from ...samples import Segment
+from ...statistics.factor_accumulator import FactorAccumulator
 from ...statistics.fit import Fit
 from ...statistics.rows import RowFilter, filtered_rows
 from .reference_torque import rigid_slopes

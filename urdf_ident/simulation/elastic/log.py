@@ -14,7 +14,8 @@ from ...motion.trajectory import Trajectory
 from ...samples import Segment
 from ..controllers import tuned_gains
 from ..settings import ControllerSection, Sensors
-from ..simulate import PERFECT, Guard, Progress, SimulatedLog, logged, require_drivable
+from ..simulate import Guard, Progress, require_drivable
+from ..simulated_log import PERFECT, SimulatedLog, logged
 from .plant import ElasticPlant, MotorPD
 
 
