@@ -437,7 +437,7 @@ def test_lists_of_the_section_follow_the_robots_order() -> None:
         parse_project({"excitation": {"limits": {"torque": [1, 2]}}}).excitation.options(robot)
     with pytest.raises(ProjectError, match=r"no joint is called 'j4'; did you mean"):
         parse_project({"excitation": {"limits": {"torque": {"j4": 1}}}}).excitation.options(robot)
-    with pytest.raises(ProjectError, match="says nothing about joint 'j2'"):
+    with pytest.raises(ProjectError, match="has no value for joint 'j2'"):
         parse_project({"excitation": {"start": {"j1": 0, "j3": 0}}}).excitation.options(robot)
 
 

@@ -150,7 +150,7 @@ def test_every_shape_is_explained_checked_and_kept(law: type) -> None:
     [
         ("stribek", "did you mean 'stribeck'"),
         ("load_columb", "did you mean 'load_coulomb'"),
-        ({"term": "stribeck_arctan", "stribeck": 2000}, "cannot tell its two steps apart"),
+        ({"term": "stribeck_arctan", "stribeck": 2000}, "needs a steeper rise at standstill"),
         (7, "neither a name nor a mapping"),
     ],
 )

@@ -443,7 +443,7 @@ def test_locked_joints_are_left_out() -> None:
     [
         ("rotor_inertias: [1]", "did you mean 'rotor_inertia'"),
         ("rotor_inertia: [1, 2]", "one finite number per joint"),
-        ("joints: [a, b]", "says nothing about joint 'carriage_joint'"),
+        ("joints: [a, b]", "has no entry for joint 'carriage_joint'"),
         ("motor: {inertia: [1]}", "need the gear ratios"),
         ("reduction: [1]", "not a square matrix"),
         ("[1, 2", "not YAML"),

@@ -335,7 +335,7 @@ def certified(
             if report.feasible and problem.obstacles is not None:
                 clearance = check_clearance(family.trajectory(X), problem.obstacles.collisions)
             if report.feasible and (clearance is None or clearance.feasible):
-                note = () if size == 1.0 else (f"drawn in to {100 * size:g} % to keep a limit between instants",)
+                note = () if size == 1.0 else (f"amplitude reduced to {100 * size:g} % to keep a limit between instants",)
                 return replace(candidate, X=X), report, clearance, note
     if report is not None:
         report.require()

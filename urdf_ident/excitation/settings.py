@@ -128,7 +128,7 @@ class ExcitationSection(Section):
             out[key] = None if value is None else _per_joint(robot, value, key, nothing)
             if value is not None and not np.isfinite(out[key]).all():
                 joint = robot.joints[int(np.argmin(np.isfinite(out[key])))]
-                raise ProjectError(f"excitation.{key} says nothing about joint '{joint}'", expected="one number per joint")
+                raise ProjectError(f"excitation.{key} has no value for joint '{joint}'", expected="one number per joint")
         return out
 
     def design(

@@ -356,7 +356,7 @@ class StribeckArctan(Law):
     def __post_init__(self) -> None:
         if np.any(np.asarray(self.stribeck) >= np.asarray(self.sharpness)):
             raise ModelError(
-                "friction term 'stribeck_arctan' cannot tell its two steps apart",
+                "friction term 'stribeck_arctan' needs a steeper rise at standstill than at the drop",
                 got=f"stribeck {np.max(self.stribeck):g}",
                 expected=f"less than sharpness {np.min(self.sharpness):g}",
             )

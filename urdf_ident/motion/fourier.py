@@ -97,7 +97,9 @@ def modified_fourier(
     harmonics = sine.shape[1] + 1
     _check_series(period, harmonics)
     if periods < 1 or int(periods) != periods:
-        raise LimitError("the ties hold at whole periods only", got=f"{periods} periods", expected="1, 2, …")
+        raise LimitError(
+            "a modified Fourier series ends at rest after whole periods only", got=f"{periods} periods", expected="1, 2, …"
+        )
     order, omega = np.arange(1, harmonics), 2 * np.pi / period
     a = np.column_stack([sine, -sine.sum(axis=1)])
     b = np.column_stack([cosine, -cosine @ order / harmonics])

@@ -98,7 +98,7 @@ def read_truth(path: str | Path, robot: Robot) -> JointTruth:
         raise ModelError("'joints' is no list of names", where=where, got=repr(names)[:60])
     missing = [joint for joint in robot.joints if joint not in names]
     if missing:
-        raise ModelError(f"the truth says nothing about joint '{missing[0]}'", where=where, got=names)
+        raise ModelError(f"the truth has no entry for joint '{missing[0]}'", where=where, got=names)
     pick, count = [names.index(joint) for joint in robot.joints], len(names)
     rotor = np.diag(_vector(settings, "rotor_inertia", count, where))
     reduction = _matrix(settings, count, where)

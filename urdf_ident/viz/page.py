@@ -213,8 +213,8 @@ def _layers(
     """Layers that can be shown and hidden, and which of them exist."""
     world = collisions is not None and (bool(collisions.world.names) or collisions.world.tool is not None)
     listed = (
-        (world, "world", "what the robot keeps away from", ["/world"]),
-        (near is not None, "distance", "the two things that are nearest to each other", ["/nearest"]),
+        (world, "world", "obstacles around the robot", ["/world"]),
+        (near is not None, "distance", "the two objects that are closest to each other", ["/nearest"]),
         (trails, "trail", "path of the tip", ["/trail"]),
         (other, "other", "the other robot", ["/other", "/inertia/other"]),
     )

@@ -56,7 +56,7 @@ class Nearest(ReadOnly):
         if not np.isfinite(required[m]):
             return (
                 f"closest: {first} and {second}, {1000 * self.distance[m]:.4g} mm at {m * self.step / rate:.2f} s, where a "
-                "shape stands in for geometry that the URDF lacks; the robot was there, so touching would be no collision"
+                "shape replaces geometry that the URDF lacks; the robot was there, so contact would be no collision"
             )
         margin = self.distance[m] - required[m]
         state = "closest" if margin >= 0 else "collision" if self.distance[m] < 0 else "too close"

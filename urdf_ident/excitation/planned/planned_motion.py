@@ -12,7 +12,7 @@ from ...motion.trajectory import Trajectory
 
 UNWATCHED = (
     "not watched; to keep links apart: `excitation: {collisions: true}`, in Python collisions=find_collisions(robot); "
-    "capsules stand in for missing geometry"
+    "capsules replace missing geometry"
 )
 
 
