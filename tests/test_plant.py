@@ -342,6 +342,46 @@ def test_load_dependent_friction_follows_the_transmitted_torque(coefficient: flo
     np.testing.assert_allclose(inverse_dynamics(plant, q, v, now.a) + now.friction, tau, atol=1e-8)
 
 
+@pytest.mark.parametrize("integral", [True, False])
+def test_at_rest_only_breaking_away_is_checked(integral: bool) -> None:
+    """A force that grows with the cube of the time, as such or as the controller's integral, against dry friction of 10 N."""
+    plant, steps = sled(Coulomb.of(10.0)), []
+
+    def law(t, _q, _v, state):
+        steps.append(t)
+        return (state if integral else np.array([4.0 * t**3])), np.array([12.0 * t**2] if integral else [])
+
+    solver = StickSlip(plant, law, np.zeros(1), np.zeros(1), np.zeros(int(integral)))
+    k = 0
+    while solver.w == 0:
+        solver.step(k * 1e-3, 1e-3)
+        k += 1
+    assert k * 1e-3 == pytest.approx(2.5 ** (1 / 3), abs=2.1e-3)
+    assert len(steps) <= (4 if integral else 1) * k + 10  # a step of a moving plant takes four
+
+
+def test_coupled_motors_that_stick_hold_all_joints_exactly() -> None:
+    """No joint has friction of its own, and no motor turns with one joint alone."""
+    turn = np.eye(6) + 0.5 * np.eye(6, k=1) + 0.5 * np.eye(6, k=-1)
+    friction = FrictionTruth(6, motor=(Coulomb.of(np.full(6, 400.0)),), reduction=turn)
+    plant, calls = RigidPlant.create(UR, friction=friction), []
+
+    def law(_t, _q, _v, state):
+        calls.append(1)
+        return np.zeros(6), state
+
+    solver = StickSlip(plant, law, np.full(6, 0.3), 0.1 * turn[0], NOTHING)
+    for k in range(400):
+        if k == 200:
+            assert (solver.w == 0).all()
+            stopped, before = solver.x, len(calls)
+        solver.step(k * 1e-3, 1e-3)
+    np.testing.assert_array_equal(solver.x, stopped)
+    assert len(calls) - before <= 201
+    now = solver.rates(0.4)
+    np.testing.assert_allclose(now.friction, -plant.bias(solver.x, solver.w), atol=1e-9)
+
+
 def test_load_dependent_friction_alone_can_hold_an_arm() -> None:
     """A worm gear: coefficient above 1 and nothing back-drives it."""
     plant = RigidPlant.create(UR, friction=FrictionTruth(6, (LoadCoulomb.of(np.full(6, 1.2)),)))

@@ -84,20 +84,21 @@ class FrictionTruth:
 
     @cached_property
     def affine(self) -> tuple[Array, Array, Array] | None:
-        """Constant, factor of the velocity and factor of the direction of slip, shapes (n,), without springs.
+        """Constant, factor of the velocity and factor of the direction of slip of each slider, shapes (K,), without springs.
 
-        None unless friction acts on the joints only and has this form.
+        None unless friction has this form.
         """
-        if self.motor or self.load is not None or self.memory:
+        if self.load is not None or self.memory:
             return None
-        zero, one = np.zeros(self.n), np.ones(self.n)
-        constant = self.torque(zero, zero, zero)
-        slope, jump = self.torque(one, zero, zero) - constant, self.torque(zero, one, zero) - constant
+        zero, one = np.zeros(self.sliders), np.ones(self.sliders)
+        constant = self._by_laws(zero, zero, zero)
+        slope, jump = self._by_laws(one, zero, zero) - constant, self._by_laws(zero, one, zero) - constant
         if (jump[~self.hard] != 0).any():
             return None
         for w in _PROBES:  # tested numerically, because users can define their own laws
             for s in (-1.0, 1.0):
-                if not np.allclose(self.torque(w * one, s * one, zero), constant + slope * w + jump * s, rtol=1e-9, atol=1e-12):
+                found = self._by_laws(w * one, s * one, zero)
+                if not np.allclose(found, constant + slope * w + jump * s, rtol=1e-9, atol=1e-12):
                     return None
         return constant, slope, jump
 
@@ -125,6 +126,12 @@ class FrictionTruth:
             s: Directions of slip, shape (…, K); 0 where a slider sticks.
             z: States of laws with memory, shape (…, K).
         """
+        if self.affine is None:
+            return self._by_laws(w, s, z)
+        constant, slope, jump = self.affine
+        return np.asarray(constant + slope * w + jump * s)
+
+    def _by_laws(self, w: Array, s: Array, z: Array) -> Array:
         if self.transmission is None:
             return self._side(self.joint, w, s, z)
         n = self.n
@@ -151,8 +158,8 @@ class FrictionTruth:
             Lowest (≤ 0) and highest (≥ 0) friction, shapes (K,) [N·m or N].
         """
         rest, ones = np.zeros(self.sliders), np.ones(self.sliders)
-        base = self.torque(rest, rest, z)
-        low, high = self.torque(rest, -ones, z) - base, self.torque(rest, ones, z) - base
+        base = self._by_laws(rest, rest, z)
+        low, high = self._by_laws(rest, -ones, z) - base, self._by_laws(rest, ones, z) - base
         if self.load is not None and load is not None:
             extra = self.load * np.abs(load)
             low[: self.n] -= extra

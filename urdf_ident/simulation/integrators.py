@@ -4,7 +4,8 @@
 sign, the step is split at the zero crossing (Hermite interpolation, fourth order), the velocity is set to exactly zero and
 a complementarity problem, solved by projected Gauss-Seidel, determines which sliders stick: friction is either within its
 bounds, or at a bound with the slider moving. A slider that sticks has exactly zero acceleration until its friction limit is
-exceeded; this is checked at the start of a step, so it may break away late by up to one step.
+exceeded; this is checked at the start of a step, so it may break away late by up to one step. While the sliders that stick
+hold all coordinates, nothing moves during a step, and only this check remains.
 """
 
 from __future__ import annotations
@@ -36,12 +37,14 @@ class Rates:
         tau: Drive torque, shape (n,) [N·m or N].
         friction: Friction on the coordinates, shape (d,).
         state: Rate of the controller's state, shape (k,).
+        hold: Additional friction of the sliders that stick and of load-dependent laws, shape (K,); empty if none.
     """
 
     a: Array
     tau: Array
     friction: Array
     state: Array
+    hold: Array
 
 
 class StickSlip:
@@ -65,19 +68,30 @@ class StickSlip:
         self.bristles = np.zeros(self.friction.sliders)
         self.hard = self.friction.hard
         self._slips = bool(self.hard.any())
+        self._single = self._single_joint()
+        self._holding: dict[bytes, bool] = {}
+        self._known_limits: tuple[Array, Array] | None = None
         speed = self.friction.velocity(w)
         self._set_slip(np.where(self.hard, np.sign(speed), 0.0))
         self.still = self.hard & (speed == 0)  # at zero velocity: sticking, or about to slip
         self.load = plant.bias(x, w)
-        self._single = self._single_joint()
         self._known: Rates | None = None
 
     def _set_slip(self, slip: Array) -> None:
         """Sets the directions of slip, shape (K,); hard sliders with direction 0 stick."""
         self.slip, self.sticking = slip, np.asarray(self.hard & (slip == 0))
         self._sticks, self._all_hard = bool(self.sticking.any()), bool(self.hard.all())
+        self._rests = self._sticks and self._hold_everything(self.sticking)
         if self._stages is not None:
             self._stages.slide(slip, self.sticking)
+
+    def _hold_everything(self, sticking: BoolArray) -> bool:
+        """Whether no coordinate can move while these sliders stick."""
+        key = sticking.tobytes()
+        if key not in self._holding:
+            rows = np.array([self._row(row) for row in np.flatnonzero(sticking)])
+            self._holding[key] = int(np.linalg.matrix_rank(rows)) == self.friction.n
+        return self._holding[key]
 
     def rates(self, t: float) -> Rates:
         """Determines which sliders stick and returns the current accelerations and torques.
@@ -87,13 +101,28 @@ class StickSlip:
         """
         if self._known is None:
             if self._slips and np.logical_or.reduce(self.still):
-                if self._stages is not None and self.still is self.sticking:  # no slider has stopped since
-                    self._known = Rates(*self._stages.now(t, self.x, self.w), _NOTHING)
-                    if self._stages.held(self._known.friction):
+                if self.still is self.sticking:  # no slider has stopped since
+                    self._known = self._evaluate(t, self.x, self.w, self.state, self.bristles)
+                    if self._held(self._known):
                         return self._known
                 self._decide(t)
             self._known = self._evaluate(t, self.x, self.w, self.state, self.bristles)
         return self._known
+
+    def _held(self, now: Rates) -> bool:
+        """Whether the sliders that stick keep sticking: their friction is within its limits."""
+        if self._stages is not None:
+            return self._stages.held(now.friction)
+        low, high = self._limits()
+        slack = 1e-9 * (high - low)
+        return bool(((low + slack < now.hold) & (now.hold < high - slack))[self.sticking].all())
+
+    def _limits(self) -> tuple[Array, Array]:
+        """Range of friction of the sliders that stick, shapes (K,)."""
+        friction = self.friction
+        if self._known_limits is None or friction.memory or friction.load is not None:
+            self._known_limits = friction.interval(self.bristles, self.load)
+        return self._known_limits
 
     def refresh(self) -> None:
         """Discards the cached rates after a change of the drive torque."""
@@ -109,6 +138,8 @@ class StickSlip:
         end = t + length
         for _ in range(_EVENTS):
             start = self.rates(t)
+            if self._rests:
+                return self._accept(self.x, self.w, self._state_at_rest(t, end - t, start))
             x, w, state = self._runge_kutta(t, end - t, start)
             if not self._slips:
                 return self._accept(x, w, state)
@@ -154,6 +185,19 @@ class StickSlip:
             s + h / 6 * (first.state + 2 * second.state + 2 * third.state + fourth.state),
         )
 
+    def _state_at_rest(self, t: float, h: float, first: Rates) -> Array:
+        """The controller's state after a step in which the plant does not move."""
+        s = self.state
+        if not len(s) or self._stages is not None:
+            return s
+
+        def rate(after: float, state: Array) -> Array:
+            return self.law(t + after, self.x, self.w, state)[1]
+
+        second = rate(h / 2, s + h / 2 * first.state)
+        third = rate(h / 2, s + h / 2 * second)
+        return np.asarray(s + h / 6 * (first.state + 2 * second + 2 * third + rate(h, s + h * third)))
+
     def _bent(self, x: Array) -> Array:
         if not self.friction.memory:
             return self.bristles
@@ -162,7 +206,7 @@ class StickSlip:
     def _evaluate(self, t: float, x: Array, w: Array, state: Array, bristles: Array) -> Rates:
         plant, friction = self.plant, self.friction
         if self._stages is not None:
-            return Rates(*self._stages.now(t, x, w), _NOTHING)
+            return Rates(*self._stages.now(t, x, w), _NOTHING, _NOTHING)
         tau, rate = self.law(t, x, w, state)
         speed = friction.velocity(w)
         slip = self.slip if self._all_hard else np.where(self.hard, self.slip, np.sign(speed))
@@ -170,9 +214,9 @@ class StickSlip:
         resisting = friction.to_joints(torque)
         net = tau - resisting
         if friction.load is None and not self._sticks:
-            return Rates(plant.accelerate(x, w, net), tau, resisting, rate)
+            return Rates(plant.accelerate(x, w, net), tau, resisting, rate, _NOTHING)
         a, extra = self._constrained(x, w, net, slip, self.sticking)
-        return Rates(a, tau, friction.to_joints(torque + extra), rate)
+        return Rates(a, tau, friction.to_joints(torque + extra), rate, extra)
 
     def _constrained(self, x: Array, w: Array, net: Array, slip: Array, stuck: BoolArray) -> tuple[Array, Array]:
         """Accelerations with sticking sliders and load-dependent friction, and the additional friction of both."""
@@ -201,6 +245,9 @@ class StickSlip:
             return np.asarray(np.linalg.solve(matrix, rhs)), np.zeros(0)
         rows = np.flatnonzero(stuck)
         joints = self._single[rows]
+        if self._hold_everything(stuck) and (joints < 0).any():
+            g = np.array([self._row(row) for row in rows])
+            return np.zeros(len(rhs)), np.asarray(lstsq(g.T, rhs, rcond=None)[0])
         if (joints >= 0).all():
             a, free = np.zeros(len(rhs)), np.ones(len(rhs), dtype=bool)
             free[joints] = False
@@ -234,8 +281,7 @@ class StickSlip:
             n = len(friction.load)
             torque[:n] += slip[:n] * friction.load * np.abs(self.load)
         net = tau - friction.to_joints(torque) - self.plant.bias(self.x, self.w)
-        low, high = friction.interval(self.bristles, self.load)
-        low, high = low[rows], high[rows]
+        low, high = (limit[rows] for limit in self._limits())
         g = np.array([self._row(row) for row in rows])
         inverse_g = np.linalg.solve(self.plant.mass(self.x), np.column_stack([g.T, net]))
         delassus, free = g @ inverse_g[:, :-1], g @ inverse_g[:, -1]
@@ -274,7 +320,9 @@ class StickSlip:
     def _stop(self) -> None:
         """Sets the velocities of stopped sliders to exactly zero, with the least change in the mass metric."""
         rows = np.flatnonzero(self.still)
-        if len(rows[self._single[rows] < 0]):
+        if self._hold_everything(self.still):
+            self.w = np.zeros_like(self.w)
+        elif len(rows[self._single[rows] < 0]):
             g = np.array([self._row(row) for row in rows])
             response = np.linalg.solve(self.plant.mass(self.x), g.T)
             self.w = self.w - response @ lstsq(g @ response, g @ self.w, rcond=None)[0]

@@ -21,17 +21,17 @@ class Stages:
     """Classical Runge-Kutta steps of a rigid plant while no direction of slip changes.
 
     Args:
-        plant: Its friction must be affine (:attr:`.FrictionTruth.affine`).
+        plant: Its friction must be affine (:attr:`.FrictionTruth.affine`) and on the joints.
         feedback: The controller.
         feed: Contribution of the reference at a time [s], shape (n,).
 
     Raises:
-        ValueError: The friction is not affine.
+        ValueError: The friction is not affine, or on the motors.
     """
 
     def __init__(self, plant: RigidPlant, feedback: Feedback, feed: Callable[[float], Array]) -> None:
-        if plant.friction.affine is None:
-            raise ValueError("this friction has no affine form")
+        if plant.friction.affine is None or plant.friction.motor:
+            raise ValueError("this friction has no affine form on the joints")
         n = plant.robot.n
         self._constant, self._slope, self._jump = plant.friction.affine
         self._accelerate, self._feed, self._complete = plant.acceleration(), feed, feedback.complete
@@ -45,7 +45,7 @@ class Stages:
         self._q, self._v = self._state
         self._table = np.zeros((6, n))  # position, velocity and the accelerations of four stages
         self._length, self._shares = 0.0, _shares(0.0)
-        self._inverse_mass = plant.inverse_mass
+        self._inverse_mass, self._bias, self._rest = plant.inverse_mass, plant.bias, np.zeros(n)
         self.slide(np.zeros(n), np.zeros(n, dtype=bool))
 
     def slide(self, slip: Array, sticking: BoolArray) -> None:
@@ -121,15 +121,17 @@ class Stages:
             net = self._complete(net, self._q, self._v)
             if self._apart:
                 net -= self._slope * self._v + self._dry
-        a = self._accelerate(self._q, self._v, net)
-        if not len(self._stuck):
-            return net, a, None
         stuck = self._stuck
+        if len(stuck) == len(net):
+            return net, self._rest, net - self._bias(self._q, self._rest)
+        a = self._accelerate(self._q, self._v, net)
+        if not len(stuck):
+            return net, a, None
         columns = self._inverse_mass(self._q)[:, stuck]
         own = columns[stuck]
         hold: Array = a[stuck] / own[0, 0] if len(stuck) == 1 else np.asarray(np.linalg.solve(own, a[stuck]))
         a = a - columns @ hold
-        a[self._stuck] = 0.0
+        a[stuck] = 0.0
         return net, a, hold
 
 
@@ -153,4 +155,5 @@ def stages_of(plant: RigidPlant, feedback: Feedback | None, feed: Callable[[floa
     Returns:
         The steps, or None if the general method is required.
     """
-    return None if feedback is None or plant.friction.affine is None else Stages(plant, feedback, feed)
+    simple = plant.friction.affine is not None and not plant.friction.motor
+    return Stages(plant, feedback, feed) if feedback is not None and simple else None
