@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -300,6 +302,25 @@ def test_terms_that_live_in_reversals_are_left_out_and_signs_softened() -> None:
     widths = {item.term.width for item in soft.terms if item.term.name == "coulomb"}
     assert min(widths) == pytest.approx(0.02 * 2.0943951023932)
     assert {item.term.width for item in model.terms if item.term.name == "coulomb"} == {0.02}
+
+
+@pytest.mark.parametrize("family", ["fourier", "modified_fourier", "tied_fourier", "spline"])
+def test_no_motion_within_the_position_limits_is_faster_than_the_reachable_velocity(family: str) -> None:
+    limits = replace(
+        Limits.from_robot(Robot.from_urdf(arm_urdf("zy"))),
+        lower=np.array([-1.0, -0.1]),
+        upper=np.array([2.0, 0.3]),
+        velocity=np.full(2, 5e4),
+    )
+    shape = Family(family, limits.joints, 10.0, 4, start=limits.middle if family == "tied_fourier" else None)
+    reachable = shape.reachable_velocity(limits)
+    rng, most = np.random.default_rng(3), np.zeros(2)
+    for _ in range(200):
+        q, v, _ = shape.excitation(shape.random_swing(rng, 2)).evaluate(np.linspace(0.0, 10.0, 2000))
+        most = np.maximum(most, np.abs(v).max(axis=0) * limits.half_range / (np.ptp(q, axis=0) / 2))
+    assert (most < reachable).all()
+    assert (most > 0.3 * reachable).all()
+    np.testing.assert_array_equal(shape.reachable_velocity(replace(limits, velocity=np.full(2, 0.01))), 0.01)
 
 
 def test_bad_questions_are_refused() -> None:

@@ -19,11 +19,11 @@ from urdf_ident.cli import app
 from urdf_ident.errors import FingerprintError, LimitError, MissingExtraError, ModelError, OutputError, ProjectError
 from urdf_ident.excitation.assumptions import make_criterion, usable_limits, weighted_regressor
 from urdf_ident.excitation.criteria import condition_number, standard_errors
-from urdf_ident.excitation.design import Design, design_excitation
+from urdf_ident.excitation.design import Design, _planned, certified, design_excitation, exact_value
 from urdf_ident.excitation.family import Family
 from urdf_ident.excitation.planned.planned_motion import closest_lines
 from urdf_ident.excitation.planned_rows import PlannedRows
-from urdf_ident.excitation.search.multi_start import Problem, Search
+from urdf_ident.excitation.search.multi_start import FoundMotion, Problem, Search
 from urdf_ident.linalg import Array
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.drive import Drive
@@ -32,7 +32,7 @@ from urdf_ident.model.elasticity import ElasticModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.files import read_trajectory
 from urdf_ident.motion.fourier import random_fourier
-from urdf_ident.motion.limits import LimitReport, Limits, Margin, prior_torque
+from urdf_ident.motion.limits import LimitReport, Limits, Margin, check_limits, prior_torque
 from urdf_ident.motion.trajectory import Trajectory
 from urdf_ident.project import parse_project
 from urdf_ident.viz.limits_plot import limits_figure, plot_limits
@@ -258,6 +258,32 @@ def test_a_budget_too_short_gives_the_best_so_far_and_says_so() -> None:
     assert_inside(design.trajectory, model.robot, design.limits)
     with pytest.raises(LimitError, match="budget must be positive"):
         design_excitation(model, budget=0.0)
+
+
+def test_velocity_limits_that_are_placeholders_do_not_hide_friction_from_the_search() -> None:
+    """Smoothed over a fraction of a million rad/s, a sign is a straight line, and dry friction looks viscous."""
+    robot = Robot.from_urdf(arm_urdf("zy"))
+    limits = replace(Limits.from_robot(robot), velocity=np.full(2, 5e6))
+    found = design_excitation(
+        DynamicModel(robot, friction=["viscous", "coulomb"]), limits=limits, starts=1, budget=60.0, jobs=1
+    )
+    assert found.condition < 100.0
+
+
+def test_the_best_motion_found_is_reduced_rather_than_a_poor_one_taken() -> None:
+    robot = Robot.from_urdf(robot_path("ur10e"))
+    limits, model = usable_limits(Limits.from_robot(robot), None)[0], DynamicModel(robot, friction=["viscous", "coulomb"])
+    shape = Family("modified_fourier", limits.joints, 20.0)
+    problem = _planned(model, shape, limits, "D", None, None, None, None, "none").problem
+    X = Search(problem, 0, np.inf).random()
+    while check_limits(shape.trajectory(X), limits).feasible:
+        X = shape.scaled(X, 1.01)
+    rows = problem.criterion.rows
+    good, poor = (FoundMotion(exact_value(problem, rows, x), x) for x in (X, shape.scaled(X, 0.3)))
+    found, report, _, notes = certified(problem, [good, poor])
+    assert report.feasible
+    assert found.value < good.value + 0.1 < poor.value
+    assert "amplitude reduced" in notes[0]
 
 
 def test_limits_that_leave_no_room_say_what_blocks() -> None:

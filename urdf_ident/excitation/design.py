@@ -281,7 +281,7 @@ def _planned(
     weights, weighting = row_weights(noise, criterion, limits, planned)
     scaling = scaling or ("columns" if criterion in ("A", "E") else "none")
     scale = column_scale(scaling, PlannedRows(planned, base, weights), limits)
-    rows = PlannedRows(softened(planned, limits.velocity), base, weights, scale)
+    rows = PlannedRows(softened(planned, shape.reachable_velocity(limits)), base, weights, scale)
     around = _obstacles(collisions, shape, limits)
     problem = Problem(make_criterion(criterion, rows, limits, known * scale), shape, limits, around, global_start)
     notes = (*notes, *left_out, *(() if collisions is None else collisions.notes))
@@ -319,24 +319,31 @@ def certified(
 ) -> tuple[FoundMotion, LimitReport, ClearanceReport | None, tuple[str, ...]]:
     """Returns the best motion that passes verification on a 1 ms grid with allowance, scaled down if necessary.
 
+    Args:
+        candidates: The motions, best first.
+
     Returns:
         The motion, its margins to limits, its clearance, and notes.
 
     Raises:
         LimitError: No motion passes.
     """
-    family = replace(problem.family, periods=1)
-    torque = prior_torque(problem.criterion.rows.model.robot)
+    found: tuple[FoundMotion, LimitReport, ClearanceReport | None, tuple[str, ...]] | None = None
     report, clearance = None, None
-    for size in (1.0, 0.995, 0.98, 0.95, 0.9, 0.7, 0.5):
-        for candidate in candidates:
-            X = candidate.X if size == 1.0 else family.scaled(candidate.X, size)
-            report = check_limits(family.trajectory(X), problem.limits, torque=torque)
-            if report.feasible and problem.obstacles is not None:
-                clearance = check_clearance(family.trajectory(X), problem.obstacles.collisions)
+    for candidate in candidates:
+        if found is not None and found[0].value <= candidate.value:
+            break  # the best of the rest, even if it need not be scaled
+        for size in (1.0, 0.995, 0.98, 0.95, 0.9, 0.7, 0.5):
+            X = candidate.X if size == 1.0 else replace(problem.family, periods=1).scaled(candidate.X, size)
+            report, clearance = _verified(problem, X)
             if report.feasible and (clearance is None or clearance.feasible):
                 note = () if size == 1.0 else (f"amplitude reduced to {100 * size:g} % to keep a limit between instants",)
-                return replace(candidate, X=X), report, clearance, note
+                value = candidate.value if size == 1.0 else exact_value(problem, problem.criterion.rows, X)
+                if found is None or value < found[0].value:
+                    found = replace(candidate, X=X, value=value), report, clearance, note
+                break
+    if found is not None:
+        return found
     if report is not None:
         report.require()
     if clearance is not None:
@@ -344,6 +351,15 @@ def certified(
     raise LimitError(
         "no motion inside the limits was found", remedy="allow more time in excitation.budget, or widen the limits"
     )
+
+
+def _verified(problem: Problem, X: Array) -> tuple[LimitReport, ClearanceReport | None]:
+    """Margins of one period to limits, and to obstacles if the limits are kept."""
+    trajectory = replace(problem.family, periods=1).trajectory(X)
+    report = check_limits(trajectory, problem.limits, torque=prior_torque(problem.criterion.rows.model.robot))
+    if problem.obstacles is None or not report.feasible:
+        return report, None
+    return report, check_clearance(trajectory, problem.obstacles.collisions)
 
 
 def _obstacles(collisions: Collisions | None, family: Family, limits: Limits) -> Obstacles | None:

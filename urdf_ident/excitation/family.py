@@ -316,5 +316,20 @@ class Family:
         A trigonometric polynomial of degree M on K equidistant samples of its period is at most ``1/cos(π M/K)`` times
         its largest sample (Ehlich and Zeller 1964). Ramps and splines are smoother; all are verified again at the end.
         """
-        degree = self.harmonics if self.name != "spline" else 2 * self.harmonics + DEGREE
-        return float(1.0 / np.cos(np.pi * min(degree / samples, 0.25)) - 1.0)
+        return float(1.0 / np.cos(np.pi * min(self._degree / samples, 0.25)) - 1.0)
+
+    def reachable_velocity(self, limits: Limits) -> Array:
+        """Returns the velocity that each joint can reach within its limits, shape (n,) [rad/s or m/s].
+
+        A trigonometric polynomial of degree M and period T that stays within ±r is never faster than ``2π M/T r`` (Bernstein
+        1912). Velocity limits are often placeholders that no motion within the position limits comes near.
+
+        Args:
+            limits: Finite limits on positions and velocities.
+        """
+        return np.asarray(np.minimum(limits.velocity, 2.0 * np.pi * self._degree / self.period * limits.half_range))
+
+    @property
+    def _degree(self) -> int:
+        """Degree of the motion as a trigonometric polynomial of one period, of a spline approximately."""
+        return self.harmonics if self.name != "spline" else 2 * self.harmonics + DEGREE

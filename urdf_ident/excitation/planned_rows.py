@@ -183,7 +183,7 @@ def softened(model: DynamicModel, velocity: Array) -> DynamicModel:
     """Returns the model for the optimiser: wider smooth signs, so that gradients are informative.
 
     Args:
-        velocity: Velocity limits, shape (n,) [rad/s or m/s].
+        velocity: Largest velocities of the motion, shape (n,) [rad/s or m/s].
 
     Returns:
         A model with the same parameters.
