@@ -24,8 +24,8 @@ from urdf_ident.pipeline.fleet import pool, robot_folders
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.result.identification import Identification
 from urdf_ident.statistics.fleet import deviations, random_effects
-from urdf_ident.statistics.log_effects.mixed_model import reml
 from urdf_ident.statistics.log_effects.mixed_rows import Moments
+from urdf_ident.statistics.log_effects.reml import reml
 
 LAWS = ["viscous", "coulomb", "offset", "load_coulomb"]
 

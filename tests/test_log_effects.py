@@ -14,8 +14,9 @@ from urdf_ident.statistics.entries import Statistic
 from urdf_ident.statistics.fit import Fit, fit_base
 from urdf_ident.statistics.layout import Layout
 from urdf_ident.statistics.log_effects.changes import FrictionChanges, varying
-from urdf_ident.statistics.log_effects.mixed_model import friction_changes, reml
+from urdf_ident.statistics.log_effects.mixed_model import friction_changes
 from urdf_ident.statistics.log_effects.mixed_rows import PARTS, Moments
+from urdf_ident.statistics.log_effects.reml import reml
 from urdf_ident.statistics.statistic import StatisticSet
 
 LOGS, ROWS, BLOCKS = 7, 320, 16

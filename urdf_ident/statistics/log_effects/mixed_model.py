@@ -21,13 +21,14 @@ from typing import Any
 import numpy as np
 
 from ...errors import EstimationError
-from ...linalg import Array, BoolArray, cholesky, lstsq, solve_cholesky, solve_triangular
+from ...linalg import Array, cholesky, lstsq, solve_cholesky, solve_triangular
 from ...model.dynamic_model import DynamicModel
 from ...parallel.scratch import empty_array
 from ..fit import Fit
 from ..statistic import StatisticSet
 from .changes import FrictionChanges, Varying, varying
 from .mixed_rows import PARTS, MixedRows, Moments
+from .reml import criterion, inner, marginal, projected, reml
 
 #: Stretches of a log from whose scatter the noise is estimated: long compared with the noise's autocorrelation.
 _STRETCHES = 8
@@ -35,100 +36,11 @@ _STRETCHES = 8
 _NOISE_LOGS = 24
 #: Smallest value of twice the log-likelihood ratio for which a payload in some of the logs is accepted.
 _SURE = 30.0
-#: Smallest eigenvalue allowed in the normal equations.
-_LEAST = 1e-12
-#: REML: maximum numbers of steps and of halvings of each; fraction of its error below which a variance may be held at zero;
-#: smallest scaled eigenvalue for a full Newton step; rounding of the likelihood; gain of twice its logarithm at which to stop.
-_NEWTON_STEPS, _HALVINGS, _AT_ZERO, _CONVEX, _ROUNDING, _FLAT = 100, 30, 1e-3, 1e-3, 1e-13, 1e-9
 #: Least degrees of freedom of a variance, were the parameter to differ by all of itself; with fewer it stays at the first
 #: guess.
 _FEWEST_DOF = 0.01
 #: Prior standard deviation where the spread is unknown, in units of the mean (practically uninformative).
 _FREE = 1e3
-
-
-def _marginal(logs: Moments, spread: Array) -> tuple[Array, Array, Array]:
-    """``XᵀV⁻¹X``, ``XᵀV⁻¹y``, and per log ``M = (spread⁻² + ZᵀZ)⁻¹``, by Woodbury's identity."""
-    middle = spread[:, None] * np.linalg.solve(_inner(logs.zz, spread), np.broadcast_to(np.diag(spread), logs.zz.shape))
-    half = logs.xz @ middle
-    normal = logs.xx.sum(axis=0) - _side_by_side(half) @ _side_by_side(logs.xz).T
-    score = logs.xy.sum(axis=0) - np.einsum("lrq,lq->r", half, logs.zy)
-    normal = 0.5 * (normal + normal.T)  # rounding errors differ between its triangles
-    try:
-        np.linalg.cholesky(normal - _LEAST * np.eye(len(normal)))
-    except np.linalg.LinAlgError:  # free deviations may leave only rounding errors in a direction
-        normal = normal + max(_LEAST - float(np.linalg.eigvalsh(normal)[0]), 0.0) * np.eye(len(normal))
-    return normal, score, middle
-
-
-def _inner(zz: Array, spread: Array) -> Array:
-    return np.asarray(np.eye(len(spread)) + spread[:, None] * zz * spread)
-
-
-def _side_by_side(x: Array) -> Array:
-    """Reshapes (logs, r, q) to (r, logs q)."""
-    return x.transpose(1, 0, 2).reshape(x.shape[1], -1)
-
-
-def _criterion(logs: Moments, variance: Array) -> tuple[float, Array, Array, Array]:
-    """Minus twice the restricted log-likelihood; its gradient with respect to the variances, shape (q,); its Hessian and the
-    expected Hessian, shape (q, q)."""
-    normal, score, middle = _marginal(logs, spread := np.sqrt(variance))
-    factor = cholesky(normal)
-    beta = solve_cholesky(factor, score)
-    value = 2.0 * float(np.log(np.diag(factor)).sum()) - float(score @ beta)
-    value += float(np.linalg.slogdet(_inner(logs.zz, spread))[1].sum() + logs.yy.sum())
-    value -= float(np.sum(logs.zy * (middle @ logs.zy[:, :, None])[:, :, 0]))
-    zpz, zpy, taken = _projected(logs, middle, factor, beta)
-    slope = np.sum(np.diagonal(zpz, axis1=1, axis2=2) - zpy**2, axis=0)
-    own = taken @ taken.swapaxes(1, 2)
-    by_part = taken.transpose(1, 2, 0)
-    between = (by_part @ by_part.swapaxes(1, 2)).reshape(len(slope), -1)  # ZᵀPZ between logs
-    expected = np.sum(zpz**2 - own**2, axis=0) + between @ between.T
-    pulled = np.einsum("lq,lqr->qr", zpy, taken)
-    observed = np.einsum("lj,ljk,lk->jk", zpy, zpz + own, zpy) - pulled @ pulled.T
-    return value, slope, 2.0 * observed - expected, expected
-
-
-def _projected(logs: Moments, middle: Array, factor: Array, beta: Array) -> tuple[Array, Array, Array]:
-    """``Zᵀ P Z`` of each log, shape (logs, q, q); ``Zᵀ P y``, shape (logs, q); a root of the part of ``Zᵀ V⁻¹ Z`` explained by
-    X, shape (logs, q, r)."""
-    gap = np.eye(middle.shape[1]) - logs.zz @ middle
-    zvx = gap @ logs.xz.transpose(0, 2, 1)
-    taken = solve_triangular(factor, zvx.reshape(-1, zvx.shape[2]).T, transposed=True).T.reshape(zvx.shape)
-    zpy = np.einsum("lqk,lk->lq", gap, logs.zy) - zvx @ beta
-    return gap @ logs.zz - taken @ taken.swapaxes(1, 2), zpy, taken
-
-
-def reml(logs: Moments, start: Array, held: BoolArray | None = None) -> Array:
-    """Estimates the variances of the deviations by restricted maximum likelihood, shape (q,), non-negative.
-
-    Projected Newton method (Bertsekas 1982), with the expected Hessian (Fisher scoring) where the criterion is not convex.
-
-    Args:
-        start: Initial variances, positive, shape (q,).
-        held: Which variances stay as they are, shape (q,); None: none.
-    """
-    variance, (value, slope, observed, expected) = start, _criterion(logs, start)
-    for _ in range(_NEWTON_STEPS):
-        unit = 1.0 / np.sqrt(np.maximum(np.diag(expected), 1e-300))  # scale of the variances' errors
-        free = (variance > _AT_ZERO * unit) | (slope < 0)  # the others stay at zero
-        usable = np.linalg.eigvalsh((observed * unit * unit[:, None])[np.ix_(free, free)]).min(initial=1.0) > _CONVEX
-        curvature = np.where(free[:, None] & free, observed if usable else expected, np.diag(np.diag(expected)))
-        if held is not None:
-            curvature = np.where(held[:, None] | held, np.diag(np.diag(expected)), curvature)
-        step = -unit * lstsq(curvature * unit * unit[:, None], slope * unit, rcond=None)[0]
-        step = step if held is None else np.where(held, 0.0, step)
-        for length in 0.5 ** np.arange(_HALVINGS):
-            fresh = np.maximum(variance + length * step, 0.0)
-            expected_gain = -float(slope @ (fresh - variance))
-            found, *others = _criterion(logs, fresh)
-            if found <= value - 1e-4 * expected_gain + _ROUNDING * abs(value):
-                break
-        variance, value, (slope, observed, expected) = fresh, found, others
-        if expected_gain < _FLAT:
-            break
-    return variance
 
 
 def _between(logs: Moments, size: Array, known: Array | None, q: int) -> _Mixed:
@@ -237,8 +149,8 @@ class _Mixed:
 def _evidence(logs: Moments, spread: Array, size: Array, q: int) -> float:
     """Twice the logarithm of the restricted likelihood ratio of all deviations against the first q alone."""
     alone = replace(logs, xz=logs.xz[:, :, :q], zz=logs.zz[:, :q, :q], zy=logs.zy[:, :q])
-    without = _criterion(alone, _spread(alone, size[:q]) ** 2)[0]
-    return without - _criterion(logs, spread**2)[0]
+    without = criterion(alone, _spread(alone, size[:q]) ** 2)[0]
+    return without - criterion(logs, spread**2)[0]
 
 
 def _single(r: int, q: int) -> _Mixed:
@@ -251,11 +163,11 @@ def _mixed(logs: Moments, size: Array, known: Array | None) -> _Mixed:
     """Estimates the spreads by REML, then solves the mixed-model equations with them."""
     q = len(size)
     spread = _spread(logs, size)
-    normal, score, middles = _marginal(logs, spread)
+    normal, score, middles = marginal(logs, spread)
     factor = cholesky(normal)
     beta = solve_cholesky(factor, score)
     root = solve_triangular(factor, np.eye(len(normal)))
-    zpz, zpy, _ = _projected(logs, middles, factor, beta)
+    zpz, zpy, _ = projected(logs, middles, factor, beta)
     deviation = spread**2 * zpy + 0.0  # no negative zeros
     error = np.sqrt(np.maximum(spread**2 - spread**4 * np.diagonal(zpz, axis1=1, axis2=2), 0.0))
     slopes = (np.full(q, np.nan),) * 3 if known is None else _slopes(logs, size, known)
@@ -266,7 +178,7 @@ def _slopes(logs: Moments, size: Array, known: Array) -> tuple[Array, Array, Arr
     """Slope on the covariate, its error and the remaining spread, shape (q,) each; NaN where the covariate is not usable."""
     r, wide = logs.xx.shape[1], _with_covariates(logs, known)
     left = _spread(wide, size)
-    normal, score, _ = _marginal(wide, left)
+    normal, score, _ = marginal(wide, left)
     factor = cholesky(normal)
     slope = solve_cholesky(factor, score)[r:]
     error = np.linalg.norm(solve_triangular(factor, np.eye(len(normal)))[r:], axis=1)
@@ -318,7 +230,7 @@ def _weights(rows: MixedRows, units: Sequence[tuple[str, int | None]], squares_o
     logs = Moments.of(squares_of, rows.r)
     scale = np.sqrt(np.maximum(np.diagonal(logs.zz, axis1=1, axis2=2).sum(axis=0), 1e-300))
     free = _FREE * np.sqrt(len(logs)) / scale * np.sqrt(rows.fit.rows)
-    normal, score, middles = _marginal(logs, free)
+    normal, score, middles = marginal(logs, free)
     beta = lstsq(normal, score, rcond=1e-12)[0]
     own_change = np.einsum("lqk,lk->lq", middles, logs.zy - np.einsum("lrq,r->lq", logs.xz, beta))
     for group in statistics.groups:
@@ -383,8 +295,8 @@ def _with_covariates(logs: Moments, known: Array) -> Moments:
 
 def _spread_dof(logs: Moments, variance: Array) -> Array:
     """Degrees of freedom of every variance v (Satterthwaite: ``2 v² / var v``), shape (q,); 0 where v is zero."""
-    normal, _, middles = _marginal(logs, np.sqrt(variance))
-    zpz, _, _ = _projected(logs, middles, cholesky(normal), np.zeros(len(normal)))
+    normal, _, middles = marginal(logs, np.sqrt(variance))
+    zpz, _, _ = projected(logs, middles, cholesky(normal), np.zeros(len(normal)))
     information = 0.5 * np.sum(np.square(np.diagonal(zpz, axis1=1, axis2=2)), axis=0) * max(len(logs) - 1, 1) / len(logs)
     return np.asarray(2.0 * variance**2 * information)
 
@@ -394,7 +306,7 @@ def _within(squares: Array, beta: Array, prior: Array) -> tuple[Array, Array]:
     matrices of the parts' rows, shape (logs * parts, r + q + 1, q + 1)."""
     r = len(beta)
     xz, zz, zy = squares[:, :r, :-1], squares[:, r:-1, :-1], squares[:, r:-1, -1]
-    covariance = prior[:, None] * np.linalg.solve(_inner(zz, prior), np.broadcast_to(np.diag(prior), zz.shape))
+    covariance = prior[:, None] * np.linalg.solve(inner(zz, prior), np.broadcast_to(np.diag(prior), zz.shape))
     values = np.einsum("lqk,lk->lq", covariance, zy - np.einsum("lrq,r->lq", xz, beta))
     errors = np.sqrt(np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 0.0))
     shape = (-1, PARTS, len(prior))
