@@ -17,7 +17,7 @@ from logs import Truth, fourier, torques, write_csv
 
 from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.conditioning.signals import condition
-from urdf_ident.data.diagnosis import against_urdf, arbitration
+from urdf_ident.data.diagnosis import against_urdf, arbitration, hypotheses
 from urdf_ident.data.diagnosis.candidates import Reading
 from urdf_ident.data.diagnosis.case import Case
 from urdf_ident.data.diagnosis.changes import contact
@@ -38,7 +38,7 @@ from urdf_ident.model.drive import Drive
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
-from urdf_ident.samples import Segment
+from urdf_ident.samples import TESTING_REVERSALS, Segment
 
 PHYSICS = {*KNOWN["Physics"], *KNOWN["Changes with time"]}
 URDF = arm_urdf("zyyx")
@@ -574,6 +574,21 @@ def test_efforts_partly_computed_from_the_positions_contain_their_noise(share: f
     assert said == pytest.approx([100 * share] * len(found), abs=3)
 
 
+@pytest.mark.parametrize("noise", [0.01, 0.002])
+def test_short_moves_are_no_noise_that_was_computed_from_the_positions(noise: float) -> None:
+    """Motors do respond to the beginning and end of a move, which are in some rows; noise is in all of them."""
+    t, q, rng = np.arange(6000) / 100.0, np.zeros((6000, ARM.n)), np.random.default_rng(0)
+    for k in range(20):  # each joint in turn, forwards and back
+        x = np.clip((t - 3 * k - 0.2) / 0.3, 0, 1)
+        q[:, k % ARM.n] += 0.4 * (-1.0) ** (k // ARM.n) * x**3 * (10 - 15 * x + 6 * x**2)
+    v = np.gradient(q, t, axis=0)
+    tau = 0.6 * torques(ARM, Truth(*np.zeros((4, ARM.n))), q, v, np.gradient(v, t, axis=0))
+    tau += noise * tau.std(axis=0) * rng.standard_normal(q.shape)
+    log = Recording("log", ARM.joints, t, q + 1e-6 * rng.standard_normal(q.shape), effort=tau)
+    (report,) = examine_logs([log], ARM, Drive.build(ARM.n), SignalConfig())
+    assert "effort-commanded" not in {item.id for item in report.findings}
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_efforts_that_the_urdf_and_friction_explain_are_computed_where_they_have_no_noise(seed: int) -> None:
     """After identification the URDF explains all but friction and noise; a controller's feedforward has friction, too."""
@@ -840,6 +855,32 @@ def test_logs_in_which_each_joint_moves_one_way_do_not_contradict_each_other(see
     assert not [item for item in told if item.severity == "refused"]
 
 
+def test_a_cycle_of_three_poses_reverses_at_few_however_often_it_is_repeated() -> None:
+    """Blocks of time that repeat each other do not tell by chance from certainty: small faults are not tested."""
+    rng, t = np.random.default_rng(0), np.arange(0.0, 36.0, 0.01)
+    poses, leg = rng.uniform(-1.2, 1.2, (3, ARM.n)), (t // 1.2).astype(int)
+    x = (t % 1.2 / 1.2)[:, None]
+    q = poses[leg % 3] + (poses[(leg + 1) % 3] - poses[leg % 3]) * x**3 * (10 - 15 * x + 6 * x**2)
+    v = np.gradient(q, t, axis=0)
+    effort = torques(ARM, Truth.of(ARM.n), q, v, np.gradient(v, t, axis=0))
+    turns = []
+    for log in (Recording("log", ARM.joints, t, q, effort=effort), log_of(ARM)):
+        conditioned = condition(log, ARM)
+        case = LogGroup(ARM, [(conditioned.segments, conditioned.cutoff)]).case()
+        assert case is not None
+        turns.append(case.turns)
+    assert turns[0] < TESTING_REVERSALS < turns[1]
+
+
+@pytest.mark.parametrize(("fitted", "fits"), [(1.9, True), (0.2, False)])
+def test_a_reading_that_predicts_far_more_than_it_fits_is_extrapolation(fitted: float, fits: bool) -> None:
+    logged = Reading.as_logged(ARM.n)
+    found = hypotheses.Hypothesis("gravity-direction", (), 0.1, replace(logged, gravity=(0.1, 0.0, -9.8)))
+    scores = [SimpleNamespace(left=np.array([left, 0.1]), score=float(np.log(left * 0.1))) for left in (0.74, 0.1)]
+    case = SimpleNamespace(fitted=lambda reading: 0.0 if reading is logged else -fitted)
+    assert hypotheses._fits(case, logged, scores[0], found, scores[1]) == fits  # type: ignore[arg-type]
+
+
 def stepping(seed: int, seconds: float = 4.0) -> Recording:
     """Joints that move one after the other, and hold at rest what friction leaves of their last motion."""
     rng = np.random.default_rng(seed)
@@ -929,6 +970,20 @@ def test_an_effort_that_is_late_in_one_log_is_named_there_though_another_log_is_
     logs = [replace(logs[0], effort=noisy), logs[1], replace(logs[2], effort=late)]
     found = [[(x.id, x.joint) for x in told if x.id in PHYSICS - {"effort-scale-open"}] for told in findings_of(logs)]
     assert found == [[], [], [("effort-delay", ARM.joints[3])]]
+
+
+def test_a_log_of_the_motor_side_without_gear_ratios_is_told() -> None:
+    """A direct drive is possible; efforts that are a hundredth of the joints' are told by the URDF's weight as well."""
+    log = log_of(ARM, seconds=8.0)
+    ratios = [100.0, 1.0, 100.0, 100.0]
+    motor = replace(log, effort=np.asarray(log.effort) / 100, effort_side="motor")
+
+    def told(some: Recording, drive: Drive) -> set[str]:
+        (report,) = examine_logs([some], ARM, drive, SignalConfig())
+        return {item.id for item in report.findings if item.severity != "info"}
+
+    assert told(motor, Drive.build(ARM.n)) == {"gears-missing", "effort-scale"}
+    assert "gears-missing" not in told(motor, Drive.build(ARM.n, reduction=ratios)) | told(log, Drive.build(ARM.n))
 
 
 def test_a_log_that_differs_in_everything_is_named_alone() -> None:

@@ -29,7 +29,7 @@ from urdf_ident.model.trained import WIDEST, WIDEST_SLIDING, with_limited_widths
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.result.evidence.scores import predict, score
 from urdf_ident.result.files.load import load
-from urdf_ident.samples import SLOW, Segment, reversals, typical_reversals
+from urdf_ident.samples import SLOW, Segment, distinct_reversals, reversals, typical_reversals
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.folds import folds_of
@@ -334,6 +334,14 @@ def test_reversals_are_counted_and_trembling_at_rest_is_not() -> None:
     halves = np.split(np.column_stack([v, np.cos(4 * np.pi * t), np.zeros_like(t)]), [500])
     assert typical_reversals(halves, np.zeros(5, dtype=bool)) == 2.25  # 5, 0, 0 and 4; what stands still does not count
     assert typical_reversals([np.zeros((5, 2))], np.zeros(2, dtype=bool)) == 0.0
+
+
+def test_reversals_of_a_repeated_motion_count_once() -> None:
+    t = np.linspace(0, 40, 4001)
+    again, rich = (2 * np.pi * np.outer(t, rates) for rates in ([0.2, 0.3], [0.2, 0.2 * np.sqrt(2)]))
+    np.testing.assert_array_equal(reversals(np.cos(again)), [16, 24])
+    np.testing.assert_array_equal(distinct_reversals(np.sin(again), np.cos(again)), [4, 6])  # they repeat after 10 s
+    assert np.all(distinct_reversals(np.sin(rich), np.cos(rich)) > 0.7 * reversals(np.cos(rich)))
 
 
 def test_a_joint_that_rests_between_two_moves_turns_back_all_the_same() -> None:

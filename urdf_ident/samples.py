@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .errors import LogError, check_shape
-from .linalg import Array, BoolArray, quantiles
+from .linalg import Array, BoolArray, IntArray, quantiles
 from .parallel.scratch import Stored, stored
 
 #: Minimum duration of motion in a log, and duration below which it is short, so that parameters fit almost any torque [s].
@@ -22,6 +22,8 @@ SLOW = 0.05
 FEWEST_REVERSALS = 2
 #: Reversals needed to separate a delay from friction: with fewer, good logs of 3 to 5 s show a delay by chance.
 TESTING_REVERSALS = 4
+#: Reversals are at the same pose if no joint's position differs by more than this fraction of its range.
+_SAME_POSE = 0.05
 #: A joint with this many reversals determines its own friction laws, however few reversals the other joints have.
 MANY_REVERSALS = 5
 #: Reversals needed by a friction law with parameters for each direction: two into each direction, so that the speeds of either
@@ -198,8 +200,32 @@ def reversals(v: Array) -> Array:
     Args:
         v: Velocities, shape (N, n) [rad/s or m/s].
     """
-    signs = [np.sign(speed[np.abs(speed) > SLOW * fast_speed(speed)]) for speed in v.T]
-    return np.array([int(np.sum(sign[1:] != sign[:-1])) for sign in signs])
+    return np.array([_turns(speed).shape[1] for speed in v.T])
+
+
+def distinct_reversals(q: Array, v: Array) -> Array:
+    """Number of velocity reversals of each joint at different poses: those of a repeated motion count once, shape (n,).
+
+    Args:
+        q: Positions, shape (N, n) [rad or m].
+        v: Velocities, shape (N, n) [rad/s or m/s].
+    """
+    span = np.maximum(np.ptp(q, axis=0), 1e-12)
+    return np.array([_distinct(q[_turns(speed)].mean(axis=0) / span) for speed in v.T])
+
+
+def _turns(speed: Array) -> IntArray:
+    """Last sample before and first one after each reversal, ignoring slow motion, shape (2, K)."""
+    swift = np.flatnonzero(np.abs(speed) > SLOW * fast_speed(speed))
+    sign = np.sign(speed[swift])
+    at = np.flatnonzero(sign[1:] != sign[:-1])
+    return np.stack([swift[at], swift[at + 1]])
+
+
+def _distinct(poses: Array) -> int:
+    """Number of poses, shape (K, n), that are not near an earlier one."""
+    away = np.abs(poses[:, None] - poses[None]).max(axis=2)
+    return int(np.sum(~np.tril(away < _SAME_POSE, -1).any(axis=1)))
 
 
 def one_way(speed: Array) -> bool:

@@ -12,6 +12,7 @@ from ..errors import LogError
 from ..linalg import Array, unit_columns
 from ..model.drive import Drive
 from ..samples import Segment
+from .quality.findings import Finding
 from .recording import Recording
 
 #: Relative difference of motor and link travel above which the gear ratio is wrong.
@@ -90,6 +91,24 @@ def deflections(
         coarse = step if step is not None else float(max(*np.abs(row) * steps, encoder_step(motor @ row)))
         found.append(Deflection(joint, float(np.std(apart)), coarse, least))
     return tuple(found)
+
+
+def without_gears(recording: Recording, drive: Drive) -> tuple[Finding, ...]:
+    """A warning about a log of the motor side whose gear ratios are all 1: efforts may be too small by forgotten ratios.
+
+    Args:
+        recording: As read.
+        drive: The drive train used for the conversion.
+    """
+    sides = [name for name in ("position", "effort") if getattr(recording, f"{name}_side") == "motor"]
+    if not sides or drive.coupled.any() or (drive.ratio != 1.0).any():
+        return ()
+    words = (
+        f"{' and '.join(f'`log.side.{name}`' for name in sides)} is motor, but all gear ratios are 1 (`drive.reduction`): the "
+        "log is taken as that of the joints"
+    )
+    remedy = "give the gear ratios, or leave out `log.side` if the motors drive the joints directly"
+    return (Finding("gears-missing", "warning", None, None, words, remedy),)
 
 
 def check_gears(recording: Recording, drive: Drive) -> None:

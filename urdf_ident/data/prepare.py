@@ -20,6 +20,7 @@ from .conditioning.signals import Conditioned, condition, resolve
 from .diagnosis.contradictions import contradictions
 from .diagnosis.delay.profile import delay_findings, unreported
 from .joint_side import external_torque, joint_side
+from .motor_side import without_gears
 from .quality.hidden_delays import known_delays
 from .quality.report import Finding, QualityReport, assess
 from .recording import Recording
@@ -101,6 +102,7 @@ def examine_logs(
     for k, recording in enumerate(recordings):
         seen = joint_side(recording, drive)
         report = assess(seen if unknown is None else replace(seen, effort_unit=recording.effort_unit), robot)
+        report = replace(report, findings=(*report.findings, *without_gears(recording, drive)))
         if report.acceptable:
             try:
                 report = _with_wrenches(report, robot)
@@ -271,7 +273,7 @@ def _assessed(recording: Recording, robot: Robot, drive: Drive, force: bool) -> 
     refused = [finding for finding in report.findings if finding.severity == "refused"]
     if refused and not force:
         raise _refusal(recording, report.findings, refused)
-    return _with_wrenches(report, robot)
+    return _with_wrenches(replace(report, findings=(*report.findings, *without_gears(recording, drive))), robot)
 
 
 def _with_wrenches(report: QualityReport, robot: Robot) -> QualityReport:

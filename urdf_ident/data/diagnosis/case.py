@@ -15,7 +15,7 @@ from ...model.engine.pinocchio import regressor
 from ...model.engine.rigid import rigid_of
 from ...model.prior import lumped_inertials
 from ...model.robot import Robot
-from ...samples import one_way, reversals
+from ...samples import distinct_reversals, one_way
 from .candidates import Reading
 from .evidence import RigidEvidence, held_out, in_sample, unexplained
 from .grams import EXACT, column_starts
@@ -105,8 +105,12 @@ class Case:
 
     @property
     def turns(self) -> float:
-        """Median number of reversals of the moving joints."""
-        return float(np.median(reversals(self.sampled(0.0).v)[self.moves]))
+        """Median number of reversals of the moving joints.
+
+        Repetitions of a motion count once: what a model does not explain is the same in each, and seems to be significant.
+        """
+        samples = self.sampled(0.0)
+        return float(np.median(distinct_reversals(samples.q, samples.v)[self.moves]))
 
     @cached_property
     def _signed(self) -> BoolArray:

@@ -167,6 +167,9 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
             "Torque constants are unknown; efforts are not compared with the URDF (`inspect` only).",
             "Give logs with and without the payload together, or `drive.gain`.",
         ),
+        "gears-missing": FindingKind(
+            "warning", "A log of the motor side has gear ratios of 1.", "Give `drive.reduction`, or leave out `log.side`."
+        ),
         "effort-beyond-limit": FindingKind(
             "warning", "An effort exceeds twice the URDF's limit.", "Check its unit (a current, mN·m) and side (motor)."
         ),

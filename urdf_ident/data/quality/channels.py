@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from ...linalg import Array, IntArray, rms
+from ...linalg import Array, IntArray
 from ...model.engine.rigid import rigid_of
 from ...model.prior import lumped_inertials
 from ...model.robot import Robot
@@ -37,7 +37,11 @@ _BRAKES, _FAST = 0.01, 0.2
 #: the computed share; largest standard error of a joint's share, least median size of the shares in standard errors, and
 #: largest difference from their mean, relative and in standard errors. Sound logs reach 3 standard errors, or, with
 #: vibrations that both channels contain, shares that differ by more than their mean.
-_COMPARED, _ABOVE, _SHARE = (200, 20_000), 0.2, (0.1, 0.9)
+_COMPARED, _ABOVE, _SHARE = (500, 20_000), 0.2, (0.1, 0.9)
+#: Rows of a part: noise is in all parts alike, the beginnings and ends of moves, which motors do respond to, are in some.
+_OF_A_PART = 50
+#: Standard error of a median of normal numbers, times the root of their number, over their median absolute deviation.
+_OF_MEDIAN = 1.858
 _SHARE_ERROR, _CLEAR, _ALIKE = 0.1, 8.0, (0.2, 4.0)
 #: Number of rows per held value from which a signal has a low rate.
 _HELD = 3.0
@@ -222,7 +226,8 @@ def check_computed(state: Examination, robot: Robot) -> None:
     """Warns of efforts that are partly the URDF's torque at the logged positions, with their rounding errors and noise.
 
     Above the frequencies of the motion, logged positions contain rounding errors and noise, to which no motor responds. Where
-    the efforts contain the same fraction of the torque that the URDF has for them on all joints, this part was computed.
+    the efforts contain the same fraction of the torque that the URDF has for them on all joints and in all parts of the log, it
+    was computed.
     """
     recording = state.recording
     if recording.effort is None:
@@ -235,11 +240,7 @@ def check_computed(state: Examination, robot: Robot) -> None:
     v = np.gradient(q, time, axis=0) if recording.velocity is None else recording.velocity[part]
     both = rigid_of(robot).torque(lumped_inertials(robot).ravel(), q, v, np.gradient(v, time, axis=0)), effort
     inner = slice(len(time) // 20, -(len(time) // 20))  # without the transients of the filter
-    stated, measured = ((x - lowpass(x, rate, _ABOVE * rate))[inner] for x in both)
-    size = np.sum(stated**2, axis=0)
-    alive = size > 0
-    share = np.sum(stated * measured, axis=0)[alive] / size[alive]
-    error = rms(measured[:, alive] - share * stated[:, alive], axis=0) / np.sqrt(size[alive])
+    share, error = _shares(*((x - lowpass(x, rate, _ABOVE * rate))[inner] for x in both))
     known = (error > 0) & (error < _SHARE_ERROR)
     if known.sum() < 2:
         return
@@ -254,6 +255,17 @@ def check_computed(state: Examination, robot: Robot) -> None:
             "computed, not measured",
             remedy="log the measured current or torque: computed efforts only show what the controller's model expects",
         )
+
+
+def _shares(stated: Array, measured: Array) -> tuple[Array, Array]:
+    """Share of one signal in another, and its standard error, by joint: medians over the parts of the rows, shape (alive,)."""
+    count = len(stated) // _OF_A_PART
+    stated, measured = (x[: count * _OF_A_PART].reshape(count, _OF_A_PART, -1) for x in (stated, measured))
+    size = np.sum(stated**2, axis=1)
+    alive = (size > 0).all(axis=0)
+    shares = np.sum(stated * measured, axis=1)[:, alive] / size[:, alive]
+    share = np.median(shares, axis=0)
+    return share, _OF_MEDIAN * np.median(np.abs(shares - share), axis=0) / np.sqrt(count)
 
 
 def _longest_even(time: Array) -> slice:

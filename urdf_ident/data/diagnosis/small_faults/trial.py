@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ....linalg import Array, lstsq, rms
+from ....linalg import Array, IntArray, lstsq, rms
 from ..evidence import significance
 from ..gram_fit import solved
 from .columns import FaultColumns, FaultRows
@@ -90,7 +89,7 @@ class FaultTrial:
         """Their sum, shape (n, p, p)."""
         return np.asarray(self._by_log.sum(axis=0))
 
-    def _columns(self, chosen: ChosenColumns) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def _columns(self, chosen: ChosenColumns) -> tuple[IntArray, IntArray]:
         """Indices of the chosen columns among all, and the log in which each acts, shape (p',) each."""
         m, f, p = self.rows.inertial.shape[2], self.rows.friction.shape[2], self._total.shape[-1]
         begin = m + self.shared.shape[2]
