@@ -50,7 +50,7 @@ class Plots:
             ModelError: The result has no series, or none of that log.
             MissingExtraError: matplotlib is not installed.
         """
-        trace, joints = self.trace(log), self._joints()
+        trace, joints = self.trace(log), self._ident.model.robot.joints
         columns = min(len(joints), 4)
         rows = -(-len(joints) // columns)
         figure = _figure(3.4 * columns, 2.8 * rows)
@@ -163,7 +163,7 @@ class Plots:
             ModelError: The result has no series, or none of that log.
             MissingExtraError: matplotlib is not installed.
         """
-        trace, joints = self.trace(log), self._joints()
+        trace, joints = self.trace(log), self._ident.model.robot.joints
         axes = _grid(2, 4.2, 3.0)
         draw_memory(axes[0], trace, joints)
         draw_spectrum(axes[1], trace, joints, self.units())
@@ -238,9 +238,6 @@ class Plots:
             ``"N·m"`` or ``"N"``.
         """
         return str(joint_units(self._ident.model.robot.prismatic[j])["torque"])
-
-    def _joints(self) -> tuple[str, ...]:
-        return self._ident.model.robot.joints
 
     def __repr__(self) -> str:
         names = ", ".join(f".{name}()" for name in PICTURES)
