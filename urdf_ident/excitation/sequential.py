@@ -211,17 +211,16 @@ def forecast(after: EarlierResult, trajectory: Trajectory, limits: Limits | None
     limits, _ = usable_limits(limits or Limits.from_robot(model.robot), None)
     old, new = after.factor[:, :-1], _planned_factor(after, model, trajectory)
     known = after.prior.without_first_fit
-    told = joint_errors(fit.of_mean, old[:, columns], new[:, columns])
-    told = np.sqrt(told**2 + np.diag(fit.spread_covariance))  # no motion reduces the spread of friction between logs
+    errors = joint_errors(fit.of_mean, old[:, columns], new[:, columns])
+    errors = np.sqrt(errors**2 + np.diag(fit.spread_covariance))  # no motion reduces the spread of friction between logs
     return Forecast(
         duration=trajectory.duration,
         labels=fit.base.labels,
         units=tuple(model.parameters[k].unit for k in columns),
         values=fit.params,
         before=fit.bse,
-        after=np.minimum(
-            told, fit.bse
-        ),  # weights are not optimal for autocorrelated noise, but a new log must not increase an error
+        # weights are not optimal for autocorrelated noise, but a new log must not increase an error
+        after=np.minimum(errors, fit.bse),
         size=_column_sizes(after, model, limits),
         bodies=tuple(body.name for body in model.robot.bodies),
         names=model.names,

@@ -182,11 +182,11 @@ def _spread(pairs: Sequence[tuple[Identification, Array]]) -> tuple[float, float
     uses that of the other result.
     """
     own = [np.sqrt(max(float(row @ item.fit.spread_covariance @ row), 0.0)) for item, row in pairs]
-    told = [item.fit.changes is not None and item.fit.changes.known for item, _ in pairs]
-    if not any(told):
+    has_spread = [item.fit.changes is not None and item.fit.changes.known for item, _ in pairs]
+    if not any(has_spread):
         return float("nan"), 0.0
-    usual = float(max(spread for spread, known in zip(own, told, strict=True) if known))
-    return usual, usual**2 * sum(not known for known in told)
+    usual = float(max(spread for spread, known in zip(own, has_spread, strict=True) if known))
+    return usual, usual**2 * sum(not known for known in has_spread)
 
 
 def _judged_by_spread(change: ParameterChange, spread: float) -> ParameterChange:

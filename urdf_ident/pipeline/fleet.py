@@ -241,6 +241,9 @@ def _errors(quantity: Quantity, items: Sequence[Identification]) -> list[float]:
         return [row_error(item, row) for row, item in zip(quantity.rows, items, strict=True)]
     spread = [float(row @ item.fit.spread_covariance @ row) for row, item in zip(quantity.rows, items, strict=True)]
     known = [item.fit.changes is not None and item.fit.changes.known for item in items]
-    usual = max((own for own, told in zip(spread, known, strict=True) if told), default=0.0)
+    usual = max((own for own, is_known in zip(spread, known, strict=True) if is_known), default=0.0)
     mean = [float(row @ item.fit.of_mean.covariance @ row) for row, item in zip(quantity.rows, items, strict=True)]
-    return [float(np.sqrt(max(own, 0.0) + (0.0 if told else max(usual, 0.0)))) for own, told in zip(mean, known, strict=True)]
+    return [
+        float(np.sqrt(max(own, 0.0) + (0.0 if is_known else max(usual, 0.0))))
+        for own, is_known in zip(mean, known, strict=True)
+    ]

@@ -30,7 +30,7 @@ from .score_covariance import Period, between_repetitions, find_period, with_sho
 #: Smallest numbers of repetitions, logs and stretches from which a scatter is estimated.
 FEWEST_PERIODS, FEWEST_LOGS, FEWEST_STRETCHES = 6, 3, 4
 #: Part of the data determines a direction if it contains at least this share of the information on it.
-TOLD = 0.1
+WELL_DETERMINED = 0.1
 #: Number of bootstrap samples.
 DRAWS = 400
 
@@ -95,16 +95,16 @@ class Covariances:
         return without_reversals(self.need_rows("auto"), self.logs, start_motions(self.statistics))
 
     def on(self, statistics: StatisticSet) -> Covariances:
-        """The same estimate from part of the data, changed only in directions that it determines well (:data:`TOLD`).
+        """The same estimate from part of the data, changed only in directions that it determines (:data:`WELL_DETERMINED`).
 
         Laws that differ only at reversals (Coulomb friction and presliding) are not distinguishable without them: along such
         a direction the change of the estimate would be unbounded and independent of the model's errors.
         """
         factor = statistics.stacked(self.weights, self.fit.base.independent)
         X, y, start = factor[:, :-1], factor[:, -1], self.solution.estimate
-        _, told, turned = np.linalg.svd(X @ self.solution.root, full_matrices=False)
-        kept = told**2 >= TOLD
-        root = self.solution.root @ (turned[kept].T / told[kept])
+        _, singular, turned = np.linalg.svd(X @ self.solution.root, full_matrices=False)
+        kept = singular**2 >= WELL_DETERMINED
+        root = self.solution.root @ (turned[kept].T / singular[kept])
         estimate = start + root @ (root.T @ (X.T @ (y - X @ start)))
         solution = replace(self.solution, estimate=estimate, root=root)
         return Covariances(replace(self.fit, params=estimate), statistics, self.model, self.logs, solution)

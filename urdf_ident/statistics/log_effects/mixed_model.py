@@ -86,11 +86,11 @@ def friction_changes(
         EstimationError: No friction parameter that may change is identifiable, or ``carried`` is not significant.
     """
     place = {int(index): row for row, index in enumerate(fit.base.independent)}
-    parts, told = _determined(varying(model), fit, place)
+    parts, determined = _determined(varying(model), fit, place)
     rows = MixedRows(statistics, fit, [*parts, *carried])
     first, q = np.array([place[part.columns[0]] for part in parts]), len(parts)
     size = np.concatenate([np.maximum(np.abs(fit.params[first]), 1e-9), [part.size for part in carried]])
-    known = None if covariates is None else np.asarray(covariates, dtype=float)[:, told]
+    known = None if covariates is None else np.asarray(covariates, dtype=float)[:, determined]
     weights, part_weights = _effective_weights(rows)
     whole, inside = _squares(rows, statistics.logs, weights, part_weights)
     size[:q] = np.minimum(size[:q], _as_large_as_the_effort(rows, whole, weights)[:q])
@@ -125,10 +125,10 @@ def friction_changes(
 
 def _determined(every: Sequence[Varying], fit: Fit, place: Mapping[int, int]) -> tuple[list[Varying], list[bool]]:
     """The parameters that the data determine (``place``: column → base parameter), and which of all these are."""
-    told = [all(c in place and fit.seen[place[c]] for c in part.columns) for part in every]
-    if not any(told):
+    determined = [all(c in place and fit.seen[place[c]] for c in part.columns) for part in every]
+    if not any(determined):
         raise EstimationError("no friction parameter that may change between logs", remedy="use viscous or Coulomb friction")
-    return list(compress(every, told)), told
+    return list(compress(every, determined)), determined
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,8 +259,8 @@ def _weights(rows: MixedRows, units: Sequence[tuple[str, int | None]], squares_o
         squares = float(np.sum((away @ inverse) * away))
         share = inverse[:, None] @ S
         expected = float(np.trace(share, axis1=2, axis2=3).sum() - np.sum(share * share.swapaxes(2, 3)))
-        told = int(np.count_nonzero(np.diagonal(whole, axis1=1, axis2=2)))
-        variance = residual / max(float(number - told), 1.0)
+        directions = int(np.count_nonzero(np.diagonal(whole, axis1=1, axis2=2)))
+        variance = residual / max(float(number - directions), 1.0)
         floor = rows.fit.sigma[group] ** 2 * 1e-12
         effective = squares / expected if expected > 0 else variance
         found[group] = float(1.0 / np.sqrt(max(effective, variance, floor)))
