@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 import numpy as np
 
@@ -118,14 +119,12 @@ def best_step(case: Case, reading: Reading) -> Step | None:
     if not tried or before.score - _rank(tried[0]) < DOUBTFUL:
         return None
     best = sorted((_refined(case, *pair) for pair in _different(tried, before.score)), key=_rank)
-    best = [pair for pair in best if _fits(case, reading, before, *pair)]
-    if not best:
+    significant = list(takewhile(lambda pair: _significant(*pair, before), best))
+    fitting = [pair for pair in best if _fits(case, reading, before, *pair)]
+    if not fitting or fitting[0] not in significant:  # where the best one may be chance, so may those behind it
         return None
-    (winner, after), others = best[0], best[1:]
+    (winner, after), others = fitting[0], fitting[1:]
     gain, errors = before.score - after.score, _errors(before, after)
-    enough = SIGNIFICANT if material(before.left, after.left) or winner.id in _OF_ALL else SURE
-    if errors < enough or (gain < _LATE and winner.id == "effort-delay"):
-        return None
     rivals = tuple(
         item
         for item, score in others
@@ -144,6 +143,13 @@ def best_step(case: Case, reading: Reading) -> Step | None:
 def _explains_its_row(found: Hypothesis, after: ReadingScore, before: ReadingScore) -> bool:
     """Whether a scale of one effort explains that effort better: others alone improve where its noise ceases to matter."""
     return found.id != "effort-scale" or bool((after.left < before.left)[list(found.joints)].all())
+
+
+def _significant(found: Hypothesis, after: ReadingScore, before: ReadingScore) -> bool:
+    """Whether the gain of a hypothesis is significant, and, if it is a delay, large."""
+    enough = SIGNIFICANT if material(before.left, after.left) or found.id in _OF_ALL else SURE
+    late = found.id == "effort-delay" and before.score - after.score < _LATE
+    return _errors(before, after) >= enough and not late
 
 
 def _fits(case: Case, reading: Reading, before: ReadingScore, found: Hypothesis, after: ReadingScore) -> bool:
