@@ -27,6 +27,7 @@ from urdf_ident.data.diagnosis.log_group import LogGroup
 from urdf_ident.data.diagnosis.motion_samples import thinned
 from urdf_ident.data.diagnosis.small_faults import columns as fault_columns
 from urdf_ident.data.diagnosis.small_faults.fault import SmallFault, not_excluded
+from urdf_ident.data.diagnosis.small_faults.trial import FaultTrial
 from urdf_ident.data.prepare import check_physics, examine_logs, prepare_logs
 from urdf_ident.data.quality.catalogue import KNOWN
 from urdf_ident.data.quality.findings import Finding
@@ -879,6 +880,20 @@ def test_a_reading_that_predicts_far_more_than_it_fits_is_extrapolation(fitted: 
     scores = [SimpleNamespace(left=np.array([left, 0.1]), score=float(np.log(left * 0.1))) for left in (0.74, 0.1)]
     case = SimpleNamespace(fitted=lambda reading: 0.0 if reading is logged else -fitted)
     assert hypotheses._fits(case, logged, scores[0], found, scores[1]) == fits  # type: ignore[arg-type]
+
+
+def test_the_memory_of_small_faults_does_not_grow_with_the_number_of_logs() -> None:
+    """Gram matrices of each of 200 logs took 240 MB, and only those of few logs are used."""
+    part = slice(0, 200)
+    logs = [log_of(ARM, seed=seed).take(part) for seed in range(12)]
+    conditioned = [condition(log, ARM) for log in logs]
+    case = LogGroup(ARM, [(each.segments, each.cutoff) for each in conditioned]).case()
+    assert case is not None
+    rows = fault_columns.FaultRows.of(case)
+    zeros = np.zeros((len(rows.samples), 4))
+    trial, faults = FaultTrial.of(rows, 1, zeros[:, :3], zeros)
+    assert np.isfinite(trial.measured(faults[0]).gain)
+    assert "_by_log" not in vars(trial)
 
 
 def stepping(seed: int, seconds: float = 4.0) -> Recording:

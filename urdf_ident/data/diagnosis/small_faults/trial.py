@@ -81,13 +81,13 @@ class FaultTrial:
 
     @cached_property
     def _by_log(self) -> Array:
-        """Sums of the Gram matrices over the blocks of each log, shape (L, n, p, p)."""
+        """Sums of the Gram matrices over the blocks of each log, shape (L, n, p, p); large where there are many logs."""
         return np.stack([self._blocks[self.rows.log_of_block == k].sum(axis=0) for k in range(self.rows.logs)])
 
     @cached_property
     def _total(self) -> Array:
-        """Their sum, shape (n, p, p)."""
-        return np.asarray(self._by_log.sum(axis=0))
+        """Sum of the Gram matrices over all blocks, shape (n, p, p)."""
+        return np.asarray(self._blocks.sum(axis=0))
 
     def _columns(self, chosen: ChosenColumns) -> tuple[IntArray, IntArray]:
         """Indices of the chosen columns among all, and the log in which each acts, shape (p',) each."""
