@@ -59,31 +59,21 @@ def on_a_cluster(words: list[str], out: Path, serial: Taken, budget: float) -> N
     """Two workers, one of them killed at a third of the time that one process took."""
     from distributed import LocalCluster
 
-    def seconds(*pids: int) -> float:
-        """Processor seconds so far of some processes."""
+    def seconds() -> float:
+        """Processor seconds so far of this process, in which the scheduler runs, and of the workers."""
+        pids = [os.getpid(), *(worker.process.pid for worker in cluster.workers.values())]
         found = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13] for pid in pids]
         return sum(sum(map(int, both)) for both in found) / os.sysconf("SC_CLK_TCK")
-
-    def everything() -> float:
-        """Those of this process, in which the scheduler runs, and of all workers so far."""
-        return sum(lost) + seconds(os.getpid(), *(worker.process.pid for worker in cluster.workers.values()))
-
-    def kill() -> None:
-        victim = next(iter(cluster.workers.values())).process.pid
-        lost.append(seconds(victim))
-        os.kill(victim, signal.SIGKILL)
-
-    lost: list[float] = []
 
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # as for the asking process: workers load compiled modules
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "local_directory": str(out.parent / "dask")}
     with LocalCluster(**options) as cluster:
-        killer = Timer(serial.wall / 3, kill)
+        killer = Timer(serial.wall / 3, lambda: os.kill(next(iter(cluster.workers.values())).process.pid, signal.SIGKILL))
         killer.start()
-        before = everything()
+        before = seconds()
         taken = run_command([*words, "--scheduler", cluster.scheduler_address, "-o", str(out)], budget)
         killer.cancel()
-        spent = taken.seconds + everything() - before
+        spent = taken.seconds + seconds() - before
     if taken.code not in (0, 1):
         print(taken.said.strip()[-300:], file=sys.stderr)
     ratio, least = taken.wall / serial.wall, spent / serial.seconds / 2.0
