@@ -100,9 +100,7 @@ def examine_logs(
     reports: list[QualityReport] = []
     usable: dict[int, Conditioned] = {}
     for k, recording in enumerate(recordings):
-        seen = joint_side(recording, drive)
-        report = assess(seen if unknown is None else replace(seen, effort_unit=recording.effort_unit), robot)
-        report = replace(report, findings=(*report.findings, *without_gears(recording, drive)))
+        report = _assessed(recording, robot, drive, recording.effort_unit if unknown is not None else None)
         if report.acceptable:
             try:
                 report = _with_wrenches(report, robot)
@@ -153,7 +151,7 @@ def prepare_log(
         QualityError: The log is refused; the error carries all findings.
         LogError: The effort is a current without a known gain, or no usable motion remains.
     """
-    report = _assessed(recording, robot, drive, force)
+    report = _accepted(recording, robot, drive, force)
     conditioned = condition(report.recording, robot, config)
     report = _with_bandwidth(report, conditioned, robot, config)
     return PreparedLog(recording, report, _unloaded(conditioned, recording.name, robot, payload))
@@ -190,7 +188,7 @@ def prepare_logs(
     if len(set(names)) != len(names):
         raise LogError("two logs have the same name", got=names, remedy="rename one, or give each once")
     _refuse_copies(recordings)
-    reports = each_usable(partial(_assessed, robot=robot, drive=drive, force=force), recordings)
+    reports = each_usable(partial(_accepted, robot=robot, drive=drive, force=force), recordings)
     made = _conditioned([report.recording for report in reports], robot, config)
     reports = [_with_bandwidth(report, item, robot, config) for report, item in zip(reports, made, strict=True)]
     logs = [PreparedLog(*parts) for parts in zip(recordings, reports, made, strict=True)]
@@ -268,12 +266,20 @@ def with_known_delays(
     return known_delays(robot.joints, seen, found)
 
 
-def _assessed(recording: Recording, robot: Robot, drive: Drive, force: bool) -> QualityReport:
-    report = assess(joint_side(recording, drive), robot)
+def _assessed(recording: Recording, robot: Robot, drive: Drive, unit: str | None = None) -> QualityReport:
+    """Converts a log to the joint side and checks it; a unit replaces that of its efforts."""
+    seen = joint_side(recording, drive)
+    report = assess(seen if unit is None else replace(seen, effort_unit=unit), robot)
+    return replace(report, findings=(*report.findings, *without_gears(recording, drive)))
+
+
+def _accepted(recording: Recording, robot: Robot, drive: Drive, force: bool) -> QualityReport:
+    """The same for use; raises QualityError if it is refused and the user does not insist."""
+    report = _assessed(recording, robot, drive)
     refused = [finding for finding in report.findings if finding.severity == "refused"]
     if refused and not force:
         raise _refusal(recording, report.findings, refused)
-    return _with_wrenches(replace(report, findings=(*report.findings, *without_gears(recording, drive))), robot)
+    return _with_wrenches(report, robot)
 
 
 def _with_wrenches(report: QualityReport, robot: Robot) -> QualityReport:

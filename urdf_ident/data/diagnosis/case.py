@@ -103,7 +103,7 @@ class Case:
         q = self.sampled(0.0).q
         return np.stack([q.min(axis=0), q.max(axis=0)])
 
-    @property
+    @cached_property
     def turns(self) -> float:
         """Median number of reversals of the moving joints.
 

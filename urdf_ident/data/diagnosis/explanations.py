@@ -100,9 +100,7 @@ def with_changes(found: Explanations, alone: Sequence[LogChanges], brief: bool) 
     if not found.steps or found.steps[0].gain < _AS_CHANGE:
         changed = along(found.case, alone, brief)
     found = replace(found, differing=differing, small=small, possible=possible, changed=changed)
-    if brief or found.steps or found.several:
-        return found
-    return replace(found, outlying=outlying_logs(left))
+    return found if brief or found.steps or found.several else replace(found, outlying=outlying_logs(left))
 
 
 def examined_alone(
@@ -141,7 +139,7 @@ def along(case: Case, alone: Sequence[LogChanges], brief: bool = False, reading:
     if any(changed) or not alone or brief:
         return changed
     reading, case = reading or Reading.as_logged(case.robot.n), case.in_order()
-    common = in_all(case.evidence(reading), _log_of_block(case), reading.efforts(), [own.growth for own in alone])
+    common = in_all(case.evidence(reading), case.sampled(0.0).log_of_block, reading.efforts(), [own.growth for own in alone])
     return [common] * len(alone)
 
 
@@ -182,7 +180,7 @@ def differing_in(case: Case, alone: Sequence[LogResidual], reading: Reading | No
     reading = reading or Reading.as_logged(case.robot.n)
     turning = case.turns >= FEWEST_REVERSALS
     kinds = [kind for kind in BETWEEN_LOGS if turning or kind not in ("friction", EVERYTHING)]
-    return between(case.evidence(reading), _log_of_block(case), reading.efforts(), alone, kinds)
+    return between(case.evidence(reading), case.sampled(0.0).log_of_block, reading.efforts(), alone, kinds)
 
 
 def _differing_logs(found: Explanations, alone: Sequence[LogResidual]) -> list[Differing]:
@@ -212,8 +210,3 @@ def _differing_logs(found: Explanations, alone: Sequence[LogResidual]) -> list[D
 def _differing_samples(robot: Robot, thin: tuple[MotionSamples, NDArray[np.bool_], list[LogResidual]] | None) -> Differing:
     """Calls :func:`differing_in` with samples, the joints that move, and the residuals of each log by itself."""
     return {} if thin is None else differing_in(Case(robot, {0.0: thin[0]}.__getitem__, thin[1]), thin[2])
-
-
-def _log_of_block(case: Case) -> NDArray[np.int64]:
-    samples = case.sampled(0.0)
-    return samples.log[np.unique(samples.block, return_index=True)[1]]

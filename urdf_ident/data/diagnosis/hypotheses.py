@@ -119,16 +119,18 @@ def best_step(case: Case, reading: Reading) -> Step | None:
     if not tried or before.score - _rank(tried[0]) < DOUBTFUL:
         return None
     best = sorted((_refined(case, *pair) for pair in _different(tried, before.score)), key=_rank)
-    significant = list(takewhile(lambda pair: _significant(*pair, before), best))
-    fitting = [pair for pair in best if _fits(case, reading, before, *pair)]
-    if not fitting or fitting[0] not in significant:  # where the best one may be chance, so may those behind it
+    # where the best one may be chance, so may those behind it
+    significant = takewhile(lambda pair: _significant(*pair, before), best)
+    chosen = next((pair for pair in significant if _fits(case, reading, before, *pair)), None)
+    if chosen is None:
         return None
-    (winner, after), others = fitting[0], fitting[1:]
+    winner, after = chosen
     gain, errors = before.score - after.score, _errors(before, after)
     rivals = tuple(
         item
-        for item, score in others
+        for item, score in best[best.index(chosen) + 1 :]
         if score.score + (RATIO if item.id == "position-scale" else 0.0) < after.score + max(RIVAL * gain, DOUBTFUL)
+        and _fits(case, reading, before, item, score)
     )
     if rivals:
         group = (winner, *rivals)

@@ -66,6 +66,11 @@ class MotionSamples:
         return len(self.q)
 
     @cached_property
+    def log_of_block(self) -> NDArray[np.int64]:
+        """Log of each block, the first of several, shape (B,)."""
+        return self.log[np.unique(self.block, return_index=True)[1]]
+
+    @cached_property
     def glides(self) -> NDArray[np.bool_]:
         """Mask of samples in which each joint moves, shape (N, n)."""
         speed = np.abs(self.v)

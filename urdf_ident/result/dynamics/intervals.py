@@ -19,7 +19,7 @@ from ...files.records import record
 from ...linalg import Array, shaped, triangle
 from ...model.elasticity import ElasticModel
 from ...model.posterior import posterior_covariance, posterior_mean, posterior_variance
-from ...model.prior import USUAL_WEIGHT
+from ...model.prior import USUAL_WEIGHT, Prior
 from ...statistics.distributions import student_quantile, truncated_normal_quantile
 from ...statistics.fit import Fit
 from ..record import Record
@@ -153,9 +153,7 @@ def _parameter_reach(ident: Record, rows: Array, known: Array, alpha: float) -> 
         rows: Torque per unit of each parameter, shape (…, n, p).
         known: Variance that is accounted for otherwise, shape (n,) [N²·m² or N²].
     """
-    prior, (narrow, variance_factor) = ident.prior.without_first_fit, _variance_factors(ident)
-    weight = variance_factor / narrow
-    mean = posterior_mean(ident.factor, prior, weight)
+    prior, narrow, weight, mean = _posterior(ident)
     covariance = narrow * posterior_covariance(ident.factor[:, :-1], prior, weight)
     limited = np.flatnonzero([parameter.nonnegative for parameter in ident.model.parameters])
     std = np.sqrt(np.diag(covariance)[limited])
@@ -189,11 +187,17 @@ def parameter_errors(ident: Record, rows: Array, known: Array) -> tuple[Array, A
     Returns:
         Shape (…, n) each [N²·m² or N², and N·m or N].
     """
+    prior, narrow, weight, mean = _posterior(ident)
+    variance = posterior_variance(ident.factor[:, :-1], prior, weight, rows)
+    bias = rows @ (mean - ident.theta)
+    return narrow * np.maximum(variance - known, 0.0), np.asarray(bias)
+
+
+def _posterior(ident: Record) -> tuple[Prior, float, float, Array]:
+    """Prior without the first fit, factor by which its variance is too small, its weight, and posterior mean, shape (p,)."""
     prior, (narrow, variance_factor) = ident.prior.without_first_fit, _variance_factors(ident)
     weight = variance_factor / narrow
-    variance = posterior_variance(ident.factor[:, :-1], prior, weight, rows)
-    bias = rows @ (posterior_mean(ident.factor, prior, weight) - ident.theta)
-    return narrow * np.maximum(variance - known, 0.0), np.asarray(bias)
+    return prior, narrow, weight, posterior_mean(ident.factor, prior, weight)
 
 
 def _variance_factors(ident: Record) -> tuple[float, float]:

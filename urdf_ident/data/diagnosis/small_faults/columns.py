@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 import pinocchio as pin
@@ -147,15 +146,10 @@ class FaultRows:
         """Number of joints."""
         return self.case.robot.n
 
-    @cached_property
-    def log_of_block(self) -> NDArray[np.int64]:
-        """Log of each block, the first of several, shape (B,)."""
-        return self.samples.log[np.unique(self.samples.block, return_index=True)[1]]
-
     @property
     def logs(self) -> int:
         """Number of logs."""
-        return int(self.log_of_block.max()) + 1
+        return int(self.samples.log_of_block.max()) + 1
 
     def left(self, squares: Array) -> Array:
         """Relative residual of each row, shape (n,), from the squared errors by block, shape (B, n)."""

@@ -82,7 +82,7 @@ class FaultTrial:
     @cached_property
     def _by_log(self) -> Array:
         """Sums of the Gram matrices over the blocks of each log, shape (L, n, p, p); large where there are many logs."""
-        return np.stack([self._blocks[self.rows.log_of_block == k].sum(axis=0) for k in range(self.rows.logs)])
+        return np.stack([self._blocks[self.rows.samples.log_of_block == k].sum(axis=0) for k in range(self.rows.logs)])
 
     @cached_property
     def _total(self) -> Array:
@@ -160,7 +160,7 @@ class FaultTrial:
         errors = float(np.sqrt(size[0] @ lstsq(spread, size[0], rcond=1e-12)[0] / len(size[0])))
         left = np.stack([rows.left(before), rows.left(after)])
         area = rows.count[:, None] * rows.size**2
-        there = np.isin(rows.log_of_block, fault.logs or rows.log_of_block)
+        there = np.isin(rows.samples.log_of_block, fault.logs or rows.samples.log_of_block)
         sure = significance((before / area)[there][:, moves], (after / area)[there][:, moves])
         gain = float(np.log(left[0] / left[1])[moves].sum())
         each = len(fault.logs) > 1 and fault.numbers == 1
@@ -186,7 +186,7 @@ class FaultTrial:
     def _without_each(self, chosen: ChosenColumns) -> tuple[Array, Array]:
         """Held-out squared errors, (B, n), and coefficients from all blocks and without each block, (1 + B, n, p)."""
         rows, (index, at) = self.rows, self._columns(chosen)
-        acts = (at == _ALL) | (at == rows.log_of_block[:, None])
+        acts = (at == _ALL) | (at == rows.samples.log_of_block[:, None])
         gram = self._blocks[:, :, index[:, None], index] * (acts[:, None, :, None] & acts[:, None, None, :])
         total = gram.sum(axis=0)
         counts = rows.count.sum() - np.append(0.0, rows.count)
