@@ -43,7 +43,7 @@ def test_four_sound_seconds_are_not_doubted_because_the_urdf_is_wrong_by_a_fifth
     assert {item.id for item in report.findings if item.severity != "info"} == {"short"}
 
 
-def test_the_same_sine_on_all_joints_tells_nothing_between_two_readings(arms: ModuleType) -> None:
+def test_the_same_sine_on_all_joints_tells_nothing_between_two_interpretations(arms: ModuleType) -> None:
     """All torques are functions of one position: this sound log was refused for the direction of gravity."""
     one = arms.arm(416)
     logs = arms.training(one, "same", np.random.default_rng([11, 416, len(arms.KINDS) + arms.POOR.index("same")]))

@@ -38,13 +38,13 @@ def grams_of(way: Array, seed: int) -> Grams:
 
 
 def test_one_motion_there_and_one_back_show_no_part_with_another_offset() -> None:
-    reading, part = np.eye(2).reshape(-1, 1), np.repeat(PART, SAMPLES)
+    interpretation, part = np.eye(2).reshape(-1, 1), np.repeat(PART, SAMPLES)
     for seed in range(3):
         turns = np.where(np.random.default_rng(9).random(len(part)) < 0.5, 1.0, -1.0)
-        found = differing_part(grams_of(turns, seed), reading, np.ones(2))
+        found = differing_part(grams_of(turns, seed), interpretation, np.ones(2))
         assert found is not None
         assert (found.joint, found.begin, found.end) == (0, 11 / 15, 1.0)
-        once = differing_part(grams_of(np.where(part, -1.0, 1.0), seed), reading, np.ones(2))
+        once = differing_part(grams_of(np.where(part, -1.0, 1.0), seed), interpretation, np.ones(2))
         assert once is None or once.joint != 0
 
 

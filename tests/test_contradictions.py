@@ -18,7 +18,7 @@ from logs import Truth, fourier, torques, write_csv
 from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.conditioning.signals import condition
 from urdf_ident.data.diagnosis import against_urdf, arbitration, hypotheses
-from urdf_ident.data.diagnosis.candidates import Reading
+from urdf_ident.data.diagnosis.candidates import Interpretation
 from urdf_ident.data.diagnosis.case import Case
 from urdf_ident.data.diagnosis.changes import contact
 from urdf_ident.data.diagnosis.gram_fit import new_in, solved
@@ -612,9 +612,9 @@ def test_a_urdf_with_other_masses_makes_no_sound_log_doubtful() -> None:
 
 
 def test_a_urdf_that_leaves_no_more_than_free_inertias_doubts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where friction is all that is left, another reading may help the URDF by chance."""
+    """Where friction is all that is left, another interpretation may help the URDF by chance."""
     conditioned = condition(log_of(ARM), ARM)
-    logged = Reading.as_logged(ARM.n)
+    logged = Interpretation.as_logged(ARM.n)
     case = LogGroup(ARM, [(conditioned.segments, conditioned.cutoff)]).case()
     assert case is not None
     free = case.judge(logged).part
@@ -622,7 +622,7 @@ def test_a_urdf_that_leaves_no_more_than_free_inertias_doubts_nothing(monkeypatc
     monkeypatch.setattr(against_urdf, "_GROWS", 10.0)
     for part, doubted in ((free + 0.05, True), (free, False)):
         left = {True: (1.0, part), False: (0.0, 0.0)}
-        monkeypatch.setattr(Case, "with_scaled_urdf", lambda _, reading, left=left: left[reading == logged])
+        monkeypatch.setattr(Case, "with_scaled_urdf", lambda _, interpretation, left=left: left[interpretation == logged])
         assert bool(against_urdf.doubts(ARM, case, logged)) == doubted
 
 
@@ -874,11 +874,11 @@ def test_a_cycle_of_three_poses_reverses_at_few_however_often_it_is_repeated() -
 
 
 @pytest.mark.parametrize(("fitted", "fits"), [(1.9, True), (0.2, False)])
-def test_a_reading_that_predicts_far_more_than_it_fits_is_extrapolation(fitted: float, fits: bool) -> None:
-    logged = Reading.as_logged(ARM.n)
+def test_a_interpretation_that_predicts_far_more_than_it_fits_is_extrapolation(fitted: float, fits: bool) -> None:
+    logged = Interpretation.as_logged(ARM.n)
     found = hypotheses.Hypothesis("gravity-direction", (), 0.1, replace(logged, gravity=(0.1, 0.0, -9.8)))
     scores = [SimpleNamespace(left=np.array([left, 0.1]), score=float(np.log(left * 0.1))) for left in (0.74, 0.1)]
-    case = SimpleNamespace(fitted=lambda reading: 0.0 if reading is logged else -fitted)
+    case = SimpleNamespace(fitted=lambda interpretation: 0.0 if interpretation is logged else -fitted)
     assert hypotheses._fits(case, logged, scores[0], found, scores[1]) == fits  # type: ignore[arg-type]
 
 

@@ -379,7 +379,7 @@ def test_a_current_without_a_gain_is_refused_by_the_name_of_its_log(path: str, w
 def test_the_angle_of_another_gravity_reaches_beyond_a_right_angle() -> None:
     robot = Robot.from_urdf(PAIR)
     for gravity, angle in (((0.0, 0.0, 9.81), 180.0), ((9.81, 0.0, 0.0), 90.0)):
-        step = SimpleNamespace(found=SimpleNamespace(reading=SimpleNamespace(gravity=gravity)))
+        step = SimpleNamespace(found=SimpleNamespace(interpretation=SimpleNamespace(gravity=gravity)))
         assert _gravity(robot, step)[2] == pytest.approx(angle)  # type: ignore[arg-type]
 
 

@@ -2,8 +2,8 @@
 
 A joint zero that is 0.1 rad off, or a gain or a clock that is a quarter off, can be explained almost as well by other centres
 of mass or inertias, so that a fit with free inertias does not detect it. The URDF's own inertias, up to one common factor, do
-if they are about right. Such a reading is therefore a doubt and never refuses a log; it is reported only if the URDF then
-explains the log well and the free inertias do not contradict it.
+if they are about right. Such an interpretation is therefore a doubt and never refuses a log; it is reported only if the URDF
+then explains the log well and the free inertias do not contradict it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...model.prior import lumped_inertials
 from ...model.robot import Robot
 from ...samples import TESTING_REVERSALS
 from ..quality.findings import Finding
-from .candidates import Hypothesis, Reading, candidates
+from .candidates import Hypothesis, Interpretation, candidates
 from .case import Case
 from .hypotheses import refined
 from .wording import against
@@ -35,7 +35,7 @@ _SCALE, _WEIGHTLESS = 4.0, 0.1
 _GAIN, _OBJECTS, _NEARLY, _LEFT = 0.35, -0.01, 1.4, 0.15
 #: Largest growth of the residual with free inertias.
 _GROWS = 1.01
-#: Least part of the efforts that the reading, and free inertias, explain and the URDF as described does not.
+#: Least part of the efforts that the interpretation, and free inertias, explain and the URDF as described does not.
 _MATERIAL = 0.025
 #: Part of the efforts below which the URDF alone, without friction, explains more than any measured effort lets it: torques
 #: computed from measured motion leave 0.004, those of torque sensors 0.027 and more by a URDF identified from the same arm.
@@ -51,37 +51,37 @@ _NOISELESS = 0.005
 _CARRIES = 1e-6
 #: Plausible range of a slide's mean effort over the weight that it carries according to the URDF.
 _WEIGHTS = (0.5, 2.0)
-#: Largest residual of a reading relative to that of a URDF with another mass or first moment of one body, which is more likely
-#: than a fault of the log: true zeros reach 0.6 to 0.8, a fault-free log 1.05.
+#: Largest residual of an interpretation relative to that of a URDF with another mass or first moment of one body, which is more
+#: likely than a fault of the log: true zeros reach 0.6 to 0.8, a fault-free log 1.05.
 _RATHER = 0.9
 #: Fraction of the best gain within which another cause is a rival.
 _RIVAL = 0.3
 
 
-def against_the_urdf(robot: Robot, case: Case, reading: Reading, loaded: bool, noise: float) -> list[Finding]:
-    """Compares the gravity torque of the free fit with the URDF's, and readings by the residual of the URDF's inertias.
+def against_the_urdf(robot: Robot, case: Case, interpretation: Interpretation, loaded: bool, noise: float) -> list[Finding]:
+    """Compares the gravity torque of the free fit with the URDF's, and interpretations by the residual of the URDF's inertias.
 
     Args:
         loaded: Whether a known payload or wrench was subtracted from their torques.
         noise: White noise of the noisiest effort, over its standard deviation.
     """
-    left = case.with_urdf_alone(reading)
-    if left < _COMPUTED or left < min(_NO_FRICTION * case.judge(reading).part, _LEFT):
+    left = case.with_urdf_alone(interpretation)
+    if left < _COMPUTED or left < min(_NO_FRICTION * case.judge(interpretation).part, _LEFT):
         return [_computed(left, "without any friction")]
     if noise < _NOISELESS:
-        left = case.with_urdf_alone(reading, friction=True)
-        if left < min(_NEARLY * rms(case.in_sample(reading)), _LEFT):
+        left = case.with_urdf_alone(interpretation, friction=True)
+        if left < min(_NEARLY * rms(case.in_sample(interpretation)), _LEFT):
             return [_computed(left, "with friction, but without rotors and noise,")]
-    if robot.model.gravity.linear @ robot.model.gravity.linear == 0 or reading.gravity is not None:
+    if robot.model.gravity.linear @ robot.model.gravity.linear == 0 or interpretation.gravity is not None:
         return []
     if not loaded and (held := _weight_held(robot, case)):
         return held
-    fitted, stated = _gravity_torques(robot, case, reading)
+    fitted, stated = _gravity_torques(robot, case, interpretation)
     lengths = float(np.linalg.norm(fitted)), float(np.linalg.norm(stated))
     torque = float(np.linalg.norm(case.sampled(0.0).tau.std(axis=0)) * np.sqrt(len(fitted)))
     if lengths[1] == 0:
         return []
-    scale = _scale_of_inertia(robot, case, reading)
+    scale = _scale_of_inertia(robot, case, interpretation)
     weight = min(scale, 1.0) * lengths[1]  # geared rotors add inertia without weight, so a scale above 1 is no evidence
     if scale > 0 and lengths[0] < _WEIGHTLESS * weight and weight > 0.2 * torque:
         return [_weightless()]
@@ -99,7 +99,7 @@ def against_the_urdf(robot: Robot, case: Case, reading: Reading, loaded: bool, n
         words = f"the efforts are {ratio:.4g} times the gravity torque of the URDF's masses"
         remedy = "check `log.units.effort` (A, mA, mN·m; motor side: `log.side.effort`), `drive.gain` and `drive.reduction`"
         return [Finding("effort-scale", "warning", None, None, words, remedy, ratio, alike)]
-    return doubts(robot, case, reading)
+    return doubts(robot, case, interpretation)
 
 
 def _weight_held(robot: Robot, case: Case) -> list[Finding]:
@@ -125,21 +125,21 @@ def _weight_held(robot: Robot, case: Case) -> list[Finding]:
     return found
 
 
-def doubts(robot: Robot, case: Case, reading: Reading) -> list[Finding]:
-    """Finds readings that only the URDF's inertias distinguish from the log as described.
+def doubts(robot: Robot, case: Case, interpretation: Interpretation) -> list[Finding]:
+    """Finds interpretations that only the URDF's inertias distinguish from the log as described.
 
     Returns:
         At most one finding, a warning.
     """
     if case.turns < TESTING_REVERSALS:  # with extrapolated parts, even a URDF wrong by a fifth would seem right
         return []
-    before, (size, part) = case.judge(reading), case.with_scaled_urdf(reading)
+    before, (size, part) = case.judge(interpretation), case.with_scaled_urdf(interpretation)
     if part**2 - before.part**2 < _MATERIAL**2:  # the URDF already explains as much as free inertias
         return []
     found = []
-    for item in _readings(robot, case, reading):
-        score, left = case.with_scaled_urdf(item.reading)
-        judged = case.judge(item.reading)
+    for item in _interpretations(robot, case, interpretation):
+        score, left = case.with_scaled_urdf(item.interpretation)
+        judged = case.judge(item.interpretation)
         trusted = left < min(_NEARLY * judged.part, _LEFT) and part**2 - left**2 > _MATERIAL**2
         agrees = before.score - judged.score > _OBJECTS and judged.part < _GROWS * before.part
         if size - score > _GAIN and agrees and trusted:
@@ -153,19 +153,19 @@ def doubts(robot: Robot, case: Case, reading: Reading) -> list[Finding]:
     rivals.pop((chosen.id, chosen.joints), None)
     if chosen.id in ("position-zero", "time-scale", "effort-scale"):
         chosen = refined(chosen, lambda some: [case.with_scaled_urdf(item)[0] for item in some])
-    left = case.with_scaled_urdf(chosen.reading)[1]
-    if left > _RATHER * case.with_one_body_changed(reading):
+    left = case.with_scaled_urdf(chosen.interpretation)[1]
+    if left > _RATHER * case.with_one_body_changed(interpretation):
         return []
     return [against(robot, chosen, tuple(rivals.values()), part, left, best)]
 
 
-def _readings(robot: Robot, case: Case, reading: Reading) -> Iterator[Hypothesis]:
-    """Candidate readings; if gravity depends on one joint alone, its direction is not separable from that joint's zero."""
-    stated = np.ptp(_gravity_torques(robot, case, reading)[1], axis=0)
+def _interpretations(robot: Robot, case: Case, interpretation: Interpretation) -> Iterator[Hypothesis]:
+    """Candidates; if gravity depends on one joint alone, its direction is not separable from that joint's zero."""
+    stated = np.ptp(_gravity_torques(robot, case, interpretation)[1], axis=0)
     turning = bool(np.sum(stated > _CARRIES * stated.max()) > 1)
-    for item in candidates(robot, case.moves, reading, poor=False):
+    for item in candidates(robot, case.moves, interpretation, poor=False):
         tilts = turning and item.id == "gravity-direction" and item.size != 0.0
-        shifted = turning and item.id == "position-zero" and abs(item.size - reading.zero[item.joints[0]]) < 1.0
+        shifted = turning and item.id == "position-zero" and abs(item.size - interpretation.zero[item.joints[0]]) < 1.0
         if tilts or shifted or item.id in ("time-scale", "effort-scale"):
             yield item
 
@@ -195,22 +195,22 @@ def _upside_down(robot: Robot, loaded: bool, certainty: float) -> Finding:
     return Finding("gravity-direction", "refused", None, None, f"{words} are about right", remedy, 180.0, certainty)
 
 
-def _scale_of_inertia(robot: Robot, case: Case, reading: Reading) -> float:
+def _scale_of_inertia(robot: Robot, case: Case, interpretation: Interpretation) -> float:
     """Ratio of the free fit's inertia torques to the URDF's; 0 if uncorrelated, negative if opposite."""
     samples = case.sampled(0.0)
     step = max(1, len(samples) // _POSES)
     q, a = samples.q[::step], samples.a[::step]
     zero = np.zeros_like(q)
     Y = regressor(robot, q, zero, a) - regressor(robot, q, zero, zero)
-    fitted, stated = Y @ case.inertial_parameters(reading), Y @ lumped_inertials(robot).ravel()
+    fitted, stated = Y @ case.inertial_parameters(interpretation), Y @ lumped_inertials(robot).ravel()
     size = float(np.linalg.norm(fitted) * np.linalg.norm(stated))
     product = float(np.sum(fitted * stated))
     return product / float(np.sum(stated**2)) if abs(product) > -_OPPOSITE * size > 0 else 0.0
 
 
-def _gravity_torques(robot: Robot, case: Case, reading: Reading) -> tuple[Array, Array]:
+def _gravity_torques(robot: Robot, case: Case, interpretation: Interpretation) -> tuple[Array, Array]:
     """Gravity torques of the free fit and of the URDF at the same poses, without their means, shape (N, n) each."""
-    theta = case.inertial_parameters(reading)
+    theta = case.inertial_parameters(interpretation)
     q = case.sampled(0.0).q
     q = q[:: max(1, len(q) // _POSES)]
     Y = regressor(robot, q, np.zeros_like(q), np.zeros_like(q))

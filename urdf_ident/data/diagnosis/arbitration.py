@@ -10,7 +10,7 @@ from functools import partial
 
 from ...parallel import each
 from ...samples import SHORT
-from .candidates import Reading
+from .candidates import Interpretation
 from .corrections import Correction, gain_of, of_delays, of_fault, outside, unchanged, without_load_friction
 from .explanations import Explanations, along, differing_in, distinct, examined_alone, tested_small_faults
 from .hypotheses import search
@@ -31,7 +31,7 @@ def arbitrated(found: Explanations) -> Explanations:
         return found
     before = found.changed
     found, lasting = _lasting(found)
-    for corrected in (*lasting, (without_load_friction, Reading.as_logged(found.case.robot.n))):
+    for corrected in (*lasting, (without_load_friction, Interpretation.as_logged(found.case.robot.n))):
         found = _remaining(found, *corrected)
     if found.small:
         found = replace(found, small=_without_changed_parts(found))
@@ -41,15 +41,15 @@ def arbitrated(found: Explanations) -> Explanations:
     return replace(found, steps=[]) if surpassed else found
 
 
-def _lasting(found: Explanations) -> tuple[Explanations, list[tuple[Correction, Reading]]]:
-    """Drops readings and small faults that delays and low-passes explain.
+def _lasting(found: Explanations) -> tuple[Explanations, list[tuple[Correction, Interpretation]]]:
+    """Drops interpretations and small faults that delays and low-passes explain.
 
     Returns:
-        What remains, and corrections of the faults that last throughout the logs, with the readings of the corrected logs.
+        What remains, and corrections of the faults that last throughout the logs, and how the corrected logs are interpreted.
     """
     case, logs, steps, small, possible = found.case, found.group.logs, found.steps, found.small, found.possible
-    lasting: list[tuple[Correction, Reading]] = []
-    logged = Reading.as_logged(case.robot.n)
+    lasting: list[tuple[Correction, Interpretation]] = []
+    logged = Interpretation.as_logged(case.robot.n)
     delays = of_delays(*found.group.delays)
     if delays is not None:
         lasting.append((delays, logged))
@@ -62,13 +62,13 @@ def _lasting(found: Explanations) -> tuple[Explanations, list[tuple[Correction, 
         if small and gained > gain_of(case, of_fault(small[0])(case, logs)):
             small = _also_in(small, distinct(tested, steps))
     if steps and steps[-1].decided:
-        lasting.append((unchanged, found.reading))
+        lasting.append((unchanged, found.interpretation))
     if small and not small[0].logs:
         lasting.append((of_fault(small[0]), logged))
     return replace(found, steps=steps, small=small, possible=possible), lasting
 
 
-def _remaining(found: Explanations, correct: Correction, reading: Reading) -> Explanations:
+def _remaining(found: Explanations, correct: Correction, interpretation: Interpretation) -> Explanations:
     """Drops differences between logs and changes along them that the correction of a lasting fault removes.
 
     A fault that explains less than half of the changes does not explain any: they are all kept.
@@ -81,12 +81,14 @@ def _remaining(found: Explanations, correct: Correction, reading: Reading) -> Ex
     some = some if found.differing else some[:COMPARED]
     if len(found.differing) > 1 or not some:
         return found  # of many logs, compared in groups
-    told = each(partial(examined_alone, group.robot, group.reduction, corrected=(correct, reading)), group.some(some).logs)
+    told = each(
+        partial(examined_alone, group.robot, group.reduction, corrected=(correct, interpretation)), group.some(some).logs
+    )
     alone = [item for item in told if item is not None]
     corrected = correct(found.case, group.logs)
-    if found.differing and not differing_in(corrected, [own.left for own in alone], reading):
+    if found.differing and not differing_in(corrected, [own.left for own in alone], interpretation):
         found = replace(found, differing=[])
-    still = dict(zip(some, along(corrected, alone, reading=reading), strict=True))
+    still = dict(zip(some, along(corrected, alone, interpretation=interpretation), strict=True))
     before, after = (
         sum(item.gain for item in items if item is not None) for items in ((changed[k] for k in some), still.values())
     )

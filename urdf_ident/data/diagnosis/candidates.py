@@ -1,4 +1,4 @@
-"""Candidate readings of a log: the effect of each common mistake."""
+"""Candidate interpretations of a log: the effect of each common mistake."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from ...linalg import Array
 from ...model.robot import Robot
-from .evidence import readings
 
 _ZEROS = (-np.pi / 2, -0.4, -0.1, 0.1, 0.4, np.pi / 2, np.pi)
 #: Candidate numbers of real seconds per second of the log.
@@ -39,7 +38,7 @@ _STANDARD = 9.81
 
 
 @dataclass(frozen=True)
-class Reading:
+class Interpretation:
     """An interpretation of a log.
 
     Attributes:
@@ -65,7 +64,7 @@ class Reading:
     springs: tuple[int, ...] = ()
 
     @classmethod
-    def as_logged(cls, n: int) -> Reading:
+    def as_logged(cls, n: int) -> Interpretation:
         """Returns the log as described."""
         same, ones = tuple(range(n)), (1.0,) * n
         return cls(same, ones, ones, same, (0.0,) * n)
@@ -74,19 +73,21 @@ class Reading:
         """The entries that affect the regressor or the samples."""
         return (self.sign, self.places, self.zero, self.gravity, self.stretch, self.delay, self.springs)
 
-    def efforts(self) -> Array:
-        """Coefficients of the (row, effort) pairs, shape (n²,)."""
-        return readings(len(self.order), self.order, np.array(self.gain))
+    def effort_map(self) -> Array:
+        """Factor of each logged effort in each joint's row, shape (n²,)."""
+        out = np.zeros((len(self.order), len(self.order)))
+        out[np.arange(len(self.order)), self.order] = self.gain
+        return out.ravel()
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One cause: its id, joints, size in the unit of its message, and the resulting reading."""
+    """One cause: its id, joints, size in the unit of its message, and the resulting interpretation."""
 
     id: str
     joints: tuple[int, ...]
     size: float
-    reading: Reading
+    interpretation: Interpretation
 
 
 def with_value(values: tuple[float, ...], j: int, value: float) -> tuple[float, ...]:
@@ -105,8 +106,8 @@ def _exchange(values: tuple[int, ...], i: int, j: int) -> tuple[int, ...]:
     return tuple(out)
 
 
-def position_units(robot: Robot, reached: Array, reading: Reading) -> Iterator[Hypothesis]:
-    """Yields readings whose revolute, or prismatic, positions all have another unit than described.
+def position_units(robot: Robot, reached: Array, interpretation: Interpretation) -> Iterator[Hypothesis]:
+    """Yields interpretations whose revolute, or prismatic, positions all have another unit than described.
 
     Args:
         reached: Lowest and highest position of each joint in the log, shape (2, n) [rad or m].
@@ -117,59 +118,75 @@ def position_units(robot: Robot, reached: Array, reading: Reading) -> Iterator[H
     lower, upper = np.where(stated, lower, -_FARTHEST) - beyond, np.where(stated, upper, _FARTHEST) + beyond
     for (unit, _), factor in POSITION_UNITS.items():
         kind = robot.prismatic == (unit in ("m", "mm"))
-        sign = np.where(kind, factor, 1.0) * reading.sign
-        before, after = (((s * reached > lower) & (s * reached < upper))[:, kind].all() for s in (reading.sign, sign))
+        sign = np.where(kind, factor, 1.0) * interpretation.sign
+        before, after = (((s * reached > lower) & (s * reached < upper))[:, kind].all() for s in (interpretation.sign, sign))
         if kind.any() and after and (factor > 1 or not before):
             joints = tuple(int(j) for j in np.flatnonzero(kind))
-            yield Hypothesis("position-unit", joints, float(np.log(factor)), replace(reading, sign=tuple(map(float, sign))))
+            yield Hypothesis(
+                "position-unit", joints, float(np.log(factor)), replace(interpretation, sign=tuple(map(float, sign)))
+            )
 
 
-def candidates(robot: Robot, moves: NDArray[np.bool_], reading: Reading, *, poor: bool) -> Iterator[Hypothesis]:
-    """Yields single changes of a reading.
+def candidates(robot: Robot, moves: NDArray[np.bool_], interpretation: Interpretation, *, poor: bool) -> Iterator[Hypothesis]:
+    """Yields single changes of an interpretation.
 
     Args:
         moves: Joints that move, shape (n,).
         poor: Whether to include changes that fault-free logs never need.
     """
     joints = [int(j) for j in np.flatnonzero(moves)]
-    yield Hypothesis("effort-sign", tuple(range(robot.n)), -1.0, replace(reading, gain=tuple(-g for g in reading.gain)))
+    yield Hypothesis(
+        "effort-sign", tuple(range(robot.n)), -1.0, replace(interpretation, gain=tuple(-g for g in interpretation.gain))
+    )
     for j in joints:
-        turned = with_value(reading.gain, j, -reading.gain[j])
-        mirrored = with_value(reading.sign, j, -reading.sign[j])
-        yield Hypothesis("effort-sign", (j,), -1.0, replace(reading, gain=turned))
-        yield Hypothesis("position-sign", (j,), -1.0, replace(reading, sign=mirrored))
-        yield Hypothesis("axis-sign", (j,), -1.0, replace(reading, sign=mirrored, gain=turned))
+        turned = with_value(interpretation.gain, j, -interpretation.gain[j])
+        mirrored = with_value(interpretation.sign, j, -interpretation.sign[j])
+        yield Hypothesis("effort-sign", (j,), -1.0, replace(interpretation, gain=turned))
+        yield Hypothesis("position-sign", (j,), -1.0, replace(interpretation, sign=mirrored))
+        yield Hypothesis("axis-sign", (j,), -1.0, replace(interpretation, sign=mirrored, gain=turned))
         for factor in GAINS:
-            scaled = factor * reading.gain[j]
+            scaled = factor * interpretation.gain[j]
             yield Hypothesis(
-                "effort-scale", (j,), float(np.log(abs(scaled))), replace(reading, gain=with_value(reading.gain, j, scaled))
+                "effort-scale",
+                (j,),
+                float(np.log(abs(scaled))),
+                replace(interpretation, gain=with_value(interpretation.gain, j, scaled)),
             )
         if _zero_matters(robot, j):
             for zero in _ZEROS:
-                size = reading.zero[j] + zero
-                yield Hypothesis("position-zero", (j,), size, replace(reading, zero=with_value(reading.zero, j, size)))
+                size = interpretation.zero[j] + zero
+                yield Hypothesis(
+                    "position-zero", (j,), size, replace(interpretation, zero=with_value(interpretation.zero, j, size))
+                )
         for ratio in _RATIOS if poor else _FEW_RATIOS:
-            wide = with_value(reading.sign, j, ratio * reading.sign[j])
-            yield Hypothesis("position-scale", (j,), float(np.log(abs(wide[j]))), replace(reading, sign=wide))
+            wide = with_value(interpretation.sign, j, ratio * interpretation.sign[j])
+            yield Hypothesis("position-scale", (j,), float(np.log(abs(wide[j]))), replace(interpretation, sign=wide))
     for i, j in combinations(joints, 2):
         if poor:  # both at once: one alone may explain less than a change along the log
-            turned = with_value(with_value(reading.gain, i, -reading.gain[i]), j, -reading.gain[j])
-            yield Hypothesis("effort-sign", (i, j), -1.0, replace(reading, gain=turned))
-        yield Hypothesis("joints-exchanged", (i, j), 0.0, replace(reading, order=_exchange(reading.order, i, j)))
+            turned = with_value(with_value(interpretation.gain, i, -interpretation.gain[i]), j, -interpretation.gain[j])
+            yield Hypothesis("effort-sign", (i, j), -1.0, replace(interpretation, gain=turned))
+        yield Hypothesis("joints-exchanged", (i, j), 0.0, replace(interpretation, order=_exchange(interpretation.order, i, j)))
         if (poor or j == i + 1) and robot.prismatic[i] == robot.prismatic[j]:
-            places = _exchange(reading.places, i, j)
-            yield Hypothesis("joints-exchanged", (i, j), 1.0, replace(reading, places=places))
-            both = replace(reading, places=places, order=_exchange(reading.order, i, j))
+            places = _exchange(interpretation.places, i, j)
+            yield Hypothesis("joints-exchanged", (i, j), 1.0, replace(interpretation, places=places))
+            both = replace(interpretation, places=places, order=_exchange(interpretation.order, i, j))
             yield Hypothesis("joints-exchanged", (i, j), 2.0, both)
     for stretch in STRETCHES:
-        yield Hypothesis("time-scale", (), reading.stretch * stretch, replace(reading, stretch=reading.stretch * stretch))
+        yield Hypothesis(
+            "time-scale",
+            (),
+            interpretation.stretch * stretch,
+            replace(interpretation, stretch=interpretation.stretch * stretch),
+        )
     for delay in _DELAYS:
-        yield Hypothesis("effort-delay", (), reading.delay + delay, replace(reading, delay=reading.delay + delay))
-    yield from _gravities(robot, reading)
+        yield Hypothesis(
+            "effort-delay", (), interpretation.delay + delay, replace(interpretation, delay=interpretation.delay + delay)
+        )
+    yield from _gravities(robot, interpretation)
 
 
-def with_springs(moves: NDArray[np.bool_], reading: Reading) -> list[Hypothesis]:
-    """Returns the reading with one more spring or balancer, which may resemble a gravity, zero or scale fault.
+def with_springs(moves: NDArray[np.bool_], interpretation: Interpretation) -> list[Hypothesis]:
+    """Returns the interpretation with one more spring or balancer, which may resemble a gravity, zero or scale fault.
 
     Args:
         moves: Joints that move, shape (n,).
@@ -177,25 +194,27 @@ def with_springs(moves: NDArray[np.bool_], reading: Reading) -> list[Hypothesis]
     Returns:
         One hypothesis per joint.
     """
-    joints = [int(j) for j in np.flatnonzero(moves) if j not in reading.springs]
-    return [Hypothesis("spring", (j,), 0.0, replace(reading, springs=(*reading.springs, j))) for j in joints]
+    joints = [int(j) for j in np.flatnonzero(moves) if j not in interpretation.springs]
+    return [Hypothesis("spring", (j,), 0.0, replace(interpretation, springs=(*interpretation.springs, j))) for j in joints]
 
 
-def _gravities(robot: Robot, reading: Reading) -> Iterator[Hypothesis]:
-    gravity = np.asarray(robot.model.gravity.linear if reading.gravity is None else reading.gravity, dtype=float)
+def _gravities(robot: Robot, interpretation: Interpretation) -> Iterator[Hypothesis]:
+    gravity = np.asarray(robot.model.gravity.linear if interpretation.gravity is None else interpretation.gravity, dtype=float)
     size = float(np.linalg.norm(gravity))
     if size == 0.0:
         for side in _SIDES:
-            yield Hypothesis("gravity-direction", (), 0.0, replace(reading, gravity=triple(_STANDARD * side)))
+            yield Hypothesis("gravity-direction", (), 0.0, replace(interpretation, gravity=triple(_STANDARD * side)))
         return
     down = gravity / size
     for side in _SIDES:
         if float(side @ down) < 0.99:
-            yield Hypothesis("gravity-direction", (), 0.0, replace(reading, gravity=triple(size * side)))
+            yield Hypothesis("gravity-direction", (), 0.0, replace(interpretation, gravity=triple(size * side)))
     for axis in np.linalg.svd(down[None, :])[2][1:]:
         for tilt in _TILTS:
-            yield Hypothesis("gravity-direction", (), tilt, replace(reading, gravity=tilted_gravity(gravity, tilt * axis)))
-    yield Hypothesis("effort-without-gravity", (), 0.0, replace(reading, gravity=(0.0, 0.0, 0.0)))
+            yield Hypothesis(
+                "gravity-direction", (), tilt, replace(interpretation, gravity=tilted_gravity(gravity, tilt * axis))
+            )
+    yield Hypothesis("effort-without-gravity", (), 0.0, replace(interpretation, gravity=(0.0, 0.0, 0.0)))
 
 
 def _zero_matters(robot: Robot, j: int) -> bool:

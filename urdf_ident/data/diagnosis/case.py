@@ -1,4 +1,4 @@
-"""A robot and samples of its logs, on which readings (interpretations of the logs) are evaluated."""
+"""A robot and samples of its logs, on which interpretations of the logs are evaluated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ...model.engine.rigid import rigid_of
 from ...model.prior import lumped_inertials
 from ...model.robot import Robot
 from ...samples import distinct_reversals, one_way
-from .candidates import Reading
+from .candidates import Interpretation
 from .evidence import RigidEvidence, held_out, in_sample, unexplained
 from .grams import EXACT, column_starts
 from .motion_samples import MotionSamples
@@ -45,8 +45,8 @@ def friction_drives(power: Array) -> BoolArray:
 
 
 @dataclass(frozen=True, eq=False)
-class ReadingScore:
-    """Residuals and score of a reading.
+class InterpretationScore:
+    """Residuals and score of an interpretation.
 
     Attributes:
         left: Relative residual of each row, shape (n,).
@@ -90,7 +90,7 @@ class Case:
     _inertial: dict[tuple[object, ...], Array] = field(default_factory=dict)
     _evidence: dict[tuple[object, ...], RigidEvidence] = field(default_factory=dict)
     _summed: dict[tuple[object, ...], RigidEvidence] = field(default_factory=dict)
-    _judged: dict[Reading, ReadingScore] = field(default_factory=dict)
+    _judged: dict[Interpretation, InterpretationScore] = field(default_factory=dict)
 
     def in_order(self) -> Case:
         """Returns the same case with contiguous blocks of time (:meth:`.MotionSamples.in_order`)."""
@@ -118,26 +118,26 @@ class Case:
         swept = [one_way(speed) for speed in self.sampled(0.0).v.T]
         return np.asarray(self.moves & ~(self.robot.prismatic & swept))
 
-    def judge(self, reading: Reading) -> ReadingScore:
-        """Evaluates one reading."""
-        self.judge_all([reading])
-        return self._judged[reading]
+    def judge(self, interpretation: Interpretation) -> InterpretationScore:
+        """Evaluates one interpretation."""
+        self.judge_all([interpretation])
+        return self._judged[interpretation]
 
-    def judge_all(self, candidates: list[Reading]) -> list[ReadingScore]:
-        """Evaluates readings, those with the same motion together.
+    def judge_all(self, candidates: list[Interpretation]) -> list[InterpretationScore]:
+        """Evaluates interpretations, those with the same motion together.
 
         Returns:
             Their scores, in the same order.
         """
         for group in grouped((item.motion(), item) for item in candidates if item not in self._judged).values():
             found = self.evidence(group[0])
-            # readings that differ only in signs have the same weights and share one solution
+            # interpretations that differ only in signs have the same weights and share one solution
             for items in grouped(((item.order, tuple(abs(g) for g in item.gain)), item) for item in group).values():
                 self._judge_alike(found, items)
         return [self._judged[item] for item in candidates]
 
-    def _judge_alike(self, found: RigidEvidence, items: list[Reading]) -> None:
-        R = np.stack([item.efforts() for item in items], axis=1)
+    def _judge_alike(self, found: RigidEvidence, items: list[Interpretation]) -> None:
+        R = np.stack([item.effort_map() for item in items], axis=1)
         size = found.size_of(R)
         errors = held_out(found, R, 1.0 / (found.usual * size[:, 0]) ** 2)
         part = unexplained(found, errors.squares, R)
@@ -146,46 +146,48 @@ class Case:
         for k, item in enumerate(items):
             squares = errors.squares[:, :, k] / size[:, k] ** 2 / found.count[:, None]
             left = np.where(self.moves, part[:, k], 1.0)
-            self._judged[item] = ReadingScore(left, squares, driven[:, k], errors.theta[:, :, k], mean[:, k], self.moves)
+            self._judged[item] = InterpretationScore(left, squares, driven[:, k], errors.theta[:, :, k], mean[:, k], self.moves)
 
-    def in_sample(self, reading: Reading) -> Array:
+    def in_sample(self, interpretation: Interpretation) -> Array:
         """Relative residuals of the moving rows by a fit to all samples, shape (moving joints,)."""
-        found = self.evidence(reading)
-        R = reading.efforts()[:, None]
+        found = self.evidence(interpretation)
+        R = interpretation.effort_map()[:, None]
         size = found.size_of(R)
         squares = in_sample(found, R, 1.0 / (found.usual * size[:, 0]) ** 2)
         return np.asarray(unexplained(found, squares, R)[self.moves, 0])
 
-    def fitted(self, reading: Reading) -> float:
-        """In-sample score of a reading.
+    def fitted(self, interpretation: Interpretation) -> float:
+        """In-sample score of an interpretation.
 
         Returns:
             Sum of the log relative residuals of the moving rows; lower is better.
         """
-        return float(np.log(self.in_sample(reading)).sum())
+        return float(np.log(self.in_sample(interpretation)).sum())
 
-    def evidence(self, reading: Reading) -> RigidEvidence:
-        """Returns the Gram matrices of a reading."""
+    def evidence(self, interpretation: Interpretation) -> RigidEvidence:
+        """Returns the Gram matrices of an interpretation."""
 
         def make() -> RigidEvidence:
-            found = RigidEvidence.of(self._moved(reading), self._regressor(reading), self._kept_columns, reading.springs)
-            self._summed[reading.motion()] = found.summed()
+            found = RigidEvidence.of(
+                self._moved(interpretation), self._regressor(interpretation), self._kept_columns, interpretation.springs
+            )
+            self._summed[interpretation.motion()] = found.summed()
             return found
 
-        return _kept(self._evidence, reading.motion(), make)
+        return _kept(self._evidence, interpretation.motion(), make)
 
-    def with_urdf(self, reading: Reading) -> float:
+    def with_urdf(self, interpretation: Interpretation) -> float:
         """Score of the URDF's own inertias with free friction; used as a tie-breaker, not as evidence.
 
         Returns:
             Sum of the rows' log relative residuals; lower is better.
         """
-        found = self._whole(reading)
+        found = self._whole(interpretation)
         n, m = found.n, found.inertial
         p = found.gram.shape[2] - n
         theta = self._stated[found.active] * found.scale
-        total, efforts, score = found.total, reading.efforts().reshape(n, n), 0.0
-        sizes = found.size_of(reading.efforts())
+        total, efforts, score = found.total, interpretation.effort_map().reshape(n, n), 0.0
+        sizes = found.size_of(interpretation.effort_map())
         for i in np.flatnonzero(self.moves):
             x = np.concatenate([-theta, np.zeros(p - m), efforts[i]])
             G = total[i]
@@ -194,7 +196,7 @@ class Case:
             score += 0.5 * float(np.log(max(float(x @ G @ x) / size, EXACT**2)))
         return score
 
-    def with_urdf_alone(self, reading: Reading, *, friction: bool = False) -> float:
+    def with_urdf_alone(self, interpretation: Interpretation, *, friction: bool = False) -> float:
         """Relative residual of the efforts with the URDF's own inertias, without rotors.
 
         Args:
@@ -203,29 +205,29 @@ class Case:
         Returns:
             Root mean square over the joints that move.
         """
-        found = self._whole(reading)
+        found = self._whole(interpretation)
         n, m = found.n, found.inertial
         own = found.gram.shape[2] - n - m
         free = m + np.setdiff1d(np.arange(own), column_starts(own))
         x = np.zeros((n, m + own + n))
         x[:, :m] = -self._stated[found.active] * found.scale
-        x[:, -n:] = reading.efforts().reshape(n, n)
+        x[:, -n:] = interpretation.effort_map().reshape(n, n)
         for i, G in enumerate(found.total) if friction else ():
             x[i, free] = -lstsq(G[free][:, free], G[free] @ x[i], rcond=1e-9)[0]
-        size = found.size_of(reading.efforts())
+        size = found.size_of(interpretation.effort_map())
         squares = np.einsum("ip,ipq,iq->i", x, found.total, x) / size**2 / found.count.sum()
         return float(np.sqrt(np.maximum(squares[self.moves], 0.0).mean()))
 
-    def with_scaled_urdf(self, reading: Reading) -> tuple[float, float]:
+    def with_scaled_urdf(self, interpretation: Interpretation) -> tuple[float, float]:
         """Score of the URDF's own inertias, times one common factor, with free friction and rotors.
 
         Returns:
             Sum of the rows' log relative residuals, lower is better; and their root mean square.
         """
-        left = self._left_by_inertias(reading, np.empty((len(self._stated), 0)))[0]
+        left = self._left_by_inertias(interpretation, np.empty((len(self._stated), 0)))[0]
         return float(0.5 * np.log(left).sum()), float(np.sqrt(left.mean()))
 
-    def with_one_body_changed(self, reading: Reading) -> float:
+    def with_one_body_changed(self, interpretation: Interpretation) -> float:
         """Relative residual with the URDF's inertias as in :meth:`with_scaled_urdf`, and one parameter of one body changed.
 
         Returns:
@@ -239,9 +241,9 @@ class Case:
             changes[b, [1, 2, 3], [10 * b + 1, 10 * b + 2, 10 * b + 3]] = 1.0
         columns = np.zeros((own.size, 4 * len(own)))
         columns[kept] = expansion @ changes.reshape(-1, own.size).T
-        return float(np.sqrt(self._left_by_inertias(reading, columns).mean(axis=1).min()))
+        return float(np.sqrt(self._left_by_inertias(interpretation, columns).mean(axis=1).min()))
 
-    def _left_by_inertias(self, reading: Reading, changes: Array) -> Array:
+    def _left_by_inertias(self, interpretation: Interpretation, changes: Array) -> Array:
         """Squared relative residuals of the moving rows with the URDF's scaled inertias, alone and with each of the changes.
 
         Args:
@@ -250,13 +252,13 @@ class Case:
         Returns:
             Shape (1 + K, moving joints).
         """
-        found = self._whole(reading)
+        found = self._whole(interpretation)
         n, m = found.n, found.inertial
         p, last = found.gram.shape[2] - n, changes.shape[1] + 1
         both = np.zeros((p + n, last + 1))
         both[:m, :last] = np.column_stack([self._stated, changes])[found.active] * found.scale[:, None]
-        total, efforts, rows = found.total, reading.efforts().reshape(n, n), []
-        sizes = found.size_of(reading.efforts())
+        total, efforts, rows = found.total, interpretation.effort_map().reshape(n, n), []
+        sizes = found.size_of(interpretation.effort_map())
         for i in np.flatnonzero(self.moves):
             both[p:, last] = efforts[i]
             told = total[i] @ both
@@ -284,45 +286,45 @@ class Case:
         out[kept] = expansion @ lumped_inertials(self.robot).ravel()
         return out
 
-    def inertial_parameters(self, reading: Reading) -> Array:
+    def inertial_parameters(self, interpretation: Interpretation) -> Array:
         """Mean of the folds' inertial parameters, in the regressor's units.
 
         Returns:
             Shape (10 n,); parameters without effect, or with dependent columns, are zero.
         """
-        found = self._whole(reading)
+        found = self._whole(interpretation)
         theta = np.zeros(len(found.active))
-        theta[found.active] = self.judge(reading).theta.mean(axis=0) / found.scale
+        theta[found.active] = self.judge(interpretation).theta.mean(axis=0) / found.scale
         return theta
 
-    def _whole(self, reading: Reading) -> RigidEvidence:
+    def _whole(self, interpretation: Interpretation) -> RigidEvidence:
         """The evidence in one block, which is small enough to be cached for all motions."""
-        if reading.motion() not in self._summed:
-            self.evidence(reading)
-        return self._summed[reading.motion()]
+        if interpretation.motion() not in self._summed:
+            self.evidence(interpretation)
+        return self._summed[interpretation.motion()]
 
-    def _moved(self, reading: Reading) -> MotionSamples:
-        samples = self.sampled(reading.delay)
-        places, sign = list(reading.places), np.array(reading.sign)
-        s = reading.stretch
-        q = samples.q[:, places] * sign + np.array(reading.zero)
+    def _moved(self, interpretation: Interpretation) -> MotionSamples:
+        samples = self.sampled(interpretation.delay)
+        places, sign = list(interpretation.places), np.array(interpretation.sign)
+        s = interpretation.stretch
+        q = samples.q[:, places] * sign + np.array(interpretation.zero)
         signs = samples.signs[:, places] * sign[:, None]
         return samples.with_motion(q, samples.v[:, places] * sign / s, samples.a[:, places] * sign / s**2, signs)
 
-    def _regressor(self, reading: Reading) -> Array:
-        """The regressor of a reading; it is linear in gravity and in one over the square of the stretch."""
-        base = replace(reading, gravity=None, stretch=1.0, delay=0.0, springs=())
-        if reading.gravity is None and reading.stretch == 1.0:
+    def _regressor(self, interpretation: Interpretation) -> Array:
+        """The regressor of an interpretation; it is linear in gravity and in one over the square of the stretch."""
+        base = replace(interpretation, gravity=None, stretch=1.0, delay=0.0, springs=())
+        if interpretation.gravity is None and interpretation.stretch == 1.0:
             return self._part(base, "all")
         still = self._part(base, "still")
         gravity = (
             still
-            if reading.gravity is None
-            else sum(g * self._part(base, f"side {k}") for k, g in enumerate(reading.gravity) if g)
+            if interpretation.gravity is None
+            else sum(g * self._part(base, f"side {k}") for k, g in enumerate(interpretation.gravity) if g)
         )
-        return np.asarray(gravity + (self._part(base, "all") - still) / reading.stretch**2)
+        return np.asarray(gravity + (self._part(base, "all") - still) / interpretation.stretch**2)
 
-    def _part(self, base: Reading, what: str) -> Array:
+    def _part(self, base: Interpretation, what: str) -> Array:
         def make() -> Array:
             moved = self._moved(base)
             zero = np.zeros_like(moved.q)

@@ -1,4 +1,4 @@
-"""Tests logs against physics: signs, orders, zeros, clocks and gravity that another reading explains decisively better.
+"""Tests logs against physics: signs, orders, zeros, clocks and gravity that another interpretation explains decisively better.
 
 In three steps: :mod:`.explanations` searches, :mod:`.arbitration` drops what other explanations account for, and
 :mod:`.reporting` states the rest. The URDF's inertias are not used, with two stated exceptions: the sign of gravity, and the
@@ -16,7 +16,7 @@ from ...parallel import shared, start_each
 from ...samples import SHORT
 from ..quality.findings import Finding
 from .arbitration import arbitrated
-from .explanations import by_reading, examined_alone, with_changes
+from .explanations import by_interpretation, examined_alone, with_changes
 from .log_group import LogGroup
 from .motion_samples import Logs
 from .reporting import findings
@@ -29,7 +29,7 @@ def contradictions(
     reduction: Array | None = None,
     meanwhile: Callable[[], None] | None = None,
 ) -> list[tuple[Finding, ...]]:
-    """Searches for readings of the logs that explain their torques decisively better, and for changes over time.
+    """Searches for interpretations of the logs that explain their torques decisively better, and for changes over time.
 
     With less than :data:`.samples.SHORT` seconds of motion in all logs together, the parameters of one robot fit almost any
     torque: causes found there are reported as undecided, and changes over time and small faults are not searched for.
@@ -48,12 +48,12 @@ def contradictions(
     pending = start_each(partial(examined_alone, robot, reduction), logs)
     if meanwhile is not None:
         meanwhile()
-    early = None if case is None else by_reading(group, case)  # while workers examine each log alone
+    early = None if case is None else by_interpretation(group, case)  # while workers examine each log alone
     alone = {k: own for k, own in enumerate(pending()) if own is not None}
     brief, compared = group.seconds < SHORT, list(alone)
     out: list[list[Finding]] = [[] for _ in logs]
     while compared:  # a log that differs is reported, and the others are compared again
-        found = early if early and len(compared) == len(logs) else by_reading(group.some(compared))
+        found = early if early and len(compared) == len(logs) else by_interpretation(group.some(compared))
         if found is None:
             break
         found = with_changes(found, [alone[k] for k in compared], brief)

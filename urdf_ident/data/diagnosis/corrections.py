@@ -15,7 +15,7 @@ import numpy as np
 
 from ...linalg import Array
 from ...samples import Segment
-from .candidates import Reading
+from .candidates import Interpretation
 from .case import Case
 from .delay.profile import Delay
 from .load_friction import LoadedFit
@@ -83,10 +83,10 @@ def gain_of(case: Case, corrected: Case) -> float:
     Returns:
         The gain; negative if the correction explains less.
     """
-    reading = Reading.as_logged(case.robot.n)
-    before, after = case.judge(reading), corrected.judge(reading)
+    interpretation = Interpretation.as_logged(case.robot.n)
+    before, after = case.judge(interpretation), corrected.judge(interpretation)
     # the residuals' own sizes: a correction changes the efforts that they are relative to
-    size = corrected.evidence(reading).size / case.evidence(reading).size
+    size = corrected.evidence(interpretation).size / case.evidence(interpretation).size
     return float(np.log(before.left / (after.left * size))[case.moves].sum())
 
 

@@ -6,7 +6,6 @@ The effect of a fault in the log is measured on held-out blocks of time. The fit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,27 +15,12 @@ from ...linalg import Array
 from .gram_fit import solved
 from .grams import DISSIPATES, EXACT, VISCOUS, Grams, column_starts
 
-#: Relative residual in fault-free logs that a change over time or another reading may explain by chance.
+#: Relative residual in fault-free logs that a change over time or another interpretation may explain by chance.
 MATERIAL = 0.05
 
 
-def readings(n: int, order: Sequence[int] | None = None, gains: Array | None = None) -> Array:
-    """Builds one reading of the efforts: the effort of each row and its factor.
-
-    Args:
-        order: ``order[i]`` is the effort of row i; as logged if None.
-        gains: Factors of the rows, shape (n,); 1 if None.
-
-    Returns:
-        Coefficients of the (row, effort) pairs, shape (n²,).
-    """
-    out = np.zeros((n, n))
-    out[np.arange(n), np.arange(n) if order is None else np.asarray(order)] = 1.0 if gains is None else gains
-    return out.ravel()
-
-
 class RigidEvidence(Grams):
-    """Gram matrices of one reading of the motion, with weights for their rows."""
+    """Gram matrices of one interpretation of the motion, with weights for their rows."""
 
     @cached_property
     def usual(self) -> Array:
@@ -44,14 +28,14 @@ class RigidEvidence(Grams):
 
         Clipped to 0.03 to 0.3, so that neither a noise-free nor a faulty row dominates the others.
         """
-        as_logged = readings(self.n)[:, None]
+        as_logged = np.eye(self.n).reshape(-1, 1)
         squares = held_out(self, as_logged, 1.0 / self.size**2).squares
         return np.asarray(np.clip(unexplained(self, squares, as_logged)[:, 0], 0.03, 0.3))
 
 
 @dataclass(frozen=True, eq=False)
 class Errors:
-    """Errors of readings of the efforts on held-out blocks.
+    """Errors of interpretations of the efforts on held-out blocks.
 
     Attributes:
         squares: Sums of squared errors, shape (B, n, H) [N²·m² or N²].
@@ -65,20 +49,20 @@ class Errors:
     theta: Array
 
 
-def held_out(found: Grams, reading: Array, weights: Array) -> Errors:
+def held_out(found: Grams, effort_map: Array, weights: Array) -> Errors:
     """Computes the errors on held-out blocks.
 
     Args:
-        reading: Readings of the efforts, shape (n², H).
+        effort_map: Factor of each logged effort in each row, of H interpretations, shape (n², H).
         weights: One over the variance of each row, shape (n,).
     """
     n, m, total, rows = found.n, found.inertial, found.total, float(found.count.sum())
     fold, learnt, counts = found.folds
-    efforts = reading.reshape(n, n, -1)
+    efforts = effort_map.reshape(n, n, -1)
     x = solved(learnt, counts, m, efforts, weights)
     squares = np.sum(x[fold] * (found.gram @ x[fold]), axis=2)
     p = total.shape[1] - n
-    size = found.size_of(reading)
+    size = found.size_of(effort_map)
     power = np.zeros_like(x[:, :, 0])
     for k in column_starts(p - m):  # only the sum of the friction of a joint and its motor is identifiable
         own = slice(m + k + DISSIPATES.start, m + k + DISSIPATES.stop)
@@ -86,56 +70,56 @@ def held_out(found: Grams, reading: Array, weights: Array) -> Errors:
     return Errors(np.maximum(squares, 0.0), power / size, -x[:, 0, :m])
 
 
-def in_sample(found: Grams, reading: Array, weights: Array) -> Array:
+def in_sample(found: Grams, effort_map: Array, weights: Array) -> Array:
     """Computes the in-sample errors: what the model cannot explain, even with little excitation.
 
     Args:
-        reading: Readings of the efforts, shape (n², H).
+        effort_map: Factor of each logged effort in each row, of H interpretations, shape (n², H).
         weights: One over the variance of each row, shape (n,).
 
     Returns:
         Sums of squares, shape (B, n, H) [N²·m² or N²].
     """
     total = found.total[None]
-    x = solved(total, np.array([found.count.sum()]), found.inertial, reading.reshape(found.n, found.n, -1), weights)
+    x = solved(total, np.array([found.count.sum()]), found.inertial, effort_map.reshape(found.n, found.n, -1), weights)
     return np.asarray(np.maximum(np.sum(x * (found.gram @ x), axis=2), 0.0))
 
 
-def in_sample_each(found: Grams, kind: str, changes: Array, reading: Array, weights: Array) -> Array:
+def in_sample_each(found: Grams, kind: str, changes: Array, effort_map: Array, weights: Array) -> Array:
     """Like :func:`in_sample` over all blocks together, for several changes of parameters with time.
 
     Args:
         kind: As for :meth:`Grams.changing`.
         changes: Weight of each change in each block, shape (W, B).
-        reading: One reading of the efforts, shape (n², 1).
+        effort_map: Factor of each logged effort in each row, shape (n², 1).
         weights: One over the variance of each row, shape (n,).
 
     Returns:
         Relative residuals of the rows, as in :func:`unexplained`, shape (W, n).
     """
     changed = found.changing_in_all(kind, changes)
-    x = solved(changed.gram, changed.count, changed.inertial, reading.reshape(found.n, found.n, -1), weights)
+    x = solved(changed.gram, changed.count, changed.inertial, effort_map.reshape(found.n, found.n, -1), weights)
     squares = np.maximum(np.sum(x * (changed.gram @ x), axis=2), 0.0)[..., 0]
-    return _relative(found, squares, reading[:, 0])
+    return _relative(found, squares, effort_map[:, 0])
 
 
-def unexplained(found: Grams, squares: Array, reading: Array) -> Array:
+def unexplained(found: Grams, squares: Array, effort_map: Array) -> Array:
     """Computes the relative residual of each row.
 
     Args:
         squares: Sums of squares, shape (B, n, H).
-        reading: The readings, shape (n², H).
+        effort_map: As for :func:`held_out`, shape (n², H).
 
     Returns:
         RMS error over the RMS of the row's effort about its mean, at least :data:`EXACT`, shape (n, H).
     """
-    return _relative(found, squares.sum(axis=0), reading)
+    return _relative(found, squares.sum(axis=0), effort_map)
 
 
-def _relative(found: Grams, squares: Array, reading: Array) -> Array:
-    """The same for sums of squares over all blocks, whose last axes are those of ``size_of(reading)``."""
+def _relative(found: Grams, squares: Array, effort_map: Array) -> Array:
+    """The same for sums of squares over all blocks, whose last axes are those of ``size_of(effort_map)``."""
     left = np.sqrt(squares / found.count.sum())
-    return np.asarray(np.maximum(left, found.exact_of(reading)) / found.size_of(reading))
+    return np.asarray(np.maximum(left, found.exact_of(effort_map)) / found.size_of(effort_map))
 
 
 def material(before: Array, after: Array) -> bool:

@@ -1,4 +1,4 @@
-"""Explanations of the torques of a group of logs: another reading, small faults, and changes within and between logs."""
+"""Explanations of the torques of a group of logs: another interpretation, small faults, and changes within and between logs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...model.robot import Robot
 from ...parallel import each
 from ...samples import FEWEST_REVERSALS, SHORT, TESTING_REVERSALS, Segment
 from ..quality.hidden_delays import DELAY
-from .candidates import Reading
+from .candidates import Interpretation
 from .case import Case
 from .changes.between_logs import BETWEEN_LOGS, EVERYTHING, between
 from .changes.change import Change
@@ -27,7 +27,7 @@ from .motion_samples import COMPARED, Logs, MotionSamples
 from .small_faults.fault import SmallFault, not_excluded
 from .small_faults.find import small_faults
 
-#: A reading with a smaller gain is compared with changes along the logs.
+#: An interpretation with a smaller gain is compared with changes along the logs.
 _AS_CHANGE = 3.0
 
 #: Index of a log → kind of change, gain and joint.
@@ -48,7 +48,7 @@ class Explanations:
 
     group: LogGroup
     case: Case
-    reading: Reading
+    interpretation: Interpretation
     steps: list[Step]
     differing: list[Differing] = field(default_factory=list)
     changed: list[Change | None] = field(default_factory=list)
@@ -59,12 +59,12 @@ class Explanations:
 
     @property
     def several(self) -> bool:
-        """Whether anything but the reading may explain the torques."""
+        """Whether anything but the interpretation may explain the torques."""
         return bool(self.differing or self.small or any(self.changed))
 
 
-def by_reading(group: LogGroup, case: Case | None = None) -> Explanations | None:
-    """Searches for the reading that explains the torques of all logs.
+def by_interpretation(group: LogGroup, case: Case | None = None) -> Explanations | None:
+    """Searches for the interpretation that explains the torques of all logs.
 
     A delay of all efforts, with what was found after it, is dropped if it is friction which reverses over some travel: the
     search has no such friction; the estimate of the delay has.
@@ -73,16 +73,19 @@ def by_reading(group: LogGroup, case: Case | None = None) -> Explanations | None
         case: Their samples, if they have been taken.
 
     Returns:
-        The reading and its steps; None if the logs cannot be sampled.
+        The interpretation and its steps; None if the logs cannot be sampled.
     """
     case = group.case() if case is None else case
     if case is None:
         return None
-    reading, steps = search(case)
+    interpretation, steps = search(case)
     at = next((k for k, step in enumerate(steps) if step.found.id == DELAY and not step.found.joints), None)
     if at is not None and (delay := group.delays[0]) is not None and delay.excludes(steps[at].found.size):
-        reading, steps = steps[at - 1].found.reading if at else Reading.as_logged(group.robot.n), steps[:at]
-    return Explanations(group, case, reading, steps)
+        interpretation, steps = (
+            steps[at - 1].found.interpretation if at else Interpretation.as_logged(group.robot.n),
+            steps[:at],
+        )
+    return Explanations(group, case, interpretation, steps)
 
 
 def with_changes(found: Explanations, alone: Sequence[LogChanges], brief: bool) -> Explanations:
@@ -107,14 +110,14 @@ def examined_alone(
     robot: Robot,
     reduction: Array | None,
     log: tuple[Sequence[Segment], float],
-    corrected: tuple[Correction, Reading] | None = None,
+    corrected: tuple[Correction, Interpretation] | None = None,
 ) -> LogChanges | None:
     """Residuals and changes of one log by itself.
 
     Args:
         reduction: Motor rates per joint rates, shape (n, n), or None if every motor drives one joint.
         log: Its motion, and the cut-off of its positions [Hz].
-        corrected: A correction of the log, and the reading of the corrected log; None as logged.
+        corrected: A correction of the log, and the interpretation of the corrected log; None as logged.
 
     Returns:
         The residuals and changes; None if the log has too few data.
@@ -123,23 +126,30 @@ def examined_alone(
     case = group.case()
     if case is None:
         return None
-    correct, reading = corrected or (unchanged, Reading.as_logged(robot.n))
-    own = within(correct(case, [log]).in_order().evidence(reading), reading.efforts())
+    correct, interpretation = corrected or (unchanged, Interpretation.as_logged(robot.n))
+    own = within(correct(case, [log]).in_order().evidence(interpretation), interpretation.effort_map()[:, None])
     return own if case.turns >= FEWEST_REVERSALS and group.seconds >= SHORT else replace(own, change=None)
 
 
-def along(case: Case, alone: Sequence[LogChanges], brief: bool = False, reading: Reading | None = None) -> list[Change | None]:
+def along(
+    case: Case, alone: Sequence[LogChanges], brief: bool = False, interpretation: Interpretation | None = None
+) -> list[Change | None]:
     """Changes along each log; if no log shows any by itself, the common change of all, unless their motion is brief.
 
     Args:
         brief: Whether the motion is too short for a common change.
-        reading: The reading of the logs; None as logged.
+        interpretation: The interpretation of the logs; None as logged.
     """
     changed = [own.change for own in alone]
     if any(changed) or not alone or brief:
         return changed
-    reading, case = reading or Reading.as_logged(case.robot.n), case.in_order()
-    common = in_all(case.evidence(reading), case.sampled(0.0).log_of_block, reading.efforts(), [own.growth for own in alone])
+    interpretation, case = interpretation or Interpretation.as_logged(case.robot.n), case.in_order()
+    common = in_all(
+        case.evidence(interpretation),
+        case.sampled(0.0).log_of_block,
+        interpretation.effort_map()[:, None],
+        [own.growth for own in alone],
+    )
     return [common] * len(alone)
 
 
@@ -147,7 +157,7 @@ def tested_small_faults(case: Case, logs: Logs, steps: Sequence[Step]) -> list[S
     """Small faults that explain most; none if the joints hardly reverse or a large fault explains far more.
 
     Args:
-        steps: Steps to the reading that explains them.
+        steps: Steps to the interpretation that explains them.
     """
     if case.turns < TESTING_REVERSALS or (steps and steps[0].gain > _AS_CHANGE):
         return []
@@ -159,7 +169,7 @@ def distinct(tested: Sequence[SmallFault], steps: Sequence[Step]) -> list[SmallF
 
     Args:
         tested: All that were tested.
-        steps: Steps to the reading that explains the logs.
+        steps: Steps to the interpretation that explains the logs.
     """
     found = [item for item in tested if item.decided]
     told = {item.id for step in steps[:1] for item in (step.found, *step.rivals)}
@@ -167,7 +177,7 @@ def distinct(tested: Sequence[SmallFault], steps: Sequence[Step]) -> list[SmallF
     return found if found and found[0].id not in told and found[0].gain > least else []
 
 
-def differing_in(case: Case, alone: Sequence[LogResidual], reading: Reading | None = None) -> Differing:
+def differing_in(case: Case, alone: Sequence[LogResidual], interpretation: Interpretation | None = None) -> Differing:
     """Index of each log that differs from the others of the case, with kind, gain and joint.
 
     Friction is not compared where the joints hardly reverse: each log then shows it in one direction and at few speeds, and
@@ -175,16 +185,18 @@ def differing_in(case: Case, alone: Sequence[LogResidual], reading: Reading | No
 
     Args:
         alone: Residuals of each log with its own parameters.
-        reading: The reading of the logs; None as logged.
+        interpretation: The interpretation of the logs; None as logged.
     """
-    reading = reading or Reading.as_logged(case.robot.n)
+    interpretation = interpretation or Interpretation.as_logged(case.robot.n)
     turning = case.turns >= FEWEST_REVERSALS
     kinds = [kind for kind in BETWEEN_LOGS if turning or kind not in ("friction", EVERYTHING)]
-    return between(case.evidence(reading), case.sampled(0.0).log_of_block, reading.efforts(), alone, kinds)
+    return between(
+        case.evidence(interpretation), case.sampled(0.0).log_of_block, interpretation.effort_map()[:, None], alone, kinds
+    )
 
 
 def _differing_logs(found: Explanations, alone: Sequence[LogResidual]) -> list[Differing]:
-    """Logs that differ from the others, unless the reading of all of them explains more.
+    """Logs that differ from the others, unless the interpretation of all of them explains more.
 
     Many logs are compared in groups: among a hundred, the samples of one would have too little weight.
     """

@@ -2,7 +2,7 @@
 
 All rows share the inertial parameters of all bodies; each joint adds its own rotor inertia, friction and offset. No URDF
 inertia is used. Samples of a joint at rest are left out, because static friction is indeterminate. The efforts are columns
-too, so that other readings of the same efforts (signs, orders, scales) need no new regressor.
+too, so that other interpretations of the same efforts (signs, orders, scales) need no new regressor.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _signs(v: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Grams:
-    """Gram matrices of one reading of the motion.
+    """Gram matrices of one interpretation of the motion.
 
     Attributes:
         gram: Shape (B, n, p, p): for block b and row i, columns [inertial | friction of i | effort of every joint].
@@ -152,28 +152,28 @@ class Grams:
         """Root mean square of each effort about its mean, where its own joint moves, shape (n,) [N·m or N]."""
         return np.asarray(np.diag(self.sizes))
 
-    def size_of(self, reading: Array) -> Array:
-        """Root mean square of the efforts as read about their means, at least :meth:`exact_of`, shape (n, ...) [N·m or N].
+    def size_of(self, effort_map: Array) -> Array:
+        """Root mean square of the interpreted efforts about their means, at least :meth:`exact_of`, shape (n, ...) [N·m or N].
 
-        An effort that is read as another joint's must be explained where that joint moves.
+        An effort that is interpreted as another joint's must be explained where that joint moves.
 
         Args:
-            reading: Coefficients of the (row, effort) pairs, shape (n², ...).
+            effort_map: Factor of each logged effort in each row, shape (n², ...).
         """
-        efforts = np.abs(reading).reshape(self.n, self.n, *reading.shape[1:])
+        efforts = np.abs(effort_map).reshape(self.n, self.n, *effort_map.shape[1:])
         size = np.einsum("ie...,ie->i...", efforts, self.sizes)
-        return np.asarray(np.maximum(size, np.maximum(self.exact_of(reading), 1e-300)))
+        return np.asarray(np.maximum(size, np.maximum(self.exact_of(effort_map), 1e-300)))
 
-    def exact_of(self, reading: Array) -> Array:
-        """Residual below which the efforts as read count as exactly explained, shape (n, ...) [N·m or N].
+    def exact_of(self, effort_map: Array) -> Array:
+        """Residual below which the interpreted efforts count as exactly explained, shape (n, ...) [N·m or N].
 
-        It follows their variation where their own joints move: while the joint they are read as moves, an effort may hardly
-        vary (joints move one after the other), and would be easy to explain.
+        It follows their variation where their own joints move: while the joint they are interpreted as moves, an effort may
+        hardly vary (joints move one after the other), and would be easy to explain.
 
         Args:
-            reading: Coefficients of the (row, effort) pairs, shape (n², ...).
+            effort_map: Factor of each logged effort in each row, shape (n², ...).
         """
-        efforts = np.abs(reading).reshape(self.n, self.n, *reading.shape[1:])
+        efforts = np.abs(effort_map).reshape(self.n, self.n, *effort_map.shape[1:])
         return np.asarray(EXACT * np.einsum("ie...,e->i...", efforts, self.size))
 
     @cached_property

@@ -1,8 +1,9 @@
-"""Searches for readings of a log (other interpretations of efforts, positions, clock and gravity) by held-out evidence.
+"""Searches for interpretations of a log (of its efforts, positions, clock and gravity) by held-out evidence.
 
-A reading is evaluated by fitting one rigid robot to all rows at once (:mod:`evidence`). It replaces the log's own description
-only if it explains decisively more, in most blocks of time, and if no other cause explains about as much; friction that would
-have to drive a joint counts against a reading. Faults are found one at a time, so that combinations are found as well.
+An interpretation is evaluated by fitting one rigid robot to all rows at once (:mod:`evidence`). It replaces the log's own
+description only if it explains decisively more, in most blocks of time, and if no other cause explains about as much; friction
+that would have to drive a joint counts against an interpretation. Faults are found one at a time, so that combinations are
+found as well.
 """
 
 from __future__ import annotations
@@ -17,27 +18,27 @@ from .candidates import (
     GAINS,
     STRETCHES,
     Hypothesis,
-    Reading,
+    Interpretation,
     candidates,
     position_units,
     tilted_gravity,
     with_springs,
     with_value,
 )
-from .case import Case, ReadingScore
+from .case import Case, InterpretationScore
 from .evidence import material, significance
 
-#: Gain in the sum of the rows' log relative residuals above which a reading replaces another, above which it is reported, and
-#: the fraction of it within which another cause is a rival.
+#: Gain in the sum of the rows' log relative residuals above which an interpretation replaces another, above which it is
+#: reported, and the fraction of it within which another cause is a rival.
 DECISIVE, DOUBTFUL, RIVAL = 0.35, 0.15, 0.3
-#: Least gain over its standard error between blocks: for a reading that explains a material part of some torque, and for one
-#: that explains so little that unmodelled friction may do so by chance, as the best of many joints. Of 71 fault-free logs two
-#: gained 3.5 to 5 errors in this way; true small faults, a zero of 0.1 rad or a gain of 0.8, gain 6 or more.
+#: Least gain over its standard error between blocks: for an interpretation that explains a material part of some torque, and
+#: for one that explains so little that unmodelled friction may do so by chance, as the best of many joints. Of 71 fault-free
+#: logs two gained 3.5 to 5 errors in this way; true small faults, a zero of 0.1 rad or a gain of 0.8, gain 6 or more.
 SIGNIFICANT, SURE = 3.5, 5.0
 #: Causes of the whole log, not selected among joints: fault-free logs gain 2.8 errors at most.
 _OF_ALL = ("time-scale", "gravity-direction")
-#: Largest part of a gain that is only on held-out blocks and not in the fit: readings that are right reach 0.2, in slow motion
-#: 0.53. In wrong ones 0.7 to 0.9 is extrapolation by parameters that the log hardly determines.
+#: Largest part of a gain that is only on held-out blocks and not in the fit: interpretations that are right reach 0.2, in slow
+#: motion 0.53. In wrong ones 0.7 to 0.9 is extrapolation by parameters that the log hardly determines.
 _ONLY_HELD_OUT = 0.6
 #: Least difference in the score of the URDF's inertias that decides between two rivals.
 TIE = 0.15
@@ -46,7 +47,7 @@ TIE = 0.15
 SPRING, RATIO = 0.1, 0.5
 #: A doubt with this gain does not end the search: something is wrong, whatever the cause.
 GO_ON = 1.0
-#: If a row's relative residual exceeds this, readings are tried that fault-free logs never need.
+#: If a row's relative residual exceeds this, interpretations are tried that fault-free logs never need.
 POOR = 0.25
 #: Gain below which a delay is not reported, and number of joints of one cause that are refined.
 _LATE, _OF_ONE_KIND = 0.3, 3
@@ -61,10 +62,10 @@ class Step:
 
     Attributes:
         found: The hypothesis that explains the log best.
-        gain: Its gain over the previous reading.
+        gain: Its gain over the previous interpretation.
         errors: The gain over its standard error between blocks.
         rivals: Other causes that explain about as much, best first.
-        before, after: Scores of the previous and the new reading.
+        before, after: Scores of the previous and the new interpretation.
         decided: Whether the cause is determined; otherwise it and its rivals are a doubt.
     """
 
@@ -72,8 +73,8 @@ class Step:
     gain: float
     errors: float
     rivals: tuple[Hypothesis, ...]
-    before: ReadingScore
-    after: ReadingScore
+    before: InterpretationScore
+    after: InterpretationScore
     decided: bool
 
     @property
@@ -82,46 +83,46 @@ class Step:
         return float(1.0 / (1.0 + len(self.rivals) + np.exp(-4.0 * self.gain)))
 
 
-def search(case: Case) -> tuple[Reading, list[Step]]:
+def search(case: Case) -> tuple[Interpretation, list[Step]]:
     """Finds the faults of a log, one at a time.
 
     Returns:
-        The reading that explains the log, and the steps to it; the last one may be a doubt.
+        The interpretation that explains the log, and the steps to it; the last one may be a doubt.
     """
-    reading, steps = Reading.as_logged(case.robot.n), []
+    interpretation, steps = Interpretation.as_logged(case.robot.n), []
     for _ in range(_ROUNDS):
-        step = best_step(case, reading)
+        step = best_step(case, interpretation)
         if step is None:
             break
         steps.append(step)
         if not step.decided and step.gain < GO_ON:
             break
-        reading = step.found.reading
-    return reading, steps
+        interpretation = step.found.interpretation
+    return interpretation, steps
 
 
-def best_step(case: Case, reading: Reading) -> Step | None:
-    """Returns the best single change of a reading.
+def best_step(case: Case, interpretation: Interpretation) -> Step | None:
+    """Returns the best single change of an interpretation.
 
     Returns:
-        The step, or None if no other reading is significantly better.
+        The step, or None if no other interpretation is significantly better.
     """
-    before = case.judge(reading)
-    found = list(candidates(case.robot, case.moves, reading, poor=bool(before.left.max() > POOR or before.driven.any())))
-    found += position_units(case.robot, case.reached, reading)
-    judged = case.judge_all([item.reading for item in found])
+    before = case.judge(interpretation)
+    found = list(candidates(case.robot, case.moves, interpretation, poor=bool(before.left.max() > POOR or before.driven.any())))
+    found += position_units(case.robot, case.reached, interpretation)
+    judged = case.judge_all([item.interpretation for item in found])
     if before.score - min((item.score for item in judged), default=np.inf) < DOUBTFUL:
         return None
-    springs = with_springs(case.moves, reading)
+    springs = with_springs(case.moves, interpretation)
     tried = [pair for pair in zip(found, judged, strict=True) if _explains_its_row(*pair, before)]
-    tried += zip(springs, case.judge_all([item.reading for item in springs]), strict=True)
+    tried += zip(springs, case.judge_all([item.interpretation for item in springs]), strict=True)
     tried.sort(key=_rank)
     if not tried or before.score - _rank(tried[0]) < DOUBTFUL:
         return None
     best = sorted((_refined(case, *pair) for pair in _different(tried, before.score)), key=_rank)
     # where the best one may be chance, so may those behind it
     significant = takewhile(lambda pair: _significant(*pair, before), best)
-    chosen = next((pair for pair in significant if _fits(case, reading, before, *pair)), None)
+    chosen = next((pair for pair in significant if _fits(case, interpretation, before, *pair)), None)
     if chosen is None:
         return None
     winner, after = chosen
@@ -130,42 +131,44 @@ def best_step(case: Case, reading: Reading) -> Step | None:
         item
         for item, score in best[best.index(chosen) + 1 :]
         if score.score + (RATIO if item.id == "position-scale" else 0.0) < after.score + max(RIVAL * gain, DOUBTFUL)
-        and _fits(case, reading, before, item, score)
+        and _fits(case, interpretation, before, item, score)
     )
     if rivals:
         group = (winner, *rivals)
-        priors = np.array([case.with_urdf(item.reading) for item in group])
+        priors = np.array([case.with_urdf(item.interpretation) for item in group])
         first, second = np.argsort(priors)[:2]
         if priors[first] < priors[second] - TIE and group[first].id != "spring":  # more parameters always explain more
             winner, rivals = group[first], ()
-            after = case.judge(winner.reading)
+            after = case.judge(winner.interpretation)
     return Step(winner, gain, errors, rivals, before, after, gain > DECISIVE and not rivals)
 
 
-def _explains_its_row(found: Hypothesis, after: ReadingScore, before: ReadingScore) -> bool:
+def _explains_its_row(found: Hypothesis, after: InterpretationScore, before: InterpretationScore) -> bool:
     """Whether a scale of one effort explains that effort better: others alone improve where its noise ceases to matter."""
     return found.id != "effort-scale" or bool((after.left < before.left)[list(found.joints)].all())
 
 
-def _significant(found: Hypothesis, after: ReadingScore, before: ReadingScore) -> bool:
+def _significant(found: Hypothesis, after: InterpretationScore, before: InterpretationScore) -> bool:
     """Whether the gain of a hypothesis is significant, and, if it is a delay, large."""
     enough = SIGNIFICANT if material(before.left, after.left) or found.id in _OF_ALL else SURE
     late = found.id == "effort-delay" and before.score - after.score < _LATE
     return _errors(before, after) >= enough and not late
 
 
-def _fits(case: Case, reading: Reading, before: ReadingScore, found: Hypothesis, after: ReadingScore) -> bool:
-    """Whether most of the gain of a hypothesis over a reading is also in the fit to all samples."""
-    fitted = case.fitted(reading) - case.fitted(found.reading)
+def _fits(
+    case: Case, interpretation: Interpretation, before: InterpretationScore, found: Hypothesis, after: InterpretationScore
+) -> bool:
+    """Whether most of the gain of a hypothesis over an interpretation is also in the fit to all samples."""
+    fitted = case.fitted(interpretation) - case.fitted(found.interpretation)
     held_out = float(np.log(before.left / after.left).sum())
     return held_out - fitted < _ONLY_HELD_OUT * (before.score - after.score)
 
 
-def open_scales(case: Case, reading: Reading) -> dict[int, tuple[float, float]]:
+def open_scales(case: Case, interpretation: Interpretation) -> dict[int, tuple[float, float]]:
     """Returns joints whose effort scale the log does not determine.
 
     The torque of a last joint that turns about its body's own axis, or of a light wrist, is independent of the other efforts:
-    friction and inertia absorb any factor. Needs no new fits, because the search has tried these readings.
+    friction and inertia absorb any factor. Needs no new fits, because the search has tried these interpretations.
 
     Returns:
         Joint → smallest and largest factor of the contiguous range that explains the efforts as well as 1, within
@@ -173,13 +176,16 @@ def open_scales(case: Case, reading: Reading) -> dict[int, tuple[float, float]]:
     """
     found: dict[int, tuple[float, float]] = {}
     for j in map(int, np.flatnonzero(case.moves)):
-        tries = {factor: replace(reading, gain=with_value(reading.gain, j, factor * reading.gain[j])) for factor in GAINS}
-        if (ends := _alike(case, reading, tries)) is not None:
+        tries = {
+            factor: replace(interpretation, gain=with_value(interpretation.gain, j, factor * interpretation.gain[j]))
+            for factor in GAINS
+        }
+        if (ends := _alike(case, interpretation, tries)) is not None:
             found[j] = ends
     return found
 
 
-def open_clock(case: Case, reading: Reading) -> tuple[float, float] | None:
+def open_clock(case: Case, interpretation: Interpretation) -> tuple[float, float] | None:
     """Returns the range of real seconds per second of the log that explain it as well as 1, as :func:`open_scales`.
 
     Without gravity, another clock is another mass and other friction.
@@ -187,12 +193,14 @@ def open_clock(case: Case, reading: Reading) -> tuple[float, float] | None:
     Returns:
         Smallest and largest value; None if the log determines its clock.
     """
-    return _alike(case, reading, {factor: replace(reading, stretch=factor * reading.stretch) for factor in STRETCHES})
+    return _alike(
+        case, interpretation, {factor: replace(interpretation, stretch=factor * interpretation.stretch) for factor in STRETCHES}
+    )
 
 
-def _alike(case: Case, reading: Reading, tries: Mapping[float, Reading]) -> tuple[float, float] | None:
-    """Ends of the contiguous range of factors around 1 whose readings explain the log as well, or None."""
-    before = case.judge(reading).score
+def _alike(case: Case, interpretation: Interpretation, tries: Mapping[float, Interpretation]) -> tuple[float, float] | None:
+    """Ends of the contiguous range of factors around 1 whose interpretations explain the log as well, or None."""
+    before = case.judge(interpretation).score
     scores = [item.score for item in case.judge_all(list(tries.values()))]
     worse = [factor for factor, score in zip(tries, scores, strict=True) if score - before >= DOUBTFUL]
     below, above = max((k for k in worse if k < 1), default=0.0), min((k for k in worse if k > 1), default=np.inf)
@@ -200,14 +208,16 @@ def _alike(case: Case, reading: Reading, tries: Mapping[float, Reading]) -> tupl
     return (min(alike), max(alike)) if len(alike) > 1 else None
 
 
-def _rank(pair: tuple[Hypothesis, ReadingScore]) -> float:
+def _rank(pair: tuple[Hypothesis, InterpretationScore]) -> float:
     return pair[1].score + {"spring": SPRING, "position-scale": RATIO}.get(pair[0].id, 0.0)
 
 
-def _different(tried: list[tuple[Hypothesis, ReadingScore]], before: float) -> list[tuple[Hypothesis, ReadingScore]]:
-    """The best reading of each cause that achieves at least 0.3 of the best gain."""
+def _different(
+    tried: list[tuple[Hypothesis, InterpretationScore]], before: float
+) -> list[tuple[Hypothesis, InterpretationScore]]:
+    """The best interpretation of each cause that achieves at least 0.3 of the best gain."""
     limit = before - 0.3 * (before - tried[0][1].score)
-    seen: dict[tuple[str, tuple[int, ...]], tuple[Hypothesis, ReadingScore]] = {}
+    seen: dict[tuple[str, tuple[int, ...]], tuple[Hypothesis, InterpretationScore]] = {}
     for found, score in tried:
         if score.score < limit:
             seen.setdefault((found.id, found.joints), (found, score))
@@ -219,26 +229,26 @@ def _different(tried: list[tuple[Hypothesis, ReadingScore]], before: float) -> l
     return kept
 
 
-def _errors(before: ReadingScore, after: ReadingScore) -> float:
+def _errors(before: InterpretationScore, after: InterpretationScore) -> float:
     """Gain over its standard error between blocks; infinite if fewer rows are driven by friction."""
     if before.driven.sum() > after.driven.sum():
         return np.inf
     return significance(before.squares, after.squares)
 
 
-def _refined(case: Case, found: Hypothesis, judged: ReadingScore) -> tuple[Hypothesis, ReadingScore]:
+def _refined(case: Case, found: Hypothesis, judged: InterpretationScore) -> tuple[Hypothesis, InterpretationScore]:
     """Refines the size by halving steps around the candidate."""
     if found.id == "gravity-direction":
         return _refined_gravity(case, found, judged)
     found = refined(found, lambda some: [item.score for item in case.judge_all(some)])
-    return found, case.judge(found.reading)
+    return found, case.judge(found.interpretation)
 
 
-def refined(found: Hypothesis, score: Callable[[list[Reading]], list[float]]) -> Hypothesis:
+def refined(found: Hypothesis, score: Callable[[list[Interpretation]], list[float]]) -> Hypothesis:
     """Refines the size of a fault by halving steps around the candidate.
 
     Args:
-        score: Returns scores of readings; lower is better.
+        score: Returns scores of interpretations; lower is better.
 
     Returns:
         The same fault with its best size; unchanged if it has no size.
@@ -246,10 +256,10 @@ def refined(found: Hypothesis, score: Callable[[list[Reading]], list[float]]) ->
     vary = _SIZES.get(found.id)
     if vary is None:
         return found
-    step, (best,) = vary.step, score([found.reading])
+    step, (best,) = vary.step, score([found.interpretation])
     for _ in range(6):
         tries = [vary.make(found, found.size + step), vary.make(found, found.size - step)]
-        results = score([item.reading for item in tries])
+        results = score([item.interpretation for item in tries])
         k = int(np.argmin(results))
         if results[k] < best:
             found, best = tries[k], results[k]
@@ -258,21 +268,21 @@ def refined(found: Hypothesis, score: Callable[[list[Reading]], list[float]]) ->
     return found
 
 
-def _refined_gravity(case: Case, found: Hypothesis, judged: ReadingScore) -> tuple[Hypothesis, ReadingScore]:
+def _refined_gravity(case: Case, found: Hypothesis, judged: InterpretationScore) -> tuple[Hypothesis, InterpretationScore]:
     """Refines the direction of gravity; a tilt from a side of the base must be significant for its two parameters.
 
     The residual is parabolic in small tilts: each step goes to the minimum, computed from two tilts in each direction.
     """
     start = found, judged
     for step in _LEANS:
-        gravity = np.asarray(found.reading.gravity)
+        gravity = np.asarray(found.interpretation.gravity)
         sides = np.linalg.svd(gravity[None, :])[2][1:]
         tries = [_with_gravity(found, tilted_gravity(gravity, way * step * side)) for side in sides for way in (-1.0, 1.0)]
-        results = case.judge_all([item.reading for item in tries])
+        results = case.judge_all([item.interpretation for item in tries])
         less, more = np.reshape([np.sum((item.left / judged.left) ** 2 - 1) for item in results], (2, 2)).T
         lowest = step / 2 * (less - more) / np.maximum(less + more, np.abs(less - more) / 4)
         tries.append(_with_gravity(found, tilted_gravity(gravity, lowest @ sides)))
-        results.append(case.judge(tries[-1].reading))
+        results.append(case.judge(tries[-1].interpretation))
         k = int(np.argmin([item.score for item in results]))
         if results[k].score < judged.score:
             found, judged = tries[k], results[k]
@@ -287,32 +297,38 @@ class _Size:
 
 
 def _with_gravity(found: Hypothesis, gravity: tuple[float, float, float]) -> Hypothesis:
-    return replace(found, reading=replace(found.reading, gravity=gravity))
+    return replace(found, interpretation=replace(found.interpretation, gravity=gravity))
 
 
 def _with_zero(found: Hypothesis, size: float) -> Hypothesis:
-    return replace(found, size=size, reading=replace(found.reading, zero=with_value(found.reading.zero, found.joints[0], size)))
+    return replace(
+        found,
+        size=size,
+        interpretation=replace(found.interpretation, zero=with_value(found.interpretation.zero, found.joints[0], size)),
+    )
 
 
 def _with_stretch(found: Hypothesis, size: float) -> Hypothesis:
-    return replace(found, size=size, reading=replace(found.reading, stretch=max(size, 0.02)))
+    return replace(found, size=size, interpretation=replace(found.interpretation, stretch=max(size, 0.02)))
 
 
 def _with_gain(found: Hypothesis, size: float) -> Hypothesis:
-    gain, j = found.reading.gain, found.joints[0]
+    gain, j = found.interpretation.gain, found.joints[0]
     scaled = with_value(gain, j, float(np.sign(gain[j]) * np.exp(size)))
-    return replace(found, size=size, reading=replace(found.reading, gain=scaled))
+    return replace(found, size=size, interpretation=replace(found.interpretation, gain=scaled))
 
 
 def _with_ratio(found: Hypothesis, size: float) -> Hypothesis:
-    sign, j = found.reading.sign, found.joints[0]
+    sign, j = found.interpretation.sign, found.joints[0]
     return replace(
-        found, size=size, reading=replace(found.reading, sign=with_value(sign, j, float(np.sign(sign[j]) * np.exp(size))))
+        found,
+        size=size,
+        interpretation=replace(found.interpretation, sign=with_value(sign, j, float(np.sign(sign[j]) * np.exp(size)))),
     )
 
 
 def _with_delay(found: Hypothesis, size: float) -> Hypothesis:
-    return replace(found, size=size, reading=replace(found.reading, delay=size))
+    return replace(found, size=size, interpretation=replace(found.interpretation, delay=size))
 
 
 _SIZES = {

@@ -15,7 +15,7 @@ import numpy as np
 from ...linalg import Array, BoolArray, rms
 from ...model.engine.pinocchio import regressor
 from ...samples import one_way
-from .candidates import Reading
+from .candidates import Interpretation
 from .case import Case
 from .gram_fit import solved
 from .grams import friction_columns
@@ -60,7 +60,7 @@ class LoadedFit:
         moves one way, because it then resembles a weight. The column remains where it would drive: tests for small faults
         leave it free with any sign.
         """
-        robot, samples, logged = case.robot, case.sampled(0.0), Reading.as_logged(case.robot.n)
+        robot, samples, logged = case.robot, case.sampled(0.0), Interpretation.as_logged(case.robot.n)
         found = case.evidence(logged)
         weights = 1 / (np.clip(case.judge(logged).left, *_TRUSTED) * found.size) ** 2
         columns = regressor(robot, samples.q, samples.v, samples.a)

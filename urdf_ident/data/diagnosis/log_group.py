@@ -71,6 +71,6 @@ class LogGroup:
 
 
 def _one_curve(v: Array) -> bool:
-    """Whether all joints move in a fixed ratio: then all torques depend on one position, and any reading fits."""
+    """Whether all joints move in a fixed ratio: then all torques depend on one position, and any interpretation fits."""
     spread = np.linalg.svd(unit_columns(v), compute_uv=False)
     return v.shape[1] > 1 and bool(spread[1] < _ALIKE * spread[0])

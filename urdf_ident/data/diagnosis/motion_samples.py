@@ -1,4 +1,4 @@
-"""Subsamples conditioned logs so that hundreds of readings can be evaluated."""
+"""Subsamples conditioned logs so that hundreds of interpretations can be evaluated."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from ...model.robot import Robot
 from ...samples import FEWEST_REVERSALS
 from ..quality.findings import Finding
 from .against_urdf import against_the_urdf
-from .candidates import Reading
+from .candidates import Interpretation
 from .case import Case
 from .changes.wording import changes, differs, worse_explained
 from .explanations import Explanations
@@ -45,7 +45,7 @@ def _of_differing(found: Explanations) -> list[list[Finding]]:
 
 def _of_all(found: Explanations) -> list[list[Finding]]:
     robot, steps = found.group.robot, found.steps
-    common = _downgraded(found.case, _of_reading(found))
+    common = _downgraded(found.case, _of_interpretation(found))
     told = {(item.id, item.joint) for item in common}
     small = [] if steps or not found.small else [small_fault(robot, found.small)]
     small = [item for item in small if (item.id, item.joint) not in told]
@@ -64,26 +64,26 @@ def _grave(found: Sequence[Finding]) -> bool:
     return any(item.severity != "info" for item in found)
 
 
-def _of_reading(found: Explanations) -> tuple[Finding, ...]:
+def _of_interpretation(found: Explanations) -> tuple[Finding, ...]:
     robot, case, steps = found.group.robot, found.case, found.steps
-    reading = found.reading if not steps or steps[-1].decided else Reading.as_logged(robot.n)
+    interpretation = found.interpretation if not steps or steps[-1].decided else Interpretation.as_logged(robot.n)
     weak = bool(steps) and not steps[-1].decided and steps[-1].gain < SEVERE
     if steps and not steps[-1].decided and not weak:
-        return _steps_in_words(robot, case, reading, steps)
+        return _steps_in_words(robot, case, interpretation, steps)
     loaded = any(part.external is not None for parts, _ in found.group.logs for part in parts)
-    told = against_the_urdf(robot, case, reading, loaded, found.group.noise)
-    out = (*_steps_in_words(robot, case, reading, steps[:-1] if weak and told else steps), *told)
+    told = against_the_urdf(robot, case, interpretation, loaded, found.group.noise)
+    out = (*_steps_in_words(robot, case, interpretation, steps[:-1] if weak and told else steps), *told)
     if steps:
         return out
     scaled = {item.joint for item in out if item.id == "effort-scale"}
-    scales = {j: ends for j, ends in open_scales(case, reading).items() if robot.joints[j] not in scaled}
-    clock = open_clock(case, reading)
+    scales = {j: ends for j, ends in open_scales(case, interpretation).items() if robot.joints[j] not in scaled}
+    clock = open_clock(case, interpretation)
     return (*out, *([open_scale(robot, scales)] if scales else []), *([] if clock is None else [open_time(*clock)]))
 
 
-def _steps_in_words(robot: Robot, case: Case, reading: Reading, steps: Sequence[Step]) -> tuple[Finding, ...]:
+def _steps_in_words(robot: Robot, case: Case, interpretation: Interpretation, steps: Sequence[Step]) -> tuple[Finding, ...]:
     """Findings of the steps; they name causes, and refuse the log, only if it is explained well after all corrections."""
-    last = reading if not steps or steps[-1].decided else steps[-1].found.reading
+    last = interpretation if not steps or steps[-1].decided else steps[-1].found.interpretation
     sound = case.judge(last).part < _SOUND
     return tuple(
         item

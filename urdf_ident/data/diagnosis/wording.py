@@ -12,9 +12,9 @@ from ..quality.findings import Finding
 from .candidates import GAINS, POSITION_UNITS, STRETCHES, Hypothesis
 from .hypotheses import Step
 
-#: Gain of a reading above which the log is refused as it is described.
+#: Gain of an interpretation above which the log is refused as it is described.
 SEVERE = 1.0
-#: A reading that leaves more than this fraction of the residual is no reason to refuse a log.
+#: An interpretation that leaves more than this fraction of the residual is no reason to refuse a log.
 CLEAR = 0.85
 #: Id of a fault whose cause is not determined.
 UNDECIDED = "physics-undecided"
@@ -141,11 +141,11 @@ def too_short_to_tell(found: Finding) -> Finding:
 def against(
     robot: Robot, found: Hypothesis, rivals: tuple[Hypothesis, ...], before: float, after: float, gain: float
 ) -> Finding:
-    """Builds the finding of a reading that the URDF's inertias support and free inertias neither need nor exclude.
+    """Builds the finding of an interpretation that the URDF's inertias support and free inertias neither need nor exclude.
 
     Args:
         rivals: Others that the URDF explains about as well.
-        before, after: Relative residual of the URDF with the efforts as logged and with the reading, fractions.
+        before, after: Relative residual of the URDF with the efforts as logged and with the interpretation, fractions.
         gain: Gain in the sum of the logarithms.
     """
     causes = [found, *rivals]
@@ -219,7 +219,7 @@ def _between(low: float, high: float, tried: Sequence[float] = GAINS) -> str:
 
 
 def _refuses(step: Step, sound: bool) -> bool:
-    """Whether the log must not be used as described: the gain is significant and large, and the reading explains the log.
+    """Whether the log must not be used as described: the gain is significant and large, and the log is then explained.
 
     Friction that would have to drive a joint is impossible, whatever else remains unexplained.
     """
@@ -330,7 +330,7 @@ def _delay(robot: Robot, step: Step) -> _Worded:
 
 
 def _gravity(robot: Robot, step: Step) -> _Worded:
-    new = np.asarray(step.found.reading.gravity)
+    new = np.asarray(step.found.interpretation.gravity)
     old = np.asarray(robot.model.gravity.linear)
     cosine = float(new @ old) / max(float(np.linalg.norm(new) * np.linalg.norm(old)), 1e-300)
     vector = ", ".join(f"{value:.4g}" for value in new)

@@ -20,7 +20,7 @@ BETWEEN_LOGS = (*KINDS, "zeros or inertias", EVERYTHING)
 def between(
     found: RigidEvidence,
     log_of_block: NDArray[np.int64],
-    reading: Array,
+    effort_map: Array,
     alone: Sequence[LogResidual],
     kinds: Sequence[str] = BETWEEN_LOGS,
 ) -> dict[int, tuple[str, float, int]]:
@@ -28,23 +28,22 @@ def between(
 
     Args:
         log_of_block: Log of each block, shape (B,).
-        reading: The reading of the efforts, shape (n²,).
+        effort_map: Factor of each logged effort in each row, shape (n², 1).
         alone: Residuals of each log with its own parameters.
         kinds: Kinds of change to try, simplest first.
 
     Returns:
         Log → kind of change, gain and joint. If only two logs differ, both are returned.
     """
-    order = reading[:, None]
     logs = np.unique(log_of_block)
     if len(logs) < 2:
         return {}
-    base = Unchanged.of(found, order)
+    base = Unchanged.of(found, effort_map)
     some = [kind for kind in kinds if kind != EVERYTHING]
-    changes = decisive_changes(found, (log_of_block == logs[:, None]).astype(float), base, order, some)
+    changes = decisive_changes(found, (log_of_block == logs[:, None]).astype(float), base, effort_map, some)
     odd: dict[int, tuple[str, float, int]] = {}
     for log, change in zip(map(int, logs), changes, strict=True):
-        apart = _apart(found, log_of_block == log, base, order, alone[log]) if EVERYTHING in kinds else None
+        apart = _apart(found, log_of_block == log, base, effort_map, alone[log]) if EVERYTHING in kinds else None
         if apart is not None and (change is None or apart[1] > change[1] + DECISIVE):
             change = apart
         if change is not None:
@@ -56,18 +55,18 @@ def between(
 
 
 def _apart(
-    found: RigidEvidence, mine: BoolArray, base: Unchanged, order: Array, alone: LogResidual
+    found: RigidEvidence, mine: BoolArray, base: Unchanged, effort_map: Array, alone: LogResidual
 ) -> tuple[str, float, int] | None:
     """Change of all parameters: one log, whose blocks are ``mine``, explained by itself, and the others without it."""
     if base.left.max() <= MATERIAL:
         return None
     others = found.of_blocks(~mine)
     squares, seen = base.squares.copy(), base.squares.copy()
-    squares[~mine] = held_out(others, order, base.weights).squares[:, :, 0]
-    seen[~mine] = in_sample(others, order, base.weights)[:, :, 0]
+    squares[~mine] = held_out(others, effort_map, base.weights).squares[:, :, 0]
+    seen[~mine] = in_sample(others, effort_map, base.weights)[:, :, 0]
     for left, own in ((squares, alone.elsewhere), (seen, alone.seen)):
         left[mine] = found.count[mine, None] * (own * alone.size) ** 2
-    after, fitted = (unexplained(found, left[:, :, None], order)[:, 0] for left in (squares, seen))
+    after, fitted = (unexplained(found, left[:, :, None], effort_map)[:, 0] for left in (squares, seen))
     gains = np.log(base.left) - np.log(after)
     area = found.count[:, None] * found.size**2
     gain = float(gains.sum())

@@ -54,28 +54,28 @@ class Unchanged:
     seen: float
 
     @classmethod
-    def of(cls, found: RigidEvidence, order: Array) -> Unchanged:
+    def of(cls, found: RigidEvidence, effort_map: Array) -> Unchanged:
         """Computes the residuals.
 
         Args:
-            order: The reading of the efforts, shape (n², 1).
+            effort_map: Factor of each logged effort in each row, shape (n², 1).
         """
-        errors = held_out(found, order, 1.0 / (found.usual * found.size) ** 2)
-        left = unexplained(found, errors.squares, order)[:, 0]
+        errors = held_out(found, effort_map, 1.0 / (found.usual * found.size) ** 2)
+        left = unexplained(found, errors.squares, effort_map)[:, 0]
         weights = 1.0 / (left * found.size) ** 2
-        seen = unexplained(found, in_sample(found, order, weights), order)
+        seen = unexplained(found, in_sample(found, effort_map, weights), effort_map)
         return cls(left, errors.squares[:, :, 0], weights, float(np.log(seen).sum()))
 
 
 def decisive_changes(
-    found: RigidEvidence, weights: Array, base: Unchanged, order: Array, kinds: Sequence[str] = KINDS
+    found: RigidEvidence, weights: Array, base: Unchanged, effort_map: Array, kinds: Sequence[str] = KINDS
 ) -> list[tuple[str, float, int] | None]:
     """Kinds of change for given weights of the blocks, if decisive.
 
     Args:
         weights: Weight of each change in each block, shape (W, B).
         base: Residuals without a change.
-        order: The reading of the efforts, shape (n², 1).
+        effort_map: Factor of each logged effort in each row, shape (n², 1).
 
     Returns:
         For each change its kind, gain and the joint with the largest gain; None if nothing is decisive.
@@ -83,23 +83,23 @@ def decisive_changes(
     if base.left.max() <= MATERIAL:
         return [None] * len(weights)  # no material residual is left to explain
     # the in-sample error must also improve: held out, a poorly excited log may gain by chance
-    left = [np.log(in_sample_each(found, kind, weights, order, base.weights)).sum(axis=1) for kind in kinds]
+    left = [np.log(in_sample_each(found, kind, weights, effort_map, base.weights)).sum(axis=1) for kind in kinds]
     gained = base.seen - np.array(left) > DECISIVE
     return [
-        _decisive_change(found, weight, base, order, [kind for kind, good in zip(kinds, some, strict=True) if good])
+        _decisive_change(found, weight, base, effort_map, [kind for kind, good in zip(kinds, some, strict=True) if good])
         for weight, some in zip(weights, gained.T, strict=True)
     ]
 
 
 def _decisive_change(
-    found: RigidEvidence, weight: Array, base: Unchanged, order: Array, kinds: Sequence[str]
+    found: RigidEvidence, weight: Array, base: Unchanged, effort_map: Array, kinds: Sequence[str]
 ) -> tuple[str, float, int] | None:
     """One change of :func:`decisive_changes`, with weights of shape (B,), tested on held-out blocks."""
     best: tuple[str, float, int] | None = None
     for kind in kinds:
         changed = found.changing(kind, weight)
-        errors = held_out(changed, order, base.weights)
-        after = unexplained(changed, errors.squares, order)[:, 0]
+        errors = held_out(changed, effort_map, base.weights)
+        after = unexplained(changed, errors.squares, effort_map)[:, 0]
         gains = np.log(base.left) - np.log(after)
         area = found.count[:, None] * found.size**2
         errors_away = significance(base.squares / area, errors.squares[:, :, 0] / area)

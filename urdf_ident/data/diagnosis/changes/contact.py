@@ -46,24 +46,24 @@ def find_contact(found: RigidEvidence, squares: Array, fitted: Array) -> Change 
     return Change("contact", where[0] / blocks, (where[-1] + 1) / blocks, False, joint, gain)
 
 
-def find_push(found: RigidEvidence, order: Array, weights: Array, fitted: Array) -> Change | None:
+def find_push(found: RigidEvidence, effort_map: Array, weights: Array, fitted: Array) -> Change | None:
     """Finds a push: two adjacent blocks with an additional constant torque in every joint.
 
     The block errors alone do not show it, because offsets, gravity and friction of all blocks absorb part of it.
 
     Args:
         found: Evidence of the log alone, blocks in order of time.
-        order: The reading of the efforts, shape (n², 1).
+        effort_map: Factor of each logged effort in each row, shape (n², 1).
         weights: Weights of the rows, shape (n,).
         fitted: Squared in-sample errors by block, shape (B, n, 1).
     """
     blocks = len(found.count)
-    before = unexplained(found, fitted, order)[:, 0]
+    before = unexplained(found, fitted, effort_map)[:, 0]
     number, begin = np.arange(blocks), np.arange(1, blocks - _PUSHED)[:, None]
     if not len(begin):
         return None
     pushed = ((number >= begin) & (number < begin + _PUSHED)).astype(float)
-    after = in_sample_each(found, "offset", pushed, order, weights)
+    after = in_sample_each(found, "offset", pushed, effort_map, weights)
     gains = np.where(before**2 - after**2 > _FELT**2, np.log(before / after), 0.0)
     k = int(np.argmax(gains.sum(axis=1)))
     if gains[k].sum() < PUSH or not material(before, after[k]):

@@ -22,12 +22,12 @@ _FEWEST, _MOST = 2, 0.6
 _UNTOLD = 1e-3
 
 
-def differing_part(found: Grams, reading: Array, weights: Array) -> Change | None:
+def differing_part(found: Grams, effort_map: Array, weights: Array) -> Change | None:
     """Finds the part of a log whose own friction or offset explains one joint's effort best, if decisively.
 
     Args:
         found: Grams of the log alone, blocks in order of time.
-        reading: The reading of the efforts, shape (n², 1).
+        effort_map: Factor of each logged effort in each row, shape (n², 1).
         weights: One over the variance of each row, shape (n,).
     """
     blocks, rows = len(found.count), float(found.count.sum())
@@ -37,7 +37,7 @@ def differing_part(found: Grams, reading: Array, weights: Array) -> Change | Non
         return None
     number = np.arange(blocks)
     acts = np.array([(number >= begin) & (number < end) for begin, end in spans], dtype=float)
-    left, explained = _explained(found, reading, weights, acts)
+    left, explained = _explained(found, effort_map, weights, acts)
     size = np.sqrt(rows) * found.size
     least = (EXACT * size) ** 2
     gains = 0.5 * np.log(np.maximum(left, least) / np.maximum(left - explained, least))
@@ -50,10 +50,10 @@ def differing_part(found: Grams, reading: Array, weights: Array) -> Change | Non
     return Change("friction", begin / blocks, end / blocks, False, int(joint), float(gains[span, joint]))
 
 
-def _explained(found: Grams, reading: Array, weights: Array, acts: Array) -> tuple[Array, Array]:
+def _explained(found: Grams, effort_map: Array, weights: Array, acts: Array) -> tuple[Array, Array]:
     """Residual squares of each row, shape (n,), and the squares explained by a column that acts in some blocks, (W, n)."""
     n, m = found.n, found.inertial
-    x = solved(found.total[None], found.count.sum(keepdims=True), m, reading.reshape(n, n, 1), weights)[0, :, :, 0]
+    x = solved(found.total[None], found.count.sum(keepdims=True), m, effort_map.reshape(n, n, 1), weights)[0, :, :, 0]
     explained = np.zeros((len(acts), n))
     for column in (m + OFFSET, m + COULOMB):
         shared = np.tensordot(acts, found.gram[:, :, column], axes=1)

@@ -64,12 +64,12 @@ def along_log(blocks: int) -> Array:
     return (np.arange(blocks) + 0.5) / blocks - 0.5
 
 
-def growth(found: RigidEvidence, order: Array, weights: Array) -> Growth:
+def growth(found: RigidEvidence, effort_map: Array, weights: Array) -> Growth:
     """Growth of the offsets along a log: one number per joint, with its error.
 
     Args:
         found: Evidence of the log alone, blocks in order of time.
-        order: The reading of the efforts, shape (n², 1).
+        effort_map: Factor of each logged effort in each row, shape (n², 1).
         weights: Weights of the rows, shape (n,).
     """
     blocks = len(found.count)
@@ -78,19 +78,19 @@ def growth(found: RigidEvidence, order: Array, weights: Array) -> Growth:
     parts = np.concatenate([total, total - changed.gram])  # all blocks, and without each
     counts = found.count.sum() - np.append(0.0, found.count)
     at = changed.gram.shape[2] - found.n - 1
-    size = solved(parts, counts, found.inertial, order.reshape(found.n, found.n, -1), weights)[:, :, at, 0] / found.size
+    size = solved(parts, counts, found.inertial, effort_map.reshape(found.n, found.n, -1), weights)[:, :, at, 0] / found.size
     return Growth(size[0], np.sqrt((blocks - 1) / blocks * np.sum((size[1:] - size[1:].mean(axis=0)) ** 2, axis=0)))
 
 
-def offset_drift(found: RigidEvidence, order: Array, base: Unchanged, along: Array, joint: int) -> Change:
+def offset_drift(found: RigidEvidence, effort_map: Array, base: Unchanged, along: Array, joint: int) -> Change:
     """The change of an offset that grows with time.
 
     Args:
-        order: The reading of the efforts, shape (n², 1).
+        effort_map: Factor of each logged effort in each row, shape (n², 1).
         base: Residuals without a change.
         along: Time of each block, shape (B,); see :func:`along_log`.
     """
-    before = unexplained(found, in_sample(found, order, base.weights), order)[joint, 0]
+    before = unexplained(found, in_sample(found, effort_map, base.weights), effort_map)[joint, 0]
     changed = found.changing("offset", along)
-    after = unexplained(changed, in_sample(changed, order, base.weights), order)[joint, 0]
+    after = unexplained(changed, in_sample(changed, effort_map, base.weights), effort_map)[joint, 0]
     return Change("friction", 0.0, 1.0, True, joint, float(np.log(before / after)))

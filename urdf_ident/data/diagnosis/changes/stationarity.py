@@ -31,42 +31,43 @@ class LogChanges:
     left: LogResidual
 
 
-def within(found: RigidEvidence, reading: Array) -> LogChanges:
+def within(found: RigidEvidence, effort_map: Array) -> LogChanges:
     """Finds changes along one log.
 
     Args:
         found: Evidence of the log alone, blocks in order of time.
-        reading: The reading of the efforts, shape (n²,).
+        effort_map: Factor of each logged effort in each row, shape (n², 1).
 
     Returns:
         The results of the log by itself.
     """
-    order = reading[:, None]
-    base = Unchanged.of(found, order)
-    grown, along = growth(found, order, base.weights), along_log(len(found.count))
+    base = Unchanged.of(found, effort_map)
+    grown, along = growth(found, effort_map, base.weights), along_log(len(found.count))
     usual = 1.0 / (found.usual * found.size) ** 2
-    fitted = in_sample(found, order, usual)
+    fitted = in_sample(found, effort_map, usual)
     best: Change | None = None
     profiles = list(_profiles(len(found.count)))
-    changes = decisive_changes(found, np.array([weight for *_, weight in profiles]), base, order)
+    changes = decisive_changes(found, np.array([weight for *_, weight in profiles]), base, effort_map)
     for (begin, end, drift, weight), change in zip(profiles, changes, strict=True):
         testable = change is None or change[0] == "payload" or _both_ways(found, weight)[change[2]]
         if change is not None and testable and (best is None or change[1] > best.gain):
             best = Change(change[0], begin, end, drift, change[2], change[1])
     if best is None:
-        best = find_contact(found, base.squares, fitted[:, :, 0]) or find_push(found, order, usual, fitted)
-        best = best or differing_part(found, order, usual)
+        best = find_contact(found, base.squares, fitted[:, :, 0]) or find_push(found, effort_map, usual, fitted)
+        best = best or differing_part(found, effort_map, usual)
     if best is None and (joint := grown.told(GROWTHS)) is not None and _both_ways(found, along)[joint]:
-        best = offset_drift(found, order, base, along, joint)
-    return LogChanges(best, grown, LogResidual(unexplained(found, fitted, order)[:, 0], base.left, found.size))
+        best = offset_drift(found, effort_map, base, along, joint)
+    return LogChanges(best, grown, LogResidual(unexplained(found, fitted, effort_map)[:, 0], base.left, found.size))
 
 
-def in_all(found: RigidEvidence, log_of_block: NDArray[np.int64], reading: Array, growths: Sequence[Growth]) -> Change | None:
+def in_all(
+    found: RigidEvidence, log_of_block: NDArray[np.int64], effort_map: Array, growths: Sequence[Growth]
+) -> Change | None:
     """Finds a drift common to several logs, which may be significant only for all of them together.
 
     Args:
         log_of_block: Log of each block, shape (B,); blocks of a log in order of time.
-        reading: The reading of the efforts, shape (n²,).
+        effort_map: Factor of each logged effort in each row, shape (n², 1).
         growths: Growth of the offsets of each log.
 
     Returns:
@@ -74,15 +75,14 @@ def in_all(found: RigidEvidence, log_of_block: NDArray[np.int64], reading: Array
     """
     if len(growths) < 2:
         return None
-    order = reading[:, None]
-    base = Unchanged.of(found, order)
+    base = Unchanged.of(found, effort_map)
     along = np.concatenate([along_log(int(count)) for count in np.bincount(log_of_block)])
-    (change,) = decisive_changes(found, along[None], base, order)
+    (change,) = decisive_changes(found, along[None], base, effort_map)
     swept = ~_both_ways(found, along)
     if change is not None and not (change[0] == "friction" and swept[change[2]]):
         return Change(change[0], 0.0, 1.0, True, change[2], change[1])
     joint = Growth.together(growths).told(GROWTHS_TOGETHER)
-    return None if joint is None or swept[joint] else offset_drift(found, order, base, along, joint)
+    return None if joint is None or swept[joint] else offset_drift(found, effort_map, base, along, joint)
 
 
 def _both_ways(found: RigidEvidence, weight: Array) -> BoolArray:

@@ -21,7 +21,7 @@ from ....model.engine.rigid import rigid_of
 from ....model.prior import lumped_inertials
 from ....model.robot import Robot
 from ....samples import one_way
-from ..candidates import Reading
+from ..candidates import Interpretation
 from ..case import Case
 from ..delay.reversal_friction import reversal_columns
 from ..grams import EXACT, friction_columns
@@ -161,7 +161,7 @@ class FaultRows:
         robot, samples, fit = case.robot, case.sampled(0.0), LoadedFit.of(case)
         if len(np.unique(samples.log)) <= COMPARED:
             samples = samples.in_finer_blocks(_BLOCKS_OF_A_LOG)
-        found = case.evidence(Reading.as_logged(robot.n))
+        found = case.evidence(Interpretation.as_logged(robot.n))
         theta = np.zeros(fit.columns.shape[2])
         theta[found.active] = fit.rigid / found.scale
         slopes = _slopes(robot, samples, theta, fit.drag[:, :-1], fit.sizes)

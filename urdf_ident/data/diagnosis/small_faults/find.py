@@ -13,7 +13,7 @@ from itertools import chain
 import numpy as np
 
 from ....linalg import Array
-from ..candidates import Reading
+from ..candidates import Interpretation
 from ..case import Case
 from ..motion_samples import COMPARED, Logs, jerks
 from .backlash import play
@@ -41,7 +41,7 @@ def small_faults(case: Case, logs: Logs) -> list[SmallFault]:
     Returns:
         The faults that explain most, best first; they may be insignificant. None if the residual is small.
     """
-    if case.judge(Reading.as_logged(case.robot.n)).left[case.moves].max() < _LEFT:
+    if case.judge(Interpretation.as_logged(case.robot.n)).left[case.moves].max() < _LEFT:
         return []
     rows = FaultRows.of(case)
     promising: list[tuple[float, FaultColumns, FaultTrial]] = []
