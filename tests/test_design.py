@@ -18,9 +18,11 @@ import urdf_ident as ui
 from urdf_ident.cli import app
 from urdf_ident.errors import FingerprintError, LimitError, MissingExtraError, ModelError, OutputError, ProjectError
 from urdf_ident.excitation.assumptions import make_criterion, usable_limits, weighted_regressor
+from urdf_ident.excitation.certificate import certified, exact_value
 from urdf_ident.excitation.criteria import condition_number, standard_errors
-from urdf_ident.excitation.design import Design, _planned, certified, design_excitation, exact_value
+from urdf_ident.excitation.design import Design, design_excitation
 from urdf_ident.excitation.family import Family
+from urdf_ident.excitation.formulation import formulate
 from urdf_ident.excitation.planned.planned_motion import closest_lines
 from urdf_ident.excitation.planned_rows import PlannedRows
 from urdf_ident.excitation.search.multi_start import FoundMotion, Problem, Search
@@ -274,7 +276,7 @@ def test_the_best_motion_found_is_reduced_rather_than_a_poor_one_taken() -> None
     robot = Robot.from_urdf(robot_path("ur10e"))
     limits, model = usable_limits(Limits.from_robot(robot), None)[0], DynamicModel(robot, friction=["viscous", "coulomb"])
     shape = Family("modified_fourier", limits.joints, 20.0)
-    problem = _planned(model, shape, limits, "D", None, None, None, None, "none").problem
+    problem = formulate(model, shape, limits, "D").problem
     X = Search(problem, 0, np.inf).random()
     while check_limits(shape.trajectory(X), limits).feasible:
         X = shape.scaled(X, 1.01)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -14,29 +14,19 @@ from ..errors import LimitError, ModelError, check_known
 from ..linalg import Array
 from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
-from ..motion.collision.clearance import ClearanceReport, check_clearance
+from ..motion.collision.clearance import ClearanceReport
 from ..motion.collision.collisions import Collisions
-from ..motion.collision.find import find_collisions, has_collision_geometry
-from ..motion.limits import LimitReport, Limits, Margin, check_limits, prior_torque
+from ..motion.limits import LimitReport, Limits, Margin
 from ..motion.trajectory import Trajectory, check_joint_array
 from ..samples import ReadOnly
-from .assumptions import (
-    REPORT_RATE,
-    column_scale,
-    make_criterion,
-    rigid_for_planning,
-    row_weights,
-    usable_limits,
-    weighted_regressor,
-)
+from .assumptions import REPORT_RATE, weighted_regressor
+from .certificate import certified, exact_value
 from .criteria import CRITERIA, condition_number, format_criterion, standard_errors
-from .earlier_logs import EarlierResult, continued, known_rows, row_noise
+from .earlier_logs import EarlierResult
 from .family import Family
+from .formulation import Formulation, formulate
 from .planned.planned_motion import closest_lines
-from .planned_rows import PlannedRows, designable, softened
 from .search.global_start import check_global_start, present_name
-from .search.multi_start import FoundMotion, Problem
-from .search.obstacles import Obstacles
 from .search.parallel import Outcome, search
 
 #: Fraction of the budget reserved for the final verification.
@@ -157,14 +147,12 @@ def design_excitation(
     global_start: str = "none",
     progress: Progress | None = None,
 ) -> Design:
-    """Designs an exciting motion for the base parameters of a model inside the robot's limits.
+    """Designs an exciting motion for the base parameters of a model (for elastic joints, its rigid part) inside the limits.
 
     The same seed gives the same motion if the search ends after ``starts`` starts in one process; with a time budget the
     result depends on the speed of the machine. Ctrl-C ends the search with the best motion so far.
 
     Args:
-        model: The model to identify, with its friction, rotor inertia and drive; for elastic joints its rigid part
-            is used.
         duration: Of one period [s].
         criterion: ``"D"``, ``"A"``, ``"E"``, ``"cond"``, ``"frobenius"`` or ``"block"``; see :mod:`.criteria`. ``"auto"``: D;
             after an earlier result A, which emphasises parameters that are still unknown, weighted by their torque.
@@ -193,9 +181,6 @@ def design_excitation(
             (``"cma"``) or differential evolution (``"differential_evolution"``) from there, within the same budget.
         progress: Called with the completed fraction, 0 to 1, and the best value so far as text.
 
-    Returns:
-        The design.
-
     Raises:
         LimitError: A limit is unknown, the start pose is outside the limits or collides, or no feasible motion was found.
         FingerprintError: ``after`` is for another robot.
@@ -210,20 +195,15 @@ def design_excitation(
     if not budget > 0:
         raise LimitError("the time budget must be positive", got=f"{budget} s")
     begun = time.monotonic()
-    limits, notes = usable_limits(limits or Limits.from_robot(model.robot), start, end)
-    model, planned_on = rigid_for_planning(model)
-    notes = (*notes, *former, *planned_on)
-    pose = None if start is None else check_joint_array("start", start, limits.joints)
-    goal = None if end is None else check_joint_array("end", end, limits.joints)
-    ramps = float(ramp) if family == "fourier" else 0.0
-    shape = Family(family, limits.joints, float(duration), harmonics, periods, ramps, pose, goal)
-    if collisions == "auto":
-        collisions = find_collisions(model.robot) if has_collision_geometry(model.robot) else None
-    plan = _planned(model, shape, limits, criterion, noise, scaling, after, collisions, global_start)
+    limits = limits or Limits.from_robot(model.robot)
+    ends = (None if q is None else check_joint_array(key, q, limits.joints) for key, q in (("start", start), ("end", end)))
+    shape = Family(family, limits.joints, float(duration), harmonics, periods, ramp if family == "fourier" else 0.0, *ends)
+    around: dict[str, Any] = {"after": after, "collisions": collisions, "global_start": global_start}
+    given = formulate(model, shape, limits, criterion, noise=noise, scaling=scaling, **around)
     say = None if progress is None else _progress_reporter(progress, criterion, begun, budget)
     left = max((1 - CERTIFICATE) * budget - (time.monotonic() - begun), min(budget, LEAST_SEARCH))
-    outcome = search(plan.problem, seed=seed, budget=left, starts=starts, jobs=jobs, progress=say)
-    found = _finished(plan, outcome, {**_settings(shape, criterion, global_start), "seed": seed, "budget": budget}, notes)
+    outcome = search(given.problem, seed=seed, budget=left, starts=starts, jobs=jobs, progress=say)
+    found = _finished(given, outcome, {**_settings(shape, criterion, global_start), "seed": seed, "budget": budget}, former)
     return replace(found, elapsed=time.monotonic() - begun)
 
 
@@ -242,55 +222,9 @@ def _settings(shape: Family, criterion: str, global_start: str) -> dict[str, Any
     }
 
 
-@dataclass(frozen=True, eq=False)
-class _Plan:
-    """The optimisation problem, and its assumptions.
-
-    Attributes:
-        words: Description of the weights of columns and rows.
-    """
-
-    model: DynamicModel
-    problem: Problem
-    rows: PlannedRows
-    words: str
-    notes: tuple[str, ...]
-
-
-def _planned(
-    model: DynamicModel,
-    shape: Family,
-    limits: Limits,
-    criterion: str,
-    noise: ArrayLike | None,
-    scaling: str | None,
-    after: EarlierResult | None,
-    collisions: Collisions | None,
-    global_start: str,
-) -> _Plan:
-    """Builds the problem, including the information of earlier logs."""
-    notes: tuple[str, ...] = ()
-    if after is not None:
-        model, notes = continued(after, model)
-    planned, left_out = designable(model)
-    base = planned.base()
-    known = np.zeros((0, len(base)))
-    if after is not None:
-        noise = row_noise(after) if noise is None else noise
-        known = known_rows(after, planned, base) / np.sqrt(shape.period * shape.periods * after.signals["decimate"])
-    weights, weighting = row_weights(noise, criterion, limits, planned)
-    scaling = scaling or ("columns" if criterion in ("A", "E") else "none")
-    scale = column_scale(scaling, PlannedRows(planned, base, weights), limits)
-    rows = PlannedRows(softened(planned, shape.reachable_velocity(limits)), base, weights, scale)
-    around = _obstacles(collisions, shape, limits)
-    problem = Problem(make_criterion(criterion, rows, limits, known * scale), shape, limits, around, global_start)
-    notes = (*notes, *left_out, *(() if collisions is None else collisions.notes))
-    return _Plan(model, problem, PlannedRows(planned, base, weights, scale), f"{scaling}, rows {weighting}", notes)
-
-
-def _finished(plan: _Plan, outcome: Outcome, settings: Mapping[str, Any], notes: tuple[str, ...]) -> Design:
+def _finished(given: Formulation, outcome: Outcome, settings: Mapping[str, Any], notes: tuple[str, ...]) -> Design:
     """Builds the design from the best motion that passes verification, with the exact value of the criterion."""
-    problem, model = plan.problem, plan.model
+    problem, model = given.problem, given.model
     best, report, clearance, repaired = certified(problem, outcome.candidates)
     full, excitation = model.base(), problem.family.excitation(best.X)
     return Design(
@@ -301,89 +235,17 @@ def _finished(plan: _Plan, outcome: Outcome, settings: Mapping[str, Any], notes:
         limits=problem.limits,
         report=report,
         criterion=settings["criterion"],
-        value=exact_value(problem, plan.rows, best.X),
+        value=exact_value(problem, given.rows, best.X),
         condition=condition_number(weighted_regressor(model, full, excitation, np.ones(model.n))),
-        noise=plan.rows.noise,
-        scaling=plan.words,
+        noise=given.rows.noise,
+        scaling=given.words,
         starts=outcome.starts,
         elapsed=0.0,
         history=outcome.history,
         settings=settings,
-        notes=(*notes, *plan.notes, *outcome.notes, *repaired, *_slow_motion_hint(report)),
+        notes=(*notes, *given.notes, *outcome.notes, *repaired, *_slow_motion_hint(report)),
         clearance=clearance,
     )
-
-
-def certified(
-    problem: Problem, candidates: Sequence[FoundMotion]
-) -> tuple[FoundMotion, LimitReport, ClearanceReport | None, tuple[str, ...]]:
-    """Returns the best motion that passes verification on a 1 ms grid with allowance, scaled down if necessary.
-
-    Args:
-        candidates: The motions, best first.
-
-    Returns:
-        The motion, its margins to limits, its clearance, and notes.
-
-    Raises:
-        LimitError: No motion passes.
-    """
-    found: tuple[FoundMotion, LimitReport, ClearanceReport | None, tuple[str, ...]] | None = None
-    report, clearance = None, None
-    for candidate in candidates:
-        if found is not None and found[0].value <= candidate.value:
-            break  # the best of the rest, even if it need not be scaled
-        for size in (1.0, 0.995, 0.98, 0.95, 0.9, 0.7, 0.5):
-            X = candidate.X if size == 1.0 else replace(problem.family, periods=1).scaled(candidate.X, size)
-            report, clearance = _verified(problem, X)
-            if report.feasible and (clearance is None or clearance.feasible):
-                note = () if size == 1.0 else (f"amplitude reduced to {100 * size:g} % to keep a limit between instants",)
-                value = candidate.value if size == 1.0 else exact_value(problem, problem.criterion.rows, X)
-                if found is None or value < found[0].value:
-                    found = replace(candidate, X=X, value=value), report, clearance, note
-                break
-    if found is not None:
-        return found
-    if report is not None:
-        report.require()
-    if clearance is not None:
-        clearance.require()
-    raise LimitError(
-        "no motion inside the limits was found", remedy="allow more time in excitation.budget, or widen the limits"
-    )
-
-
-def _verified(problem: Problem, X: Array) -> tuple[LimitReport, ClearanceReport | None]:
-    """Margins of one period to limits, and to obstacles if the limits are kept."""
-    trajectory = replace(problem.family, periods=1).trajectory(X)
-    report = check_limits(trajectory, problem.limits, torque=prior_torque(problem.criterion.rows.model.robot))
-    if problem.obstacles is None or not report.feasible:
-        return report, None
-    return report, check_clearance(trajectory, problem.obstacles.collisions)
-
-
-def _obstacles(collisions: Collisions | None, family: Family, limits: Limits) -> Obstacles | None:
-    if collisions is None:
-        return None
-    for pose, what in ((family.start, "the start pose"), (family.end, "the end pose")):
-        if pose is not None:
-            collisions.require_free(pose, what)
-    return Obstacles(collisions, family, limits)
-
-
-def exact_value(problem: Problem, rows: PlannedRows, X: Array) -> float:
-    """Evaluates the criterion with unsoftened signs on many instants.
-
-    Args:
-        rows: Rows of the unsoftened model.
-        X: Unknowns, shape (d, n).
-
-    Returns:
-        The value, a logarithm.
-    """
-    criterion: Any = problem.criterion
-    motions = criterion.motions(*problem.family.criterion_grid(max(1000, 8 * problem.samples())).motion(X))
-    return float(replace(criterion, rows=rows).value(rows.evaluate(*motions)[0], np.inf)[0])
 
 
 def _slow_motion_hint(report: LimitReport) -> tuple[str, ...]:

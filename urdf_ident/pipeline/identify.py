@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ..data.prepare import PreparedLog
 from ..data.recording import Recording
 from ..data.refusals import LeftOut
 from ..errors import EstimationError, LogError
@@ -57,9 +58,6 @@ def identify(
         left_out: Logs that were already skipped when they were read, to be named in the result.
         progress: Called with the name of the current log and the number of rows done.
 
-    Returns:
-        The identification.
-
     Raises:
         QualityError: A log is refused.
         LogError: A held-out log is also a training log, or no log was given.
@@ -91,6 +89,19 @@ def identify(
     if compensated:
         result = compensate(result, logs, sweeps=sweeps, judged=True, force=force, progress=progress, **loops.options())
         shown = speeds(result, prepared.logs)
+    return _scored(result, from_data, prepared, held_out, unseen, shown, force)
+
+
+def _scored(
+    result: Identification,
+    from_data: DataEstimate,
+    prepared: Prepared,
+    held_out: Sequence[Recording],
+    unseen: Sequence[PreparedLog],
+    shown: Callable[[], SpeedProfile],
+    force: bool,
+) -> Identification:
+    """Adds the scores of the held-out logs, the torques to be plotted, and the errors to be expected at other speeds."""
     factors = unseen_statistics(from_data, unseen)
     scored = score_logs(result, held_out, unseen, force=force, repeats=repeated_motions(from_data, factors))
     result = replace(result, validation=scored.entries, traces=traces(result, scored, prepared.logs, shown))

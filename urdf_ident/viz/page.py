@@ -88,9 +88,7 @@ def player_page(
         "trails": drawn.trails,
         "legend": legend,
         "robots": ["/robot"] if other is None else ["/robot", "/other"],
-        "speed": {"highest": f"{tip_speed(first.tip, rate).max():.3g}", "colours": [_css(colour) for colour in SPEEDS]}
-        if drawn.trails
-        else None,
+        "speed": _speed_scale(first.tip, rate) if drawn.trails else None,
         "camera": _camera(points),
         "layers": _layers(bool(drawn.trails), other is not None, collisions, near, masses=other is not None and same),
         "errors": _errors(error_frames(motion, len(position), rate)),
@@ -179,6 +177,11 @@ def _alike(first: BodyPoses, second: BodyPoses, tolerance: float) -> bool:
     return first.poses.shape == second.poses.shape and bool(
         np.abs(first.poses - second.poses).max() < tolerance and np.abs(first.tip - second.tip).max() < tolerance
     )
+
+
+def _speed_scale(tip: Array, rate: float) -> dict[str, Any]:
+    """Colours of the trails, from rest to the highest speed of the tip [m/s]."""
+    return {"highest": f"{tip_speed(tip, rate).max():.3g}", "colours": [_css(colour) for colour in SPEEDS]}
 
 
 def _joint_entries(robot: Robot) -> list[dict[str, Any]]:

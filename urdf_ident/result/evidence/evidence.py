@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -165,21 +166,13 @@ def measure_evidence(
         return Evidence({}, seen, {}, {}, {}, *common, reversals=reversals, one_way=one_way)
     q, v, a = random_states(robot, trained)
     rows = model.torque(np.eye(len(theta)), q, v, a)
-    size = divisors(rms(rows @ theta, axis=0))
-
-    def uncertain(known: Prior, wider: float) -> dict[str, float]:
-        """Standard errors with the prior's precision divided by ``wider`` squared."""
-        covariance = wider**2 * posterior_covariance(factor[:, :-1], known, weight / wider**2)
-        square = np.maximum(np.einsum("njp,pr,njr->nj", rows, covariance, rows, optimize=True), 0.0)
-        return dict(zip(joints, (np.sqrt(np.mean(square, axis=0)) / size).tolist(), strict=True))
-
-    gravity = _gravity(model, theta, prior.theta0, q)
+    uncertain = partial(_uncertainty, rows, rows @ theta, factor[:, :-1], weight, joints)
     blank = placeholders(robot)
     peak, overdriven = _peak(model, np.column_stack([theta, without_joint_terms(model, prior.theta0)]), q, v, a, trained)
     return Evidence(
         uncertain(prior.without_first_fit, 1.0),
         seen,
-        gravity,
+        _gravity(model, theta, prior.theta0, q),
         peak,
         _friction(model, theta, trained),
         masses,
@@ -194,6 +187,15 @@ def measure_evidence(
         None if blank else common_scale(factor, prior, weight, model.n_inertial),
         overdriven,
     )
+
+
+def _uncertainty(
+    rows: Array, torque: Array, R: Array, weight: float, joints: Sequence[str], prior: Prior, wider: float
+) -> dict[str, float]:
+    """Standard error of each joint's torque over its RMS, with the prior's standard deviations ``wider`` times as large."""
+    covariance = wider**2 * posterior_covariance(R, prior, weight / wider**2)
+    square = np.maximum(np.einsum("njp,pr,njr->nj", rows, covariance, rows, optimize=True), 0.0)
+    return dict(zip(joints, (np.sqrt(np.mean(square, axis=0)) / divisors(rms(torque, axis=0))).tolist(), strict=True))
 
 
 def placeholders(robot: Robot) -> bool:
