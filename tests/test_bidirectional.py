@@ -140,7 +140,7 @@ def test_impossible_experiments(limits: Limits) -> None:
         bidirectional_experiment(limits, count=2)
     with pytest.raises(LimitError, match="no joint is called 'j9'"):
         bidirectional_experiment(limits, joints=["j9"])
-    with pytest.raises(LimitError, match="leaves no room"):
+    with pytest.raises(LimitError, match="home pose is outside the position limits"):
         bidirectional_experiment(limits, home=np.array([9.0, 0.0, 0.0]))
     with pytest.raises(LimitError, match="velocity limit is unknown"):
         bidirectional_experiment(replace(limits, velocity=np.full(3, np.inf)))

@@ -61,6 +61,6 @@ def test_a_short_log_does_not_make_the_size_of_a_drift() -> None:
     common = Growth.together(logs)
     assert common.size[0] == pytest.approx(np.average(size, weights=error**-2.0))
     assert common.size[0] / common.error[0] == pytest.approx(np.sum(size / error) / np.sqrt(2))
-    assert common.told(GROWTHS_TOGETHER) is None
+    assert common.significant(GROWTHS_TOGETHER) is None
     alike = [Growth(np.array([x]), np.array([0.03])) for x in (0.08, 0.1)]
-    assert Growth.together(alike).told(GROWTHS_TOGETHER) == 0
+    assert Growth.together(alike).significant(GROWTHS_TOGETHER) == 0

@@ -39,7 +39,7 @@ from urdf_ident.motion.trajectory import Trajectory
 from urdf_ident.project import parse_project
 from urdf_ident.viz.limits_plot import limits_figure, plot_limits
 
-QUICK = {"starts": 1, "jobs": 1, "budget": 60.0}
+QUICK = {"starts": 1, "jobs": 1, "budget": 60.0, "collisions": None}
 
 
 def rigid(name: str = "ur10e") -> DynamicModel:
@@ -225,13 +225,13 @@ def test_the_same_seed_gives_the_same_motion() -> None:
 def test_more_starts_are_never_worse_and_processes_share_them() -> None:
     model = small()
     one = design_excitation(model, 6.0, seed=2, starts=1, jobs=1, budget=60.0)
-    five = design_excitation(model, 6.0, seed=2, starts=5, jobs=1, budget=60.0)
-    assert five.value <= one.value + 1e-3
-    assert (one.starts, five.starts) == (1, 5)
-    shared = design_excitation(model, 6.0, seed=2, starts=4, jobs=2, budget=60.0)
-    assert shared.starts == 4
+    three = design_excitation(model, 6.0, seed=2, starts=3, jobs=1, budget=60.0)
+    assert three.value <= one.value + 1e-3
+    assert (one.starts, three.starts) == (1, 3)
+    shared = design_excitation(model, 6.0, seed=2, starts=3, jobs=2, budget=60.0)
+    assert shared.starts == 3
     assert_inside(shared.trajectory, model.robot, shared.limits)
-    again = design_excitation(model, 6.0, seed=2, starts=4, jobs=2, budget=60.0)
+    again = design_excitation(model, 6.0, seed=2, starts=3, jobs=2, budget=60.0)
     assert again.value == pytest.approx(shared.value, abs=1e-12)
 
 

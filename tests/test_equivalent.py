@@ -19,8 +19,7 @@ def result(friction, values, *, speed=1.0, load=20.0, drive=None, motor=None):
     robot = Robot.from_urdf(arm_urdf("z" if drive is None else "zy"))
     model = DynamicModel(robot, friction=friction, rotor_inertia=False, drive=drive, motor_friction=motor)
     theta = np.concatenate([np.zeros(model.n_inertial), values])
-    signals = {"speed": [speed] * model.n, "load": [load] * model.n}
-    return SimpleNamespace(model=model, theta=theta, signals=signals)
+    return SimpleNamespace(model=model, theta=theta, speed=np.full(model.n, speed), load=np.full(model.n, load))
 
 
 def test_simple_friction_is_written_as_it_is() -> None:

@@ -264,24 +264,6 @@ def test_online_torque_is_the_regressors(kind: str, massless: bool) -> None:
         assert online(q, v, a) == pytest.approx(expected, abs=1e-11 * np.abs(expected).max())
 
 
-def test_friction_with_memory_remembers() -> None:
-    """After a reversal bristles turn round over their width, sample by sample as along a whole segment."""
-    model = DynamicModel(Robot.from_urdf(arm_urdf("zy")), friction=[{"term": "presliding", "width": 2e-3}])
-    theta = np.zeros(len(model.parameters))
-    theta[[model.names.index(f"Fp_{joint}") for joint in model.robot.joints]] = [3.0, 5.0]
-    t = np.linspace(0, 3, 400)
-    q, v = (
-        np.column_stack([4e-3 * np.sin(4 * t), 3e-3 * np.sin(5 * t)]),
-        np.column_stack([16e-3 * np.cos(4 * t), 15e-3 * np.cos(5 * t)]),
-    )
-    online = OnlineModel(model, theta, memory=True)
-    a = np.zeros(2)
-    found = np.array([online(x, y, a) for x, y in zip(q, v, strict=True)])
-    assert found == pytest.approx(model.torque(theta, q, v, np.zeros_like(q), rate=100.0), abs=1e-9)
-    online.reset()
-    assert online(q[0], v[0], a) == pytest.approx(found[0], abs=1e-12)
-
-
 def test_online_refuses_what_it_cannot_do() -> None:
     robot = Robot.from_urdf(arm_urdf("zy"))
     elastic = ElasticModel(robot, drive=Drive.build(2, reduction=[100.0, 100.0]))

@@ -6,7 +6,8 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+
+from .linalg import BoolArray
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -33,7 +34,7 @@ def abbreviated(words: Sequence[str], most: int = 6) -> str:
     return ", ".join(words) if len(words) <= most else f"{', '.join(words[:most])} and {len(words) - most} more"
 
 
-def runs(mask: NDArray[np.bool_]) -> list[tuple[int, int]]:
+def runs(mask: BoolArray) -> list[tuple[int, int]]:
     """Finds the stretches in which a condition holds.
 
     Args:

@@ -67,11 +67,11 @@ def friction_points(segments: Sequence[Segment], robot: Robot, joint: str) -> Fr
     levels = _levels(runs)
     both = [(speed, level) for speed, level in levels if len({run.speed > 0 for run in level}) == 2]
     if not both:
-        way = "forwards" if runs[0].speed > 0 else "backwards"
+        direction = "forwards" if runs[0].speed > 0 else "backwards"
         raise LogError(
             "no reversals: no speed was driven both ways",
             where=where,
-            got=f"{len(runs)} run(s), {way} only"
+            got=f"{len(runs)} run(s), {direction} only"
             if len({run.speed > 0 for run in runs}) == 1
             else f"{len(runs)} run(s) at {len(levels)} different speeds",
             expected="every speed forwards and backwards over the same path",
@@ -79,7 +79,7 @@ def friction_points(segments: Sequence[Segment], robot: Robot, joint: str) -> Fr
         )
     rows = [(speed, *found) for speed, level in both if (found := _both_directions(level)) is not None]
     if not rows:
-        raise LogError("the ways there and back do not overlap", where=where, remedy="drive the same path back")
+        raise LogError("the paths there and back do not overlap", where=where, remedy="drive the same path back")
     speed = np.array([row[0] for row in rows])
     odd, scatter = np.array([row[1] for row in rows]), np.array([row[2] for row in rows])
     even, gravity, notes = _even_part([row[3] for row in rows], [row[4] for row in rows], bool(robot.prismatic[j]))
@@ -135,16 +135,16 @@ def _levels(runs: Sequence[_Run]) -> list[tuple[float, list[_Run]]]:
 
 def _both_directions(level: Sequence[_Run]) -> tuple[float, float, Array, Array] | None:
     """Odd part and its scatter, and positions and half the sum of torques along the common path."""
-    ways = []
+    directions = []
     for sign in (1, -1):
         mine = [run for run in level if np.sign(run.speed) == sign]
-        ways.append((np.concatenate([run.q for run in mine]), np.concatenate([run.tau for run in mine])))
-    low, high = max(q.min() for q, _ in ways), min(q.max() for q, _ in ways)
+        directions.append((np.concatenate([run.q for run in mine]), np.concatenate([run.tau for run in mine])))
+    low, high = max(q.min() for q, _ in directions), min(q.max() for q, _ in directions)
     if not high > low:
         return None
     place = np.linspace(low, high, _BINS + 1)
     means, counts = [], []
-    for q, tau in ways:
+    for q, tau in directions:
         which = np.digitize(q, place[1:-1])
         inside = (q >= low) & (q <= high)
         count = np.bincount(which[inside], minlength=_BINS)
@@ -171,7 +171,7 @@ def _even_part(
         note = "gravity of a prismatic joint and a constant asymmetry look the same: taken as gravity"
         return means - means.mean(), (0.0, 0.0), (note,)
     if np.ptp(q) < _LEAST_TRAVEL or len(q) < len(places) + 3:
-        note = f"a way of {np.ptp(q):.2g} rad is too short to tell asymmetry from gravity (0.3 rad): taken as symmetric"
+        note = f"a path of {np.ptp(q):.2g} rad is too short to tell asymmetry from gravity (0.3 rad): taken as symmetric"
         return np.zeros(len(places)), (0.0, 0.0), (note,)
     found = ols(np.column_stack([np.sin(q), np.cos(q), constants]), half)
     return found.estimate[2:].copy(), (float(found.estimate[0]), float(found.estimate[1])), ()

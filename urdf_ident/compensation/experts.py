@@ -168,7 +168,7 @@ class NetworkBank:
     """
 
     def __init__(self, networks: Sequence[TrainedNetwork | None], width: int, fade: float) -> None:
-        self.n, self.d, self.fade = len(networks), width, fade
+        self.networks, self.n, self.d, self.fade = networks, len(networks), width, fade
         self._pairs = [(i, j) for i in range(width) for j in range(i, width)]
         present = [item for item in networks if item is not None]
         self._gates = max((len(item.experts) for item in present), default=1)
@@ -176,8 +176,6 @@ class NetworkBank:
         self._table = np.zeros((self.n, 2 * self._gates + facets, 1 + width + len(self._pairs)))
         self._table[:, : self._gates, 0] = _NEVER
         self._table[:, 2 * self._gates :, 0] = -_NEVER  # outside the domain unless facets are entered
-        self._between = np.zeros(self.n)
-        self._variances = np.zeros((self.n, self._gates))
         self._centre, self._inverse = np.zeros((self.n, width)), np.zeros((self.n, width))
         for j, item in enumerate(networks):
             if item is not None:
@@ -202,8 +200,6 @@ class NetworkBank:
         facets[:, 0] = _NEVER
         facets[:number, 0] = item.domain.offsets
         facets[:number, 1 : 1 + self.d] = item.domain.normals
-        self._variances[j, :count] = experts.variances
-        self._between[j] = float(experts.between)
         self._centre[j], self._inverse[j] = item.centre, 1.0 / item.scale
 
     def now(self, x: Array) -> Array:
@@ -237,24 +233,12 @@ class NetworkBank:
             multiplied by the trust; the variance is that of the full prediction.
         """
         check_shape("x", x.shape, ("N", self.n, self.d))
-        parts = [self._evaluate(x[k : k + _CHUNK]) for k in range(0, len(x), _CHUNK)]
-        if not parts:
-            return (np.zeros((0, self.n)),) * 3
-        mean, variance, trust = (np.concatenate(column) for column in zip(*parts, strict=True))
-        return mean, variance, trust
-
-    def _evaluate(self, x: Array) -> tuple[Array, Array, Array]:
-        x = (x - self._centre) * self._inverse
-        products = [x[..., i] * x[..., j] for i, j in self._pairs]
-        features = np.concatenate([np.ones((*x.shape[:2], 1)), x, np.stack(products, axis=2)], axis=2)
-        rows = (self._table @ features[..., None])[..., 0]
-        gates, local = rows[..., : self._gates], rows[..., self._gates : 2 * self._gates]
-        share = np.exp(gates - gates.max(axis=2, keepdims=True))
-        share /= share.sum(axis=2, keepdims=True)
-        mean = (share * local).sum(axis=2)
-        apart = (share * (local - mean[..., None]) ** 2).sum(axis=2)
-        variance = (share * self._variances).sum(axis=2) + self._between * apart
-        trust = self._trust(rows[..., 2 * self._gates :].max(axis=2))
+        mean, variance, trust = np.zeros((3, len(x), self.n))
+        for j, item in ((j, item) for j, item in enumerate(self.networks) if item is not None):
+            for part in (slice(k, k + _CHUNK) for k in range(0, len(x), _CHUNK)):
+                z = (x[part, j] - item.centre) / item.scale
+                mean[part, j], variance[part, j] = item.experts.predict(z)
+                trust[part, j] = self._trust(-item.domain.depth(z))
         return mean * trust, variance, trust
 
     def _trust(self, outside: Array) -> Array:

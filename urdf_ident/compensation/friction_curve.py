@@ -113,7 +113,7 @@ def fit_friction(points: FrictionPoints) -> FrictionCurve:
     errors = [_left_out(points, replace(free, threshold=float(threshold))) for threshold in thresholds]
     best = float(thresholds[int(np.argmin(errors))]) if min(errors) < 0.98 * errors[0] else 0.0
     law = replace(free, threshold=best)
-    params = _solve(law, points.velocity, points.torque)
+    params = _fitted(friction_columns(law, points.velocity), points.torque)
     rmse = rms(friction_columns(law, points.velocity) @ params - points.torque)
     return FrictionCurve(points.joint, law, params, points, rmse)
 
@@ -130,7 +130,7 @@ def refine_friction(
         weight: Weight of a point relative to a row.
     """
     own = friction_columns(curve.law, points.velocity)
-    params = _least_squares(np.vstack([columns, weight * own]), np.concatenate([torque, weight * points.torque]))
+    params = _fitted(np.vstack([columns, weight * own]), np.concatenate([torque, weight * points.torque]))
     return FrictionCurve(curve.joint, curve.law, params, points, rms(own @ params - points.torque))
 
 
@@ -144,20 +144,16 @@ def friction_columns(law: Asymmetric, v: Array) -> Array:
     return law.columns(AxisMotion(zero, v, zero, 0.0))
 
 
-def _solve(law: Asymmetric, v: Array, torque: Array) -> Array:
-    return _least_squares(friction_columns(law, v), torque)
-
-
-def _least_squares(columns: Array, torque: Array) -> Array:
+def _fitted(columns: Array, torque: Array) -> Array:
     """Minimum-norm least squares in scaled columns; directions that few speeds cannot determine are zero."""
     return scaled_lstsq(columns, torque, rcond=1e-9)
 
 
 def _left_out(points: FrictionPoints, law: Asymmetric) -> float:
     """Sum of squared errors at inner speeds that are left out one at a time."""
-    total = 0.0
+    total, columns = 0.0, friction_columns(law, points.velocity)
     for speed in points.speed[1:-1]:
         out = np.isclose(np.abs(points.velocity), speed)
-        params = _solve(law, points.velocity[~out], points.torque[~out])
-        total += float(np.sum((points.torque[out] - friction_columns(law, points.velocity[out]) @ params) ** 2))
+        params = _fitted(columns[~out], points.torque[~out])
+        total += float(np.sum((points.torque[out] - columns[out] @ params) ** 2))
     return total

@@ -205,9 +205,9 @@ class FrictionFilter:
         e = left - x[2]
         usual = self._usual + dry * with_friction[0] + viscous * with_friction[1]
         square = e * e
-        wild = moving & (square > _CONTACT**2 * s)
-        if wild.any():  # attributed almost entirely to the rest
-            more = np.where(wild, _LOOSE * square, 0.0)
+        outlier = moving & (square > _CONTACT**2 * s)
+        if outlier.any():  # attributed almost entirely to the rest
+            more = np.where(outlier, _LOOSE * square, 0.0)
             P[5] += more
             seen[2] += more
             s = s + more
@@ -217,9 +217,9 @@ class FrictionFilter:
         P[2] -= gain[1] * seen[1]
         P[3:] -= gain * seen[2]
         ratio = np.minimum(left * left / usual, _MOST)
-        heard = self.surprise + self._learn * (ratio - self.surprise)
-        heard = np.where(ratio > _JUMP, np.maximum(heard, ratio), heard)
-        self.surprise = np.where(moving, heard, self.surprise)
+        surprise = self.surprise + self._learn * (ratio - self.surprise)
+        surprise = np.where(ratio > _JUMP, np.maximum(surprise, ratio), surprise)
+        self.surprise = np.where(moving, surprise, self.surprise)
 
     def bound(self) -> None:
         """Sets ``applied``, the bounded deviations, shape (settings, n, 2)."""

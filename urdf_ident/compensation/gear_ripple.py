@@ -100,12 +100,8 @@ class GearRipple:
         Returns:
             Deformation and rate.
         """
-        phase, turns = self._phase(q + deformation), self._turns
-        sin, cos = np.sin(phase), np.cos(phase)
-        clean = deformation - (self.sine * sin + self.cosine * cos).sum(axis=-2)
-        if rate is None:
-            return clean, None
-        return clean, rate - (turns * (self.sine * cos - self.cosine * sin)).sum(axis=-2) * (v + rate)
+        motor = q + deformation
+        return deformation - self.position(motor), None if rate is None else rate - self.rate(motor, v + rate)
 
     def cleaned(self, recording: Recording, drive: Drive) -> Recording:
         """Returns a log without the kinematic error in its motor positions.

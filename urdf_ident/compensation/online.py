@@ -24,27 +24,26 @@ from .residual import Residual
 class OnlineModel:
     """Inverse dynamics of an identified model, one sample per call.
 
-    Not thread-safe: it contains Pinocchio's workspace.
+    Friction with memory (presliding) counts as fully developed in the direction of the velocity, as in
+    :meth:`DynamicModel.torque` for a single sample. Not thread-safe: it contains Pinocchio's workspace.
 
     Args:
         model: The dynamic model, with rigid joints.
         theta: Its parameters, shape (p,).
         residual: Residual torque from the deformation, or None.
-        memory: Whether friction with memory (presliding) keeps its state between calls; if not, each call assumes it is
-            fully developed in the direction of the velocity, as :meth:`DynamicModel.torque` does for a single sample.
 
     Raises:
         ModelError: A model with elastic joints, or load-dependent friction without a frozen rigid torque.
         ShapeError: Theta has the wrong length.
     """
 
-    def __init__(self, model: DynamicModel, theta: Array, *, residual: Residual | None = None, memory: bool = False) -> None:
+    def __init__(self, model: DynamicModel, theta: Array, *, residual: Residual | None = None) -> None:
         if isinstance(model, ElasticModel):
             raise ModelError("a model with elastic joints has no fast path", remedy="use its torque(), or a rigid model")
         theta = shaped("theta", theta, (len(model.parameters),))
         if model.loaded and model.reference_theta is None:
             raise ModelError("load-dependent friction needs a frozen rigid torque", remedy="model.with_reference(theta)")
-        self.n, self.residual, self.memory = model.n, residual, memory
+        self.n, self.residual = model.n, residual
         self._configuration_of = model.robot.configuration if bool(model.robot.continuous.any()) else None
         self._rigid = _Rigid(model, theta[: model.n_inertial])
         self._reference = _Rigid(model, model.reference_theta) if model.loaded and model.reference_theta is not None else None
@@ -53,12 +52,7 @@ class OnlineModel:
         self._inertia, self._laws = _side(model, theta, "joint")
         self._motor_inertia, self._motor_laws = _side(model, theta, "motor")
         self._on_motors = bool(self._motor_laws) or bool(self._motor_inertia.any())
-        self._past: dict[int, tuple[Array, Array]] = {}
         self._ranges: dict[int, tuple[Array, Array]] = {}
-
-    def reset(self) -> None:
-        """Resets the state of friction with memory."""
-        self._past.clear()
 
     def __call__(
         self, q: Array, v: Array, a: Array, deformation: Array | None = None, deformation_rate: Array | None = None
@@ -99,7 +93,7 @@ class OnlineModel:
         inside = bool((v >= low).all() and (v <= high).all())
         motion, total = Sliding(v, load, inside=inside, q=q), np.zeros(self.n)
         for each in laws:
-            total += each.torque(replace(motion, bent=self._bent(each, q, v)) if each.law.memory else motion)
+            total += each.torque(replace(motion, bent=np.tanh(v / SIGN_WIDTH)) if each.law.memory else motion)
         return total
 
     def _reach(self, laws: list[Friction]) -> tuple[Array, Array]:
@@ -111,15 +105,6 @@ class OnlineModel:
                     low, high = np.maximum(low, each.law.trained[0]), np.minimum(high, each.law.trained[1])
             self._ranges[id(laws)] = low, high
         return self._ranges[id(laws)]
-
-    def _bent(self, friction: Friction, q: Array, v: Array) -> Array:
-        """State of a law with memory, shape (n,); if no state is kept, fully developed in the direction of the velocity."""
-        if not self.memory:
-            return np.tanh(v / SIGN_WIDTH)
-        before, place = self._past.get(id(friction), (np.tanh(v / SIGN_WIDTH), q))
-        bent = friction.law.bend(before, q - place)
-        self._past[id(friction)] = bent, q.copy()
-        return bent
 
     def _read(self, q: Array, v: Array, a: Array, deformation: Array, rate: Array | None) -> Array:
         if self.residual is None:

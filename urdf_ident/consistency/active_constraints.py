@@ -78,36 +78,33 @@ def _missing(
     """Mass that the URDF lacks, from a second solution in which the last constrained body is free."""
     if not held:
         return []
-    which = [bodies.index(held[-1])]  # mass missing at the end of a chain affects all bodies before it
-    loose = LmiProblem(_freed(problem.prior, which), problem.parameters, _released(problem.options, which))
+    last = bodies.index(held[-1])  # mass missing at the end of a chain affects all bodies before it
+    loose = LmiProblem(_freed(problem.prior, last), problem.parameters, _released(problem.options, last))
     try:
         found = loose.solve(*factor, weight)
     except SolverError:
         return []
-    if found.data_term > solution.data_term / (1.0 + COSTLY):
+    own = problem.prior.theta0[10 * last]
+    more = found.theta[10 * last] - own
+    if found.data_term > solution.data_term / (1.0 + COSTLY) or more <= _MISSING * own:
         return []
-    more = found.theta[0 : 10 * len(bodies) : 10] - problem.prior.theta0[0 : 10 * len(bodies) : 10]
-    own = problem.prior.theta0[0 : 10 * len(bodies) : 10]
-    words = [f"about {more[i]:.2g} kg on {bodies[i]}" for i in which if more[i] > _MISSING * own[i]]
-    return [f"the data show mass that the URDF lacks: {', '.join(words)} (a tool?); add it to the URDF"] if words else []
+    return [f"the data show mass that the URDF lacks: about {more:.2g} kg on {bodies[last]} (a tool?); add it to the URDF"]
 
 
-def _freed(prior: Prior, which: Sequence[int]) -> Prior:
-    """The prior, made uninformative for some bodies."""
+def _freed(prior: Prior, body: int) -> Prior:
+    """The prior, made uninformative for one body."""
     root, relative = prior.root.copy(), prior.relative_std.copy()
     mass = np.full(len(relative), np.inf) if prior.mass_std is None else np.array(prior.mass_std, dtype=float)
-    for i in which:
-        relative[i], mass[i] = _LOOSE, np.inf
-        part = slice(10 * i, 10 * i + 10)
-        root[part, part] = metric_root(prior.spread[i], _LOOSE)
+    relative[body], mass[body] = _LOOSE, np.inf
+    part = slice(10 * body, 10 * body + 10)
+    root[part, part] = metric_root(prior.spread[body], _LOOSE)
     return replace(prior, root=root, relative_std=relative, mass_std=mass)
 
 
-def _released(options: LmiOptions, which: Sequence[int]) -> LmiOptions:
-    boxes = []
-    for limits in (options.com_lower, options.com_upper):
-        freed = None if limits is None else np.array(limits, dtype=float)
-        if freed is not None:
-            freed[list(which)] = np.nan
-        boxes.append(freed)
-    return replace(options, mass_factor=None, com_lower=boxes[0], com_upper=boxes[1])
+def _released(options: LmiOptions, body: int) -> LmiOptions:
+    """The options without mass bounds, and without limits on the centre of mass of one body."""
+    lower, upper = (
+        None if box is None else np.where(np.arange(len(box))[:, None] == body, np.nan, box)
+        for box in (options.com_lower, options.com_upper)
+    )
+    return replace(options, mass_factor=None, com_lower=lower, com_upper=upper)

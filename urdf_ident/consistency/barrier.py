@@ -136,7 +136,7 @@ class _Path:
     def __init__(self, programme: Programme) -> None:
         feasible = programme.feasible
         self.feasible, self.data = feasible, programme.data
-        self.weight, self.distance = programme.weight, programme.distance
+        self.weight, self.distance, self.prior_value = programme.weight, programme.distance, programme.prior_value
         n = feasible.n
         group = feasible.joint_groups
         self.groups = int(group.max(initial=-1)) + 1, int(np.bincount(group).max(initial=1))
@@ -158,7 +158,7 @@ class _Path:
         self.U = np.vstack([self.data.V, feasible.G[self.coupled], feasible.E])
 
     def cost(self, x: Array) -> float:
-        return (self.data.value(x) - self.data.constant) / self.weight + _distance(self.feasible, x, self.distance)
+        return (self.data.value(x) - self.data.constant) / self.weight + self.prior_value(x)
 
     def value(self, x: Array, mu: float) -> float:
         """Barrier objective at x; infinite outside the feasible set."""
@@ -281,19 +281,6 @@ class _Path:
         metric = np.tile(np.sqrt(2.0) * np.eye(self.groups[1]), (self.groups[0], 1, 1))
         joints = np.asarray(np.linalg.qr(np.concatenate([metric, walls], axis=1), mode="r"))
         return gradient, _Blocks(root, joints, self.slots)
-
-
-def _distance(feasible: Feasible, x: Array, distance: str) -> float:
-    """The prior distance alone; infinite outside its domain."""
-    if distance == "euclid":
-        return float(x @ x)
-    eigenvalues = np.linalg.eigvalsh(feasible.relative.at(x))
-    if eigenvalues.min() <= 0:
-        return float(np.inf)
-    divergence = (eigenvalues - np.log(eigenvalues) - 1.0).sum(axis=1)
-    relative = feasible.relative_mass(x)
-    masses = feasible.mass_scale @ (relative - np.log(relative) - 1.0)
-    return float(feasible.entropy_scale @ divergence + masses + np.sum(x[10 * feasible.n :] ** 2))
 
 
 def _ends(G: Array) -> tuple[Array, Array]:

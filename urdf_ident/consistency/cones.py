@@ -217,10 +217,9 @@ def feasible_set(prior: Prior, parameters: Sequence[Parameter], options: LmiOpti
     bodies = tuple(parameters[10 * i].owner for i in range(n))
     relative, cones, cone_names = _cones(prior, bodies, back, options)
     rows = _Rows(prior.theta0, back)
-    if options.nonnegative:
-        for k in range(10 * n, p):
-            if parameters[k].nonnegative:
-                rows.add(np.eye(p)[k], 0.0, f"{parameters[k].name} ≥ 0")
+    for k in range(10 * n, p):
+        if parameters[k].nonnegative:
+            rows.add(np.eye(p)[k], 0.0, f"{parameters[k].name} ≥ 0")
     _mass_bounds(rows, bodies, prior, options)
     _boxes(rows, bodies, options)
     _ellipsoids(rows, bodies, options)

@@ -30,7 +30,6 @@ class LmiOptions:
         distance: Distance to the prior: ``"entropic"`` (log-det divergence) or ``"euclid"`` (its quadratic
             approximation).
         epsilon: Every pseudo-inertia stays above this fraction of the prior's: ``P ⪰ ε·P0``.
-        nonnegative: Whether friction, rotor inertia and the like may not be negative.
         mass_factor: Each mass is between 1/factor and factor times the prior's (factor squared for masses that the
             prior had to guess), so that unidentifiable masses cannot become absurdly large. None: no bounds.
         total_mass: Known mass of all moving bodies together [kg], or the range (least, most), or None.
@@ -45,7 +44,6 @@ class LmiOptions:
 
     distance: str = "entropic"
     epsilon: float = 1e-3
-    nonnegative: bool = True
     mass_factor: float | None = 10.0
     total_mass: float | tuple[float, float] | None = None
     com_lower: Array | None = None

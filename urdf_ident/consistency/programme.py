@@ -125,8 +125,25 @@ class Programme:
         both = np.asarray(np.linalg.qr(np.column_stack([rows, right]), mode="r"))[:p]
         return both[:, :p], both[:, p]
 
+    def prior_value(self, x: Array) -> float:
+        """The prior distance, infinite outside the entropic distance's domain.
+
+        Args:
+            x: Shape (p,).
+        """
+        feasible = self.feasible
+        if self.distance == "euclid":
+            return float(x @ x)
+        eigenvalues = np.linalg.eigvalsh(feasible.relative.at(x))
+        if eigenvalues.min() <= 0:
+            return float(np.inf)
+        divergence = (eigenvalues - np.log(eigenvalues) - 1.0).sum(axis=1)
+        relative = feasible.relative_mass(x)
+        masses = feasible.mass_scale @ (relative - np.log(relative) - 1.0)
+        return float(feasible.entropy_scale @ divergence + masses + np.sum(x[10 * feasible.n :] ** 2))
+
     def prior(self, x: Array) -> tuple[float, Array, Array]:
-        """The prior distance.
+        """The prior distance with its derivatives.
 
         Args:
             x: Shape (p,).
@@ -136,17 +153,13 @@ class Programme:
             outside the entropic distance's domain.
         """
         feasible = self.feasible
-        p, bodies = feasible.p, 10 * feasible.n
+        p, bodies, value = feasible.p, 10 * feasible.n, self.prior_value(x)
         if self.distance == "euclid":
-            return float(x @ x), 2.0 * x, np.sqrt(2.0) * np.eye(p)
-        Q = feasible.relative.at(x)
-        eigenvalues = np.linalg.eigvalsh(Q)
-        if eigenvalues.min() <= 0:
-            return float(np.inf), np.full(p, np.nan), np.full((p, p), np.nan)
+            return value, 2.0 * x, np.sqrt(2.0) * np.eye(p)
+        if not np.isfinite(value):
+            return value, np.full(p, np.nan), np.full((p, p), np.nan)
         scale, relative = feasible.entropy_scale, feasible.relative_mass(x)
-        value = float(scale @ (eigenvalues - np.log(eigenvalues) - 1.0).sum(axis=1)) + float(x[bodies:] @ x[bodies:])
-        value += float(feasible.mass_scale @ (relative - np.log(relative) - 1.0))
-        slope = np.asarray(scale[:, None, None] * (np.eye(4) - np.linalg.inv(Q)), dtype=float)
+        slope = np.asarray(scale[:, None, None] * (np.eye(4) - np.linalg.inv(feasible.relative.at(x))), dtype=float)
         gradient = feasible.relative.adjoint(slope, p)
         gradient[:bodies] += ((feasible.mass_scale * (1.0 - 1.0 / relative))[:, None] * feasible.mass).ravel()
         gradient[bodies:] = 2.0 * x[bodies:]

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..errors import LogError, check_shape
-from ..linalg import Array
+from ..linalg import Array, IntArray
 from ..model.robot import Robot
 from ..parallel.scratch import Stored, stored
 from ..samples import freeze_arrays
@@ -66,7 +66,7 @@ class Recording(Stored):
     locked: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     path: str = ""
     sha256: str = ""
-    rows: NDArray[np.int64] | None = None
+    rows: IntArray | None = None
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -111,6 +111,22 @@ def each_usable(function: Callable[[Any], R], logs: Sequence[Any]) -> list[R]:
         LogError, MissingFileError: See :func:`all_usable`.
     """
     return all_usable(logs, attempts(function, logs))
+
+
+def refuse_trained(training: Mapping[str, str], logs: Sequence[Recording], what: str, remedy: str) -> None:
+    """Refuses logs that a model has been fitted to.
+
+    Args:
+        training: Hash → name of the logs of the fit; logs without a hash are not compared.
+        what: The message.
+        remedy: What to do.
+
+    Raises:
+        LogError: One of the logs is among them.
+    """
+    for log in logs:
+        if log.sha256 and log.sha256 in training:
+            raise LogError(what, where=log.path or log.name, got=training[log.sha256], remedy=remedy)
 
 
 def _together(errors: dict[str, UrdfIdentError]) -> UrdfIdentError:

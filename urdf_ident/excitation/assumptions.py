@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import LimitError, ModelError, check_shape
+from ..errors import ModelError, check_shape
 from ..linalg import Array
 from ..model.base import BaseParameters, reduce_factor
 from ..model.dynamic_model import DynamicModel
@@ -62,7 +62,7 @@ def usable_limits(limits: Limits, start: ArrayLike | None, end: ArrayLike | None
     pose = None if start is None else check_joint_array("start", start, limits.joints)
     for name, given in (("start", start), ("end", end)):
         if given is not None:
-            _check_pose(name, check_joint_array(name, given, limits.joints), limits)
+            limits.require_inside(check_joint_array(name, given, limits.joints), f"{name} pose", LEAST_ROOM)
     endless = ~(np.isfinite(limits.lower) & np.isfinite(limits.upper))
     if endless.any():
         centre = np.zeros(len(limits.joints)) if pose is None else pose
@@ -78,18 +78,6 @@ def usable_limits(limits: Limits, start: ArrayLike | None, end: ArrayLike | None
     if not np.isfinite(limits.torque).all():
         notes.append("no torque limit known: " + ", ".join(np.array(limits.joints)[~np.isfinite(limits.torque)]))
     return limits, tuple(notes)
-
-
-def _check_pose(name: str, pose: Array, limits: Limits) -> None:
-    margin = np.minimum(pose - limits.lower, limits.upper - pose)
-    if not (margin > LEAST_ROOM).all():
-        j = int(np.argmin(margin))
-        raise LimitError(
-            f"the {name} pose is {'outside the position limits' if margin[j] < -1e-6 else 'on a position limit'}",
-            where=f"joint '{limits.joints[j]}'",
-            got=f"{pose[j]:.6g}",
-            expected=f"between {limits.lower[j]:.6g} and {limits.upper[j]:.6g}",
-        )
 
 
 def weighted_regressor(

@@ -44,6 +44,14 @@ class EarlierResult(Protocol):
         """Weight of the prior against the data."""
 
     @property
+    def speed(self) -> Array:
+        """Typical speed of each joint in its logs, shape (n,) [rad/s or m/s]."""
+
+    @property
+    def load(self) -> Array:
+        """RMS torque of each joint in its logs, shape (n,) [N·m or N]."""
+
+    @property
     def signals(self) -> Mapping[str, Any]:
         """Signal processing of its logs."""
 

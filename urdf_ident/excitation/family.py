@@ -226,8 +226,8 @@ class Family:
         if self.name == "fourier":
             X[free] = pose
         if self.name == "spline":
-            way = np.linspace(0.0, 1.0, 4 * self.harmonics + 2)[1:-1, None]
-            X[free:] = pose + (way * (self.end - pose) if self.end is not None else 0.0)
+            fraction = np.linspace(0.0, 1.0, 4 * self.harmonics + 2)[1:-1, None]
+            X[free:] = pose + (fraction * (self.end - pose) if self.end is not None else 0.0)
         return X
 
     def scaled(self, X: Array, size: float) -> Array:

@@ -246,11 +246,7 @@ def _warming_words(after: EarlierResult) -> str:
             "friction's spread from log to log is not known from one log: record this motion as a second one, best the first "
             "cold and the second after a warm-up"
         )
-    speed, load = (
-        np.broadcast_to(np.asarray(after.signals.get(key, default), dtype=float), (n,))
-        for key, default in (("speed", 1.0), ("load", 0.0))
-    )
-    mean, spread = changes.torque(speed, load)
+    mean, spread = changes.torque(after.speed, after.load)
     share = np.where(mean > 0, spread / np.where(mean > 0, mean, 1.0), 0.0)
     variable = np.flatnonzero(share > NOTABLE)
     if not len(variable):

@@ -208,12 +208,12 @@ class Law(Term):
             for value, up, down in zip(at_edge, above, below, strict=True)
         ]
 
-    def bend(self, bent: Array, way: Array) -> Array:
+    def bend(self, bent: Array, step: Array) -> Array:
         """Returns the state of a law with memory after a displacement in one direction, shape (K,).
 
         Args:
             bent: State before, shape (K,), −1 … 1.
-            way: Displacement, shape (K,) [rad or m].
+            step: Displacement, shape (K,) [rad or m].
         """
         return bent
 
@@ -225,8 +225,8 @@ class Law(Term):
             start: The state before the first sample, −1 … 1.
         """
         out, bent = np.empty(len(q)), np.array([start])
-        for k, way in enumerate(np.diff(q, prepend=q[:1])):
-            bent = self.bend(bent, np.array([way]))
+        for k, step in enumerate(np.diff(q, prepend=q[:1])):
+            bent = self.bend(bent, np.array([step]))
             out[k] = bent[0]
         return out
 

@@ -221,8 +221,8 @@ class Presliding(Law):
     def basis(self, motion: Sliding) -> Sequence[Array]:
         return (np.zeros_like(motion.v) if motion.bent is None else motion.bent,)
 
-    def bend(self, bent: Array, way: Array) -> Array:
-        return np.clip(bent + way / (0.5 * self.width), -1.0, 1.0)
+    def bend(self, bent: Array, step: Array) -> Array:
+        return np.clip(bent + step / (0.5 * self.width), -1.0, 1.0)
 
     def trace(self, q: Array, start: float) -> Array:
         radius = 0.5 * self.width
@@ -255,14 +255,14 @@ class Dahl(Law):
     def basis(self, motion: Sliding) -> Sequence[Array]:
         return (np.zeros_like(motion.v) if motion.bent is None else motion.bent,)
 
-    def bend(self, bent: Array, way: Array) -> Array:
-        direction = np.sign(way)
-        return np.where(way == 0, bent, direction + (bent - direction) * np.exp(-np.abs(way) / self.width))
+    def bend(self, bent: Array, step: Array) -> Array:
+        direction = np.sign(step)
+        return np.where(step == 0, bent, direction + (bent - direction) * np.exp(-np.abs(step) / self.width))
 
     def trace(self, q: Array, start: float) -> Array:
-        way = np.diff(q, prepend=q[:1])
-        keep = np.exp(-np.abs(way) / self.width)
-        add, span = np.sign(way) * (1.0 - keep), 1
+        step = np.diff(q, prepend=q[:1])
+        keep = np.exp(-np.abs(step) / self.width)
+        add, span = np.sign(step) * (1.0 - keep), 1
         while span < len(q):  # a composition of affine steps is affine: log2(N) vectorised passes
             add = np.concatenate([add[:span], add[span:] + keep[span:] * add[:-span]])
             keep = np.concatenate([keep[:span], keep[span:] * keep[:-span]])
@@ -385,8 +385,8 @@ def play(q: Array, radius: float, start: float) -> Array:
     Returns:
         The point p, shape (N,) [rad or m].
     """
-    ways = np.sign(q[1:] - q[:-1])
-    turns = np.concatenate([[0], np.flatnonzero(ways[1:] != ways[:-1]) + 1])[: len(q)]
+    directions = np.sign(q[1:] - q[:-1])
+    turns = np.concatenate([[0], np.flatnonzero(directions[1:] != directions[:-1]) + 1])[: len(q)]
     low, high = q[turns] - radius, q[turns] + radius
     span = 1
     while span < len(turns):

@@ -163,7 +163,7 @@ def _follow(
     duration = length / speed + ramp
 
     def path(t: float) -> Array:
-        return np.asarray(place + offset(_smooth_way(t, duration, ramp, speed)))
+        return np.asarray(place + offset(_smooth_distance(t, duration, ramp, speed)))
 
     time = np.linspace(0.0, duration, max(12, int(np.ceil(duration * rate)) + 1))
     nodes = np.empty((len(time), robot.n))
@@ -184,7 +184,7 @@ def _follow(
     )
 
 
-def _smooth_way(t: float, duration: float, ramp: float, speed: float) -> float:
+def _smooth_distance(t: float, duration: float, ramp: float, speed: float) -> float:
     """Path length at time t: the speed rises and falls as a quintic step, so acceleration and jerk start at zero."""
 
     def rise(x: float) -> float:
@@ -192,11 +192,11 @@ def _smooth_way(t: float, duration: float, ramp: float, speed: float) -> float:
         return x**4 * (2.5 - 3.0 * x + x * x)
 
     t = min(max(t, 0.0), duration)
-    way = speed * (ramp * rise(min(t / ramp, 1.0)) + min(max(t - ramp, 0.0), duration - 2 * ramp))
+    distance = speed * (ramp * rise(min(t / ramp, 1.0)) + min(max(t - ramp, 0.0), duration - 2 * ramp))
     late = (t - (duration - ramp)) / ramp
     if late > 0:
-        way += speed * ramp * (0.5 - rise(1.0 - late))
-    return way
+        distance += speed * ramp * (0.5 - rise(1.0 - late))
+    return distance
 
 
 def _spline_at_rest(joints: tuple[str, ...], time: Array, nodes: Array) -> PiecewisePolynomial:

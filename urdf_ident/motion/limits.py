@@ -127,6 +127,27 @@ class Limits:
         """Half the position range, shape (n,) [rad or m]."""
         return np.asarray((self.upper - self.lower) / 2)
 
+    def require_inside(self, pose: Array, what: str, room: float = 0.0) -> None:
+        """Raises an error if a pose is not inside the position limits.
+
+        Args:
+            pose: Shape (n,) [rad or m].
+            what: Name of the pose.
+            room: Distance to the limits that it must exceed [rad or m].
+
+        Raises:
+            LimitError: It is outside them, or closer to one than ``room``.
+        """
+        margin = np.minimum(pose - self.lower, self.upper - pose)
+        if not (margin > room).all():
+            j = int(np.argmin(margin))
+            raise LimitError(
+                f"the {what} is {'outside the position limits' if margin[j] < -1e-6 else 'on a position limit'}",
+                where=f"joint '{self.joints[j]}'",
+                got=f"{pose[j]:.6g}",
+                expected=f"between {self.lower[j]:.6g} and {self.upper[j]:.6g}",
+            )
+
     def require(self, *kinds: str) -> None:
         """Raises an error if limits are unknown.
 

@@ -128,7 +128,7 @@ def constant_speed_sweep(
                 "this speed is not reached between the turning points",
                 where=f"joint '{joint}'",
                 got=f"{speed:g}",
-                remedy=f"the way must be longer than {needed:.3g}, or the acceleration larger",
+                remedy=f"the path must be longer than {needed:.3g}, or the acceleration larger",
             )
     stops = [rest[names.index(joint)], low, *(end for _ in speeds for end in (high, low)), rest[names.index(joint)]]
     moves = [min(speeds), *(speed for speed in speeds for _ in range(2)), min(speeds)]

@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import EstimationError, FingerprintError
 from ..linalg import Array, lstsq
 from ..model.robot import Robot
-from ..model.trained import without_inertia
+from ..result.dynamics.friction_curves import friction_columns
 from ..result.identification import Identification
 from ..units import joint_units
 
@@ -94,7 +94,7 @@ def usual_speed(ident: Identification, j: int) -> float:
     Returns:
         The speed [rad/s or m/s], never zero.
     """
-    return max(float(np.atleast_1d(ident.signals.get("speed", np.ones(ident.model.n)))[j]), 1e-3)
+    return max(float(ident.speed[j]), 1e-3)
 
 
 def usual_load(results: Sequence[Identification]) -> Array:
@@ -103,8 +103,7 @@ def usual_load(results: Sequence[Identification]) -> Array:
     Returns:
         Shape (n,) [N·m or N].
     """
-    found = [np.broadcast_to(np.asarray(item.signals.get("load", 0.0), dtype=float), (item.model.n,)) for item in results]
-    return np.asarray(np.mean(found, axis=0))
+    return np.asarray(np.mean([item.load for item in results], axis=0))
 
 
 def friction_row(ident: Identification, j: int, speed: float, load: Array) -> Array:
@@ -117,24 +116,12 @@ def friction_row(ident: Identification, j: int, speed: float, load: Array) -> Ar
     Returns:
         Coefficients, shape (b,).
     """
-    return 0.5 * (_steady_torque_row(ident, j, speed, load) - _steady_torque_row(ident, j, -speed, load))
+    return 0.5 * (_steady_friction_row(ident, j, speed, load) - _steady_friction_row(ident, j, -speed, load))
 
 
-def _steady_torque_row(ident: Identification, j: int, speed: float, load: Array) -> Array:
-    """Friction torque of one joint that moves alone at constant speed, as a linear function of the base parameters.
-
-    Args:
-        speed: Its velocity [rad/s or m/s].
-        load: Torque in the gears, shape (n,) [N·m or N].
-
-    Returns:
-        Coefficients, shape (b,).
-    """
-    model, base = ident.model, ident.fit.base
-    q, v = np.zeros((1, model.n)), np.zeros((1, model.n))
-    v[0, j] = speed
-    unit = without_inertia(model, base.embedded(np.eye(len(base))))
-    return np.asarray(model.torque(unit, q, v, np.zeros_like(q), reference=load[None])[0, j])
+def _steady_friction_row(ident: Identification, j: int, speed: float, load: Array) -> Array:
+    """Friction of one joint that moves alone at constant speed, as a linear function of the base parameters, shape (b,)."""
+    return np.asarray(friction_columns(ident, j, np.array([speed]), float(load[j]))[0, ident.fit.base.independent])
 
 
 def row_error(ident: Identification, row: Array) -> float:
@@ -187,7 +174,7 @@ def friction_quantities(results: Sequence[Identification]) -> list[Quantity]:
         for word, share in SPEEDS.items():
             rows = tuple(friction_row(item, j, share * usual, load) for item in results)
             found.append(Quantity("friction", joint, friction_words(robot, j, word, share * usual), unit, rows))
-        both = [[_steady_torque_row(item, j, v, load) for v in (1.0, -1.0)] for item in results]
+        both = [[_steady_friction_row(item, j, v, load) for v in (1.0, -1.0)] for item in results]
         even = tuple(0.5 * (forward + back) for forward, back in both)  # the mean over both directions
         found.append(Quantity("offset", joint, "offset of the torque", unit, even))
     return [item for item in found if any(row.any() for row in item.rows) and _seen(item.rows, results)]

@@ -100,19 +100,19 @@ def contradictions(robot: Robot, ident: Identification, *, level: float = LEVEL)
         partners = set(np.flatnonzero(fit.base.projection[row]).tolist())
         parameter = model.parameters[int(index)]
         note = "includes rotor inertia, which a URDF does not hold" if partners & rotors else ""
-        says = _Side(float(stated[row]), 0.0, np.inf)
+        urdf = _Side(float(stated[row]), 0.0, np.inf)
         found = _Side(float(fit.params[row]), float(fit.bse[row]), float(fit.dofs[row]))
-        tests.append(_test("inertia", parameter.owner, fit.base.labels[row], parameter.unit, says, found, note))
+        tests.append(_test("inertia", parameter.owner, fit.base.labels[row], parameter.unit, urdf, found, note))
     for j, joint in enumerate(model.robot.joints):
         entry = robot.description.joints[joint]
         if entry.damping or entry.friction:
             for word, share in SPEEDS.items():
                 speed = share * usual_speed(ident, j)
                 level_row = friction_row(ident, j, speed, usual_load([ident]))
-                says = _Side(float(entry.friction + entry.damping * speed), 0.0, np.inf)
+                urdf = _Side(float(entry.friction + entry.damping * speed), 0.0, np.inf)
                 found = _side(ident, level_row)
                 what, unit = friction_words(robot, j, word, speed), joint_units(robot.prismatic[j])["torque"]
-                tests.append(_test("friction", joint, what, unit, says, found))
+                tests.append(_test("friction", joint, what, unit, urdf, found))
     return Comparison(robot.name, ("URDF", "data"), tuple(_holm(tests, level)), level, None)
 
 

@@ -198,7 +198,7 @@ def _prepared_log(ident: Identification, recording: Recording, force: bool = Fal
     return prepare_log(recording, model.robot, model.drive, signals, force=force, payload=payload)
 
 
-def _residual_torque(residual: Residual, log: PreparedLog) -> list[np.ndarray[Any, np.dtype[np.float64]]]:
+def _residual_torque(residual: Residual, log: PreparedLog) -> list[Array]:
     """Evaluates the residual along a log whose motor positions are corrected for the gears' kinematic error.
 
     Returns:

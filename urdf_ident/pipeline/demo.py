@@ -67,7 +67,7 @@ def run_demo(out: str | Path, *, seed: int = 0, progress: Callable[[str, float],
     Raises:
         OutputError: The folder cannot be written.
     """
-    folder, tell = check_writable(out), progress or (lambda _step, _done: None)
+    folder, report = check_writable(out), progress or (lambda _step, _done: None)
     true_robot = Robot.from_urdf(robot_path(ROBOT))
     wrong = write_text(folder / "wrong.urdf", _wrong_urdf(true_robot, seed))
     project = _project(true_robot)
@@ -86,15 +86,15 @@ def run_demo(out: str | Path, *, seed: int = 0, progress: Callable[[str, float],
             plant=plant,
             name=name,
             seed=1000 * seed + k,
-            progress=partial(tell, f"simulating {name}"),
+            progress=partial(report, f"simulating {name}"),
         )
         logs.append(write_log(log, folder / f"{name}.csv"))
     robot = Robot.from_urdf(wrong)
     model = project.build_model(robot)
     *learn, held_out = (read_recording(path, robot, project.log) for path in logs)
-    tell("identifying", 0.0)
+    report("identifying", 0.0)
     ident = identify(model, learn, held_out=[held_out], project=project)
-    tell("identifying", 1.0)
+    report("identifying", 1.0)
     return Demo(ident, true_theta(ident, true_robot, plant), tuple(write_all(ident, folder)))
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from ..data.prepare import PreparedLog
 from ..data.recording import Recording
-from ..data.refusals import LeftOut
-from ..errors import EstimationError, LogError
+from ..data.refusals import LeftOut, refuse_trained
+from ..errors import EstimationError
 from ..estimation.uncertainty.prediction import PendingSamples, held_out_residual, held_out_torque, start_samples
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
@@ -171,17 +171,10 @@ def _checked(robot: Robot, *kinds: Sequence[Recording]) -> tuple[Sequence[Record
     """Training, held-out and sweep logs with their joints in the robot's order; refuses held-out logs that are also trained."""
     Limits.from_robot(robot)  # raises if the limits leave no room
     logs, held_out, sweeps = ([log.ordered(robot) for log in some] for some in kinds)
-    _refuse_overlap([*logs, *sweeps], held_out)
+    refuse_trained(
+        {log.sha256: log.name for log in (*logs, *sweeps)},
+        held_out,
+        "this held-out log is also one of the training logs",
+        "leave it out of one of the two lists",
+    )
     return logs, held_out, sweeps
-
-
-def _refuse_overlap(logs: Sequence[Recording], held_out: Sequence[Recording]) -> None:
-    """Refuses held-out logs that are also training logs: their scores would be biased."""
-    training = {recording.sha256: recording.name for recording in logs if recording.sha256}
-    for recording in held_out:
-        if recording.sha256 in training:
-            raise LogError(
-                "this held-out log is also one of the training logs",
-                where=recording.path or recording.name,
-                remedy="leave it out of one of the two lists",
-            )

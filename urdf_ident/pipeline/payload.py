@@ -10,6 +10,7 @@ import numpy as np
 from ..consistency.single_body import most_likely_body
 from ..data.prepare import PreparedLog, prepare_logs
 from ..data.recording import Recording
+from ..data.refusals import refuse_trained
 from ..errors import EstimationError, LogError, ModelError
 from ..estimation.estimators.payload import METHODS, REFIT, PayloadFit, PayloadProblem, estimate_payload, with_usual_gears
 from ..estimation.estimators.static_poses import estimate_static, pose_notes, resting_poses
@@ -44,6 +45,8 @@ _SIGNIFICANT = 10.0
 _NOISIER = 1.5
 #: The same ratio from which the verdict is not good, whatever the standard error (one torque constant 3 % off: 5 to 13).
 _UNEXPLAINED = 4.0
+#: Message and remedy for a loaded log that the unloaded model was fitted to.
+_LEARNT = ("this log is one of the training logs of the unloaded model", "name logs that carry the payload")
 
 
 @one_thread()
@@ -126,7 +129,7 @@ def _check(ident: Identification, logs: Sequence[Recording], method: str, refit:
     if not logs:
         raise LogError("no loaded log was given", remedy="name at least one")
     require_covariance(ident)
-    _refuse_learnt({str(entry.get("sha256")): str(entry.get("name")) for entry in ident.inputs if entry.get("sha256")}, logs)
+    refuse_trained({str(entry.get("sha256", "")): str(entry.get("name")) for entry in ident.inputs}, logs, *_LEARNT)
     for log in logs:
         if tuple(log.joints) != tuple(ident.model.robot.joints):
             raise LogError(
@@ -149,18 +152,7 @@ def check_loaded(robot: Robot, training: Sequence[Recording], loaded: Sequence[R
         LogError: A log is given both as loaded and as unloaded.
     """
     moving_link(robot, link or default_link(robot))
-    _refuse_learnt({log.sha256: log.name for log in training if log.sha256}, loaded)
-
-
-def _refuse_learnt(training: Mapping[str, str], logs: Sequence[Recording]) -> None:
-    for log in logs:
-        if log.sha256 in training:
-            raise LogError(
-                "this log is one of the training logs of the unloaded model",
-                where=log.path or log.name,
-                got=training[log.sha256],
-                remedy="name logs that carry the payload",
-            )
+    refuse_trained({log.sha256: log.name for log in training}, loaded, *_LEARNT)
 
 
 def _gain_error(ident: Identification, given: float | None) -> Array:
@@ -208,10 +200,10 @@ def _remarks(ident: Identification, fit: PayloadFit, refit: str, errors: Array, 
         notes.append(
             f"{unseen} base parameters of the unloaded robot are unknown; their effect in these logs is attributed to the body"
         )
-    loud = [name.split(":", 1)[-1] for name, times in _noisier(ident, fit).items() if times > _NOISIER]
-    if loud:
+    noisy = [name.split(":", 1)[-1] for name, times in _noisier(ident, fit).items() if times > _NOISIER]
+    if noisy:
         notes.append(
-            f"the residual of {', '.join(loud)} is more than {_NOISIER:g} times the unloaded robot's: a load that is "
+            f"the residual of {', '.join(noisy)} is more than {_NOISIER:g} times the unloaded robot's: a load that is "
             "not rigid, friction or a torque constant that has changed?"
         )
     return tuple(notes)
@@ -238,12 +230,12 @@ def _result(
     value, raw = _quantities(nearest), _quantities(fit.params)
     slopes = _slopes(fit.params if fit.params[0] > 0 else nearest)
     error = np.sqrt(np.maximum(np.einsum("ki,ij,kj->k", slopes, fit.covariance, slopes), 0.0))
-    dark = np.asarray((np.abs(slopes[:, ~fit.seen]) > 0).any(axis=1))
+    undetermined = np.asarray((np.abs(slopes[:, ~fit.seen]) > 0).any(axis=1))
     if not fit.params[0] > 2.0 * fit.bse[0]:  # without a mass, centre of mass and inertia are undefined
-        dark[1:] = True
-    error = np.where(dark, np.inf, error)
+        undetermined[1:] = True
+    error = np.where(undetermined, np.inf, error)
     reach = np.array([student_quantile(1 - _LEVEL / 2, fit.dof(row)) for row in slopes]) * error
-    reach = np.where(dark, np.inf, reach)
+    reach = np.where(undetermined, np.inf, reach)
     raw = np.where(np.isfinite(raw), raw, value)
     below = np.zeros(10)
     below[_BOUNDED] = np.maximum(-(raw + reach)[_BOUNDED], 0.0)

@@ -21,6 +21,7 @@ from ..model.prior import Prior
 from ..model.trained import without_joint_terms
 from ..project import Project
 from ..samples import ReadOnly
+from ..statistics.distributions import normal_quantile
 from ..statistics.fit import Fit
 from ..statistics.log_effects.changes import FrictionChanges
 from .evidence.evidence import Evidence
@@ -128,6 +129,16 @@ class Record(ReadOnly):
         """Frequency up to which :meth:`torque_prediction_interval` covers measured torque [Hz]; 0 without one."""
         return float(self.prediction.get("band", 0.0))
 
+    @property
+    def speed(self) -> Array:
+        """Typical speed of each joint in the logs, 1 if unknown, shape (n,) [rad/s or m/s]."""
+        return np.array(np.broadcast_to(self.signals.get("speed", 1.0), (self.model.n,)), dtype=float)
+
+    @property
+    def load(self) -> Array:
+        """RMS torque of each joint in the logs, 0 if unknown, shape (n,) [N·m or N]."""
+        return np.array(np.broadcast_to(self.signals.get("load", 0.0), (self.model.n,)), dtype=float)
+
     @cached_property
     def held_out_errors(self) -> Array | None:
         """RMS of each joint's held-out residual over its RMS torque, shape (n,), a fraction.
@@ -196,9 +207,7 @@ class Record(ReadOnly):
         Returns:
             Lower and upper ends, shape (p, 2); parameters that cannot be negative, such as friction, are cut at zero.
         """
-        from statistics import NormalDist
-
-        reach = NormalDist().inv_cdf(1.0 - alpha / 2.0) * self.posterior_std
+        reach = normal_quantile(1.0 - alpha / 2.0) * self.posterior_std
         ends = np.column_stack([self.theta - reach, self.theta + reach])
         bounded = np.array([parameter.nonnegative for parameter in self.model.parameters])
         ends[bounded, 0] = np.maximum(ends[bounded, 0], 0.0)

@@ -166,12 +166,12 @@ class FrictionTruth:
             high[: self.n] += extra
         return low, high
 
-    def advance(self, z: Array, way: Array) -> Array:
+    def advance(self, z: Array, step: Array) -> Array:
         """Updates the states of laws with memory after a displacement, exact for motion in one direction.
 
         Args:
             z: States before, shape (K,).
-            way: Displacement of each slider, shape (K,) [rad or m].
+            step: Displacement of each slider, shape (K,) [rad or m].
 
         Returns:
             States after, shape (K,).
@@ -184,7 +184,7 @@ class FrictionTruth:
             for each in side:
                 if each.law.memory:
                     on = np.any([value != 0 for value in each.values], axis=0)
-                    out[part] = np.where(on, each.law.bend(z[part], way[part]), out[part])
+                    out[part] = np.where(on, each.law.bend(z[part], step[part]), out[part])
         return out
 
     @staticmethod

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import SimulationError
-from ..linalg import Array, BoolArray, lstsq
+from ..linalg import Array, BoolArray, IntArray, lstsq
 from .plant import RigidPlant
 from .stages import Stages
 
@@ -173,30 +173,21 @@ class StickSlip:
         x, w, s = self.x, self.w, self.state
         if self._stages is not None:
             return (*self._stages.step(t, h, x, w, first.a), s)
-        w2, x2 = w + h / 2 * first.a, x + h / 2 * w
-        second = self._evaluate(t + h / 2, x2, w2, s + h / 2 * first.state, self._bent(x2))
-        w3, x3 = w + h / 2 * second.a, x + h / 2 * w2
-        third = self._evaluate(t + h / 2, x3, w3, s + h / 2 * second.state, self._bent(x3))
-        w4, x4 = w + h * third.a, x + h * w3
-        fourth = self._evaluate(t + h, x4, w4, s + h * third.state, self._bent(x4))
-        return (
-            x + h / 6 * (w + 2 * w2 + 2 * w3 + w4),
-            w + h / 6 * (first.a + 2 * second.a + 2 * third.a + fourth.a),
-            s + h / 6 * (first.state + 2 * second.state + 2 * third.state + fourth.state),
-        )
+
+        def slope(after: float, now: Array) -> Array:
+            x, w, s = np.split(now, ends)
+            found = self._evaluate(t + after, x, w, s, self._bent(x))
+            return np.concatenate([w, found.a, found.state])
+
+        ends = [len(x), 2 * len(x)]
+        x, w, s = np.split(_rk4(slope, np.concatenate([x, w, s]), h, np.concatenate([w, first.a, first.state])), ends)
+        return x, w, s
 
     def _state_at_rest(self, t: float, h: float, first: Rates) -> Array:
         """The controller's state after a step in which the plant does not move."""
-        s = self.state
-        if not len(s) or self._stages is not None:
-            return s
-
-        def rate(after: float, state: Array) -> Array:
-            return self.law(t + after, self.x, self.w, state)[1]
-
-        second = rate(h / 2, s + h / 2 * first.state)
-        third = rate(h / 2, s + h / 2 * second)
-        return np.asarray(s + h / 6 * (first.state + 2 * second + 2 * third + rate(h, s + h * third)))
+        if not len(self.state) or self._stages is not None:
+            return self.state
+        return _rk4(lambda after, state: self.law(t + after, self.x, self.w, state)[1], self.state, h, first.state)
 
     def _bent(self, x: Array) -> Array:
         if not self.friction.memory:
@@ -338,13 +329,20 @@ class StickSlip:
             return row
         return np.asarray(transmission[slider])
 
-    def _single_joint(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def _single_joint(self) -> IntArray:
         """For each slider the only joint that moves it, or −1 if there are several."""
         out = np.arange(self.friction.sliders)
         if self.friction.transmission is not None:
             used = self.friction.transmission != 0
             out = np.where(used.sum(axis=1) == 1, used.argmax(axis=1), -1)
         return out.astype(np.int64)
+
+
+def _rk4(slope: Callable[[float, Array], Array], y: Array, h: float, first: Array) -> Array:
+    """One step of the classical Runge-Kutta method from the slope at its begin."""
+    second = slope(h / 2, y + h / 2 * first)
+    third = slope(h / 2, y + h / 2 * second)
+    return np.asarray(y + h / 6 * (first + 2 * second + 2 * third + slope(h, y + h * third)))
 
 
 def _projected_gauss_seidel(matrix: Array, free: Array, low: Array, high: Array) -> Array:

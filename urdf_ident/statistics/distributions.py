@@ -27,6 +27,17 @@ def student_quantile(share: float, dof: Array | float) -> Array:
     return np.asarray(np.where(np.isinf(free), ndtri(share), stdtrit(np.where(np.isinf(free), 1.0, free), share)))
 
 
+def normal_quantile(share: float) -> float:
+    """Quantile of the standard normal distribution.
+
+    Args:
+        share: Probability below it, 0 to 1.
+    """
+    from scipy.special import ndtri
+
+    return float(ndtri(share))
+
+
 def truncated_normal_quantile(share: float, mean: Array, std: Array) -> Array:
     """Quantile of a normal variable that is known not to be negative, shape (k,).
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import EstimationError, nearest
-from ..linalg import Array
+from ..linalg import Array, BoolArray
 from ..model.base import BaseParameters
 from ..samples import ReadOnly
 from .distributions import student_quantile
@@ -46,7 +46,7 @@ class Fit(ReadOnly):
     base: BaseParameters
     params: Array
     covariance: Array
-    seen: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+    seen: BoolArray
     sigma: Mapping[str, float]
     rows: int
     dof: float

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import EstimationError
 from ..grouping import grouped
-from ..linalg import Array, divisors, rms
+from ..linalg import Array, BoolArray, divisors, rms
 from .layout import is_measured
 from .motions import motions, periodic
 from .statistic import StatisticSet
@@ -49,7 +49,7 @@ class CrossValidation:
         return rms(self.effort_rms, 0)
 
     @property
-    def _measured(self) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    def _measured(self) -> BoolArray:
         """Groups with a measured effort: all but the links of elastic joints."""
         return np.array([is_measured(group) for group in self.groups])
 

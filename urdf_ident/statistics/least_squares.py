@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import EstimationError, check_shape
-from ..linalg import Array, lapack, triangle
+from ..linalg import Array, BoolArray, lapack, triangle
 from ..samples import ReadOnly
 
 #: Number of left-out parts that are processed at a time.
@@ -39,7 +39,7 @@ class Solution(ReadOnly):
 
     estimate: Array
     root: Array
-    seen: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+    seen: BoolArray
     residual_squares: float
     rows: int
     rank: int

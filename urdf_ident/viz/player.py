@@ -63,24 +63,24 @@ def play(
         ModelError: The second robot lacks a joint of the first.
         OutputError: The file cannot be written, or the port is in use.
     """
-    tell = say or (lambda _line: None)
+    write = say or (lambda _line: None)
     second = None if beside is None else as_motion(beside, robot, drive=drive)
     page, notes = player_page(robot, as_motion(motion, robot, drive=drive), other, collisions, second)
     lines = [f"note: {note}" for note in notes]
     if html is not None:
         for line in lines:
-            tell(line)
+            write(line)
         return write_text(html, page)
     with Server(page, port) as server:
         try:
-            tell(f"playing at {server.url} (Meshcat clients: {server.zmq_url}); Ctrl-C ends")
+            write(f"playing at {server.url} (Meshcat clients: {server.zmq_url}); Ctrl-C ends")
             if open_browser and not _open(server.url):
-                tell("no browser could be opened: open that address yourself, or write a file with --html FILE")
+                write("no browser could be opened: open that address yourself, or write a file with --html FILE")
             for line in lines:
-                tell(line)
+                write(line)
             server.wait()
         except KeyboardInterrupt:
-            tell("")
+            write("")
     return None
 
 

@@ -146,12 +146,12 @@ def choose_harmonics(q: Array, scatter: Array, reach: int) -> tuple[int, float]:
     if reach < len(power) - 2:  # floor of the mean beyond the motion: quantisation repeats in every period
         noise = np.maximum(noise, np.median(power[reach:], axis=0) / _MEDIAN)
     order = np.arange(1.0, reach + 1.0)[:, None] ** 4
-    price, news = order * noise, order * (power[:reach] - noise)  # noise added and signal gained by a harmonic
-    loss = np.cumsum(price - news, axis=0)
-    signal = np.array([news[: int(np.argmin(column)) + 1, j].sum() for j, column in enumerate(loss.T)])
+    added, gained = order * noise, order * (power[:reach] - noise)  # noise added and signal gained by a harmonic
+    loss = np.cumsum(added - gained, axis=0)
+    signal = np.array([gained[: int(np.argmin(column)) + 1, j].sum() for j, column in enumerate(loss.T)])
     moving = signal > 1e-12 * signal.max(initial=0.0)
     best = int(np.argmin((loss[:, moving] / signal[moving]).mean(axis=1))) + 1
-    kept, lost = price[:best].sum(axis=0), np.maximum(news[best : 2 * best].sum(axis=0), 0.0)  # beyond is only noise
+    kept, lost = added[:best].sum(axis=0), np.maximum(gained[best : 2 * best].sum(axis=0), 0.0)  # beyond is only noise
     return best, float(np.mean((kept + lost)[moving] / signal[moving]))
 
 

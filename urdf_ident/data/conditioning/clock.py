@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...linalg import Array
+from ...linalg import Array, IntArray
 from .filters import differentiate, lowpass
 
 #: A pause longer than this many periods, and longer than GAP_SECONDS, is not bridged by interpolation.
@@ -40,7 +39,7 @@ class Clock:
     period: float
     jitter: float
     shortest: float
-    gaps: NDArray[np.int64]
+    gaps: IntArray
     even: bool
 
 
@@ -60,7 +59,7 @@ def read_clock(time: Array) -> Clock:
     return Clock(1 / period, period, jitter, float(intervals.min()), gaps, even)
 
 
-def bounds(count: int, gaps: NDArray[np.int64]) -> list[tuple[int, int]]:
+def bounds(count: int, gaps: IntArray) -> list[tuple[int, int]]:
     """Sample ranges between gaps.
 
     Args:

@@ -81,10 +81,10 @@ def _remaining(found: Explanations, correct: Correction, interpretation: Interpr
     some = some if found.differing else some[:COMPARED]
     if len(found.differing) > 1 or not some:
         return found  # of many logs, compared in groups
-    told = each(
+    examined = each(
         partial(examined_alone, group.robot, group.reduction, corrected=(correct, interpretation)), group.some(some).logs
     )
-    alone = [item for item in told if item is not None]
+    alone = [item for item in examined if item is not None]
     corrected = correct(found.case, group.logs)
     if found.differing and not differing_in(corrected, [own.left for own in alone], interpretation):
         found = replace(found, differing=[])

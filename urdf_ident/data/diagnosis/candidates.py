@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...linalg import Array
+from ...linalg import Array, BoolArray
 from ...model.robot import Robot
 
 _ZEROS = (-np.pi / 2, -0.4, -0.1, 0.1, 0.4, np.pi / 2, np.pi)
@@ -127,7 +126,7 @@ def position_units(robot: Robot, reached: Array, interpretation: Interpretation)
             )
 
 
-def candidates(robot: Robot, moves: NDArray[np.bool_], interpretation: Interpretation, *, poor: bool) -> Iterator[Hypothesis]:
+def candidates(robot: Robot, moves: BoolArray, interpretation: Interpretation, *, poor: bool) -> Iterator[Hypothesis]:
     """Yields single changes of an interpretation.
 
     Args:
@@ -185,7 +184,7 @@ def candidates(robot: Robot, moves: NDArray[np.bool_], interpretation: Interpret
     yield from _gravities(robot, interpretation)
 
 
-def with_springs(moves: NDArray[np.bool_], interpretation: Interpretation) -> list[Hypothesis]:
+def with_springs(moves: BoolArray, interpretation: Interpretation) -> list[Hypothesis]:
     """Returns the interpretation with one more spring or balancer, which may resemble a gravity, zero or scale fault.
 
     Args:

@@ -261,10 +261,10 @@ class Case:
         sizes = found.size_of(interpretation.effort_map())
         for i in np.flatnonzero(self.moves):
             both[p:, last] = efforts[i]
-            told = total[i] @ both
-            own = lstsq(total[i][m:p, m:p], told[m:p], rcond=1e-9)[0]
+            moments = total[i] @ both
+            own = lstsq(total[i][m:p, m:p], moments[m:p], rcond=1e-9)[0]
             size = float(sizes[i]) ** 2 * float(found.count.sum())
-            rows.append((both.T @ told - told[m:p].T @ own) / size)
+            rows.append((both.T @ moments - moments[m:p].T @ own) / size)
         S = np.array(rows)
         out = []
         for some in ([0], *([0, k] for k in range(1, last))):

@@ -58,9 +58,9 @@ def contradictions(
             break
         found = with_changes(found, [alone[k] for k in compared], brief)
         found = found if brief else arbitrated(found)
-        for k, told in zip(compared, findings(found), strict=True):
-            out[k] += told
+        for k, own in zip(compared, findings(found), strict=True):
+            out[k] += own
         if not found.differing or any(len(some) > 1 for some in found.differing):
             break
         compared = [k for at, k in enumerate(compared) if not any(at in some for some in found.differing)]
-    return [tuple(map(too_short_to_tell, told)) if brief else tuple(told) for told in out]
+    return [tuple(map(too_short_to_tell, own)) if brief else tuple(own) for own in out]

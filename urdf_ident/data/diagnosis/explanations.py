@@ -6,10 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ...linalg import Array
+from ...linalg import Array, BoolArray
 from ...model.robot import Robot
 from ...parallel import each
 from ...samples import FEWEST_REVERSALS, SHORT, TESTING_REVERSALS, Segment
@@ -172,9 +169,9 @@ def distinct(tested: Sequence[SmallFault], steps: Sequence[Step]) -> list[SmallF
         steps: Steps to the interpretation that explains the logs.
     """
     found = [item for item in tested if item.decided]
-    told = {item.id for step in steps[:1] for item in (step.found, *step.rivals)}
+    named = {item.id for step in steps[:1] for item in (step.found, *step.rivals)}
     least = steps[0].gain + DOUBTFUL if steps else 0.0
-    return found if found and found[0].id not in told and found[0].gain > least else []
+    return found if found and found[0].id not in named and found[0].gain > least else []
 
 
 def differing_in(case: Case, alone: Sequence[LogResidual], interpretation: Interpretation | None = None) -> Differing:
@@ -219,6 +216,6 @@ def _differing_logs(found: Explanations, alone: Sequence[LogResidual]) -> list[D
     return [{group[at]: item for at, item in some.items()} for group, some in zip(groups, differing, strict=True) if some]
 
 
-def _differing_samples(robot: Robot, thin: tuple[MotionSamples, NDArray[np.bool_], list[LogResidual]] | None) -> Differing:
+def _differing_samples(robot: Robot, thin: tuple[MotionSamples, BoolArray, list[LogResidual]] | None) -> Differing:
     """Calls :func:`differing_in` with samples, the joints that move, and the residuals of each log by itself."""
     return {} if thin is None else differing_in(Case(robot, {0.0: thin[0]}.__getitem__, thin[1]), thin[2])

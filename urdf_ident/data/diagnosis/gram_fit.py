@@ -33,9 +33,9 @@ def solved(gram: Array, counts: Array, m: int, efforts: Array, weights: Array) -
     """
     n = gram.shape[1]
     p = gram.shape[2] - efforts.shape[1]
-    told, own = gram[:, :, :m, p:] @ efforts, gram[:, :, m:p, p:] @ efforts
+    cross, own = gram[:, :, :m, p:] @ efforts, gram[:, :, m:p, p:] @ efforts
     inner = np.linalg.solve(_friction(gram, counts, m, p), np.concatenate([gram[:, :, m:p, :m], own], axis=3))
-    reduced = np.concatenate([gram[:, :, :m, :m], told], axis=3) - gram[:, :, :m, m:p] @ inner
+    reduced = np.concatenate([gram[:, :, :m, :m], cross], axis=3) - gram[:, :, :m, m:p] @ inner
     summed = np.tensordot(weights, reduced, axes=(0, 1))
     theta = np.linalg.solve(summed[:, :, :m] + _inertial_ridge(gram, m, weights), summed[:, :, m:])
     friction = inner[..., m:] - inner[..., :m] @ theta[:, None]

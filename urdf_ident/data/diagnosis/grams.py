@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...linalg import Array, BoolArray, IntArray, rms
 from .motion_samples import WIDTHS, MotionSamples
@@ -46,10 +45,10 @@ def friction_columns(motion: MotionSamples, j: int, springs: Sequence[int] = ())
     if springs:
         q = motion.q[:, j]
         columns += [x - x.mean() if j in springs else np.zeros(len(q)) for x in (q, np.sin(q), np.cos(q))]
-    for way in coupled_with(motion.reduction, j):
+    for motor in coupled_with(motion.reduction, j):
         columns += (
-            _dissipating(motion.v @ way, motion.a @ way, _signs(motion.v @ way))
-            if way.any()
+            _dissipating(motion.v @ motor, motion.a @ motor, _signs(motion.v @ motor))
+            if motor.any()
             else [*np.zeros((_OF_ONE, len(motion.v)))]
         )
     return np.column_stack(columns)
@@ -67,9 +66,9 @@ def coupled_with(reduction: Array | None, j: int) -> list[Array]:
     if reduction is None:
         return []
     coupled = reduction[np.count_nonzero(reduction, axis=1) > 1]
-    ways = [np.sign(row[j]) * row for row in coupled if row[j] != 0]
+    motors = [np.sign(row[j]) * row for row in coupled if row[j] != 0]
     most = int((coupled != 0).sum(axis=0).max(initial=0))
-    return [*ways, *np.zeros((most - len(ways), len(reduction)))]
+    return [*motors, *np.zeros((most - len(motors), len(reduction)))]
 
 
 def column_starts(columns: int) -> list[int]:
@@ -182,7 +181,7 @@ class Grams:
         return np.asarray(self.gram.sum(axis=0))
 
     @cached_property
-    def folds(self) -> tuple[NDArray[np.int64], Array, Array]:
+    def folds(self) -> tuple[IntArray, Array, Array]:
         """Fold of each block, shape (B,), and training data of each fold: Gram matrices (F, n, p, p), sample counts (F,)."""
         fold = np.arange(len(self.gram)) % min(FOLDS, len(self.gram))
         count = int(fold.max()) + 1

@@ -277,7 +277,7 @@ def _refined_gravity(case: Case, found: Hypothesis, judged: InterpretationScore)
     for step in _LEANS:
         gravity = np.asarray(found.interpretation.gravity)
         sides = np.linalg.svd(gravity[None, :])[2][1:]
-        tries = [_with_gravity(found, tilted_gravity(gravity, way * step * side)) for side in sides for way in (-1.0, 1.0)]
+        tries = [_with_gravity(found, tilted_gravity(gravity, sign * step * side)) for side in sides for sign in (-1.0, 1.0)]
         results = case.judge_all([item.interpretation for item in tries])
         less, more = np.reshape([np.sum((item.left / judged.left) ** 2 - 1) for item in results], (2, 2)).T
         lowest = step / 2 * (less - more) / np.maximum(less + more, np.abs(less - more) / 4)

@@ -9,9 +9,8 @@ from functools import cached_property
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...linalg import Array, quantiles, rms, running_median
+from ...linalg import Array, BoolArray, IntArray, quantiles, rms, running_median
 from ...parallel import each
 from ...parallel.scratch import empty_array, stored
 from ...samples import Segment
@@ -57,8 +56,8 @@ class MotionSamples:
     a: Array
     tau: Array
     signs: Array
-    block: NDArray[np.int64]
-    log: NDArray[np.int64]
+    block: IntArray
+    log: IntArray
     time: Array
     reduction: Array | None = None
 
@@ -66,12 +65,12 @@ class MotionSamples:
         return len(self.q)
 
     @cached_property
-    def log_of_block(self) -> NDArray[np.int64]:
+    def log_of_block(self) -> IntArray:
         """Log of each block, the first of several, shape (B,)."""
         return self.log[np.unique(self.block, return_index=True)[1]]
 
     @cached_property
-    def glides(self) -> NDArray[np.bool_]:
+    def glides(self) -> BoolArray:
         """Mask of samples in which each joint moves, shape (N, n)."""
         speed = np.abs(self.v)
         return np.asarray(speed > _AT_REST * np.quantile(speed, _FAST, axis=0))
@@ -88,7 +87,7 @@ class MotionSamples:
         squares = moving.T @ away**2 - moving.sum(axis=0)[:, None] * means**2
         return np.asarray(np.maximum(np.sqrt(np.maximum(squares, 0.0) / len(self.tau)), 1e-12))
 
-    def of(self, select: NDArray[np.bool_]) -> MotionSamples:
+    def of(self, select: BoolArray) -> MotionSamples:
         """Selects samples.
 
         Args:
@@ -246,7 +245,7 @@ def jerks(logs: Logs, samples: int = SAMPLES, band: float = np.inf) -> tuple[Arr
     return np.concatenate(out[0]), np.concatenate(out[1])
 
 
-def _blocks(log: NDArray[np.int64], blocks: int) -> NDArray[np.int64]:
+def _blocks(log: IntArray, blocks: int) -> IntArray:
     """Block of each sample: two or more blocks per log, or several whole logs per block if there are more logs than blocks."""
     names = np.unique(log)
     if len(names) > blocks:
@@ -259,7 +258,7 @@ def _blocks(log: NDArray[np.int64], blocks: int) -> NDArray[np.int64]:
     return block
 
 
-def _spread(log: NDArray[np.int64], block: NDArray[np.int64], v: Array) -> NDArray[np.int64]:
+def _spread(log: IntArray, block: IntArray, v: Array) -> IntArray:
     """Blocks of time, each spread over its log in as many pieces as there are joints if one holds all motion of a joint."""
     energy = np.array([np.sum(v[block == b] ** 2, axis=0) for b in range(int(block.max()) + 1)])
     out = block.copy()

@@ -46,9 +46,9 @@ def _of_differing(found: Explanations) -> list[list[Finding]]:
 def _of_all(found: Explanations) -> list[list[Finding]]:
     robot, steps = found.group.robot, found.steps
     common = _downgraded(found.case, _of_interpretation(found))
-    told = {(item.id, item.joint) for item in common}
+    reported = {(item.id, item.joint) for item in common}
     small = [] if steps or not found.small else [small_fault(robot, found.small)]
-    small = [item for item in small if (item.id, item.joint) not in told]
+    small = [item for item in small if (item.id, item.joint) not in reported]
     if not (steps or small or any(found.changed) or _grave(common)):
         small = possible_faults(robot, found.possible)
     out = []
@@ -71,8 +71,8 @@ def _of_interpretation(found: Explanations) -> tuple[Finding, ...]:
     if steps and not steps[-1].decided and not weak:
         return _steps_in_words(robot, case, interpretation, steps)
     loaded = any(part.external is not None for parts, _ in found.group.logs for part in parts)
-    told = against_the_urdf(robot, case, interpretation, loaded, found.group.noise)
-    out = (*_steps_in_words(robot, case, interpretation, steps[:-1] if weak and told else steps), *told)
+    reported = against_the_urdf(robot, case, interpretation, loaded, found.group.noise)
+    out = (*_steps_in_words(robot, case, interpretation, steps[:-1] if weak and reported else steps), *reported)
     if steps:
         return out
     scaled = {item.joint for item in out if item.id == "effort-scale"}

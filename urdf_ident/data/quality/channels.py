@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...linalg import Array, IntArray
 from ...model.engine.rigid import rigid_of
@@ -104,10 +103,10 @@ def check_dead_zone(state: Examination, robot: Robot) -> None:
     Coarsely quantised efforts are zero up to half a step, which :func:`check_steps` reports.
     """
     for joint, q, x in moving_efforts(state, robot):
-        way = np.abs(q[_APART:] - q[:-_APART])
+        travel = np.abs(q[_APART:] - q[:-_APART])
         # before and after: at the ends of a rest with the brake on, efforts are zero as well
-        least = max(_MOVES * way.max(), _NOISE * float(white_noise(q)))
-        moving = np.flatnonzero(np.minimum(way[:-_APART], way[_APART:]) > least) + _APART
+        least = max(_MOVES * travel.max(), _NOISE * float(white_noise(q)))
+        moving = np.flatnonzero(np.minimum(travel[:-_APART], travel[_APART:]) > least) + _APART
         at = moving[x[moving] == 0]
         if len(at) < _DEAD or coarse_step(x) > 0.0:
             continue
@@ -161,13 +160,13 @@ def _folds(x: Array) -> tuple[IntArray, Array]:
 
 def _folds_against(q: Array, x: Array) -> tuple[IntArray, Array]:
     """Folds, at speed, of an effort that always has the sign of its joint's velocity; none if it brakes."""
-    way = np.zeros(len(q))
-    way[_APART:-_APART] = q[2 * _APART :] - q[: -2 * _APART]
-    moving = np.abs(way) > _MOVES * np.abs(way).max()
-    if np.mean(x[moving] * way[moving] < 0) > _BRAKES:
+    travel = np.zeros(len(q))
+    travel[_APART:-_APART] = q[2 * _APART :] - q[: -2 * _APART]
+    moving = np.abs(travel) > _MOVES * np.abs(travel).max()
+    if np.mean(x[moving] * travel[moving] < 0) > _BRAKES:
         return np.array([], dtype=np.intp), np.array([])
     at, ratios = _folds(np.abs(x))
-    fast = np.abs(way[at]) > _FAST * np.abs(way).max()
+    fast = np.abs(travel[at]) > _FAST * np.abs(travel).max()
     return at[fast], ratios[fast]
 
 
@@ -300,7 +299,7 @@ def _slower(time: Array, channels: Array) -> list[tuple[int, str, float]]:
     ]
 
 
-def regular_length(lengths: NDArray[np.int64]) -> float:
+def regular_length(lengths: IntArray) -> float:
     """Returns the common length of runs of equal length.
 
     Args:
@@ -313,7 +312,7 @@ def regular_length(lengths: NDArray[np.int64]) -> float:
     return usual if np.mean(np.abs(lengths - usual) <= 1) > 0.8 else 1.0
 
 
-def equal_runs(x: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def equal_runs(x: Array) -> tuple[IntArray, IntArray]:
     """Finds runs of equal samples.
 
     Args:

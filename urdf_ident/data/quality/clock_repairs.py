@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...grouping import runs
-from ...linalg import Array, BoolArray, quantiles, rms, running_median
+from ...linalg import Array, BoolArray, IntArray, quantiles, rms, running_median
 from ..conditioning.clock import GAP_PERIODS, GAP_SECONDS, device_clock, read_clock
 from ..recording import Recording
 from .findings import Examination
@@ -95,7 +94,7 @@ def repair_order(state: Examination) -> None:
     drop_rows(state, lost, "time-out-of-order", "are out of order in time")
 
 
-def _outliers_of_order(time: Array) -> NDArray[np.int64]:
+def _outliers_of_order(time: Array) -> IntArray:
     """For each backward step, the row whose removal eliminates it."""
     found: list[int] = []
     last = -1

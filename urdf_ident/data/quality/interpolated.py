@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...grouping import runs
 from ...linalg import Array, IntArray
@@ -113,7 +112,7 @@ def check_averaged(state: Examination, robot: Robot) -> None:
         )
 
 
-def _averaged_rows(x: Array) -> NDArray[np.int64]:
+def _averaged_rows(x: Array) -> IntArray:
     """Length of the moving average of each channel in rows, shape (n,); 0 if it is none."""
     found = np.zeros(x.shape[1], dtype=np.int64)
     longest = len(x) // 8

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...linalg import Array
+from ...linalg import Array, BoolArray
 from .series import Series
 
 #: Minimum correlation of the difference quotient of a column with the mean of its rate.
@@ -30,7 +30,7 @@ class Links:
     correlation: Array
     scale: Array
     like: Array
-    moves: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+    moves: BoolArray
 
 
 def links_of(series: Series) -> Links:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...errors import LogError
-from ...linalg import Array
+from ...linalg import Array, IntArray
 from ...units import parse_unit
 from ..conditioning.filters import white_noise
 
@@ -135,7 +135,7 @@ def smoothed(values: Array, clock: TimeColumn) -> Series:
     mean = (total[centre + half + 1] - total[centre - half]) / (2 * half + 1) + filled.mean(axis=0)
     slope = (filled[centre + half] - filled[centre - half]) / span
 
-    def middle(at: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Array:
+    def middle(at: IntArray) -> Array:
         return np.asarray((total[at + half + 1] - total[at - half]) / (2 * half + 1))
 
     wide = np.maximum(0.5 * (time[centre + 2 * half] - time[centre - 2 * half]), 0.2 * half * clock.interval)[:, None]

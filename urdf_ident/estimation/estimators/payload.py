@@ -22,7 +22,7 @@ import numpy as np
 
 from ...data.prepare import PreparedLog
 from ...errors import EstimationError
-from ...linalg import Array, orthogonal_part
+from ...linalg import Array, BoolArray, orthogonal_part
 from ...model.dynamic_model import DynamicModel
 from ...samples import ReadOnly
 from ...statistics.accumulate import build_statistics
@@ -71,7 +71,7 @@ class PayloadFit(ReadOnly):
     noise: Array
     unloaded: Array
     gains: Array
-    seen: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+    seen: BoolArray
     noise_dof: Array
     unloaded_dof: float
     information: Array

@@ -20,7 +20,7 @@ from ...data.quality.report import assess
 from ...data.recording import Recording
 from ...errors import EstimationError
 from ...grouping import runs
-from ...linalg import Array
+from ...linalg import Array, BoolArray
 from ...model.drive import Drive
 from ...model.robot import Robot
 from ...model.trained import without_inertia
@@ -32,7 +32,7 @@ from .payload import PayloadFit, PayloadProblem
 #: A pose: all joints slower than this [rad/s or m/s] for at least this time [s]; time omitted at its ends [s].
 STILL, DWELL, EDGE = 4e-3, 0.5, 0.15
 #: Low-pass for detecting standstill [Hz]; displacement that defines a direction of approach [rad or m].
-_SLOW, _WAY = 4.0, 2e-3
+_SLOW, _APART = 4.0, 2e-3
 #: Smallest number of poses; share of equal directions above which a joint counts as approached from one side.
 _FEWEST, _ONE_SIDED = 4, 0.75
 #: Standard deviation of a share uniformly distributed over ± 1; speed for evaluating the level of friction [rad/s or m/s].
@@ -58,7 +58,7 @@ class StaticPoses(ReadOnly):
         return len(self.q)
 
     @property
-    def one_sided(self) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    def one_sided(self) -> BoolArray:
         """Joints with the same direction of approach in most poses, shape (n,)."""
         moved = np.abs(self.direction).sum(axis=0)
         return np.asarray((moved == 0) | (np.abs(self.direction.sum(axis=0)) > _ONE_SIDED * np.maximum(moved, 1)))
@@ -107,13 +107,13 @@ def resting_poses(logs: Sequence[Recording], robot: Robot, drive: Drive) -> Stat
     return StaticPoses(robot.joints, np.array(places), np.array(torques), np.array(directions))
 
 
-def _approach(way: Array, place: Array, before: Array) -> Array:
+def _approach(path: Array, place: Array, before: Array) -> Array:
     """Direction of the last motion of each joint on the way to a pose; unchanged if it has not moved."""
     out = before.copy()
     for j in range(len(place)):
-        far = np.flatnonzero(np.abs(way[:, j] - place[j]) > _WAY)
+        far = np.flatnonzero(np.abs(path[:, j] - place[j]) > _APART)
         if len(far):
-            out[j] = np.sign(place[j] - way[far[-1], j])
+            out[j] = np.sign(place[j] - path[far[-1], j])
     return out
 
 

@@ -19,7 +19,7 @@ class Excited:
     """Top speed [rad/s or m/s] and travel [rad or m] of an axis."""
 
     speed: float
-    way: float
+    travel: float
 
     def bounds(self, shape: Shape) -> tuple[float, float]:
         """Returns the range in which a shape is searched.
@@ -28,7 +28,7 @@ class Excited:
             Lower and upper bound, in the shape's unit.
         """
         if shape.kind == "displacement":
-            return 1e-5 * self.way, 0.1 * self.way
+            return 1e-5 * self.travel, 0.1 * self.travel
         if shape.kind == "steepness":
             return 2.0 / self.speed, 20000.0 / self.speed
         if shape.kind == "exponent":
@@ -44,8 +44,8 @@ def excited(model: DynamicModel, motion: Sequence[Segment], item: AppliedTerm) -
     """
     row = model.drive.rate_weights(item.axis, item.side)
     speed = max((float(np.abs(part.v @ row).max(initial=0.0)) for part in motion), default=0.0)
-    way = max((float(np.ptp(q)) for q in [part.q @ row for part in motion] if len(q)), default=0.0)
-    return Excited(speed, way)
+    travel = max((float(np.ptp(q)) for q in [part.q @ row for part in motion] if len(q)), default=0.0)
+    return Excited(speed, travel)
 
 
 def check_excited(model: DynamicModel, motion: Sequence[Segment]) -> None:

@@ -169,7 +169,7 @@ def _free_shapes(model: DynamicModel, motion: Sequence[Segment]) -> list[_Free]:
                     remedy="give a number",
                 )
             axis = excited(model, motion, item)
-            if not (axis.speed > 0 and axis.way > 0):
+            if not (axis.speed > 0 and axis.travel > 0):
                 raise ModelError(
                     f"'{name}' of '{item.term.name}' cannot be found: the axis does not move", where=f"joint '{joint}'"
                 )
@@ -252,8 +252,8 @@ def _search(
         before = dict(choice)
         for items in by_axis.values():
             for several in [items] if np.prod([len(grids[item]) for item in items]) <= COMBINATIONS else [[i] for i in items]:
-                ways = product(*(range(len(grids[item])) for item in several))
-                options = [choice | dict(zip((item.index for item in several), way, strict=True)) for way in ways]
+                combinations = product(*(range(len(grids[item])) for item in several))
+                options = [choice | dict(zip((item.index for item in several), places, strict=True)) for places in combinations]
                 choice = min(options, key=trials.cost)
         if choice == before:
             break

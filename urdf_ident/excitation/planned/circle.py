@@ -129,9 +129,9 @@ def _fastest_circle(
 
 def _normal(robot: Robot, frame: str, poses: Sequence[Array], given: ArrayLike | None) -> ArrayLike:
     """Returns the normal of a feasible plane; raises an error if there is none, or for a wrong one of a planar arm."""
-    ways = np.array([translations(robot, frame, pose) for pose in poses])
-    size = max(float(np.linalg.norm(ways, axis=(1, 2)).max()), 1e-300)
-    if not (np.linalg.matrix_rank(ways, tol=FLAT * size) > 1).any():
+    jacobians = np.array([translations(robot, frame, pose) for pose in poses])
+    size = max(float(np.linalg.norm(jacobians, axis=(1, 2)).max()), 1e-300)
+    if not (np.linalg.matrix_rank(jacobians, tol=FLAT * size) > 1).any():
         others = "name one with more joints before it in excitation.circle.frame, or take another family (points, spline)"
         raise LimitError(
             "this frame cannot move on a circle",
@@ -140,7 +140,7 @@ def _normal(robot: Robot, frame: str, poses: Sequence[Array], given: ArrayLike |
             expected="at least two",
             remedy=others,
         )
-    _, singular, axes = np.linalg.svd(np.vstack(list(np.swapaxes(ways, 1, 2))))
+    _, singular, axes = np.linalg.svd(np.vstack(list(np.swapaxes(jacobians, 1, 2))))
     if singular[2] > FLAT * size:
         return (0.0, 0.0, 1.0) if given is None else given
     own: Array = np.asarray(axes[2] * np.sign(axes[2][int(np.argmax(np.abs(axes[2])))]))

@@ -91,17 +91,17 @@ def design_poses(
     limits = limits or Limits.from_robot(robot)
     limits.require("velocity")
     carrying: BoolArray = np.isin(np.arange(robot.n) + 1, list(robot.model.supports[robot.tip + 1]))
-    way = np.where(robot.prismatic, 0.2, 1.0) * APPROACH * carrying
-    draw = partial(_draw, robot, limits, way, np.random.default_rng(seed))
-    drawn = _held(_free(draw, carrying, way, limits, collisions), way, limits, torque)
+    approach = np.where(robot.prismatic, 0.2, 1.0) * APPROACH * carrying
+    draw = partial(_draw, robot, limits, approach, np.random.default_rng(seed))
+    drawn = _held(_free(draw, carrying, approach, limits, collisions), approach, limits, torque)
     for _ in range(_ROUNDS):
         if len(drawn) < _FEWEST:
             raise LimitError(
                 "too few of the poses can be joined without collision", remedy="restrict excitation.limits.position"
             )
         chosen, errors = _chosen(robot, drawn, min(COUNT, len(drawn)))
-        order = _short_way(drawn[chosen])
-        trajectory = _motion(robot, limits, order, way)
+        order = _short_order(drawn[chosen])
+        trajectory = _motion(robot, limits, order, approach)
         clearance = None if collisions is None else check_clearance(trajectory, collisions, step=_STEP)
         if clearance is None or clearance.feasible:
             report = check_limits(trajectory, limits, torque=torque, rate=100.0)
@@ -124,20 +124,20 @@ def design_poses(
     )
 
 
-def _draw(robot: Robot, limits: Limits, way: Array, rng: np.random.Generator, count: int = 1) -> Array:
+def _draw(robot: Robot, limits: Limits, approach: Array, rng: np.random.Generator, count: int = 1) -> Array:
     """Random poses, shape (count, n) [rad or m]."""
     low = np.where(np.isfinite(limits.lower), limits.lower, -np.pi)
     high = np.where(np.isfinite(limits.upper), limits.upper, np.pi)
-    middle, half = (low + high) / 2, np.maximum(FILL * (high - low) / 2 - way, 0.0)
+    middle, half = (low + high) / 2, np.maximum(FILL * (high - low) / 2 - approach, 0.0)
     half = np.minimum(half, np.where(robot.prismatic, np.inf, np.pi))
     return np.asarray(middle + half * rng.uniform(-1.0, 1.0, (count, robot.n)))
 
 
-def _held(poses: Array, way: Array, limits: Limits, torque: Torque | None) -> Array:
+def _held(poses: Array, approach: Array, limits: Limits, torque: Torque | None) -> Array:
     """Returns the poses in which gravity is within the torque limits, including the ends of their approaches."""
     if torque is None:
         return poses
-    ends = np.concatenate([poses - way, poses, poses + way])
+    ends = np.concatenate([poses - approach, poses, poses + approach])
     still = np.zeros_like(ends)
     excess = (np.abs(torque(ends, still, still)) - _HELD * limits.torque).reshape(3, len(poses), -1).max(axis=0)
     held = (excess <= 0).all(axis=1)
@@ -153,14 +153,16 @@ def _held(poses: Array, way: Array, limits: Limits, torque: Torque | None) -> Ar
     return np.asarray(poses[held])
 
 
-def _free(draw: Callable[..., Array], carrying: BoolArray, way: Array, limits: Limits, collisions: Collisions | None) -> Array:
+def _free(
+    draw: Callable[..., Array], carrying: BoolArray, approach: Array, limits: Limits, collisions: Collisions | None
+) -> Array:
     """Returns poses that keep the clearance, including the ends of their approaches; the joints that do not carry rest."""
     poses, rest = draw(count=DRAWN), np.clip(0.0, limits.lower, limits.upper)
     if collisions is None or not collisions.pairs:
         return np.where(carrying, poses, rest)
 
     def margin(q: Array) -> Array:
-        return np.asarray((collisions.distances(np.array([q - way, q, q + way])) - collisions.required).min(axis=0))
+        return np.asarray((collisions.distances(np.array([q - approach, q, q + approach])) - collisions.required).min(axis=0))
 
     def one() -> Array:
         return np.asarray(draw()[0])
@@ -203,7 +205,7 @@ def _chosen(robot: Robot, poses: Array, count: int) -> tuple[list[int], Array]:
     return taken, np.where(errors > 100.0, np.inf, errors)
 
 
-def _short_way(poses: Array) -> Array:
+def _short_order(poses: Array) -> Array:
     """Orders the poses by nearest neighbour, starting with the first."""
     rest, out = [*poses[1:]], [poses[0]]
     while rest:
@@ -211,10 +213,10 @@ def _short_way(poses: Array) -> Array:
     return np.array(out)
 
 
-def _motion(robot: Robot, limits: Limits, poses: Array, way: Array) -> PiecewisePolynomial:
-    points = [poses[0] - way]
+def _motion(robot: Robot, limits: Limits, poses: Array, approach: Array) -> PiecewisePolynomial:
+    points = [poses[0] - approach]
     for q in poses:  # approach from below, pass, and approach from above
-        points += [q - way, q, q + way, q]
+        points += [q - approach, q, q + approach, q]
     speed = np.minimum(_SLOW * limits.velocity, np.where(robot.prismatic, 0.2, 1.0) * _FASTEST)
     rise = np.minimum(_RISE * speed, np.where(np.isfinite(limits.acceleration), 0.5 * limits.acceleration, np.inf))
     return trapezoidal(robot.joints, np.array(points), speed, rise, 10.0 * rise, dwell=HOLD)

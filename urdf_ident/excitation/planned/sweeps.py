@@ -178,15 +178,7 @@ class _Plan:
         middle = (low + high) / 2
         if home is not None:
             rest = shaped("home", home, middle.shape)
-            low, high = self.ends(rest)
-            for j in self.moving:
-                if not min(high[j] - rest[j], rest[j] - low[j]) > 0:
-                    raise LimitError(
-                        "the home pose leaves no room",
-                        where=f"joint '{self.limits.joints[j]}'",
-                        got=f"{rest[j]:.6g}",
-                        expected=f"between {low[j]:.6g} and {high[j]:.6g}",
-                    )
+            self.limits.require_inside(rest, "home pose")
             if self.collisions is not None:
                 self.collisions.require_free(rest, "the home pose")
             return rest
@@ -256,7 +248,7 @@ def _kept(collisions: Collisions, rest: Array) -> Array:
     return np.asarray(np.clip(0.5 * (collisions.distances(rest)[0] - collisions.required), 0.0, _PAD))
 
 
-def _reachable(way: float, acceleration: float, cruise: float) -> float:
+def _reachable(distance: float, acceleration: float, cruise: float) -> float:
     """Returns the largest speed with the given cruise time on a path: v (v/a + 0.1 + cruise) = way."""
     ramp = 0.1 + cruise
-    return 0.5 * acceleration * float(np.sqrt(ramp**2 + 4 * way / acceleration) - ramp)
+    return 0.5 * acceleration * float(np.sqrt(ramp**2 + 4 * distance / acceleration) - ramp)

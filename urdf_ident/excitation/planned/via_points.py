@@ -89,7 +89,8 @@ def design_points(
         how = f"chosen by {name} out of {tried} motions"
     else:
         chosen, how = np.asarray(points, dtype=float), "as listed"
-        _check_inside(chosen, limits)
+        for k, point in enumerate(chosen, 1):
+            limits.require_inside(point, f"via point {k}", -1e-9)
     motion, share, report, clearance = builder.certified(chosen)
     condition = condition_number(weighted_regressor(planned, base, motion, np.ones(model.n)))
     words = f"points: {len(chosen)} via points {how}, {motion.duration:.4g} s"
@@ -107,18 +108,6 @@ def _spectral(name: str) -> str:
 
 def _score(name: str, model: DynamicModel, base: BaseParameters, weights: Array, motion: Trajectory) -> float:
     return criterion_value(name, weighted_regressor(model, base, motion, weights, JUDGED))
-
-
-def _check_inside(points: Array, limits: Limits) -> None:
-    outside = (points < limits.lower - 1e-9) | (points > limits.upper + 1e-9)
-    if outside.any():
-        k, j = (int(x) for x in np.argwhere(outside)[0])
-        raise LimitError(
-            "a via point is outside the position limits",
-            where=f"point {k + 1}, joint '{limits.joints[j]}'",
-            got=f"{points[k, j]:.6g}",
-            expected=f"between {limits.lower[j]:.6g} and {limits.upper[j]:.6g}",
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,8 +146,8 @@ class _Points:
         if self.collisions is None or not self.collisions.pairs:
             return True
         along = np.linspace(0.0, 1.0, INSTANTS, endpoint=False)[:, None]
-        ways = [first + along * (second - first) for first, second in pairwise(points)]
-        return bool((self.collisions.distances(np.concatenate([*ways, points[-1:]])) > self.collisions.required).all())
+        paths = [first + along * (second - first) for first, second in pairwise(points)]
+        return bool((self.collisions.distances(np.concatenate([*paths, points[-1:]])) > self.collisions.required).all())
 
     def fits(self, points: Array) -> bool:
         try:

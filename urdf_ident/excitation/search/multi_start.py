@@ -334,7 +334,7 @@ class Search:
             )
         if not blocked[1]:
             raise LimitError(
-                "no motion inside the limits: the way from start to end, or the ramps, are too fast",
+                "no motion inside the limits: the path from start to end, or the ramps, are too fast",
                 remedy="allow a longer duration or longer ramps",
             )
         raise LimitError(

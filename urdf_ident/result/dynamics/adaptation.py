@@ -46,13 +46,12 @@ def filter_settings(ident: Record, memory: float = np.inf, caution: float = 1.0)
             remedy="record more logs and identify from all of them together",
         )
     n, laws = model.n, _joint_laws(model)
-    load = np.broadcast_to(np.asarray(ident.signals.get("load", 0.0), dtype=float), (n,))
     spread, power, width = np.zeros((n, 2)), np.ones(n), np.full(n, SIGN_WIDTH)
     for k, (j, kind) in enumerate(zip(changes.axes, changes.kinds, strict=True)):
         law = laws.get(changes.columns[k][0])
         if law is None:  # on the motor side of a coupled drive
             continue
-        size = float(changes.spread[k]) * (float(load[j]) if kind == "load" else 1.0)
+        size = float(changes.spread[k]) * (float(ident.load[j]) if kind == "load" else 1.0)
         column = 1 if kind == "viscous" else 0
         spread[j, column] = np.hypot(spread[j, column], size)
         if kind == "viscous":
@@ -67,7 +66,7 @@ def filter_settings(ident: Record, memory: float = np.inf, caution: float = 1.0)
             residual[j], slow[j] = sigma, noise
         elif name in model.robot.joints:
             spread[model.robot.joints.index(name)] = 0.0
-    top = np.asarray(ident.prediction.get("top", _TOP * np.asarray(ident.signals.get("speed", np.ones(n)))), dtype=float)
+    top = np.asarray(ident.prediction.get("top", _TOP * ident.speed), dtype=float)
     top = np.maximum(np.broadcast_to(top, (n,)), 2 * _SLOW * width)
     rate = float(ident.signals.get("decimate", 0.0)) or float(ident.signals["rate"])
     return FilterSettings(spread, power, residual, slow, rate, top, _least(ident, width, top), width, memory, caution)

@@ -65,7 +65,7 @@ def friction_curves(ident: Record, alpha: float = 0.05) -> tuple[SteadyFriction,
         end = limit * 1.02 if reach < limit <= _FAR * reach else _BEYOND * reach
         v = np.linspace(-end, end, _POINTS)
         loaded = any(item.term.loaded and _share(ident, item, j) != 0 for item in model.terms)
-        load = float(np.atleast_1d(ident.signals.get("load", [0.0] * model.n))[j]) if loaded else 0.0
+        load = float(ident.load[j]) if loaded else 0.0
         columns = friction_columns(ident, j, v, load)
         found.append(SteadyFriction(joint, v, columns @ ident.theta, _interval(ident, columns, alpha), trained, limit, load))
     return tuple(found)
@@ -86,9 +86,9 @@ def friction_columns(ident: Record, j: int, v: Array, load: float) -> Array:
     for item, own in ident.model.placed_terms:
         part = _share(ident, item, j)
         if part != 0 and _is_dissipative(item):
-            way = np.cumsum(np.full_like(v, 1.0)) * np.sign(part * v)  # long enough for presliding to be over
+            q = np.cumsum(np.full_like(v, 1.0)) * np.sign(part * v)  # long enough for presliding to be over
             torque = np.full_like(v, load / abs(part))
-            motion = AxisMotion(way, part * v, np.zeros_like(v), 1.0, torque, before=way[:1] - np.sign(part * v[:1]))
+            motion = AxisMotion(q, part * v, np.zeros_like(v), 1.0, torque, before=q[:1] - np.sign(part * v[:1]))
             rows[:, own] = part * item.term.columns(motion)
     return rows
 
@@ -108,8 +108,7 @@ def _trained(ident: Record, j: int) -> tuple[float, float]:
         edges, count = ident.traces.speeds.edges[j], ident.traces.speeds.count[j]
         seen = np.flatnonzero(count > 0)
         return float(edges[seen[0]]), float(edges[seen[-1] + 1])
-    speed = float(np.atleast_1d(ident.signals.get("speed", [1.0] * ident.model.n))[j])
-    return -speed, speed
+    return -float(ident.speed[j]), float(ident.speed[j])
 
 
 def _interval(ident: Record, columns: Array, alpha: float) -> Array:
@@ -147,9 +146,8 @@ def equivalent_friction(ident: Record) -> EquivalentFriction:
     damping, friction, replaced = {}, {}, []
     for j, joint in enumerate(model.robot.joints):
         laws = {item.term.name for item in model.terms if _share(ident, item, j) != 0 and isinstance(item.term, Law)}
-        speed = float(np.atleast_1d(ident.signals.get("speed", [1.0] * model.n))[j])
-        load = float(np.atleast_1d(ident.signals.get("load", [0.0] * model.n))[j])
-        v = np.linspace(_SLOWEST, 1.0, 40) * max(speed, 1e-6)
+        load = float(ident.load[j])
+        v = np.linspace(_SLOWEST, 1.0, 40) * max(float(ident.speed[j]), 1e-6)
         curve = 0.5 * (friction_columns(ident, j, v, load) - friction_columns(ident, j, -v, load)) @ ident.theta
         if laws <= set(_EXACT):
             values = [_of_law(ident, j, "coulomb", 1), _of_law(ident, j, "viscous", 2)]

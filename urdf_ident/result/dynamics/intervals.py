@@ -16,11 +16,11 @@ from ...errors import ModelError, check_shape
 from ...estimation.uncertainty.prediction import HeldOutResidual
 from ...estimation.uncertainty.uncovered_friction import smeared_friction, unseen_friction
 from ...files.records import record
-from ...linalg import Array, shaped, triangle
+from ...linalg import Array, BoolArray, shaped, triangle
 from ...model.elasticity import ElasticModel
 from ...model.posterior import posterior_covariance, posterior_mean, posterior_variance
 from ...model.prior import USUAL_WEIGHT, Prior
-from ...statistics.distributions import student_quantile, truncated_normal_quantile
+from ...statistics.distributions import normal_quantile, student_quantile, truncated_normal_quantile
 from ...statistics.fit import Fit
 from ..record import Record
 
@@ -105,7 +105,7 @@ def torque_prediction_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: Arr
     if residual.seen is not None:
         p, s, t = (np.atleast_2d(x) for x in (position, velocity, acceleration))
         unseen = unseen_friction(ident.model, ident.theta, residual.seen, p, s, t)
-        rest = rest + np.square(_normal_quantile(1 - alpha / 2) / SIGMAS * unseen).reshape(centre.shape)
+        rest = rest + np.square(normal_quantile(1 - alpha / 2) / SIGMAS * unseen).reshape(centre.shape)
         smeared = smeared_friction(ident.model, ident.theta, p, s, t, residual.band, residual.period).reshape(centre.shape)
     ends = []
     for side, own in ((-1.0, parameters.below), (1.0, parameters.above)):
@@ -119,14 +119,8 @@ def _around_shift(reach: Array, shift: Array, alpha: float) -> Array:
 
     An error beyond a large shift counts on one side only; a small shift adds like a variance (95 %: 94.3 or more).
     """
-    one_sided = _normal_quantile(1 - alpha) / _normal_quantile(1 - alpha / 2)
+    one_sided = normal_quantile(1 - alpha) / normal_quantile(1 - alpha / 2)
     return np.asarray(np.maximum(np.hypot(reach, shift), one_sided * reach + shift))
-
-
-def _normal_quantile(share: float) -> float:
-    from statistics import NormalDist
-
-    return NormalDist().inv_cdf(share)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +162,7 @@ def _parameter_reach(ident: Record, rows: Array, known: Array, alpha: float) -> 
     lower, upper = along * (low - middle)[most], along * (high - middle)[most]
     shift = rows @ (mean - ident.theta) + along * middle[most]
     below, above = (
-        np.maximum(_normal_quantile(1 - alpha / 2) ** 2 * rest + end**2, 0.0)
+        np.maximum(normal_quantile(1 - alpha / 2) ** 2 * rest + end**2, 0.0)
         for end in (np.minimum(lower, upper), np.maximum(lower, upper))
     )
     return _ParameterReach(shift, below, above)
@@ -312,7 +306,7 @@ def require_rigid(ident: Record) -> None:
         )
 
 
-def _determined(fit: Fit, factor: Array, rows: Array) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+def _determined(fit: Fit, factor: Array, rows: Array) -> BoolArray:
     """Which linear functions lie in the observed span, shape (…)."""
     if fit.seen.all():
         return np.ones(rows.shape[:-1], dtype=bool)

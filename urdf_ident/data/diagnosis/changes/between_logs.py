@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ....linalg import Array, BoolArray
+from ....linalg import Array, BoolArray, IntArray
 from ..evidence import MATERIAL, RigidEvidence, held_out, in_sample, material, significance, unexplained
 from .change import DECISIVE, KINDS, SIGNIFICANT, Unchanged, decisive_changes
 from .outlying_logs import LogResidual
@@ -19,7 +18,7 @@ BETWEEN_LOGS = (*KINDS, "zeros or inertias", EVERYTHING)
 
 def between(
     found: RigidEvidence,
-    log_of_block: NDArray[np.int64],
+    log_of_block: IntArray,
     effort_map: Array,
     alone: Sequence[LogResidual],
     kinds: Sequence[str] = BETWEEN_LOGS,

@@ -19,7 +19,7 @@ _LEAST, _GAIN = 0.1, 0.6
 #: Minimum blocks of a part, and its largest share of a log, above which the rest is the odd part.
 _FEWEST, _MOST = 2, 0.6
 #: Orthogonal fraction of a column's square below which it is not determined.
-_UNTOLD = 1e-3
+_DEPENDENT = 1e-3
 
 
 def differing_part(found: Grams, effort_map: Array, weights: Array) -> Change | None:
@@ -59,6 +59,8 @@ def _explained(found: Grams, effort_map: Array, weights: Array, acts: Array) -> 
         shared = np.tensordot(acts, found.gram[:, :, column], axes=1)
         square = acts @ found.gram[:, :, column, column]
         new = new_in(found, shared[:, :, :-n], square, weights)
-        told = new > _UNTOLD * square
-        explained = np.maximum(explained, np.where(told, np.sum(shared * x, axis=2) ** 2 / np.where(told, new, 1.0), 0.0))
+        determined = new > _DEPENDENT * square
+        explained = np.maximum(
+            explained, np.where(determined, np.sum(shared * x, axis=2) ** 2 / np.where(determined, new, 1.0), 0.0)
+        )
     return np.einsum("ik,ikl,il->i", x, found.total, x), explained

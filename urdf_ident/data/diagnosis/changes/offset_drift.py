@@ -32,7 +32,7 @@ class Growth:
     size: Array
     error: Array
 
-    def told(self, limits: Sequence[tuple[float, float]]) -> int | None:
+    def significant(self, limits: Sequence[tuple[float, float]]) -> int | None:
         """Returns the joint whose offset exceeds the limits most clearly, or None.
 
         Args:
@@ -42,8 +42,8 @@ class Growth:
             Index of the joint.
         """
         errors = np.abs(self.size) / np.maximum(self.error, 1e-12)
-        told = np.any([(np.abs(self.size) > least) & (errors > times) for least, times in limits], axis=0)
-        return int(np.argmax(np.where(told, errors, 0.0))) if told.any() else None
+        significant = np.any([(np.abs(self.size) > least) & (errors > times) for least, times in limits], axis=0)
+        return int(np.argmax(np.where(significant, errors, 0.0))) if significant.any() else None
 
     @staticmethod
     def together(logs: Sequence[Growth]) -> Growth:

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ....linalg import Array, BoolArray
+from ....linalg import Array, BoolArray, IntArray
 from ..evidence import RigidEvidence, in_sample, unexplained
 from .change import Change, Unchanged, decisive_changes
 from .contact import find_contact, find_push
@@ -55,14 +54,12 @@ def within(found: RigidEvidence, effort_map: Array) -> LogChanges:
     if best is None:
         best = find_contact(found, base.squares, fitted[:, :, 0]) or find_push(found, effort_map, usual, fitted)
         best = best or differing_part(found, effort_map, usual)
-    if best is None and (joint := grown.told(GROWTHS)) is not None and _both_ways(found, along)[joint]:
+    if best is None and (joint := grown.significant(GROWTHS)) is not None and _both_ways(found, along)[joint]:
         best = offset_drift(found, effort_map, base, along, joint)
     return LogChanges(best, grown, LogResidual(unexplained(found, fitted, effort_map)[:, 0], base.left, found.size))
 
 
-def in_all(
-    found: RigidEvidence, log_of_block: NDArray[np.int64], effort_map: Array, growths: Sequence[Growth]
-) -> Change | None:
+def in_all(found: RigidEvidence, log_of_block: IntArray, effort_map: Array, growths: Sequence[Growth]) -> Change | None:
     """Finds a drift common to several logs, which may be significant only for all of them together.
 
     Args:
@@ -81,7 +78,7 @@ def in_all(
     swept = ~_both_ways(found, along)
     if change is not None and not (change[0] == "friction" and swept[change[2]]):
         return Change(change[0], 0.0, 1.0, True, change[2], change[1])
-    joint = Growth.together(growths).told(GROWTHS_TOGETHER)
+    joint = Growth.together(growths).significant(GROWTHS_TOGETHER)
     return None if joint is None or swept[joint] else offset_drift(found, effort_map, base, along, joint)
 
 

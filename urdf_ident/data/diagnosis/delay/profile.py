@@ -235,10 +235,10 @@ def unreported(late: Sequence[Finding], found: Sequence[Finding]) -> list[Findin
         late: Findings of :func:`delay_findings`.
         found: Findings of :func:`.contradictions.contradictions`.
     """
-    told = {(item.id, item.joint) for item in found} | {
+    reported = {(item.id, item.joint) for item in found} | {
         ("effort-delay", item.joint) for item in found if item.id == "position-late"
     }
-    return [item for item in late if (item.id, item.joint) not in told]
+    return [item for item in late if (item.id, item.joint) not in reported]
 
 
 def relative_delay(seconds: float, joint: str | None = None) -> Finding:

@@ -102,8 +102,8 @@ class DelayProblem:
         gram[:, :, :p, :p] = own
         for b, k in enumerate(order):
             efforts = tau[k].transpose(1, 0, 2)
-            gram[b, :, :p, p:] = told = columns[:, k].transpose(0, 2, 1) @ efforts
-            gram[b, :, p:, :p], gram[b, :, p:, p:] = told.transpose(0, 2, 1), efforts.transpose(0, 2, 1) @ efforts
+            gram[b, :, :p, p:] = cross = columns[:, k].transpose(0, 2, 1) @ efforts
+            gram[b, :, p:, :p], gram[b, :, p:, p:] = cross.transpose(0, 2, 1), efforts.transpose(0, 2, 1) @ efforts
         efforts = np.broadcast_to(np.eye(versions), (tau.shape[1], versions, versions))
         fold = np.arange(len(order)) * min(_FOLDS, len(order)) // len(order)
         out = np.stack([gram[fold == k].sum(axis=0) for k in range(fold.max() + 1)])

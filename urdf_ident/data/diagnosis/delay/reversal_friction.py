@@ -22,8 +22,8 @@ def reversal_columns(motion: MotionSamples, j: int) -> Array:
         One column per width of speed, one per travel, and the same for coupled motors, shape (N, k), between −1 and 1.
     """
     columns: list[Array] = []
-    for way in (np.eye(motion.q.shape[1])[j], *coupled_with(motion.reduction, j)):
-        q, v = motion.q @ way, motion.v @ way
+    for direction in (np.eye(motion.q.shape[1])[j], *coupled_with(motion.reduction, j)):
+        q, v = motion.q @ direction, motion.v @ direction
         columns += [np.tanh(v / (width * max(float(v.std()), 1e-9))) for width in _TURNS]
         columns += [_dahl_state(q, part) for part in _SLIPS]
     return np.column_stack(columns)
@@ -35,7 +35,7 @@ def _dahl_state(q: Array, part: float) -> Array:
     state, out, before = 0.0, np.empty(len(q)), q[0]
     for k, value in enumerate(q):
         step = value - before
-        way = np.sign(step)
-        state = way - (way - state) * float(np.exp(-abs(step) / travel)) if step else state
+        direction = np.sign(step)
+        state = direction - (direction - state) * float(np.exp(-abs(step) / travel)) if step else state
         out[k], before = state, value
     return out

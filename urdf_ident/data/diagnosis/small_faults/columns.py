@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pinocchio as pin
-from numpy.typing import NDArray
 
-from ....linalg import Array
+from ....linalg import Array, BoolArray
 from ....model.engine.pinocchio import regressor
 from ....model.engine.rigid import rigid_of
 from ....model.prior import lumped_inertials
@@ -264,7 +263,7 @@ class FaultRows:
         """Friction of a joint at its reversals, shape (N,) each; none if it moves one way."""
         return [] if one_way(self.samples.v[:, j]) else [*reversal_columns(self.samples, j).T]
 
-    def _drives(self, j: int) -> NDArray[np.bool_]:
+    def _drives(self, j: int) -> BoolArray:
         """Joints that a motor of this joint drives, itself included, shape (n,)."""
         A = np.eye(self.n) if self.samples.reduction is None else self.samples.reduction
         return np.asarray((A[A[:, j] != 0] != 0).any(axis=0))

@@ -36,24 +36,24 @@ def match_joints(
     found = {**own, **given}
     if any(joint in found for joint in robot.joints) or not logged:
         return found, ()
-    ways = _ways(logged, robot)
-    if len(ways) > 1:
-        choices = " or ".join(f"{way[robot.joints[0]]}, …" for way in ways[:3])
+    matches = _matches(logged, robot)
+    if len(matches) > 1:
+        choices = " or ".join(f"{match[robot.joints[0]]}, …" for match in matches[:3])
         raise LogError(
-            "the names of the joints fit the robot in several ways",
+            "the names of the joints match the robot in several ways",
             where=where,
             got=choices,
             expected=f"{robot.joints[0]}, …",
             remedy="say which: `log: {joints: {robot joint: name in the log}}`",
         )
-    if not ways:
+    if not matches:
         return {}, ()
-    way = ways[0]
-    pairs = f"{way[robot.order[0]]} for {robot.order[0]}" + (f" … {way[robot.order[-1]]}" if robot.n > 1 else "")
-    return way, (f"joint names differ from the URDF's and were matched: {pairs} (log.joints overrides)",)
+    match = matches[0]
+    pairs = f"{match[robot.order[0]]} for {robot.order[0]}" + (f" … {match[robot.order[-1]]}" if robot.n > 1 else "")
+    return match, (f"joint names differ from the URDF's and were matched: {pairs} (log.joints overrides)",)
 
 
-def _ways(logged: Sequence[str], robot: Robot) -> list[dict[str, str]]:
+def _matches(logged: Sequence[str], robot: Robot) -> list[dict[str, str]]:
     if robot.n == 1:
         return [{robot.joints[0]: logged[0]}] if len(logged) == 1 else []
     tokens = {name: _tokens(name) for name in logged}
@@ -68,13 +68,13 @@ def _ways(logged: Sequence[str], robot: Robot) -> list[dict[str, str]]:
         for at in range(len(parts) - len(first) + 1)
         if parts[at : at + len(first)] == first
     }
-    ways = []
+    matches = []
     for head, tail in sorted(ends):
-        way = {joint: spelled.get((*head, *core, *tail)) for joint, core in cores.items()}
-        if not all(way.values()) or _has_more(head, tail, cores, spelled, robot):
+        match = {joint: spelled.get((*head, *core, *tail)) for joint, core in cores.items()}
+        if not all(match.values()) or _has_more(head, tail, cores, spelled, robot):
             continue
-        ways.append({joint: str(name) for joint, name in way.items()})
-    return ways
+        matches.append({joint: str(name) for joint, name in match.items()})
+    return matches
 
 
 def _has_more(
