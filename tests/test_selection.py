@@ -285,6 +285,21 @@ def test_gravity_does_not_stand_in_for_a_bias(kind: str) -> None:
     assert (np.abs(fit.params - fit.base.of(true))[bodies] < 5 * fit.bse[bodies]).all()
 
 
+@pytest.mark.parametrize("levels_off", [False, True])
+def test_the_cubic_law_is_friction_that_grows_and_not_friction_that_levels_off(levels_off: bool) -> None:
+    """A negative cubic term would gain, but its slope falls fastest where it is extrapolated: other laws are chosen instead."""
+    robot, logs = Robot.from_urdf(arm_urdf("z")), []
+    for seed in range(2):
+        t, q, v, a = fourier(1, 10.0, 200.0, seed)
+        tau = rnea(robot.model, robot.configuration(q), v, a) + 0.1 * a + 2.0 * np.tanh(v / 0.02)
+        tau += 0.5 * v + 5.0 * np.tanh(v) if levels_off else 4.0 * v + 0.6 * v**3
+        tau += 0.03 * tau.std(axis=0) * np.random.default_rng(seed).standard_normal(tau.shape)
+        logs.append(Recording(f"run{seed}", robot.joints, t, q, effort=tau, sha256=f"run{seed}"))
+    found = choose(DynamicModel(robot), prepared(DynamicModel(robot), logs))
+    assert ("cubic" in laws_of(found.model, 0)) is not levels_off
+    assert (found.after < found.before).all()
+
+
 # -- data that cannot choose, bad input ------------------------------------------------------------------------------------
 
 

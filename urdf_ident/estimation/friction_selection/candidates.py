@@ -38,6 +38,10 @@ REPLACES = {
     Asymmetric.name: (Viscous.name, Coulomb.name, Offset.name, Cubic.name),
     Spring.name: (Offset.name,),
 }
+#: Laws that stand for friction that grows faster than the speed, and are not candidates with a negative parameter. A negative
+#: cubic fits concave friction nearly as well as sublinear or Stribeck friction inside the trained speeds, but its slope falls
+#: fastest at their edge, from where it is extrapolated.
+CONVEX = (Cubic.name,)
 
 #: Name and side of a law.
 Key = tuple[str, str]

@@ -12,7 +12,8 @@ replaces, and by more than :data:`.joint_search.LEAST_GAIN` of its joint's own e
 together; otherwise the simple laws are kept. Excitation: a column that is nearly collinear with the others, or a load-
 dependent friction that is not significant, is not a candidate at that joint; a joint that rarely reverses keeps the simple
 laws (:func:`_steady`), and a law with parameters for each direction needs more, :data:`.samples.REVERSALS_FOR_BOTH_DIRECTIONS`.
-Physics: parameters that cannot be negative (:attr:`Term.nonnegative`) must not be estimated so.
+Physics: parameters that cannot be negative (:attr:`Term.nonnegative`) must not be estimated so, nor that of a cubic law
+(:data:`.candidates.CONVEX`).
 
 Viscous and Coulomb friction exist in every drive. They are not removed because a log does not need them, and another law
 replaces them only if it gains two standard errors: a law that can replace them in a short log is wrong in faster motion.

@@ -11,7 +11,7 @@ import numpy as np
 from ...friction import Offset
 from ...linalg import Array
 from ...statistics.statistic import StatisticSet
-from .candidates import REPLACES, Candidate, Key, WideModel
+from .candidates import CONVEX, REPLACES, Candidate, Key, WideModel
 from .joint_search import JointSearch, Laws
 from .springs import LEAST_INDEPENDENCE, independence, varying_torque
 from .subsets import SubModels
@@ -97,14 +97,15 @@ class StructureSearch:
     ) -> None:
         self.steady, self.few = steady, few
         self.wide, self.sigma, self.progress = wide, sigma, progress
-        every = [int(column) for laws in wide.candidates for law in laws for column in law.columns]
+        candidates = [law for laws in wide.candidates for law in laws]
+        every = [int(column) for law in candidates for column in law.columns]
         self.place = {column: k for k, column in enumerate(every)}
         weights = {group: 1.0 / value for group, value in sigma.items()}
         self.sub = SubModels.of(statistics, weights, [int(c) for c in wide.common], every, prior_rows)
         self.joint_of_group = [layout.joint for layout in statistics.layouts]
         self.hidden = [_hidden(wide, statistics, weights, axis) for axis in range(len(wide.candidates))]
         self.varying = [_varying(wide, statistics, axis) for axis in range(len(wide.candidates))]
-        self.nonnegative = np.array([wide.model.parameters[column].nonnegative for column in every])
+        self.nonnegative = np.array([sign or law.key[0] in CONVEX for law in candidates for sign in law.item.term.nonnegative])
 
     def run(self, state: State, *, many: bool = False) -> dict[int, Laws]:
         """Searches from an initial state until no step improves it.
