@@ -365,10 +365,18 @@ def test_errors_that_were_begun_are_the_same(model: DynamicModel, base: BasePara
     statistics = build_statistics(model, logs)
     fit = fit_base(statistics, base)
     expected = with_covariance(fit, statistics, model=model, logs=logs)
+    compared = []
+
+    def alike() -> tuple[tuple[str, ...], ...]:
+        compared.append(True)
+        return tuple((log.name,) for log in logs)
+
     with workers(2):
-        wait = start_covariance(fit, statistics, model=model, logs=logs)
+        wait = start_covariance(fit, replace(statistics, motions=alike), model=model, logs=logs)
+        assert not compared  # workers begin while the motions of the logs are still being compared
         between = build_statistics(model, logs[:2])  # asked for in the meantime
         found = wait()
+    assert compared
     assert len(between.logs) == 2
     assert found.covariance_kind == expected.covariance_kind
     np.testing.assert_array_equal(found.covariance, expected.covariance)

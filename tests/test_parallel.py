@@ -263,6 +263,22 @@ def test_a_statistic_that_was_begun_is_that_which_is_asked_for_later(monkeypatch
         assert np.array_equal(entry.R, other.R)
 
 
+def test_trained_speeds_of_the_same_logs_are_determined_once() -> None:
+    robot = Robot.from_urdf(robot_path("zollo_2r"))
+    drive = Drive(np.eye(robot.n), np.ones(robot.n), np.zeros(robot.n))
+    prepared = prepare_logs(logs(robot, 3), robot, drive, SignalConfig(), force=True)
+    model = DynamicModel(robot, friction=["viscous", "coulomb"])
+    motion, fewer = ([part for log in some for part in log.segments] for some in (prepared, prepared[:1]))
+    start = EarlyStatistics(Project())
+    start.rows_of(motion)
+    found = start.trained(model)
+    assert start.first(model) is found
+    assert found.fingerprint == with_trained(model, motion).fingerprint
+    assert start.trained(model, chosen=True).fingerprint == with_trained(model, motion, chosen=True).fingerprint
+    start.rows_of(fewer)
+    assert start.trained(model).fingerprint == with_trained(model, fewer).fingerprint != found.fingerprint
+
+
 def test_samples_in_a_scratch_folder_are_not_for_a_cluster(tmp_path: Path) -> None:
     with (
         samples_in(tmp_path),

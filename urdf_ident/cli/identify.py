@@ -83,7 +83,7 @@ def identify(
     if payload_link is not None and not payload_logs:
         raise typer.BadParameter("--payload-link needs --payload-logs: the logs with the payload")
     project, folder = open_project(config)
-    with workers(jobs, scheduler, "urdf_ident.pipeline.identify"):  # a cluster imports while the robot is read
+    with workers(jobs, scheduler, "urdf_ident.estimation.uncertainty.covariance"):  # a cluster imports while the robot is read
         robot = open_robot(project, folder, urdf)
         model = project.build_model(robot)
         from ..pipeline.identify import identify as run

@@ -84,7 +84,7 @@ class DataEstimate:
 
 
 class EarlyStatistics:
-    """Starts workers while the logs are still being checked, on the statistic that :func:`estimate_from_data` needs first.
+    """What the estimate needs first from the logs: workers start on it while the logs are still being checked.
 
     Args:
         project: Settings.
@@ -92,6 +92,7 @@ class EarlyStatistics:
 
     def __init__(self, project: Project) -> None:
         self.project, self.kept, self.logs = project, RowCache(), ()  # type: Project, RowCache, tuple[Segment, ...]
+        self._trained: tuple[DynamicModel, bool, DynamicModel] | None = None  # the last result of `trained`, and its input
 
     def __call__(self, model: DynamicModel, logs: Sequence[PreparedLog]) -> None:
         """Starts the work.
@@ -102,7 +103,25 @@ class EarlyStatistics:
         motion = [part for log in logs for part in log.segments]
         kept = self.rows_of(motion)
         if shared() and self.project.estimation.method in ("auto", "irls") and all(part.tau is not None for part in motion):
-            begin_statistics(_first(with_limited_widths(model, motion), motion).unloaded(), logs, kept)
+            begin_statistics(self.first(with_limited_widths(model, motion)).unloaded(), logs, kept)
+
+    def first(self, model: DynamicModel) -> DynamicModel:
+        """Returns the model for the detection of outliers.
+
+        Args:
+            model: The model; automatic laws need no trained speeds yet.
+        """
+        return model if model.automatic else self.trained(model)
+
+    def trained(self, model: DynamicModel, *, chosen: bool = False) -> DynamicModel:
+        """:func:`.trained.with_trained` on the logs of :meth:`rows_of`; quantiles of all samples are not computed again.
+
+        Args:
+            chosen: Whether the laws of the model were chosen from the data.
+        """
+        if self._trained is None or self._trained[:2] != (model, chosen):
+            self._trained = model, chosen, with_trained(model, self.logs, chosen=chosen)
+        return self._trained[2]
 
     def rows_of(self, motion: Sequence[Segment]) -> RowCache:
         """Returns the cache for the rows of logs; discards work started for other logs.
@@ -114,20 +133,15 @@ class EarlyStatistics:
             if self.kept.started is not None:
                 with suppress(UrdfIdentError):
                     self.kept.started[1]()  # workers assume that their answers have been received
-            self.kept, self.logs = RowCache(samples=sum(map(len, motion))), tuple(motion)
+            self.kept, self.logs, self._trained = RowCache(samples=sum(map(len, motion))), tuple(motion), None
         return self.kept
 
 
-def _first(model: DynamicModel, motion: Sequence[Segment]) -> DynamicModel:
-    """The model for outlier detection."""
-    return model if model.automatic else with_trained(model, motion)
-
-
 def _weighting(
-    model: DynamicModel, prepared: Prepared, wanted: EstimationSection, kept: RowCache
+    first: DynamicModel, prepared: Prepared, wanted: EstimationSection, kept: RowCache
 ) -> tuple[SampleWeighting, RowCache]:
     """Detects outliers, before friction is selected, with their weights, which change the kept rows."""
-    weighting = choose_weighting(_first(model, prepared.motion), prepared.logs, wanted.method, wanted.loss, kept=kept)
+    weighting = choose_weighting(first, prepared.logs, wanted.method, wanted.loss, kept=kept)
     return weighting, kept if weighting.weights is None else RowCache(samples=kept.samples)
 
 
@@ -154,9 +168,11 @@ def estimate_from_data(
     wanted, consistency = project.estimation, project.consistency
     model, deflections, unseen = visible_springs(prepared.model, prepared.logs)  # no effect without elastic joints
     model = with_limited_widths(model, prepared.motion)
-    weighting, kept = _weighting(model, prepared, wanted, (start or EarlyStatistics(project)).rows_of(prepared.motion))
+    start = start or EarlyStatistics(project)
+    kept, first = start.rows_of(prepared.motion), start.first(model)
+    weighting, kept = _weighting(first, prepared, wanted, kept)
     rows = partial(build_statistics, progress=progress, weights=weighting.weights, kept=kept)
-    logs, held = _with_rests(_first(model, prepared.motion), prepared, project, weighting, kept)
+    logs, held = _with_rests(first, prepared, project, weighting, kept)
     produce = partial(rows, logs=logs)
     prior = inertial_prior(model.robot, consistency.relative_std, mass_std=consistency.mass_std)
     selected = _selected(model, produce, prepared.motion, prior, project, progress)  # no effect if the laws are given
@@ -165,19 +181,19 @@ def estimate_from_data(
         logs, held = _with_rests(shaped.model, prepared, project, weighting, kept)
         produce = partial(rows, logs=logs)
     base = shaped.model.base()
-    model = with_trained(shaped.model, prepared.motion, chosen=prepared.model.automatic)  # for extrapolating friction
+    model = start.trained(shaped.model, chosen=prepared.model.automatic)  # for extrapolating friction
     reference = prior_mean(base, prior)
     build = partial(compliant, build=produce, base=base)
     estimate = partial(fit_base, base=base, method=row_weighting(wanted.method), reference=reference)
     converged = converge(model, build, estimate, prior=prior, draft=partial(build, blocks=1))
-    reversals = typical_reversals(velocities(prepared.motion, motions(converged.statistics)), model.robot.prismatic)
-    loop = partial(_closed_loop, converged, logs, prior, project, reversals)
+    loop = partial(_closed_loop, converged, logs, prior, project, prepared.motion)
     known = "controller" in project.simulation.model_fields_set
     estimated = refine(
         weighting, converged, logs, loss=wanted.loss, prior=prior, reference=reference, loop=loop, loop_known=known
     )
     errors = _errors(estimated, converged, logs, wanted.covariance, kept)  # runs in the background
     model, statistics = converged.model, estimated.statistics
+    reversals = _reversals(converged, prepared.motion)
     changes = _changes(estimated, model, logs)
     cross_validation = _cross_validation(converged, estimated, build, estimate, chosen=bool(selected.trials))
     completed = completed_prior(model, prior, statistics, estimated.fit.weights, selected.unsupported, reversals)
@@ -219,14 +235,19 @@ def _selected(
     return select_friction(model, build, motion, method=method, progress=progress, prior=prior)
 
 
+def _reversals(converged: ConvergedFit, motion: Sequence[Segment]) -> float:
+    """Mean number of reversals of the moving joints, repetitions of a motion counted once."""
+    return typical_reversals(velocities(motion, motions(converged.statistics)), converged.model.robot.prismatic)
+
+
 def _closed_loop(
-    converged: ConvergedFit, logs: Sequence[PreparedLog], prior: Prior, project: Project, reversals: float
+    converged: ConvergedFit, logs: Sequence[PreparedLog], prior: Prior, project: Project, motion: Sequence[Segment]
 ) -> ClosedLoop:
     """The simulation of the logs, with the physically consistent robot closest to an estimate."""
     from ..estimation.estimators.closed_loop import ClosedLoop
 
     model, fit, statistics = converged.model, converged.fit, converged.statistics
-    complete = completed_prior(model, prior, statistics, fit.weights, reversals=reversals)
+    complete = completed_prior(model, prior, statistics, fit.weights, reversals=_reversals(converged, motion))
 
     def plausible(params: Array) -> Array:
         moved = statistics.shifted(fit.base.embedded(params - fit.params))

@@ -78,11 +78,24 @@ class Covariances:
     ) -> None:
         self.fit, self.statistics, self.model, self.logs, self.kept = fit, statistics, model, logs, kept
         self.weights = fit.row_weights or fit.weights
-        self.solution = solution or solve(statistics.stacked(self.weights, fit.base.independent), fit.rows)
-        self.units = independent_stretches(statistics)
-        self.stretches = len(self.units) >= FEWEST_STRETCHES
+        self._given = solution
         #: Elastic rows are linear only in their factors (compliance form), not sample by sample.
         self.has_rows = bool(logs) and model is not None and not isinstance(model, ElasticModel)
+
+    @cached_property
+    def solution(self) -> Solution:
+        """The given solution, or that of the factors alone."""
+        return self._given or solve(self.statistics.stacked(self.weights, self.fit.base.independent), self.fit.rows)
+
+    @cached_property
+    def units(self) -> tuple[tuple[tuple[str, int], ...], ...]:
+        """Stretches of time that do not repeat each other; waits for the comparison of the logs' motions."""
+        return independent_stretches(self.statistics)
+
+    @property
+    def stretches(self) -> bool:
+        """Whether there are enough of them."""
+        return len(self.units) >= FEWEST_STRETCHES
 
     @cached_property
     def spectrum(self) -> Callable[[], Spectrum]:
