@@ -107,11 +107,11 @@ def test_the_variance_of_held_out_torque_is_that_of_parameters_drawn_from_prior_
 
 def test_parameters_without_each_fold_are_those_of_the_cross_validation(case, monkeypatch: pytest.MonkeyPatch) -> None:
     found = consistent_parameters(case.statistics, case.fit, case.prior, case.model.parameters)
-    assert found.left_out is not None
+    assert found.without_folds is not None
     weight, alone = found.solver["weight"], LmiProblem(case.prior, case.model.parameters)
-    expected = standard._left_out(alone, case.statistics, case.fit, weight)
+    expected = standard._without_folds(alone, case.statistics, case.fit, weight)
     monkeypatch.setattr(LmiProblem, "rough_solver", None)  # everything is known
-    got = found.left_out()
+    got = found.without_folds()
     assert list(got) == list(expected)
     for fold, theta in got.items():
         np.testing.assert_allclose(theta, expected[fold], atol=1e-3 * np.abs(case.prior.theta0).max())

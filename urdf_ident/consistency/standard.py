@@ -38,13 +38,13 @@ class Standard:
 
     Attributes:
         theta: Shape (p,).
-        left_out: Function that returns, for every fold of the data, the parameters that would be chosen without it, shape
+        without_folds: Function that returns, for every fold of the data, the parameters that would be chosen without it, shape
             (p,) each; empty where nothing can be left out. None for methods other than the LMI with a weight.
     """
 
     theta: Array
     solver: dict[str, Any] = field(default_factory=dict)
-    left_out: Callable[[], Mapping[str, Array]] | None = None
+    without_folds: Callable[[], Mapping[str, Array]] | None = None
 
 
 def nearest_to_prior(method: str, fit: Fit, prior: Prior, distance: str = "euclid") -> Standard:
@@ -133,7 +133,7 @@ def consistent_parameters(
     problem = LmiProblem(prior, parameters, options)
     factor = _data(statistics, fit)
     record: dict[str, Any] = {}
-    without: Callable[[float], Mapping[str, Array]] = partial(_left_out, problem, statistics, fit)
+    refit: Callable[[float], Mapping[str, Array]] = partial(_without_folds, problem, statistics, fit)
     if slack is not None:
         solution = problem.point_to_set(*factor, slack)
         record = {"weight_choice": f"point-to-set: squared residual at most {100 * slack:g} % above the least possible"}
@@ -143,7 +143,7 @@ def consistent_parameters(
         solution = problem.solve(*factor, USUAL_WEIGHT)
         free = contradicted(prior, solution.theta, fit)
         if choice := held_out_weights(problem, statistics, fit, least_weight(reversals), free=free):
-            record, without = choice.as_dict(), choice.left_out
+            record, refit = choice.as_dict(), choice.without_folds
             solution = solution if choice.chosen == USUAL_WEIGHT else problem.solve(*factor, choice.chosen)
         else:
             record = {"weight_choice": "the default: the data are too short for held-out errors"}
@@ -151,8 +151,8 @@ def consistent_parameters(
     least = float(np.sum((factor[0][:, fit.base.independent] @ fit.params - factor[1]) ** 2))
     held = limit_notes(problem, solution, factor, solution.weight, least) if np.isfinite(solution.weight) else []
     kept["notes"] = [*notes, *kept["notes"], *_held_at_zero(fit, parameters, solution.active), *held]
-    left_out = None if slack is not None else partial(without, solution.weight)
-    return Standard(solution.theta, {"method": "lmi", **kept}, left_out)
+    without_folds = None if slack is not None else partial(refit, solution.weight)
+    return Standard(solution.theta, {"method": "lmi", **kept}, without_folds)
 
 
 def contradicted(prior: Prior, theta: Array, fit: Fit) -> bool:
@@ -167,8 +167,8 @@ def contradicted(prior: Prior, theta: Array, fit: Fit) -> bool:
     return bool(prior.distance(theta) ** 2 > fit.seen.sum())
 
 
-def _left_out(problem: LmiProblem, statistics: StatisticSet, fit: Fit, weight: float) -> dict[str, Array]:
-    """Parameters under the same constraints, without each fold; see :attr:`Standard.left_out`."""
+def _without_folds(problem: LmiProblem, statistics: StatisticSet, fit: Fit, weight: float) -> dict[str, Array]:
+    """Parameters under the same constraints, without each fold; see :attr:`Standard.without_folds`."""
     try:
         split = folds_of(statistics)
     except EstimationError:
@@ -187,14 +187,14 @@ class HeldOutWeights:
     """Weights of the prior and their held-out errors.
 
     Attributes:
-        left_out: Function of a weight: the parameters without each fold, to a few digits, shape (p,) each.
+        without_folds: Function of a weight: the parameters without each fold, to a few digits, shape (p,) each.
         errors: Weight that was tried → mean whitened squared held-out error of each fold, shape (folds,).
         expected: Mean whitened variance of the held-out torque due to the parameters, at the usual weight; 0 if unknown.
         floor: The least weight that the motion requires.
         free: Whether held-out errors choose the weight, because the data contradict the prior; otherwise it is the usual one.
     """
 
-    left_out: Callable[[float], Mapping[str, Array]]
+    without_folds: Callable[[float], Mapping[str, Array]]
     errors: dict[float, Array]
     expected: float = 0.0
     floor: float = 0.0
@@ -257,11 +257,11 @@ def held_out_weights(
     roughly = problem.rough_solver([data for data, _ in folds])
 
     @lru_cache
-    def left_out(weight: float) -> Mapping[str, Array]:
+    def without_folds(weight: float) -> Mapping[str, Array]:
         return dict(zip(split.logs, roughly(weight), strict=True))
 
     def squares(weight: float) -> Array:
-        found = left_out(weight).values()
+        found = without_folds(weight).values()
         return np.array([np.sum((S @ x - y) ** 2) / rows for (S, y, rows), x in zip(tests, found, strict=True)])
 
     expected = [
@@ -269,7 +269,7 @@ def held_out_weights(
         for ((R, _), _), (S, _, rows) in zip(folds, tests, strict=True)
     ]
     candidates = WEIGHTS if free else sorted({USUAL_WEIGHT, max(USUAL_WEIGHT, floor)})
-    return HeldOutWeights(left_out, _descend(squares, candidates), float(np.mean(expected)), floor, free)
+    return HeldOutWeights(without_folds, _descend(squares, candidates), float(np.mean(expected)), floor, free)
 
 
 def _descend(squares: Callable[[float], Array], candidates: Sequence[float] = WEIGHTS) -> dict[float, Array]:

@@ -206,5 +206,34 @@ def inertial_quantities(results: Sequence[Identification]) -> list[Quantity]:
     return [item for item in found if _seen(item.rows, results)]
 
 
+def spread_between_logs(quantity: Quantity, results: Sequence[Identification]) -> float:
+    """Spread of friction between the logs of a robot, of the result in which it is largest; nan if no result knows its own."""
+    known = [
+        float(row @ item.fit.spread_covariance @ row)
+        for row, item in zip(quantity.rows, results, strict=True)
+        if _knows_spread(item)
+    ]
+    return float(np.sqrt(max(0.0, *known))) if known else float("nan")
+
+
+def errors_of_means(quantity: Quantity, results: Sequence[Identification]) -> list[float]:
+    """Standard errors of a quantity in each result; for friction, of the mean over its logs.
+
+    The error of a mean over several logs already includes their spread. A result of one log does not know its spread, and the
+    largest of the others is added.
+    """
+    if quantity.kind == "inertia":
+        return [row_error(item, row) for row, item in zip(quantity.rows, results, strict=True)]
+    spread = np.nan_to_num(spread_between_logs(quantity, results))
+    return [
+        float(np.sqrt(max(float(row @ item.fit.of_mean.covariance @ row), 0.0) + (0.0 if _knows_spread(item) else spread**2)))
+        for row, item in zip(quantity.rows, results, strict=True)
+    ]
+
+
+def _knows_spread(ident: Identification) -> bool:
+    return ident.fit.changes is not None and ident.fit.changes.known
+
+
 def _seen(rows: Sequence[Array], results: Sequence[Identification]) -> bool:
     return all(item.fit.seen[np.flatnonzero(np.abs(row) > 1e-12)].all() for row, item in zip(rows, results, strict=True))

@@ -27,6 +27,7 @@ from ..units import joint_units
 from .common_terms import (
     LEVEL,
     SPEEDS,
+    errors_of_means,
     friction_quantities,
     friction_row,
     friction_words,
@@ -36,6 +37,7 @@ from .common_terms import (
     require_same_robot,
     row_dof,
     row_error,
+    spread_between_logs,
     translated,
     usual_load,
     usual_speed,
@@ -66,7 +68,7 @@ def compare(before: Identification, after: Identification, *, level: float = LEV
     require_same_robot(before.model.robot, after.model.robot)
     require_covariance(before)
     require_covariance(after)
-    judged = _holm([*_inertia_tests(before, after), *_friction_tests(before, after)], level)
+    judged = _holm(_tests(before, after), level)
     hypothesis = _tool(before, after, judged, level)
     return Comparison(before.model.robot.name, ("before", "after"), tuple(judged), level, hypothesis)
 
@@ -175,24 +177,8 @@ def _holm(tests: Sequence[ParameterChange], level: float) -> list[ParameterChang
     return out
 
 
-def _spread(pairs: Sequence[tuple[Identification, Array]]) -> tuple[float, float]:
-    """Spread between logs of linear functions of base parameters, and the variance it adds to a difference of results.
-
-    The error of a mean over several logs already includes the spread. A result from one log does not know its spread and
-    uses that of the other result.
-    """
-    own = [np.sqrt(max(float(row @ item.fit.spread_covariance @ row), 0.0)) for item, row in pairs]
-    has_spread = [item.fit.changes is not None and item.fit.changes.known for item, _ in pairs]
-    if not any(has_spread):
-        return float("nan"), 0.0
-    usual = float(max(spread for spread, known in zip(own, has_spread, strict=True) if known))
-    return usual, usual**2 * sum(not known for known in has_spread)
-
-
 def _judged_by_spread(change: ParameterChange, spread: float) -> ParameterChange:
     """Notes whether a change of friction exceeds the spread between logs of one robot."""
-    if change.kind != "friction":
-        return change
     if np.isnan(spread):
         return replace(change, note="the spread of its friction between logs is unknown, so temperature may be the cause")
     size = f"± {spread:.2g} {change.unit}"
@@ -201,23 +187,15 @@ def _judged_by_spread(change: ParameterChange, spread: float) -> ParameterChange
     return replace(change, note=f"beyond the spread between logs ({size}): wear, or another lubricant")
 
 
-def _inertia_tests(before: Identification, after: Identification) -> list[ParameterChange]:
-    """Tests the base parameters of the earlier result, expressed in the base parameters of both."""
-    return [
-        _test(item.kind, item.where, item.what, item.unit, _side(before, item.rows[0]), _side(after, item.rows[1]))
-        for item in inertial_quantities([before, after])
-    ]
-
-
-def _friction_tests(before: Identification, after: Identification) -> list[ParameterChange]:
-    tests = []
-    for item in friction_quantities([before, after]):
-        pairs = list(zip((before, after), item.rows, strict=True))
-        spread, more = _spread(pairs)
-        squares = [max(float(row @ one.fit.of_mean.covariance @ row), 0.0) + 0.5 * more for one, row in pairs]
-        sides = [_side(one, row)._replace(error=float(np.sqrt(x))) for (one, row), x in zip(pairs, squares, strict=True)]
-        tests.append(_judged_by_spread(_test(item.kind, item.where, item.what, item.unit, sides[0], sides[1]), spread))
-    return tests
+def _tests(before: Identification, after: Identification) -> list[ParameterChange]:
+    """Tests the base parameters of the earlier result, expressed in those of both, and friction, whatever laws describe it."""
+    results, found = (before, after), []
+    for item in (*inertial_quantities(results), *friction_quantities(results)):
+        errors = errors_of_means(item, results)
+        old, new = (_side(one, row)._replace(error=error) for one, row, error in zip(results, item.rows, errors, strict=True))
+        test = _test(item.kind, item.where, item.what, item.unit, old, new)
+        found.append(_judged_by_spread(test, spread_between_logs(item, results)) if item.kind == "friction" else test)
+    return found
 
 
 def _tool(before: Identification, after: Identification, tests: Sequence[ParameterChange], level: float) -> AddedBody | None:

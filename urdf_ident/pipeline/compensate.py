@@ -142,7 +142,7 @@ def _solved(
     reversals = typical_reversals(speeds, model.robot.prismatic)
     prior = completed_prior(model, prior, statistics, fit.weights, reversals=reversals)
     physical = complete(model, statistics, fit, prior, project, trained_range(logs), reversals)
-    notes = [*ident.solver.get("notes", ()), *physical.solver.get("notes", ())]
+    notes = [*ident.solver.get("notes", ()), *physical.standard.solver.get("notes", ())]
     before = str(ident.estimation.get("method", fit.method))
     if before != fit.method:
         notes.append(f"the loops estimate by {fit.method.upper()}; {before.upper()} is not used in them")
@@ -153,11 +153,11 @@ def _solved(
         ident,
         model=model,
         fit=fit,
-        theta=physical.theta,
+        theta=physical.standard.theta,
         prior=physical.prior,
         factor=physical.factor,
         baseline=physical.baseline,
-        solver={**physical.solver, "notes": notes},
+        solver={**physical.standard.solver, "notes": notes},
         evidence=physical.evidence,
         cross_validation=_cross_validation(comparison, logs, ident.cross_validation.get("structure", "given")),
         validation=(),

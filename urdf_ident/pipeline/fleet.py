@@ -34,12 +34,11 @@ from ..statistics.distributions import student_quantile
 from ..statistics.fleet import FEWEST, Deviations, deviations, random_effects
 from .common_terms import (
     LEVEL,
-    Quantity,
+    errors_of_means,
     friction_quantities,
     inertial_quantities,
     require_covariance,
     require_same_robot,
-    row_error,
 )
 from .identify import identify
 
@@ -66,7 +65,7 @@ def pool(results: Mapping[str, Identification], *, level: float = LEVEL) -> Flee
         require_covariance(item)
     wanted = [*friction_quantities(items), *inertial_quantities(items)]
     value = np.array([[row @ item.fit.params for row, item in zip(quantity.rows, items, strict=True)] for quantity in wanted]).T
-    error = np.array([_errors(quantity, items) for quantity in wanted]).T
+    error = np.array([errors_of_means(quantity, items) for quantity in wanted]).T
     usable = (error > 0).all(axis=0) & np.isfinite(error).all(axis=0)
     if not usable.any():
         raise EstimationError("the robots have nothing in common that their logs show", where=items[0].model.robot.name)
@@ -230,20 +229,3 @@ def _outliers(value: Array, error: Array, families: Sequence[BoolArray], level: 
             mine[at] = True
         odd[:, own] = mine
     return odd
-
-
-def _errors(quantity: Quantity, items: Sequence[Identification]) -> list[float]:
-    """Standard errors of a quantity; for friction, of the mean over a robot's logs.
-
-    With one log, a robot's spread of friction between logs is unknown, and the largest spread of the others is used.
-    """
-    if quantity.kind == "inertia":
-        return [row_error(item, row) for row, item in zip(quantity.rows, items, strict=True)]
-    spread = [float(row @ item.fit.spread_covariance @ row) for row, item in zip(quantity.rows, items, strict=True)]
-    known = [item.fit.changes is not None and item.fit.changes.known for item in items]
-    usual = max((own for own, is_known in zip(spread, known, strict=True) if is_known), default=0.0)
-    mean = [float(row @ item.fit.of_mean.covariance @ row) for row, item in zip(quantity.rows, items, strict=True)]
-    return [
-        float(np.sqrt(max(own, 0.0) + (0.0 if is_known else max(usual, 0.0))))
-        for own, is_known in zip(mean, known, strict=True)
-    ]

@@ -116,18 +116,18 @@ def _result(from_data: DataEstimate, prepared: Prepared, project: Project) -> tu
     model, fit = from_data.model, from_data.fit
     pending = None if isinstance(model, ElasticModel) else start_samples(model, prepared.logs)  # runs in the background
     physical = complete(model, from_data.statistics, fit, from_data.prior, project, prepared.trained, from_data.reversals)
-    engine = rigid_of(model.robot).used
-    notes = [*from_data.notes, *physical.prior.notes, *physical.solver.get("notes", ())]
+    engine, solver = rigid_of(model.robot).used, physical.standard.solver
+    notes = [*from_data.notes, *physical.prior.notes, *solver.get("notes", ())]
     if "(" in engine:  # not the expected engine; the reason is in parentheses
         notes.append(f"rigid-body columns by {engine}")
     result = Identification(
         model,
         fit,
-        physical.theta,
+        physical.standard.theta,
         physical.prior,
         physical.factor,
         physical.baseline,
-        solver={**physical.solver, "notes": notes, **({"springs": from_data.springs} if from_data.springs else {})},
+        solver={**solver, "notes": notes, **({"springs": from_data.springs} if from_data.springs else {})},
         signals={**prepared.signals, "engine": engine},
         inputs=tuple(log.as_dict() for log in prepared.logs),
         cross_validation=from_data.cross_validation,
@@ -147,22 +147,23 @@ def _with_prediction(
     """Adds the held-out prediction error and whether adaptation would help; adds neither where nothing can be held out."""
     given = (ident.model, from_data.statistics, ident.fit.weights, ident.prior, ident.prior_weight, prepared.logs)
     try:
-        left_out = physical.left_out() if physical.left_out is not None else {}
-        held = held_out_torque(*given, left_out)
-        limited = physical.left_out is not None and ident.solver.get("active")
+        without_folds = physical.standard.without_folds
+        by_fold = without_folds() if without_folds is not None else {}
+        held = held_out_torque(*given, by_fold)
+        limited = without_folds is not None and ident.solver.get("active")
         found = held_out_residual(*given, held, pending, held_out_torque(*given) if limited else None)
     except EstimationError:
         return ident
-    ident = replace(ident, prediction=found.as_dict(), cross_validation=_with_exported(ident, from_data, left_out))
+    ident = replace(ident, prediction=found.as_dict(), cross_validation=_with_exported(ident, from_data, by_fold))
     return replace(ident, adaptation=validate_adaptation(ident, prepared.logs, held.parts, found.band))
 
 
-def _with_exported(ident: Identification, from_data: DataEstimate, left_out: Mapping[str, Array]) -> Mapping[str, Any]:
+def _with_exported(ident: Identification, from_data: DataEstimate, by_fold: Mapping[str, Array]) -> Mapping[str, Any]:
     """The cross-validation of the fit, with the errors of the exported parameters on the same folds and rows."""
     known = ident.cross_validation
-    if not known or set(known["folds"]) != set(left_out):
+    if not known or set(known["folds"]) != set(by_fold):
         return known
-    found = score_folds(from_data.statistics, left_out)
+    found = score_folds(from_data.statistics, by_fold)
     at = [found.groups.index(group) for group in known["groups"]]
     return {**known, "exported_rmse": found.group_rmse[at].tolist(), "effort_rms": found.group_effort[at].tolist()}
 

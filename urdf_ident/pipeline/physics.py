@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from ..consistency.constraints import LmiOptions, lmi_options
 from ..consistency.first_fit import reconciled_prior, urdf_with_friction
@@ -29,19 +27,15 @@ class Physical:
     """Standard parameters with the data and the prior that they come from.
 
     Attributes:
-        theta: Standard parameters, shape (p,).
         factor: Whitened data factor ``[R | rho]``, shape (k, p + 1).
         baseline: The URDF with fitted friction, shape (p,).
-        left_out: See :attr:`.standard.Standard.left_out`.
     """
 
-    theta: Array
+    standard: Standard
     prior: Prior
     factor: Array
     baseline: Array
-    solver: Mapping[str, Any]
     evidence: Evidence
-    left_out: Callable[[], Mapping[str, Array]] | None
 
 
 def complete(
@@ -88,7 +82,7 @@ def complete(
         reversals=reversals,
     )
     baseline = urdf_with_friction(model, statistics, fit, prior.theta0)
-    return Physical(standard.theta, prior, factor, baseline, standard.solver, evidence, standard.left_out)
+    return Physical(standard, prior, factor, baseline, evidence)
 
 
 def standard_parameters(

@@ -215,7 +215,7 @@ def held_out_torque(
     prior: Prior,
     weight: float,
     logs: Sequence[PreparedLog],
-    left_out: Mapping[str, Array] | None = None,
+    by_fold: Mapping[str, Array] | None = None,
 ) -> HeldOutTorque:
     """Predicts every fold from the others, with the prior of the result and, if known, its constraints.
 
@@ -224,7 +224,7 @@ def held_out_torque(
         statistics: Factors of the data, by time block.
         weights: Row group → weight of its rows [1/unit of torque].
         weight: Weight of the prior.
-        left_out: Parameters that were chosen without each fold, shape (p,) each. If they are unknown, the prior alone counts,
+        by_fold: Parameters that were chosen without each fold, shape (p,) each. If they are unknown, the prior alone counts,
             and constraints that contradict the data do not show in the prediction.
 
     Raises:
@@ -232,7 +232,7 @@ def held_out_torque(
     """
     labels = fold_labels(statistics)
     folds = tuple(dict.fromkeys(labels.values()))
-    split, known = folds_of(statistics), left_out or {}
+    split, known = folds_of(statistics), by_fold or {}
 
     def alone(fold: str) -> Array:
         factor = split.left_out(fold).stacked(weights)
