@@ -856,21 +856,42 @@ def test_logs_in_which_each_joint_moves_one_way_do_not_contradict_each_other(see
     assert not [item for item in told if item.severity == "refused"]
 
 
-def test_a_cycle_of_three_poses_reverses_at_few_however_often_it_is_repeated() -> None:
-    """Blocks of time that repeat each other do not tell by chance from certainty: small faults are not tested."""
-    rng, t = np.random.default_rng(0), np.arange(0.0, 36.0, 0.01)
-    poses, leg = rng.uniform(-1.2, 1.2, (3, ARM.n)), (t // 1.2).astype(int)
+def cycle(robot: Robot, seed: int) -> tuple[Array, Array, Array, Array]:
+    """Three poses, approached in turn for 36 s: time, positions, velocities and accelerations."""
+    rng, t = np.random.default_rng(seed), np.arange(0.0, 36.0, 0.01)
+    poses, leg = rng.uniform(-1.2, 1.2, (3, robot.n)), (t // 1.2).astype(int)
     x = (t % 1.2 / 1.2)[:, None]
     q = poses[leg % 3] + (poses[(leg + 1) % 3] - poses[leg % 3]) * x**3 * (10 - 15 * x + 6 * x**2)
     v = np.gradient(q, t, axis=0)
-    effort = torques(ARM, Truth.of(ARM.n), q, v, np.gradient(v, t, axis=0))
+    return t, q, v, np.gradient(v, t, axis=0)
+
+
+def test_a_cycle_of_three_poses_reverses_at_few_however_often_it_is_repeated() -> None:
+    """Blocks of time that repeat each other do not tell by chance from certainty: small faults are not tested."""
+    t, q, v, a = cycle(ARM, 0)
     turns = []
-    for log in (Recording("log", ARM.joints, t, q, effort=effort), log_of(ARM)):
+    for log in (Recording("log", ARM.joints, t, q, effort=torques(ARM, Truth.of(ARM.n), q, v, a)), log_of(ARM)):
         conditioned = condition(log, ARM)
         case = LogGroup(ARM, [(conditioned.segments, conditioned.cutoff)]).case()
         assert case is not None
         turns.append(case.turns)
     assert turns[0] < TESTING_REVERSALS < turns[1]
+
+
+@pytest.mark.parametrize("seed", [6, 12])
+def test_a_sound_cycle_of_three_poses_is_not_refused_for_friction_outside_the_laws(seed: int) -> None:
+    """Friction that builds up over some travel, and falls with speed: with few reversals it resembles a tilted base."""
+    t, q, v, a = cycle(ARM, seed)
+    tau = torques(ARM, Truth.of(ARM.n), q, v, a)
+    size, rng, built = tau.std(axis=0), np.random.default_rng(seed), np.zeros_like(q)
+    for k in range(1, len(q)):
+        built[k] = np.clip(built[k - 1] + (q[k] - q[k - 1]) / 0.05, -1, 1)
+    tau += size * (0.15 * built + 0.3 * np.tanh(v / 0.01) * np.abs(v) * np.exp(-np.abs(v)))
+    effort = tau + 0.02 * size * rng.standard_normal(tau.shape)
+    sound = Recording("log", ARM.joints, t, q + 1e-5 * rng.standard_normal(q.shape), effort=effort)
+    assert doubts(sound) == []
+    reversed_ = effort * np.where(np.arange(ARM.n) == 1, -1, 1)
+    assert "effort-sign" in {item.id for item in doubts(replace(sound, effort=reversed_))}
 
 
 @pytest.mark.parametrize(("fitted", "fits"), [(1.9, True), (0.2, False)])

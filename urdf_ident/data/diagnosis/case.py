@@ -15,7 +15,7 @@ from ...model.engine.pinocchio import regressor
 from ...model.engine.rigid import rigid_of
 from ...model.prior import lumped_inertials
 from ...model.robot import Robot
-from ...samples import distinct_reversals, one_way
+from ...samples import TESTING_REVERSALS, distinct_reversals, one_way
 from .candidates import Interpretation
 from .evidence import RigidEvidence, held_out, in_sample, unexplained
 from .grams import EXACT, column_starts
@@ -111,6 +111,14 @@ class Case:
         """
         samples = self.sampled(0.0)
         return float(np.median(distinct_reversals(samples.q, samples.v)[self.moves]))
+
+    @property
+    def scarcity(self) -> float:
+        """Factor by which few reversals overstate significance: those needed over those there are, 1 if there are enough.
+
+        Each leg between two reversals shows friction and gravity once, however many blocks of time it is cut into.
+        """
+        return max(1.0, TESTING_REVERSALS / max(self.turns, 1.0))
 
     @cached_property
     def _signed(self) -> BoolArray:
