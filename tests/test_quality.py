@@ -495,6 +495,13 @@ def test_log_at_rest_only_is_refused(robot: Robot) -> None:
     assert "does not move" in finding.message
 
 
+def test_a_slide_in_metres_that_is_described_as_millimetres_is_not_just_at_rest(robot: Robot) -> None:
+    position = make_log().position * np.array([0.0, 0.0, 0.4])
+    still = found(assess(make_log(position=1e-3 * position, velocity=None), robot), "at-rest")
+    assert "m, described as mm" in still.message
+    assert "described as" not in found(assess(make_log(position=1e-6 * position, velocity=None), robot), "at-rest").message
+
+
 def test_slow_motion_is_motion(robot: Robot) -> None:
     log = make_log(velocity=None)
     slow = np.array([0.012, 0, 0.004]) * np.sin(log.time)[:, None]
@@ -522,6 +529,12 @@ def test_positions_in_degrees_are_refused(robot: Robot) -> None:
         finding = found(assess(each, robot), "position-unit")
         assert finding.severity == "refused"
         assert "position: deg" in finding.remedy
+        assert "rev" not in finding.message
+    turns = log.position * np.array([2 * np.pi, 2 * np.pi, 1])
+    assert (
+        "rad that are described as rev"
+        in found(assess(replace(log, position=turns, velocity=None), robot), "position-unit").message
+    )
 
 
 def test_another_zero_or_sign_is_not_taken_for_degrees(robot: Robot) -> None:

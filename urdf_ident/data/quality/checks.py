@@ -120,14 +120,15 @@ def check_position_unit(state: Examination, robot: Robot) -> None:
     too_fast = np.zeros(robot.n, dtype=bool) if stated.all() else ~stated & _too_fast(state, robot)
     for revolute, factor, unit in ((True, DEGREE, "deg"), (False, 1e3, "mm")):
         kind = robot.prismatic != revolute
-        fits = ~stated | ((low / factor > lower - 0.05 * span) & (high / factor < upper + 0.05 * span))
         suspects = kind & (too_far | too_fast)
-        if suspects.any() and fits[kind].all():
+        if suspects.any() and _within((low, high), (lower, upper), 1 / factor, stated & kind):
             j = int(np.flatnonzero(suspects)[0])
+            turned = revolute and _within((low, high), (lower, upper), 1 / (2 * np.pi), stated & kind)
+            other = " (or like rad that are described as rev)" if turned else ""
             state.add(
                 "position-unit",
                 "refused",
-                f"positions look like {unit}: they reach {largest[j]:.4g}, and the URDF's limits are "
+                f"positions look like {unit}{other}: they reach {largest[j]:.4g}, and the URDF's limits are "
                 f"{lower[j]:.4g} to {upper[j]:.4g} {'rad' if revolute else 'm'}",
                 joint=robot.joints[j],
                 remedy=f"in the project file: `log: {{units: {{position: {unit}}}}}` (and `velocity: {unit}/s`)",
@@ -144,6 +145,13 @@ def check_position_unit(state: Examination, robot: Robot) -> None:
             at=np.flatnonzero(beyond[:, j]),
             remedy="check joint offsets, signs and units",
         )
+
+
+def _within(reached: tuple[Array, Array], limits: tuple[Array, Array], factor: float, joints: BoolArray) -> bool:
+    """Whether the positions of some joints, times a factor, lie within their limits, which are widened by 5 %."""
+    (low, high), (lower, upper) = (np.stack(pair)[:, joints] for pair in (reached, limits))
+    margin = 0.05 * (upper - lower)
+    return bool(((factor * low > lower - margin) & (factor * high < upper + margin)).all())
 
 
 def _too_fast(state: Examination, robot: Robot) -> BoolArray:
@@ -185,7 +193,8 @@ def check_motion(state: Examination, robot: Robot) -> None:
         state.add(
             "at-rest",
             "refused",
-            f"the robot does not move: no joint is faster than {threshold.max():.2g} rad/s (m/s) for long in {total:.3g} s",
+            f"the robot does not move: no joint is faster than {threshold.max():.2g} rad/s (m/s) for long in {total:.3g} s"
+            f"{_of_smaller_unit(state, robot, threshold)}",
             remedy="record a motion that moves every joint, as a log at rest shows only gravity; if it moved, correct "
             "`log: {units: {position: ..., time: ...}}`",
         )
@@ -204,6 +213,24 @@ def check_motion(state: Examination, robot: Robot) -> None:
             joint=robot.joints[j],
             remedy="record a motion that moves it, or lock it in `robot: {lock: ...}`",
         )
+
+
+def _of_smaller_unit(state: Examination, robot: Robot, threshold: Array) -> str:
+    """What positions that hardly move may be in: m described as mm, or rad described as degrees; empty if neither is plausible.
+
+    Args:
+        threshold: Least travel that is motion, shape (n,) [rad or m].
+    """
+    x, limits = state.recording.position, (robot.limit("lower"), robot.limit("upper"))
+    low, high = np.array([quantiles(column, 0.005, 0.995) for column in x.T]).T
+    for kind, factor, words in (
+        (robot.prismatic, 1e3, "m, described as mm"),
+        (~robot.prismatic, DEGREE, "rad, described as deg"),
+    ):
+        moves = (high - low) * factor > np.maximum(threshold, 0.05 * (limits[1] - limits[0]))
+        if (moves & kind).any() and _within((low, high), limits, factor, kind):
+            return f"; times {factor:.3g} the positions would move within the URDF's limits: are they in {words}?"
+    return ""
 
 
 def check_clipped(state: Examination, robot: Robot) -> None:
