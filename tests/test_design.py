@@ -224,14 +224,14 @@ def test_the_same_seed_gives_the_same_motion() -> None:
 
 def test_more_starts_are_never_worse_and_processes_share_them() -> None:
     model = small()
-    one = design_excitation(model, 6.0, seed=2, starts=1, jobs=1, budget=60.0)
-    three = design_excitation(model, 6.0, seed=2, starts=3, jobs=1, budget=60.0)
+    one = design_excitation(model, 6.0, seed=2, starts=1, jobs=1, budget=60.0, collisions=None)
+    three = design_excitation(model, 6.0, seed=2, starts=3, jobs=1, budget=60.0, collisions=None)
     assert three.value <= one.value + 1e-3
     assert (one.starts, three.starts) == (1, 3)
-    shared = design_excitation(model, 6.0, seed=2, starts=3, jobs=2, budget=60.0)
+    shared = design_excitation(model, 6.0, seed=2, starts=3, jobs=2, budget=60.0, collisions=None)
     assert shared.starts == 3
     assert_inside(shared.trajectory, model.robot, shared.limits)
-    again = design_excitation(model, 6.0, seed=2, starts=3, jobs=2, budget=60.0)
+    again = design_excitation(model, 6.0, seed=2, starts=3, jobs=2, budget=60.0, collisions=None)
     assert again.value == pytest.approx(shared.value, abs=1e-12)
 
 

@@ -94,16 +94,17 @@ def test_it_begins_lower_than_random_motions_do(method: str) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_design_with_it_keeps_the_limits(method: str) -> None:
-    design = design_excitation(MODEL, 6.0, harmonics=4, starts=1, jobs=1, budget=60.0, global_start=method)
+    options = {"harmonics": 4, "starts": 1, "jobs": 1, "budget": 60.0, "collisions": None, "global_start": method}
+    design = design_excitation(MODEL, 6.0, **options)
     assert design.report.feasible
     assert design.settings["global_start"] == method
-    again = design_excitation(MODEL, 6.0, harmonics=4, starts=1, jobs=1, budget=60.0, global_start=method)
+    again = design_excitation(MODEL, 6.0, **options)
     assert again.value == design.value
 
 
 def test_the_former_name_still_loads_and_is_noted() -> None:
     project = parse_project({"excitation": {"global_start": "genetic", "duration": 6.0, "harmonics": 4}})
-    options = {**project.excitation.options(MODEL.robot), "budget": 60.0}
+    options = {**project.excitation.options(MODEL.robot), "budget": 60.0, "collisions": None}
     design = design_excitation(MODEL, starts=1, jobs=1, **options)
     assert design.settings["global_start"] == "differential_evolution"
     assert "genetic is called differential_evolution" in design.summary()

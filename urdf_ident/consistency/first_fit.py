@@ -251,8 +251,8 @@ def _bounded_fit(groups: _Groups, used: BoolArray, prior_rows: Array, constraint
     x, _ = solved(every)
     rest = [np.linalg.norm(r - block[:, used] @ x) for r, block in zip(groups.rights, groups.blocks, strict=True)]
     noise = np.maximum(rest, _BEST * groups.efforts)
-    silent = noise <= SIGMA_FLOOR * groups.efforts.max()  # joints without effort
-    noise = np.where(silent, 1.0, noise / np.sqrt(np.maximum(groups.counts, 1.0)))
+    without_effort = noise <= SIGMA_FLOOR * groups.efforts.max()  # joints without effort
+    noise = np.where(without_effort, 1.0, noise / np.sqrt(np.maximum(groups.counts, 1.0)))
     x, squares = solved(every)
     if not doubted.any():
         return x

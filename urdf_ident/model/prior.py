@@ -265,8 +265,8 @@ def with_joint_terms(
     check_shape("std", given.shape, (len(terms),))
     found = np.where(seen & np.isfinite(given) & (given > 0), given, found)
     origin = tuple("first fit" if ok else "guess" for ok in seen)
-    blind = [term.name for term, ok in zip(terms, seen, strict=True) if not ok]
-    note = (f"the first fit cannot see {', '.join(blind)}: zero, as in the URDF",) if blind else ()
+    unseen = [term.name for term, ok in zip(terms, seen, strict=True) if not ok]
+    note = (f"the first fit cannot see {', '.join(unseen)}: zero, as in the URDF",) if unseen else ()
     return Prior(
         np.concatenate([prior.theta0, values]),
         block_diagonal(prior.root, np.diag(1.0 / found)),

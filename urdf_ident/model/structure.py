@@ -168,12 +168,12 @@ def geometric_rank(robot: Robot, rotor_inertia: bool = False) -> int:
         moved = [parent[2] @ transform_matrix(rotation, offset)]
         for _ in range(_DERIVATIVES + 1):
             moved.append(moved[-1] @ _drift(turn))
-        felt = np.vstack([along, weight, *moved[1:]])
+        rows = np.vstack([along, weight, *moved[1:]])
         if rotor_inertia:
-            felt = np.vstack([np.column_stack([felt, np.zeros(len(felt))]), np.append(own, 1.0)])
+            rows = np.vstack([np.column_stack([rows, np.zeros(len(rows))]), np.append(own, 1.0)])
         else:
-            felt = np.vstack([felt, own])
-        rank += _rank(felt)
+            rows = np.vstack([rows, own])
+        rank += _rank(rows)
         every = np.vstack([_momentum(axis, direction) for direction in velocity.T])
         reach[joint] = (velocity, pull, _rows(np.vstack([every, weight, *moved])))
     return rank

@@ -223,8 +223,8 @@ def group_sigma(
         leverage = weight**2 * float(np.sum((R[:, begin : begin + len(layout.columns)] @ root[layout.columns]) ** 2))
         rows = statistics.rows[layout.group]
         found = float(max(np.sqrt(squares / max(rows - leverage, 1.0)), SIGMA_FLOOR * efforts[layout.group]))
-        silent = is_measured(layout.group) and efforts[layout.group] <= least
-        sigma[layout.group] = found if found > 0 and not silent else 1.0  # a torque that is zero throughout has no scale
+        without_effort = is_measured(layout.group) and efforts[layout.group] <= least
+        sigma[layout.group] = found if found > 0 and not without_effort else 1.0  # a torque of zero has no scale
     return sigma
 
 

@@ -65,12 +65,12 @@ def find_repetition(q: Array, fewest: int = 2, likeness: float = LIKENESS) -> Re
     if len(q) < 32:
         return None
     stride = -(-len(q) // MOST_LAGS)
-    thin = q[::stride]
-    mean, size = thin.mean(axis=0), thin.std(axis=0)
+    decimated = q[::stride]
+    mean, size = decimated.mean(axis=0), decimated.std(axis=0)
     moving = size > MOVING * size.max()
     if not moving.any():
         return None
-    promising = _promising(((thin - mean) / np.maximum(size, 1e-300))[:, moving], len(thin) // fewest + 1)
+    promising = _promising(((decimated - mean) / np.maximum(size, 1e-300))[:, moving], len(decimated) // fewest + 1)
     x = (q[:, moving] - mean[moving]) / size[moving] if promising else q
     for lag in promising:
         found = _examined(x, stride * lag, fewest, likeness)

@@ -201,10 +201,10 @@ def resolve(recordings: Sequence[Recording], robot: Robot, config: SignalConfig 
     if config.cutoff == "auto" and len(recordings) > 1:
         reason = f"median over {len(wishes)} logs ({min(wishes):.3g} to {max(wishes):.3g} Hz)"
     decimate = _row_rate(cutoff) if config.decimate == "auto" else config.decimate
-    odd = next((k for k, (source, _) in enumerate(sources) if source != "logged"), None)
-    velocity, words = sources[odd or 0]
-    if len(recordings) > 1 and odd is not None:
-        words = f"{words} ({recordings[odd].name}), so in all logs"
+    derived = next((k for k, (source, _) in enumerate(sources) if source != "logged"), None)
+    velocity, words = sources[derived or 0]
+    if len(recordings) > 1 and derived is not None:
+        words = f"{words} ({recordings[derived].name}), so in all logs"
     chosen = tuple(name for name in ("cutoff", "decimate", "velocity") if getattr(config, name) == "auto")
     return replace(
         config, cutoff=cutoff, decimate=decimate, velocity=velocity, reason=reason, velocity_reason=words, chosen=chosen

@@ -101,9 +101,9 @@ def _effect_of_lock(robot: Robot, joint: str, position: float, poses: Array) -> 
         gravity.append(np.array([pin.computeGeneralizedGravity(model, data, q) for q in whole]))
         inertia.append(np.array([np.diag(pin.crba(model, data, q)) for q in whole]))
     torque, change = rms(gravity[0], 0), rms(gravity[1] - gravity[0], 0)
-    felt = torque > 0.01 * torque.max()
+    loaded = torque > 0.01 * torque.max()
     share = np.abs(inertia[1] - inertia[0]).mean(axis=0) / inertia[0].mean(axis=0)
-    return float(max(share.max(), (change[felt] / torque[felt]).max(initial=0.0)))
+    return float(max(share.max(), (change[loaded] / torque[loaded]).max(initial=0.0)))
 
 
 def check_position_unit(state: Examination, robot: Robot) -> None:
@@ -120,9 +120,9 @@ def check_position_unit(state: Examination, robot: Robot) -> None:
     too_fast = np.zeros(robot.n, dtype=bool) if stated.all() else ~stated & _too_fast(state, robot)
     for revolute, factor, unit in ((True, DEGREE, "deg"), (False, 1e3, "mm")):
         kind = robot.prismatic != revolute
-        suspects = kind & (too_far | too_fast)
-        if suspects.any() and _within((low, high), (lower, upper), 1 / factor, stated & kind):
-            j = int(np.flatnonzero(suspects)[0])
+        implausible = kind & (too_far | too_fast)
+        if implausible.any() and _within((low, high), (lower, upper), 1 / factor, stated & kind):
+            j = int(np.flatnonzero(implausible)[0])
             turned = revolute and _within((low, high), (lower, upper), 1 / (2 * np.pi), stated & kind)
             other = " (or like rad that are described as rev)" if turned else ""
             state.add(

@@ -44,10 +44,10 @@ def check_velocity(state: Examination, robot: Robot) -> None:
     moves = np.array([fast_speed(speed) > MOVING for speed in smooth_speed(piece, clock.rate).T])
     if not moves.any():
         return
-    dead = moves & (np.ptp(piece.v, axis=0) == 0)
-    if dead.any():
-        names = ", ".join(robot.joints[j] for j in np.flatnonzero(dead))
-        _ignore_velocity(state, "velocity-dead", f"the logged velocity of {names} never changes although the joint moves")
+    constant = moves & (np.ptp(piece.v, axis=0) == 0)
+    if constant.any():
+        names = ", ".join(robot.joints[j] for j in np.flatnonzero(constant))
+        _ignore_velocity(state, "velocity-constant", f"the logged velocity of {names} never changes although the joint moves")
         return
     if (
         _swapped(state, robot, match, moves)

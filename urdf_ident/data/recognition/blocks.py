@@ -41,8 +41,8 @@ def links_of(series: Series) -> Links:
     speed = np.linalg.norm(slope, axis=0)
     moves = size > 1e-9 * np.maximum(np.abs(series.mean).max(axis=0), 1e-9) * np.sqrt(len(mean))
     product = slope.T @ mean
-    safe, fast = np.where(moves, size, np.inf), np.where(moves & (speed > 0), speed, np.inf)
-    return Links(product / fast[:, None] / safe, product / safe**2, (mean.T @ mean) / safe[:, None] / safe, moves)
+    spread, fast = np.where(moves, size, np.inf), np.where(moves & (speed > 0), speed, np.inf)
+    return Links(product / fast[:, None] / spread, product / spread**2, (mean.T @ mean) / spread[:, None] / spread, moves)
 
 
 def blocks(width: int, n: int, taken: Sequence[int]) -> list[Block]:

@@ -96,10 +96,10 @@ def match(motion: CandidateMotion, efforts: Array) -> Match:
             continue
         solution = _solve(np.column_stack([base, weight]), centred)
         rest = centred - np.column_stack([base, weight]) @ solution
-        left, gone = (without**2).sum(axis=0), (rest**2).sum(axis=0)
-        share[j] = np.clip((left - gone) / power, 0.0, 1.0)
-        partial[j] = np.clip((left - gone) / np.maximum(left, 1e-300), 0.0, 1.0)
-        whole[j] = np.clip(1.0 - gone / power, 0.0, 1.0)
+        squares, remaining = (without**2).sum(axis=0), (rest**2).sum(axis=0)
+        share[j] = np.clip((squares - remaining) / power, 0.0, 1.0)
+        partial[j] = np.clip((squares - remaining) / np.maximum(squares, 1e-300), 0.0, 1.0)
+        whole[j] = np.clip(1.0 - remaining / power, 0.0, 1.0)
         pull[j] = solution[-3:].T
         inertia[j] = solution[4]
     return Match(share, partial, pull, inertia, whole, alone)

@@ -221,8 +221,8 @@ def _candidate(
     )
     rate = linked[0]
     second = rates_of.get(rate) if rate else None
-    busy = {*run, *(rate or ()), *(second[0] if second else ())}
-    others = [r for r in runs if not set(r) & busy and not alike(links, r, run) and not (rate and alike(links, r, rate))]
+    assigned = {*run, *(rate or ()), *(second[0] if second else ())}
+    others = [r for r in runs if not set(r) & assigned and not alike(links, r, run) and not (rate and alike(links, r, rate))]
     efforts = find_efforts(robot, motion, series.mean[few], series.rough, [effort] if effort else others)
     gravity = np.array(robot.model.gravity.linear)
     return [_Candidate(run, unit, *linked, efforts, inside, gravity / max(float(np.linalg.norm(gravity)), 1e-12))]
@@ -306,9 +306,9 @@ def _rate(clock: TimeColumn, found: _Candidate) -> Recognised:
     if clock.why.startswith("certain"):
         return Recognised(1.0 / clock.interval, clock.why)
     if found.rate is not None and found.scale > 0:
-        true = (1.0 / clock.interval) / found.scale
+        true_rate = (1.0 / clock.interval) / found.scale
         return Recognised(
-            float(f"{true:.4g}"),
+            float(f"{true_rate:.4g}"),
             "likely: at this rate the derivative of the positions equals the logged velocities, if their units agree",
         )
     return Recognised(1.0 / clock.interval, clock.why)

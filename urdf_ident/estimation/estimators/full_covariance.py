@@ -173,9 +173,9 @@ def _whitened_statistics(model: DynamicModel, logs: Sequence[PreparedLog], covar
         for g, row in enumerate(mixing):
             mixed = np.tensordot(row[: g + 1], wide[: g + 1], axes=1)
             for block in np.unique(block_of):
-                fresh = mixed[block_of == block]
-                old, count = factors.get((piece.log, int(block), g), (fresh[:0], 0))
-                factors[piece.log, int(block), g] = triangle(np.vstack([old, fresh])), count + len(fresh)
+                rows_of_block = mixed[block_of == block]
+                old, count = factors.get((piece.log, int(block), g), (rows_of_block[:0], 0))
+                factors[piece.log, int(block), g] = triangle(np.vstack([old, rows_of_block])), count + len(rows_of_block)
     repeats = {log.name: log.segments[0].repeats for log in logs}
     entries = tuple(
         Statistic(log, block, layouts[g].group, R, rows, repeats[log]) for (log, block, g), (R, rows) in sorted(factors.items())

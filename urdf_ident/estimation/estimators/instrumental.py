@@ -200,9 +200,9 @@ def instrumented(
                 rows = np.hstack([Z[:, :-1], W])
                 for block in np.unique(block_of):
                     old, count = factors.get((int(block), g), (rows[:0], 0))
-                    fresh = np.vstack([old, rows[block_of == block]])
-                    fresh = triangle(fresh) if len(fresh) > 2 * fresh.shape[1] else fresh
-                    factors[int(block), g] = fresh, count + int((block_of == block).sum())
+                    stacked = np.vstack([old, rows[block_of == block]])
+                    stacked = triangle(stacked) if len(stacked) > 2 * stacked.shape[1] else stacked
+                    factors[int(block), g] = stacked, count + int((block_of == block).sum())
             done = offset + first + len(measured[0])
     entries = tuple(
         Statistic(log, block, layouts[g].group, triangle(R), rows, segments[0].repeats)
@@ -298,12 +298,12 @@ def iterate_instrumental(
         statistics = build_instrumented(model, with_motion)
         if isinstance(model, ElasticModel):  # linearized, with the noise of deflections in the target
             statistics = compliance_at(statistics, model, base.embedded(params))
-        fresh = fit_instrumental(statistics, base)
+        refined = fit_instrumental(statistics, base)
         if found is not None:
-            moved = np.abs(fresh.fit.params - found.fit.params) / np.maximum(fresh.fit.bse, 1e-300)
+            moved = np.abs(refined.fit.params - found.fit.params) / np.maximum(refined.fit.bse, 1e-300)
             if moved.max() < CONVERGED:
-                return replace(fresh, rounds=turn)
-        found, params = fresh, fresh.fit.params
+                return replace(refined, rounds=turn)
+        found, params = refined, refined.fit.params
     raise EstimationError(
         "instruments and estimate do not converge",
         got=f"{ROUNDS} simulations",

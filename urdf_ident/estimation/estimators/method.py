@@ -92,8 +92,8 @@ class Estimated:
 
     def describe(self) -> str:
         """Returns the estimator and its reason in one line."""
-        blind = "; scores on the measured motion, whose noise is in them, do not show its gain"
-        return f"estimator: {self.fit.method.upper()} ({self.why}){blind if self.fit.method in CLOSED_LOOP else ''}"
+        caveat = "; scores on the measured motion, whose noise is in them, do not show its gain"
+        return f"estimator: {self.fit.method.upper()} ({self.why}){caveat if self.fit.method in CLOSED_LOOP else ''}"
 
 
 def row_weighting(method: str) -> str:

@@ -176,8 +176,8 @@ def _robust_scale(residuals: Array) -> Array:
 def _scales(model: DynamicModel, residuals: Mapping[str, list[Array]]) -> dict[str, float]:
     together = np.concatenate([part for parts in residuals.values() for part in parts])
     largest = np.abs(together).max(axis=0)
-    silent = largest < SIGMA_FLOOR * largest.max()  # a joint without effort has no scale, as in statistics.fit.group_sigma
-    scales = np.where(silent, 1.0, _robust_scale(together))
+    without_effort = largest < SIGMA_FLOOR * largest.max()  # has no scale, as in statistics.fit.group_sigma
+    scales = np.where(without_effort, 1.0, _robust_scale(together))
     if not (scales > 0).all():
         group = model.groups[int(np.argmin(scales))].name
         raise EstimationError("more than half of the residuals are exactly zero", where=group, remedy="use method wls")

@@ -160,8 +160,8 @@ def _rows(
                     wide[:, target[target >= 0]] = part[:, :-1][:, target >= 0]
                     wide[:, -2], wide[:, -1] = w[:, -1], part[:, -1]
                     for k in np.unique(unit):
-                        fresh = np.vstack([found.get((log.name, int(k), g), wide[:0]), wide[unit == k]])
-                        found[log.name, int(k), g] = triangle(fresh) if len(fresh) > 4 * fresh.shape[1] else fresh
+                        stacked = np.vstack([found.get((log.name, int(k), g), wide[:0]), wide[unit == k]])
+                        found[log.name, int(k), g] = triangle(stacked) if len(stacked) > 4 * stacked.shape[1] else stacked
             done += row_filter.output_rows(len(segment))
     return found
 

@@ -137,11 +137,11 @@ def _automatic(work: Covariances) -> Covariance:
     disagree, or if the friction model fails at reversals."""
     if not work.stretches:
         return Covariance(work.fit.covariance, work.fit.covariance_kind + ": too short for any other", work.fit.dof)
-    found, period, lack = work.jackknife, None, np.inf
+    found, period, lack_of_fit = work.jackknife, None, np.inf
     if work.has_rows:
-        period, lack = work.any_period, work.lack() if work.averaged else np.inf
-        if lack <= EXPLAINED:
-            found = work.by_scatter(lack)
+        period, lack_of_fit = work.any_period, work.lack_of_fit() if work.averaged else np.inf
+        if lack_of_fit <= EXPLAINED:
+            found = work.by_scatter(lack_of_fit)
         elif period is not None:
             found = work.by_period(period)
         else:
@@ -152,11 +152,12 @@ def _automatic(work: Covariances) -> Covariance:
             else:
                 found = replace(found, kind=f"{found.kind}: no stationary noise explains the residuals (ratio {ratio:.2g})")
             if work.averaged:
-                words = f"; the scatter between periods explains {100 / lack:.2g} % of the residual, the model lacks the rest"
+                explained = f"{100 / lack_of_fit:.2g} % of the residual"
+                words = f"; the scatter between periods explains {explained}, the model lacks the rest"
                 found = replace(found, kind=found.kind + words)
     if len(motions(work.statistics)) >= FEWEST_LOGS:
         found = _judged_by_logs(found, work.by_log(), work.fit.seen)
-    return _with_reversals(found, work) if lack > EXPLAINED and work.has_rows else found
+    return _with_reversals(found, work) if lack_of_fit > EXPLAINED and work.has_rows else found
 
 
 def _with_reversals(found: Covariance, work: Covariances) -> Covariance:

@@ -127,15 +127,15 @@ class Covariances:
         """Whether all rows are averages over periods, with their scatter."""
         return self.has_rows and all(log.conditioned.averaged is not None for log in self.logs)
 
-    def lack(self) -> float:
+    def lack_of_fit(self) -> float:
         """Variance of the residual over that of the scatter between averaged periods."""
         return lack_of_fit(self.need_rows("period"), self.logs, self.fit)
 
-    def by_scatter(self, lack: float = 1.0) -> Covariance:
+    def by_scatter(self, lack_of_fit: float = 1.0) -> Covariance:
         """Covariance from the spectrum of the scatter between averaged periods, enlarged by the lack of fit.
 
         Args:
-            lack: From :meth:`lack`; below 1 it has no effect.
+            lack_of_fit: From :meth:`lack_of_fit`; below 1 it has no effect.
 
         Raises:
             EstimationError: The rows cannot be computed again.
@@ -144,7 +144,7 @@ class Covariances:
         spectrum = build_spectrum(model, self.logs)
         matrix, dof = scatter_covariance(spectrum, scatter_noise(model, self.logs, spectrum), self.fit, self.solution)
         words = f"spectrum of the scatter between {repetition_count(self.logs)} periods"
-        return Covariance(max(1.0, lack) * matrix, words, dof)
+        return Covariance(max(1.0, lack_of_fit) * matrix, words, dof)
 
     def need_rows(self, kind: str) -> DynamicModel:
         """The model, if the rows can be computed again; an error otherwise.

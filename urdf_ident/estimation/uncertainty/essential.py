@@ -178,13 +178,13 @@ def _effective_rows(statistics: StatisticSet, fit: Fit, rows: int) -> float:
     textbook = np.sqrt(np.diag(with_covariance(fit, statistics, "model").covariance))
     if fit.covariance_kind.startswith("model-based"):
         try:
-            honest = with_covariance(fit, statistics, "jackknife").bse
+            std_error = with_covariance(fit, statistics, "jackknife").bse
         except EstimationError:
             return float(rows)
     else:
-        honest = fit.bse
+        std_error = fit.bse
         textbook = solve(statistics.stacked(fit.row_weights or fit.weights, fit.base.independent), rows).std_error
-    inflation = float(np.median((honest[fit.seen] / textbook[fit.seen]) ** 2))
+    inflation = float(np.median((std_error[fit.seen] / textbook[fit.seen]) ** 2))
     return rows / max(inflation, 1.0)
 
 

@@ -109,13 +109,13 @@ def fit_noise(spectrum: Spectrum, rows: WhitenedRows) -> NoiseModel:
     for turn in range(ROUNDS):
         squares, leverage = _residual_power(rows, power)
         freedom = np.maximum(rows.count - leverage, 1e-6)
-        fresh = power.copy()
+        updated = power.copy()
         for g in range(groups):
             if scaled[g]:
                 found, best[g] = _fit_shapes(squares[g] / freedom[g], freedom[g] * (rows.count[g] > 0), shapes, power[g])
-                fresh[g] = np.maximum(found, _LEAST_VARIANCE * start[g])
-        change = float(np.abs(np.log(fresh / power)).max())
-        power = fresh if turn < ROUNDS // 2 else np.sqrt(fresh * power)  # damping, as two estimates may alternate
+                updated[g] = np.maximum(found, _LEAST_VARIANCE * start[g])
+        change = float(np.abs(np.log(updated / power)).max())
+        power = updated if turn < ROUNDS // 2 else np.sqrt(updated * power)  # damping, as two estimates may alternate
         if change < TOLERANCE:
             break
     return NoiseModel(spectrum.groups, power, memories[best], rows.count - leverage)
@@ -152,9 +152,9 @@ def _fit_shapes(observed: Array, freedom: Array, shapes: Array, power: Array) ->
         aa, ab, bb = weight @ white**2, np.sum(weight * white * coloured, axis=1), np.sum(weight * coloured**2, axis=1)
         ay, by = weight @ (white * observed), np.sum(weight * coloured * observed, axis=1)
         share = _two_nonnegative(aa, ab, bb, ay, by)
-        fresh = np.maximum(share[:, :1] * white + share[:, 1:] * coloured, floor)
-        change = np.abs(np.log(fresh / estimate)).max()
-        estimate = fresh
+        updated = np.maximum(share[:, :1] * white + share[:, 1:] * coloured, floor)
+        change = np.abs(np.log(updated / estimate)).max()
+        estimate = updated
         if change < TOLERANCE:
             break
     cost = 0.5 * np.sum(freedom * (np.log(estimate) + observed / estimate), axis=1)

@@ -98,10 +98,10 @@ def torque_prediction_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: Arr
     if not ident.prediction:
         return np.stack([np.full_like(centre, -np.inf), np.full_like(centre, np.inf)], axis=-1)
     residual = record(HeldOutResidual, ident.prediction)
-    missed = residual.reach(np.atleast_2d(velocity), np.atleast_2d(acceleration), alpha).reshape(centre.shape)
+    held_out = residual.reach(np.atleast_2d(velocity), np.atleast_2d(acceleration), alpha).reshape(centre.shape)
     rows = ident.model.torque(np.eye(len(ident.theta)), position, velocity, acceleration)
     parameters = _parameter_reach(ident, rows, residual.variance, alpha)
-    smeared, rest = np.zeros_like(centre), missed**2
+    smeared, rest = np.zeros_like(centre), held_out**2
     if residual.seen is not None:
         p, s, t = (np.atleast_2d(x) for x in (position, velocity, acceleration))
         unseen = unseen_friction(ident.model, ident.theta, residual.seen, p, s, t)

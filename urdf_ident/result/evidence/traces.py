@@ -170,8 +170,8 @@ def _profile(pending: Callable[[], Sequence[tuple[Array, Array]]]) -> SpeedProfi
 def _friction_of(model: DynamicModel, bodies: Array, cutoff: float, stride: int, part: Segment) -> tuple[Array, Array]:
     """Velocity, and torque minus that of the bodies, of every ``stride``-th sample of a segment."""
     torque = lowpass(part.total, part.rate, cutoff)[::stride]
-    thin = _thinned(part, stride)
-    return thin.v, torque - model.torque_along(bodies, thin)
+    thinned = _thinned(part, stride)
+    return thinned.v, torque - model.torque_along(bodies, thinned)
 
 
 def write_series(traces: Traces, path: str | Path, theta: Array) -> Path:

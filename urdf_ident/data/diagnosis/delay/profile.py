@@ -87,8 +87,8 @@ class Delay:
     def findings(self) -> tuple[Finding, ...]:
         """Returns a warning if the delay is of practical size."""
         remedy = "`signals: {delay: auto}` takes it out; check the filters and clocks of the log"
-        said = Finding("effort-delay", "warning", None, None, self.describe(), remedy, self.seconds, 0.99)
-        return (said,) if self.decided else ()
+        finding = Finding("effort-delay", "warning", None, None, self.describe(), remedy, self.seconds, 0.99)
+        return (finding,) if self.decided else ()
 
     def describe(self) -> str:
         """Describes the delay in one sentence."""
@@ -223,9 +223,9 @@ def delay_findings(robot: Robot, logs: Logs, reduction: Array | None = None) -> 
     found, apart = find_delays(robot, logs, reduction)
     if found is None:
         return None, [() for _ in logs]
-    said = filter_findings(found.bandwidth, found.lag, found.smoothed)
-    said += [relative_delay(seconds, robot.joints[j]) for (kind, j), seconds in apart.items() if kind == "joint"]
-    return found, [(*said, *([relative_delay(apart["log", k])] if ("log", k) in apart else [])) for k in range(len(logs))]
+    shared = filter_findings(found.bandwidth, found.lag, found.smoothed)
+    shared += [relative_delay(seconds, robot.joints[j]) for (kind, j), seconds in apart.items() if kind == "joint"]
+    return found, [(*shared, *([relative_delay(apart["log", k])] if ("log", k) in apart else [])) for k in range(len(logs))]
 
 
 def unreported(late: Sequence[Finding], found: Sequence[Finding]) -> list[Finding]:
