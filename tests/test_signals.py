@@ -223,6 +223,57 @@ def test_valley_between_two_tones_is_not_taken_for_the_end_of_the_motion() -> No
     assert estimate_cutoff([q], 250.0).motion_end > 4
 
 
+def moves(poses: Array, seconds: tuple[float, ...], stop: float, rate: float) -> tuple[Array, Array]:
+    """Positions and accelerations of moves through poses with trapezoidal speed and a stop at each; durations in turn."""
+    fine, rows = 16, []
+    for move, step in enumerate(np.diff(poses, axis=0)):
+        lasts = seconds[move % len(seconds)]
+        s = (np.arange(round(lasts * rate * fine)) + 0.5) / round(lasts * rate * fine)
+        profile = np.where(s < 0.25, 1.0, np.where(s > 0.75, -1.0, 0.0)) / (0.25 * 0.75 * lasts**2)
+        rows += [np.outer(profile, step), np.zeros((round(stop * rate * fine), len(step)))]
+    a = np.concatenate(rows)
+    v = np.cumsum(a, axis=0) / (rate * fine)
+    q = poses[0] + np.cumsum(v, axis=0) / (rate * fine)
+    return q[fine - 1 :: fine], a[fine - 1 :: fine]
+
+
+@pytest.mark.parametrize(
+    ("joints", "seconds"),
+    [("together", (0.6,)), ("together", (2.5,)), ("together", (3.0, 0.8, 0.8)), ("one by one", (3.0, 0.8))],
+)
+def test_moves_with_stops_keep_their_accelerations(joints: str, seconds: tuple[float, ...], robot: Robot) -> None:
+    """The spectrum of one move has zeros, and a window over it hides its beginning and end: all moves are needed."""
+    rate, rng = 125.0, np.random.default_rng(7)
+    poses = np.tile(rng.uniform(-1, 1, (4, 3)), (4, 1))
+    if joints == "one by one":
+        turns = np.cumsum(np.arange(16)[:, None] % 3 == np.arange(3), axis=0)
+        poses = np.where(turns % 2 == 0, -0.4, 0.7)
+    q, exact = moves(poses, seconds, 0.8, rate)
+    q = np.round(q / 1e-5) * 1e-5
+
+    def error(cutoff: float) -> float:
+        """Error of the accelerations up to 10 Hz, relative."""
+        found = lowpass(differentiate(differentiate(lowpass(q, rate, cutoff), rate), rate), rate, 10.0)
+        right = lowpass(exact, rate, 10.0)
+        return float((np.linalg.norm(found - right, axis=0) / np.linalg.norm(right, axis=0)).max())
+
+    log = Recording("log", ("a", "b", "c"), np.arange(len(q)) / rate, q, effort=np.zeros_like(q))
+    best = min(error(cutoff) for cutoff in np.geomspace(1, 25, 15))
+    assert error(float(resolve([log], robot).cutoff)) < best + 0.08
+
+
+def test_long_standstill_does_not_change_the_cutoff(robot: Robot) -> None:
+    q, _ = moves(np.random.default_rng(8).uniform(-1, 1, (9, 2)), (1.5,), 0.4, 125.0)
+    rest = np.repeat(q[-1:], 9000, axis=0)
+    cutoffs = []
+    for parts in ([q], [q, rest], [rest + q[:1] - q[-1:], q]):
+        x = np.concatenate(parts)
+        x = x + 3e-5 * np.random.default_rng(9).standard_normal(x.shape)
+        log = Recording("log", ("a", "b"), np.arange(len(x)) / 125.0, x, effort=np.zeros_like(x))
+        cutoffs.append(float(resolve([log], robot).cutoff))
+    assert cutoffs[1:] == pytest.approx(cutoffs[:1] * 2, rel=0.2)
+
+
 # ---- conditioning --------------------------------------------------------------------------------
 
 

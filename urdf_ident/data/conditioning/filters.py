@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from ...errors import LogError
-from ...linalg import Array
+from ...linalg import Array, BoolArray
 from ...parallel.scratch import empty_array
 from .recursive import both_ways, butterworth, welch
 
@@ -166,7 +166,7 @@ def white_noise(x: Array) -> Array:
     return np.asarray(np.median(np.abs(third), axis=0) / (0.6745 * np.sqrt(20.0)) if len(third) else np.zeros(x.shape[1:]))
 
 
-def estimate_cutoff(pieces: list[Array], rate: float) -> CutoffChoice:
+def estimate_cutoff(pieces: list[Array], rate: float, moving: list[BoolArray] | None = None) -> CutoffChoice:
     """Chooses the low-pass for positions from the frequency at which the motion's acceleration falls below the noise.
 
     The spectrum of the measured acceleration first falls with the motion and then rises with the noise (position noise
@@ -175,10 +175,12 @@ def estimate_cutoff(pieces: list[Array], rate: float) -> CutoffChoice:
     below the minimum, and never above :data:`HIGHEST` times the rate.
 
     Args:
-        pieces: Positions of the moving joints, each shape (N_k, n) [rad or m], uniformly sampled, without standstill.
+        pieces: Positions of the moving joints, each shape (N_k, n) [rad or m], uniformly sampled.
         rate: Samples per second [Hz].
+        moving: Samples of each piece that are in motion, shapes (N_k,); None: all. Standstill between motions belongs to the
+            spectrum, as a window over a single motion would suppress its beginning and end; long standstill does not.
     """
-    frequency, density, share_above = _acceleration_spectrum(pieces, rate)
+    frequency, density, share_above = _acceleration_spectrum(pieces, rate, moving or [np.ones(len(q), bool) for q in pieces])
     ceiling = HIGHEST * rate
     step = frequency[1] - frequency[0]
     inside = frequency <= ceiling
@@ -238,18 +240,23 @@ def _mean_spectrum(pieces: list[Array], rate: float) -> tuple[Array, Array]:
     return spectra[0][0], np.average([density for _, density in spectra], axis=0, weights=[len(piece) for piece in long])
 
 
-def _acceleration_spectrum(pieces: list[Array], rate: float) -> tuple[Array, Array, Array]:
+def _acceleration_spectrum(pieces: list[Array], rate: float, moving: list[BoolArray]) -> tuple[Array, Array, Array]:
     """Frequencies [Hz], geometric mean of the joints' acceleration spectra, fraction of position power above.
 
     White noise of the positions does not count as position power; it is estimated in the highest octave.
     """
-    window = int(min(max(len(piece) for piece in pieces) - 2, max(64, 4 * rate)))
+    longest = max(len(piece) for piece, moves in zip(pieces, moving, strict=True) if moves[1:-1].any())
+    window = int(min(longest - 2, max(64, 4 * rate)))
     step = max(LONG, 4 * window)
-    parts = [piece[begin : begin + step] for piece in pieces for begin in range(0, len(piece), step)]
-    long = [part for part in parts if len(part) - 2 >= window]
-    spectra = [welch(np.diff(part, 2, axis=0) * rate**2, rate, window) for part in long]
+    parts = [
+        (piece[begin : begin + step], moves[begin + 1 : begin + step - 1])
+        for piece, moves in zip(pieces, moving, strict=True)
+        for begin in range(0, len(piece), step)
+    ]
+    long = [(part, moves) for part, moves in parts if len(part) - 2 >= window and moves.any()]
+    spectra = [welch(np.diff(part, 2, axis=0) * rate**2, rate, window, weights=moves) for part, moves in long]
     frequency = spectra[0][0][1:]
-    power = np.average([spectrum[1][1:] for spectrum in spectra], axis=0, weights=[len(part) - 2 for part in long])
+    power = np.average([spectrum[1][1:] for spectrum in spectra], axis=0, weights=[moves.sum() for _, moves in long])
     # geometric mean of normalised spectra: every joint has the same weight
     normal = power / np.maximum(power.sum(axis=0), np.finfo(float).tiny)
     density = np.exp(np.log(np.maximum(normal, 1e-300)).mean(axis=1))

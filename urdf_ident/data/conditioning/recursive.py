@@ -98,7 +98,7 @@ def both_ways(sections: Array, x: Array, pad: int) -> Array:
     return out.reshape(x.shape)
 
 
-def welch(x: Array, rate: float, length: int, centred: bool = False) -> tuple[Array, Array]:
+def welch(x: Array, rate: float, length: int, centred: bool = False, weights: Array | None = None) -> tuple[Array, Array]:
     """Power spectral density by Welch's method, with Hann windows and 50 % overlap.
 
     Args:
@@ -106,13 +106,20 @@ def welch(x: Array, rate: float, length: int, centred: bool = False) -> tuple[Ar
         rate: Samples per second [Hz].
         length: Window length in samples, at most N.
         centred: Subtract the mean of each window.
+        weights: Weight of each sample, shape (N,): each window counts as much as the weight within it, and one more window
+            covers the last samples. None: all windows count the same.
 
     Returns:
         Frequencies [Hz], shape (length // 2 + 1,), and density [unit²/Hz], shape (length // 2 + 1, n).
     """
     window = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(length) / length)
-    parts = [x[begin : begin + length] for begin in range(0, len(x) - length + 1, length - length // 2)]
+    begins = list(range(0, len(x) - length + 1, length - length // 2))
+    if weights is not None and begins[-1] < len(x) - length:
+        begins.append(len(x) - length)
+    parts = [x[begin : begin + length] for begin in begins]
     spectra = [np.fft.rfft((part - centred * part.mean(axis=0)) * window[:, None], axis=0) for part in parts]
-    density: Array = np.mean([np.abs(spectrum) ** 2 for spectrum in spectra], axis=0) / (rate * window @ window)
+    counted = None if weights is None else [weights[begin : begin + length].sum() for begin in begins]
+    density: Array = np.average([np.abs(spectrum) ** 2 for spectrum in spectra], axis=0, weights=counted)
+    density /= rate * window @ window
     density[1 : (length + 1) // 2] *= 2  # one-sided density, except at zero and Nyquist
     return np.asarray(np.fft.rfftfreq(length, 1 / rate), dtype=float), density

@@ -244,17 +244,19 @@ def _cutoff(pieces: list[UniformPiece], rate: float, config: SignalConfig, name:
             )
         return CutoffChoice(cutoff, cutoff, config.reason), f"{cutoff:.4g} Hz, {config.reason}"
     first = min(10.0, HIGHEST * rate)
-    stretches = []
-    for piece in pieces:
-        speed = differentiate(lowpass(piece.q, rate, first), rate)
-        stretches += [(piece, begin, end) for begin, end in motion_ranges(speed, rest_speeds([speed], config), config, rate)]
-    longest = max((end - begin for _, begin, end in stretches), default=0)
+    positions, moving, longest = [piece.q for piece in pieces], [], 0
+    for q in positions:
+        speed = differentiate(lowpass(q, rate, first), rate)
+        moves = np.zeros(len(speed), dtype=bool)
+        for begin, end in motion_ranges(speed, rest_speeds([speed], config), config, rate):
+            moves[begin:end] = True
+            longest = max(longest, end - begin)
+        moving.append(moves)
     if longest < max(32, 0.2 * rate):
-        raise no_motion([piece.q for piece in pieces], rate, config, name)
-    kept = [piece.q[begin:end] for piece, begin, end in stretches if end - begin >= 0.5 * longest]
-    travel = np.max([np.ptp(q, axis=0) for q in kept], axis=0)
+        raise no_motion(positions, rate, config, name)
+    travel = np.max([np.ptp(q[moves], axis=0) for q, moves in zip(positions, moving, strict=True) if moves.any()], axis=0)
     movers = travel > 1e-3 * travel.max()
-    choice = estimate_cutoff(kept if movers.all() else [q[:, movers] for q in kept], rate)
+    choice = estimate_cutoff([q[:, movers] for q in positions], rate, moving)
     return choice, f"{choice.cutoff:.4g} Hz, Butterworth of order {config.order} forwards and backwards: {choice.why}"
 
 
