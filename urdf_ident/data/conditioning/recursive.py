@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ...linalg import Array, part_of_scipy
+from ...linalg import Array, BoolArray, part_of_scipy
 
 
 @lru_cache(maxsize=64)
@@ -98,7 +98,9 @@ def both_ways(sections: Array, x: Array, pad: int) -> Array:
     return out.reshape(x.shape)
 
 
-def welch(x: Array, rate: float, length: int, centred: bool = False, weights: Array | None = None) -> tuple[Array, Array]:
+def welch(
+    x: Array, rate: float, length: int, centred: bool = False, weights: Array | BoolArray | None = None
+) -> tuple[Array, Array]:
     """Power spectral density by Welch's method, with Hann windows and 50 % overlap.
 
     Args:
