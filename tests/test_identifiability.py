@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pinocchio as pin
 import pytest
 from commands import assert_refused, run
 from conftest import arm_urdf
@@ -26,7 +27,7 @@ from urdf_ident.estimation.uncertainty.identifiability import (
     structural_verdicts,
     verdicts,
 )
-from urdf_ident.estimation.uncertainty.simple_motions import SECONDS, simple_motions
+from urdf_ident.estimation.uncertainty.simple_motions import SECONDS, motion_factor, simple_motions
 from urdf_ident.excitation.sequential import forecast
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.drive import Drive
@@ -271,3 +272,16 @@ def test_verdicts_of_an_elastic_arm() -> None:
     elastic = ElasticModel(Robot.from_urdf(robot_path("zollo_2r")), drive=Drive.build(2, reduction=[100.0, 100.0]))
     found = {item.parameter: item for item in structural_verdicts(elastic, elastic.base())}
     assert {item.level for name, item in found.items() if name.startswith("K_")} == {IDENTIFIABLE}
+
+
+def test_information_of_a_simple_motion_is_that_of_its_regressor() -> None:
+    model = DynamicModel(Robot.from_urdf(robot_path("puma560")), friction="none", rotor_inertia=False)
+    base, data = model.base(), model.robot.model.createData()
+    for motion in list(simple_motions(model.robot))[::5]:
+        states = zip(motion.states.q, motion.states.v, motion.states.a, strict=True)
+        rows = [pin.computeJointTorqueRegressor(model.robot.model, data, *state) for state in states]
+        regressor = np.vstack(rows)[:, base.independent]
+        expected = regressor.T @ regressor / len(rows)
+        factor = motion_factor(model, base, motion, {})
+        size = np.sqrt(np.maximum(np.diag(expected), 1e-12))
+        np.testing.assert_allclose(factor.T @ factor / np.outer(size, size), expected / np.outer(size, size), atol=1e-9)

@@ -112,13 +112,16 @@ def motion_factor(model: DynamicModel, base: BaseParameters, motion: SimpleMotio
     """
     place = base.place
     count = len(motion.states.q)
-    gram = np.zeros((len(base), len(base)))
+    gram, means = np.zeros((len(base), len(base))), np.zeros((len(model.groups), len(base)))
     for _, blocks in model.row_blocks(motion.states, chunk=count):
-        for group, block in zip(model.groups, blocks, strict=True):
+        for group, block, mean in zip(model.groups, blocks, means, strict=True):
             target = place[group.columns]
             own, kept = block[:, target >= 0] * weights.get(group.name, 1.0), target[target >= 0]
-            gram[kept[:, None], kept] += own.T @ own
-    return _factor(gram / count)
+            varying = (own != own[0]).any(axis=0)  # of many joints, few of the other bodies move
+            mean[kept] = np.where(varying, own.mean(axis=0), own[0])
+            away, moved = own[:, varying] - mean[kept[varying]], kept[varying]
+            gram[moved[:, None], moved] += away.T @ away
+    return _factor(gram / count + means.T @ means)
 
 
 def _factor(gram: Array) -> Array:
