@@ -351,6 +351,16 @@ def test_gaps_split_and_no_segment_spans_one(robot: Robot) -> None:
     assert "split at 1 pause" in result.why["rate"]
 
 
+def test_a_joint_that_creeps_under_load_is_at_rest(robot: Robot) -> None:
+    """A held joint yields by some mrad: viscous friction of such a "motion" would be thousands of N·m·s/rad."""
+    t = np.arange(0, 20, 0.004)
+    for size, held in ((2e-3, True), (0.05, False)):
+        q = motion(t)
+        q[:, 1] = 0.4 + size * (t / 20 + np.sin(0.3 * t))
+        (segment,) = condition(Recording("log", ("a", "b"), t, q, effort=torque(t)), robot).segments
+        assert bool(np.all(segment.v[:, 1] == 0)) == held
+
+
 def with_rest(t: Array) -> Array:
     """Time of the motion at time t of a log: a jog at 1 s, rest, 10 s of motion from 4 s, rest from 14 s."""
     jog = 0.15 * (1 - np.cos(np.pi * np.clip((t - 1) / 0.4, 0, 1)))

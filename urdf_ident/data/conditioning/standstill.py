@@ -16,8 +16,9 @@ from .config import SignalConfig
 from .resample import UniformPiece
 
 #: A joint is at rest if it is slower than this fraction of the rest speed, or by far the slowest (:func:`.samples.moving`), and
-#: its travel is below this [rad]; for a prismatic joint a fifth of both values applies.
-STILL_SPEED, STILL_TRAVEL = 0.25, 2e-3
+#: its travel is below this [rad]; for a prismatic joint a fifth of both values applies. A held joint creeps by some mrad under
+#: changing loads, which is no motion from which friction could be known.
+STILL_SPEED, STILL_TRAVEL = 0.25, 1e-2
 #: Short motions are left out only if no joint loses more than this share of its travel with them.
 MOST_LOST = 0.1
 
