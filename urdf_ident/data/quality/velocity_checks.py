@@ -47,7 +47,7 @@ def check_velocity(state: Examination, robot: Robot) -> None:
     constant = moves & (np.ptp(piece.v, axis=0) == 0)
     if constant.any():
         names = ", ".join(robot.joints[j] for j in np.flatnonzero(constant))
-        _ignore_velocity(state, "velocity-constant", f"the logged velocity of {names} never changes although the joint moves")
+        _ignore_velocity(state, "velocity-dead", f"the logged velocity of {names} never changes although the joint moves")
         return
     if (
         _swapped(state, robot, match, moves)
