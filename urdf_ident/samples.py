@@ -210,8 +210,8 @@ def distinct_reversals(q: Array, v: Array) -> Array:
         q: Positions, shape (N, n) [rad or m].
         v: Velocities, shape (N, n) [rad/s or m/s].
     """
-    span = np.maximum(np.ptp(q, axis=0), 1e-12)
-    return np.array([_distinct(q[_turns(speed)].mean(axis=0) / span) for speed in v.T])
+    span = np.ptp(q, axis=0)
+    return np.array([distinct_poses(q[_turns(speed)].mean(axis=0), span) for speed in v.T])
 
 
 def _turns(speed: Array) -> IntArray:
@@ -222,9 +222,14 @@ def _turns(speed: Array) -> IntArray:
     return np.stack([swift[at], swift[at + 1]])
 
 
-def _distinct(poses: Array) -> int:
-    """Number of poses, shape (K, n), that are not near an earlier one."""
-    away = np.abs(poses[:, None] - poses[None]).max(axis=2)
+def distinct_poses(poses: Array, span: Array) -> int:
+    """Number of poses that are not near an earlier one.
+
+    Args:
+        poses: Positions, shape (K, n) [rad or m].
+        span: Range of each joint, shape (n,) [rad or m].
+    """
+    away = (np.abs(poses[:, None] - poses[None]) / np.maximum(span, 1e-12)).max(axis=2)
     return int(np.sum(~np.tril(away < _SAME_POSE, -1).any(axis=1)))
 
 

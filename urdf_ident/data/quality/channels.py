@@ -11,6 +11,7 @@ from ...linalg import Array, IntArray
 from ...model.engine.rigid import rigid_of
 from ...model.prior import lumped_inertials
 from ...model.robot import Robot
+from ...samples import distinct_poses
 from ..conditioning.clock import read_clock
 from ..conditioning.filters import lowpass, white_noise
 from .findings import Examination
@@ -19,9 +20,12 @@ from .findings import Examination
 _COARSE, _ROWS = 0.3, 100
 #: Relative difference up to which one channel is a (rescaled) copy of another.
 _COPIED = 1e-6
-#: Fractions of an effort's maximum that count as zero and as near zero, visits to zero from which its sign is lost, and least
-#: ratio of its time within twice the second fraction to that within it: 2 for a fold, 1.4 for a smooth minimum.
+#: Fractions of an effort's maximum that count as zero and as near zero, visits to zero at different poses from which its sign
+#: is lost, and least ratio of its time within twice the second fraction to that within it: 2 for a fold, 1.4 for a smooth
+#: minimum.
 _ZERO, _NEAR, _VISITS, _STRAIGHT = 0.02, 0.1, 3, 1.7
+#: Number of visits whose poses are compared.
+_POSES = 200
 #: Minimum samples on each side of a visit, and largest ratio of roughness after to before flipping the sign there; the last is
 #: for efforts with the sign of the velocity, where noise about small friction leaves 0.95 and a lost sign less than 0.4.
 _BESIDE, _SMOOTHER, _FAR_SMOOTHER = 4, 0.9, 0.5
@@ -81,12 +85,16 @@ def coarse_step(effort: Array) -> float:
 
 def check_sign_lost(state: Examination, robot: Robot) -> None:
     """Refuses efforts without sign: reflected at zero and never negative, or always with the sign of the velocity."""
+    whole = state.recording.position
+    span = np.ptp(whole, axis=0)
     for joint, q, x in moving_efforts(state, robot):
         against = x.min() < 0
         (folds, ratios), words = (
             (_folds_against(q, x), "never brakes its joint") if against else (_folds(x), "is never below zero")
         )
-        if len(folds) >= _VISITS and (_at_most(ratios) < _FAR_SMOOTHER if against else np.median(ratios) < _SMOOTHER):
+        if len(folds) < _VISITS or distinct_poses(whole[folds[:_POSES]], span) < _VISITS:
+            continue  # a motion that repeats brings the same effort near zero each time
+        if _at_most(ratios) < _FAR_SMOOTHER if against else np.median(ratios) < _SMOOTHER:
             state.add(
                 "effort-unsigned",
                 "refused",
