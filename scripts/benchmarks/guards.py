@@ -25,7 +25,7 @@ CHANGES = (
     ("export/split.py", "plausible and margins(", "True and margins("),
     ("export/split.py", "_ROUNDING = 1e-13", "_ROUNDING = 0.0"),
     ("export/split.py", "_ROUNDING = 1e-13", "_ROUNDING = 1e-9"),
-    ("estimation/uncertainty/covariance_kinds.py", "max(1.0, lack_of_fit) * matrix", "lack * matrix"),
+    ("estimation/uncertainty/covariance_kinds.py", "max(1.0, lack_of_fit) * matrix", "lack_of_fit * matrix"),
     ("estimation/uncertainty/covariance.py", f"common = max(1.0, {_RATIO})", f"common = {_RATIO}"),
     ("data/quality/repairs.py", "_away(x, 7, _APART, 0.1, least)", "_away(x, 7, 0.0, 0.1, least)"),
     ("data/quality/repairs.py", "_away(x, 5, share, 0.01, least)", "_away(x, 5, 0.0, 0.01, least)"),
@@ -38,7 +38,7 @@ CHANGES = (
     ("data/conditioning/clock.py", "max(10 * period, 0.01", "max(0.1 * period, 0.001"),
     ("data/conditioning/resample.py", "np.diff(time) > 0.2 / rate", "np.diff(time) > 0.0 / rate"),
     ("data/conditioning/resample.py", "np.diff(time) > 0.2 / rate", "np.diff(time) > 0.02 / rate"),
-    ("data/quality/checks.py", f"suspects.any() and {_FITS}:", "suspects.any():"),
+    ("data/quality/checks.py", f"implausible.any() and {_FITS}:", "implausible.any():"),
     ("result/evidence/scores.py", "MOVING = 0.02", "MOVING = 0.2"),
     ("result/evidence/scores.py", "MOVING = 0.02", "MOVING = 0.0"),
 )
