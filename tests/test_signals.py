@@ -262,6 +262,18 @@ def test_moves_with_stops_keep_their_accelerations(joints: str, seconds: tuple[f
     assert error(float(resolve([log], robot).cutoff)) < best + 0.08
 
 
+def test_motion_at_the_very_end_of_a_long_log_has_a_cutoff(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long logs are taken in parts, the last of which may be shorter than a window of the spectrum."""
+    q, _ = moves(np.random.default_rng(8).uniform(-1, 1, (3, 2)), (1.0,), 0.4, 125.0)
+    q = q + 3e-5 * np.random.default_rng(9).standard_normal(q.shape)
+    rest = q[:1] + 3e-5 * np.random.default_rng(10).standard_normal((4125, 2))
+    moving = np.arange(len(rest) + len(q)) >= len(rest)
+    assert len(moving) % 2000 < 500  # parts of 2000 samples and windows of 500
+    whole = estimate_cutoff([np.concatenate([rest, q])], 125.0, [moving]).cutoff
+    monkeypatch.setattr(filters, "LONG", 700)
+    assert estimate_cutoff([np.concatenate([rest, q])], 125.0, [moving]).cutoff == pytest.approx(whole, rel=0.2)
+
+
 def test_long_standstill_does_not_change_the_cutoff(robot: Robot) -> None:
     q, _ = moves(np.random.default_rng(8).uniform(-1, 1, (9, 2)), (1.5,), 0.4, 125.0)
     rest = np.repeat(q[-1:], 9000, axis=0)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
@@ -249,9 +250,10 @@ def _acceleration_spectrum(pieces: list[Array], rate: float, moving: list[BoolAr
     window = int(min(longest - 2, max(64, 4 * rate)))
     step = max(LONG, 4 * window)
     parts = [
-        (piece[begin : begin + step], moves[begin + 1 : begin + step - 1])
+        (piece[begin:end], moves[begin + 1 : end - 1])
         for piece, moves in zip(pieces, moving, strict=True)
-        for begin in range(0, len(piece), step)
+        # a rest that is shorter than a window belongs to the part before it
+        for begin, end in pairwise([*range(0, max(len(piece) - window - 1, 1), step), len(piece)])
     ]
     long = [(part, moves) for part, moves in parts if len(part) - 2 >= window and moves.any()]
     spectra = [welch(np.diff(part, 2, axis=0) * rate**2, rate, window, weights=moves) for part, moves in long]

@@ -112,7 +112,7 @@ def check_position_unit(state: Examination, robot: Robot) -> None:
     lower, upper = robot.limit("lower"), robot.limit("upper")
     stated = np.isfinite(lower) & np.isfinite(upper) & (upper > lower)
     span = np.where(stated, upper - lower, np.inf)
-    low, high = np.array([quantiles(x, 0.005, 0.995) for x in q.T]).T
+    low, high = _reached(q)
     over = np.where(stated, np.maximum(high - upper, lower - low), -np.inf)
     largest = np.maximum(np.abs(low), np.abs(high))
     # a wrong zero or sign also exceeds the limits, but not by a factor
@@ -145,6 +145,12 @@ def check_position_unit(state: Examination, robot: Robot) -> None:
             at=np.flatnonzero(beyond[:, j]),
             remedy="check joint offsets, signs and units",
         )
+
+
+def _reached(q: Array) -> tuple[Array, Array]:
+    """Positions that each joint reaches, without outliers, lowest and highest, shape (n,) each [rad or m]."""
+    low, high = np.array([quantiles(x, 0.005, 0.995) for x in q.T]).T
+    return low, high
 
 
 def _within(reached: tuple[Array, Array], limits: tuple[Array, Array], factor: float, joints: BoolArray) -> bool:
@@ -188,13 +194,14 @@ def check_motion(state: Examination, robot: Robot) -> None:
     moving = np.concatenate([(speed > threshold) | (speed < -threshold) for speed in speeds])
     seconds = float(moving.any(axis=1).sum() / rate)
     total = len(moving) / rate
-    travel = np.array([np.ptp(quantiles(x, 0.005, 0.995)) for x in state.recording.position.T])
+    reached = _reached(state.recording.position)
+    travel = reached[1] - reached[0]
     if seconds < min(0.5, 0.2 * total) or (travel < 0.5 * threshold).all():
         state.add(
             "at-rest",
             "refused",
             f"the robot does not move: no joint is faster than {threshold.max():.2g} rad/s (m/s) for long in {total:.3g} s"
-            f"{_of_smaller_unit(state, robot, threshold)}",
+            f"{_of_smaller_unit(robot, reached, threshold)}",
             remedy="record a motion that moves every joint, as a log at rest shows only gravity; if it moved, correct "
             "`log: {units: {position: ..., time: ...}}`",
         )
@@ -215,20 +222,20 @@ def check_motion(state: Examination, robot: Robot) -> None:
         )
 
 
-def _of_smaller_unit(state: Examination, robot: Robot, threshold: Array) -> str:
+def _of_smaller_unit(robot: Robot, reached: tuple[Array, Array], threshold: Array) -> str:
     """What positions that hardly move may be in: m described as mm, or rad described as degrees; empty if neither is plausible.
 
     Args:
+        reached: See :func:`_reached`.
         threshold: Least travel that is motion, shape (n,) [rad or m].
     """
-    x, limits = state.recording.position, (robot.limit("lower"), robot.limit("upper"))
-    low, high = np.array([quantiles(column, 0.005, 0.995) for column in x.T]).T
+    (low, high), limits = reached, (robot.limit("lower"), robot.limit("upper"))
     for kind, factor, words in (
         (robot.prismatic, 1e3, "m, described as mm"),
         (~robot.prismatic, DEGREE, "rad, described as deg"),
     ):
         moves = (high - low) * factor > np.maximum(threshold, 0.05 * (limits[1] - limits[0]))
-        if (moves & kind).any() and _within((low, high), limits, factor, kind):
+        if (moves & kind).any() and _within(reached, limits, factor, kind):
             return f"; times {factor:.3g} the positions would move within the URDF's limits: are they in {words}?"
     return ""
 

@@ -249,6 +249,6 @@ def _kept(collisions: Collisions, rest: Array) -> Array:
 
 
 def _reachable(distance: float, acceleration: float, cruise: float) -> float:
-    """Returns the largest speed with the given cruise time on a path: v (v/a + 0.1 + cruise) = way."""
+    """Returns the largest speed with the given cruise time on a path: v (v/a + 0.1 + cruise) = distance."""
     ramp = 0.1 + cruise
     return 0.5 * acceleration * float(np.sqrt(ramp**2 + 4 * distance / acceleration) - ramp)
