@@ -168,7 +168,8 @@ def leave_one_out_changes(matrices: Array, scores: Array) -> Array:
 
 
 def constrained_least_squares(A: Array, b: Array, G: Array) -> Array:
-    """Solves ``min ‖A x − b‖`` subject to ``G x ≥ 0`` as a least-distance problem (Lawson and Hanson, 1974, ch. 23).
+    """Solves ``min ‖A x − b‖`` subject to ``G x ≥ 0``: the free solution is projected onto the cone, by the dual, a
+    non-negative least-squares problem (Moreau, 1962; Lawson and Hanson, 1974, ch. 23).
 
     Args:
         A: Shape (m, k), full column rank.
@@ -187,17 +188,12 @@ def constrained_least_squares(A: Array, b: Array, G: Array) -> Array:
     if len(G):
         turned = np.linalg.solve(R.T, (G * scale).T).T
         turned = turned / np.maximum(np.linalg.norm(turned, axis=1, keepdims=True), 1e-300)
-        least = -turned @ start
-        if (least > 0).any():
+        if (turned @ start < 0).any():
             from scipy.optimize import nnls
 
-            size = max(float(np.abs(least).max()), 1e-300)
-            E = np.vstack([turned.T, least[None, :] / size])
-            goal = np.append(np.zeros(len(start)), 1.0)
             try:
-                dual = nnls(E, goal, maxiter=50 * E.shape[1])[0]
+                dual = nnls(turned.T, -start, maxiter=50 * len(G))[0]
             except RuntimeError as error:
                 raise EstimationError("the bounded least squares did not converge", got=str(error)) from error
-            rest = E @ dual - goal
-            start = start - size * rest[:-1] / rest[-1]
+            start = start + turned.T @ dual
     return np.asarray(scale * np.linalg.solve(R, start))
