@@ -50,6 +50,12 @@ def stacked(model: DynamicModel, base: BaseParameters, log: PreparedLog) -> tupl
     return np.vstack(X), np.concatenate(y)
 
 
+def with_sign_of(Z: np.ndarray, W: np.ndarray, model: DynamicModel, base: BaseParameters) -> np.ndarray:
+    """W with the columns of Coulomb friction of Z."""
+    coulomb = [k >= model.n_inertial and model.term_of(k).name == "coulomb" for k in base.independent]
+    return np.where(coulomb, Z, W)
+
+
 def result(model: DynamicModel, segment: Segment, kind: str = "model") -> Identification:
     """The result of a fit to one segment; its standard parameters are the true ones."""
     log = as_log(segment)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from emps_protocol import matlab_rows
-from estimation_samples import as_log, stacked
+from estimation_samples import as_log, stacked, with_sign_of
 from motion_samples import coupled_model, make_segment, truth
 from scipy.io import loadmat
 
@@ -56,10 +56,11 @@ def noisy_columns(model: DynamicModel, size: float, seed: int, samples: int = 20
 def test_it_is_the_closed_form_on_raw_rows(model: DynamicModel) -> None:
     base = model.base()
     log = as_log(noisy_columns(model, 2.0, 1))
-    found = fit_instrumental(build_instrumented(model, [log], sign_from_simulated=False), base)
+    found = fit_instrumental(build_instrumented(model, [log]), base)
     W, y = stacked(model, base, log)
     simulated = log.segments[0].simulated
     Z, _ = stacked(model, base, as_log(replace(simulated, tau=log.segments[0].tau)))
+    W = with_sign_of(Z, W, model, base)
     weight = np.repeat([found.fit.row_weights[group.name] ** 2 for group in model.groups], 2000)[:, None]
     np.testing.assert_allclose(
         found.fit.params, np.linalg.solve(Z.T @ (weight * W), Z.T @ (weight[:, 0] * y)), rtol=1e-6, atol=1e-9

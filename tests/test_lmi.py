@@ -11,6 +11,7 @@ from urdf_samples import point_masses
 import urdf_ident.consistency.barrier as barrier
 import urdf_ident.consistency.lmi as lmi
 from urdf_ident.consistency.cholesky import check_consistency
+from urdf_ident.consistency.cones import EPSILON
 from urdf_ident.consistency.constraints import LmiOptions, ellipsoid
 from urdf_ident.consistency.lmi import LmiProblem
 from urdf_ident.errors import EstimationError, ShapeError, SolverError
@@ -125,7 +126,7 @@ def test_without_data_the_answer_is_the_prior(poor):
 @pytest.mark.parametrize("weight", [3.0, 0.03])
 def test_optimum_agrees_with_a_log_cholesky_descent(one, distance, weight):
     """scipy minimises the same objective over P = ε P0 + L Lᵀ, Fv = exp(z): no cone, no CVXPY."""
-    prior, eps = one.prior, 1e-3
+    prior, eps = one.prior, EPSILON
     rho = one.rho.copy()
     rho += one.R[:, 0] * -3.0  # pull the mass hard so that the cone matters
 
@@ -148,7 +149,7 @@ def test_optimum_agrees_with_a_log_cholesky_descent(one, distance, weight):
         ),
         key=lambda found: found.fun,
     )
-    solution = LmiProblem(prior, one.parameters, LmiOptions(distance=distance, epsilon=eps)).solve(one.R, rho, weight)
+    solution = LmiProblem(prior, one.parameters, LmiOptions(distance=distance)).solve(one.R, rho, weight)
     assert solution.status == "optimal"
     assert solution.objective <= best.fun * (1 + 1e-6)
     assert solution.objective == pytest.approx(best.fun, rel=1e-4)
@@ -562,8 +563,6 @@ def test_wrong_input_is_refused(poor):
         LmiOptions(distance="euclidean")
     with pytest.raises(ShapeError, match="mass_factor"):
         LmiOptions(mass_factor=0.5)
-    with pytest.raises(ShapeError, match="epsilon"):
-        LmiOptions(epsilon=2.0)
 
 
 def test_thirty_two_bodies():

@@ -11,7 +11,7 @@ import pytest
 import statsmodels.api as sm
 from commands import run
 from conftest import arm_urdf
-from estimation_samples import as_log, stacked
+from estimation_samples import as_log, stacked, with_sign_of
 from logs import Truth, fourier, torques, write_csv
 from motion_samples import make_segment, robot_3r, truth
 from statsmodels.sandbox.regression.gmm import IV2SLS
@@ -206,9 +206,10 @@ def test_instruments_are_statsmodels_two_stages(plain: DynamicModel) -> None:
     clean = make_segment(plain, 400, sigma=0.2, seed=2)
     rng = np.random.default_rng(0)
     noisy = replace(clean, a=clean.a + rng.normal(size=clean.a.shape), simulated=replace(clean, tau=None))
-    found = fit_instrumental(build_instrumented(plain, [as_log(noisy)], sign_from_simulated=False), base, method="ols")
+    found = fit_instrumental(build_instrumented(plain, [as_log(noisy)]), base, method="ols")
     X, y = stacked(plain, base, as_log(noisy))
     Z, _ = stacked(plain, base, as_log(replace(noisy, q=clean.q, v=clean.v, a=clean.a)))
+    X = with_sign_of(Z, X, plain, base)
     np.testing.assert_allclose(found.fit.params, IV2SLS(y, X, Z).fit().params, rtol=1e-7, atol=1e-9)
     V = X - Z @ np.linalg.lstsq(Z, X, rcond=None)[0]
     V = V[:, np.linalg.norm(V, axis=0) > 1e-7 * np.linalg.norm(X, axis=0)]

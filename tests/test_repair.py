@@ -84,17 +84,17 @@ def test_an_estimate_is_repaired_in_the_metric_of_the_urdfs_body() -> None:
     reference = random_theta(rng)
     wrong = reference - 1.3 * random_theta(rng)
     assert margins(wrong).relative < 0
-    repaired = repaired_theta(wrong, reference=reference, floor=0.05)
+    repaired = repaired_theta(wrong, reference=reference)
     root = np.linalg.cholesky(pseudo_inertia(reference))
 
     def white(theta: np.ndarray) -> np.ndarray:
         return np.linalg.solve(root, np.linalg.solve(root, pseudo_inertia(theta)).T)
 
-    assert np.linalg.eigvalsh(white(repaired)).min() >= 0.05 - 1e-12
+    assert np.linalg.eigvalsh(white(repaired)).min() >= 0.01 - 1e-12
     best = np.linalg.norm(white(repaired) - white(wrong))
     for _ in range(200):  # no other body above the floor is nearer
         factor = rng.normal(size=(4, 4)) * rng.uniform(0, 0.3)
-        other = white(repaired) + factor @ factor.T if rng.random() < 0.5 else 0.05 * np.eye(4) + factor @ factor.T
+        other = white(repaired) + factor @ factor.T if rng.random() < 0.5 else 0.01 * np.eye(4) + factor @ factor.T
         assert np.linalg.norm(other - white(wrong)) >= best - 1e-12
     with pytest.raises(ModelError, match="reference"):
         repaired_theta(wrong, reference=-reference)

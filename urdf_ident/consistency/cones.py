@@ -24,6 +24,8 @@ from .constraints import LmiOptions
 
 #: Distance from its limit below which a constraint is active, in prior standard deviations.
 _ACTIVE = 1e-5
+#: Every pseudo-inertia stays above this fraction of the prior's: ``P ⪰ ε·P0``.
+EPSILON = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +107,6 @@ class Feasible(SentOnce):
         G, h: Inequalities ``G x + h ≥ 0``, shapes (m, p), (m,).
         row_names: Description of each inequality when it is active, length m.
         E, e: Equalities ``E x = e``, shapes (r, p), (r,).
-        epsilon: The ε of ``P ⪰ ε·P0``.
     """
 
     names: tuple[str, ...]
@@ -122,7 +123,6 @@ class Feasible(SentOnce):
     row_names: tuple[str, ...]
     E: Array
     e: Array
-    epsilon: float
 
     @property
     def p(self) -> int:
@@ -248,7 +248,6 @@ def feasible_set(prior: Prior, parameters: Sequence[Parameter], options: LmiOpti
         tuple(rows.names),
         E,
         e,
-        options.epsilon,
     )
 
 
@@ -267,13 +266,13 @@ def _cones(prior: Prior, bodies: tuple[str, ...], back: Array, options: LmiOptio
     everyone = np.arange(n)
     relative = Cones(everyone, np.tile(np.eye(4), (n, 1, 1)), linear)
     P0 = pseudo_inertia(theta0)
-    constants, members = [congruent((1 - options.epsilon) * P0, everyone)], [everyone]
+    constants, members = [congruent((1 - EPSILON) * P0, everyone)], [everyone]
     names = [f"{body}: pseudo-inertia at its limit" for body in bodies]
     if options.children is not None:
         check_shape("children", options.children.shape, (n, 10))
         loaded = np.flatnonzero(np.any(options.children != 0, axis=1))
         rest = np.array([nearest_physical(theta0[i] - options.children[i]) for i in loaded]).reshape(-1, 10)
-        limit = pseudo_inertia(options.children[loaded]) + options.epsilon * pseudo_inertia(rest)
+        limit = pseudo_inertia(options.children[loaded]) + EPSILON * pseudo_inertia(rest)
         constants.append(congruent(P0[loaded] - limit, loaded))
         members.append(loaded)
         names += [f"{bodies[i]}: nothing left beside its fixed children" for i in loaded]

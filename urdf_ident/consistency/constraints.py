@@ -29,7 +29,6 @@ class LmiOptions:
     Attributes:
         distance: Distance to the prior: ``"entropic"`` (log-det divergence) or ``"euclid"`` (its quadratic
             approximation).
-        epsilon: Every pseudo-inertia stays above this fraction of the prior's: ``P ⪰ ε·P0``.
         mass_factor: Each mass is between 1/factor and factor times the prior's (factor squared for masses that the
             prior had to guess), so that unidentifiable masses cannot become absurdly large. None: no bounds.
         total_mass: Known mass of all moving bodies together [kg], or the range (least, most), or None.
@@ -43,7 +42,6 @@ class LmiOptions:
     """
 
     distance: str = "entropic"
-    epsilon: float = 1e-3
     mass_factor: float | None = 10.0
     total_mass: float | tuple[float, float] | None = None
     com_lower: Array | None = None
@@ -55,8 +53,6 @@ class LmiOptions:
     def __post_init__(self) -> None:
         if self.distance not in ("entropic", "euclid"):
             raise ShapeError("unknown prior distance", got=self.distance, expected="entropic | euclid")
-        if not 0 < self.epsilon < 1:
-            raise ShapeError("epsilon is out of range", got=self.epsilon, expected="0 < epsilon < 1")
         if self.mass_factor is not None and not self.mass_factor > 1:
             raise ShapeError("mass_factor is out of range", got=self.mass_factor, expected="mass_factor > 1, or None")
         freeze_arrays(self)

@@ -28,6 +28,8 @@ MARGIN = 1e-6
 ROUNDING = 1e-9
 #: Mass below which an invalid inertial counts as massless [kg]: a steel ball's inertia would be below MuJoCo's 1e-15.
 _LEAST_MASS = 1e-7
+#: Least fraction of the reference's pseudo-inertia that a repaired estimate keeps in every direction.
+_FLOOR = 1e-2
 #: Least principal inertia that is written [kg·m²]: MuJoCo rejects an inertia matrix with an eigenvalue below 1e-14.
 LEAST_INERTIA = 2e-14
 #: A principal inertia below this share of ``m |c|²`` may be a rounding error of the parallel axis theorem.
@@ -106,7 +108,6 @@ def repaired_theta(
     theta: ArrayLike,
     *,
     reference: ArrayLike | None = None,
-    floor: float = 1e-2,
     small_mass: float = 1e-3,
 ) -> Array:
     """Returns the nearest body that every engine accepts, shape (10,); bit for bit ``theta`` if nothing has to change.
@@ -114,7 +115,7 @@ def repaired_theta(
     Entropic (log-det) distances from an inconsistent body are infinite or undefined. The nearest body is therefore:
 
     - with a physically consistent ``reference`` (for an estimate): the nearest body in the reference's own metric
-      ``‖P_ref^-½ (P − P_ref') P_ref^-½‖`` with ``P ⪰ floor·P_ref`` (eigenvalues clipped), to second order the
+      ``‖P_ref^-½ (P − P_ref') P_ref^-½‖`` with ``P ⪰ ε·P_ref`` (eigenvalues clipped), to second order the
       entropic distance; it repairs mass, centre of mass and inertia together;
     - without a reference (for a number in a file): a reversed sign (of everything, or of the mass) is corrected, zero
       mass becomes ``small_mass``, and mass and centre of mass are kept while principal second moments about it are
@@ -124,7 +125,6 @@ def repaired_theta(
     Args:
         theta: Ten parameters, shape (10,) [kg, kg·m, kg·m²].
         reference: A physically consistent body, shape (10,), or None.
-        floor: Least fraction of the reference in every direction.
         small_mass: Mass given to a massless body [kg].
 
     Raises:
@@ -141,7 +141,7 @@ def repaired_theta(
     if found.relative >= 0.99 * MARGIN and not _is_rounding(values):
         return _large_enough(values)
     if found.relative < -ROUNDING and reference is not None:
-        values = _nearest_to(values, np.asarray(reference, dtype=float), floor)
+        values = _nearest_to(values, np.asarray(reference, dtype=float))
     elif found.relative < -ROUNDING and margins(-values).relative >= -ROUNDING:
         values = -values
     if values[0] < _LEAST_MASS:
@@ -281,7 +281,7 @@ def _correction(theta: Array, repaired: Array) -> str:
     return words if mass == new_mass else f"{words}, mass {float(new_mass):.6g} kg"
 
 
-def _nearest_to(theta: Array, reference: Array, floor: float) -> Array:
+def _nearest_to(theta: Array, reference: Array) -> Array:
     check_shape("reference", reference.shape, (10,))
     try:
         root = np.linalg.cholesky(pseudo_inertia(reference))
@@ -291,7 +291,7 @@ def _nearest_to(theta: Array, reference: Array, floor: float) -> Array:
         ) from error
     white = np.linalg.solve(root, np.linalg.solve(root, pseudo_inertia(theta)).T)
     values, axes = np.linalg.eigh(0.5 * (white + white.T))
-    return from_pseudo_inertia(root @ (axes * np.maximum(values, floor) @ axes.T) @ root.T)
+    return from_pseudo_inertia(root @ (axes * np.maximum(values, _FLOOR) @ axes.T) @ root.T)
 
 
 def _small_mass(description: Description) -> float:

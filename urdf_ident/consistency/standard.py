@@ -272,7 +272,7 @@ def held_out_weights(
     return HeldOutWeights(without_folds, _descend(squares, candidates), float(np.mean(expected)), floor, free)
 
 
-def _descend(squares: Callable[[float], Array], candidates: Sequence[float] = WEIGHTS) -> dict[float, Array]:
+def _descend(squares: Callable[[float], Array], candidates: Sequence[float]) -> dict[float, Array]:
     """Held-out errors of the usual weight and, on both sides of it, until they stop decreasing."""
     errors = {USUAL_WEIGHT: squares(USUAL_WEIGHT)}
     middle = candidates.index(USUAL_WEIGHT)

@@ -159,15 +159,12 @@ def instrumented(
     log: str,
     segments: Sequence[Segment],
     row_filter: RowFilter,
-    *,
-    sign_from_simulated: bool = True,
 ) -> StatisticSet:
-    """Accumulates ``[Z | W | tau]`` of one log.
+    """Accumulates ``[Z | W | tau]`` of one log; W too has its columns with a sign of the velocity from the simulated motion.
 
     Args:
         segments: Segments with torque and simulated motion.
         row_filter: The filter and decimation of the rows.
-        sign_from_simulated: Whether W also takes columns with a sign of the velocity from the simulated motion.
 
     Raises:
         EstimationError: A segment has no simulated motion, or nothing is left after filtering.
@@ -194,9 +191,8 @@ def instrumented(
         for (first, measured), (_, simulated) in pairs:
             block_of = (offset + first + np.arange(len(measured[0]))) * BLOCKS // total
             for g, (W, Z) in enumerate(zip(measured, simulated, strict=True)):
-                if sign_from_simulated:
-                    columns = np.flatnonzero(dry[model.groups[g].columns])
-                    W[:, columns] = Z[:, columns]
+                columns = np.flatnonzero(dry[model.groups[g].columns])
+                W[:, columns] = Z[:, columns]
                 rows = np.hstack([Z[:, :-1], W])
                 for block in np.unique(block_of):
                     old, count = factors.get((int(block), g), (rows[:0], 0))
@@ -208,23 +204,21 @@ def instrumented(
         Statistic(log, block, layouts[g].group, triangle(R), rows, segments[0].repeats)
         for (block, g), (R, rows) in sorted(factors.items())
     )
-    return StatisticSet(model.names, layouts, entries, f"{model.fingerprint} {row_filter} instruments {sign_from_simulated}")
+    return StatisticSet(model.names, layouts, entries, f"{model.fingerprint} {row_filter} instruments")
 
 
-def build_instrumented(model: DynamicModel, logs: Sequence[PreparedLog], *, sign_from_simulated: bool = True) -> StatisticSet:
+def build_instrumented(model: DynamicModel, logs: Sequence[PreparedLog]) -> StatisticSet:
     """Accumulates ``[Z | W | tau]`` of several logs with simulated motions.
 
     Args:
         logs: Prepared logs, see :func:`with_simulated`.
-        sign_from_simulated: See :func:`instrumented`.
 
     Raises:
         EstimationError: No log, or one without a simulated motion.
     """
     total: StatisticSet | None = None
     for log in logs:
-        row_filter = RowFilter(log.conditioned.factor)
-        part = instrumented(model, log.name, log.segments, row_filter, sign_from_simulated=sign_from_simulated)
+        part = instrumented(model, log.name, log.segments, RowFilter(log.conditioned.factor))
         total = part if total is None else total.merged(replace(part, fingerprint=total.fingerprint))
     if total is None:
         raise EstimationError("no log to estimate from")

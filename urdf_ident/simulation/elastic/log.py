@@ -19,42 +19,6 @@ from ..simulated_log import PERFECT, SimulatedLog, logged
 from .plant import ElasticPlant, MotorPD
 
 
-def _motor_control(
-    plant: ElasticPlant,
-    robot: Robot,
-    trajectory: Trajectory,
-    *,
-    bandwidth: float = 10.0,
-    damping: float = 1.0,
-    gains: tuple[Array, Array] | None = None,
-    velocity_reference: bool = True,
-) -> MotorPD:
-    """PD of the motors with gravity compensation, tuned to a nominal robot.
-
-    Args:
-        plant: The plant, whose springs and rotors the controller knows.
-        robot: The nominal robot, for gravity and for the inertia used in the gains.
-        bandwidth: Natural frequency of each axis with rigid joints [Hz].
-        damping: Damping ratio [1].
-        gains: Position and velocity gains of the motors after their gears, shape (n,) each [N·m/rad, N·m·s/rad or N/m, N·s/m],
-            instead of those from bandwidth and damping.
-        velocity_reference: Whether the controller has a velocity reference; False: the reference velocity is zero.
-    """
-    if gains is None:
-        rotor = np.diag(plant.geared.T @ np.diag(plant.rotor_inertia) @ plant.geared)
-        own = tuned_gains(robot, bandwidth=bandwidth, damping=damping, rotor=rotor)
-        gains = own[0] @ np.linalg.inv(plant.geared) ** 2, own[1] @ np.linalg.inv(plant.geared) ** 2
-    known = ElasticPlant(
-        robot, stiffness=plant.stiffness, rotor_inertia=plant.rotor_inertia, ratio=plant.ratio, geared=plant.geared
-    )
-
-    def reference(t: Array) -> tuple[Array, Array]:
-        q, v, _ = trajectory.evaluate(np.clip(t, 0.0, trajectory.duration))
-        return q, v if velocity_reference else np.zeros_like(v)
-
-    return MotorPD(known, reference, *gains)
-
-
 def motor_law(wanted: ControllerSection, plant: ElasticPlant, robot: Robot, trajectory: Trajectory) -> MotorPD:
     """Builds the motor controller from its settings.
 
@@ -75,15 +39,20 @@ def motor_law(wanted: ControllerSection, plant: ElasticPlant, robot: Robot, traj
             got=f"{wanted.rate:g}",
             remedy="leave it out",
         )
-    return _motor_control(
-        plant,
-        robot,
-        trajectory,
-        bandwidth=wanted.bandwidth,
-        damping=wanted.damping,
-        gains=wanted.gains(robot),
-        velocity_reference=wanted.velocity_reference,
+    gains = wanted.gains(robot)
+    if gains is None:
+        rotor = np.diag(plant.geared.T @ np.diag(plant.rotor_inertia) @ plant.geared)
+        own = tuned_gains(robot, bandwidth=wanted.bandwidth, damping=wanted.damping, rotor=rotor)
+        gains = own[0] @ np.linalg.inv(plant.geared) ** 2, own[1] @ np.linalg.inv(plant.geared) ** 2
+    known = ElasticPlant(
+        robot, stiffness=plant.stiffness, rotor_inertia=plant.rotor_inertia, ratio=plant.ratio, geared=plant.geared
     )
+
+    def reference(t: Array) -> tuple[Array, Array]:
+        q, v, _ = trajectory.evaluate(np.clip(t, 0.0, trajectory.duration))
+        return q, v if wanted.velocity_reference else np.zeros_like(v)
+
+    return MotorPD(known, reference, *gains)
 
 
 def simulate_elastic(

@@ -83,7 +83,6 @@ class FrictionChanges(ReadOnly):
         seconds: Duration of each log's motion, shape (L,) [s], or None.
         carriers: Names of inertial parameters that differ between the logs because only some carry a payload, length c.
         carried: Their deviation from the mean in each log, shape (L, c) [kg, kg·m]; None without such a payload.
-        carried_error: Its standard errors, same shape.
     """
 
     parameters: tuple[str, ...]
@@ -107,7 +106,6 @@ class FrictionChanges(ReadOnly):
     seconds: Array | None = None
     carriers: tuple[str, ...] = ()
     carried: Array | None = None
-    carried_error: Array | None = None
 
     @property
     def known(self) -> bool:

@@ -119,7 +119,6 @@ def friction_changes(
         seconds=seconds,
         carriers=tuple(part.name for part in carried),
         carried=found.deviation[:, q:] if carried else None,
-        carried_error=found.deviation_error[:, q:] if carried else None,
     )
 
 
