@@ -180,6 +180,14 @@ def beside_a_wall() -> Problem:
     )
 
 
+def test_no_free_pose_is_sought_where_gravity_breaks_the_torque_limits(monkeypatch) -> None:
+    problem = beside_a_wall()
+    weak = replace(problem.limits, torque=np.where(np.arange(6) == 1, 0.01, problem.limits.torque))
+    monkeypatch.setattr(Obstacles, "freed", lambda *_: pytest.fail("a pose was freed"))
+    with pytest.raises(LimitError, match=r"gravity alone breaks a torque limit.*of 0.01 by joint 'shoulder_lift_joint'"):
+        Search(replace(problem, limits=weak), 0, np.inf)._rest()
+
+
 def test_the_search_does_not_stay_where_it_first_comes_close() -> None:
     """Steps that end right before an object leave no room for the next ones: 22.5 where they may, 15.3 where not."""
     reached = []

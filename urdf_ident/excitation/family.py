@@ -255,7 +255,7 @@ class Family:
         """
         if self.start is not None:
             return self.start
-        return np.asarray(limits.middle + POSE_RANGE * limits.half_range * rng.uniform(-1.0, 1.0, len(limits.joints)))
+        return limits.random_pose(rng, POSE_RANGE * limits.half_range)
 
     def random_swing(self, rng: np.random.Generator, n: int) -> Array:
         """Returns random unknowns of a motion about zero, of unit size, shape (d, n)."""

@@ -127,6 +127,14 @@ class Limits:
         """Half the position range, shape (n,) [rad or m]."""
         return np.asarray((self.upper - self.lower) / 2)
 
+    def random_pose(self, rng: np.random.Generator, reach: Array) -> Array:
+        """Returns a pose drawn evenly about the middle of the position ranges, shape (n,) [rad or m].
+
+        Args:
+            reach: Largest distance of each joint from the middle, shape (n,) [rad or m].
+        """
+        return np.asarray(self.middle + reach * rng.uniform(-1.0, 1.0, len(self.joints)))
+
     def require_inside(self, pose: Array, what: str, room: float = 0.0) -> None:
         """Raises an error if a pose is not inside the position limits.
 

@@ -137,9 +137,7 @@ class _Points:
 
     def point(self, rng: np.random.Generator) -> Array:
         """Returns a random point; a joint with a range of several turns stays within one turn."""
-        limits = self.limits
-        reach = FILL * np.minimum(limits.half_range, np.pi)
-        return np.asarray(limits.middle + reach * rng.uniform(-1.0, 1.0, len(limits.joints)))
+        return self.limits.random_pose(rng, FILL * np.minimum(self.limits.half_range, np.pi))
 
     def free(self, points: Array) -> bool:
         """Whether the straight moves between points keep the clearance, at a few instants."""

@@ -305,26 +305,22 @@ class Search:
 
     def _rest(self) -> Array:
         """Returns the unknowns of standing still at a pose where gravity is within the torque limits."""
-        problem, rows = self.problem, self.problem.criterion.rows
-        limits, blocked, collided = problem.limits, (np.inf, ""), ""
-        for _ in range(POSES):
-            pose = problem.family.random_pose(self.rng, limits)
-            if problem.obstacles is not None and problem.family.start is None and not collided:
-                pose = problem.obstacles.freed(pose, limits, self.rng)
-            X, still = problem.family.rest(pose), np.zeros((1, rows.n))
-            tau = np.abs(rows.torque(rows.evaluate(pose[None], still, still)[1])[0])
-            excess = tau / (0.95 * TORQUE_FILL * limits.torque)
-            inside = self.limits.slack(X).min() > 0
-            violated_pair = "" if problem.obstacles is None else problem.obstacles.violated_pair(pose)
-            if excess.max() < 1.0 and inside and not violated_pair:
-                return X
-            j = int(np.argmax(excess))
-            if inside and excess.max() < 1.0:
-                collided = violated_pair
-            if excess[j] >= 1.0 and excess[j] < blocked[0]:
-                blocked = excess[j], f"{tau[j]:.4g} of {limits.torque[j]:.4g} by joint '{limits.joints[j]}'"
-            if problem.family.start is not None:
-                break
+        family, limits, obstacles = self.problem.family, self.problem.limits, self.problem.obstacles
+        blocked, collided = (np.inf, ""), ""
+        for _ in range(POSES if family.start is None else 1):
+            pose = family.random_pose(self.rng, limits)
+            load = self._gravity_load(pose)
+            # Poses that gravity rules out are not worth the search for a free one nearby.
+            if load[0] < 1.0 and obstacles is not None and family.start is None and not collided:
+                pose = obstacles.freed(pose, limits, self.rng)
+                load = self._gravity_load(pose)
+            X = family.rest(pose)
+            if load[0] >= 1.0:
+                blocked = min(blocked, load)
+            elif self.limits.slack(X).min() > 0:
+                collided = "" if obstacles is None else obstacles.violated_pair(pose)
+                if not collided:
+                    return X
         if collided:
             raise LimitError(
                 "no motion without a collision: every pose tried is too close to something",
@@ -342,3 +338,11 @@ class Search:
             got=blocked[1],
             remedy="check the torque limits and the masses, or choose another start pose",
         )
+
+    def _gravity_load(self, pose: Array) -> tuple[float, str]:
+        """The largest share of a usable torque limit that gravity needs at a pose, and its torque in words."""
+        rows, limits, still = self.problem.criterion.rows, self.problem.limits, np.zeros((1, len(pose)))
+        tau = np.abs(rows.torque(rows.evaluate(pose[None], still, still)[1])[0])
+        share = tau / (0.95 * TORQUE_FILL * limits.torque)
+        j = int(np.argmax(share))
+        return float(share[j]), f"{tau[j]:.4g} of {limits.torque[j]:.4g} by joint '{limits.joints[j]}'"

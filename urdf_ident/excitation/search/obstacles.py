@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -205,10 +206,7 @@ class Obstacles:
         Returns:
             A free pose, or the best one found; shape (n,).
         """
-
-        def draw() -> Array:
-            return np.asarray(limits.middle + FREE_RANGE * limits.half_range * rng.uniform(-1.0, 1.0, len(pose)))
-
+        draw = partial(limits.random_pose, rng, FREE_RANGE * limits.half_range)
         return freed(pose, self.collisions, self._margin, draw, FREEING)
 
     def _margin(self, pose: Array) -> Array:
