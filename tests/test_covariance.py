@@ -22,9 +22,9 @@ from urdf_ident.data.prepare import PreparedLog, prepare_logs
 from urdf_ident.errors import EstimationError
 from urdf_ident.estimation.uncertainty.bands import band_edges, band_of, build_spectrum, cosine_power, row_autocovariance
 from urdf_ident.estimation.uncertainty.covariance import KINDS, start_covariance, with_covariance
+from urdf_ident.estimation.uncertainty.covariance_kinds import find_period
 from urdf_ident.estimation.uncertainty.noise import WhitenedRows, fit_noise, whitened_rows
 from urdf_ident.estimation.uncertainty.reversals import AT_REST, SLOW, excess_shift, without_reversals
-from urdf_ident.estimation.uncertainty.score_covariance import find_period
 from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.parallel import workers

@@ -18,9 +18,8 @@ import urdf_ident as ui
 from urdf_ident.cli import app
 from urdf_ident.errors import FingerprintError, LimitError, MissingExtraError, ModelError, OutputError, ProjectError
 from urdf_ident.excitation.assumptions import make_criterion, usable_limits, weighted_regressor
-from urdf_ident.excitation.certificate import certified, exact_value
 from urdf_ident.excitation.criteria import condition_number, standard_errors
-from urdf_ident.excitation.design import Design, design_excitation
+from urdf_ident.excitation.design import Design, certified, design_excitation, exact_value
 from urdf_ident.excitation.family import Family
 from urdf_ident.excitation.formulation import formulate
 from urdf_ident.excitation.planned.planned_motion import closest_lines

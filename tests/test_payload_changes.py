@@ -16,8 +16,7 @@ from urdf_ident.model.robot import Robot
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.log_effects.changes import FrictionChanges
-from urdf_ident.statistics.log_effects.mixed_model import friction_changes
-from urdf_ident.statistics.log_effects.payload import changes_between_logs
+from urdf_ident.statistics.log_effects.mixed_model import changes_between_logs, friction_changes
 
 FRICTION = np.array([[3.0, 2.0], [4.0, 2.0], [0.5, 0.6]])  # viscous, Coulomb
 

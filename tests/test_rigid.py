@@ -23,7 +23,7 @@ from urdf_ident.model.engine.program import Argument, Program, Row, Tape
 from urdf_ident.model.engine.rigid import FEW, SHORT, Rigid, rigid_of
 from urdf_ident.model.robot import Robot
 from urdf_ident.samples import Segment
-from urdf_ident.statistics.factor_accumulator import FactorAccumulator
+from urdf_ident.statistics.accumulate import FactorAccumulator
 
 
 def motion(robot: Robot, samples: int, seed: int = 0) -> np.ndarray:

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 from urdf_ident.errors import ModelError, ShapeError
 from urdf_ident.motion.fourier import FourierTrajectory
 from urdf_ident.samples import Segment
-from urdf_ident.simulation.sensors import Measurement, draw, measure, quantise
 from urdf_ident.simulation.settings import Noise, Sensors
+from urdf_ident.simulation.simulated_log import Measurement, draw, measure, quantise
 
 RATE = 1000.0
 

@@ -18,8 +18,7 @@ from urdf_ident.result.evidence.evidence import DeviatingPart, Evidence, Range, 
 from urdf_ident.result.evidence.scale import CommonScale
 from urdf_ident.result.text.brief import brief, joint_errors
 from urdf_ident.result.verdict.reason import Reason
-from urdf_ident.result.verdict.scale_reasons import SCALE_ERRORS
-from urdf_ident.result.verdict.untested import untested
+from urdf_ident.result.verdict.scale_reasons import SCALE_ERRORS, untested
 from urdf_ident.result.verdict.verdict import PEAK_LIMIT, verdict_of
 from urdf_ident.statistics.statistic import StatisticSet
 

@@ -37,9 +37,9 @@ from urdf_ident.samples import Segment
 from urdf_ident.simulation.controllers import PDGravity
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.plant import RigidPlant
-from urdf_ident.simulation.sensors import measure
 from urdf_ident.simulation.settings import Noise, Sensors
 from urdf_ident.simulation.simulate import simulate
+from urdf_ident.simulation.simulated_log import measure
 from urdf_ident.simulation.truth import read_truth
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import Fit, fit_base

@@ -36,9 +36,9 @@ from urdf_ident.motion.trajectory import Trajectory
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.samples import Segment
 from urdf_ident.simulation.controllers import PDGravity
-from urdf_ident.simulation.sensors import measure
 from urdf_ident.simulation.settings import Noise, Sensors
 from urdf_ident.simulation.simulate import simulate
+from urdf_ident.simulation.simulated_log import measure
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
 

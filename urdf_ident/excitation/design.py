@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -14,19 +14,20 @@ from ..errors import LimitError, ModelError, check_known
 from ..linalg import Array
 from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
-from ..motion.collision.clearance import ClearanceReport
+from ..motion.collision.clearance import ClearanceReport, check_clearance
 from ..motion.collision.collisions import Collisions
-from ..motion.limits import LimitReport, Limits, Margin
+from ..motion.limits import LimitReport, Limits, Margin, check_limits, prior_torque
 from ..motion.trajectory import Trajectory, check_joint_array
 from ..samples import ReadOnly
 from .assumptions import REPORT_RATE, weighted_regressor
-from .certificate import certified, exact_value
 from .criteria import CRITERIA, condition_number, format_criterion, standard_errors
 from .earlier_logs import EarlierResult
 from .family import Family
 from .formulation import Formulation, formulate
 from .planned.planned_motion import closest_lines
+from .planned_rows import PlannedRows
 from .search.global_start import check_global_start, present_name
+from .search.multi_start import FoundMotion, Problem
 from .search.parallel import Outcome, search
 
 #: Fraction of the budget reserved for the final verification.
@@ -264,3 +265,66 @@ def _progress_reporter(progress: Progress, criterion: str, begun: float, budget:
         progress(min(1.0, (time.monotonic() - begun) / budget), f"{criterion} = {format_criterion(criterion, value)}")
 
     return say
+
+
+def certified(
+    problem: Problem, candidates: Sequence[FoundMotion]
+) -> tuple[FoundMotion, LimitReport, ClearanceReport | None, tuple[str, ...]]:
+    """Returns the best motion that passes verification on a 1 ms grid with allowance, scaled down if necessary.
+
+    Args:
+        candidates: The motions, best first.
+
+    Returns:
+        The motion, its margins to limits, its clearance, and notes.
+
+    Raises:
+        LimitError: No motion passes.
+    """
+    found: tuple[FoundMotion, LimitReport, ClearanceReport | None, tuple[str, ...]] | None = None
+    report, clearance = None, None
+    for candidate in candidates:
+        if found is not None and found[0].value <= candidate.value:
+            break  # the best of the rest, even if it need not be scaled
+        for size in (1.0, 0.995, 0.98, 0.95, 0.9, 0.7, 0.5):
+            X = candidate.X if size == 1.0 else replace(problem.family, periods=1).scaled(candidate.X, size)
+            report, clearance = _verified(problem, X)
+            if report.feasible and (clearance is None or clearance.feasible):
+                note = () if size == 1.0 else (f"amplitude reduced to {100 * size:g} % to keep a limit between instants",)
+                value = candidate.value if size == 1.0 else exact_value(problem, problem.criterion.rows, X)
+                if found is None or value < found[0].value:
+                    found = replace(candidate, X=X, value=value), report, clearance, note
+                break
+    if found is not None:
+        return found
+    if report is not None:
+        report.require()
+    if clearance is not None:
+        clearance.require()
+    raise LimitError(
+        "no motion inside the limits was found", remedy="allow more time in excitation.budget, or widen the limits"
+    )
+
+
+def _verified(problem: Problem, X: Array) -> tuple[LimitReport, ClearanceReport | None]:
+    """Margins of one period to limits, and to obstacles if the limits are kept."""
+    trajectory = replace(problem.family, periods=1).trajectory(X)
+    report = check_limits(trajectory, problem.limits, torque=prior_torque(problem.criterion.rows.model.robot))
+    if problem.obstacles is None or not report.feasible:
+        return report, None
+    return report, check_clearance(trajectory, problem.obstacles.collisions)
+
+
+def exact_value(problem: Problem, rows: PlannedRows, X: Array) -> float:
+    """Evaluates the criterion with unsoftened signs on many instants.
+
+    Args:
+        rows: Rows of the unsoftened model.
+        X: Unknowns, shape (d, n).
+
+    Returns:
+        The value, a logarithm.
+    """
+    criterion: Any = problem.criterion
+    motions = criterion.motions(*problem.family.criterion_grid(max(1000, 8 * problem.samples())).motion(X))
+    return float(replace(criterion, rows=rows).value(rows.evaluate(*motions)[0], np.inf)[0])

@@ -45,7 +45,7 @@ from ..statistics.accumulate import begin_statistics, build_statistics
 from ..statistics.fit import Fit, fit_base
 from ..statistics.folds import repeated
 from ..statistics.log_effects.changes import FrictionChanges, varying
-from ..statistics.log_effects.payload import changes_between_logs
+from ..statistics.log_effects.mixed_model import changes_between_logs
 from ..statistics.motions import motions, velocities
 from ..statistics.ridge import prior_mean
 from ..statistics.row_cache import RowCache

@@ -16,7 +16,7 @@ from ..provenance import versions
 from ..result.identification import Identification
 from ..result.text.brief import headline, joint_errors
 from ..result.text.lines import finding_words
-from ..result.verdict.untested import CONSEQUENCE, untested
+from ..result.verdict.scale_reasons import CONSEQUENCE, untested
 
 _VERDICT_WORDS = {
     "identifiable": "determined by the data",

@@ -1,4 +1,8 @@
-"""The log of a simulated motion, with its ground truth."""
+"""The log of a simulated motion, with its ground truth, as sensors see it: quantisation, noise, ripple, delay, clock jitter.
+
+Sensors are applied to a finished simulation, so one simulation can be measured many times. Each signal has its own stream of
+random numbers, so enabling one imperfection does not change another.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +10,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from ..data.conditioning.recursive import run
 from ..data.recording import Recording
+from ..errors import ModelError, check_shape
 from ..files.read_write import write_text
 from ..linalg import Array, rms
 from ..model.robot import Robot
+from ..motion.files import sampled
 from ..motion.trajectory import table_text
 from ..samples import Segment
 from ..units import joint_units
-from .sensors import measure
-from .settings import Sensors
+from .settings import Noise, Sensors
 
 #: Sensors without errors.
 PERFECT = Sensors(velocity="measured")
@@ -89,3 +96,129 @@ def write_log(log: Recording | SimulatedLog, path: str | Path) -> Path:
     }
     present = {prefix: signal for prefix, signal in signals.items() if signal is not None}
     return write_text(path, table_text(recording.joints, recording.time, present))
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """Measured signals: ``time`` of shape (N,) [s], the others of shape (N, n) in SI units; None if not logged.
+
+    Positions and velocities are the links', ``motor_position`` is before the gear.
+    """
+
+    time: Array
+    position: Array
+    velocity: Array | None
+    torque: Array
+    motor_position: Array | None = None
+
+
+def measure(
+    truth: Segment, sensors: Sensors, seed: int, prismatic: Array | None = None, ratio: Array | None = None
+) -> Measurement:
+    """Measures a simulated motion.
+
+    Args:
+        truth: Clean motion with torque at a constant rate, shapes (N, n).
+        seed: Seed of all random numbers; results are bitwise reproducible.
+        prismatic: Shape (n,), True for prismatic joints (counts per metre); none by default.
+        ratio: Gear ratios, shape (n,) [motor rad per joint rad or m]; if given, the motor side is measured too.
+
+    Raises:
+        ModelError: The truth has no torque, or an array of the sensors does not fit the joints.
+    """
+    if truth.tau is None:
+        raise ModelError("there is no torque to measure", where=truth.log)
+    n = truth.q.shape[1]
+    _check_widths(sensors, n)
+    streams = dict(zip(("clock", "position", "velocity", "torque", "motor"), np.random.default_rng(seed).spawn(5), strict=True))
+    nominal = truth.time
+    time = nominal + sensors.jitter * streams["clock"].standard_normal(len(nominal))
+    time = np.maximum.accumulate(np.clip(time, nominal[0], nominal[-1]))
+    q, v = _at(truth, truth.q, truth.v, truth.a, time - sensors.delay)
+    tau = _interpolate(truth, truth.tau, time - sensors.torque_delay)
+    period = np.where(np.zeros(n, dtype=bool) if prismatic is None else prismatic, 1.0, 2 * np.pi)
+    tau = tau + np.asarray(sensors.ripple) * np.sin(2 * np.pi * np.asarray(sensors.ripple_cycles) * q / period)
+    if sensors.torque_noise is not None:
+        tau = tau + draw(sensors.torque_noise, truth.tau, streams["torque"])
+    if sensors.torque_step is not None:
+        tau = quantise(tau, sensors.torque_step)
+    if sensors.position_noise is not None:
+        q = q + draw(sensors.position_noise, truth.q, streams["position"])
+    if sensors.counts is not None:
+        q = quantise(q, period / np.asarray(sensors.counts))
+    logged = nominal if sensors.clock == "nominal" else time
+    velocity: Array | None = v
+    if sensors.velocity == "differentiated":
+        step = np.diff(logged)
+        velocity = np.zeros_like(q)
+        velocity[1:] = np.diff(q, axis=0) / np.where(step > 0, step, 1.0 / truth.rate)[:, None]
+        velocity[0] = velocity[1]
+    elif sensors.velocity == "none":
+        velocity = None
+    elif sensors.velocity_noise is not None:
+        velocity = v + draw(sensors.velocity_noise, truth.v, streams["velocity"])
+    return Measurement(logged, q, velocity, tau, _motors(truth, sensors, time, ratio, streams["motor"]))
+
+
+def draw(noise: Noise, signal: Array, rng: np.random.Generator) -> Array:
+    """Draws Gaussian noise for a signal, white or of a first-order autoregression, shape (N, n), same unit.
+
+    Args:
+        noise: Its σ, or σ = rms·10^(−snr/20) of the signal (docs/theory.md §4), and its correlation, which does not change σ.
+        signal: Shape (N, n).
+    """
+    if noise.snr is not None:
+        sigma = rms(signal, 0) * 10.0 ** (-np.asarray(noise.snr) / 20.0)
+    else:
+        sigma = np.asarray(noise.sigma)
+    white = rng.standard_normal(signal.shape)
+    if rho := noise.correlation:
+        white[1:] *= np.sqrt(1.0 - rho**2)  # stationary from the first sample on
+        white = run(np.array([[1.0, 0.0, 0.0], [1.0, -rho, 0.0]]), white)
+    return np.asarray(sigma * white)
+
+
+def quantise(signal: Array, step: ArrayLike) -> Array:
+    """Rounds to multiples of a step, shape (N, n).
+
+    Args:
+        signal: Shape (N, n).
+        step: Size of a step, shape (n,) or a number, in the signal's unit.
+    """
+    return np.asarray(np.rint(signal / np.asarray(step)) * np.asarray(step))
+
+
+def _motors(truth: Segment, sensors: Sensors, time: Array, ratio: Array | None, rng: np.random.Generator) -> Array | None:
+    """Positions from the motor encoders, before the gear, shape (N, n) [rad]; None without motor encoders."""
+    if ratio is None or truth.qm is None or truth.vm is None or truth.am is None:
+        return None
+    qm, _ = _at(truth, truth.qm, truth.vm, truth.am, time - sensors.delay)
+    if sensors.position_noise is not None:
+        qm = qm + draw(sensors.position_noise, truth.qm, rng)
+    turned = qm * ratio
+    counts = sensors.counts if sensors.motor_counts is None else sensors.motor_counts
+    return turned if counts is None else quantise(turned, 2 * np.pi / np.asarray(counts))
+
+
+def _at(truth: Segment, q: Array, v: Array, a: Array, time: Array) -> tuple[Array, Array]:
+    """Position and velocity interpolated at given times; times outside the motion are clipped to it."""
+    if np.array_equal(time, truth.time):
+        return np.array(q), np.array(v)
+    motion = sampled(tuple(f"joint {j}" for j in range(q.shape[1])), truth.time - truth.start, q, v, a)
+    q, v, _ = motion.evaluate(np.clip(time - truth.start, 0.0, motion.duration))
+    return q, v
+
+
+def _interpolate(truth: Segment, signal: Array, time: Array) -> Array:
+    if np.array_equal(time, truth.time):
+        return np.array(signal)
+    return np.column_stack([np.interp(time, truth.time, column) for column in signal.T])
+
+
+def _check_widths(sensors: Sensors, n: int) -> None:
+    noises = (sensors.position_noise, sensors.velocity_noise, sensors.torque_noise)
+    values = [sensors.counts, sensors.motor_counts, sensors.ripple, sensors.ripple_cycles, sensors.torque_step]
+    values += [value for noise in noises if noise is not None for value in (noise.sigma, noise.snr)]
+    for value in values:
+        if value is not None and np.ndim(value) > 0:
+            check_shape("sensors", np.shape(value), (n,))

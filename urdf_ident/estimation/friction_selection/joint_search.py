@@ -10,8 +10,7 @@ import numpy as np
 
 from ...friction import Coulomb, Trained, Viscous, law_rows
 from ...linalg import Array
-from .candidates import REPLACES, Candidate, Key
-from .law_gain import LEAST_GAIN, LEAST_SHAPE_GAIN, LawGain, least_gain, standard_error
+from .candidates import LEAST_GAIN, LEAST_SHAPE_GAIN, REPLACES, Candidate, Key, LawGain, least_gain, standard_error
 from .subsets import Focus
 
 #: A column is distinguishable if more than this share of its norm is independent of the others.

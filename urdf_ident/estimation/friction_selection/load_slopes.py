@@ -24,7 +24,7 @@ from ...model.dynamic_model import DynamicModel
 from ...model.engine.rigid import rigid_of
 from ...model.prior import Prior
 from ...samples import Segment
-from ...statistics.factor_accumulator import FactorAccumulator
+from ...statistics.accumulate import FactorAccumulator
 from ...statistics.fit import Fit
 from ...statistics.rows import RowFilter, filtered_rows
 from .reference_torque import rigid_slopes

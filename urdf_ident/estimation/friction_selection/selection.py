@@ -45,9 +45,8 @@ from ...statistics.folds import folds_of
 from ...statistics.motions import motions, velocities
 from ...statistics.ridge import base_prior, fit_ridge
 from ...statistics.statistic import StatisticSet
-from .candidates import ZOOMS, WideModel, chosen_by_data, wide_model
+from .candidates import ZOOMS, WideModel, chosen_by_data, standard_error, wide_model
 from .joint_search import Laws
-from .law_gain import standard_error
 from .reference_torque import Build, ConvergedFit, converge, for_folds, rigid_parameters
 from .structure import SWEEPS, State, StructureSearch, Trial, listed, unsupported_biases
 

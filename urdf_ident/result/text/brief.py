@@ -13,7 +13,7 @@ from ...linalg import divisors, rms
 from ...model.inertia import to_com
 from ..parameters import parameters
 from ..record import Record
-from ..verdict.untested import CONSEQUENCE, untested
+from ..verdict.scale_reasons import CONSEQUENCE, untested
 from ..verdict.verdict import verdict_of
 
 WIDTH, LINES = 100, 24

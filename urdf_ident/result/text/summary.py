@@ -14,7 +14,7 @@ from ...model.terms import SPRING_SYMBOLS
 from ...model.trained import trained_speeds
 from ..dynamics.springs import springs
 from ..record import Record
-from ..verdict.untested import CONSEQUENCE, untested
+from ..verdict.scale_reasons import CONSEQUENCE, untested
 from ..verdict.verdict import verdict_of
 from .lines import finding_words, table
 

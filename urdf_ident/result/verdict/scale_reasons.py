@@ -1,4 +1,8 @@
-"""Reasons against a result that concern the scale of its torques."""
+"""Reasons against a result that concern the scale of its torques, and what the data do not test.
+
+An error in what is not tested leaves no trace in the residual, so that a good result may contain it. It does not lower the
+verdict, but is stated with it.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,13 @@ GRAVITY = (0.55, 1.8)
 SCALE_KNOWN = 0.01
 #: Distance of the common scale of all masses from the URDF's, in standard errors, above which it counts against the result.
 SCALE_ERRORS = 3.0
+#: Relative standard error of the common scale up to which the ratio to the URDF's masses is stated.
+_TELLING = 0.25
+#: Number of joints up to which they are named.
+_NAMED = 3
+
+#: What an error in something that was not tested does.
+CONSEQUENCE = "a wrong unit, torque constant or clock changes masses and friction, but not the torque errors"
 
 
 def scale_reasons(ident: Record, evidence: Evidence) -> Iterator[Reason]:
@@ -78,3 +89,35 @@ def _odd_gravity(evidence: Evidence) -> dict[str, float]:
     if 2 * len(odd) > len(evidence.gravity):
         return odd
     return {joint: value for joint, value in odd.items() if value <= 0 or evidence.scales.get(joint, 1.0) > SCALE_KNOWN}
+
+
+def untested(ident: Record) -> tuple[str, ...]:
+    """Returns what the data do not test, in words.
+
+    Returns:
+        Phrases; none if there is nothing.
+    """
+    clock = ["the clock"] if _open(ident, "time-scale-open") else []
+    return (*_common_scale(ident), *clock, *(f"the effort scale of {whose}" for whose in _open(ident, "effort-scale-open")))
+
+
+def _common_scale(ident: Record) -> list[str]:
+    """The scale of all torques together, with the ratio of the masses to the URDF's."""
+    if ident.project.drive.scale_known or gains_estimated(ident):
+        return []
+    scale = None if ident.evidence is None else ident.evidence.scale
+    return [
+        "the scale of all efforts together"
+        + (f" (masses {scale} × the URDF's)" if scale is not None and scale.error < _TELLING else "")
+    ]
+
+
+def _open(ident: Record, id: str) -> list[str]:
+    """Whose efforts a finding about what a log does not determine concerns; empty unless all logs have it for some joint."""
+    found = [[item for item in log.get("findings", ()) if item["id"] == id] for log in ident.inputs]
+    if not found or not all(found):
+        return []
+    of_logs = [{joint for item in own for joint in item.get("joints") or [item.get("joint")]} for own in found]
+    open_ = set.intersection(*of_logs)
+    joints = [joint for joint in ident.model.robot.joints if joint in open_]
+    return [", ".join(joints) if 0 < len(joints) <= _NAMED else "single joints"] if open_ else []

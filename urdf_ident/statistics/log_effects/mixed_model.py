@@ -9,6 +9,10 @@ factor of each log suffices and no second pass over the data is needed.
 
 Rows of one log are not independent. Their noise is estimated from the scatter of the friction scores between stretches of a
 log (:func:`_effective_weights`), so that autocorrelated noise and model errors do not count as spread.
+
+A payload that only some logs carry is separated from friction by means of gravity: each log may also have its own mass and
+first moments of the last bodies. Friction changes sign with the velocity, gravity does not; so an undeclared payload appears in
+the mass and not in the spread of friction.
 """
 
 from __future__ import annotations
@@ -41,6 +45,12 @@ _SURE = 30.0
 _FEWEST_DOF = 0.01
 #: Prior standard deviation where the spread is unknown, in units of the mean (practically uninformative).
 _FREE = 1e3
+#: The mass of a last body must differ between logs by this share of the robot's moving mass.
+_WORTH = 0.005
+#: A column shorter than this share of the longest is rounding error.
+_SEEN = 1e-9
+#: Usual distance of a payload from the last joint's frame [m].
+_REACH = 0.1
 
 
 def _between(logs: Moments, size: Array, known: Array | None, q: int) -> _Mixed:
@@ -77,7 +87,7 @@ def friction_changes(
         covariates: Covariate of each log for each of :func:`varying`'s parameters, temperature for instance, shape
             (logs, q); NaN where it was not logged. None if there is no covariate.
         seconds: Duration of each log's motion, shape (logs,) [s], for plots; None if unknown.
-        carried: Inertial parameters that may differ between the logs too (:mod:`.log_effects.payload`); needs several logs.
+        carried: Inertial parameters that may differ between the logs too (:func:`changes_between_logs`); needs several logs.
 
     Returns:
         The record; with one log the spread is unknown (NaN).
@@ -310,3 +320,50 @@ def _within(squares: Array, beta: Array, prior: Array) -> tuple[Array, Array]:
     errors = np.sqrt(np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 0.0))
     shape = (-1, PARTS, len(prior))
     return values.reshape(shape), errors.reshape(shape)
+
+
+def changes_between_logs(
+    model: DynamicModel, statistics: StatisticSet, fit: Fit, covariates: Array | None = None, seconds: Array | None = None
+) -> FrictionChanges:
+    """Returns how friction differs between the logs of a fit, and the payload if only some logs carry one.
+
+    Args:
+        model: The model that the fit belongs to.
+        covariates: Temperatures, shape (logs, q), as for :func:`friction_changes`.
+        seconds: Duration of each log's motion, shape (logs,) [s], or None.
+
+    Returns:
+        The record; its ``carried`` is set only if the masses differ significantly (restricted likelihood ratio).
+
+    Raises:
+        EstimationError: No friction parameter that may change is identifiable.
+    """
+    plain = friction_changes(model, statistics, fit, covariates, seconds)
+    if not plain.known:
+        return plain
+    total = float(sum(inertia.mass for inertia in list(model.robot.model.inertias)[1:]))
+    bodies = _last_bodies(model, statistics, max(_WORTH * total, 1e-6))
+    if not bodies:
+        return plain
+    try:
+        found = friction_changes(model, statistics, fit, covariates, seconds, carried=bodies)
+    except (EstimationError, np.linalg.LinAlgError):  # not significant, or nearly collinear with the other columns
+        return plain
+    mass = [k for k, part in enumerate(bodies) if part.name.startswith("m_")]
+    return found if found.carried is not None and (np.ptp(found.carried[:, mass], axis=0) > _WORTH * total).any() else plain
+
+
+def _last_bodies(model: DynamicModel, statistics: StatisticSet, size: float) -> list[Varying]:
+    """Mass and first moments of the bodies without children, where the data have non-zero columns for them."""
+    parents = set(model.robot.parents[1:])
+    length = np.linalg.norm(statistics.stacked()[:, :-1], axis=0)
+    shown = set(np.flatnonzero(length > _SEEN * length.max()).tolist())
+    found = []
+    for body in range(model.n):
+        if body in parents:
+            continue
+        for k in range(4):
+            column = 10 * body + k
+            if column in shown:
+                found.append(Varying(model.names[column], body, "body", (column,), size * (1.0 if k == 0 else _REACH)))
+    return found
