@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from urdf_ident.errors import ModelError, ShapeError
-from urdf_ident.model.base import reduce_factor
+from urdf_ident.model.base import COMBINED, NEVER, reduce_factor
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -75,6 +75,15 @@ def test_noise_columns_have_a_floor() -> None:
     base = reduce_factor(W, list("abcd"))
     assert base.zero.tolist() == [2]
     assert base.independent.tolist() == [0, 1, 3]
+
+
+def test_a_column_of_which_no_coefficient_is_left_is_zero() -> None:
+    """Its column (5e-4) is not zero, but smaller than the coefficients neglected beside a rounded angle (5e-5)."""
+    W = np.array([[1.0, 0.0, 5e-4, 1.0], [0.0, 1.0, 0.0, 1.0], [0.0, 0.0, 0.0, 5e-5]])
+    base = reduce_factor(W, list("abcd"), scale=np.ones(4))
+    assert base.kinds == (COMBINED, COMBINED, NEVER, COMBINED)
+    assert base.projection[:, 2].tolist() == [0.0, 0.0]
+    assert base.ill_conditioned.tolist() == [2, 3]
 
 
 def test_tx40_with_its_coupled_wrist_has_rank_60_of_86() -> None:

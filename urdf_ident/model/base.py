@@ -246,7 +246,7 @@ def reduce_factor(
 
     Columns are taken in the given order; one joins the independent set if its distance from the span of those
     before it is above the tolerance. The result equals RREF with that column order. Coefficients smaller than what is
-    neglected are set to zero.
+    neglected are set to zero, and a dependent column of which none is left counts as zero.
 
     Args:
         R: Shape (k, p): the regressor, or its triangular factor.
@@ -266,10 +266,13 @@ def reduce_factor(
     first, rest = places[found.independent], places[found.dependent]
     largest = max(float(found.rejected.max(initial=0.0)), float(np.finfo(float).eps))
     K = np.where(np.abs(found.K) > max(_COEFFICIENT * largest, 1e-11), found.K, 0.0)
-    K = K * sizes[rest] / sizes[first][:, None]
+    left = K.any(axis=0)
+    zero[rest[~left]] = True
+    rest, rejected = rest[left], found.rejected[left]
+    K = K[:, left] * sizes[rest] / sizes[first][:, None]
     # zero columns above double rounding count as ill-conditioned
     rounded = np.flatnonzero(zero & (np.linalg.norm(scaled, axis=0) > BLUR))
-    doubtful = np.union1d(rest[found.rejected > BLUR], rounded) if len(rounded) else rest[found.rejected > BLUR]
+    doubtful = np.union1d(rest[rejected > BLUR], rounded) if len(rounded) else rest[rejected > BLUR]
     return BaseParameters(
         tuple(names), first, rest, np.flatnonzero(zero), K, found.accepted / largest, doubtful.astype(np.intp)
     )
