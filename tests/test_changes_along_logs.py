@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from urdf_ident.data.diagnosis.changes.differing_parts import differing_part
-from urdf_ident.data.diagnosis.changes.offset_drift import GROWTHS_TOGETHER, Growth
+from urdf_ident.data.diagnosis.changes.drift import GROWTHS_TOGETHER, Growth, along_log, scale_growth
+from urdf_ident.data.diagnosis.evidence import RigidEvidence
 from urdf_ident.data.diagnosis.grams import Grams
 from urdf_ident.linalg import Array
 
@@ -64,3 +65,39 @@ def test_a_short_log_does_not_make_the_size_of_a_drift() -> None:
     assert common.significant(GROWTHS_TOGETHER) is None
     alike = [Growth(np.array([x]), np.array([0.03])) for x in (0.08, 0.1)]
     assert Growth.together(alike).significant(GROWTHS_TOGETHER) == 0
+
+
+def test_the_growth_of_the_scale_is_that_of_a_fit_of_all_rows_with_its_jackknife_error() -> None:
+    """Against stacked least squares with the product of time and the first fit's bodies as one more column."""
+    rng, n, m, own, grown = np.random.default_rng(4), 2, INERTIAL, 6, 0.2
+    along = along_log(BLOCKS)
+    columns = rng.standard_normal((n, BLOCKS * SAMPLES, m + own))
+    theta, drag = rng.standard_normal(m), rng.standard_normal((n, own))
+    scale = 1 + grown * np.repeat(along, SAMPLES)
+    efforts = scale * (columns[:, :, :m] @ theta) + np.einsum("ink,ik->in", columns[:, :, m:], drag)
+    efforts += 0.1 * rng.standard_normal(efforts.shape)
+    rows = np.concatenate([columns, np.repeat(efforts.T[None], n, axis=0)], axis=2).reshape(n, BLOCKS, SAMPLES, -1)
+    gram = np.einsum("ibsk,ibsl->bikl", rows, rows)
+    found = RigidEvidence(
+        gram, m, np.ones(20, dtype=bool), np.ones(m), np.diag(efforts.std(axis=1)), np.full(BLOCKS, float(SAMPLES))
+    )
+    weights = np.array([1.0, 4.0])
+    growth = scale_growth(found, np.eye(n).reshape(-1, 1), along, weights)
+
+    def fitted(kept: Array, bodies: Array | None) -> Array:
+        stacked = np.zeros((n, BLOCKS * SAMPLES, m + n * own + 1))
+        for i in range(n):
+            stacked[i, :, :m], stacked[i, :, m + i * own : m + (i + 1) * own] = columns[i, :, :m], columns[i, :, m:]
+        if bodies is not None:
+            stacked[:, :, -1] = np.repeat(along, SAMPLES) * (columns[:, :, :m] @ bodies)
+        root = np.sqrt(weights)[:, None]
+        X, y = (stacked * root[:, :, None])[:, kept], (efforts * root)[:, kept]
+        return np.linalg.lstsq(X.reshape(-1, X.shape[2]), y.ravel(), rcond=None)[0]
+
+    block = np.repeat(np.arange(BLOCKS), SAMPLES)
+    bodies = fitted(block >= 0, None)[:m]
+    size = fitted(block >= 0, bodies)[-1]
+    without = np.array([fitted(block != k, bodies)[-1] for k in range(BLOCKS)])
+    error = np.sqrt((BLOCKS - 1) / BLOCKS * np.sum((without - without.mean()) ** 2))
+    assert size == pytest.approx(grown, abs=0.05)
+    assert [growth.size[0], growth.error[0]] == pytest.approx([size, error], rel=1e-4)

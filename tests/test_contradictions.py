@@ -546,6 +546,20 @@ def test_what_drifts_in_all_logs_alike_is_named_where_no_log_tells_it_alone(
     assert told(logs) == [["effort-drift"]] * 4
 
 
+@pytest.mark.parametrize("what", ["sound", "scale", "friction"])
+def test_a_small_common_drift_of_all_scales_is_named_and_friction_that_falls_is_not(what: str) -> None:
+    """8 % of the efforts from start to end, with 5 % of noise; gears that warm up lose 10 % of their friction."""
+    full = Truth.of(ARM.n)
+    log, cold = (log_of(ARM, seed=5, noise=noise) for noise in (0.05, 0.0))
+    free = log_of(ARM, seed=5, noise=0.0, truth=replace(full, viscous=0 * full.viscous, coulomb=0 * full.coulomb))
+    along = np.linspace(0, 1, len(log))[:, None]
+    own = {"sound": 0.0 * log.effort, "scale": 0.08 * log.effort, "friction": -0.1 * (cold.effort - free.effort)}[what]
+    found = [item for item in doubts(replace(log, effort=log.effort + along * own)) if item.id in KNOWN["Changes with time"]]
+    assert [(item.id, item.message.split(" drifts")[0]) for item in found] == (
+        [("effort-drift", "the scale of all efforts")] if what == "scale" else []
+    )
+
+
 def test_efforts_that_the_urdf_alone_explains_are_computed() -> None:
     recording = log_of(ARM)
     v = np.gradient(recording.position, recording.time, axis=0)

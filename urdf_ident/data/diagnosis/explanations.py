@@ -124,7 +124,8 @@ def examined_alone(
     if case is None:
         return None
     correct, interpretation = corrected or (unchanged, Interpretation.as_logged(robot.n))
-    own = within(correct(case, [log]).in_order().evidence(interpretation), interpretation.effort_map()[:, None])
+    evidence = correct(case, [log]).in_order().evidence(interpretation)
+    own = within(evidence, interpretation.effort_map()[:, None], case.turns)
     return own if case.turns >= FEWEST_REVERSALS and group.seconds >= SHORT else replace(own, change=None)
 
 
@@ -146,6 +147,7 @@ def along(
         case.sampled(0.0).log_of_block,
         interpretation.effort_map()[:, None],
         [own.growth for own in alone],
+        case.turns,
     )
     return [common] * len(alone)
 

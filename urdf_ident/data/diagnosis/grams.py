@@ -28,6 +28,8 @@ EXACT = 5e-3
 _SWEPT = 0.6
 #: Number of columns per joint or motor, and of additional columns for springs.
 _OF_ONE, _OF_SPRINGS = 6, 3
+#: Kinds of :meth:`Grams.changing` whose columns all rows share.
+_OF_BODIES = ("payload", "zeros or inertias")
 
 
 def friction_columns(motion: MotionSamples, j: int, springs: Sequence[int] = ()) -> Array:
@@ -228,7 +230,18 @@ class Grams:
         """
         beside, within = self._products(kind)
         w = weight[:, None, None, None]
-        return self._with_columns(kind, self.gram, w * beside, w**2 * within)
+        return self._with_columns(kind in _OF_BODIES, self.gram, w * beside, w**2 * within)
+
+    def with_shared_column(self: Own, made: Array, weight: Array) -> Own:
+        """Returns the same samples with one more inertial column, the last, that is a combination of the columns of each row.
+
+        Args:
+            made: The combination, shape (n, p).
+            weight: Its weight in each block, shape (B,).
+        """
+        beside = weight[:, None, None] * np.einsum("iq,biqp->bip", made, self.gram)
+        within = weight[:, None] * np.einsum("bip,ip->bi", beside, made)
+        return self._with_columns(True, self.gram, beside[:, :, None], within[:, :, None, None])
 
     def changing_in_all(self: Own, kind: str, weights: Array) -> Own:
         """Like :meth:`changing`, summed over the blocks, for several changes: enough for in-sample errors, and much faster.
@@ -242,7 +255,8 @@ class Grams:
         """
         beside, within = self._products(kind)
         once, twice = np.tensordot(weights, beside, axes=1), np.tensordot(weights**2, within, axes=1)
-        return replace(self._with_columns(kind, self.total, once, twice), count=np.full(len(weights), self.count.sum()))
+        changed = self._with_columns(kind in _OF_BODIES, self.total, once, twice)
+        return replace(changed, count=np.full(len(weights), self.count.sum()))
 
     def _products(self, kind: str) -> tuple[Array, Array]:
         """Products of each row's columns of a kind with all columns, shape (B, n, k, p), and with each other, (B, n, k, k)."""
@@ -261,15 +275,14 @@ class Grams:
         within = beside[:, row[:, :, None], np.arange(columns.shape[1])[:, None], columns[:, None]]
         return beside / size, within / size**2
 
-    def _with_columns(self: Own, kind: str, gram: Array, beside: Array, within: Array) -> Own:
-        """Inserts the columns of a kind into Gram matrices, shape (..., n, p, p).
+    def _with_columns(self: Own, inertial: bool, gram: Array, beside: Array, within: Array) -> Own:
+        """Inserts columns, inertial ones or each row's own, into Gram matrices, shape (..., n, p, p).
 
         Args:
             beside, within: Products of the new columns, as from :meth:`_products`, shapes (W, n, k, p) and (W, n, k, k).
         """
         count, n, k, p = beside.shape
-        inertias = kind in ("payload", "zeros or inertias")
-        at = self.inertial if inertias else p - n
+        at = self.inertial if inertial else p - n
         out, new = np.empty((count, n, p + k, p + k)), slice(at, at + k)
         out[:, :, new, new] = within
         both = ((slice(at), slice(at)), (slice(at, None), slice(at + k, None)))
@@ -278,4 +291,4 @@ class Grams:
             out[:, :, place, new] = beside[..., old].swapaxes(2, 3)
             for other, there in both:
                 out[:, :, place, there] = gram[..., old, other]
-        return replace(self, gram=out, inertial=self.inertial + (k if inertias else 0))
+        return replace(self, gram=out, inertial=self.inertial + (k if inertial else 0))

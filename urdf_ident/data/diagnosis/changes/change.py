@@ -23,7 +23,7 @@ class Change:
     """A change along a log.
 
     Attributes:
-        kind: One of :data:`KINDS`, or ``"contact"``.
+        kind: One of :data:`KINDS`, ``"scale"`` (of all efforts together), or ``"contact"``.
         begin, end: Fractions of the log between which it differs; a drift goes from 0 to 1.
         drift: Whether it grows along the log instead of being temporary.
         gain: Gain in the sum of the logarithms.

@@ -12,7 +12,7 @@ from ..evidence import RigidEvidence, in_sample, unexplained
 from .change import Change, Unchanged, decisive_changes
 from .contact import find_contact, find_push
 from .differing_parts import differing_part
-from .offset_drift import GROWTHS, GROWTHS_TOGETHER, Growth, along_log, growth, offset_drift
+from .drift import GROWTHS, GROWTHS_TOGETHER, Growth, along_log, growth, offset_drift, scale_drift
 from .outlying_logs import LogResidual
 
 
@@ -30,12 +30,13 @@ class LogChanges:
     left: LogResidual
 
 
-def within(found: RigidEvidence, effort_map: Array) -> LogChanges:
+def within(found: RigidEvidence, effort_map: Array, turns: float) -> LogChanges:
     """Finds changes along one log.
 
     Args:
         found: Evidence of the log alone, blocks in order of time.
         effort_map: Factor of each logged effort in each row, shape (n², 1).
+        turns: Reversals of a joint (median).
 
     Returns:
         The results of the log by itself.
@@ -56,16 +57,20 @@ def within(found: RigidEvidence, effort_map: Array) -> LogChanges:
         best = best or differing_part(found, effort_map, usual)
     if best is None and (joint := grown.significant(GROWTHS)) is not None and _both_ways(found, along)[joint]:
         best = offset_drift(found, effort_map, base, along, joint)
+    best = best or scale_drift(found, effort_map, base, along, turns)
     return LogChanges(best, grown, LogResidual(unexplained(found, fitted, effort_map)[:, 0], base.left, found.size))
 
 
-def in_all(found: RigidEvidence, log_of_block: IntArray, effort_map: Array, growths: Sequence[Growth]) -> Change | None:
+def in_all(
+    found: RigidEvidence, log_of_block: IntArray, effort_map: Array, growths: Sequence[Growth], turns: float
+) -> Change | None:
     """Finds a drift common to several logs, which may be significant only for all of them together.
 
     Args:
         log_of_block: Log of each block, shape (B,); blocks of a log in order of time.
         effort_map: Factor of each logged effort in each row, shape (n², 1).
         growths: Growth of the offsets of each log.
+        turns: Reversals of a joint (median) in all logs.
 
     Returns:
         The change, or None, also for a single log, for which :func:`within` is more sensitive.
@@ -79,7 +84,9 @@ def in_all(found: RigidEvidence, log_of_block: IntArray, effort_map: Array, grow
     if change is not None and not (change[0] == "friction" and swept[change[2]]):
         return Change(change[0], 0.0, 1.0, True, change[2], change[1])
     joint = Growth.together(growths).significant(GROWTHS_TOGETHER)
-    return None if joint is None or swept[joint] else offset_drift(found, effort_map, base, along, joint)
+    if joint is not None and not swept[joint]:
+        return offset_drift(found, effort_map, base, along, joint)
+    return scale_drift(found, effort_map, base, along, turns)
 
 
 def _both_ways(found: RigidEvidence, weight: Array) -> BoolArray:

@@ -16,6 +16,7 @@ _CHANGES = {
     "payload": ("payload-changes", "the load on the last link", "split the log there, or record it again with one load"),
     "friction": ("effort-drift", "friction or offset", "warm the robot up first, or record it again"),
     "gain": ("effort-drift", "the scale of the efforts", "check the sensor, or record it again"),
+    "scale": ("effort-drift", "the scale of all efforts", "check the sensors or amplifiers, or record it again"),
     "everything": (
         "log-differs",
         "more than one of load, friction, zeros and scales",
