@@ -64,8 +64,7 @@ def accumulate(
     if total == 0:
         raise _too_short(log, segments, row_filter)
     layouts = layouts_of(model)
-    factors: list[dict[int, tuple[Array, int]]] = [{} for _ in layouts]  # per row group, block → factor and rows
-    gathered = _Gathered(layouts, factors)
+    gathered = BlockFactors(layouts)
     place_of = np.repeat(np.arange(len(joined)), [len(part) for part in joined]) if joined else np.arange(blocks)
     done = 0
     for k, segment in enumerate(segments):
@@ -78,15 +77,8 @@ def accumulate(
             done = offset + first + len(rows)
             if progress is not None:
                 progress(done)
-    gathered.finish()
-    entries = [
-        Statistic(log, block, layout.group, *found[block], segments[0].repeats, layout.expansion)
-        for block in sorted({block for found in factors for block in found})
-        for layout, found in zip(layouts, factors, strict=True)
-        if block in found
-    ]
     digest = hashlib.sha256(f"{model.fingerprint} {conditioning or row_filter}".encode()).hexdigest()[:16]
-    return StatisticSet(model.names, layouts, Entries(entries), digest)
+    return StatisticSet(model.names, layouts, gathered.entries(log, segments[0].repeats), digest)
 
 
 def _too_short(log: str, segments: Sequence[Segment], row_filter: RowFilter) -> EstimationError:
@@ -100,34 +92,59 @@ def _too_short(log: str, segments: Sequence[Segment], row_filter: RowFilter) -> 
     )
 
 
-class _Gathered:
-    """Accumulates the factors of the time blocks, one block after the other."""
+class BlockFactors:
+    """Accumulates the factors of one log's time blocks, one block after the other.
 
-    def __init__(self, layouts: Sequence[Layout], factors: Sequence[dict[int, tuple[Array, int]]]) -> None:
-        self.layouts, self.factors = layouts, factors
-        self.block, self.accumulators, self.rows = -1, [], np.zeros(len(layouts))  # type: int, list[FactorAccumulator], Array
+    Args:
+        layouts: Columns of each row group.
+    """
+
+    def __init__(self, layouts: Sequence[Layout]) -> None:
+        self.layouts = layouts
+        self._found: list[dict[int, tuple[Array, int]]] = [{} for _ in layouts]  # per row group, block → factor and rows
+        self._block, self._accumulators, self._rows = -1, [], np.zeros(len(layouts))  # type: int, list[FactorAccumulator], Array
 
     def add(self, block_of: IntArray, pieces: Sequence[Array], counts: Array) -> None:
-        """Adds rows with their blocks, in order, and the number of rows of each group that each counts as."""
+        """Adds rows in the order of their blocks.
+
+        Args:
+            block_of: Block of each row, shape (m,), ascending over all calls.
+            pieces: Rows of each row group, shape (m, columns of the group) each; not copied.
+            counts: Number of rows of each group that each row counts as, shape (m, groups).
+        """
         begins = np.flatnonzero(np.diff(block_of, prepend=-1))
         for begin, end in zip(begins, [*begins[1:], len(block_of)], strict=True):
             self._add(int(block_of[begin]), [piece[begin:end] for piece in pieces], counts[begin:end].sum(axis=0))
 
     def _add(self, block: int, pieces: Sequence[Array], count: Array) -> None:
         """Adds rows of one block, which count as ``count`` rows of each group."""
-        if block != self.block:
-            self.finish()
-            self.block, self.rows = block, np.zeros(len(pieces))
-            self.accumulators = [FactorAccumulator(piece.shape[1]) for piece in pieces]
-        for accumulator, piece in zip(self.accumulators, pieces, strict=True):
+        if block != self._block:
+            self._finish()
+            self._block, self._rows = block, np.zeros(len(pieces))
+            self._accumulators = [FactorAccumulator(piece.shape[1]) for piece in pieces]
+        for accumulator, piece in zip(self._accumulators, pieces, strict=True):
             accumulator.add(piece)
-        self.rows += count
+        self._rows += count
 
-    def finish(self) -> None:
+    def _finish(self) -> None:
         """Stores the factors of the current block."""
-        for accumulator, found, rows in zip(self.accumulators, self.factors, self.rows, strict=False):
-            found[self.block] = accumulator.factor(), max(1, round(float(rows)))
-        self.accumulators = []
+        for accumulator, found, rows in zip(self._accumulators, self._found, self._rows, strict=False):
+            found[self._block] = accumulator.factor(), max(1, round(float(rows)))
+        self._accumulators = []
+
+    def entries(self, log: str, repeats: float) -> Entries:
+        """Returns the factors of all rows added, by block and row group.
+
+        Args:
+            repeats: Number of periods averaged in each row.
+        """
+        self._finish()
+        return Entries(
+            Statistic(log, block, layout.group, *found[block], repeats, layout.expansion)
+            for block in sorted({block for found in self._found for block in found})
+            for layout, found in zip(self.layouts, self._found, strict=True)
+            if block in found
+        )
 
 
 def _report_progress(progress: Progress, name: str, factor: int, rows: int, done: int) -> None:

@@ -127,6 +127,14 @@ class Fit(ReadOnly):
         reach = student_quantile(1 - alpha / 2, self.dofs) * self.bse
         return np.column_stack([self.params - reach, self.params + reach])
 
+    def distance(self, params: Array) -> float:
+        """Returns the largest difference of an identifiable parameter from other estimates, in standard errors.
+
+        Args:
+            params: The other estimates, shape (b,).
+        """
+        return float((np.abs(self.params - params) / np.maximum(self.bse, 1e-300))[self.seen].max(initial=0.0))
+
     def theta(self, dependent: Array) -> Array:
         """Returns standard parameters with exactly these base parameters, shape (p,).
 

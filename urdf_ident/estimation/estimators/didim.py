@@ -68,10 +68,9 @@ def fit_didim(
         clean = [_on_simulated_motion(log, motion) for log, motion in zip(logs, simulator(params), strict=True)]
         statistics = build_statistics(model, clean)
         fit = fit_base(statistics, base, reference=reference)
-        moved = np.abs(fit.params - params)[fit.seen] / np.maximum(fit.bse[fit.seen], 1e-300)
-        params = fit.params
-        if moved.max(initial=0.0) < CONVERGED:
+        if fit.distance(params) < CONVERGED:
             return DidimFit(replace(fit, method="didim"), statistics, tuple(clean), turn)
+        params = fit.params
     raise EstimationError(
         "simulation and estimate do not converge",
         got=f"{ROUNDS} simulations",

@@ -20,6 +20,7 @@ from ...errors import EstimationError
 from ...linalg import Array, cholesky, solve_triangular, triangle
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
+from ...statistics.accumulate import BlockFactors
 from ...statistics.entries import Statistic, blocks_of
 from ...statistics.fit import Fit, fit_base
 from ...statistics.layout import Layout
@@ -77,8 +78,7 @@ def fit_full_covariance(
         covariance = cross.covariance(fit)
         weights = {group.name: 1.0 / s for group, s in zip(model.groups, np.sqrt(np.diag(covariance)), strict=True)}
         before, fit = fit, fit_base(cross.whitened(covariance), base, reference=reference, weights=weights)
-        moved = np.abs(fit.params - before.params)[fit.seen] / np.maximum(fit.bse[fit.seen], 1e-300)
-        if moved.max(initial=0.0) < CONVERGED:
+        if fit.distance(before.params) < CONVERGED:
             kind = "model-based (full covariance of a sample's rows, samples independent)"
             statistics = _whitened_statistics(model, logs, covariance)
             return FullCovarianceFit(replace(fit, method="gls", covariance_kind=kind), statistics, covariance, turn)
@@ -165,22 +165,14 @@ def _whitened_statistics(model: DynamicModel, logs: Sequence[PreparedLog], covar
     mixing, layouts = _mixing(covariance), _layouts(model)
     totals = {log.name: sum(_segment_rows(log)) for log in logs}
     begins = {log.name: np.concatenate([[0], np.cumsum(_segment_rows(log))]) for log in logs}
-    factors: dict[tuple[str, int, int], tuple[Array, int]] = {}
+    factors = {log.name: BlockFactors(layouts) for log in logs}
     for piece in row_pieces(model, logs):
         place = begins[piece.log][piece.segment] + piece.first + np.arange(len(piece))
-        block_of = place * blocks_of(len(logs)) // totals[piece.log]
         wide = _wide(model, piece.rows)
-        for g, row in enumerate(mixing):
-            mixed = np.tensordot(row[: g + 1], wide[: g + 1], axes=1)
-            for block in np.unique(block_of):
-                rows_of_block = mixed[block_of == block]
-                old, count = factors.get((piece.log, int(block), g), (rows_of_block[:0], 0))
-                factors[piece.log, int(block), g] = triangle(np.vstack([old, rows_of_block])), count + len(rows_of_block)
-    repeats = {log.name: log.segments[0].repeats for log in logs}
-    entries = tuple(
-        Statistic(log, block, layouts[g].group, R, rows, repeats[log]) for (log, block, g), (R, rows) in sorted(factors.items())
-    )
-    return StatisticSet(model.names, layouts, entries, f"{model.fingerprint} whitened")
+        mixed = [np.tensordot(row[: g + 1], wide[: g + 1], axes=1) for g, row in enumerate(mixing)]
+        factors[piece.log].add(place * blocks_of(len(logs)) // totals[piece.log], mixed, np.ones((len(place), len(mixed))))
+    entries = [entry for log in logs for entry in factors[log.name].entries(log.name, log.segments[0].repeats)]
+    return StatisticSet(model.names, layouts, tuple(entries), f"{model.fingerprint} whitened")
 
 
 def _mixing(covariance: Array) -> Array:

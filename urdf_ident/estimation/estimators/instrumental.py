@@ -33,6 +33,7 @@ from ...model.terms import SPRING_TERMS
 from ...motion.files import sampled
 from ...motion.trajectory import Trajectory
 from ...samples import Segment
+from ...statistics.accumulate import BlockFactors
 from ...statistics.distributions import f_tail
 from ...statistics.entries import BLOCKS, Statistic
 from ...statistics.fit import Fit, fit_base
@@ -181,29 +182,21 @@ def instrumented(
         raise EstimationError("the log is shorter than the filter", where=log, remedy="record longer")
     dry = np.array([k >= model.n_inertial and model.term_of(k).name not in SMOOTH for k in range(len(model.names))])
     layouts = tuple(Layout(g.name, g.joint, g.columns, instruments=tuple(map(int, g.columns))) for g in model.groups)
-    factors: dict[tuple[int, int], tuple[Array, int]] = {}
-    done = 0
+    factors, done = BlockFactors(layouts), 0
     for segment in segments:
         clean = {name: getattr(segment.simulated, name) for name in ("q", "v", "a", "qm", "vm", "am")}
         motion = replace(segment, **clean, simulated=None, before=None)
         offset = done
         pairs = zip_longest(filtered_rows(model, segment, row_filter), filtered_rows(model, motion, row_filter))
         for (first, measured), (_, simulated) in pairs:
-            block_of = (offset + first + np.arange(len(measured[0]))) * BLOCKS // total
-            for g, (W, Z) in enumerate(zip(measured, simulated, strict=True)):
-                columns = np.flatnonzero(dry[model.groups[g].columns])
+            for group, W, Z in zip(model.groups, measured, simulated, strict=True):
+                columns = np.flatnonzero(dry[group.columns])
                 W[:, columns] = Z[:, columns]
-                rows = np.hstack([Z[:, :-1], W])
-                for block in np.unique(block_of):
-                    old, count = factors.get((int(block), g), (rows[:0], 0))
-                    stacked = np.vstack([old, rows[block_of == block]])
-                    stacked = triangle(stacked) if len(stacked) > 2 * stacked.shape[1] else stacked
-                    factors[int(block), g] = stacked, count + int((block_of == block).sum())
-            done = offset + first + len(measured[0])
-    entries = tuple(
-        Statistic(log, block, layouts[g].group, triangle(R), rows, segments[0].repeats)
-        for (block, g), (R, rows) in sorted(factors.items())
-    )
+            places = offset + first + np.arange(len(measured[0]))
+            rows = [np.hstack([Z[:, :-1], W]) for W, Z in zip(measured, simulated, strict=True)]
+            factors.add(places * BLOCKS // total, rows, np.ones((len(places), len(rows))))
+            done = offset + first + len(places)
+    entries = factors.entries(log, segments[0].repeats)
     return StatisticSet(model.names, layouts, entries, f"{model.fingerprint} {row_filter} instruments")
 
 
@@ -293,10 +286,8 @@ def iterate_instrumental(
         if isinstance(model, ElasticModel):  # linearized, with the noise of deflections in the target
             statistics = compliance_at(statistics, model, base.embedded(params))
         refined = fit_instrumental(statistics, base)
-        if found is not None:
-            moved = np.abs(refined.fit.params - found.fit.params) / np.maximum(refined.fit.bse, 1e-300)
-            if moved.max() < CONVERGED:
-                return replace(refined, rounds=turn)
+        if found is not None and refined.fit.distance(found.fit.params) < CONVERGED:
+            return replace(refined, rounds=turn)
         found, params = refined, refined.fit.params
     raise EstimationError(
         "instruments and estimate do not converge",

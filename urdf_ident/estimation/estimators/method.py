@@ -229,14 +229,14 @@ def _instrumental(converged: ConvergedFit, logs: Sequence[PreparedLog], loop: Cl
     found = iterate_instrumental(converged.model, logs, base, loop, converged.fit.params)
     plain = fit_base(converged.statistics, base, weights=found.fit.weights)
     change = base.embedded(found.fit.params - plain.params)
-    apart = np.abs(found.fit.params - plain.params) / np.maximum(found.fit.bse, 1e-300)
-    test = {**vars(found.test), "rejected": found.test.rejected, "largest": float(apart.max()), "words": found.test.describe()}
+    largest = found.fit.distance(plain.params)
+    test = {**vars(found.test), "rejected": found.test.rejected, "largest": largest, "words": found.test.describe()}
     details = {
         "rounds": found.rounds,
         "hausman": test,
         "least_squares": found.least_squares.params.tolist(),
     }
-    size = f"; it moves by up to {test['largest']:.2g} standard errors" if found.test.rejected else ""
+    size = f"; it moves by up to {largest:.2g} standard errors" if found.test.rejected else ""
     return Estimated(
         found.fit,
         converged.statistics.shifted(change),
@@ -301,11 +301,11 @@ def _total_least_squares(converged: ConvergedFit, logs: Sequence[PreparedLog], r
     found = fit_total_least_squares(statistics, converged.fit, noise)
     plain = fit_base(statistics, base, weights=found.fit.row_weights, reference=reference)
     change = base.embedded(found.fit.params - plain.params)
-    apart = np.abs(found.fit.params - plain.params)[plain.seen] / np.maximum(plain.bse[plain.seen], 1e-300)
+    largest = plain.distance(found.fit.params)
     joints = dict(zip(converged.model.robot.joints, noise.position.tolist(), strict=True))
-    details = {"rounds": found.rounds, "position_noise": joints, "largest": float(apart.max(initial=0.0))}
+    details = {"rounds": found.rounds, "position_noise": joints, "largest": largest}
     levels = f"{noise.position.min():.2g} to {noise.position.max():.2g} rad or m"
-    moved = f"it moves the estimate by up to {details['largest']:.2g} standard errors"
+    moved = f"it moves the estimate by up to {largest:.2g} standard errors"
     why = f"as configured; noise of the positions {levels}, {moved}"
 
     def refit(part: StatisticSet) -> Fit:

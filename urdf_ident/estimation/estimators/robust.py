@@ -128,14 +128,14 @@ def fit_robust(
             statistics = build_statistics(model, logs, weights=weights)
             before, done = fit, done + 1
             fit = fit_base(statistics, base, reference=reference, weights={g: 1.0 / s for g, s in scale.items()})
-            moved = np.abs(fit.params - before.params)[fit.seen] / np.maximum(fit.bse[fit.seen], 1e-300)
-            if moved.max(initial=0.0) < (converged if step == loss else 100 * converged):
+            moved = fit.distance(before.params)
+            if moved < (converged if step == loss else 100 * converged):
                 break
         else:
-            if moved.max() > CIRCLE:
+            if moved > CIRCLE:
                 raise EstimationError(
                     f"IRLS with {step} weights does not converge",
-                    got=f"{moved.max():.2g} standard errors after {ROUNDS} rounds",
+                    got=f"{moved:.2g} standard errors after {ROUNDS} rounds",
                     remedy="use loss huber, or look for a log that does not fit the others",
                 )
     low = {
