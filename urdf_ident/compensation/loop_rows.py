@@ -170,8 +170,7 @@ def without_torque(log: PreparedLog, torques: Sequence[Array]) -> PreparedLog:
     Args:
         torques: One array per segment, shape (N, n) [N·m or N].
     """
-    segments = tuple(
+    return log.with_segments(
         replace(part, tau=None if part.tau is None else part.tau - torque)
         for part, torque in zip(log.segments, torques, strict=True)
     )
-    return replace(log, conditioned=replace(log.conditioned, segments=segments))

@@ -225,11 +225,7 @@ def _cut(log: PreparedLog) -> list[PreparedLog]:
             pieces[part[begin]].append(segment.slice(begin, end))
         at += len(segment)
     return [
-        replace(
-            log,
-            recording=replace(log.recording, name=f"{log.name}[{k + 1}/{PARTS}]"),
-            conditioned=replace(log.conditioned, segments=tuple(own)),
-        )
+        replace(log.with_segments(own), recording=replace(log.recording, name=f"{log.name}[{k + 1}/{PARTS}]"))
         for k, own in enumerate(pieces)
         if own
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -58,6 +58,14 @@ class PreparedLog:
     def examined(self) -> Conditioned:
         """Its motion for the checks against physics, to which a cut-off that is too low looks like a fault of the log."""
         return self.automatic or self.conditioned
+
+    def with_segments(self, segments: Iterable[Segment]) -> PreparedLog:
+        """Returns the log with other pieces of motion.
+
+        Args:
+            segments: In chronological order.
+        """
+        return replace(self, conditioned=replace(self.conditioned, segments=tuple(segments)))
 
     def as_dict(self) -> dict[str, Any]:
         """The log's entry in ``inputs`` of identification.json."""

@@ -136,19 +136,6 @@ def row_error(ident: Identification, row: Array) -> float:
     return float(np.sqrt(max(float(row @ ident.fit.covariance @ row), 0.0)))
 
 
-def row_dof(ident: Identification, row: Array) -> float:
-    """Degrees of freedom of the error of :func:`row_error`.
-
-    Args:
-        row: The coefficients, shape (b,).
-
-    Returns:
-        Harmonic mean over the parameters, weighted with their variances.
-    """
-    own = row**2 * np.diag(ident.fit.covariance)
-    return float(own.sum() / max(float((own / ident.fit.dofs).sum()), 1e-300)) if own.sum() > 0 else float(ident.fit.dof)
-
-
 @dataclass(frozen=True, eq=False)
 class Quantity:
     """A quantity that all results determine.

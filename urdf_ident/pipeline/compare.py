@@ -35,7 +35,6 @@ from .common_terms import (
     inertial_rows,
     require_covariance,
     require_same_robot,
-    row_dof,
     row_error,
     spread_between_logs,
     translated,
@@ -156,7 +155,7 @@ class _Side(NamedTuple):
 
 
 def _side(item: Identification, row: Array) -> _Side:
-    return _Side(float(row @ item.fit.params), row_error(item, row), row_dof(item, row))
+    return _Side(float(row @ item.fit.params), row_error(item, row), float(item.fit.dof_of(row)))
 
 
 def _test(kind: str, where: str, what: str, unit: str, before: _Side, after: _Side, note: str = "") -> ParameterChange:

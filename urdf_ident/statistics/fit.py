@@ -77,6 +77,19 @@ class Fit(ReadOnly):
         """Degrees of freedom of each standard error, shape (b,)."""
         return np.array(np.broadcast_to(self.dof if self.error_dof is None else self.error_dof, self.params.shape), dtype=float)
 
+    def dof_of(self, rows: Array) -> Array:
+        """Returns the degrees of freedom of the errors of linear functions of the base parameters.
+
+        Args:
+            rows: Their coefficients, shape (…, b).
+
+        Returns:
+            Harmonic means over the parameters, weighted with their variances, shape (…).
+        """
+        own = rows**2 * np.diag(self.covariance)
+        total = own.sum(axis=-1)
+        return np.where(total > 0, total / np.maximum((own / self.dofs).sum(axis=-1), 1e-300), self.dof)
+
     @cached_property
     def of_mean(self) -> Fit:
         """The same fit with errors of the mean over logs instead of those for the next log."""

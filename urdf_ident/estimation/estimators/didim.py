@@ -92,4 +92,4 @@ def _on_simulated_motion(log: PreparedLog, clean: Recording) -> PreparedLog:
         simulated = segment.simulated
         if simulated is not None:
             segments.append(replace(segment, q=simulated.q, v=simulated.v, a=simulated.a, simulated=None, before=None))
-    return replace(log, conditioned=replace(log.conditioned, segments=tuple(segments)))
+    return log.with_segments(segments)

@@ -144,7 +144,7 @@ def with_simulated(log: PreparedLog, clean: Recording) -> PreparedLog:
             signals.append([x[part] for x in (q, speed, differentiate(speed, rate))])
         (q, v, a), (qm, vm, am) = signals[0], signals[1] if len(signals) > 1 else (None, None, None)
         segments.append(replace(segment, simulated=Segment(segment.log, segment.start, rate, q, v, a, qm=qm, vm=vm, am=am)))
-    return replace(log, conditioned=replace(log.conditioned, segments=tuple(segments)))
+    return log.with_segments(segments)
 
 
 def _motion(clean: Recording, position: Array, velocity: Array | None, acceleration: Array | None) -> Trajectory:

@@ -143,4 +143,4 @@ def with_load(loaded: LoadedModel, log: PreparedLog, params: Array) -> PreparedL
             grown += (factor * (carried @ axis))[:, None] * weights
         external = grown if segment.external is None else segment.external + grown
         segments.append(replace(heavy, external=external))
-    return replace(log, conditioned=replace(log.conditioned, segments=tuple(segments)))
+    return log.with_segments(segments)

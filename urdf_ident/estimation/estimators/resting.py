@@ -117,8 +117,9 @@ def _ratio(made: StatisticSet, fit: Fit, group: str) -> float:
 
 
 def _weighted(rests: Rests, ratios: Array, log: PreparedLog) -> PreparedLog:
-    parts = [replace(part, weights=np.where(rests.labels(part, _shortest(log, part)), ratios, 1.0)) for part in log.segments]
-    return replace(log, conditioned=replace(log.conditioned, segments=tuple(parts)))
+    return log.with_segments(
+        replace(part, weights=np.where(rests.labels(part, _shortest(log, part)), ratios, 1.0)) for part in log.segments
+    )
 
 
 def _shortest(log: PreparedLog, segment: Segment) -> int:

@@ -45,10 +45,7 @@ def functional_interval(fit: Fit, factor: Array, rows: Array, alpha: float) -> A
         Lower and upper ends, shape (…, 2); ±inf where the data do not determine the function.
     """
     variance = np.maximum(np.einsum("...i,ij,...j->...", rows, fit.covariance, rows), 0.0)
-    own = rows**2 * np.diag(fit.covariance)
-    total = own.sum(axis=-1)
-    effective = np.where(total > 0, total / np.maximum((own / fit.dofs).sum(axis=-1), 1e-300), fit.dof)
-    reach = student_quantile(1 - alpha / 2, effective) * np.sqrt(variance)
+    reach = student_quantile(1 - alpha / 2, fit.dof_of(rows)) * np.sqrt(variance)
     reach = np.where(_determined(fit, factor, rows), reach, np.inf)
     centre = rows @ fit.params
     return np.stack([centre - reach, centre + reach], axis=-1)
