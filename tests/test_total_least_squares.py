@@ -1,276 +1,137 @@
-"""Total least squares against its closed forms, and torque constants from a known payload."""
+"""Total least squares with noise in the regressor: closed form, scipy.odr, and a simulated robot with coarse encoders."""
 
 from __future__ import annotations
 
-import json
+import warnings
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import assert_refused, run
-from conftest import arm_urdf
 from estimation_samples import as_log
-from logs import Truth, fourier, torques, write_csv
-from motion_samples import coupled_model, make_segment
+from motion_samples import make_segment, robot_3r, truth
 
-from urdf_ident.data.recording import Recording
-from urdf_ident.errors import EstimationError, ModelError, ProjectError, QualityError
-from urdf_ident.estimation.estimators import total_least_squares as estimator
-from urdf_ident.estimation.estimators.total_least_squares import drive_gains, total_least_squares
+from urdf_ident.data.conditioning.filters import differentiate, lowpass
+from urdf_ident.data.prepare import PreparedLog
+from urdf_ident.errors import EstimationError
+from urdf_ident.estimation.estimators.method import choose_weighting, refine
+from urdf_ident.estimation.estimators.total_least_squares import (
+    fit_total_least_squares,
+    noisy_columns,
+    total_least_squares,
+    white_noise,
+)
+from urdf_ident.estimation.friction_selection.reference_torque import ConvergedFit
 from urdf_ident.model.dynamic_model import DynamicModel
-from urdf_ident.model.payload import Payload
-from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline.identify import identify
-from urdf_ident.project import parse_project
-from urdf_ident.samples import Segment
-
-GAIN = np.array([11.5, 9.0, 5.0])  # N·m/A
-PAYLOAD = {"link": "tool", "mass": 5.0, "com": [0.02, -0.01, 0.08], "inertia": [0.02, 0.001, 0, 0.025, 0, 0.015]}
+from urdf_ident.statistics.accumulate import build_statistics
+from urdf_ident.statistics.fit import fit_base
 
 
-def test_a_line_through_noisy_points_is_the_orthogonal_regression() -> None:
-    """Closed form: slope = (s_yy − s_xx + √((s_yy − s_xx)² + 4 s_xy²)) / (2 s_xy) for equal noise (Deming)."""
+def test_a_line_through_the_origin_is_demings_closed_form() -> None:
+    """Deming (1943): both sides noisy, ratio of variances d."""
     rng = np.random.default_rng(0)
-    x = rng.normal(size=200)
-    A = np.column_stack([x + 0.3 * rng.normal(size=200), 2.0 * x + 0.3 * rng.normal(size=200)])
-    found = total_least_squares(A, [1.0, 1.0])
-    xx, yy, xy = A[:, 0] @ A[:, 0], A[:, 1] @ A[:, 1], A[:, 0] @ A[:, 1]
-    slope = (yy - xx + np.sqrt((yy - xx) ** 2 + 4 * xy**2)) / (2 * xy)
-    assert -found[0] / found[1] == pytest.approx(slope, rel=1e-12)
-    assert abs(slope - 2.0) < abs(xy / xx - 2.0)  # least squares shrinks it
+    exact = rng.normal(size=200)
+    x, y = exact + 0.3 * rng.normal(size=200), 2.0 * exact + 0.6 * rng.normal(size=200)
+    sxx, syy, sxy, d = x @ x, y @ y, x @ y, (0.6 / 0.3) ** 2
+    slope = (syy - d * sxx + np.sqrt((syy - d * sxx) ** 2 + 4 * d * sxy**2)) / (2 * sxy)
+    found = total_least_squares(np.column_stack([x, y]), np.diag([0.3, 0.6]))
+    assert found == pytest.approx([slope], rel=1e-12)
 
 
-def test_with_noise_everywhere_it_is_the_smallest_singular_vector() -> None:
-    A = np.random.default_rng(1).normal(size=(30, 5))
-    found = total_least_squares(A, np.ones(5))
-    np.testing.assert_allclose(np.abs(found), np.abs(np.linalg.svd(A)[2][-1]), rtol=1e-10)
+def test_with_correlated_noise_it_is_orthogonal_distance_regression() -> None:
+    """ODRPACK minimises the same distance by iteration over every single point."""
+    with warnings.catch_warnings():  # scipy hands it over to another package
+        warnings.simplefilter("ignore", DeprecationWarning)
+        odr = pytest.importorskip("scipy.odr")
+    rng = np.random.default_rng(1)
+    root = np.array([[0.2, 0.1, 0.0], [0.0, 0.3, -0.1], [0.0, 0.0, 0.15]])
+    X = rng.normal(size=(80, 3))
+    noisy = X + rng.normal(size=X.shape) @ root
+    y = X @ [1.0, -2.0, 0.5] + 0.4 * rng.normal(size=80)
+    data = odr.Data(noisy.T, y, wd=np.linalg.inv(root.T @ root), we=1 / 0.4**2)
+    run = odr.ODR(data, odr.Model(lambda b, x: b @ x), beta0=[1.0, -2.0, 0.5], maxit=200, sstol=1e-15, partol=1e-12).run()
+    noise = np.zeros((4, 4))
+    noise[:3, :3], noise[3, 3] = root, 0.4
+    found = total_least_squares(np.column_stack([noisy, y]), noise)
+    np.testing.assert_allclose(found, run.beta, rtol=1e-5)
 
 
-def test_with_noise_in_one_column_it_is_least_squares() -> None:
+def test_columns_without_noise_and_all_noise_in_the_torque() -> None:
     rng = np.random.default_rng(2)
-    X, y = rng.normal(size=(40, 3)), rng.normal(size=40)
-    found = total_least_squares(np.column_stack([X, y]), [0, 0, 0, 0.7])
-    np.testing.assert_allclose(-found[:3] / found[3], np.linalg.lstsq(X, y, rcond=None)[0], rtol=1e-10)
-    assert abs(found[3]) == pytest.approx(1 / 0.7)
-
-
-def test_scaled_noise_is_scaled_columns() -> None:
-    rng = np.random.default_rng(3)
-    A, noise = rng.normal(size=(50, 4)), np.array([0.0, 0.5, 2.0, 1.0])
-    found = total_least_squares(A, noise)
-    R = np.linalg.qr(A, mode="r")  # Golub, Hoffman, Stewart: eliminate the exact column, then an ordinary problem
-    rest = R[1:, 1:] / noise[1:]
-    small = np.linalg.svd(rest)[2][-1] / noise[1:]
-    np.testing.assert_allclose(np.abs(found[1:]), np.abs(small), rtol=1e-10)
-    assert A[:, 0] @ (A @ found) == pytest.approx(0, abs=1e-10)
-    assert np.sum((noise * found) ** 2) == pytest.approx(1.0)
-
-
-def test_what_it_cannot_solve_is_said() -> None:
-    with pytest.raises(EstimationError, match="a column with noise"):
-        total_least_squares(np.ones((3, 2)), [0, 0])
-    same = np.random.default_rng(0).normal(size=(9, 1)) * np.ones((9, 3))
+    A = np.column_stack([rng.normal(size=(60, 3)), rng.normal(size=60)])
+    some = total_least_squares(A, np.diag([0.0, 0.2, 0.0, 0.5]))
+    R = np.linalg.qr(A[:, [0, 2, 1, 3]], mode="r")  # Golub, Hoffman, Stewart 1987: eliminate the exact columns
+    noisy = np.linalg.svd(R[2:, 2:] / [0.2, 0.5])[2][-1] / [0.2, 0.5]
+    exact = -np.linalg.solve(R[:2, :2], R[:2, 2:] @ noisy)
+    np.testing.assert_allclose(some, -np.array([exact[0], noisy[0], exact[1]]) / noisy[1], rtol=1e-9)
+    least = np.linalg.lstsq(A[:, :3], A[:, 3], rcond=None)[0]
+    np.testing.assert_allclose(total_least_squares(A, np.diag([0.0, 0.0, 0.0, 1.0])), least, rtol=1e-9)
+    exact = np.column_stack([A[:, :3], A[:, :3] @ least])  # nothing is left to move
+    np.testing.assert_allclose(total_least_squares(exact, np.eye(4)), least, rtol=1e-9)
     with pytest.raises(EstimationError, match="depend on each other"):
-        total_least_squares(same, [0, 0, 1])
+        total_least_squares(A[:, [0, 0, 1]], np.eye(3))
+    with pytest.raises(EstimationError, match="something noisy"):
+        total_least_squares(A, np.zeros((1, 4)))
 
 
-# --- torque constants -------------------------------------------------------------------------------------------------
+def test_noise_of_positions_is_read_beside_the_motion() -> None:
+    rng, t = np.random.default_rng(3), np.arange(8000) / 400.0
+    motion = np.column_stack([np.sin(2 * t), 1.5 * np.cos(3 * t)])
+    noise = white_noise(motion + rng.normal(size=motion.shape) * [1e-3, 4e-4], 400.0, 8.0)
+    np.testing.assert_allclose(noise, [1e-3, 4e-4], rtol=0.05)
+    assert white_noise(motion, 400.0, 8.0).max() < 1e-7
 
 
-def loaded_robot() -> Robot:
-    """The arm with the payload as one more link, fixed to the tool."""
-    xx, xy, xz, yy, yz, zz = PAYLOAD["inertia"]
-    grip = (
-        '<joint name="grip" type="fixed"><parent link="tool"/><child link="weight"/></joint><link name="weight"><inertial>'
-        f'<origin xyz="{" ".join(map(str, PAYLOAD["com"]))}"/><mass value="{PAYLOAD["mass"]}"/>'
-        f'<inertia ixx="{xx}" ixy="{xy}" ixz="{xz}" iyy="{yy}" iyz="{yz}" izz="{zz}"/></inertial></link></robot>'
-    )
-    return Robot.from_urdf(arm_urdf("zyx").replace("</robot>", grip))
+SIGMA = 2e-3  # [rad]
 
 
-def currents(folder: Path, noise: float, seed: int = 0) -> None:
-    """The same two motions with and without the payload, efforts in ampere."""
-    rng = np.random.default_rng(seed)
-    for name, robot in (("empty", Robot.from_urdf(arm_urdf("zyx"))), ("loaded", loaded_robot())):
-        for k in range(2):
-            t, q, v, a = fourier(3, 20.0, 100.0, k)
-            current = torques(robot, Truth.of(3), q, v, a) / GAIN
-            current = current + noise * current.std(axis=0) * rng.standard_normal(q.shape)
-            write_csv(folder / f"{name}_{k}.csv", robot.joints, t, q, current)
+def shaken(model: DynamicModel, seed: int) -> PreparedLog:
+    """A motion whose positions are noisy, with velocities and accelerations by differentiation."""
+    clean = make_segment(model, 3000, sigma=0.2, seed=seed)
+    measured = clean.q + SIGMA * np.random.default_rng(seed).standard_normal(clean.q.shape)
+    q = lowpass(measured, clean.rate, 10.0)
+    v = differentiate(q, clean.rate)
+    log = as_log(replace(clean, q=q, v=v, a=differentiate(v, clean.rate)))
+    seen = replace(log.report.recording, position=measured)
+    return replace(log, recording=seen, report=replace(log.report, recording=seen))
 
 
-def write_project(path: Path, **payload: object) -> Path:
-    data = {
-        "model": {"friction": ["viscous", {"term": "coulomb", "width": 0.02}, "offset"]},
-        "log": {"units": {"effort": "A"}},
-        "drive": {"payload": {"logs": ["loaded*"], **PAYLOAD, **payload}},
-    }
-    path.write_text(json.dumps(data))  # JSON is YAML
-    return path
+def test_least_squares_is_biased_and_total_least_squares_is_not() -> None:
+    """Mean over draws of noise, in standard errors of the mean; the errors are those of the draws."""
+    model = DynamicModel(robot_3r(), friction=["viscous", "offset"])
+    base = model.base()
+    exact = base.of(truth(model))
+    least, total, spread = [], [], []
+    for seed in range(8):
+        log = shaken(model, seed)
+        statistics = build_statistics(model, [log])
+        fit = fit_base(statistics, base)
+        noise = noisy_columns(model, [log], base)
+        np.testing.assert_allclose(noise.position, SIGMA, rtol=0.1)
+        found = fit_total_least_squares(statistics, fit, noise)
+        least.append(fit.params)
+        total.append(found.fit.params)
+        spread.append(np.sqrt(np.diag(found.transform @ fit.covariance @ found.transform.T)))
+    size = np.std(total, axis=0, ddof=1)
+    off = [np.abs(np.mean(some, axis=0) - exact) / (size / np.sqrt(len(total))) for some in (least, total)]
+    assert np.sqrt(np.mean(off[1] ** 2)) < 0.5 * np.sqrt(np.mean(off[0] ** 2))
+    wrong = [np.sqrt(np.mean((np.array(some) - exact) ** 2, axis=0)) / np.abs(exact) for some in (least, total)]
+    assert np.median(wrong[1]) < np.median(wrong[0])
+    assert 0.4 < np.median(np.mean(spread, axis=0) / size) < 2.5
 
 
-def test_torque_constants_from_a_payload_on_the_command_line(tmp_path: Path) -> None:
-    currents(tmp_path, 0.1)
-    (tmp_path / "arm.urdf").write_text(arm_urdf("zyx"))
-    config = write_project(tmp_path / "p.yaml")
-    logs = [tmp_path / f"{name}_{k}.csv" for name in ("empty", "loaded") for k in (0, 1)]
-    result = run("identify", tmp_path / "arm.urdf", *logs[:3], "--validate", logs[3], "-c", config, "-o", tmp_path / "out")
-    assert result.returncode == 0, result.stderr
-    data = json.loads((tmp_path / "out" / "identification.json").read_text())
-    np.testing.assert_allclose(data["drive"]["gain"], GAIN, rtol=0.02)
-    assert "known payload" in data["drive"]["gain_origin"]
-    # the payload is not the robot's: the tool weighs what it weighs, and loaded logs are predicted as well
-    assert data["bodies"]["l3"]["theta"][0] == pytest.approx(3.467, rel=0.15)
-    assert data["validation"][0]["relative"] < 0.15
-    result = run("identify", tmp_path / "arm.urdf", logs[2], "-c", config, "-o", tmp_path / "none")
-    assert_refused(result, 2, "with and without the payload", "1 of 1", "drive.payload.logs", "or give drive.gain")
-
-
-def test_inspect_tells_what_logs_without_torque_constants_show(tmp_path: Path) -> None:
-    currents(tmp_path, 0.1)
-    (tmp_path / "arm.urdf").write_text(arm_urdf("zyx"))
-    config = write_project(tmp_path / "p.yaml")
-
-    def told(*names: str) -> tuple[int, dict[str, set[str]]]:
-        logs = [tmp_path / f"{name}.csv" for name in names]
-        result = run("inspect", *logs, "--robot", tmp_path / "arm.urdf", "-c", config, "--json")
-        found = json.loads(result.stdout)
-        return result.returncode, {log["log"]: {finding["id"] for finding in log["findings"]} for log in found}
-
-    code, both = told("empty_0", "loaded_0")
-    assert code == 0
-    assert not any("constants-unknown" in ids for ids in both.values())
-    code, alone = told("empty_0")
-    assert code == 0
-    assert "constants-unknown" in alone["empty_0"]
-    assert "effort-beyond-limit" not in alone["empty_0"]  # ampere are not compared with limits in N·m
-    rows = [line.split(",") for line in (tmp_path / "empty_1.csv").read_text().splitlines()]
-    place = next(k for k, name in enumerate(rows[0]) if name.startswith("tau"))
-    dead = [rows[0], *([*row[:place], "0.5", *row[place + 1 :]] for row in rows[1:])]
-    (tmp_path / "dead.csv").write_text("\n".join(map(",".join, dead)))
-    code, both = told("loaded_1", "dead")  # both kinds, but one of no use: its own fault is told
-    assert code == 1
-    assert "effort-dead" in both["dead"]
-    assert "effort-dead" not in both["loaded_1"]
-    assert "constants-unknown" in both["loaded_1"]
-
-
-def gains_of(seed: int, noise: float, model: DynamicModel, payload: Payload, loaded: Robot) -> tuple[np.ndarray, np.ndarray]:
-    logs = []
-    for name, robot in (("empty", Robot.from_urdf(arm_urdf("zyx"))), ("loaded", loaded)):
-        _, q, v, a = fourier(3, 20.0, 100.0, 5)
-        effort = torques(robot, Truth.of(3), q, v, a) / GAIN
-        rng = np.random.default_rng(10 * seed + len(name))
-        logs.append(as_log(Segment(name, 0.0, 100.0, q, v, a, effort + noise * effort.std(axis=0) * rng.normal(size=q.shape))))
-    found = drive_gains(model, logs, model.base(), payload)
-    return found.gain, found.std_error
-
-
-def test_noise_on_the_current_shrinks_no_constant_and_errors_are_honest() -> None:
-    """With 30 % of white noise on the current the mean over seeds is right within its error, and the errors are the scatter."""
-    robot = Robot.from_urdf(arm_urdf("zyx"))
-    model = DynamicModel(robot, friction=["viscous", {"term": "coulomb", "width": 0.02}, "offset"])
-    payload = Payload.create(robot, logs=["loaded"], **PAYLOAD)
-    exact, _ = gains_of(0, 0.0, model, payload, loaded_robot())
-    np.testing.assert_allclose(exact, GAIN, rtol=1e-6)
-    found = [gains_of(seed, 0.3, model, payload, loaded_robot()) for seed in range(8)]
-    z = np.array([(gain - GAIN) / error for gain, error in found])
-    assert np.abs(z.mean(axis=0)).max() < 1.2  # three standard errors of a mean of eight
-    assert 0.5 < np.sqrt(np.mean(z**2)) < 1.6
-    mean = np.mean([gain for gain, _ in found], axis=0)
-    np.testing.assert_allclose(mean, GAIN, rtol=0.04)
-
-
-def test_motors_of_coupled_axes_have_their_own_constants() -> None:
-    model = coupled_model()
-    payload = Payload.create(model.robot, logs=["loaded"], **PAYLOAD)
-    logs = []
-    for name in ("empty", "loaded"):
-        segment = make_segment(model, 1500, log=name, seed=8)
-        tau = segment.tau + (payload.torque(model.robot, segment) if name == "loaded" else 0)
-        motor = np.linalg.solve(model.drive.reduction.T, tau.T).T / [0.2, 0.15, 0.1]
-        logs.append(as_log(replace(segment, tau=motor @ model.drive.reduction)))
-    found = drive_gains(model, logs, model.base(), payload)
-    assert found.groups[1:] == ("actuator:j2", "actuator:j3")
-    np.testing.assert_allclose(found.gain, [0.2, 0.15, 0.1], rtol=1e-6)
-
-
-def test_a_payload_that_drowns_in_noise_gives_no_constants() -> None:
-    """One gram."""
-    robot = Robot.from_urdf(arm_urdf("zyx"))
-    model = DynamicModel(robot, friction=["viscous", {"term": "coulomb", "width": 0.02}, "offset"])
-    light = Payload.create(robot, logs=["loaded"], link="tool", mass=0.001, com=[0, 0, 0], inertia=[0] * 6)
-    with pytest.raises(EstimationError, match=r"hardly loads this joint|do not converge"):
-        gains_of(0, 0.3, model, light, robot)
-
-
-def test_the_joint_whose_constant_does_not_settle_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that the payload does not load jumps about, and the others are no reason to look further."""
-    turns = iter(range(1000))
-    monkeypatch.setattr(estimator, "_solved", lambda rows, gain: (np.array([2.0, 3.0, 5.0 + next(turns) % 2]), None))
-    with pytest.raises(EstimationError, match=r"torque constants of j3 do not converge, got 2, 3, \d; carry the payload off"):
-        estimator._converged({}, np.ones(3), ["j1", "j2", "j3"])
-
-
-def test_what_is_wrong_with_a_payload_is_said(tmp_path: Path) -> None:
-    robot = Robot.from_urdf(arm_urdf("zyx"))
-    with pytest.raises(ModelError, match=r"no link is called 'tol'.*did you mean 'tool'"):
-        Payload.create(robot, logs=[], **{**PAYLOAD, "link": "tol"})
-    with pytest.raises(ModelError, match="no body has this inertia"):
-        Payload.create(robot, logs=[], **{**PAYLOAD, "inertia": [1, 0, 0, 0.1, 0, 0.1]})
-    with pytest.raises(ProjectError, match=r"drive\.payload"):
-        parse_project({"drive": {"payload": {"mass": 3.0}}})
-
-
-def test_a_payload_of_known_torque_is_nobodys_bias() -> None:
-    """Gains given: a loaded log teaches the same robot as an empty one, in the cut-off's sweep too."""
-    robot = Robot.from_urdf(arm_urdf("zyx"))
-    recordings = []
-    for name, body in (("empty_a", robot), ("empty_b", robot), ("loaded_a", loaded_robot()), ("loaded_b", loaded_robot())):
-        t, q, v, a = fourier(3, 10.0, 100.0, len(recordings))
-        recordings.append(Recording(name, robot.joints, t, q, effort=torques(body, Truth.of(3), q, v, a)))
-    data = {"model": {"friction": ["viscous", {"term": "coulomb", "width": 0.02}, "offset"]}, "signals": {"cutoff": "held_out"}}
-    wise = parse_project({**data, "drive": {"payload": {"logs": ["loaded*"], **PAYLOAD}}})
-    found = identify(wise.build_model(robot), recordings, project=wise)
-    blind = identify(wise.build_model(robot), recordings, project=parse_project(data))
-    assert found.cross_validation["relative"] < 0.2 * blind.cross_validation["relative"]
-    assert min(found.signals["sweep"]["mean_rmse"]) < 0.2 * min(blind.signals["sweep"]["mean_rmse"])
-    assert found.bodies[2, 0] == pytest.approx(3.467, rel=0.02)
-
-
-def test_a_payload_that_no_log_carries_is_said() -> None:
-    robot = Robot.from_urdf(arm_urdf("zyx"))
-    t, q, v, a = fourier(3, 10.0, 100.0, 0)
-    log = Recording("laden_a", robot.joints, t, q, effort=torques(loaded_robot(), Truth.of(3), q, v, a))
-    for pattern, said in (("loaded*", True), ("laden*", False)):
-        payload = {"logs": [pattern], **PAYLOAD}
-        project = parse_project({"model": {"friction": ["viscous", "coulomb", "offset"]}, "drive": {"payload": payload}})
-        summary = identify(project.build_model(robot), [log], project=project).summary(verbose=True)
-        assert ("drive.payload.logs is loaded*, the logs are laden_a" in summary) == said
-
-
-def test_a_payload_that_the_robot_does_not_carry_leaves_it_lighter_than_nothing() -> None:
-    robot = Robot.from_urdf(arm_urdf("zy"))
-    t, q, v, a = fourier(2, 10.0, 100.0, 0)
-    log = Recording("laden_a", robot.joints, t, q, effort=torques(robot, Truth.of(2), q, v, a))
-    project = parse_project({"drive": {"payload": {"logs": ["laden*"], **PAYLOAD}}})
-    with pytest.raises(QualityError, match=r"does the robot carry the payload \(drive\.payload\)"):
-        identify(project.build_model(robot), [log], project=project)
-
-
-def test_gears_carry_the_payload_too() -> None:
-    """Friction that grows with the load: a loaded log's load is the payload's as well, in the fit and on held-out logs."""
-    robot, share = Robot.from_urdf(arm_urdf("zyx")), 0.08
-    recordings = []
-    for k, (name, body) in enumerate((("empty", robot), ("loaded_a", loaded_robot()), ("loaded_b", loaded_robot()))):
-        t, q, v, a = fourier(3, 15.0, 100.0, k)
-        rigid = torques(body, Truth(*[np.zeros(3)] * 4), q, v, a)
-        tau = torques(body, Truth.of(3), q, v, a) + share * np.abs(rigid) * np.tanh(v / 0.02)
-        recordings.append(Recording(name, robot.joints, t, q, effort=tau))
-    laws = ["viscous", "offset", *({"term": term, "width": 0.02} for term in ("coulomb", "load_coulomb"))]
-    project = parse_project({"model": {"friction": laws}, "drive": {"payload": {"logs": ["loaded*"], **PAYLOAD}}})
-    found = identify(project.build_model(robot), recordings[:2], held_out=recordings[2:], project=project)
-    np.testing.assert_allclose([found.term_values("Fl")[joint] for joint in ("j2", "j3")], share, rtol=0.1)
-    np.testing.assert_allclose(list(found.term_values("Fc").values()), Truth.of(3).coulomb, rtol=0.1)
-    assert found.validation[0]["relative"] < 0.02
+def test_the_method_hands_on_its_own_estimate() -> None:
+    """What follows reads factors: weighted least squares on them is the estimate; exact positions change nothing."""
+    model = DynamicModel(robot_3r(), friction=["viscous", "offset"])
+    base, log = model.base(), shaken(model, 1)
+    statistics = build_statistics(model, [log])
+    converged = ConvergedFit(model, statistics, fit_base(statistics, base))
+    found = refine(choose_weighting(model, [log], "tls"), converged, [log])
+    assert found.fit.method == "tls"
+    assert "noise of the positions" in found.describe()
+    again = fit_base(found.statistics, base, weights=found.fit.row_weights)
+    np.testing.assert_allclose(again.params, found.fit.params, rtol=1e-7, atol=1e-9)
+    exact = as_log(make_segment(model, 800, sigma=0.2))
+    factors = build_statistics(model, [exact])
+    plain = fit_base(factors, base)
+    still = fit_total_least_squares(factors, plain, noisy_columns(model, [exact], base))
+    assert (np.abs(still.fit.params - plain.params) < 0.01 * plain.bse).all()

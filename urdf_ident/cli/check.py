@@ -130,7 +130,7 @@ def _resolved_drive(
 ) -> tuple[Drive, UrdfIdentError | None]:
     """The drive with its torque constants; with constants of 1 and the reason if they cannot be determined."""
     from ..data.torque_constants.gains import resolve_gain
-    from ..estimation.estimators.total_least_squares import resolve_drive, without_constants
+    from ..estimation.estimators.payload_gains import resolve_drive, without_constants
 
     drive = project.build_drive(robot)
     if payload is None:

@@ -18,7 +18,7 @@ from ..data.refusals import LeftOut
 from ..errors import UrdfIdentError
 from ..estimation.cutoff import sweep_cutoff
 from ..estimation.elastic import check_motors
-from ..estimation.estimators.total_least_squares import resolve_drive
+from ..estimation.estimators.payload_gains import resolve_drive
 from ..linalg import rms
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel

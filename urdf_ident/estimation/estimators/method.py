@@ -294,7 +294,7 @@ def _full_covariance(converged: ConvergedFit, logs: Sequence[PreparedLog], refer
 
 
 def _total_least_squares(converged: ConvergedFit, logs: Sequence[PreparedLog], reference: Array | None) -> Estimated:
-    from .noisy_regressor import fit_total_least_squares, noisy_columns
+    from .total_least_squares import fit_total_least_squares, noisy_columns
 
     base, statistics = converged.fit.base, converged.statistics
     noise = noisy_columns(converged.model, logs, base)

@@ -1,10 +1,13 @@
-"""Total least squares, and torque constants from a payload of known mass (Gautier and Briot 2011, 2014).
+"""Total least squares with the noise of encoders in the regressor (Golub 1980; Van Huffel and Vandewalle 1991).
 
-With currents instead of torques and unknown gains g every row is ``g I = W beta``, with the trivial solution zero. A known
-payload in some of the logs sets the scale: ``g I = W beta + w``, w the torque that moves it. The current is noisy, so that
-least squares would underestimate g; total least squares finds the smallest change of the *noisy* columns that satisfies the
-equations. Columns without noise are eliminated first (Golub, Hoffman, Stewart 1987), and the solution is the singular vector of
-the smallest singular value of a small matrix.
+Least squares assumes that W is exact. Its columns are computed from measured positions, whose noise biases estimates towards
+zero. Total least squares finds the smallest change of W *and* tau, each in units of its noise, that satisfies the equations.
+The noise of W follows from the data: the content of the positions at frequencies above those of robot motion is noise, and
+passing noise of that size through low-pass, derivatives and regressor gives the covariance of the columns, which is far from
+diagonal.
+
+The estimate is first-order unbiased, unlike that of least squares, at the price of a larger variance: it is useful for noisy
+encoders and motion with little acceleration; with 17 bits and more it changes nothing.
 """
 
 from __future__ import annotations
@@ -15,253 +18,201 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...data.conditioning.config import SignalConfig
-from ...data.prepare import PreparedLog, prepare_logs
-from ...data.recording import Recording
-from ...data.torque_constants.gains import resolve_gain
-from ...errors import EstimationError, ModelError, check_shape
-from ...linalg import Array, orthogonal_part, scaled_lstsq, solve_triangular, triangle
+from ...data.conditioning.filters import differentiate, lowpass
+from ...data.prepare import PreparedLog
+from ...errors import EstimationError, check_shape
+from ...linalg import Array, block_diagonal, solve_triangular, triangle
 from ...model.base import BaseParameters
-from ...model.drive import Drive
 from ...model.dynamic_model import DynamicModel
-from ...model.elasticity import ElasticModel
-from ...model.payload import Payload
+from ...samples import Segment
+from ...statistics.fit import Fit
 from ...statistics.rows import RowFilter, filtered_rows
+from ...statistics.statistic import StatisticSet
 
-#: Maximum number of iterations of scaling rows and columns by the gains; relative change of the gains at convergence.
-ROUNDS, CONVERGED = 30, 1e-9
-#: Stretches per log for standard errors.
-STRETCHES = 8
-#: Largest relative standard error of an acceptable gain.
-FOUND = 0.2
+#: Maximum number of updates of the weights from the residual; convergence tolerance in standard errors.
+ROUNDS, CONVERGED = 30, 1e-3
+#: Smallest share of a residual's variance that is attributed to the noise of the torque.
+TORQUE_SHARE = 0.01
+#: Noise is measured above this fraction of the sampling rate, or above twice the cut-off.
+HIGH = 0.25
 
 
-def total_least_squares(A: ArrayLike, noise: ArrayLike) -> Array:
-    """Returns the x ≠ 0 for which the smallest change of the noisy columns satisfies ``A x = 0``.
+def total_least_squares(factor: ArrayLike, noise: ArrayLike) -> Array:
+    """Returns the b for which the smallest change of ``[X | y]``, in units of its noise, satisfies ``X b = y``, shape (k,).
 
-    Minimizes ``‖A x‖² / Σ (noise x)²``.
+    Minimizes ``‖[X | y] x‖² / ‖N x‖²`` over x with last entry −1: the singular vector of the largest singular value of
+    ``N R⁻¹``, R the triangular factor of ``[X | y]``.
 
     Args:
-        A: Shape (m, k), or any array with the same Gram matrix.
-        noise: Standard deviation of the noise in each column, shape (k,); 0 without noise, positive for at least one.
-
-    Returns:
-        Shape (k,), ``Σ (noise x)² = 1``; its sign is arbitrary.
+        factor: Any array with the Gram matrix of ``[X | y]``, shape (m, k + 1).
+        noise: Any N with ``NᵀN`` proportional to the covariance of one row of ``[X | y]``, shape (r, k + 1); may be
+            singular if some columns have no noise.
 
     Raises:
-        EstimationError: All columns are without noise, or those without noise are linearly dependent.
+        EstimationError: The columns are linearly dependent, none has noise, or no finite b exists.
         ShapeError: The shapes do not match.
     """
-    A, noise = np.asarray(A, dtype=float), np.asarray(noise, dtype=float)
-    check_shape("noise", noise.shape, (A.shape[1],))
-    noisy, exact = np.flatnonzero(noise > 0), np.flatnonzero(~(noise > 0))
-    if not len(noisy):
-        raise EstimationError("total least squares needs a column with noise", got="none")
-    scale = np.ones(A.shape[1])
-    scale[exact] = 1.0 / np.maximum(np.linalg.norm(A[:, exact], axis=0), 1e-300)
-    scale[noisy] = 1.0 / noise[noisy]
-    R = triangle(A[:, np.concatenate([exact, noisy])] * scale[np.concatenate([exact, noisy])])
-    e = len(exact)
-    if e and np.linalg.cond(R[:e, :e]) > 1e12:
-        raise EstimationError("columns without noise depend on each other", remedy="leave out what the data do not see")
-    x = np.zeros(A.shape[1])
-    x[noisy] = np.linalg.svd(R[e:, e:])[2][-1]
-    x[exact] = -solve_triangular(R[:e, :e], R[:e, e:] @ x[noisy])
-    return x * scale
+    data, N = np.asarray(factor, dtype=float), np.asarray(noise, dtype=float)
+    check_shape("noise", N.shape, ("r", data.shape[1]))
+    norms = np.maximum(np.linalg.norm(data, axis=0), 1e-300)
+    R = triangle(data / norms)
+    diagonal = np.abs(np.diag(R))
+    if len(R) < data.shape[1] or diagonal.min() <= np.finfo(float).eps * len(R):
+        if len(R) >= data.shape[1] - 1 and diagonal[:-1].min(initial=1.0) > np.finfo(float).eps * len(R):
+            return np.asarray(
+                solve_triangular(R[:-1, :-1] if len(R) == data.shape[1] else R[:, :-1], R[: data.shape[1] - 1, -1])
+                * norms[-1]
+                / norms[:-1]
+            )
+        raise EstimationError("total least squares: columns depend on each other", remedy="leave out what the data do not see")
+    if not np.any(N):
+        raise EstimationError("total least squares needs something noisy", got="no noise at all")
+    whitened = solve_triangular(R, (N / norms).T, transposed=True).T
+    x = solve_triangular(R, np.linalg.svd(whitened)[2][0]) / norms
+    if abs(x[-1]) <= np.finfo(float).eps * np.abs(x).max():
+        raise EstimationError("total least squares has no finite solution", remedy="use method wls")
+    return np.asarray(-x[:-1] / x[-1])
 
 
 @dataclass(frozen=True, eq=False)
-class DriveGains:
-    """Torque constants from a payload.
+class NoisyColumns:
+    """Effect of the sensors' noise on the rows.
 
     Attributes:
-        gain: Torque per unit of effort, shape (n,) [N·m or N per A, V or N·m].
-        std_error: Jackknife standard error over stretches of time, shape (n,), same unit.
+        position: Standard deviation of the positions' noise, mean over logs, shape (n,) [rad or m].
+        covariance: Row group → covariance of one row's base columns, shape (b, b).
     """
 
-    groups: tuple[str, ...]
-    gain: Array
-    std_error: Array
-
-    def describe(self) -> str:
-        """Returns the values and their relative errors, for ``gain_origin``."""
-        each = ", ".join(
-            f"{name.split(':', 1)[-1]} {g:.5g} ± {100 * s / abs(g):.2g} %"
-            for name, g, s in zip(self.groups, self.gain, self.std_error, strict=True)
-        )
-        return f"known payload, total least squares ({each})"
+    position: Array
+    covariance: Mapping[str, Array]
 
 
-def drive_gains(model: DynamicModel, logs: Sequence[PreparedLog], base: BaseParameters, payload: Payload) -> DriveGains:
-    """Estimates the gain of every effort channel from logs with and without a known payload.
+def noisy_columns(model: DynamicModel, logs: Sequence[PreparedLog], base: BaseParameters, seed: int = 0) -> NoisyColumns:
+    """Measures the noise of the positions and propagates noise of that size to the columns."""
+    rng, levels = np.random.default_rng(seed), []
+    squares = {group.name: np.zeros((len(base), len(base))) for group in model.groups}
+    rows = dict.fromkeys(squares, 0)
+    place = base.place
+    for log in logs:
+        found = log.conditioned
+        recording = log.report.recording
+        q = white_noise(recording.position, found.rate, found.cutoff)
+        logged = found.velocity_source == "logged" and recording.velocity is not None
+        v = white_noise(recording.velocity, found.rate, found.cutoff) if logged else None  # type: ignore[arg-type]
+        levels.append(q)
+        row_filter = RowFilter(found.factor)
+        for segment in log.segments:
+            moved = _with_noise(segment, q, v, found.cutoff, rng)
+            pairs = zip(filtered_rows(model, segment, row_filter), filtered_rows(model, moved, row_filter), strict=True)
+            for (_, exact), (_, noisy) in pairs:
+                for group, first, second in zip(model.groups, exact, noisy, strict=True):
+                    target = place[group.columns]
+                    change = np.zeros((len(first), len(base)))
+                    change[:, target[target >= 0]] = (second - first)[:, :-1][:, target >= 0]
+                    squares[group.name] += change.T @ change
+                    rows[group.name] += len(first)
+    covariance = {name: square / max(rows[name], 1) for name, square in squares.items()}
+    return NoisyColumns(np.mean(levels, axis=0), covariance)
+
+
+def white_noise(signal: Array, rate: float, cutoff: float) -> Array:
+    """Returns the standard deviation of a signal's white noise, measured above the frequencies of the motion.
 
     Args:
-        model: The dynamic model, its drive with unit gains.
-        logs: Prepared logs; ``tau`` is the effort as logged.
+        signal: Shape (N, n), any unit, as logged.
+        rate: Samples per second [Hz].
+        cutoff: Highest frequency of the motion [Hz].
+
+    Returns:
+        Shape (n,), the signal's unit.
+    """
+    edge = min(max(2 * cutoff, HIGH * rate), 0.45 * rate)
+    impulse = np.zeros((min(len(signal), 4096), 1))
+    impulse[len(impulse) // 2] = 1.0
+    share = float(np.sum((impulse - lowpass(impulse, rate, edge)) ** 2))
+    high = signal - lowpass(signal, rate, edge)
+    inner = high[len(high) // 20 : len(high) - len(high) // 20]  # without the filter's transients
+    return np.asarray(np.sqrt(np.mean(inner**2, axis=0) / share))
+
+
+def _with_noise(segment: Segment, q: Array, v: Array | None, cutoff: float, rng: np.random.Generator) -> Segment:
+    """The segment with added noise of the given size, conditioned like the signals; √M smaller for a mean of M periods."""
+    shape, rate, less = segment.q.shape, segment.rate, 1.0 / np.sqrt(segment.repeats)
+    place = lowpass(less * q * rng.standard_normal(shape), rate, cutoff)
+    speed = differentiate(place, rate) if v is None else lowpass(less * v * rng.standard_normal(shape), rate, cutoff)
+    return replace(segment, q=segment.q + place, v=segment.v + speed, a=segment.a + differentiate(speed, rate))
+
+
+@dataclass(frozen=True, eq=False)
+class TotalFit:
+    """Result of total least squares.
+
+    Attributes:
+        fit: The estimate; its covariance is that of least squares, to be transformed by ``transform``.
+        transform: T of the covariance ``T V Tᵀ``, V that of least squares on the same rows, shape (b, b).
+    """
+
+    fit: Fit
+    transform: Array
+    rounds: int
+
+
+def fit_total_least_squares(statistics: StatisticSet, fit: Fit, noise: NoisyColumns) -> TotalFit:
+    """Estimates base parameters by total least squares from factors.
+
+    Every row group has its own noise, of its torque and of its columns. Both follow from the residual, whose variance is
+    ``σ_τ² + βᵀ C β``, and are updated after each estimate.
+
+    Args:
+        fit: The least-squares fit, from which the iteration starts.
 
     Raises:
-        EstimationError: Only logs with or only logs without it, a joint that it does not load, or no convergence.
+        EstimationError: It does not converge, or has no finite solution.
     """
-    carried = [payload.on(log.name) for log in logs]
-    if all(carried) or not any(carried):
-        raise EstimationError(
-            "torque constants need logs with and without the payload",
-            got=f"{sum(carried)} of {len(logs)} logs carry it",
-            where="drive.payload.logs",
-            remedy="give logs of the same motions with and without it together, and name the loaded ones, or give drive.gain",
-        )
-    rows = _rows(model, logs, base, payload)
-    whole = {g: triangle(*(part for (_, _, group), part in rows.items() if group == g)) for g in range(model.n)}
-    gain = _converged(whole, _started(whole), [group.name.split(":", 1)[-1] for group in model.groups])
-    units = sorted({(log, unit) for log, unit, _ in rows})
-    moves = []
-    for unit in units:
-        rest = {
-            g: triangle(*(part for (log, k, group), part in rows.items() if group == g and (log, k) != unit))
-            for g in range(model.n)
-        }
-        moves.append(_solved(rest, gain)[0] - gain)
-    gain_error = np.sqrt((len(units) - 1) / len(units) * np.sum(np.square(moves), axis=0))
-    groups = tuple(group.name for group in model.groups)
-    unknown = ~(gain_error < FOUND * np.abs(gain))
-    if unknown.any():
-        k = int(np.argmax(unknown))
-        raise EstimationError(
-            "the payload hardly loads this joint: its torque constant cannot be found",
-            where=groups[k],
-            got=f"{gain[k]:.4g} ± {gain_error[k]:.2g}",
-            remedy="move it more with the payload, or give drive.gain",
-        )
-    return DriveGains(groups, gain, gain_error)
-
-
-def _rows(
-    model: DynamicModel, logs: Sequence[PreparedLog], base: BaseParameters, payload: Payload
-) -> dict[tuple[str, int, int], Array]:
-    """Factors of ``[W | w | I]`` on base parameters, per log, stretch of time and row group."""
-    place = base.place
-    found: dict[tuple[str, int, int], Array] = {}
-    for log in logs:
-        row_filter, done = RowFilter(log.conditioned.factor), 0
-        total = max(1, sum(row_filter.output_rows(len(segment)) for segment in log.segments))
-        for segment in log.segments:
-            known = np.zeros_like(segment.q) if segment.external is None else -segment.external
-            known = known + payload.torque(model.robot, segment) if payload.on(log.name) else known
-            pairs = zip(
-                filtered_rows(model, replace(segment, external=None), row_filter),
-                filtered_rows(model, replace(segment, tau=known, external=None), row_filter),
-                strict=True,
-            )
-            for (first, effort), (_, torque) in pairs:
-                unit = (done + first + np.arange(len(effort[0]))) * STRETCHES // total
-                for g, (group, part, w) in enumerate(zip(model.groups, effort, torque, strict=True)):
-                    target = place[group.columns]
-                    wide = np.zeros((len(part), len(base) + 2))
-                    wide[:, target[target >= 0]] = part[:, :-1][:, target >= 0]
-                    wide[:, -2], wide[:, -1] = w[:, -1], part[:, -1]
-                    for k in np.unique(unit):
-                        stacked = np.vstack([found.get((log.name, int(k), g), wide[:0]), wide[unit == k]])
-                        found[log.name, int(k), g] = triangle(stacked) if len(stacked) > 4 * stacked.shape[1] else stacked
-            done += row_filter.output_rows(len(segment))
-    return found
-
-
-def _started(rows: Mapping[int, Array]) -> Array:
-    """Initial gains by least squares, with every joint's rows in units of its effort."""
-    scale = {g: 1.0 / max(float(np.linalg.norm(part[:, -1])), 1e-300) for g, part in rows.items()}
-    n, b = len(rows), next(iter(rows.values())).shape[1] - 2
-    wide = triangle(*(_wide(part, g, n) * scale[g] for g, part in rows.items()))
-    return scaled_lstsq(wide[:, [k for k in range(b + 1 + n) if k != b]], -wide[:, b], rcond=1e-12)[b:]
-
-
-def _converged(rows: Mapping[int, Array], gain: Array, names: Sequence[str]) -> Array:
-    for _ in range(ROUNDS):
-        before = gain
-        gain = _solved(rows, before)[0]
-        moved = np.abs(gain / before - 1)
-        if moved.max() < CONVERGED:
-            return gain
-    restless = [name for name, change in zip(names, moved, strict=True) if change > 0.1 * moved.max()]
+    base, seen = fit.base, np.flatnonzero(fit.seen)
+    rows, params, sigma = statistics.rows, fit.params.copy(), dict(fit.sigma)
+    transform = np.eye(len(base))
+    for turn in range(1, ROUNDS + 1):
+        weights = {group: 1.0 / value for group, value in sigma.items()}
+        data = statistics.stacked(weights, base.independent)
+        kept = np.column_stack([data[:, seen], data[:, -1] - data[:, :-1] @ np.where(fit.seen, 0.0, fit.params)])
+        columns, torque = np.zeros((len(seen), len(seen))), 0.0
+        for group, value in sigma.items():
+            C = noise.covariance[group]
+            own = max(value**2 - float(params @ C @ params), TORQUE_SHARE * value**2)
+            columns += rows[group] / value**2 * C[np.ix_(seen, seen)]
+            torque += rows[group] * own / value**2
+        root = block_diagonal(_root(columns), np.atleast_2d(np.sqrt(torque)))
+        before = params.copy()
+        params[seen] = total_least_squares(kept, root)
+        sigma = _sigma(statistics, base, params, fit)
+        if (np.abs(params - before)[seen] <= CONVERGED * fit.bse[seen]).all():
+            X = kept[:, :-1]
+            inside = np.linalg.solve(X.T @ X - columns, X.T @ X) if _positive(X.T @ X - columns) else np.eye(len(seen))
+            transform[np.ix_(seen, seen)] = inside
+            return TotalFit(replace(fit, params=params, sigma=sigma, row_weights=weights, method="tls"), transform, turn)
     raise EstimationError(
-        f"the torque constants of {', '.join(restless)} do not converge",
-        got=", ".join(f"{g:.4g}" for g in gain),
-        remedy="carry the payload off their axes, record more motion with and without it, or give drive.gain",
+        "total least squares does not converge",
+        got=f"{ROUNDS} rounds",
+        remedy="the positions are too noisy for this motion: use method wls or iv",
     )
 
 
-def _solved(rows: Mapping[int, Array], gain: Array) -> tuple[Array, Array]:
-    """One iteration with rows in units of their noise, that of the effort times its gain; gains and base parameters."""
-    n, b = len(rows), next(iter(rows.values())).shape[1] - 2
-    parts, noise = [], np.zeros(b + 1 + n)
-    for g, part in rows.items():
-        left = orthogonal_part(part[:, -1], part[:, : b + 1], rcond=1e-12)
-        sigma = max(float(np.linalg.norm(left)), 1e-9 * float(np.linalg.norm(part[:, -1])), 1e-300)
-        parts.append(_wide(part, g, n) / (abs(gain[g]) * sigma))
-        noise[b + 1 + g] = 1.0 / abs(gain[g])
-    x = total_least_squares(triangle(*parts), noise)
-    if x[b] == 0:
-        raise EstimationError("the payload does not show in the efforts", remedy="check drive.payload.logs")
-    x = x / x[b]
-    return np.asarray(x[b + 1 :]), np.asarray(x[:b])
+def _sigma(statistics: StatisticSet, base: BaseParameters, params: Array, fit: Fit) -> dict[str, float]:
+    theta, rows = base.embedded(params), statistics.rows
+    share = sum(rows.values()) / max(fit.dof, 1.0)
+    return {
+        group: max(float(np.sqrt(statistics.residual_squares(theta, group) / max(rows[group], 1) * share)), 1e-6 * value)
+        for group, value in fit.sigma.items()
+    }
 
 
-def _wide(part: Array, g: int, n: int) -> Array:
-    """``[W | w | −I of every channel]`` of one row group."""
-    wide = np.zeros((len(part), part.shape[1] - 1 + n))
-    wide[:, : part.shape[1] - 1] = part[:, :-1]
-    wide[:, part.shape[1] - 1 + g] = -part[:, -1]
-    return wide
+def _root(square: Array) -> Array:
+    """S with SᵀS equal to a positive semidefinite matrix."""
+    values, vectors = np.linalg.eigh(square)
+    return np.asarray(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T)
 
 
-def without_constants(drive: Drive) -> Drive:
-    """Returns a drive that leaves efforts in the unit in which they are logged.
-
-    Returns:
-        The same with torque constants of one.
-    """
-    return replace(drive, gain=np.ones(drive.n), gain_origin="one, until the payload sets the scale")
-
-
-def resolve_drive(
-    model: DynamicModel,
-    logs: Sequence[Recording],
-    payload: Payload | None,
-    config: SignalConfig | None = None,
-    *,
-    force: bool = False,
-) -> Drive:
-    """Returns the drive with its torque constants, found from a known payload or the logged targets of the controller.
-
-    Args:
-        model: The model with the drive of the project.
-        logs: The logs as read.
-        payload: A known payload, or None.
-        force: Use logs in spite of findings that refuse them.
-
-    Returns:
-        The same drive, or one whose ``gain_origin`` gives the source of each constant.
-
-    Raises:
-        LogError: No constants can be found in the logs' targets.
-        EstimationError: Not enough logs with or without the payload, or a joint that it does not load.
-        ModelError: Elastic joints, or coupled axes whose efforts are not logged at the motors.
-    """
-    drive = model.drive
-    current = any(not log.effort_is_torque for log in logs)
-    wanted = drive.gain_origin == "auto" or (current and drive.gain_origin == "effort is a torque")
-    if payload is None or not wanted:
-        return resolve_gain(drive, logs)
-    if isinstance(model, ElasticModel):
-        raise ModelError(
-            "torque constants from a payload are for rigid joints",
-            where="drive.payload",
-            remedy="give drive.gain, or identify as rigid first",
-        )
-    if drive.coupled.any() and any(log.effort_side != "motor" for log in logs):
-        raise ModelError(
-            "coupled axes need efforts logged at the motors", where="log.side.effort", got="joint", expected="motor"
-        )
-    unit = model.unloaded().with_drive(without_constants(drive))
-    prepared = prepare_logs(logs, model.robot, unit.drive, config or SignalConfig(), force=force)
-    found = drive_gains(unit, prepared, unit.base(), payload)
-    return replace(drive, gain=found.gain, gain_origin=found.describe(), gain_error=np.abs(found.std_error / found.gain))
+def _positive(square: Array) -> bool:
+    scale = np.sqrt(np.maximum(np.diag(square), 1e-300))
+    return bool(np.linalg.eigvalsh(square / np.outer(scale, scale))[0] > 1e-9)

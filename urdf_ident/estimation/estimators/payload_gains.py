@@ -1,0 +1,230 @@
+"""Torque constants from a payload of known mass, by total least squares (Gautier and Briot 2011, 2014).
+
+With currents instead of torques and unknown gains g every row is ``g I = W beta``, with the trivial solution zero. A known
+payload in some of the logs sets the scale: ``g I = W beta + w``, w the torque that moves it. The current is noisy, so that
+least squares would underestimate g; total least squares finds the smallest change of the *noisy* columns that satisfies the
+equations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...data.conditioning.config import SignalConfig
+from ...data.prepare import PreparedLog, prepare_logs
+from ...data.recording import Recording
+from ...data.torque_constants.gains import resolve_gain
+from ...errors import EstimationError, ModelError
+from ...linalg import Array, orthogonal_part, scaled_lstsq, triangle
+from ...model.base import BaseParameters
+from ...model.drive import Drive
+from ...model.dynamic_model import DynamicModel
+from ...model.elasticity import ElasticModel
+from ...model.payload import Payload
+from ...statistics.rows import RowFilter, filtered_rows
+from .total_least_squares import total_least_squares
+
+#: Maximum number of iterations of scaling rows and columns by the gains; relative change of the gains at convergence.
+ROUNDS, CONVERGED = 30, 1e-9
+#: Stretches per log for standard errors.
+STRETCHES = 8
+#: Largest relative standard error of an acceptable gain.
+FOUND = 0.2
+
+
+@dataclass(frozen=True, eq=False)
+class DriveGains:
+    """Torque constants from a payload.
+
+    Attributes:
+        gain: Torque per unit of effort, shape (n,) [N·m or N per A, V or N·m].
+        std_error: Jackknife standard error over stretches of time, shape (n,), same unit.
+    """
+
+    groups: tuple[str, ...]
+    gain: Array
+    std_error: Array
+
+    def describe(self) -> str:
+        """Returns the values and their relative errors, for ``gain_origin``."""
+        each = ", ".join(
+            f"{name.split(':', 1)[-1]} {g:.5g} ± {100 * s / abs(g):.2g} %"
+            for name, g, s in zip(self.groups, self.gain, self.std_error, strict=True)
+        )
+        return f"known payload, total least squares ({each})"
+
+
+def drive_gains(model: DynamicModel, logs: Sequence[PreparedLog], base: BaseParameters, payload: Payload) -> DriveGains:
+    """Estimates the gain of every effort channel from logs with and without a known payload.
+
+    Args:
+        model: The dynamic model, its drive with unit gains.
+        logs: Prepared logs; ``tau`` is the effort as logged.
+
+    Raises:
+        EstimationError: Only logs with or only logs without it, a joint that it does not load, or no convergence.
+    """
+    carried = [payload.on(log.name) for log in logs]
+    if all(carried) or not any(carried):
+        raise EstimationError(
+            "torque constants need logs with and without the payload",
+            got=f"{sum(carried)} of {len(logs)} logs carry it",
+            where="drive.payload.logs",
+            remedy="give logs of the same motions with and without it together, and name the loaded ones, or give drive.gain",
+        )
+    rows = _rows(model, logs, base, payload)
+    whole = {g: triangle(*(part for (_, _, group), part in rows.items() if group == g)) for g in range(model.n)}
+    gain = _converged(whole, _started(whole), [group.name.split(":", 1)[-1] for group in model.groups])
+    units = sorted({(log, unit) for log, unit, _ in rows})
+    moves = []
+    for unit in units:
+        rest = {
+            g: triangle(*(part for (log, k, group), part in rows.items() if group == g and (log, k) != unit))
+            for g in range(model.n)
+        }
+        moves.append(_solved(rest, gain) - gain)
+    gain_error = np.sqrt((len(units) - 1) / len(units) * np.sum(np.square(moves), axis=0))
+    groups = tuple(group.name for group in model.groups)
+    unknown = ~(gain_error < FOUND * np.abs(gain))
+    if unknown.any():
+        k = int(np.argmax(unknown))
+        raise EstimationError(
+            "the payload hardly loads this joint: its torque constant cannot be found",
+            where=groups[k],
+            got=f"{gain[k]:.4g} ± {gain_error[k]:.2g}",
+            remedy="move it more with the payload, or give drive.gain",
+        )
+    return DriveGains(groups, gain, gain_error)
+
+
+def _rows(
+    model: DynamicModel, logs: Sequence[PreparedLog], base: BaseParameters, payload: Payload
+) -> dict[tuple[str, int, int], Array]:
+    """Factors of ``[W | w | I]`` on base parameters, per log, stretch of time and row group."""
+    place = base.place
+    found: dict[tuple[str, int, int], Array] = {}
+    for log in logs:
+        row_filter, done = RowFilter(log.conditioned.factor), 0
+        total = max(1, sum(row_filter.output_rows(len(segment)) for segment in log.segments))
+        for segment in log.segments:
+            known = np.zeros_like(segment.q) if segment.external is None else -segment.external
+            known = known + payload.torque(model.robot, segment) if payload.on(log.name) else known
+            pairs = zip(
+                filtered_rows(model, replace(segment, external=None), row_filter),
+                filtered_rows(model, replace(segment, tau=known, external=None), row_filter),
+                strict=True,
+            )
+            for (first, effort), (_, torque) in pairs:
+                unit = (done + first + np.arange(len(effort[0]))) * STRETCHES // total
+                for g, (group, part, w) in enumerate(zip(model.groups, effort, torque, strict=True)):
+                    target = place[group.columns]
+                    wide = np.zeros((len(part), len(base) + 2))
+                    wide[:, target[target >= 0]] = part[:, :-1][:, target >= 0]
+                    wide[:, -2], wide[:, -1] = w[:, -1], part[:, -1]
+                    for k in np.unique(unit):
+                        stacked = np.vstack([found.get((log.name, int(k), g), wide[:0]), wide[unit == k]])
+                        found[log.name, int(k), g] = triangle(stacked) if len(stacked) > 4 * stacked.shape[1] else stacked
+            done += row_filter.output_rows(len(segment))
+    return found
+
+
+def _started(rows: Mapping[int, Array]) -> Array:
+    """Initial gains by least squares, with every joint's rows in units of its effort."""
+    scale = {g: 1.0 / max(float(np.linalg.norm(part[:, -1])), 1e-300) for g, part in rows.items()}
+    n, b = len(rows), next(iter(rows.values())).shape[1] - 2
+    wide = triangle(*(_wide(part, g, n) * scale[g] for g, part in rows.items()))
+    return scaled_lstsq(wide[:, [k for k in range(b + 1 + n) if k != b]], -wide[:, b], rcond=1e-12)[b:]
+
+
+def _converged(rows: Mapping[int, Array], gain: Array, names: Sequence[str]) -> Array:
+    for _ in range(ROUNDS):
+        before = gain
+        gain = _solved(rows, before)
+        moved = np.abs(gain / before - 1)
+        if moved.max() < CONVERGED:
+            return gain
+    restless = [name for name, change in zip(names, moved, strict=True) if change > 0.1 * moved.max()]
+    raise EstimationError(
+        f"the torque constants of {', '.join(restless)} do not converge",
+        got=", ".join(f"{g:.4g}" for g in gain),
+        remedy="carry the payload off their axes, record more motion with and without it, or give drive.gain",
+    )
+
+
+def _solved(rows: Mapping[int, Array], gain: Array) -> Array:
+    """One iteration with rows in units of their noise, that of the effort times its gain; shape (n,)."""
+    n, b = len(rows), next(iter(rows.values())).shape[1] - 2
+    parts = []
+    for g, part in rows.items():
+        left = orthogonal_part(part[:, -1], part[:, : b + 1], rcond=1e-12)
+        sigma = max(float(np.linalg.norm(left)), 1e-9 * float(np.linalg.norm(part[:, -1])), 1e-300)
+        parts.append(_wide(part, g, n) / (abs(gain[g]) * sigma))
+    columns = np.roll(triangle(*parts), -1 - b, axis=1)  # efforts, base parameters, payload
+    if not columns[:, -1].any():
+        raise EstimationError("the payload does not show in the efforts", remedy="check drive.payload.logs")
+    return -total_least_squares(columns, np.diag([*(1.0 / np.abs(gain)), *np.zeros(b + 1)]))[:n]
+
+
+def _wide(part: Array, g: int, n: int) -> Array:
+    """``[W | w | −I of every channel]`` of one row group."""
+    wide = np.zeros((len(part), part.shape[1] - 1 + n))
+    wide[:, : part.shape[1] - 1] = part[:, :-1]
+    wide[:, part.shape[1] - 1 + g] = -part[:, -1]
+    return wide
+
+
+def without_constants(drive: Drive) -> Drive:
+    """Returns a drive that leaves efforts in the unit in which they are logged.
+
+    Returns:
+        The same with torque constants of one.
+    """
+    return replace(drive, gain=np.ones(drive.n), gain_origin="one, until the payload sets the scale")
+
+
+def resolve_drive(
+    model: DynamicModel,
+    logs: Sequence[Recording],
+    payload: Payload | None,
+    config: SignalConfig | None = None,
+    *,
+    force: bool = False,
+) -> Drive:
+    """Returns the drive with its torque constants, found from a known payload or the logged targets of the controller.
+
+    Args:
+        model: The model with the drive of the project.
+        logs: The logs as read.
+        payload: A known payload, or None.
+        force: Use logs in spite of findings that refuse them.
+
+    Returns:
+        The same drive, or one whose ``gain_origin`` gives the source of each constant.
+
+    Raises:
+        LogError: No constants can be found in the logs' targets.
+        EstimationError: Not enough logs with or without the payload, or a joint that it does not load.
+        ModelError: Elastic joints, or coupled axes whose efforts are not logged at the motors.
+    """
+    drive = model.drive
+    current = any(not log.effort_is_torque for log in logs)
+    wanted = drive.gain_origin == "auto" or (current and drive.gain_origin == "effort is a torque")
+    if payload is None or not wanted:
+        return resolve_gain(drive, logs)
+    if isinstance(model, ElasticModel):
+        raise ModelError(
+            "torque constants from a payload are for rigid joints",
+            where="drive.payload",
+            remedy="give drive.gain, or identify as rigid first",
+        )
+    if drive.coupled.any() and any(log.effort_side != "motor" for log in logs):
+        raise ModelError(
+            "coupled axes need efforts logged at the motors", where="log.side.effort", got="joint", expected="motor"
+        )
+    unit = model.unloaded().with_drive(without_constants(drive))
+    prepared = prepare_logs(logs, model.robot, unit.drive, config or SignalConfig(), force=force)
+    found = drive_gains(unit, prepared, unit.base(), payload)
+    return replace(drive, gain=found.gain, gain_origin=found.describe(), gain_error=np.abs(found.std_error / found.gain))
