@@ -68,33 +68,30 @@ def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequ
     locked: dict[str, int] = {}
     notes: list[str] = []
     units: dict[str, str | tuple[str, ...]] = {}
-    original, wrenches = table.names, {}
-    if original is not None:
-        wrenches = _wrenches(table)
-        header = default_header(table.spelled or original, robot, layout.joints, table.path)
-        if rest:
-            spelled = replace(table, names=header.names, spelled=table.spelled or original)
-            named, notes = _named(spelled, robot, rest, strict="position" in rest)
-            notes = [*(header.notes if "position" in named else ()), *notes]
+    names, wrenches = table.names or (), _wrenches(table)
+    header = default_header(table.spelled or names, robot, layout.joints, table.path)
+    if rest and names:
+        spelled = replace(table, names=header.names, spelled=table.spelled or names)
+        named, notes = _named(spelled, robot, rest, strict="position" in rest)
+        if "position" in named:
+            notes = [*header.notes, *notes]
             prefix = _prefix(header.names, robot.joints, "position")
-            if "position" in named:
-                locked = {joint: header.names.index(prefix + joint) for joint in robot.locked if prefix + joint in header.names}
+            locked = {joint: header.names.index(prefix + joint) for joint in robot.locked if prefix + joint in header.names}
     time = None if layout.rate is not None and "time" not in layout.columns else _time(table, layout)
     if layout.rate is not None and (unused := _unused_clock(table, layout, time)):
         notes = [*notes, unused]
-    if time is None and layout.rate is None and original is not None and "t" in header.names and "time" not in layout.columns:
+    if time is None and layout.rate is None and "t" in header.names and "time" not in layout.columns:
         time = header.names.index("t")
-    if original is not None:
+    _check_shared(table, {**given, **named, **({} if time is None else {"time": (time,)})})
+    used = {*sum(given.values(), ()), *sum(named.values(), ()), *sum(wrenches.values(), ()), time}
+    if names:
         of_header = {key: _header_units(key, columns, header.units, robot) for key, columns in {**given, **named}.items()}
         of_header["time"] = header.units[time] if time is not None else ""
         units = {key: unit for key, unit in of_header.items() if unit}
-    _check_shared(table, {**given, **named, **({} if time is None else {"time": (time,)})})
-    used = {*sum(given.values(), ()), *sum(named.values(), ()), *sum(wrenches.values(), ()), time}
-    if original is not None:
-        _check_once(table, layout, used, original if given else header.names)
-    if original is not None and not given:
+        _check_once(table, layout, used, names if given else header.names)
+    if not given:
         locked_names = {f"{prefix}_{joint}" for own in NAMES.values() for prefix in own.prefixes for joint in robot.locked}
-        ignored = [name for k, name in enumerate(original) if k not in used and name and name not in locked_names]
+        ignored = [name for k, name in enumerate(names) if k not in used and name and name not in locked_names]
         if ignored:
             notes.append(f"columns ignored: {abbreviated(ignored, 12)}")
     return ColumnMap(time, {**given, **named}, wrenches, tuple(notes), units, locked)
