@@ -248,10 +248,27 @@ def test_a_triangle_is_numpys_and_not_its_rows_memory(rows: int, columns: int) -
 
 def test_compiled_parts_of_scipy_are_its_own_without_their_packages() -> None:
     script = (
-        "import sys; from urdf_ident.linalg import lapack, part_of_scipy; own = lapack(); "
-        "part = part_of_scipy('scipy.signal._sosfilt'); assert part_of_scipy('scipy.signal._none') is None; "
-        "assert not {'scipy.linalg', 'scipy.signal'} & set(sys.modules); import scipy.linalg, scipy.signal; "
+        "import sys, numpy; from urdf_ident.linalg import cosine_coefficients, lapack, part_of_scipy, special, thin_svd; "
+        "own = lapack(); part = part_of_scipy('scipy.signal._sosfilt'); tail = special('fdtrc'); "
+        "assert part_of_scipy('scipy.signal._none') is None; x = numpy.random.default_rng(0).normal(size=(60, 7)); "
+        "cosines, factors = cosine_coefficients(x), thin_svd(x); "
+        "assert not {'scipy.linalg', 'scipy.signal', 'scipy.special', 'scipy.fft'} & set(sys.modules); "
+        "import scipy.fft, scipy.linalg, scipy.signal, scipy.stats; "
         "assert scipy.linalg.lapack.dgeqrf is own.dgeqrf is lapack().dgeqrf; "
-        "assert part._sosfilt is scipy.signal._signaltools._sosfilt"
+        "assert part._sosfilt is scipy.signal._signaltools._sosfilt; assert tail is scipy.special.fdtrc; "
+        "numpy.testing.assert_array_equal(cosines, scipy.fft.dct(x, axis=0, norm='ortho')); "
+        "theirs = scipy.linalg.svd(x, full_matrices=False, lapack_driver='gesvd'); "
+        "[numpy.testing.assert_array_equal(*both) for both in zip(factors, theirs)]"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_scipy_of_another_layout_has_its_functions_imported_with_their_packages() -> None:
+    script = (
+        "import numpy; from urdf_ident import linalg; whole = linalg.part_of_scipy; "
+        "assert whole('scipy.special._ufuncs') is None; "  # its siblings were not named
+        "linalg.part_of_scipy = lambda *_: None; x = numpy.arange(5.0); import scipy.fft, scipy.special; "
+        "assert linalg.special('ndtri') is scipy.special.ndtri; "
+        "numpy.testing.assert_array_equal(linalg.cosine_coefficients(x), scipy.fft.dct(x, norm='ortho'))"
     )
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import EstimationError, check_shape
-from ..linalg import Array, solve_triangular
+from ..linalg import Array, solve_triangular, thin_svd
 from ..parallel.messages import SentOnce
 from .cones import Cones, Feasible
 
@@ -79,8 +79,6 @@ def whiten_data(feasible: Feasible, R: ArrayLike, rho: ArrayLike, residual: floa
         ShapeError: Shapes do not fit.
         EstimationError: A value is not finite.
     """
-    from scipy.linalg import svd
-
     factor, target = np.asarray(R, dtype=float), np.asarray(rho, dtype=float)
     check_shape("R", factor.shape, ("k", feasible.p))
     check_shape("rho", target.shape, (len(factor),))
@@ -88,7 +86,7 @@ def whiten_data(feasible: Feasible, R: ArrayLike, rho: ArrayLike, residual: floa
         raise EstimationError("the data factor is not finite", where="LMI")
     # Subtracting the prior's torque first avoids cancellation.
     right = target - factor @ feasible.theta0
-    u, s, V = svd(factor @ feasible.back, full_matrices=False, lapack_driver="gesvd")
+    u, s, V = thin_svd(factor @ feasible.back)
     keep = s > max(factor.shape) * np.finfo(float).eps * s.max(initial=0.0)
     a = u[:, keep].T @ right / s[keep]
     outside = right - u[:, keep] @ (s[keep] * a)

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..linalg import Array
+from ..linalg import Array, special
 
 
 def student_quantile(share: float, dof: Array | float) -> Array:
@@ -21,10 +21,10 @@ def student_quantile(share: float, dof: Array | float) -> Array:
         share: Probability below it, 0 to 1.
         dof: Degrees of freedom, any shape; inf is the normal distribution.
     """
-    from scipy.special import ndtri, stdtrit
-
     free = np.asarray(dof, dtype=float)
-    return np.asarray(np.where(np.isinf(free), ndtri(share), stdtrit(np.where(np.isinf(free), 1.0, free), share)))
+    return np.asarray(
+        np.where(np.isinf(free), special("ndtri")(share), special("stdtrit")(np.where(np.isinf(free), 1.0, free), share))
+    )
 
 
 def normal_quantile(share: float) -> float:
@@ -33,9 +33,7 @@ def normal_quantile(share: float) -> float:
     Args:
         share: Probability below it, 0 to 1.
     """
-    from scipy.special import ndtri
-
-    return float(ndtri(share))
+    return float(special("ndtri")(share))
 
 
 def truncated_normal_quantile(share: float, mean: Array, std: Array) -> Array:
@@ -45,9 +43,7 @@ def truncated_normal_quantile(share: float, mean: Array, std: Array) -> Array:
         share: Probability below it, 0 to 1.
         mean, std: Mean and standard deviation (> 0) without that knowledge, shape (k,) each.
     """
-    from scipy.special import log_ndtr, ndtri_exp
-
-    return np.asarray(mean - std * ndtri_exp(np.log1p(-share) + log_ndtr(mean / std)))
+    return np.asarray(mean - std * special("ndtri_exp")(np.log1p(-share) + special("log_ndtr")(mean / std)))
 
 
 def student_tail(value: float, dof: float) -> float:
@@ -60,9 +56,7 @@ def student_tail(value: float, dof: float) -> float:
     Returns:
         0 to 1.
     """
-    from scipy.special import stdtr
-
-    return float(stdtr(dof, -value))
+    return float(special("stdtr")(dof, -value))
 
 
 def normal_tail(value: float) -> float:
@@ -74,9 +68,7 @@ def normal_tail(value: float) -> float:
     Returns:
         0 to 1.
     """
-    from scipy.special import ndtr
-
-    return float(ndtr(-value))
+    return float(special("ndtr")(-value))
 
 
 def chi_square_quantile(share: float, dof: Array | float) -> Array:
@@ -86,9 +78,7 @@ def chi_square_quantile(share: float, dof: Array | float) -> Array:
         share: Probability below it, 0 to 1.
         dof: Degrees of freedom, any shape.
     """
-    from scipy.special import gammaincinv
-
-    return np.asarray(2.0 * gammaincinv(np.asarray(dof, dtype=float) / 2.0, share))
+    return np.asarray(2.0 * special("gammaincinv")(np.asarray(dof, dtype=float) / 2.0, share))
 
 
 def chi_square_tail(value: float, dof: float) -> float:
@@ -101,9 +91,7 @@ def chi_square_tail(value: float, dof: float) -> float:
     Returns:
         0 to 1.
     """
-    from scipy.special import chdtrc
-
-    return float(chdtrc(dof, value))
+    return float(special("chdtrc")(dof, value))
 
 
 def chi_bar_square_tail(value: float, count: int) -> float:
@@ -128,9 +116,7 @@ def f_tail(value: float, dof: float, dof_below: float) -> float:
     Returns:
         0 to 1.
     """
-    from scipy.special import fdtrc
-
-    return float(fdtrc(dof, dof_below, value))
+    return float(special("fdtrc")(dof, dof_below, value))
 
 
 @lru_cache(maxsize=256)

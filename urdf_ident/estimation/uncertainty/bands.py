@@ -16,7 +16,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from ...data.prepare import PreparedLog
-from ...linalg import Array, IntArray, triangle
+from ...linalg import Array, IntArray, cosine_coefficients, triangle
 from ...model.dynamic_model import DynamicModel
 from ...parallel import start_each
 from ...statistics.layout import Layout, expanded, layouts_of
@@ -218,8 +218,6 @@ class _Bands:
 
 def _by_frequency(model: DynamicModel, edges: Array, kept: RowCache | None, logs: Sequence[PreparedLog]) -> _Bands:
     """Computes the cosine coefficients of the logs' rows as factors per group and band."""
-    from scipy.fft import dct
-
     bands = len(edges) - 1
     factors = [[np.zeros((0, len(some.places) + 1))] * bands for some in model.compact]
     counts: dict[Kind, int] = {}
@@ -230,7 +228,7 @@ def _by_frequency(model: DynamicModel, edges: Array, kept: RowCache | None, logs
         cuts = np.searchsorted(band, np.arange(bands + 1))
         filled = np.flatnonzero(np.diff(cuts)).tolist()
         for own, rows in zip(factors, piece.rows, strict=True):
-            cosines = dct(rows, axis=0, norm="ortho")
+            cosines = cosine_coefficients(rows)
             for b in filled:
                 part = cosines[cuts[b] : cuts[b + 1]]
                 stacked = np.vstack([own[b], part]) if len(own[b]) else part
