@@ -519,22 +519,22 @@ def test_what_a_lost_worker_had_finished_is_not_repeated(tmp_path: Path) -> None
     assert len(list(tmp_path.glob("*-*"))) == 8
 
 
-def profiled(wait: float) -> bool:
-    """Whether the profiler of the worker that does this runs."""
+def measured_every(_: int) -> list[float]:
+    """Intervals at which the worker that does this measures itself [ms]."""
     from distributed import get_worker
 
-    time.sleep(wait)
-    return bool(get_worker().periodic_callbacks["profile"].is_running())
+    return [get_worker().periodic_callbacks[name].callback_time for name in ("profile", "tick")]
 
 
-def test_the_profiler_of_a_worker_rests_while_it_works_on_logs_and_goes_on_afterwards(tmp_path: Path) -> None:
+def test_a_worker_measures_itself_rarely_while_it_works_on_logs_and_as_usual_afterwards(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
     options = {"n_workers": 1, "processes": False, "dashboard_address": None, "local_directory": str(tmp_path / "dask")}
     with distributed.LocalCluster(threads_per_worker=1, **options) as local, distributed.Client(local) as other:
-        assert other.submit(profiled, 0.0, pure=False).result()
+        usual = other.submit(measured_every, 0, pure=False).result()
+        assert max(usual) < 100.0
         with parallel.workers(scheduler=local.scheduler_address):
-            assert parallel.each(profiled, [0.1, 0.1]) == [False, False]
-        assert other.submit(profiled, 0.1, pure=False).result()
+            assert parallel.each(measured_every, [0, 1]) == [[1000.0, 1000.0]] * 2
+        assert other.submit(measured_every, 0, pure=False).result() == usual
 
 
 def test_a_worker_that_was_stopped_is_done_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

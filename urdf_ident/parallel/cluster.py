@@ -28,6 +28,8 @@ _LOOK = 0.5
 _SILENT = 30.0
 #: Time that a cluster without workers has to start new ones [s].
 _ALONE = 60.0
+#: Configured intervals at which this worker measures itself [ms].
+_INTERVALS: dict[str, float] = {}
 
 
 @contextmanager
@@ -227,32 +229,26 @@ def _work_there(asking: Mapping[str, str], *message: Any) -> Any:
     """:func:`.messages.work` on a cluster; the version check is repeated because workers may have joined later."""
     _check_versions(asking, computing(), f"the worker on {gethostname()}")
     _keep_memory()
-    with _unprofiled():
+    with _rarely_measured():
         return work(*message)
 
 
 @contextmanager
-def _unprofiled() -> Iterator[None]:
-    """Suspends the statistical profiler of the worker: every 10 ms it walks the stack of the running task, which takes about a
-    tenth of the processor time of a task."""
+def _rarely_measured() -> Iterator[None]:
+    """Makes the worker measure itself once a second instead of every 10 ms (the stack of the running task) and 20 ms (the delay
+    of the event loop), which takes a tenth of the processor time of a task."""
     from distributed import get_worker
 
-    worker = get_worker()
-    profiler = worker.periodic_callbacks.get("profile")
-    if profiler is None:  # disabled in the worker's configuration
-        yield
-        return
-    worker.loop.add_callback(profiler.stop)
+    found = get_worker().periodic_callbacks
+    callbacks = {name: found[name] for name in ("profile", "tick") if name in found}  # the profiler may be disabled
+    for name, callback in callbacks.items():
+        _INTERVALS.setdefault(name, callback.callback_time)
+        callback.callback_time = max(1000.0, callback.callback_time)
     try:
         yield
     finally:
-        worker.loop.add_callback(_resume, profiler)
-
-
-def _resume(callback: Any) -> None:
-    """Starts a periodic callback of a worker again, unless another task on it has done so; called in its event loop."""
-    if not callback.is_running():
-        callback.start()
+        for name, callback in callbacks.items():
+            callback.callback_time = _INTERVALS[name]
 
 
 @lru_cache(maxsize=1)
