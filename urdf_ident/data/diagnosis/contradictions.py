@@ -44,10 +44,10 @@ def contradictions(
         Findings of each log; none if the motion is too short.
     """
     group = LogGroup(robot, logs, reduction)
-    case = group.case() if shared() else None
     pending = start_each(partial(examined_alone, robot, reduction), logs)
     if meanwhile is not None:
         meanwhile()
+    case = group.case() if shared() else None
     early = None if case is None else by_interpretation(group, case)  # while workers examine each log alone
     alone = {k: own for k, own in enumerate(pending()) if own is not None}
     brief, compared = group.seconds < SHORT, list(alone)
