@@ -16,9 +16,9 @@ from urdf_ident.errors import EstimationError
 from urdf_ident.estimation.estimators.method import choose_weighting, refine
 from urdf_ident.estimation.estimators.total_least_squares import (
     fit_total_least_squares,
+    high_frequency_noise,
     noisy_columns,
     total_least_squares,
-    white_noise,
 )
 from urdf_ident.estimation.friction_selection.reference_torque import ConvergedFit
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -76,9 +76,9 @@ def test_columns_without_noise_and_all_noise_in_the_torque() -> None:
 def test_noise_of_positions_is_read_beside_the_motion() -> None:
     rng, t = np.random.default_rng(3), np.arange(8000) / 400.0
     motion = np.column_stack([np.sin(2 * t), 1.5 * np.cos(3 * t)])
-    noise = white_noise(motion + rng.normal(size=motion.shape) * [1e-3, 4e-4], 400.0, 8.0)
+    noise = high_frequency_noise(motion + rng.normal(size=motion.shape) * [1e-3, 4e-4], 400.0, 8.0)
     np.testing.assert_allclose(noise, [1e-3, 4e-4], rtol=0.05)
-    assert white_noise(motion, 400.0, 8.0).max() < 1e-7
+    assert high_frequency_noise(motion, 400.0, 8.0).max() < 1e-7
 
 
 SIGMA = 2e-3  # [rad]

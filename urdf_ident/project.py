@@ -204,7 +204,7 @@ class Project(Section):
         listed = Drive.build(
             robot.n, reduction=self.drive.reduction, gain=gain, offset=self.drive.joint_offset, gain_origin=origin
         )
-        place = [robot.order.index(name) for name in robot.joints]
+        place = robot.places_in_order
         return Drive(listed.reduction[place][:, place], listed.gain[place], listed.offset[place], listed.gain_origin)
 
     def build_payload(self, robot: Robot) -> Payload | None:

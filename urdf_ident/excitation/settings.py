@@ -253,4 +253,4 @@ def _per_joint(robot: Robot, value: Any, key: str, default: Array) -> Array:
         raise ProjectError(
             f"excitation.{key} has the wrong length", got=len(given), expected=f"{robot.n}: {', '.join(robot.order)}"
         )
-    return np.asarray(given[[robot.order.index(name) for name in robot.joints]])
+    return np.asarray(given[robot.places_in_order])

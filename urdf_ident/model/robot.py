@@ -20,7 +20,7 @@ import pinocchio as pin
 from ..errors import ModelError, UrdfError, nearest
 from ..files.read_write import read_text
 from ..files.sizes import MOST_JOINTS
-from ..linalg import Array, BoolArray, shaped
+from ..linalg import Array, BoolArray, IntArray, shaped
 from ..parallel.messages import SentOnce
 from .urdf import MOVING_TYPES, Description, parse_urdf
 
@@ -154,6 +154,11 @@ class Robot(SentOnce):
     def joints(self) -> tuple[str, ...]:
         """Joint names in Pinocchio's order, the order of every joint-space array."""
         return tuple(self.model.names)[1:]
+
+    @cached_property
+    def places_in_order(self) -> IntArray:
+        """Position of each joint in :attr:`order`, shape (n,): a list in that order, indexed by it, is in model order."""
+        return np.array([self.order.index(name) for name in self.joints], dtype=np.intp)
 
     @cached_property
     def sha256(self) -> str:

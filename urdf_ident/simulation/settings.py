@@ -115,8 +115,7 @@ def _per_joint(name: str, gain: PerJoint, robot: Robot) -> Array:
             got=len(values),
             expected=f"{robot.n}, in the order {', '.join(robot.order)}",
         )
-    listed = np.broadcast_to(values, (robot.n,))
-    return np.array([listed[robot.order.index(joint)] for joint in robot.joints])
+    return np.array(np.broadcast_to(values, (robot.n,))[robot.places_in_order])
 
 
 class SimulationSection(Section):

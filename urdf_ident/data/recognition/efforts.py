@@ -114,7 +114,7 @@ def find_efforts(robot: Robot, motion: CandidateMotion, means: Array, rough: Arr
         return Efforts(())
     found = match(motion, means[:, columns])
     at = {column: k for k, column in enumerate(columns)}
-    place = [robot.order.index(joint) for joint in robot.joints]
+    place = robot.places_in_order
     std = np.maximum(means.std(axis=0), 1e-300)
     heavy = np.linalg.norm(motion.gravity.std(axis=0), axis=-1)
     loaded = heavy > max(0.02 * float(heavy.max()), 1e-6 * float(np.abs(motion.gravity).max()))

@@ -209,7 +209,7 @@ def _candidate(
     effort: Block | None,
     rates_of: Mapping[Block, tuple[Block, float, float]],
 ) -> list[_Candidate]:
-    columns = [run[k] for k in [robot.order.index(joint) for joint in robot.joints]]
+    columns = [run[k] for k in robot.places_in_order]
     factor = np.where(robot.prismatic, 1.0, parse_unit(unit).factor)
     q = series.mean[:, columns] * factor
     inside = _inside(robot, q)

@@ -23,6 +23,7 @@ from ...data.conditioning.config import SignalConfig
 from ...data.conditioning.standstill import rest_speeds
 from ...data.prepare import PreparedLog
 from ...errors import EstimationError
+from ...grouping import runs
 from ...linalg import Array, IntArray, triangle
 from ...model.dynamic_model import DynamicModel
 from ...parallel import each
@@ -72,8 +73,8 @@ class Rests:
         slow = np.abs(segment.v @ self.turns.T) < self.speeds
         found = np.zeros(slow.shape, dtype=np.intp)
         for own, out in zip(slow.T, found.T, strict=True):
-            edges = np.flatnonzero(np.diff(own.astype(np.int8), prepend=0, append=0)).reshape(-1, 2)
-            for number, (begin, end) in enumerate(edges[np.diff(edges)[:, 0] >= least], 1):
+            long = (run for run in runs(own) if run[1] - run[0] >= least)
+            for number, (begin, end) in enumerate(long, 1):
                 out[begin:end] = number
         return found
 

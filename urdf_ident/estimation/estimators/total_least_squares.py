@@ -96,9 +96,9 @@ def noisy_columns(model: DynamicModel, logs: Sequence[PreparedLog], base: BasePa
     for log in logs:
         found = log.conditioned
         recording = log.report.recording
-        q = white_noise(recording.position, found.rate, found.cutoff)
+        q = high_frequency_noise(recording.position, found.rate, found.cutoff)
         logged = found.velocity_source == "logged" and recording.velocity is not None
-        v = white_noise(recording.velocity, found.rate, found.cutoff) if logged else None  # type: ignore[arg-type]
+        v = high_frequency_noise(recording.velocity, found.rate, found.cutoff) if logged else None  # type: ignore[arg-type]
         levels.append(q)
         row_filter = RowFilter(found.factor)
         for segment in log.segments:
@@ -115,7 +115,7 @@ def noisy_columns(model: DynamicModel, logs: Sequence[PreparedLog], base: BasePa
     return NoisyColumns(np.mean(levels, axis=0), covariance)
 
 
-def white_noise(signal: Array, rate: float, cutoff: float) -> Array:
+def high_frequency_noise(signal: Array, rate: float, cutoff: float) -> Array:
     """Returns the standard deviation of a signal's white noise, measured above the frequencies of the motion.
 
     Args:

@@ -184,7 +184,7 @@ def _explicit(table: Table, robot: Robot, layout: LogLayout, quantity: str) -> t
     located = [_locate(table, column, quantity) for column in columns]
     if len(set(located)) != len(located):
         raise LogError("a column is listed twice", where=f"log.columns.{quantity}", got=columns, expected="different columns")
-    return tuple(located[robot.order.index(joint)] for joint in robot.joints)
+    return tuple(located[k] for k in robot.places_in_order)
 
 
 def _locate(table: Table, column: Column, quantity: str) -> int:
@@ -319,7 +319,7 @@ def _numbered(table: Table, robot: Robot, quantities: Sequence[str]) -> tuple[di
                 expected=", ".join(robot.order),
                 remedy=_too_few(len(numbers), robot),
             )
-        found[key] = tuple(numbers[first + robot.order.index(joint)] for joint in robot.joints)
+        found[key] = tuple(numbers[first + k] for k in robot.places_in_order)
     if not found:
         return {}, []
     return found, [f"numbered columns ({', '.join(found)}) taken in the order {', '.join(robot.order)}"]

@@ -206,7 +206,7 @@ def _to_si(values: dict[str, Array], robot: Robot, layout: LogLayout) -> str:
                 got=list(given),
                 expected=f"one for all, or one per joint in the order {', '.join(robot.order)}",
             )
-        names = [given] * robot.n if isinstance(given, str) else [given[robot.order.index(joint)] for joint in robot.joints]
+        names = [given] * robot.n if isinstance(given, str) else [given[k] for k in robot.places_in_order]
         units = [parse_unit(name, kind, f"log.units.{quantity}") for name in names]
         on_motor = quantity in MOTOR or (layout.side.position == "motor" and kind != "effort")
         factors = [
