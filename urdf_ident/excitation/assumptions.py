@@ -59,13 +59,13 @@ def usable_limits(limits: Limits, start: ArrayLike | None, end: ArrayLike | None
     """
     limits.require("position", "velocity")
     notes = []
-    pose = None if start is None else check_joint_array("start", start, limits.joints)
-    for name, given in (("start", start), ("end", end)):
-        if given is not None:
-            limits.require_inside(check_joint_array(name, given, limits.joints), f"{name} pose", LEAST_ROOM)
+    given = {name: pose for name, pose in (("start", start), ("end", end)) if pose is not None}
+    poses = {name: check_joint_array(name, pose, limits.joints) for name, pose in given.items()}
+    for name, pose in poses.items():
+        limits.require_inside(pose, f"{name} pose", LEAST_ROOM)
     endless = ~(np.isfinite(limits.lower) & np.isfinite(limits.upper))
     if endless.any():
-        centre = np.zeros(len(limits.joints)) if pose is None else pose
+        centre = poses.get("start", np.zeros(len(limits.joints)))
         limits = replace(
             limits,
             lower=np.where(endless, centre - np.pi, limits.lower),

@@ -321,14 +321,13 @@ def _margins(
     certified: bool,
 ) -> list[Margin]:
     """Returns the smallest margin per joint; joints without a limit are skipped."""
-    kind = {"position": "position", "velocity": "velocity", "acceleration": "acceleration"}.get(quantity, "torque")
     out = []
     for j, joint in enumerate(limits.joints):
         margin = np.stack([signal[:, j] - ends[0][j], ends[1][j] - signal[:, j]])
         if not np.isfinite(margin).any():
             continue
         side, k = np.unravel_index(int(np.argmin(margin)), margin.shape)
-        unit = joint_units(limits.prismatic[j])[kind]
+        unit = joint_units(limits.prismatic[j])[quantity]
         out.append(
             Margin(
                 joint,
