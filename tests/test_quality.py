@@ -413,6 +413,23 @@ def test_device_clock_behind_bursts() -> None:
     assert np.std(clock.time - true) < 0.001
 
 
+@pytest.mark.parametrize("stamped", ["hundredths", "late"])
+def test_device_clock_is_even_where_the_robot_creeps(robot: Robot, stamped: str) -> None:
+    """Stamps that were kept there repeated each other, and rows beside them looked missing."""
+    rng = np.random.default_rng(3)
+    true = np.delete(np.arange(0, 30, 0.0085), slice(2210, 2216))  # rows that are missing while the robot creeps
+    late = np.maximum.accumulate(true + 0.002 * np.abs(rng.standard_normal(len(true))))
+    stamps = late if stamped == "late" else np.round(true, 2)
+    position = motion(true - np.sin(true))[0]
+    clock = device_clock(stamps, position)
+    assert clock is not None
+    assert np.sum(np.round(np.diff(clock.time) / clock.period) != np.round(np.diff(true) / 0.0085)) <= 1  # were some 150
+    log = make_log(duration=len(true) / 250).take(slice(0, len(true)))
+    report = assess(replace(log, time=stamps, position=position, velocity=None), robot)
+    assert len(report.recording) == len(true)
+    assert {item.id for item in report.findings} & {"samples-lost", "samples-repeated", "stamps-repeated"} == set()
+
+
 def test_device_clock_does_not_invent_one() -> None:
     rng = np.random.default_rng(4)
     uneven = np.cumsum(0.002 * (1 + 0.4 * rng.random(10_000)))  # the samples really were uneven

@@ -20,6 +20,11 @@ GAP_PERIODS = 5.0
 GAP_SECONDS = 0.02
 #: Largest deviation of time stamps from a uniform grid that counts as uniform, in periods.
 EVEN = 0.02
+#: A log holds each sample of the device once if at least this share of its intervals in motion is not zero: intervals at rest
+#: are then whole periods too.
+_ONCE = 0.99
+#: Number of intervals within which one late stamp is made up for.
+_BESIDE = 5
 
 
 @dataclass(frozen=True)
@@ -144,7 +149,13 @@ def device_clock(time: Array, position: Array) -> DeviceClock | None:
     if after > 0.1 or after > 0.5 * before:
         return None
     period = float(intervals[fast].sum() / count[fast].sum())
-    slow = np.where(intervals > 3 * np.percentile(intervals, 99), intervals, period) if in_bursts else intervals
+    slow = intervals
+    if in_bursts:
+        slow = np.where(intervals > 3 * np.percentile(intervals, 99), intervals, period)
+    elif (count[fast] > 0).mean() > _ONCE:
+        longer = np.where(fast, 0.0, intervals / period - 1)
+        around = np.convolve(longer, np.ones(_BESIDE), "same")  # about 0 where a stamp is late: the next interval is shorter
+        slow = period * (1 + np.round(np.maximum(np.minimum(longer, around), 0)))
     repaired = time[0] + np.concatenate([[0.0], np.cumsum(np.where(fast, count * period, slow))])
     if np.abs(repaired - time).max() > max(10 * period, 0.01 * (time[-1] - time[0])):
         return None
