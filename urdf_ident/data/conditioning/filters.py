@@ -171,9 +171,9 @@ def estimate_cutoff(pieces: list[Array], rate: float, moving: list[BoolArray] | 
     """Chooses the low-pass for positions from the frequency at which the motion's acceleration falls below the noise.
 
     The spectrum of the measured acceleration first falls with the motion and then rises with the noise (position noise
-    times frequency to the fourth power); the motion ends at its minimum. The cut-off is :data:`HEADROOM` times that
-    frequency, or less if the noise up to there exceeds :data:`NOISE_SHARE` of the motion's acceleration power; but never
-    below the minimum, and never above :data:`HIGHEST` times the rate.
+    times frequency to the fourth power). The cut-off is :data:`HEADROOM` times the frequency where the motion ends, or less if
+    the noise up to there exceeds :data:`NOISE_SHARE` of the motion's acceleration power; but never below the end of the motion,
+    and never above :data:`HIGHEST` times the rate.
 
     Args:
         pieces: Positions of the moving joints, each shape (N_k, n) [rad or m], uniformly sampled.
@@ -181,11 +181,11 @@ def estimate_cutoff(pieces: list[Array], rate: float, moving: list[BoolArray] | 
         moving: Samples of each piece that are in motion, shapes (N_k,); None: all. Standstill between motions belongs to the
             spectrum, as a window over a single motion would suppress its beginning and end; long standstill does not.
     """
-    frequency, density, share_above = _acceleration_spectrum(pieces, rate, moving or [np.ones(len(q), bool) for q in pieces])
+    frequency, density = _acceleration_spectrum(pieces, rate, moving or [np.ones(len(q), bool) for q in pieces])
     ceiling = HIGHEST * rate
     step = frequency[1] - frequency[0]
     inside = frequency <= ceiling
-    motion_end = _valley(frequency[inside], density[inside], share_above[inside])
+    motion_end = _motion_end(frequency[inside], density[inside], rate)
     below = frequency <= motion_end
     floor = float(np.interp(motion_end, frequency, density))
     motion_power = float(density[below].sum() * step)
@@ -241,11 +241,8 @@ def _mean_spectrum(pieces: list[Array], rate: float) -> tuple[Array, Array]:
     return spectra[0][0], np.average([density for _, density in spectra], axis=0, weights=[len(piece) for piece in long])
 
 
-def _acceleration_spectrum(pieces: list[Array], rate: float, moving: list[BoolArray]) -> tuple[Array, Array, Array]:
-    """Frequencies [Hz], geometric mean of the joints' acceleration spectra, fraction of position power above.
-
-    White noise of the positions does not count as position power; it is estimated in the highest octave.
-    """
+def _acceleration_spectrum(pieces: list[Array], rate: float, moving: list[BoolArray]) -> tuple[Array, Array]:
+    """Frequencies [Hz], geometric mean of the joints' acceleration spectra."""
     longest = max(len(piece) for piece, moves in zip(pieces, moving, strict=True) if moves[1:-1].any())
     window = int(min(longest - 2, max(64, 4 * rate)))
     step = max(LONG, 4 * window)
@@ -257,35 +254,41 @@ def _acceleration_spectrum(pieces: list[Array], rate: float, moving: list[BoolAr
     ]
     long = [(part, moves) for part, moves in parts if len(part) - 2 >= window and moves.any()]
     spectra = [welch(np.diff(part, 2, axis=0) * rate**2, rate, window, weights=moves) for part, moves in long]
-    frequency = spectra[0][0][1:]
     power = np.average([spectrum[1][1:] for spectrum in spectra], axis=0, weights=[moves.sum() for _, moves in long])
     # geometric mean of normalised spectra: every joint has the same weight
     normal = power / np.maximum(power.sum(axis=0), np.finfo(float).tiny)
-    density = np.exp(np.log(np.maximum(normal, 1e-300)).mean(axis=1))
-    position = normal / (2.0 * np.sin(np.pi * frequency[:, None] / rate)) ** 4
-    noise = _WHITE * np.median(position[frequency > rate / 4], axis=0)
-    above = np.cumsum((position - noise).sum(axis=1)[::-1])[::-1] / position.sum()
-    return frequency, density, above
+    return spectra[0][0][1:], np.exp(np.log(np.maximum(normal, 1e-300)).mean(axis=1))
 
 
-def _valley(frequency: Array, density: Array, share_above: Array) -> float:
-    """First minimum that is followed by a clear rise and has no motion above it; else the global minimum."""
+def _motion_end(frequency: Array, density: Array, rate: float) -> float:
+    """Frequency [Hz] at which the acceleration density turns from the motion's slope to the noise's.
+
+    The acceleration of a motion does not rise with frequency, beyond its lobes; noise of positions rises with the fourth
+    power, after a first-order filter with the second. Their boundary is where the density rises with the first power: the
+    first minimum of density over frequency that is followed by a clear rise. (The minimum of the density itself can be anywhere
+    on the plateau that tracking errors and friction leave.) Without a clear rise, a filter of the positions ends the noise; its
+    slope is then smaller, and so is the power. Noise of positions does not rise with frequency; what is followed by a larger
+    density of positions is therefore a gap within the motion.
+    """
     smooth = _third_octaves(frequency, density)
-    lowest = 0
-    for k in range(1, len(smooth)):
-        if smooth[k] < smooth[lowest] or share_above[lowest] > _MOTION_LEFT:
-            lowest = k
-        elif smooth[k] > _RISE * smooth[lowest]:
-            return float(frequency[lowest])
-    return float(frequency[int(np.argmin(smooth))])
+    position = smooth / np.sin(np.pi * frequency / rate) ** 4
+    gaps = np.flatnonzero(np.maximum.accumulate(position[::-1])[::-1] > _NOT_RISING * position)
+    above = slice(int(gaps[-1]) + 1 if len(gaps) else 0, None)
+    frequency, smooth = frequency[above], smooth[above]
+    tilted = smooth / frequency
+    risen = np.flatnonzero(tilted > _RISE * np.minimum.accumulate(tilted))
+    end = np.argmin(tilted[: risen[0]]) if len(risen) else np.argmin(smooth / np.sqrt(frequency))
+    return float(frequency[end])
 
 
 #: Fraction of a joint's acceleration power that may be noise for its attenuation to be known.
 _NOISY = 0.1
 #: Acceleration power, relative to the joint of the largest, below which a joint rests or moves at constant speed.
 _ACCELERATED = 1e-6
+#: Rise of density over frequency that ends the search for its minimum.
 _RISE = 10.0
-_MOTION_LEFT = 1e-5
+#: Ratio of densities of positions above which the later one is not noise: densities estimated from few periods vary by two.
+_NOT_RISING = 3.0
 #: Factor on the noise that is subtracted from the spectrum of the positions: the median of few averaged spectra is up to a
 #: fifth below their mean.
 _WHITE = 1.25
