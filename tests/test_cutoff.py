@@ -71,14 +71,14 @@ def test_the_spectrum_stays_unless_chance_would_hardly_prefer_another() -> None:
 
 
 def test_a_wrong_start_is_corrected(model: DynamicModel, recordings: list[Recording], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A spectrum that misleads (a cut-off of a third of the right one) is overruled by the logs, and unseen logs agree."""
+    """A spectrum that misleads (a cut-off of a sixth of the right one) is overruled by the logs, and unseen logs agree."""
     from urdf_ident.data.conditioning import signals
 
     right = sweep_cutoff(model, recordings, SignalConfig(), judged=4.0).spectrum
     honest = signals.estimate_cutoff
-    monkeypatch.setattr(signals, "estimate_cutoff", lambda *args: replace(honest(*args), cutoff=right / 3.0))
+    monkeypatch.setattr(signals, "estimate_cutoff", lambda *args: replace(honest(*args), cutoff=right / 6.0))
     found = sweep_cutoff(model, recordings, SignalConfig(), judged=4.0)
-    assert found.spectrum == pytest.approx(right / 3.0)
+    assert found.spectrum == pytest.approx(right / 6.0)
     assert found.mean[0] > 1.5 * found.mean.min()  # it bends the motion
     assert found.chosen > 1.5 * found.spectrum
     assert "better" in found.why

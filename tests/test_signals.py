@@ -223,6 +223,24 @@ def test_valley_between_two_tones_is_not_taken_for_the_end_of_the_motion() -> No
     assert estimate_cutoff([q], 250.0).motion_end > 4
 
 
+@pytest.mark.parametrize("kind", ["chirp", "bursts", "band"])
+@pytest.mark.parametrize(("lowest", "rate"), [(0.8, 200.0), (3.0, 50.0)])
+def test_motion_without_slow_parts_is_not_taken_for_noise(kind: str, lowest: float, rate: float) -> None:
+    """Its acceleration rises with frequency up to the motion, as that of noise does, and may be followed by no rise."""
+    t, rng = np.arange(0, 24, 1 / rate), np.random.default_rng(5)
+    if kind == "chirp":
+        q = np.sin(2 * np.pi * (np.cumsum(lowest * 2 ** (t / 24))[:, None] / rate + [0.0, 0.3]))
+    elif kind == "bursts":
+        q = np.column_stack([np.sin(2 * np.pi * lowest * t) * np.sin(np.pi * np.clip(t / 12 - k, 0, 1)) ** 3 for k in range(2)])
+    else:
+        frequency = np.fft.rfftfreq(len(t), 1 / rate)[:, None]
+        phases = np.exp(2j * np.pi * rng.random((len(frequency), 2)))
+        q = 100 * np.fft.irfft(((frequency > lowest) & (frequency < 2 * lowest)) * phases, len(t), axis=0)
+    cutoff = estimate_cutoff([q + 1e-5 * rng.standard_normal(q.shape)], rate).cutoff
+    exact, kept = (differentiate(differentiate(x, rate), rate)[100:-100] for x in (q, lowpass(q, rate, cutoff)))
+    assert np.linalg.norm(kept - exact) < 0.1 * np.linalg.norm(exact)
+
+
 def test_plateau_left_by_tracking_errors_belongs_to_the_motion() -> None:
     """Its lowest point can be anywhere; the noise begins where the acceleration rises with frequency."""
     rate, ends, rng = 250.0, 6.0, np.random.default_rng(4)

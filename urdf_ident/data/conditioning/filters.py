@@ -267,14 +267,15 @@ def _motion_end(frequency: Array, density: Array, rate: float) -> float:
     power, after a first-order filter with the second. Their boundary is where the density rises with the first power: the
     first minimum of density over frequency that is followed by a clear rise. (The minimum of the density itself can be anywhere
     on the plateau that tracking errors and friction leave.) Without a clear rise, a filter of the positions ends the noise; its
-    slope is then smaller, and so is the power. Noise of positions does not rise with frequency; what is followed by a larger
-    density of positions is therefore a gap within the motion.
+    slope is then smaller, and so is the power. Noise of positions does not rise with frequency and is small; what is followed
+    by a larger density of positions, or by one near the largest, is therefore within the motion.
     """
     smooth = _third_octaves(frequency, density)
     position = smooth / np.sin(np.pi * frequency / rate) ** 4
-    gaps = np.flatnonzero(np.maximum.accumulate(position[::-1])[::-1] > _NOT_RISING * position)
-    above = slice(int(gaps[-1]) + 1 if len(gaps) else 0, None)
-    frequency, smooth = frequency[above], smooth[above]
+    largest_above = np.maximum.accumulate(position[::-1])[::-1]
+    within = np.flatnonzero(largest_above > np.minimum(_NOT_RISING * position, _NOT_NOISE * position.max()))
+    first = min(int(within[-1]) + 1 if len(within) else 0, len(position) - 1)
+    frequency, smooth = frequency[first:], smooth[first:]
     tilted = smooth / frequency
     risen = np.flatnonzero(tilted > _RISE * np.minimum.accumulate(tilted))
     end = np.argmin(tilted[: risen[0]]) if len(risen) else np.argmin(smooth / np.sqrt(frequency))
@@ -289,6 +290,8 @@ _ACCELERATED = 1e-6
 _RISE = 10.0
 #: Ratio of densities of positions above which the later one is not noise: densities estimated from few periods vary by two.
 _NOT_RISING = 3.0
+#: Ratio of densities of positions to their largest above which they are the motion's, as the noise is less than a tenth of it.
+_NOT_NOISE = 0.01
 #: Factor on the noise that is subtracted from the spectrum of the positions: the median of few averaged spectra is up to a
 #: fifth below their mean.
 _WHITE = 1.25
