@@ -19,8 +19,7 @@ from urdf_ident.model.robot import Robot
 from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
 from urdf_ident.pipeline.demo import run_demo
-from urdf_ident.pipeline.experiment import build_plant, plant_of
-from urdf_ident.result.files.load import load
+from urdf_ident.pipeline.experiment import build_plant
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +84,7 @@ def test_truths_of_a_plant(demo) -> None:
     robot = Robot.from_urdf(robot_path("ur10e"))
     from_yaml = build_plant(robot, truth_path("ur10e"))
     assert np.diag(from_yaml.rotor) == pytest.approx([4.0, 4.0, 1.8, 0.4, 0.4, 0.4])
-    from_json = plant_of(load(folder / "identification.json"))
+    from_json = build_plant(robot, folder / "identification.json")
     joint = result.ident.term_values("Ia")
     assert np.diag(from_json.rotor) == pytest.approx([joint[name] for name in robot.joints])
     v = np.linspace(-1, 1, robot.n)

@@ -82,26 +82,11 @@ def build_plant(robot: Robot, truth: str | Path | None = None) -> RigidPlant:
         MissingFileError: The truth cannot be read.
     """
     if str(truth).endswith(".json"):
-        return plant_of(load(str(truth)), robot)
+        ident = _load_for(robot, str(truth))
+        rotor, friction = rotors_and_friction(ident.model, ident.theta)
+        return RigidPlant.create(robot, theta=ident.theta[: ident.model.n_inertial], rotor_inertia=rotor, friction=friction)
     found = urdf_truth(robot) if truth is None else read_truth(truth, robot)
     return RigidPlant.create(robot, rotor_inertia=found.rotor, friction=found.friction)
-
-
-def plant_of(ident: Identification, robot: Robot | None = None) -> RigidPlant:
-    """Builds a plant with identified parameters.
-
-    Args:
-        robot: The robot to simulate; the identified robot if None. The joints must be the same.
-
-    Raises:
-        ModelError: The joints differ, or a friction law cannot be simulated.
-    """
-    model = ident.model
-    robot = robot or model.robot
-    if robot.joints != model.robot.joints:
-        raise ModelError("the identification is of another robot", got=model.robot.joints, expected=robot.joints)
-    rotor, friction = rotors_and_friction(model, ident.theta)
-    return RigidPlant.create(robot, theta=ident.theta[: model.n_inertial], rotor_inertia=rotor, friction=friction)
 
 
 def run_experiment(
@@ -109,7 +94,7 @@ def run_experiment(
     robot: Robot,
     trajectory: Trajectory,
     *,
-    plant: RigidPlant | ElasticPlant | None = None,
+    plant: RigidPlant | ElasticPlant,
     name: str = "simulated",
     seed: int | None = None,
     progress: Callable[[float], None] | None = None,
@@ -119,7 +104,7 @@ def run_experiment(
     Args:
         project: Its ``simulation`` section is used.
         robot: The nominal robot, which the controller knows.
-        plant: The true robot; the nominal one if None, which must be rigid.
+        plant: The true robot.
         seed: Seed of the sensor noise; the project's if None.
         progress: Called with the completed fraction, 0 to 1.
 
@@ -129,7 +114,6 @@ def run_experiment(
         ProjectError: The controller does not support elastic joints.
     """
     settings = project.simulation
-    plant = plant or true_plant(project, robot)
     seed = settings.seed if seed is None else seed
     if not trajectory.duration * max(settings.rate, 1.0 / settings.step) < MOST_SAMPLES:
         raise SimulationError(
@@ -188,6 +172,14 @@ def simulate(
     return run_experiment(settings, robot, trajectory, plant=plant, name=name, seed=seed, progress=progress)
 
 
+def _load_for(robot: Robot, path: str | Path) -> Identification:
+    """Loads the result of an identification; raises if it is of a robot with other joints."""
+    ident = load(path)
+    if ident.model.robot.joints != robot.joints:
+        raise ModelError("the identification is of another robot", got=ident.model.robot.joints, expected=robot.joints)
+    return ident
+
+
 def _build_elastic_plant(robot: Robot, truth: str | Path | None, project: Project) -> ElasticPlant:
     """Builds the simulated robot with elastic joints (``model.elastic`` of the project file).
 
@@ -232,10 +224,8 @@ def _build_elastic_plant(robot: Robot, truth: str | Path | None, project: Projec
 
 def _of_result(path: str | Path, robot: Robot, drive: Drive) -> ElasticPlant:
     """Builds the plant from identified springs, rotors, friction and inertial parameters."""
-    ident = load(path)
+    ident = _load_for(robot, path)
     model = ident.model
-    if model.robot.joints != robot.joints:
-        raise ModelError("the identification is of another robot", got=model.robot.joints, expected=robot.joints)
     if not isinstance(model, ElasticModel):
         raise _no_stiffness(str(path), robot)
     if model.rigid:

@@ -178,9 +178,9 @@ def trained_range(logs: Sequence[PreparedLog]) -> Range:
         np.array([fast_speed(x) for x in columns([getattr(part, name) for part in parts])]) for name in ("v", "a")
     )
     sizes = [(np.abs(x).max(), rms(x)) for x in columns([part.tau for part in parts if part.tau is not None])]
-    ways = np.array([one_way(v) for v in columns([part.v for part in parts])])
+    one_direction = np.array([one_way(v) for v in columns([part.v for part in parts])])
     torque, load = np.array(sizes).T
-    return Range(speed, acceleration, torque, load, ways)
+    return Range(speed, acceleration, torque, load, one_direction)
 
 
 def _conditioning(
