@@ -21,11 +21,11 @@ def _times(trace: LogTrace) -> tuple[Array, str]:
     return (trace.time, "t [s]") if abs(first) < _SINCE_1970 else (trace.time - first, f"t − {first:.0f} [s]")
 
 
-def draw_torque(axis: Any, trace: LogTrace, j: int, joint: str, unit: str, *, residual: Any = None) -> None:
+def draw_torque(axis: Any, trace: LogTrace, j: int, joint: str, unit: str, *, residual: Any) -> None:
     """Draws one joint: measured, identified, and the URDF's own prediction in a pale colour; the error below.
 
     Args:
-        residual: Matplotlib axes of the error; not drawn if None.
+        residual: Matplotlib axes of the error.
     """
     lines = (
         (trace.urdf, PALETTE.urdf, 0.8, 0.55, "URDF as it came"),
@@ -38,14 +38,7 @@ def draw_torque(axis: Any, trace: LogTrace, j: int, joint: str, unit: str, *, re
             words = label if k == 0 else f"_{label}"
             axis.plot(time[piece], series[piece, j], color=colour, linewidth=width, alpha=alpha, label=words)
     _limits(axis, trace, time, j)
-    apply_style(
-        axis,
-        title=joint,
-        y=f"torque [{unit}]" if unit != "N" else "force [N]",
-        x="" if residual is not None else clock,
-    )
-    if residual is None:
-        return
+    apply_style(axis, title=joint, y=f"torque [{unit}]" if unit != "N" else "force [N]")
     for piece in trace.pieces():
         error = trace.measured[piece, j] - trace.identified[piece, j]
         residual.plot(time[piece], error, color=PALETTE.residual, linewidth=0.8)
