@@ -413,6 +413,25 @@ def test_device_clock_behind_bursts() -> None:
     assert np.std(clock.time - true) < 0.001
 
 
+def test_signals_with_rows_of_their_own_are_joined(robot: Robot) -> None:
+    """An outer join of two topics: no row holds positions and efforts; two seconds of efforts are missing."""
+    log = make_log()
+    N, time = len(log), np.sort(np.concatenate([log.time, log.time + 0.0013]))
+    holes = np.full((2 * N, 3), np.nan)
+    position, velocity, effort = holes.copy(), holes.copy(), holes.copy()
+    position[::2], velocity[::2] = log.position, log.velocity
+    for j in range(3):
+        effort[1::2, j] = np.interp(log.time + 0.0013, log.time, log.effort[:, j])
+    effort[2000:2050] = np.nan
+    report = assess(Recording("log", JOINTS, time, position, velocity=velocity, effort=effort), robot)
+    assert report.acceptable
+    assert "effort in 4975 others" in found(report, "signals-joined").message
+    assert len(report.recording) == N - 27  # rows inside the gap, and the one before the first effort
+    expected = np.stack([np.interp(report.recording.time, log.time, x) for x in log.effort.T], axis=1)
+    assert np.std(report.recording.effort - expected) < 0.05 * np.std(expected)
+    np.testing.assert_array_equal(report.recording.position[:900], log.position[1:901])
+
+
 @pytest.mark.parametrize("stamped", ["hundredths", "late"])
 def test_device_clock_is_even_where_the_robot_creeps(robot: Robot, stamped: str) -> None:
     """Stamps that were kept there repeated each other, and rows beside them looked missing."""

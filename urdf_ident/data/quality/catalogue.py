@@ -24,6 +24,9 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
     "Rows and values": {
         "log-unreadable": FindingKind("refused", "The log cannot be read.", "The message says what to do."),
         "note": FindingKind("info", "What the reader chose or ignored.", "Read it."),
+        "signals-joined": FindingKind(
+            "repaired", "Signals in rows without positions, with a clock of their own; interpolated.", "None needed."
+        ),
         "rows-unreadable": FindingKind(
             "repaired", "Rows without a time or any position.", "None needed; above 5 % record again."
         ),
