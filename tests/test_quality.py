@@ -202,6 +202,22 @@ def test_channel_with_many_holes_is_refused_by_name(robot: Robot) -> None:
     assert (finding.severity, finding.joint) == ("refused", "slide")
 
 
+def test_rows_that_the_logger_drew_over_gaps_are_left_out(robot: Robot) -> None:
+    log = make_log()
+    kept = (np.arange(len(log)) % 1000 > 100) | (np.arange(len(log)) < 200)
+    position, effort = (
+        np.column_stack([np.interp(log.time, log.time[kept], x[kept]) for x in array.T]) for array in (log.position, log.effort)
+    )
+    report = assess(replace(log, position=position, effort=effort), robot)
+    finding = found(report, "rows-interpolated")
+    assert finding.severity == "repaired"
+    assert np.isin(report.recording.time, log.time[kept]).all()
+    assert len(report.recording) == pytest.approx(kept.sum(), abs=5)
+    assert "rows-interpolated" not in codes(assess(log, robot), "repaired", "refused")
+    resampled = np.column_stack([np.interp(log.time, log.time[::4], x[::4]) for x in log.effort.T])
+    assert "rows-interpolated" not in codes(assess(replace(log, effort=resampled), robot), "repaired", "refused")
+
+
 def test_holes_in_an_optional_signal_cost_no_rows(robot: Robot) -> None:
     log = make_log()
     report = assess(edit(log, velocity=((slice(1000, 1010), 2), np.nan)), robot)
@@ -842,6 +858,19 @@ def test_averaged_positions_are_named_where_the_motion_asks_for_more(robot: Robo
     assert bool(found) == named
     assert all(item.size == pytest.approx(0.603 * 250.0 / rows) for item in found)
     assert not any(item.id == "position-bandwidth" for item in assess(recording, robot).findings)
+
+
+def test_equal_legs_are_no_average(robot: Robot) -> None:
+    """Fifth-order legs of 0.4 s between three poses: the zeros of their spectrum end where the noise begins."""
+    rng, x = np.random.default_rng(1), np.arange(100)[:, None] / 100
+    poses = rng.uniform(-1, 1, (3, 3))
+    legs = [a + (b - a) * (10 * x**3 - 15 * x**4 + 6 * x**5) for a, b in zip(poses, np.roll(poses, -1, 0), strict=True)]
+    position = np.tile(np.concatenate(legs), (8, 1))[:-50]
+    position += 1e-6 * rng.standard_normal(position.shape)
+    log = replace(make_log(len(position) / 250.0), position=position, velocity=None)
+    averaged = replace(log, position=uniform_filter1d(position, 80, axis=0))
+    for some, named in ((log, False), (averaged, True)):
+        assert any("averages over" in item.message for item in assess(some, robot).findings) == named
 
 
 def test_an_effort_behind_a_limit_of_its_rate_is_named(robot: Robot) -> None:

@@ -30,6 +30,11 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
         "rows-unreadable": FindingKind(
             "repaired", "Rows without a time or any position.", "None needed; above 5 % record again."
         ),
+        "rows-interpolated": FindingKind(
+            "repaired",
+            "Rows on straight lines in all efforts, with which the logger bridged gaps; left out.",
+            "Find out why samples are lost.",
+        ),
         "too-few-rows": FindingKind("refused", "Fewer than 100 usable rows.", "Record more."),
         "values-impossible": FindingKind(
             "repaired", "Values that are not finite or above 1e7; left out.", "Check the sensor and its error value."
@@ -226,6 +231,11 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
             "The positions of a joint are too large or too small to match the efforts of the other joints.",
             "Check its gear ratio and the counts of its encoder.",
             "fraction by which they are too large",
+        ),
+        "position-coupled": FindingKind(
+            "warning",
+            "The position of a joint counts that of the joint before in.",
+            "Subtract that joint's column, or give `drive.reduction` as a matrix.",
         ),
         "position-late": FindingKind(
             "warning",
