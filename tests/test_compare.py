@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from urdf_ident.cli import app
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, FingerprintError, LimitError
 from urdf_ident.excitation.planned.poses import design_poses
+from urdf_ident.friction import Law, Stribeck
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.compare import compare, contradictions, trend
@@ -28,15 +30,17 @@ from urdf_ident.result.identification import Identification
 LAWS = ["viscous", "coulomb", "offset", "load_coulomb"]
 
 
-def learnt(robot: Robot, seed: int, body: pin.Inertia | None = None, more: float = 0.0) -> Identification:
-    """One motion measured again with other noise; ``more`` Coulomb friction on the second joint [N·m]."""
+def learnt(
+    robot: Robot, seed: int, body: pin.Inertia | None = None, more: float = 0.0, peak: float = 0.0, laws: Sequence[Law] = ()
+) -> Identification:
+    """One motion measured again with other noise; ``more`` Coulomb friction on the second joint, and a peak at rest [N·m]."""
     t, q, v, a = same_motion(robot.n, 0)
     rng = np.random.default_rng(seed)
     tau = torque(robot, q, v, a, body)
-    tau[:, 1] += more * np.tanh(v[:, 1] / 0.02)
+    tau[:, 1] += (more + peak * np.exp(-np.abs(v[:, 1]) / 0.3)) * np.tanh(v[:, 1] / 0.02)
     tau = tau + 0.3 * rng.standard_normal(tau.shape)
     log = Recording(f"log{seed}", robot.joints, t, q, effort=tau, sha256=f"log{seed}")
-    return identify(DynamicModel(robot, friction=LAWS), [log])
+    return identify(DynamicModel(robot, friction=[*LAWS, *laws]), [log])
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +58,8 @@ def test_no_change(robot: Robot, before: Identification) -> None:
     assert not found.changes
     assert "no significant change" in found.summary()
     assert len(found.tests) > 20
+    assert max(item.laws for item in found.tests) < 1e-6
+    assert "different laws" not in found.summary()
 
 
 def test_more_friction_is_found_and_said(robot: Robot, before: Identification) -> None:
@@ -65,6 +71,18 @@ def test_more_friction_is_found_and_said(robot: Robot, before: Identification) -
     assert "more friction" in worst.sentence()
     assert {item.where for item in found.changes if item.kind == "friction"} == {"j2"}
     assert found.hypothesis is None
+
+
+def test_other_shapes_of_the_laws_are_no_change(robot: Robot) -> None:
+    """Stribeck speeds that are wrong in their own way, as automatic choices are; the truth is 0 and 1 N·m more."""
+    laws = [Stribeck(velocity=0.3)], [Stribeck(velocity=0.1)]
+    old = learnt(robot, 1, peak=4.0, laws=laws[0])
+    for seed, more in ((2, 0.0), (3, 1.0)):
+        found = compare(old, learnt(robot, seed, more=more, peak=4.0, laws=laws[1]))
+        mine = [item for item in found.tests if (item.kind, item.where) == ("friction", "j2")]
+        assert len(mine) == 2
+        assert all(abs(item.difference - more) < min(0.4, 1.96 * item.std_error) for item in mine)
+        assert "describe friction by different laws, or shapes of them, at j2:" in found.summary()
 
 
 def test_a_tool_is_the_first_hypothesis(robot: Robot, before: Identification) -> None:

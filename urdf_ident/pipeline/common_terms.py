@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import EstimationError, FingerprintError
-from ..linalg import Array, lstsq
+from ..linalg import Array, lstsq, scaled_lstsq
 from ..model.robot import Robot
-from ..result.dynamics.friction_curves import friction_columns
+from ..result.dynamics.friction_curves import friction_columns, trained_speeds
 from ..result.identification import Identification
 from ..units import joint_units
 
@@ -18,6 +18,10 @@ from ..units import joint_units
 LEVEL = 0.05
 #: Slow and fast, as shares of the smallest of the results' usual speeds.
 SPEEDS = {"slow": 0.1, "fast": 1.0}
+#: Weights of the torques forwards and backwards for friction, and for the offset.
+_ODD, _EVEN = np.array([0.5, -0.5]), np.array([0.5, 0.5])
+#: Number of speeds over which friction laws are compared.
+_CURVE = 81
 
 
 def require_same_robot(first: Robot, second: Robot) -> None:
@@ -106,22 +110,51 @@ def usual_load(results: Sequence[Identification]) -> Array:
     return np.asarray(np.mean([item.load for item in results], axis=0))
 
 
-def friction_row(ident: Identification, j: int, speed: float, load: Array) -> Array:
-    """Friction torque, averaged over both directions, as a linear function of the base parameters.
+def friction_rows(
+    results: Sequence[Identification], j: int, speed: float, load: Array, weights: Array = _ODD
+) -> tuple[list[Array], list[float]]:
+    """Friction torque in every result as a linear function of its base parameters, whatever laws the results chose.
+
+    Standard errors take laws and their shapes for known, and two choices for one joint differ by more than that. The friction
+    curve of each result is therefore described by the laws of every result in turn, fitted over the speeds that the logs of all
+    contain; its mean over the laws is compared, and its standard deviation over them counts as an error (Buckland 1997).
 
     Args:
         speed: Its speed [rad/s or m/s].
         load: Torque in the gears, shape (n,) [N·m or N].
+        weights: Weights of the torques forwards and backwards, shape (2,).
 
     Returns:
-        Coefficients, shape (b,).
+        Coefficients of each result, shape (b,) each; and the standard deviation over the laws of each result [N·m or N], zero
+        if all results have the same laws and shapes.
     """
-    return 0.5 * (_steady_friction_row(ident, j, speed, load) - _steady_friction_row(ident, j, -speed, load))
+    v, density = _common_speeds(results, j)
+    root, at = np.sqrt(density), np.concatenate([[speed, -speed], v])
+    curves = [friction_columns(item, j, at, float(load[j]))[:, item.fit.base.independent] for item in results]
+    rows = [np.zeros((len(results), curve.shape[1])) for curve in curves]
+    for k, laws in enumerate(curves):
+        columns = laws[:, laws.any(axis=0)]
+        described = weights @ columns[:2] @ scaled_lstsq(root[:, None] * columns[2:], np.diag(root), rcond=1e-9)
+        for row, curve in zip(rows, curves, strict=True):
+            found = described @ curve[2:]
+            row[k] = np.where(np.abs(found) > 1e-9 * np.abs(curve).max(axis=0), found, 0.0)
+    value = np.array([row @ item.fit.params for row, item in zip(rows, results, strict=True)])
+    squares = np.sum((value - value.mean(axis=1, keepdims=True)) ** 2, axis=1)
+    return [row.mean(axis=0) for row in rows], np.sqrt(squares / max(len(results) - 1, 1)).tolist()
 
 
-def _steady_friction_row(ident: Identification, j: int, speed: float, load: Array) -> Array:
-    """Friction of one joint that moves alone at constant speed, as a linear function of the base parameters, shape (b,)."""
-    return np.asarray(friction_columns(ident, j, np.array([speed]), float(load[j]))[0, ident.fit.base.independent])
+def _common_speeds(results: Sequence[Identification], j: int) -> tuple[Array, Array]:
+    """Speeds of a joint, in both directions, that the logs of all results contain, and their mean density, shape (N,) each."""
+    top = min(max(map(abs, trained_speeds(item, j))) for item in results)
+    v = np.linspace(-top, top, _CURVE)
+    density = np.full(_CURVE, 1e-3)  # speeds between those of the samples are not quite free
+    for item in results:
+        if item.traces is None or item.traces.speeds is None:
+            density += 1.0
+        else:
+            edges, count = item.traces.speeds.edges[j], item.traces.speeds.count[j]
+            density += np.interp(v, 0.5 * (edges[1:] + edges[:-1]), count / count.mean())
+    return v, 0.5 * (density + density[::-1])
 
 
 def row_error(ident: Identification, row: Array) -> float:
@@ -143,13 +176,15 @@ class Quantity:
     Attributes:
         kind: "friction", "offset" or "inertia".
         rows: Its coefficients of the base parameters of each result, shape (b,) each.
+        laws: Error of each result due to the choice of friction laws and their shapes (:func:`friction_rows`).
     """
 
     kind: str
     where: str
     what: str
     unit: str
-    rows: tuple[Array, ...]
+    rows: Sequence[Array]
+    laws: Sequence[float]
 
 
 def friction_quantities(results: Sequence[Identification]) -> list[Quantity]:
@@ -158,12 +193,11 @@ def friction_quantities(results: Sequence[Identification]) -> list[Quantity]:
     for j, joint in enumerate(robot.joints):
         unit = joint_units(robot.prismatic[j])["torque"]
         usual = min(usual_speed(item, j) for item in results)
-        for word, share in SPEEDS.items():
-            rows = tuple(friction_row(item, j, share * usual, load) for item in results)
-            found.append(Quantity("friction", joint, friction_words(robot, j, word, share * usual), unit, rows))
-        both = [[_steady_friction_row(item, j, v, load) for v in (1.0, -1.0)] for item in results]
-        even = tuple(0.5 * (forward + back) for forward, back in both)  # the mean over both directions
-        found.append(Quantity("offset", joint, "offset of the torque", unit, even))
+        asked = [
+            ("friction", friction_words(robot, j, word, part * usual), part * usual, _ODD) for word, part in SPEEDS.items()
+        ]
+        for kind, what, speed, weights in (*asked, ("offset", "offset of the torque", usual, _EVEN)):
+            found.append(Quantity(kind, joint, what, unit, *friction_rows(results, j, speed, load, weights)))
     return [item for item in found if any(row.any() for row in item.rows) and _seen(item.rows, results)]
 
 
@@ -189,7 +223,9 @@ def inertial_quantities(results: Sequence[Identification]) -> list[Quantity]:
     found = []
     for row, parts in rows.items():
         parameter = first.model.parameters[int(first.fit.base.independent[row])]
-        found.append(Quantity("inertia", parameter.owner, first.fit.base.labels[row], parameter.unit, tuple(parts)))
+        found.append(
+            Quantity("inertia", parameter.owner, first.fit.base.labels[row], parameter.unit, parts, [0.0] * len(results))
+        )
     return [item for item in found if _seen(item.rows, results)]
 
 
@@ -204,7 +240,7 @@ def spread_between_logs(quantity: Quantity, results: Sequence[Identification]) -
 
 
 def errors_of_means(quantity: Quantity, results: Sequence[Identification]) -> list[float]:
-    """Standard errors of a quantity in each result; for friction, of the mean over its logs.
+    """Standard errors of a quantity in each result; for friction, of the mean over its logs, for whatever laws describe it.
 
     The error of a mean over several logs already includes their spread. A result of one log does not know its spread, and the
     largest of the others is added.
@@ -212,10 +248,11 @@ def errors_of_means(quantity: Quantity, results: Sequence[Identification]) -> li
     if quantity.kind == "inertia":
         return [row_error(item, row) for row, item in zip(quantity.rows, results, strict=True)]
     spread = np.nan_to_num(spread_between_logs(quantity, results))
-    return [
-        float(np.sqrt(max(float(row @ item.fit.of_mean.covariance @ row), 0.0) + (0.0 if _knows_spread(item) else spread**2)))
-        for row, item in zip(quantity.rows, results, strict=True)
-    ]
+    found = []
+    for row, laws, item in zip(quantity.rows, quantity.laws, results, strict=True):
+        of_mean = max(float(row @ item.fit.of_mean.covariance @ row), 0.0)
+        found.append(float(np.sqrt(of_mean + laws**2 + (0.0 if _knows_spread(item) else spread**2))))
+    return found
 
 
 def _knows_spread(ident: Identification) -> bool:

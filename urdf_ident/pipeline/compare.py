@@ -1,13 +1,15 @@
 """Tests whether a robot has changed: compares two results, or a URDF with a result, or shows a trend over many.
 
 Only identifiable quantities are compared: base parameters of links and rotors, and the friction torque at low and at high
-speed, whatever law describes it. Each quantity has its own test (Student's t with the combined degrees of freedom, Welch
-1947), corrected for multiple testing (Holm 1979): an unchanged robot is reported as changed in at most 5 % of cases.
+speed, whatever laws describe it; what depends on the choice of the laws counts as an error. Each quantity has its own test
+(Student's t with the combined degrees of freedom, Welch 1947), corrected for multiple testing (Holm 1979): an unchanged robot
+is reported as changed in at most 5 % of cases.
 If one additional body on the last link explains the change in inertia of several bodies, that body is reported first.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -29,7 +31,7 @@ from .common_terms import (
     SPEEDS,
     errors_of_means,
     friction_quantities,
-    friction_row,
+    friction_rows,
     friction_words,
     inertial_quantities,
     inertial_rows,
@@ -109,7 +111,7 @@ def contradictions(robot: Robot, ident: Identification, *, level: float = LEVEL)
         if entry.damping or entry.friction:
             for word, share in SPEEDS.items():
                 speed = share * usual_speed(ident, j)
-                level_row = friction_row(ident, j, speed, usual_load([ident]))
+                ((level_row,), _) = friction_rows([ident], j, speed, usual_load([ident]))
                 urdf = _Side(float(entry.friction + entry.damping * speed), 0.0, np.inf)
                 found = _side(ident, level_row)
                 what, unit = friction_words(robot, j, word, speed), joint_units(robot.prismatic[j])["torque"]
@@ -139,10 +141,9 @@ def trend(results: Sequence[Identification], names: Sequence[str]) -> Trend:
     value, error = np.zeros((2, len(results), len(joints)))
     speeds = [min(usual_speed(item, j) for item in results) for j in range(len(joints))]
     load = usual_load(results)
-    for i, item in enumerate(results):
-        for j, speed in enumerate(speeds):
-            row = friction_row(item, j, speed, load)
-            value[i, j], error[i, j] = float(row @ item.fit.params), row_error(item, row)
+    for j, speed in enumerate(speeds):
+        for i, (item, row, laws) in enumerate(zip(results, *friction_rows(results, j, speed, load), strict=True)):
+            value[i, j], error[i, j] = float(row @ item.fit.params), np.hypot(row_error(item, row), laws)
     return Trend(results[0].model.robot.name, tuple(names), joints, np.array(speeds), value, error)
 
 
@@ -192,7 +193,7 @@ def _tests(before: Identification, after: Identification) -> list[ParameterChang
     for item in (*inertial_quantities(results), *friction_quantities(results)):
         errors = errors_of_means(item, results)
         old, new = (_side(one, row)._replace(error=error) for one, row, error in zip(results, item.rows, errors, strict=True))
-        test = _test(item.kind, item.where, item.what, item.unit, old, new)
+        test = replace(_test(item.kind, item.where, item.what, item.unit, old, new), laws=math.hypot(*item.laws))
         found.append(_judged_by_spread(test, spread_between_logs(item, results)) if item.kind == "friction" else test)
     return found
 

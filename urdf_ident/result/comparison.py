@@ -19,12 +19,13 @@ class ParameterChange:
 
     Attributes:
         kind: "inertia", "friction" or "offset".
-        before: Its value in the first result.
-        after: Its value in the second result.
+        before: Its value in the first result; of friction, the mean over the laws of both results.
+        after: The same in the second result.
         difference: After minus before.
         std_error: Standard error of the difference.
         chance: p-value: probability of such a difference without a change, 0 to 1.
         changed: Whether the change is significant after correction for multiple testing.
+        laws: Part of the standard error due to friction laws, or shapes of them, that differ between the results.
     """
 
     kind: str
@@ -38,6 +39,7 @@ class ParameterChange:
     chance: float
     changed: bool
     note: str = ""
+    laws: float = 0.0
 
     def sentence(self) -> str:
         """Describes the change in words."""
@@ -121,7 +123,7 @@ class Comparison:
         changed = self.changes
         share = f"{len(self.tests)} quantities tested together at {100 * self.level:g} %"
         if not changed:
-            return f"{self.robot}: no significant change ({share})"
+            return "\n".join([f"{self.robot}: no significant change ({share})", *self._limited_by_laws()])
         verb = "contradicted" if self.names[0] == "URDF" else "changed"
         lines = [f"{self.robot}: {len(changed)} {verb} ({share})"]
         if self.hypothesis is not None:
@@ -133,9 +135,22 @@ class Comparison:
                 lines += [f"    {item.sentence()}" for item in mine[:12]]
                 if len(mine) > 12:
                     lines.append(f"    and {len(mine) - 12} more (--json)")
+        lines += self._limited_by_laws()
         if any(item.what.endswith("+") for item in changed):
             lines.append("  +: base parameter, in which other parameters are regrouped")
         return "\n".join(lines)
+
+    def _limited_by_laws(self) -> list[str]:
+        """Names the joints at which most of the error is due to the choice of friction laws."""
+        mine = [item for item in self.tests if item.kind == "friction" and 2 * item.laws**2 > item.std_error**2]
+        if not mine:
+            return []
+        joints = ", ".join(dict.fromkeys(sorted(item.where for item in mine)))
+        most = max(100 * item.laws / max(abs(item.before), 1e-300) for item in mine)
+        return [
+            f"  the two results describe friction by different laws, or shapes of them, at {joints}:"
+            f" this adds up to ± {most:.2g} % to its error, and smaller changes are not seen"
+        ]
 
 
 @dataclass(frozen=True, eq=False)
