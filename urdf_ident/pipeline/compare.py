@@ -2,8 +2,8 @@
 
 Only identifiable quantities are compared: base parameters of links and rotors, and the friction torque at low and at high
 speed, whatever laws describe it; what depends on the choice of the laws counts as an error. Each quantity has its own test
-(Student's t with the combined degrees of freedom, Welch 1947), corrected for multiple testing (Holm 1979): an unchanged robot
-is reported as changed in at most 5 % of cases.
+(Student's t with the combined degrees of freedom, Welch 1947), corrected for multiple testing (Holm 1979). As far as the
+standard errors hold, an unchanged robot is reported as changed in at most 5 % of cases; model errors make it more.
 If one additional body on the last link explains the change in inertia of several bodies, that body is reported first.
 """
 
