@@ -334,7 +334,8 @@ def test_a_motion_with_corners_is_no_fourier_series(model: DynamicModel) -> None
     """Its acceleration is in all harmonics, and noise with them: averaged only when asked, and said either way."""
     t = np.arange(2000) / RATE
     q = np.abs(((t[:, None] + np.array([0.0, 0.3, 1.1])) % 4) / 2 - 1)
-    log = Recording("saw", model.robot.joints, t, q + 1e-3 * np.random.default_rng(0).standard_normal(q.shape), effort=q - 0.5)
+    noise = 1e-3 * np.random.default_rng(0).standard_normal((2, *q.shape))
+    log = Recording("saw", model.robot.joints, t, q + noise[0], effort=q - 0.5 + noise[1])
     automatic, asked = (prepared(model, log, mode).conditioned for mode in ("auto", "on"))
     assert automatic.averaged is None
     assert automatic.why["periodic"].startswith("not averaged: 5 periods")

@@ -48,14 +48,14 @@ def errors_of(table: dict[float, list[float]]):
 
 def test_the_usual_weight_stays_where_it_is_best() -> None:
     curve = {w: [1.0 + abs(np.log(w / USUAL_WEIGHT))] * 3 for w in WEIGHTS}
-    tried = standard._descend(errors_of(curve))
+    tried = standard._descend(errors_of(curve), WEIGHTS)
     assert set(tried) == {3.0, 10.0, 30.0}  # a neighbour on each side is enough
 
 
 @pytest.mark.parametrize("best", WEIGHTS)
 def test_the_search_walks_to_the_best_weight(best: float) -> None:
     curve = {w: [1.0 + abs(np.log(w / best))] * 3 for w in WEIGHTS}
-    tried = standard._descend(errors_of(curve))
+    tried = standard._descend(errors_of(curve), WEIGHTS)
     assert min(tried, key=lambda w: tried[w].mean()) == best
 
 
