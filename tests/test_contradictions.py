@@ -164,6 +164,36 @@ def test_a_wrong_clock_is_told_with_what_looks_like_it() -> None:
         assert float(told[1]) == pytest.approx(part, rel=0.1)
 
 
+@pytest.mark.parametrize(("joint", "sense"), [(1, 1.0), (3, -1.0)])
+def test_a_position_that_counts_the_joint_before_in_is_named(joint: int, sense: float) -> None:
+    """As angles to the base, or of motors that turn along: at first sight a sign, a scale or contact of several joints."""
+    log = log_of(ARM, seed=joint)
+    counted = log.position + sense * np.outer(log.position[:, joint - 1], np.eye(4)[joint])
+    (found,) = doubts(replace(log, position=counted))
+    assert (found.id, found.severity) == ("position-coupled", "refused")
+    assert set(found.joints) == {ARM.joints[joint - 1], ARM.joints[joint]}
+    assert f"{ARM.joints[joint]} is its own {'plus' if sense > 0 else 'minus'} that of {ARM.joints[joint - 1]}" in found.message
+
+
+@pytest.mark.parametrize("shift", [1, 2, 3])
+def test_columns_that_are_all_shifted_are_named_in_their_order(shift: int) -> None:
+    log, order = log_of(ARM, seed=shift), np.roll(np.arange(4), shift)
+    (found,) = doubts(replace(log, position=log.position[:, order], effort=log.effort[:, order]))
+    assert (found.id, found.severity) == ("joints-exchanged", "refused")
+    assert ", ".join(ARM.joints[j] for j in order) in found.message
+
+
+def test_short_logs_at_a_low_rate_are_examined_together() -> None:
+    """Each has fewer rows than was asked for at any rate: no fault of them was looked for, whatever it was."""
+    robot = Robot.from_urdf(arm_urdf("zyyxyx"))
+    logs = [log_of(robot, seed=seed, seconds=9.0).take(np.arange(1800) % 10 == 0) for seed in range(3)]
+    wrong = [replace(log, position=log.position * [1, 1, -1, 1, 1, 1]) for log in logs]
+    for some, expected in ((logs, [set()] * 3), (wrong, [{("position-sign", "j3")}] * 3)):
+        reports = examine_logs(some, robot, Drive.build(robot.n), SignalConfig())
+        found = [{(item.id, item.joint) for item in report.findings if item.severity == "refused"} for report in reports]
+        assert found == expected
+
+
 def test_reversed_efforts_are_found_without_friction() -> None:
     zero = np.zeros(4)
     recording = log_of(ARM, truth=Truth(zero, zero, zero, zero))
@@ -525,7 +555,7 @@ def test_what_a_column_of_one_row_leaves_is_that_of_a_fit_with_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "noise", "seconds", "seed"), [("offset", 0.3, 10.0, 0), ("gain", 0.2, 6.0, 0), ("friction", 0.2, 6.0, 4)]
+    ("what", "noise", "seconds", "seed"), [("offset", 0.3, 10.0, 0), ("gain", 0.2, 6.0, 0), ("friction", 0.2, 6.0, 8)]
 )
 def test_what_drifts_in_all_logs_alike_is_named_where_no_log_tells_it_alone(
     what: str, noise: float, seconds: float, seed: int
@@ -689,11 +719,11 @@ def test_rows_that_are_almost_exact_count_for_no_push(left: float, pushed: bool,
     assert (found is not None) == pushed
 
 
-def test_too_few_samples_raise_no_doubt() -> None:
-    recording = log_of(ARM, seconds=6.0)
-    turned = replace(recording, effort=-np.asarray(recording.effort))
-    assert [item.id for item in doubts(turned)] == ["effort-sign"]
-    assert doubts(turned.take(slice(0, None, 10))) == []
+@pytest.mark.parametrize("seed", [1, 2])
+def test_few_samples_tell_a_large_fault_and_no_small_one(seed: int) -> None:
+    recording = log_of(ARM, seconds=6.0, seed=seed).take(slice(0, None, 10))
+    assert doubts(recording) == []
+    assert [item.id for item in doubts(replace(recording, effort=-np.asarray(recording.effort)))] == ["effort-sign"]
 
 
 def test_a_short_motion_names_no_cause() -> None:

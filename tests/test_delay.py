@@ -21,6 +21,7 @@ from urdf_ident.errors import LogError
 from urdf_ident.model.drive import Drive
 from urdf_ident.pipeline.prepare import prepare
 from urdf_ident.project import parse_project
+from urdf_ident.result.text.brief import brief
 
 ARM = ui.Robot.from_urdf(arm_urdf("zyx"))
 LAWS = ["viscous", "coulomb", "offset"]
@@ -160,6 +161,8 @@ def test_identify_takes_the_delay_out_and_validates_so(tmp_path: Path) -> None:
     left = ui.identify(model, logs, held_out=[judge], project=parse_project({"signals": {"delay": 0.0}}))
     assert auto.signals["delay"]["compensated"] == pytest.approx(0.05, abs=0.002)
     assert left.signals["delay"]["compensated"] == 0.0
+    assert "compensated: the logged efforts lag behind the positions by " in brief(auto)
+    assert "compensated" not in brief(left)
     assert auto.validation[0]["mean_rmse"] < 0.7 * left.validation[0]["mean_rmse"]
     assert left.verdict.level != "good"
     assert "effort-delay" in {reason.id for reason in left.verdict.reasons}

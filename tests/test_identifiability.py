@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -16,6 +17,7 @@ from estimation_samples import as_log
 from logs import Truth, fourier, torques, write_csv
 from motion_samples import make_segment, robot_3r, truth
 
+from tests.urdf_samples import Style, random_urdf
 from urdf_ident.data.recording import Recording
 from urdf_ident.estimation.uncertainty.identifiability import (
     COMBINATION,
@@ -23,6 +25,7 @@ from urdf_ident.estimation.uncertainty.identifiability import (
     LOST,
     WEAK,
     Verdict,
+    _errors,
     sizes,
     structural_verdicts,
     verdicts,
@@ -285,3 +288,17 @@ def test_information_of_a_simple_motion_is_that_of_its_regressor() -> None:
         factor = motion_factor(model, base, motion, {})
         size = np.sqrt(np.maximum(np.diag(expected), 1e-12))
         np.testing.assert_allclose(factor.T @ factor / np.outer(size, size), expected / np.outer(size, size), atol=1e-9)
+
+
+@pytest.mark.parametrize("friction", [["viscous", "coulomb", "offset"], ["viscous"], "none"])
+def test_means_of_rows_with_an_offset_of_their_own_change_no_other_error(friction: Any) -> None:
+    """They are left out where a motion is judged alone: only friction of joints at rest, not asked about, may change."""
+    for seed in range(4):
+        robot = Robot.from_urdf(random_urdf(np.random.default_rng(seed), links=7, style=Style()))
+        model = DynamicModel(robot, friction=friction)
+        base = model.base()
+        for motion in simple_motions(robot):
+            moving = {robot.joints[j] for j in motion.moving}
+            asked = [k < model.n_inertial or model.parameters[k].owner in moving for k in base.independent]
+            every, some = (_errors(motion_factor(model, base, motion, {}, alone=alone))[asked] for alone in (False, True))
+            np.testing.assert_allclose(some, every, rtol=1e-6)

@@ -202,6 +202,22 @@ def test_channel_with_many_holes_is_refused_by_name(robot: Robot) -> None:
     assert (finding.severity, finding.joint) == ("refused", "slide")
 
 
+def test_rows_that_the_logger_drew_over_gaps_are_left_out(robot: Robot) -> None:
+    log = make_log()
+    kept = (np.arange(len(log)) % 1000 > 100) | (np.arange(len(log)) < 200)
+    position, effort = (
+        np.column_stack([np.interp(log.time, log.time[kept], x[kept]) for x in array.T]) for array in (log.position, log.effort)
+    )
+    report = assess(replace(log, position=position, effort=effort), robot)
+    finding = found(report, "rows-interpolated")
+    assert finding.severity == "repaired"
+    assert np.isin(report.recording.time, log.time[kept]).all()
+    assert len(report.recording) == pytest.approx(kept.sum(), abs=5)
+    assert "rows-interpolated" not in codes(assess(log, robot), "repaired", "refused")
+    resampled = np.column_stack([np.interp(log.time, log.time[::4], x[::4]) for x in log.effort.T])
+    assert "rows-interpolated" not in codes(assess(replace(log, effort=resampled), robot), "repaired", "refused")
+
+
 def test_holes_in_an_optional_signal_cost_no_rows(robot: Robot) -> None:
     log = make_log()
     report = assess(edit(log, velocity=((slice(1000, 1010), 2), np.nan)), robot)
@@ -411,6 +427,25 @@ def test_device_clock_behind_bursts() -> None:
     clock = device_clock(stamps, motion(true)[0])
     assert clock is not None
     assert np.std(clock.time - true) < 0.001
+
+
+def test_signals_with_rows_of_their_own_are_joined(robot: Robot) -> None:
+    """An outer join of two topics: no row holds positions and efforts; two seconds of efforts are missing."""
+    log = make_log()
+    N, time = len(log), np.sort(np.concatenate([log.time, log.time + 0.0013]))
+    holes = np.full((2 * N, 3), np.nan)
+    position, velocity, effort = holes.copy(), holes.copy(), holes.copy()
+    position[::2], velocity[::2] = log.position, log.velocity
+    for j in range(3):
+        effort[1::2, j] = np.interp(log.time + 0.0013, log.time, log.effort[:, j])
+    effort[2000:2050] = np.nan
+    report = assess(Recording("log", JOINTS, time, position, velocity=velocity, effort=effort), robot)
+    assert report.acceptable
+    assert "effort in 4975 others" in found(report, "signals-joined").message
+    assert len(report.recording) == N - 27  # rows inside the gap, and the one before the first effort
+    expected = np.stack([np.interp(report.recording.time, log.time, x) for x in log.effort.T], axis=1)
+    assert np.std(report.recording.effort - expected) < 0.05 * np.std(expected)
+    np.testing.assert_array_equal(report.recording.position[:900], log.position[1:901])
 
 
 @pytest.mark.parametrize("stamped", ["hundredths", "late"])
@@ -823,6 +858,19 @@ def test_averaged_positions_are_named_where_the_motion_asks_for_more(robot: Robo
     assert bool(found) == named
     assert all(item.size == pytest.approx(0.603 * 250.0 / rows) for item in found)
     assert not any(item.id == "position-bandwidth" for item in assess(recording, robot).findings)
+
+
+def test_equal_legs_are_no_average(robot: Robot) -> None:
+    """Fifth-order legs of 0.4 s between three poses: the zeros of their spectrum end where the noise begins."""
+    rng, x = np.random.default_rng(1), np.arange(100)[:, None] / 100
+    poses = rng.uniform(-1, 1, (3, 3))
+    legs = [a + (b - a) * (10 * x**3 - 15 * x**4 + 6 * x**5) for a, b in zip(poses, np.roll(poses, -1, 0), strict=True)]
+    position = np.tile(np.concatenate(legs), (8, 1))[:-50]
+    position += 1e-6 * rng.standard_normal(position.shape)
+    log = replace(make_log(len(position) / 250.0), position=position, velocity=None)
+    averaged = replace(log, position=uniform_filter1d(position, 80, axis=0))
+    for some, named in ((log, False), (averaged, True)):
+        assert any("averages over" in item.message for item in assess(some, robot).findings) == named
 
 
 def test_an_effort_behind_a_limit_of_its_rate_is_named(robot: Robot) -> None:

@@ -20,7 +20,8 @@ from urdf_ident.model.engine import compiled, program, rigid
 from urdf_ident.model.engine.batched import program_inputs, regressor_program
 from urdf_ident.model.engine.pinocchio import regressor
 from urdf_ident.model.engine.program import Argument, Program, Row, Tape
-from urdf_ident.model.engine.rigid import FEW, SHORT, Rigid, rigid_of
+from urdf_ident.model.engine.resting import columns_of_few
+from urdf_ident.model.engine.rigid import FEW, MANY, SHORT, Rigid, rigid_of
 from urdf_ident.model.robot import Robot
 from urdf_ident.samples import Segment
 from urdf_ident.statistics.accumulate import FactorAccumulator
@@ -37,6 +38,41 @@ def whole_rows(robot: Robot) -> list[tuple[np.ndarray, np.ndarray]]:
 @pytest.fixture(scope="module")
 def arm() -> Robot:
     return Robot.from_urdf(robot_path("tx40"))
+
+
+def test_columns_in_rigid_groups_are_pinocchios_on_random_trees() -> None:
+    """Any number of joints moves, and rows are of single joints or mix several."""
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        text = random_urdf(rng, links=int(rng.integers(2, 12)), style=Style())
+        robot = Robot.from_urdf(text, gravity=rng.normal(size=3) * 9.0)
+        states = motion(robot, 9, seed)
+        resting = rng.random(robot.n) < rng.choice([0.0, 0.5, 0.8])
+        states[0][:, resting] = states[0][0, resting]
+        states[1:, :, resting] = 0.0
+        rows = [*whole_rows(robot), (rng.normal(size=robot.n) * (rng.random(robot.n) < 0.6), np.arange(10 * robot.n))]
+        out = [np.full((len(columns) + 1, 9), 7.0) for _, columns in rows]
+        columns_of_few(robot, rows, *states, out)
+        expected = regressor(robot, *states)
+        for (mix, columns), made in zip(rows, out, strict=True):
+            theirs = np.tensordot(mix, expected, axes=(0, 1))[:, columns]
+            np.testing.assert_allclose(made[:-1].T, theirs, rtol=0, atol=1e-12 * np.abs(expected).max())
+            assert (made[-1] == 7.0).all()
+
+
+def test_few_moving_joints_of_many_are_computed_in_rigid_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    robot = Robot.from_urdf(random_urdf(np.random.default_rng(0), links=2 * MANY, style=Style()))
+    assert robot.n >= MANY
+    q, v, a = motion(robot, 20)
+    still = [j for j in range(robot.n) if j not in (3, 11)]
+    q[:, still], v[:, still], a[:, still] = q[0, still], 0.0, 0.0
+    expected, rows = regressor(robot, q, v, a), whole_rows(robot)
+    monkeypatch.setattr(rigid, "_mixed", None)  # combines rows of the whole regressor
+    for j, ((_, columns), made) in enumerate(zip(rows, Rigid(robot).columns(rows, q, v, a), strict=True)):
+        np.testing.assert_allclose(made.T, expected[:, j][:, columns], rtol=0, atol=1e-12 * np.abs(expected).max())
+    v[0, 0] = v[0, 1] = 1.0  # too many, although most positions are constant
+    with pytest.raises(TypeError):
+        Rigid(robot).columns(rows, q, v, a)
 
 
 def test_columns_and_torques_are_pinocchios_on_random_trees() -> None:

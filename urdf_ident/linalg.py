@@ -270,6 +270,10 @@ def _below(rows: int, columns: int) -> BoolArray:
     return np.tri(rows, columns, -1, dtype=bool)
 
 
+#: Columns that are compared with those found before at a time, by matrix products; distance below which that is repeated.
+_PANEL, _CANCELLED = 32, 0.1
+
+
 def independent_columns(columns: Array, tolerance: float, given: Array | None = None) -> tuple[BoolArray, Array, Array]:
     """Finds the columns farther than a tolerance from the span of those found before, by Gram-Schmidt.
 
@@ -282,18 +286,28 @@ def independent_columns(columns: Array, tolerance: float, given: Array | None = 
         Whether each column is independent, its distance, shapes (k,), and an orthonormal basis of their span, shape (m, r).
     """
     count = 0 if given is None else given.shape[1]
-    Q = np.zeros((len(columns), min(len(columns), columns.shape[1] + count)))
+    Q = np.zeros((len(columns), min(len(columns), columns.shape[1] + count)), order="F")
     if given is not None:
         Q[:, :count] = given
     independent, distances = np.zeros(columns.shape[1], dtype=bool), np.empty(columns.shape[1])
-    for j, rest in enumerate(columns.T):
-        for _ in range(2):  # twice is enough (Kahan)
-            rest = rest - Q[:, :count] @ (Q[:, :count].T @ rest)
-        distances[j] = np.linalg.norm(rest)
-        if distances[j] > tolerance and count < Q.shape[1]:
-            independent[j], Q[:, count] = True, rest / distances[j]
-            count += 1
+    for begin in range(0, columns.shape[1], _PANEL):
+        panel, before = _outside(columns[:, begin : begin + _PANEL], Q[:, :count]), count
+        for j, rest in enumerate(panel.T, begin):
+            rest = _outside(rest, Q[:, before:count])
+            distances[j] = np.linalg.norm(rest)
+            if distances[j] > tolerance and count < Q.shape[1]:
+                if distances[j] < _CANCELLED:  # what rounding left of the earlier directions has a larger share in it
+                    rest = _outside(rest, Q[:, :count])
+                independent[j], Q[:, count] = True, rest / np.linalg.norm(rest)
+                count += 1
     return independent, distances, Q[:, :count]
+
+
+def _outside(columns: Array, basis: Array) -> Array:
+    """Columns without their parts in the span of an orthonormal basis, shape as given."""
+    for _ in range(2):  # twice is enough (Kahan)
+        columns = columns - basis @ (basis.T @ columns)
+    return columns
 
 
 def block_diagonal(*blocks: Array) -> Array:

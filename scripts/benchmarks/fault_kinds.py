@@ -492,7 +492,7 @@ KINDS: dict[str, tuple[Make, set[str], bool]] = {
     "slow effort": (_slow_effort, {"effort-delay", "effort-bandwidth"}, False),
     "smooth position": (_smooth_position, {"effort-bandwidth", "position-bandwidth"}, False),
     "noisy position": (_noisy_position, {"position-noise", "position-bandwidth"}, False),
-    "few samples": (_few_samples, {"position-bandwidth"}, False),
+    "few samples": (_few_samples, {"position-bandwidth", "too-few-rows"}, False),
     "slow efforts": (_slow_efforts, {"effort-delay", "effort-bandwidth"}, False),
     "jitter": (_jitter, {"clock-uneven", "clock-jitter", "clock-gaps"}, False),
     "lost": (_lost, {"samples-lost", "time-scale", "clock-gaps", "values-jump"}, False),

@@ -346,7 +346,7 @@ SETUP_KINDS: dict[str, tuple[Make, set[str], bool]] = {
     "progressive": (_progressive, _OTHER_EFFORT, False),
     "overflow": (_overflow, {*_OTHER_EFFORT, "values-spike"}, False),
     "in turn": (_in_turn, _LATE, False),
-    "straight": (_straight, {"channel-frozen", "frozen-too-long", "position-held", "effort-held", "values-bridged"}, False),
+    "straight": (_straight, {"channel-frozen", "frozen-too-long", "position-held", "effort-held", "rows-interpolated"}, False),
     "two clocks": (_two_clocks, {"time-scale", "clock-gaps", "clock-uneven", "samples-lost", *VARYING}, False),
     "hose": (_hose, {"contact-spring", "spring", *VARYING}, False),
     "worked": (_worked, VARYING, False),

@@ -155,6 +155,27 @@ def transform_matrix(rotation: ArrayLike, translation: ArrayLike) -> Array:
     return transform(np.eye(10), rotation, translation).T
 
 
+#: The spatial inertia (linear before angular) is linear in the ten parameters: ``I = Σ theta_k SPATIAL_BASIS[k]``, (10, 6, 6).
+SPATIAL_BASIS = np.zeros((10, 6, 6))
+for _k, _unit in enumerate(np.eye(10)):
+    _first = skew(_unit[1:4])
+    SPATIAL_BASIS[_k] = np.block([[_unit[0] * np.eye(3), -_first], [_first, symmetric(_unit[4:])]])
+
+
+def motion_transform(placement: ArrayLike) -> Array:
+    """Returns the matrix that expresses motion vectors (linear, angular) of frame a in frame b, shape (..., 6, 6).
+
+    Args:
+        placement: Of b in a, homogeneous, shape (..., 4, 4).
+    """
+    whole = np.asarray(placement, dtype=float)
+    back = np.swapaxes(whole[..., :3, :3], -1, -2)
+    out = np.zeros((*whole.shape[:-2], 6, 6))
+    out[..., :3, :3] = out[..., 3:, 3:] = back
+    out[..., :3, 3:] = -back @ skew(whole[..., :3, 3])
+    return out
+
+
 @dataclass(frozen=True)
 class Margins:
     """Margins of a body to physical consistency; all are ≥ 0 for a consistent one.

@@ -20,7 +20,7 @@ from ..errors import ModelError
 from ..linalg import Array, IntArray, triangle
 from ..samples import Segment
 from .base import RANK_TOLERANCE, BaseParameters, reduce_factor
-from .inertia import motion_cross, skew, symmetric, transform_matrix
+from .inertia import SPATIAL_BASIS, motion_cross, motion_transform, transform_matrix
 from .parameters import Parameter
 from .robot import Robot
 from .row_groups import RowGroup
@@ -156,8 +156,9 @@ def geometric_rank(robot: Robot, rotor_inertia: bool = False) -> int:
     reach = {-1: (np.zeros((6, 0)), _span(gravity[:, None]), np.zeros((0, 10)))}
     rank = 0
     for joint, (placement, axis) in enumerate(zip(robot.placements, robot.twists, strict=True)):
-        parent, rotation, offset = reach[robot.parents[joint]], placement[:3, :3], placement[:3, 3] / length
-        step = _motion(rotation, offset)
+        scaled = np.array(placement)
+        scaled[:3, 3] /= length
+        parent, rotation, offset, step = reach[robot.parents[joint]], scaled[:3, :3], scaled[:3, 3], motion_transform(scaled)
         turn = motion_cross(axis)
         carried = _closure(step @ parent[0], turn)
         velocity = _span(np.column_stack([carried, axis]))
@@ -179,27 +180,18 @@ def geometric_rank(robot: Robot, rotor_inertia: bool = False) -> int:
     return rank
 
 
-def _motion(rotation: Array, translation: Array) -> Array:
-    """Returns the matrix that transforms twists from the parent frame to the child frame, shape (6, 6)."""
-    back = rotation.T
-    return np.block([[back, -back @ skew(translation)], [np.zeros((3, 3)), back]])
-
-
-_BASIS = np.zeros((10, 6, 6))
-for _k, _unit in enumerate(np.eye(10)):
-    _first = skew(_unit[1:4])
-    _BASIS[_k] = np.block([[_unit[0] * np.eye(3), -_first], [_first, symmetric(_unit[4:])]])
-_READ = np.linalg.pinv(_BASIS.reshape(10, 36).T)
+#: The ten parameters of a spatial inertia.
+_READ = np.linalg.pinv(SPATIAL_BASIS.reshape(10, 36).T)
 
 
 def _momentum(axis: Array, twist: Array) -> Array:
     """Returns the coefficients of ``axisᵀ I twist`` in the ten parameters, shape (10,)."""
-    return np.asarray(np.einsum("i,kij,j->k", axis, _BASIS, twist))
+    return np.asarray(np.einsum("i,kij,j->k", axis, SPATIAL_BASIS, twist))
 
 
 def _drift(turn: Array) -> Array:
     """Returns the rate of change of a body's ten parameters in parent axes as the joint moves; shape (10, 10)."""
-    rates = np.einsum("ji,kjl->kil", turn, _BASIS) + np.einsum("kij,jl->kil", _BASIS, turn)
+    rates = np.einsum("ji,kjl->kil", turn, SPATIAL_BASIS) + np.einsum("kij,jl->kil", SPATIAL_BASIS, turn)
     return np.asarray(_READ @ rates.reshape(10, 36).T)
 
 

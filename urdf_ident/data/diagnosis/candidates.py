@@ -46,6 +46,7 @@ class Interpretation:
         sign: Factors of the positions, by joint; negative if they have the wrong sign.
         places: ``places[i]``: the position column of joint i.
         zero: Offsets added to the positions [rad or m], by joint.
+        counted: Joints whose position counts that of the joint before in, each with that joint and the sense, +1 or -1.
         gravity: Gravity in the base frame [m/s²]; as described if None.
         stretch: Real seconds per second of the log.
         delay: Delay of the efforts behind the positions [s].
@@ -61,6 +62,7 @@ class Interpretation:
     stretch: float = 1.0
     delay: float = 0.0
     springs: tuple[int, ...] = ()
+    counted: tuple[tuple[int, int, float], ...] = ()
 
     @classmethod
     def as_logged(cls, n: int) -> Interpretation:
@@ -70,7 +72,7 @@ class Interpretation:
 
     def motion(self) -> tuple[object, ...]:
         """The entries that affect the regressor or the samples."""
-        return (self.sign, self.places, self.zero, self.gravity, self.stretch, self.delay, self.springs)
+        return (self.sign, self.places, self.zero, self.gravity, self.stretch, self.delay, self.springs, self.counted)
 
     def effort_map(self) -> Array:
         """Factor of each logged effort in each joint's row, shape (n²,)."""
@@ -151,6 +153,10 @@ def candidates(robot: Robot, moves: BoolArray, interpretation: Interpretation, *
                 float(np.log(abs(scaled))),
                 replace(interpretation, gain=with_value(interpretation.gain, j, scaled)),
             )
+        if poor and (i := int(robot.parents[j])) >= 0 and robot.prismatic[i] == robot.prismatic[j]:
+            for sense in (1.0, -1.0):
+                counted = replace(interpretation, counted=(*interpretation.counted, (j, i, sense)))
+                yield Hypothesis("position-coupled", (j, i), sense, counted)
         if _zero_matters(robot, j):
             for zero in _ZEROS:
                 size = interpretation.zero[j] + zero
@@ -170,6 +176,10 @@ def candidates(robot: Robot, moves: BoolArray, interpretation: Interpretation, *
             yield Hypothesis("joints-exchanged", (i, j), 1.0, replace(interpretation, places=places))
             both = replace(interpretation, places=places, order=_exchange(interpretation.order, i, j))
             yield Hypothesis("joints-exchanged", (i, j), 2.0, both)
+    for shift in range(1, robot.n) if poor and robot.n > 2 else ():
+        order, places = (tuple(np.roll(columns, shift).tolist()) for columns in (interpretation.order, interpretation.places))
+        both = replace(interpretation, order=order, places=places)
+        yield Hypothesis("joints-exchanged", tuple(range(robot.n)), float(shift), both)
     for stretch in STRETCHES:
         yield Hypothesis(
             "time-scale",

@@ -18,7 +18,7 @@ from ...model.robot import Robot
 from ...samples import TESTING_REVERSALS, distinct_reversals, one_way
 from .candidates import Interpretation
 from .evidence import RigidEvidence, held_out, in_sample, unexplained
-from .grams import EXACT, column_starts
+from .grams import EXACT, column_starts, smoothed_signs
 from .motion_samples import MotionSamples
 
 T = TypeVar("T")
@@ -316,8 +316,16 @@ class Case:
         places, sign = list(interpretation.places), np.array(interpretation.sign)
         s = interpretation.stretch
         q = samples.q[:, places] * sign + np.array(interpretation.zero)
-        signs = samples.signs[:, places] * sign[:, None]
-        return samples.with_motion(q, samples.v[:, places] * sign / s, samples.a[:, places] * sign / s**2, signs)
+        v, a, signs = (
+            samples.v[:, places] * sign / s,
+            samples.a[:, places] * sign / s**2,
+            samples.signs[:, places] * sign[:, None],
+        )
+        for j, i, sense in interpretation.counted:
+            for x in (q, v, a):
+                x[:, j] -= sense * x[:, i]
+            signs[:, j] = smoothed_signs(v[:, j])
+        return samples.with_motion(q, v, a, signs)
 
     def _regressor(self, interpretation: Interpretation) -> Array:
         """The regressor of an interpretation; it is linear in gravity and in one over the square of the stretch."""

@@ -24,6 +24,8 @@ from .motion_samples import COMPARED, Logs, MotionSamples
 from .small_faults.fault import SmallFault, not_excluded
 from .small_faults.find import small_faults
 
+#: Minimum number of samples per joint for small faults, whose bounds were measured with as many.
+_FOR_SMALL_FAULTS = 25
 #: An interpretation with a smaller gain is compared with changes along the logs.
 _AS_CHANGE = 3.0
 
@@ -153,12 +155,13 @@ def along(
 
 
 def tested_small_faults(case: Case, logs: Logs, steps: Sequence[Step]) -> list[SmallFault]:
-    """Small faults that explain most; none if the joints hardly reverse or a large fault explains far more.
+    """Small faults that explain most; none if samples are few, the joints hardly reverse, or a large fault explains far more.
 
     Args:
         steps: Steps to the interpretation that explains them.
     """
-    if case.turns < TESTING_REVERSALS or (steps and steps[0].gain > _AS_CHANGE):
+    few = len(case.sampled(0.0)) < _FOR_SMALL_FAULTS * (case.robot.n + 2)
+    if few or case.turns < TESTING_REVERSALS or (steps and steps[0].gain > _AS_CHANGE):
         return []
     return small_faults(case, logs)
 

@@ -15,8 +15,9 @@ from .case import Case
 from .delay.profile import Delay, find_delays
 from .motion_samples import Logs, sampler
 
-#: Minimum number of samples per joint.
-_FEWEST = 25
+#: Minimum number of samples. Each gives one equation per joint, and each joint has about 13 unknowns: a fit to four of five
+#: folds then has five times as many equations as unknowns. Whether the motion is long and reverses is asked elsewhere.
+_FEWEST = 80
 #: Relative deviation from a fixed ratio between the joints' motions below which the ratio counts as fixed.
 _ALIKE = 0.02
 
@@ -64,7 +65,7 @@ class LogGroup:
         """Samples the logs; None if there are too few, no joint moves with varying torque, or all joints move alike."""
         sampled = sampler(self.logs, reduction=self.reduction)
         first = None if sampled is None else sampled(0.0)
-        if sampled is None or first is None or len(first) < _FEWEST * (self.robot.n + 2):
+        if sampled is None or first is None or len(first) < _FEWEST:
             return None
         moves = (np.ptp(first.q, axis=0) > 0.02) & (np.ptp(first.tau, axis=0) > 0)  # a constant torque has no information
         return Case(self.robot, lru_cache(sampled), moves) if moves.any() and not _one_curve(first.v[:, moves]) else None

@@ -32,6 +32,10 @@ _NOUNS = {
     "effort-scale": ("the scale of the effort of {joints}", "give drive.gain, or log a known payload"),
     "position-zero": ("the zero of {joints}", "compare one pose with the URDF on screen (`urdf-ident play`)"),
     "position-scale": ("the scale of the position of {joints}", "move it by a known angle or distance"),
+    "position-coupled": (
+        "the position of the first of {joints}, which counts that of the second in",
+        "move the second alone: the position of the first must not change",
+    ),
     "position-unit": ("the unit of the positions of {joints}", "move one joint by a known angle or distance"),
     "joints-exchanged": ("the order of {joints}", "move one of them alone"),
     "time-scale": ("the clock", "compare the duration of the log with a watch"),
@@ -289,6 +293,16 @@ def _position_scale(robot: Robot, step: Step) -> _Worded:
     )
 
 
+def _position_coupled(robot: Robot, step: Step) -> _Worded:
+    (j, i), more = (robot.joints[k] for k in step.found.joints), "plus" if step.found.size > 0 else "minus"
+    return (
+        f"the position of {j} is its own {more} that of {i}, as of an angle to the base or a motor that turns along",
+        f"{'subtract' if step.found.size > 0 else 'add'} the column of {i}; if both joints' motors are coupled, and their "
+        "efforts with them, give drive.reduction as a matrix",
+        None,
+    )
+
+
 def _position_unit(robot: Robot, step: Step) -> _Worded:
     whose, size = _joints(robot, step.found.joints), step.found.size
     unit, described = min(POSITION_UNITS, key=lambda pair: abs(np.log(POSITION_UNITS[pair]) - size))
@@ -301,6 +315,13 @@ def _position_unit(robot: Robot, step: Step) -> _Worded:
 
 
 def _exchanged(robot: Robot, step: Step) -> _Worded:
+    if len(step.found.joints) > 2:
+        columns = ", ".join(robot.joints[k] for k in np.argsort(step.found.interpretation.places))
+        return (
+            f"positions and efforts appear to be in another order than described: {columns}",
+            "correct the order of the columns (their names, or log.columns.position and log.columns.effort)",
+            None,
+        )
     i, j = (robot.joints[k] for k in step.found.joints)
     what = ("efforts", "positions", "positions and efforts")[int(step.found.size)]
     key = ("effort", "position", "position and log.columns.effort")[int(step.found.size)]
@@ -359,6 +380,7 @@ _WORDS: dict[str, Callable[[Robot, Step], _Worded]] = {
     "effort-scale": _effort_scale,
     "position-zero": _position_zero,
     "position-scale": _position_scale,
+    "position-coupled": _position_coupled,
     "position-unit": _position_unit,
     "joints-exchanged": _exchanged,
     "time-scale": _time_scale,

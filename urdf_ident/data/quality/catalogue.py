@@ -24,8 +24,16 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
     "Rows and values": {
         "log-unreadable": FindingKind("refused", "The log cannot be read.", "The message says what to do."),
         "note": FindingKind("info", "What the reader chose or ignored.", "Read it."),
+        "signals-joined": FindingKind(
+            "repaired", "Signals in rows without positions, with a clock of their own; interpolated.", "None needed."
+        ),
         "rows-unreadable": FindingKind(
             "repaired", "Rows without a time or any position.", "None needed; above 5 % record again."
+        ),
+        "rows-interpolated": FindingKind(
+            "repaired",
+            "Rows on straight lines in all efforts, with which the logger bridged gaps; left out.",
+            "Find out why samples are lost.",
         ),
         "too-few-rows": FindingKind("refused", "Fewer than 100 usable rows.", "Record more."),
         "values-impossible": FindingKind(
@@ -223,6 +231,11 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
             "The positions of a joint are too large or too small to match the efforts of the other joints.",
             "Check its gear ratio and the counts of its encoder.",
             "fraction by which they are too large",
+        ),
+        "position-coupled": FindingKind(
+            "warning",
+            "The position of a joint counts that of the joint before in.",
+            "Subtract that joint's column, or give `drive.reduction` as a matrix.",
         ),
         "position-late": FindingKind(
             "warning",

@@ -1,4 +1,4 @@
-"""Checks for channels changed before logging: efforts held, interpolated or limited in their rate, and averaged positions."""
+"""Channels changed before logging: rows and efforts interpolated, efforts held or limited in their rate, averaged positions."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ..conditioning.clock import read_clock
 from .channels import equal_runs, moving_efforts, regular_length
 from .checks import smooth_speeds
 from .findings import Examination
+from .repairs import drop_rows
 
 #: Deviation from a line that three samples may have, and least step between rows that is not rounding, both in steps between
 #: the effort's levels.
@@ -30,13 +31,32 @@ _SHARE, _LINES, _ALIKE = 0.01, 3, 0.8
 _AVERAGE, _NOTCH, _CHANCE, _SURE, _PIECE = 5, 0.4, 12.0, 1.5, 1 << 15
 #: Fewest rows whose spectrum tells an average from chance.
 _ENOUGH = 400
-#: Least size of the coefficient at twice the length, which is -1/2.
-_SECOND = 0.1
+#: Least size of the coefficient at twice the length, which is -1/2, and of that of the upper half of the spectrum, which is -2.
+_SECOND, _HIGH = 0.1, 1.0
 #: Least part of the rows in which a channel changes by another step than before.
 _BUSY = 0.5
 #: Part of a joint's acceleration that an average may take away: half the torque error of a good result; part of the velocities'
 #: power that is motion. Bandwidth at half the amplitude times the duration of the average.
 _ATTENUATED, _MOTION, _HALF = 0.05, 0.999, 0.603
+
+
+def drop_bridged_rows(state: Examination, robot: Robot) -> None:
+    """Drops rows that the logger put on straight lines over a gap: there all efforts are interpolated, and no robot moved so.
+
+    If most of the log is, efforts come at a lower rate (:func:`check_straight`), and their samples are not known.
+
+    Args:
+        state: The log; changed.
+    """
+    efforts = [x for _, _, x in moving_efforts(state, robot)]
+    bridged = np.full(len(state.recording), len(efforts) > 1)
+    for x in efforts:
+        inside = np.zeros(len(x), dtype=bool)
+        for begin, end in zip(*_lines(x), strict=True):
+            inside[begin + 1 : end - 1] = True  # the ends were measured
+        bridged &= inside
+    if bridged.mean() < _MOST:
+        drop_rows(state, bridged, "rows-interpolated", "lie on straight lines over gaps, in all efforts alike", limit=_MOST)
 
 
 def check_straight(state: Examination, robot: Robot) -> None:
@@ -121,13 +141,18 @@ def _averaged_rows(x: Array) -> IntArray:
     bent = np.diff(x, 2, axis=0)
     power = np.abs(np.fft.rfft(bent * np.hanning(len(bent))[:, None], axis=0)) ** 2
     varies = np.mean(bent != 0, axis=0) > _BUSY  # a few steps between rests interfere like an average
-    cepstrum = np.fft.irfft(np.log(np.maximum(power[:, varies], 1e-30 * power[:, varies].max(axis=0))), axis=0)
+    spectrum = np.log(np.maximum(power[:, varies], 1e-30 * power[:, varies].max(axis=0)))
+    cepstrum = np.fft.irfft(spectrum, axis=0)
     rows = _AVERAGE + cepstrum[_AVERAGE:longest].argmin(axis=0)
     at = np.arange(cepstrum.shape[1])
     # a smooth spectrum, of motion without noise, has neighbouring coefficients of the same size and no second one
     beside = (cepstrum[rows - 2, at] + cepstrum[rows + 2, at]) / 2
     notch = np.minimum(beside, 0.0) - cepstrum[rows, at]
     notch[cepstrum[2 * rows, at] > -_SECOND] = 0.0
+    # equal legs have zeros as well, where their spectrum is above the noise
+    high = np.arange(len(spectrum) // 2, len(spectrum))[:, None]
+    waves = np.cos(2 * np.pi * high * rows / (2 * (len(spectrum) - 1)))
+    notch[2 * np.mean(waves * (spectrum[high[:, 0]] - spectrum[high[:, 0]].mean(axis=0)), axis=0) > -_HIGH] = 0.0
     least = max(_NOTCH, _CHANCE / np.sqrt(len(x)))
     alike = np.array([np.sum((rows == length) & (notch > least)) > 1 for length in rows], dtype=bool)
     found[varies] = np.where((notch > _SURE * least) | (alike & (notch > least)), rows, 0)

@@ -10,6 +10,7 @@ import numpy as np
 from ...linalg import Array, BoolArray, quantiles, running_median
 from ...model.robot import Robot
 from ...parallel.scratch import stored
+from ..conditioning.clock import GAP_PERIODS
 from ..recording import Recording
 from .findings import Examination
 from .hidden_delays import count_of
@@ -25,6 +26,55 @@ _SPIKE = {"position": 0.05, "motor_position": 0.05, "velocity": 0.1, "effort": 0
 _SENTINELS, _APART = 5, 0.3
 #: Least distance from the neighbours [rad or m]: the encoder of a resting joint jumps between counts (12 bits: 0.0015 rad).
 _RESOLUTION = {"position": 2e-3}
+#: A signal has rows of its own if it has this many, and fewer than this share of them hold the positions, or conversely.
+_OWN, _SHARED = 100, 0.5
+
+
+def join_rows(state: Examination) -> None:
+    """Joins signals whose rows hold no positions, as in an outer join of topics with separate clocks.
+
+    Args:
+        state: The log; changed. The rows of the positions are kept, whose accelerations interpolation would spoil.
+    """
+    recording, time = state.recording, state.recording.time
+    rows = _complete(recording.position)
+    own = {name: array for name, array in recording.signals() if hasattr(recording, name) and _apart(rows, _complete(array))}
+    if not own or not np.isfinite(time).all() or (np.diff(time) < 0).any():
+        return
+    joined: dict[str, Any] = {name: _at_times(time, array, rows) for name, array in own.items()}
+    words = ", ".join(f"{name} in {int(_complete(array).sum())}" for name, array in own.items())
+    state.recording = replace(recording.take(rows), **joined)
+    state.add(
+        "signals-joined",
+        "repaired",
+        f"positions are in {int(rows.sum())} of {len(rows)} rows, {words} others: signals with separate clocks; "
+        "interpolated at the times of the positions",
+    )
+
+
+def _complete(array: Array) -> BoolArray:
+    """Rows in which no column is missing that has values at all, shape (N,)."""
+    known = np.isfinite(array)
+    return np.asarray(known[:, known.any(axis=0)].all(axis=1) & known.any())
+
+
+def _apart(rows: BoolArray, others: BoolArray) -> bool:
+    """Returns whether two signals have rows of their own."""
+    fewer = min(rows.sum(), others.sum())
+    return bool(fewer >= _OWN and (rows & others).sum() < _SHARED * fewer)
+
+
+def _at_times(time: Array, array: Array, rows: BoolArray) -> Array:
+    """Interpolates the columns of a signal at the times of some rows, but not across gaps: NaN there."""
+    found = np.full((int(rows.sum()), array.shape[1]), np.nan)
+    for j in np.flatnonzero(np.isfinite(array).any(axis=0)):
+        known = np.isfinite(array[:, j])
+        stamps = time[known]
+        after = np.searchsorted(stamps, time[rows])
+        gap = np.diff(stamps, prepend=-np.inf, append=np.inf)[after]
+        near = (gap <= GAP_PERIODS * np.median(np.diff(stamps))) | np.isin(time[rows], stamps)
+        found[near, j] = np.interp(time[rows][near], stamps, array[known, j])
+    return found
 
 
 def drop_unreadable_rows(state: Examination) -> None:

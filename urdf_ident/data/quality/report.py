@@ -68,6 +68,7 @@ def assess(recording: Recording, robot: Robot) -> QualityReport:
 
 
 def _examine(state: Examination, robot: Robot) -> None:
+    repairs.join_rows(state)
     repairs.drop_unreadable_rows(state)
     if _too_few(state):
         return
@@ -81,6 +82,7 @@ def _examine(state: Examination, robot: Robot) -> None:
     clock_repairs.repair_order(state)
     if state.stopped:
         return
+    interpolated.drop_bridged_rows(state, robot)
     clock_repairs.repair_clock(state)
     if _too_few(state):
         return

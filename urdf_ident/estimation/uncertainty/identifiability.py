@@ -103,7 +103,7 @@ def structural_verdicts(model: DynamicModel, base: BaseParameters) -> tuple[Verd
     Returns:
         One verdict per parameter, none of them "weak"; the advice names the simplest motion that identifies it.
     """
-    trials = [(item, _errors(motion_factor(model, base, item, {}))) for item in simple_motions(model.robot)]
+    trials = [(item, _errors(motion_factor(model, base, item, {}, alone=True))) for item in simple_motions(model.robot)]
     motions = [_simplest(row, _own(model, base, row, trials))[0] for row in range(len(base))]
     found = []
     for k, name, kind, elsewhere in _by_kind(model, base):
@@ -198,10 +198,11 @@ def _rows_of(base: BaseParameters, k: int) -> list[int]:
 
 def _errors(R: Array) -> Array:
     """Standard errors from a whitened factor, shape (b,); inf where a parameter is not identifiable."""
-    found = solve(np.column_stack([R, np.zeros(len(R))]), max(10 * R.shape[1], 1)) if R.any() else None
-    if found is None:
-        return np.full(R.shape[1], np.inf)
-    return np.where(found.seen, np.linalg.norm(found.root, axis=1), np.inf)
+    errors, informed = np.full(R.shape[1], np.inf), np.flatnonzero(R.any(axis=0))
+    if len(informed):
+        found = solve(np.column_stack([R[:, informed], np.zeros(len(R))]), 10 * R.shape[1])
+        errors[informed] = np.where(found.seen, np.linalg.norm(found.root, axis=1), np.inf)
+    return errors
 
 
 def _own(model: DynamicModel, base: BaseParameters, row: int, trials: Sequence[Trial]) -> Sequence[Trial]:

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ...linalg import Array, lapack
+from ...grouping import grouped
+from ...linalg import Array, BoolArray, IntArray, lapack
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.robot import Robot
@@ -101,11 +102,15 @@ def _only(motion: Segment, rest: Array, moving: tuple[int, ...]) -> Segment:
     return replace(motion, **changed)
 
 
-def motion_factor(model: DynamicModel, base: BaseParameters, motion: SimpleMotion, weights: Mapping[str, float]) -> Array:
+def motion_factor(
+    model: DynamicModel, base: BaseParameters, motion: SimpleMotion, weights: Mapping[str, float], *, alone: bool = False
+) -> Array:
     """Returns a factor of the information of a simple motion on the base parameters, per state.
 
     Args:
         weights: Row group → weight [1/unit of torque]; 1 for missing groups.
+        alone: Whether the motion is the only source of information, and nothing is asked about the friction of joints at
+            rest. A row with a constant of its own, such as their offset, then tells nothing by its mean.
 
     Returns:
         Factor of full row rank, shape (≤ b, b), scaled to one state; directions below :data:`_NEGLIGIBLE` are omitted.
@@ -113,15 +118,39 @@ def motion_factor(model: DynamicModel, base: BaseParameters, motion: SimpleMotio
     place = base.place
     count = len(motion.states.q)
     gram, means = np.zeros((len(base), len(base))), np.zeros((len(model.groups), len(base)))
+    varied: list[tuple[bytes, tuple[IntArray, Array]]] = []
     for _, blocks in model.row_blocks(motion.states, chunk=count):
         for group, block, mean in zip(model.groups, blocks, means, strict=True):
             target = place[group.columns]
             own, kept = block[:, target >= 0] * weights.get(group.name, 1.0), target[target >= 0]
             varying = (own != own[0]).any(axis=0)  # of many joints, few of the other bodies move
             mean[kept] = np.where(varying, own.mean(axis=0), own[0])
-            away, moved = own[:, varying] - mean[kept[varying]], kept[varying]
-            gram[moved[:, None], moved] += away.T @ away
-    return _factor(gram / count + means.T @ means)
+            moved = kept[varying]
+            varied.append((moved.tobytes(), (moved, own[:, varying] - mean[moved])))
+    for alike in grouped(varied).values():  # the same bodies vary in the rows of all joints that carry the moving one
+        moved, away = alike[0][0], np.vstack([deviation for _, deviation in alike])
+        gapless = len(moved) and (np.diff(moved) == 1).all()
+        at = (slice(moved[0], moved[-1] + 1),) * 2 if gapless else (moved[:, None], moved)
+        gram[at] += away.T @ away
+    if alone:
+        means[_with_own_constant(model, base, motion, means, np.diag(gram) > 0)] = 0.0
+    found = np.zeros((0, len(base)))
+    used = np.flatnonzero((np.diag(gram) > 0) | means.any(axis=0))
+    if len(used):
+        factor = _factor(gram[used[:, None], used] / count + means[:, used].T @ means[:, used])
+        found = np.zeros((len(factor), len(base)))
+        found[:, used] = factor
+    return found
+
+
+def _with_own_constant(
+    model: DynamicModel, base: BaseParameters, motion: SimpleMotion, means: Array, varying: BoolArray
+) -> BoolArray:
+    """The row groups whose mean contains a friction term of a joint at rest that no other row contains, shape (groups,)."""
+    moving = {model.robot.joints[j] for j in motion.moving}
+    resting = [k >= model.n_inertial and model.parameters[k].owner not in moving for k in base.independent]
+    lone = np.array(resting) & ~varying & (np.count_nonzero(means, axis=0) == 1)
+    return np.asarray(means[:, lone].any(axis=1))
 
 
 def _factor(gram: Array) -> Array:
@@ -131,8 +160,7 @@ def _factor(gram: Array) -> Array:
     those are returned.
     """
     size = np.sqrt(np.diag(gram))
-    size[size == 0] = 1.0
-    upper, pivots, rank, _ = lapack().dpstrf(gram / np.outer(size, size), tol=_NEGLIGIBLE**2)
+    upper, pivots, rank, _ = lapack().dpstrf(gram / size / size[:, None], tol=_NEGLIGIBLE**2)
     factor = np.zeros((rank, len(gram)))
     factor[:, pivots - 1] = np.triu(upper[:rank])
     return np.asarray(factor * size)

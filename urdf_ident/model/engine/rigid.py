@@ -20,6 +20,7 @@ from . import pinocchio
 from .batched import program_inputs, regressor_program, torque_program
 from .compiled import runner, wanted_engine
 from .program import Program
+from .resting import columns_of_few, moving_joints
 
 #: Samples per chunk of columns.
 CHUNK = 1024
@@ -35,6 +36,8 @@ FEW, SHORT = 96, 256
 #: Without numba, so are robots whose joints together carry more bodies than this (chains of more than twelve joints):
 #: the workspace exceeds the cache, and 32 joints take 1.2 ms per sample where Pinocchio takes 0.2 ms.
 _CARRIED = 80
+#: Number of joints from which on rigid groups pay off where Pinocchio would compute, and of moving joints up to which they do.
+MANY, _FEW_MOVE = 24, 2
 #: A column is dependent, or zero, if its independent share on random motion is below this.
 _SAME, _ZERO = 1e-10, 1e-13
 #: Tolerance of the reduction to base parameters; columns that it keeps are chosen first, so that they are preserved.
@@ -111,6 +114,9 @@ class Rigid:
         out = np.empty((int(widths.sum()), len(q)))
         parts = np.split(out, np.cumsum(widths)[:-1])
         if self._by_pinocchio(len(q), total):
+            if self.robot.n >= MANY and moving_joints(q, v, a).sum() <= _FEW_MOVE:
+                columns_of_few(self.robot, groups, q, v, a, parts)
+                return parts
             made = pinocchio.regressor(self.robot, q, v, a)
             for part, (mix, columns) in zip(parts, groups, strict=True):
                 part[: len(columns)] = _mixed(made, mix, columns)

@@ -47,6 +47,7 @@ def brief(ident: Record) -> str:
     open_ = untested(ident) if verdict.level != "poor" else ()
     taken = _wrapped(f"  not tested: {', '.join(open_)}; {CONSEQUENCE}", _HANGING, 3) if open_ else []
     ends = [
+        *(_line("compensated:", late) if (late := _delay(ident)) else []),
         *_line("changed most:", ", ".join(changes(ident)) or "no body by a significant amount"),
         *_line("not identified:", _unknown(ident)),
         *(_line("left out:", _left_out(ident)) if ident.left_out else []),
@@ -137,6 +138,8 @@ def html(ident: Record) -> str:
         parts.append(f"<table><caption>{kind} error over torque</caption>{head}{rows}</table>")
     if open_ := untested(ident):
         parts.append(f"<p>not tested: {escape(', '.join(open_))}; {CONSEQUENCE}</p>")
+    if late := _delay(ident):
+        parts.append(f"<p>compensated: {late}</p>")
     parts.append(f"<p>not identified: {escape(_unknown(ident))}</p>")
     return "".join(parts)
 
@@ -155,6 +158,13 @@ def _table(kind: str, errors: list[JointError], count: int) -> list[str]:
         rest = f"  {_percent(error.urdf):>8}  {_percent(error.urdf_friction):>15}" if known else ""
         lines.append(f"  {name:<{max(width, len(title))}}  {_percent(error.identified):>10}{rest}")
     return lines
+
+
+def _delay(ident: Record) -> str:
+    """The delay of the efforts that was taken out, in words; empty if there was none."""
+    late = float(ident.signals.get("delay", {}).get("compensated", 0.0))
+    way = "lag behind" if late > 0 else "lead"
+    return f"the logged efforts {way} the positions by {1e3 * abs(late):.3g} ms; those of the model do not" if late else ""
 
 
 def _left_out(ident: Record) -> str:

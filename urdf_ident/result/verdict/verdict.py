@@ -29,6 +29,7 @@ FRICTION_LIMIT, PEAK_LIMIT = 1.5, 10.0
 PHYSICAL_FINDINGS = (
     "effort",
     "position-bandwidth",
+    "position-coupled",
     "position-held",
     "position-jump",
     "position-late",

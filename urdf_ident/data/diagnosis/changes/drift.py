@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ....linalg import Array
+from ....linalg import Array, special
 from ..evidence import MATERIAL, RigidEvidence, in_sample, unexplained
 from ..gram_fit import solved
 from .change import Change, Unchanged
@@ -134,10 +134,8 @@ def scale_drift(found: RigidEvidence, effort_map: Array, base: Unchanged, along:
         along: Time of each block, shape (B,); see :func:`along_log`.
         turns: Reversals of a joint (median), each of which ends a leg.
     """
-    from scipy.special import stdtrit
-
     free = max(min(len(along) - 1.0, turns), 1.0)
-    limits = ((_SCALE, -float(stdtrit(free, _CHANCE / 2))),)
+    limits = ((_SCALE, -float(special("stdtrit")(free, _CHANCE / 2))),)
     if scale_growth(found, effort_map, along, base.weights).significant(limits) is None:
         return None
     gains = _gains(found, _scaled(found, effort_map, along, base.weights), effort_map, base)
