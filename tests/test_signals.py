@@ -241,6 +241,14 @@ def test_motion_without_slow_parts_is_not_taken_for_noise(kind: str, lowest: flo
     assert np.linalg.norm(kept - exact) < 0.1 * np.linalg.norm(exact)
 
 
+@pytest.mark.parametrize(("size", "noise"), [(0.01, 1e-3), (0.3, 1e-3)])
+def test_noise_above_a_slow_motion_is_not_taken_for_motion(size: float, noise: float) -> None:
+    """Of a motion slower than a window of the spectrum, the spectrum has only the noise."""
+    t = np.arange(0, 40, 0.01)
+    q = size * np.sin(2 * np.pi * 0.05 * t)[:, None] + noise * np.random.default_rng(6).standard_normal((len(t), 1))
+    assert estimate_cutoff([q], 100.0).cutoff < 2.0
+
+
 def test_plateau_left_by_tracking_errors_belongs_to_the_motion() -> None:
     """Its lowest point can be anywhere; the noise begins where the acceleration rises with frequency."""
     rate, ends, rng = 250.0, 6.0, np.random.default_rng(4)

@@ -181,11 +181,11 @@ def estimate_cutoff(pieces: list[Array], rate: float, moving: list[BoolArray] | 
         moving: Samples of each piece that are in motion, shapes (N_k,); None: all. Standstill between motions belongs to the
             spectrum, as a window over a single motion would suppress its beginning and end; long standstill does not.
     """
-    frequency, density = _acceleration_spectrum(pieces, rate, moving or [np.ones(len(q), bool) for q in pieces])
+    frequency, density, slow = _acceleration_spectrum(pieces, rate, moving or [np.ones(len(q), bool) for q in pieces])
     ceiling = HIGHEST * rate
     step = frequency[1] - frequency[0]
     inside = frequency <= ceiling
-    motion_end = _motion_end(frequency[inside], density[inside], rate)
+    motion_end = _motion_end(frequency[inside], density[inside], slow, rate)
     below = frequency <= motion_end
     floor = float(np.interp(motion_end, frequency, density))
     motion_power = float(density[below].sum() * step)
@@ -241,8 +241,8 @@ def _mean_spectrum(pieces: list[Array], rate: float) -> tuple[Array, Array]:
     return spectra[0][0], np.average([density for _, density in spectra], axis=0, weights=[len(piece) for piece in long])
 
 
-def _acceleration_spectrum(pieces: list[Array], rate: float, moving: list[BoolArray]) -> tuple[Array, Array]:
-    """Frequencies [Hz], geometric mean of the joints' acceleration spectra."""
+def _acceleration_spectrum(pieces: list[Array], rate: float, moving: list[BoolArray]) -> tuple[Array, Array, float]:
+    """Frequencies [Hz], geometric mean of the joints' acceleration spectra, and of their positions' density below these."""
     longest = max(len(piece) for piece, moves in zip(pieces, moving, strict=True) if moves[1:-1].any())
     window = int(min(longest - 2, max(64, 4 * rate)))
     step = max(LONG, 4 * window)
@@ -256,11 +256,16 @@ def _acceleration_spectrum(pieces: list[Array], rate: float, moving: list[BoolAr
     spectra = [welch(np.diff(part, 2, axis=0) * rate**2, rate, window, weights=moves) for part, moves in long]
     power = np.average([spectrum[1][1:] for spectrum in spectra], axis=0, weights=[moves.sum() for _, moves in long])
     # geometric mean of normalised spectra: every joint has the same weight
-    normal = power / np.maximum(power.sum(axis=0), np.finfo(float).tiny)
-    return spectra[0][0][1:], np.exp(np.log(np.maximum(normal, 1e-300)).mean(axis=1))
+    total = np.maximum(power.sum(axis=0), np.finfo(float).tiny)
+    frequency = spectra[0][0][1:]
+    within = (power / (2.0 * rate * np.sin(np.pi * frequency / rate))[:, None] ** 4).sum(axis=0) * frequency[0]
+    variance = np.average([part.var(axis=0) for part, _ in long], axis=0, weights=[moves.sum() for _, moves in long])
+    slow = np.maximum(variance - within, 0.0) / frequency[0]
+    density, below = (np.exp(np.log(np.maximum(x / total, 1e-300)).mean(axis=-1)) for x in (power, slow))
+    return frequency, density, float(below)
 
 
-def _motion_end(frequency: Array, density: Array, rate: float) -> float:
+def _motion_end(frequency: Array, density: Array, slow: float, rate: float) -> float:
     """Frequency [Hz] at which the acceleration density turns from the motion's slope to the noise's.
 
     The acceleration of a motion does not rise with frequency, beyond its lobes; noise of positions rises with the fourth
@@ -269,11 +274,15 @@ def _motion_end(frequency: Array, density: Array, rate: float) -> float:
     on the plateau that tracking errors and friction leave.) Without a clear rise, a filter of the positions ends the noise; its
     slope is then smaller, and so is the power. Noise of positions does not rise with frequency and is small; what is followed
     by a larger density of positions, or by one near the largest, is therefore within the motion.
+
+    Args:
+        slow: Density of positions below the lowest frequency, in the unit of density.
     """
     smooth = _third_octaves(frequency, density)
-    position = smooth / np.sin(np.pi * frequency / rate) ** 4
+    position = smooth / (2.0 * rate * np.sin(np.pi * frequency / rate)) ** 4
     largest_above = np.maximum.accumulate(position[::-1])[::-1]
-    within = np.flatnonzero(largest_above > np.minimum(_NOT_RISING * position, _NOT_NOISE * position.max()))
+    largest = max(slow, float(largest_above[0]))  # of a slow motion the spectrum has only the noise
+    within = np.flatnonzero(largest_above > np.minimum(_NOT_RISING * position, _NOT_NOISE * largest))
     first = min(int(within[-1]) + 1 if len(within) else 0, len(position) - 1)
     frequency, smooth = frequency[first:], smooth[first:]
     tilted = smooth / frequency
