@@ -21,6 +21,7 @@ FOUNDATION = (
     "units",
     "files",
     "grouping",
+    "scipy_parts",
     "linalg",
     "provenance",
     "progress",

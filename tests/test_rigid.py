@@ -284,7 +284,8 @@ def test_a_triangle_is_numpys_and_not_its_rows_memory(rows: int, columns: int) -
 
 def test_compiled_parts_of_scipy_are_its_own_without_their_packages() -> None:
     script = (
-        "import sys, numpy; from urdf_ident.linalg import cosine_coefficients, lapack, part_of_scipy, special, thin_svd; "
+        "import sys, numpy; from urdf_ident.linalg import thin_svd; "
+        "from urdf_ident.scipy_parts import cosine_coefficients, lapack, part_of_scipy, special; "
         "own = lapack(); part = part_of_scipy('scipy.signal._sosfilt'); tail = special('fdtrc'); "
         "assert part_of_scipy('scipy.signal._none') is None; x = numpy.random.default_rng(0).normal(size=(60, 7)); "
         "cosines, factors = cosine_coefficients(x), thin_svd(x); "
@@ -301,10 +302,10 @@ def test_compiled_parts_of_scipy_are_its_own_without_their_packages() -> None:
 
 def test_scipy_of_another_layout_has_its_functions_imported_with_their_packages() -> None:
     script = (
-        "import numpy; from urdf_ident import linalg; whole = linalg.part_of_scipy; "
+        "import numpy; from urdf_ident import scipy_parts; whole = scipy_parts.part_of_scipy; "
         "assert whole('scipy.special._ufuncs') is None; "  # its siblings were not named
-        "linalg.part_of_scipy = lambda *_: None; x = numpy.arange(5.0); import scipy.fft, scipy.special; "
-        "assert linalg.special('ndtri') is scipy.special.ndtri; "
-        "numpy.testing.assert_array_equal(linalg.cosine_coefficients(x), scipy.fft.dct(x, norm='ortho'))"
+        "scipy_parts.part_of_scipy = lambda *_: None; x = numpy.arange(5.0); import scipy.fft, scipy.special; "
+        "assert scipy_parts.special('ndtri') is scipy.special.ndtri; "
+        "numpy.testing.assert_array_equal(scipy_parts.cosine_coefficients(x), scipy.fft.dct(x, norm='ortho'))"
     )
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from ..linalg import Array, IntArray, lapack, lstsq
+from ..linalg import Array, IntArray, lstsq
+from ..scipy_parts import lapack
 from .cones import Feasible
 from .programme import Point, Programme, solve_conic
 

@@ -133,7 +133,7 @@ def _take_blas_buffers(_process: int) -> None:
     """
     import numpy as np
 
-    from ..linalg import lapack
+    from ..scipy_parts import lapack
 
     square = np.eye(64)  # smaller products are computed without a buffer
     np.empty(_BUFFER, np.uint8)

@@ -12,11 +12,12 @@ import numpy as np
 from ..data.conditioning.signals import Conditioned
 from ..data.prepare import PreparedLog
 from ..errors import EstimationError
-from ..linalg import REFLECTIONS, UNBLOCKED, Array, IntArray, lapack, triangle
+from ..linalg import REFLECTIONS, UNBLOCKED, Array, IntArray, triangle
 from ..model.dynamic_model import DynamicModel
 from ..parallel import shared, start_each
 from ..progress import Progress
 from ..samples import Segment
+from ..scipy_parts import lapack
 from .entries import BLOCKS, Entries, Statistic, blocks_of
 from .layout import Layout, layouts_of
 from .motions import start_motions

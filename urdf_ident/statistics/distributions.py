@@ -11,7 +11,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..linalg import Array, special
+from ..linalg import Array
+from ..scipy_parts import special
 
 
 def student_quantile(share: float, dof: Array | float) -> Array:

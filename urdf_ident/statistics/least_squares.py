@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import EstimationError, check_shape
-from ..linalg import Array, BoolArray, lapack, triangle
+from ..linalg import Array, BoolArray, triangle
 from ..samples import ReadOnly
+from ..scipy_parts import lapack
 
 #: Number of left-out parts that are processed at a time.
 _AT_ONCE = 64

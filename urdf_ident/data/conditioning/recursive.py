@@ -10,7 +10,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from ...linalg import Array, BoolArray, part_of_scipy
+from ...linalg import Array, BoolArray
+from ...scipy_parts import part_of_scipy
 
 
 @lru_cache(maxsize=64)

@@ -10,8 +10,9 @@ import numpy as np
 
 from ...errors import LogError
 from ...files.sizes import MOST_SAMPLES
-from ...linalg import Array, lapack
+from ...linalg import Array
 from ...parallel.scratch import empty_array
+from ...scipy_parts import lapack
 from ..recording import Recording
 from .clock import Clock, bounds, read_clock
 from .filters import LONG, delayed

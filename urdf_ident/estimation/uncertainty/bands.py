@@ -16,9 +16,10 @@ from functools import cached_property, partial
 import numpy as np
 
 from ...data.prepare import PreparedLog
-from ...linalg import Array, IntArray, cosine_coefficients, triangle
+from ...linalg import Array, IntArray, triangle
 from ...model.dynamic_model import DynamicModel
 from ...parallel import start_each
+from ...scipy_parts import cosine_coefficients
 from ...statistics.layout import Layout, expanded, layouts_of
 from ...statistics.pieces import row_pieces
 from ...statistics.row_cache import RowCache

@@ -13,8 +13,9 @@ import numpy as np
 
 from ...data.prepare import PreparedLog
 from ...errors import EstimationError
-from ...linalg import Array, cosine_coefficients
+from ...linalg import Array
 from ...model.dynamic_model import DynamicModel
+from ...scipy_parts import cosine_coefficients
 from ...statistics.fit import Fit
 from ...statistics.least_squares import Solution
 from ...statistics.rows import RowFilter

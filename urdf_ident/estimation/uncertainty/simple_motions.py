@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from ...grouping import grouped
-from ...linalg import Array, BoolArray, IntArray, lapack
+from ...linalg import Array, BoolArray, IntArray
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.robot import Robot
 from ...samples import Segment
+from ...scipy_parts import lapack
 
 #: Length of a simple motion [s]; number of its states and minimum; number of joints up to which all states are used. Each state
 #: gives one row per joint, so that fewer states suffice for many joints.

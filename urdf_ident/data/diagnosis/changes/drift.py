@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ....linalg import Array, special
+from ....linalg import Array
+from ....scipy_parts import special
 from ..evidence import MATERIAL, RigidEvidence, in_sample, unexplained
 from ..gram_fit import solved
 from .change import Change, Unchanged
