@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import EstimationError, FingerprintError
 from ..linalg import Array, lstsq, scaled_lstsq
 from ..model.robot import Robot
-from ..result.dynamics.friction_curves import friction_columns, trained_speeds
+from ..result.dynamics.friction_curves import friction_columns, logged_speeds
 from ..result.identification import Identification
 from ..units import joint_units
 
@@ -145,7 +145,7 @@ def friction_rows(
 
 def _common_speeds(results: Sequence[Identification], j: int) -> tuple[Array, Array]:
     """Speeds of a joint, in both directions, that the logs of all results contain, and their mean density, shape (N,) each."""
-    top = min(max(map(abs, trained_speeds(item, j))) for item in results)
+    top = min(max(map(abs, logged_speeds(item, j))) for item in results)
     v = np.linspace(-top, top, _CURVE)
     density = np.full(_CURVE, 1e-3)  # speeds between those of the samples are not quite free
     for item in results:

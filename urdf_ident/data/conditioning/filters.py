@@ -221,7 +221,7 @@ def attenuation(pieces: list[Array], rate: float, cutoff: float, order: int = OR
         where the acceleration is partly noise.
     """
     frequency, density = _mean_spectrum([np.diff(piece, 2, axis=0) for piece in pieces], rate)
-    position = density / np.maximum(2.0 * np.sin(np.pi * frequency[:, None] / rate), 1e-9) ** 4
+    position = density / _twice_differenced(frequency, rate)[:, None]
     noise = _WHITE * np.median(position[frequency > rate / 4], axis=0)
     below = frequency <= max(cutoff, band)
     twice = (2 * np.pi * frequency[below, None]) ** 4  # from the power of positions to that of accelerations
@@ -231,6 +231,11 @@ def attenuation(pieces: list[Array], rate: float, cutoff: float, order: int = OR
     clear = ((gain**2 * twice * noise).sum(axis=0) < _NOISY * kept) & (kept > _ACCELERATED * kept.max())
     lost = 1 - np.sqrt(kept / np.where(clear, moved.sum(axis=0), 1.0))
     return np.where(clear, lost, 0.0)
+
+
+def _twice_differenced(frequency: Array, rate: float) -> Array:
+    """Power of the second differences of a signal over its own; not zero."""
+    return np.asarray(np.maximum(2.0 * np.sin(np.pi * frequency / rate), 1e-9) ** 4)
 
 
 def _mean_spectrum(pieces: list[Array], rate: float) -> tuple[Array, Array]:
@@ -258,7 +263,7 @@ def _acceleration_spectrum(pieces: list[Array], rate: float, moving: list[BoolAr
     # geometric mean of normalised spectra: every joint has the same weight
     total = np.maximum(power.sum(axis=0), np.finfo(float).tiny)
     frequency = spectra[0][0][1:]
-    within = (power / (2.0 * rate * np.sin(np.pi * frequency / rate))[:, None] ** 4).sum(axis=0) * frequency[0]
+    within = (power / (rate**4 * _twice_differenced(frequency, rate)[:, None])).sum(axis=0) * frequency[0]
     variance = np.average([part.var(axis=0) for part, _ in long], axis=0, weights=[moves.sum() for _, moves in long])
     slow = np.maximum(variance - within, 0.0) / frequency[0]
     density, below = (np.exp(np.log(np.maximum(x / total, 1e-300)).mean(axis=-1)) for x in (power, slow))
@@ -279,7 +284,7 @@ def _motion_end(frequency: Array, density: Array, slow: float, rate: float) -> f
         slow: Density of positions below the lowest frequency, in the unit of density.
     """
     smooth = _third_octaves(frequency, density)
-    position = smooth / (2.0 * rate * np.sin(np.pi * frequency / rate)) ** 4
+    position = smooth / (rate**4 * _twice_differenced(frequency, rate))
     largest_above = np.maximum.accumulate(position[::-1])[::-1]
     largest = max(slow, float(largest_above[0]))  # of a slow motion the spectrum has only the noise
     within = np.flatnonzero(largest_above > np.minimum(_NOT_RISING * position, _NOT_NOISE * largest))

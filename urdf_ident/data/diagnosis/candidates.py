@@ -166,6 +166,23 @@ def candidates(robot: Robot, moves: BoolArray, interpretation: Interpretation, *
         for ratio in _RATIOS if poor else _FEW_RATIOS:
             wide = with_value(interpretation.sign, j, ratio * interpretation.sign[j])
             yield Hypothesis("position-scale", (j,), float(np.log(abs(wide[j]))), replace(interpretation, sign=wide))
+    yield from _of_several(robot, joints, interpretation, poor=poor)
+    for stretch in STRETCHES:
+        yield Hypothesis(
+            "time-scale",
+            (),
+            interpretation.stretch * stretch,
+            replace(interpretation, stretch=interpretation.stretch * stretch),
+        )
+    for delay in _DELAYS:
+        yield Hypothesis(
+            "effort-delay", (), interpretation.delay + delay, replace(interpretation, delay=interpretation.delay + delay)
+        )
+    yield from _gravities(robot, interpretation)
+
+
+def _of_several(robot: Robot, joints: list[int], interpretation: Interpretation, *, poor: bool) -> Iterator[Hypothesis]:
+    """Changes of two joints at once, and shifts of all columns; arguments as of :func:`candidates`."""
     for i, j in combinations(joints, 2):
         if poor:  # both at once: one alone may explain less than a change along the log
             turned = with_value(with_value(interpretation.gain, i, -interpretation.gain[i]), j, -interpretation.gain[j])
@@ -180,18 +197,6 @@ def candidates(robot: Robot, moves: BoolArray, interpretation: Interpretation, *
         order, places = (tuple(np.roll(columns, shift).tolist()) for columns in (interpretation.order, interpretation.places))
         both = replace(interpretation, order=order, places=places)
         yield Hypothesis("joints-exchanged", tuple(range(robot.n)), float(shift), both)
-    for stretch in STRETCHES:
-        yield Hypothesis(
-            "time-scale",
-            (),
-            interpretation.stretch * stretch,
-            replace(interpretation, stretch=interpretation.stretch * stretch),
-        )
-    for delay in _DELAYS:
-        yield Hypothesis(
-            "effort-delay", (), interpretation.delay + delay, replace(interpretation, delay=interpretation.delay + delay)
-        )
-    yield from _gravities(robot, interpretation)
 
 
 def with_springs(moves: BoolArray, interpretation: Interpretation) -> list[Hypothesis]:

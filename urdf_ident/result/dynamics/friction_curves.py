@@ -59,7 +59,7 @@ def friction_curves(ident: Record, alpha: float = 0.05) -> tuple[SteadyFriction,
     for j, joint in enumerate(model.robot.joints):
         if not any(_share(ident, item, j) != 0 and _is_dissipative(item) for item in model.terms):
             continue
-        trained = trained_speeds(ident, j)
+        trained = logged_speeds(ident, j)
         reach = max(abs(trained[0]), abs(trained[1]), 1e-6)
         limit = float(limits[j]) if np.isfinite(limits[j]) and limits[j] > 0 else float("inf")
         end = limit * 1.02 if reach < limit <= _FAR * reach else _BEYOND * reach
@@ -103,7 +103,7 @@ def _share(ident: Record, item: AppliedTerm, j: int) -> float:
     return float(ident.model.drive.rate_weights(item.axis, item.side)[j])
 
 
-def trained_speeds(ident: Record, j: int) -> tuple[float, float]:
+def logged_speeds(ident: Record, j: int) -> tuple[float, float]:
     """Returns the slowest and fastest speed of joint j in the logs of a result [rad/s or m/s]."""
     if ident.traces is not None and ident.traces.speeds is not None:
         edges, count = ident.traces.speeds.edges[j], ident.traces.speeds.count[j]
