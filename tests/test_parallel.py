@@ -409,10 +409,12 @@ class Crowd:
 
     def __init__(self) -> None:
         self.alive, self.news, self.seen, self.sent = {"a", "b", None}, False, [], []  # type: set, bool, list, list[At]
+        self.turns: list[int] = []  # of the messages, in the order in which they were sent
         self.pool = WorkerPool(self.submit, lambda: [place if place in self.alive else None for place in ("a", "b")])
 
-    def submit(self, place: str | None, _later: bool, *message: object) -> At:
+    def submit(self, place: str | None, later: int, *message: object) -> At:
         self.seen.append(("sent", place))
+        self.turns.append(later)
         self.sent.append(At(self, place, message))
         return self.sent[-1]
 
@@ -421,7 +423,7 @@ class Crowd:
         self.news = True
 
 
-def test_all_that_a_lost_worker_had_not_finished_is_sent_to_others_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_that_a_lost_worker_had_not_finished_is_divided_among_the_others_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also what is awaited later, and also while the answer of another worker is awaited."""
     monkeypatch.setattr(messages, "_SHARED_OBJECTS", None)
     crowd = Crowd()
@@ -431,11 +433,26 @@ def test_all_that_a_lost_worker_had_not_finished_is_sent_to_others_at_once(monke
     crowd.lose("b")
     del crowd.seen[:]
     assert waiting() == [abs(k) for k in range(-16, 0)]
-    again = [("cancelled", "b"), ("sent", None)]
-    assert crowd.seen == [("waited", "a"), *again * 5, *[("waited", "a")] * 2, *[("waited", None)] * 2]
+    again = [what for place in ("a", None, "a", None, "a") for what in (("cancelled", "b"), ("sent", place))]
+    assert crowd.seen == [("waited", "a"), *again, *[("waited", "a")] * 3, ("waited", None)]
     del crowd.seen[:]
     assert begun() == [abs(k) for k in range(-8, 0)]
-    assert crowd.seen == [*[("waited", "a")] * 4, *[("waited", None)] * 2, ("waited", "b"), ("waited", None)]
+    assert crowd.seen == [*[("waited", "a")] * 5, ("waited", None), ("waited", "b"), ("waited", "a")]
+
+
+def test_what_was_lost_of_background_work_comes_before_later_background_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(messages, "_SHARED_OBJECTS", None)
+    crowd = Crowd()
+    begun = [crowd.pool(abs, range(-8, 0), later=True) for _ in range(2)]
+    crowd.lose("b")
+    del crowd.turns[:]
+    waiting = crowd.pool(abs, [-1, -2], later=False)
+    first, second, urgent = [crowd.turns[k : k + 4] for k in range(0, 12, 4)]
+    assert len(set(first)) == len(set(second)) == 1
+    assert set(urgent) == {0}
+    assert 0 < first[0] < second[0]
+    assert waiting() == [1, 2]
+    assert [wait() for wait in begun] == [[abs(k) for k in range(-8, 0)]] * 2
 
 
 def test_a_part_with_which_every_worker_is_lost_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -459,7 +476,7 @@ def test_a_loss_is_noticed_when_new_work_is_sent(monkeypatch: pytest.MonkeyPatch
     del crowd.seen[:]
     assert crowd.pool(abs, [-1, -2], later=False)() == [1, 2]
     assert crowd.seen == [
-        *[("cancelled", "a"), ("sent", None)] * 4,
+        *[("cancelled", "a"), ("sent", None), ("cancelled", "a"), ("sent", "b")] * 2,
         ("sent", None),
         ("sent", "b"),
         ("waited", None),

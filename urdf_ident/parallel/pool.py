@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import count, cycle, pairwise
 from typing import Any
 from weakref import WeakSet
 
@@ -31,14 +31,14 @@ class _Sent:
 
     Attributes:
         place: The worker it was sent to; None: any.
-        later: Whether it has a lower priority than awaited work.
+        later: Its turn: 0 for awaited work, which is first; number of the call for work in the background.
         lost: Number of times that it was lost with a worker.
     """
 
     task: Task
     begin: int
     place: Hashable
-    later: bool
+    later: int
     answer: Any
     lost: int = 0
 
@@ -47,7 +47,8 @@ class WorkerPool:
     """Workers among which the items of every call are divided in the same way.
 
     Args:
-        submit: Sends a message to a worker (None: any), with a lower priority if ``later``; returns the future answer.
+        submit: Sends a message to a worker (None: any) with its turn among waiting ones, smaller numbers first; returns the
+            future answer.
         places: Returns the available workers.
     """
 
@@ -57,26 +58,28 @@ class WorkerPool:
         self.at: dict[Hashable, str] = {}  # place → last worker seen there
         self.before: Sequence[Hashable] = ()  # the available workers when last seen
         self.waiting: WeakSet[_Sent] = WeakSet()  # tasks whose results have not been collected
+        self.turns = count(1)  # of calls in the background: what is lost of one is repeated before the next one
 
     def __call__(self, function: Callable[[Any], Any], items: Sequence[Any], later: bool) -> Callable[[], list[Any]]:
         places = self._available()
         parts = min(len(places) * (_LATER if later else _PARTS), len(items))
-        edges = [k * len(items) // parts for k in range(parts + 1)]
+        edges, turn = [k * len(items) // parts for k in range(parts + 1)], next(self.turns) if later else 0
         sent = [
-            self._send(Task(function, items[begin:end]), begin, places[k * len(places) // parts], later)
+            self._send(Task(function, items[begin:end]), begin, places[k * len(places) // parts], turn)
             for k, (begin, end) in enumerate(pairwise(edges))
         ]
         return partial(self._collected, sent, len(items))
 
-    def _send(self, task: Task, begin: int, place: Hashable, later: bool) -> _Sent:
+    def _send(self, task: Task, begin: int, place: Hashable, later: int) -> _Sent:
         known = set() if place is None else self.known.get(self.at.get(place, ""), set())
         part = _Sent(task, begin, place, later, self.submit(place, later, *task.message(known)))
         self.waiting.add(part)
         return part
 
     def _available(self) -> Sequence[Hashable]:
-        """The available workers; all that lost ones had not finished, awaited or not, is sent to any of the others."""
+        """The available workers; all that lost ones had not finished, awaited or not, is divided among them."""
         before, places = self.before, self.places()
+        others = cycle(places)
         self.before = places
         gone = {place for place in before if place is not None and place not in places}
         for part in sorted(self.waiting, key=lambda part: (part.later, part.begin)) if gone else ():
@@ -88,8 +91,8 @@ class WorkerPool:
                         got=f"{lost} workers",
                         remedy="mostly there was not enough memory: start fewer and larger ones (--memory-limit)",
                     )
-                answer = self.submit(None, part.later, *part.task.message(set()))
-                part.place, part.answer, part.lost = None, answer, lost
+                part.place, part.lost = next(others), lost
+                part.answer = self.submit(part.place, part.later, *part.task.message(set()))
         return places
 
     def _collected(self, sent: list[_Sent], count: int) -> list[Any]:
@@ -113,7 +116,7 @@ class WorkerPool:
             if not isinstance(data, list):
                 break
             self.known.setdefault(worker, set()).difference_update(part.task.named.difference(data))
-            part.answer = self.submit(part.place, False, *part.task.message(set()))
+            part.answer = self.submit(part.place, 0, *part.task.message(set()))
         results = part.task.results(data)
         if part.place is not None:
             self.at[part.place] = worker
