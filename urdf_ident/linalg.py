@@ -17,6 +17,8 @@ Array = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 #: Array of integers, as NumPy uses them for indices.
 IntArray = NDArray[np.intp]
+#: Smaller than anything measured.
+_TINY = 1e-300
 
 
 def thin_svd(A: Array) -> tuple[Array, Array, Array]:
@@ -156,7 +158,7 @@ def scaled_lstsq(A: Array, b: Array, rcond: float | None = None) -> Array:
         b: Shape (m,) or (m, c); the solution has shape (k,) or (k, c), 0 for columns of zeros.
         rcond: As for :func:`lstsq`.
     """
-    scale = np.maximum(np.linalg.norm(A, axis=0), 1e-300)
+    scale = positive(np.linalg.norm(A, axis=0))
     return np.asarray((lstsq(A / scale, b, rcond)[0].T / scale).T)
 
 
@@ -178,7 +180,7 @@ def unit_columns(A: Array) -> Array:
     Args:
         A: Shape (m, k).
     """
-    return np.asarray(A / np.maximum(np.linalg.norm(A, axis=0), 1e-300))
+    return np.asarray(A / positive(np.linalg.norm(A, axis=0)))
 
 
 def triangle(*stack: Any, overwrite: bool = False) -> Array:
@@ -282,7 +284,7 @@ def whitening(moments: Array, cut: float) -> Array:
     inverse = np.where(scale > 0, 1.0 / np.where(scale > 0, scale, 1.0), 0.0)
     # one side after the other: the product of both scales overflows for columns smaller than 1e-154
     values, vectors = np.linalg.eigh(inverse[:, None] * moments * inverse)
-    kept = values > cut * max(float(values.max(initial=0.0)), 1e-300)
+    kept = values > cut * values.max(initial=0.0)
     return np.asarray(inverse[:, None] * vectors[:, kept] / np.sqrt(values[kept]))
 
 
@@ -347,6 +349,22 @@ def running_median(x: Array, size: int) -> Array:
     return held[0]
 
 
+@overload
+def positive(size: float) -> float: ...
+@overload
+def positive(size: ArrayLike) -> Array: ...
+def positive(size: ArrayLike) -> float | Array:
+    """A size as divisor: zero by zero is zero then; also as the argument of a logarithm.
+
+    Args:
+        size: Any shape, not negative.
+
+    Returns:
+        The size, at least 1e-300, shape of ``size``.
+    """
+    return max(size, _TINY) if isinstance(size, float) else np.maximum(size, _TINY)
+
+
 def divisors(sizes: ArrayLike) -> Array:
     """Sizes of the joints' torques by which errors are divided; a joint without torque is compared with the largest.
 
@@ -357,5 +375,5 @@ def divisors(sizes: ArrayLike) -> Array:
         Positive sizes, shape (n,); those below 1e-9 of the largest, which are rounding errors, are replaced by it.
     """
     sizes = np.asarray(sizes, dtype=float)
-    largest = max(float(sizes.max(initial=0.0)), 1e-300)
+    largest = positive(float(sizes.max(initial=0.0)))
     return np.where(sizes > 1e-9 * largest, sizes, largest)

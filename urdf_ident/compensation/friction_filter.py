@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ModelError
-from ..linalg import Array, BoolArray, IntArray
+from ..linalg import Array, BoolArray, IntArray, positive
 from ..samples import ReadOnly, Segment
 
 #: Approximate duration of a row [s]: the samples within it are averaged.
@@ -113,7 +113,7 @@ class FrictionFilter:
         self.settings, self.robots = first, robots
         caution = np.array([item.caution for item in settings])[:, None]
         slow = np.maximum(first.slow**2 - (1 - _SLOW) * first.residual**2, first.residual**2 * _SLOW)
-        lasting = slow / (2 * _SLOW * np.maximum(first.residual, 1e-300) ** 2 * first.row_rate)  # [s]
+        lasting = slow / (2 * _SLOW * positive(first.residual) ** 2 * first.row_rate)  # [s]
         self._spread = np.repeat(first.spread.T[:, None] ** 2, len(settings), axis=1)
         self._slow = caution * _SLOW * first.residual**2
         self._forget = np.exp(-seconds / np.array([item.memory for item in settings])[:, None])
@@ -238,7 +238,7 @@ class FrictionFilter:
         share = np.ones_like(dry)
         for speed, least in zip(self._speeds, self.settings.least.T, strict=True):
             change = dry + speed * viscous
-            share = np.where(change < 0, np.minimum(share, least / np.maximum(-change, 1e-300)), share)
+            share = np.where(change < 0, np.minimum(share, least / positive(-change)), share)
         return np.asarray(np.maximum(share, 0.0) * deviations)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ..errors import EstimationError, MissingExtraError, check_shape
-from ..linalg import Array, BoolArray, solve_triangular, triangle
+from ..linalg import Array, BoolArray, positive, solve_triangular, triangle
 from ..parallel import one_thread
 from .experts import Domain, Experts, TrainedNetwork
 
@@ -49,7 +49,7 @@ def splits_of(state: Array) -> list[Split]:
 
     check_shape("motion", state.shape, ("N", "k"))
     std = state.std(axis=0)
-    moving = std > 1e-9 * max(float(np.abs(state).max(initial=0.0)), 1e-300)
+    moving = std > 1e-9 * np.abs(state).max(initial=0.0)
     scaled = (state[:, moving] - state[:, moving].mean(axis=0)) / std[moving]
     near = 2.0 * float(np.median(np.linalg.norm(np.diff(scaled, axis=0), axis=1)))
     which = np.arange(len(state)) * FOLDS // len(state)
@@ -81,7 +81,7 @@ def train_network(
         MissingExtraError: A mixture without scikit-learn.
     """
     centre, scale = x.mean(axis=0), x.std(axis=0)
-    if not (scale > 1e-9 * np.maximum(np.abs(x).max(axis=0), 1e-300)).all() or not np.std(y) > 0:
+    if not (scale > 1e-9 * np.abs(x).max(axis=0)).all() or not np.std(y) > 0:
         return None, 0.0
     z = (x - centre) / scale
     try:
@@ -152,7 +152,7 @@ def _weights(factor: Array, ridge: float) -> Array:
 
 def _with_weights(grid: Experts, share: Array, weights: Array, y: Array) -> Experts:
     error = (y - share @ weights) ** 2
-    variances = (share.T @ error) / np.maximum(share.sum(axis=0), 1e-300)
+    variances = (share.T @ error) / positive(share.sum(axis=0))
     return Experts(grid.centres, grid.precisions, grid.logweights, weights, grid.slopes, variances, False)
 
 

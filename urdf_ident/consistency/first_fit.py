@@ -19,7 +19,7 @@ import pinocchio as pin
 
 from ..friction import bias_symbols
 from ..grouping import grouped
-from ..linalg import Array, BoolArray, IntArray, block_diagonal, lstsq, orthogonal_part, rms
+from ..linalg import Array, BoolArray, IntArray, block_diagonal, lstsq, orthogonal_part, positive, rms
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.parameters import Parameter
@@ -276,7 +276,7 @@ def _body_residuals(groups: _Groups, prior: Prior | None) -> Array:
     made = lstsq(held, np.vstack([rows[:, m:], np.zeros((m, rows.shape[1] - m))]), rcond=None)[0]
     rest = np.split(rows[:, m:] - rows[:, :m] @ made, np.cumsum([len(block) for block in blocks])[:-1])
     beyond, whole = (np.array([np.linalg.norm(part, axis=0) for part in parts]) for parts in (rest, [b[:, m:] for b in blocks]))
-    least = beyond[:, -1:] * whole / np.maximum(beyond[:, :-1], 1e-9 * whole + 1e-300)
+    least = beyond[:, -1:] * whole / np.maximum(beyond[:, :-1], positive(1e-9 * whole))
     return np.asarray(np.sqrt(most * np.minimum(most, least)))
 
 
@@ -327,13 +327,13 @@ def _shares(
 def _orthogonal_share(own: Array, others: Array) -> float:
     """Fraction of a column's square that is orthogonal to the others."""
     left = orthogonal_part(own, others)
-    return float(left @ left) / max(float(own @ own), 1e-300)
+    return float(left @ left) / positive(float(own @ own))
 
 
 def _relative_norms(terms: Sequence[Parameter], length: Array) -> Array:
     """Norm of each column relative to the largest of its kind (symbol and unit) among the joints, shape (k,)."""
     kinds = grouped(((term.symbol, term.unit), float(own)) for term, own in zip(terms, length, strict=True))
-    return length / np.maximum([max(kinds[term.symbol, term.unit]) for term in terms], 1e-300)
+    return length / positive([max(kinds[term.symbol, term.unit]) for term in terms])
 
 
 def _physical_rows(terms: Sequence[Parameter], chosen: IntArray, physics: HalfSpaces) -> Array:
@@ -376,6 +376,6 @@ def matter_acceleration(robot: Robot) -> Array:
     model = robot.model
     mass = np.diag(pin.crba(model, model.createData(), pin.neutral(model)))
     carried = np.array([sum(model.inertias[k].mass for k in model.subtrees[j + 1]) for j in range(robot.n)])
-    longest = np.sqrt(np.max((mass / np.maximum(carried, 1e-300))[~robot.prismatic], initial=0.0))
+    longest = np.sqrt(np.max((mass / positive(carried))[~robot.prismatic], initial=0.0))
     part = _OF_GRAVITY * float(np.linalg.norm(STANDARD_GRAVITY))
     return np.where(robot.prismatic, part, part / longest if longest > 0 else 0.0)

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import EstimationError, SolverError
-from ..linalg import Array, lstsq
+from ..linalg import Array, lstsq, positive
 from ..model.parameters import Parameter
 from ..model.prior import Prior
 from ..samples import ReadOnly
@@ -170,7 +170,7 @@ class LmiProblem:
         def excess(log_weight: float) -> float:
             if log_weight not in found:
                 found[log_weight] = self._solve(data, float(np.exp(log_weight)))
-            return float(np.log(max(found[log_weight].data_term, 1e-300) / max(target, 1e-300)))
+            return float(np.log(positive(found[log_weight].data_term) / positive(target)))
 
         high = low + np.log(100.0)
         while excess(high) <= 0 and high < low + np.log(1e16):

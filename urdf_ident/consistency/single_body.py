@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..linalg import Array
+from ..linalg import Array, positive
 from ..model.inertia import from_com, from_pseudo_inertia, margins, nearest_physical, pseudo_inertia
 from .repair import repaired_theta
 
@@ -61,6 +61,6 @@ def _compact(estimate: Array) -> Array:
     """A ball with the estimate's mass and centre of mass; with the least mass at the origin if the mass is not positive."""
     mass = max(float(estimate[0]), _LEAST_MASS)
     com = estimate[1:4] / mass if estimate[0] > _LEAST_MASS else np.zeros(3)
-    com *= min(1.0, _FARTHEST / max(float(np.linalg.norm(com)), 1e-300))  # near zero mass the centre is undetermined
+    com *= min(1.0, _FARTHEST / positive(float(np.linalg.norm(com))))  # near zero mass the centre is undetermined
     radius = max(float(np.cbrt(3.0 * mass / (4.0 * np.pi * _DENSITY))), _LEAST_GYRATION)
     return np.asarray(from_com(mass, com, 0.4 * mass * radius**2 * np.eye(3)))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import LogError
-from ..linalg import Array, unit_columns
+from ..linalg import Array, positive, unit_columns
 from ..model.drive import Drive
 from ..samples import Segment
 from .quality.findings import Finding
@@ -61,7 +61,7 @@ def encoder_step(position: Array) -> float:
         The typical smallest difference of values; 0 for a constant signal.
     """
     steps = np.diff(np.unique(position[np.isfinite(position)]))
-    steps = steps[steps > 1e-12 * max(float(np.ptp(position)), 1e-300)]
+    steps = steps[steps > 1e-12 * np.ptp(position)]
     few = min(3, len(steps) - 1)  # not the smallest: a repaired sample lies between the steps
     return float(np.partition(steps, few)[few]) if len(steps) else 0.0
 
@@ -131,7 +131,7 @@ def check_gears(recording: Recording, drive: Drive) -> None:
         q, m = q[good] - q[good].mean(), m[good] - m[good].mean()
         if np.ptp(q) < 1e-3 and np.ptp(m) < 1e-3:
             continue
-        slope = float(q @ m) / max(float(q @ q), 1e-300)
+        slope = float(q @ m) / positive(float(q @ q))
         ratio = float(drive.reduction[j, j])
         turned = slope * ratio  # logged motor travel per joint travel
         if abs(slope - 1.0) <= _RATIO_TOLERANCE:
@@ -195,7 +195,7 @@ def check_springs(recording: Recording, segments: Sequence[Segment], found: Sequ
         stacked: Array = np.vstack(rows)
         R = np.asarray(np.linalg.qr(unit_columns(stacked), mode="r"))
         spring, torque = R[4:, 4], R[4:, 5]
-        correlation = float(spring @ torque) / max(float(np.linalg.norm(spring) * np.linalg.norm(torque)), 1e-300)
+        correlation = float(spring @ torque) / positive(float(np.linalg.norm(spring) * np.linalg.norm(torque)))
         if correlation < _SWAPPED:
             raise LogError(
                 "motor and link encoders are swapped",
@@ -216,7 +216,7 @@ def visible_stiffness(torque: Array, step: Array | float, least: float = 10.0) -
     Returns:
         Shape (n,) [N·m/rad or N/m]; the stiffness of a stiffer joint cannot be estimated.
     """
-    return np.asarray(np.abs(torque) / (least * np.maximum(np.asarray(step, dtype=float), 1e-300)))
+    return np.asarray(np.abs(torque) / (least * positive(np.asarray(step, dtype=float))))
 
 
 def _motor_position(recording: Recording) -> Array:

@@ -23,7 +23,7 @@ from ..data.prepare import PreparedLog
 from ..data.recording import Recording
 from ..data.refusals import each_usable
 from ..errors import EstimationError, LogError
-from ..linalg import Array, rms, triangle
+from ..linalg import Array, positive, rms, triangle
 from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
@@ -167,7 +167,7 @@ def spring_scores(model: ElasticModel, theta: Array, log: PreparedLog, cutoff: f
         {
             "joint": joint,
             "motor_rmse": float(error[j]),
-            "motor_relative": float(error[j] / max(effort[j], 1e-300)),
+            "motor_relative": float(error[j] / positive(effort[j])),
             "spring_rms": float(spring[j]),
         }
         for j, joint in enumerate(model.robot.joints)

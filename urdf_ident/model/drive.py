@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ModelError
-from ..linalg import Array, BoolArray, one_each
+from ..linalg import Array, BoolArray, one_each, positive
 from ..parallel.messages import SentOnce
 from ..samples import ReadOnly
 
@@ -72,7 +72,7 @@ class Drive(SentOnce, ReadOnly):
         if matrix.shape != (n, n) or not np.isfinite(matrix).all():
             expected = f"{n} finite ratios, or a matrix of {n} x {n}"
             raise ModelError("drive.reduction does not fit the joints", got=given, expected=expected)
-        scaled = matrix / np.maximum(np.abs(matrix).max(axis=1, keepdims=True), 1e-300)
+        scaled = matrix / positive(np.abs(matrix).max(axis=1, keepdims=True))
         if np.linalg.cond(scaled) > 1e10:
             raise ModelError(
                 "drive.reduction is singular", remedy="every motor must move some joint, independently of the others"

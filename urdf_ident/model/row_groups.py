@@ -72,7 +72,7 @@ def row_groups(robot: Robot, drive: Drive, distribution: Array) -> tuple[RowGrou
         mix = drive.row_mix[j]
         inertial = inertial_columns(robot, mix)
         mixed = mix @ distribution
-        mixed[np.abs(mixed) < 1e-12 * max(np.abs(mixed).max(initial=0.0), 1e-300)] = 0.0
+        mixed[np.abs(mixed) < 1e-12 * np.abs(mixed).max(initial=0.0)] = 0.0
         used = np.flatnonzero(mixed)
         kind = "actuator" if drive.coupled[j] else "joint"
         columns = np.concatenate([inertial, 10 * robot.n + used])

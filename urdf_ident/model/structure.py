@@ -198,7 +198,7 @@ def _drift(turn: Array) -> Array:
 def _span(columns: Array) -> Array:
     """Returns an orthonormal basis of the column space, shape (6, r)."""
     left, values, _ = np.linalg.svd(columns, full_matrices=False)
-    return np.asarray(left[:, values > ALIGNED * max(values.max(initial=0.0), 1e-300)])
+    return np.asarray(left[:, values > ALIGNED * values.max(initial=0.0)])
 
 
 def _closure(columns: Array, turn: Array) -> Array:
@@ -211,10 +211,10 @@ def _closure(columns: Array, turn: Array) -> Array:
 
 def _rank(rows: Array) -> int:
     values = np.linalg.svd(rows, compute_uv=False)
-    return int((values > ALIGNED * max(values.max(initial=0.0), 1e-300)).sum())
+    return int((values > ALIGNED * values.max(initial=0.0)).sum())
 
 
 def _rows(rows: Array) -> Array:
     """Returns orthonormal rows with the same null space, shape (≤ 10, 10)."""
     _, values, right = np.linalg.svd(triangle(rows), full_matrices=False)
-    return np.asarray(right[values > ALIGNED * max(values.max(initial=0.0), 1e-300)])
+    return np.asarray(right[values > ALIGNED * values.max(initial=0.0)])

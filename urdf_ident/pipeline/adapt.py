@@ -14,7 +14,7 @@ from ..compensation.friction_filter import FilterSettings, replay
 from ..data.conditioning.filters import lowpass
 from ..data.prepare import PreparedLog
 from ..errors import EstimationError
-from ..linalg import Array
+from ..linalg import Array, positive
 from ..parallel import each
 from ..result.dynamics.adaptation import filter_settings
 from ..result.identification import Identification
@@ -84,7 +84,7 @@ def _squares(
 
 def _chosen(ident: Identification, tried: Sequence[tuple[float, float]], static: Array, adapted: Array) -> dict[str, Any]:
     """The best candidate by the mean squared errors of the logs, shape (logs, n) and (logs, tried, n)."""
-    ratio = np.sqrt(adapted.mean(axis=0) / np.maximum(static.mean(axis=0), 1e-300))  # (tried, n)
+    ratio = np.sqrt(adapted.mean(axis=0) / positive(static.mean(axis=0)))  # (tried, n)
     best = int(np.argmin(np.minimum(ratio, 1.0).mean(axis=1)))
     gain = static - adapted[:, best]
     error = gain.std(axis=0, ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else np.full(gain.shape[1], np.inf)

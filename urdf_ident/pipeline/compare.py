@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import EstimationError
-from ..linalg import Array, scaled_lstsq, whitening
+from ..linalg import Array, positive, scaled_lstsq, whitening
 from ..model.inertia import to_com, transform_matrix
 from ..model.payload import moving_link
 from ..model.prior import lumped_inertials
@@ -164,7 +164,7 @@ def _test(kind: str, where: str, what: str, unit: str, before: _Side, after: _Si
     below = before.error**4 / before.dof + after.error**4 / after.dof
     dof = variance**2 / below if below > 0 else np.inf
     error = float(np.sqrt(variance))
-    chance = 2.0 * student_tail(abs(difference) / max(error, 1e-300), min(dof, 1e9))
+    chance = 2.0 * student_tail(abs(difference) / positive(error), min(dof, 1e9))
     return ParameterChange(kind, where, what, unit, before.value, after.value, difference, error, chance, False, note)
 
 
@@ -213,7 +213,7 @@ def _tool(before: Identification, after: Identification, tests: Sequence[Paramet
     covariance = other @ after.fit.covariance @ other.T + before.fit.covariance[np.ix_(own, own)]
     columns = before.fit.base.projection[own][:, 10 * body : 10 * body + 10]
     columns = columns @ transform_matrix(frame.rotation, frame.translation)
-    scale = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
+    scale = np.sqrt(positive(np.diag(covariance)))
     white = whitening(covariance, 1e-10).T
     A, y = white @ columns, white @ difference
     found = scaled_lstsq(A, y, rcond=1e-9)

@@ -24,7 +24,7 @@ from ..errors import EstimationError, LogError
 from ..estimation.estimators.method import row_weighting
 from ..estimation.friction_selection.load_slopes import with_load_slopes
 from ..estimation.uncertainty.covariance import with_covariance
-from ..linalg import Array, rms, triangle
+from ..linalg import Array, positive, rms, triangle
 from ..model.prior import inertial_prior
 from ..parallel import one_thread
 from ..progress import Progress
@@ -174,7 +174,7 @@ def _cross_validation(comparison: HeldOutComparison | None, logs: Sequence[Prepa
         return {}
     rmse = comparison.rmse(candidate(comparison.laws, "none"))
     measured = np.vstack([part.tau for log in logs for part in log.segments if part.tau is not None])
-    size = np.maximum(rms(measured, 0), 1e-300)
+    size = positive(rms(measured, 0))
     return {
         "folds": list(comparison.folds),
         "groups": [f"joint:{joint}" for joint in comparison.joints],

@@ -16,7 +16,7 @@ from ..estimation.estimators.payload import METHODS, REFIT, PayloadFit, PayloadP
 from ..estimation.estimators.static_poses import estimate_static, pose_notes, resting_poses
 from ..estimation.uncertainty.identifiability import IDENTIFIABLE, KNOWN, LOST, NOTHING, WEAK
 from ..estimation.uncertainty.simple_motions import SECONDS, STATES, simple_motions
-from ..linalg import Array, triangle
+from ..linalg import Array, positive, triangle
 from ..model.elasticity import ElasticModel
 from ..model.inertia import to_com, transform_matrix
 from ..model.payload import moving_link
@@ -167,7 +167,7 @@ def _gain_error(ident: Identification, given: float | None) -> Array:
 def _refit(problem: PayloadProblem, logs: Sequence[PreparedLog]) -> str:
     """ "friction" if any friction parameter of the loaded logs has changed significantly (Bonferroni), else "none"."""
     trial = estimate_payload(problem, logs, refit="friction")
-    chances = [2.0 * normal_tail(abs(v) / max(e, 1e-300)) for v, e in trial.changes.values()]
+    chances = [2.0 * normal_tail(abs(v) / positive(e)) for v, e in trial.changes.values()]
     return "friction" if any(p < _LEVEL / len(chances) for p in chances) else "none"
 
 
@@ -188,7 +188,7 @@ def _same_body(problem: PayloadProblem, logs: Sequence[PreparedLog], refit: str)
 def _remarks(ident: Identification, fit: PayloadFit, refit: str, errors: Array, given: float | None) -> tuple[str, ...]:
     notes = []
     if refit == "friction":
-        far = max(fit.changes.items(), key=lambda item: abs(item[1][0]) / max(item[1][1], 1e-300), default=None)
+        far = max(fit.changes.items(), key=lambda item: abs(item[1][0]) / positive(item[1][1]), default=None)
         words = "" if far is None else f", most {far[0]} by {far[1][0]:+.3g} ± {far[1][1]:.2g}"
         notes.append(f"friction of the loaded logs differs from that of the unloaded ones: estimated again{words}")
     if not errors.any() and given is None:
@@ -273,7 +273,7 @@ def _result(
 
 def _precision(fit: PayloadFit) -> Array:
     """A factor of the inverse covariance, zero for unobserved parameters, shape (k, 10)."""
-    scale = np.where(fit.seen, np.sqrt(np.maximum(np.diag(fit.covariance), 1e-300)), 1.0)
+    scale = np.where(fit.seen, np.sqrt(positive(np.diag(fit.covariance))), 1.0)
     shape = fit.covariance / np.outer(scale, scale)
     shape[~fit.seen] = shape[:, ~fit.seen] = 0.0
     values, vectors = np.linalg.eigh(shape)
@@ -332,9 +332,9 @@ def _verdicts(
     problem: PayloadProblem, fit: PayloadFit, value: Array, error: Array, slopes: Array, rate: float, *, static: bool
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """For each quantity, how well it is known and the simplest motion that would improve it."""
-    gyration = max(float(np.sqrt(max(value[[4, 7, 9]].max(), 0.0) / max(value[0], 1e-300))), _SIZE)
+    gyration = max(float(np.sqrt(max(value[[4, 7, 9]].max(), 0.0) / positive(value[0]))), _SIZE)
     far = max(float(np.abs(value[1:4]).max()), _SIZE)
-    size = np.concatenate([[max(value[0], 1e-300)], np.full(3, far), np.full(6, value[0] * gyration**2)])
+    size = np.concatenate([[positive(value[0])], np.full(3, far), np.full(6, value[0] * gyration**2)])
     levels = [IDENTIFIABLE if share <= KNOWN else WEAK if share <= NOTHING else LOST for share in error / size]
     if all(level == IDENTIFIABLE for level in levels) or not fit.params[0] > 2.0 * fit.bse[0]:
         return tuple(levels), ("",) * 10

@@ -10,7 +10,7 @@ import numpy as np
 from ..estimation.uncertainty.identifiability import COMBINATION, LOST, missing_motions
 from ..friction import FRICTION
 from ..grouping import grouped
-from ..linalg import Array, rms
+from ..linalg import Array, positive, rms
 from ..model.inertia import to_com
 from ..provenance import versions
 from ..result.identification import Identification
@@ -128,7 +128,7 @@ def _errors(ident: Identification) -> list[dict[str, Any]]:
             row[key] = rms([item[key] for item in own]) if all(key in item for item in own) else float("nan")
         adapted = [entry["adapted"]["per_joint"][j]["rmse"] for entry in ident.validation if "adapted" in entry]
         row["adapted"] = rms(adapted) if len(adapted) == len(own) else None
-        row["relative"] = row["rmse"] / max(size, 1e-300)
+        row["relative"] = row["rmse"] / positive(size)
         rows.append(row)
     return rows
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..files.records import plain
-from ..linalg import Array
+from ..linalg import Array, positive
 from ..samples import ReadOnly
 
 
@@ -146,7 +146,7 @@ class Comparison:
         if not mine:
             return []
         joints = ", ".join(dict.fromkeys(sorted(item.where for item in mine)))
-        most = max(100 * item.laws / max(abs(item.before), 1e-300) for item in mine)
+        most = max(100 * item.laws / positive(abs(item.before)) for item in mine)
         return [
             f"  the two results describe friction by different laws, or shapes of them, at {joints}:"
             f" this adds up to ± {most:.2g} % to its error, and smaller changes are not seen"
@@ -213,7 +213,7 @@ class Trend(ReadOnly):
         for j, joint in enumerate(self.joints):
             values = "  ".join(f"{v:.3g}±{e:.1g}" for v, e in zip(self.value[:, j], self.std_error[:, j], strict=True))
             rising = "" if abs(slope[j]) < 3 * error[j] else "  rises" if slope[j] > 0 else "  falls"
-            share = 100 / max(abs(float(np.mean(self.value[:, j]))), 1e-300)
+            share = 100 / positive(abs(float(np.mean(self.value[:, j]))))
             lines.append(
                 f"  {joint:<20} at {self.speed[j]:.2g}: {values}  {share * slope[j]:+.2g} ± {share * error[j]:.1g} % "
                 f"per result{rising}"

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..files.read_write import write_text
 from ..files.records import json_text, plain
-from ..linalg import Array, BoolArray
+from ..linalg import Array, BoolArray, positive
 from ..samples import ReadOnly
 
 _SHOWN = 12
@@ -175,7 +175,7 @@ class Fleet:
         if friction:
             lines.append("  friction of the fleet           mean                 spread between robots")
         for item in friction:
-            share = 100 * item.spread / max(abs(item.mean), 1e-300)
+            share = 100 * item.spread / positive(abs(item.mean))
             value = f"{item.mean:.4g} ± {item.std_error:.2g} {item.unit}"
             lines.append(f"    {item.where + ', ' + item.what:<46}{value:<22}{item.spread:.2g} ({share:.3g} %)")
         return "\n".join(lines)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import SimulationError
-from ..linalg import Array, BoolArray, IntArray, lstsq
+from ..linalg import Array, BoolArray, IntArray, lstsq, positive
 from .plant import RigidPlant
 from .stages import Stages
 
@@ -348,7 +348,7 @@ def _rk4(slope: Callable[[float, Array], Array], y: Array, h: float, first: Arra
 def _projected_gauss_seidel(matrix: Array, free: Array, low: Array, high: Array) -> Array:
     """``hold`` within bounds such that ``free − matrix·hold`` is zero or points beyond the active bound."""
     hold = np.zeros(len(free))
-    scale = np.abs(free).max() + 1e-300
+    scale = positive(np.abs(free).max())
     for _ in range(500):
         change = 0.0
         for k in range(len(hold)):

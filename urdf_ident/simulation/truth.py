@@ -17,7 +17,7 @@ from ..errors import ModelError, nearest
 from ..files.documents import parse_yaml
 from ..files.read_write import read_text
 from ..friction import Friction, Law, combine_axes, friction_from_mapping
-from ..linalg import Array
+from ..linalg import Array, positive
 from ..model.dynamic_model import DynamicModel
 from ..model.robot import Robot
 from .controllers import masses_of_poses
@@ -140,7 +140,7 @@ def urdf_truth(robot: Robot) -> JointTruth:
     own, largest = np.diagonal(masses, axis1=1, axis2=2).max(axis=0), np.abs(masses).max(axis=(0, 2))
     coupled = largest * _MOTION / _BAND
     rotor = np.maximum(coupled + (damping + dry / speed) / _BAND - own, 0.0)
-    root = np.sqrt(np.maximum(own + rotor, 1e-300))
+    root = np.sqrt(positive(own + rotor))
     least = np.linalg.eigvalsh((masses + np.diag(rotor)) / root / root[:, None]).min()
     if least < 2 * _BAND / _FASTEST:
         rotor = np.maximum(rotor, coupled)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import EstimationError, nearest
-from ..linalg import Array, BoolArray
+from ..linalg import Array, BoolArray, positive
 from ..model.base import BaseParameters
 from ..samples import ReadOnly
 from .distributions import student_quantile
@@ -88,7 +88,7 @@ class Fit(ReadOnly):
         """
         own = rows**2 * np.diag(self.covariance)
         total = own.sum(axis=-1)
-        return np.where(total > 0, total / np.maximum((own / self.dofs).sum(axis=-1), 1e-300), self.dof)
+        return np.where(total > 0, total / positive((own / self.dofs).sum(axis=-1)), self.dof)
 
     @cached_property
     def of_mean(self) -> Fit:
@@ -146,7 +146,7 @@ class Fit(ReadOnly):
         Args:
             params: The other estimates, shape (b,).
         """
-        return float((np.abs(self.params - params) / np.maximum(self.bse, 1e-300))[self.seen].max(initial=0.0))
+        return float((np.abs(self.params - params) / positive(self.bse))[self.seen].max(initial=0.0))
 
     def theta(self, dependent: Array) -> Array:
         """Returns standard parameters with exactly these base parameters, shape (p,).

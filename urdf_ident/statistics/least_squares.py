@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import EstimationError, check_shape
-from ..linalg import Array, BoolArray, triangle
+from ..linalg import Array, BoolArray, positive, triangle
 from ..samples import ReadOnly
 from ..scipy_parts import lapack
 
@@ -188,7 +188,7 @@ def constrained_least_squares(A: Array, b: Array, G: Array) -> Array:
     start = Q.T @ b
     if len(G):
         turned = np.linalg.solve(R.T, (G * scale).T).T
-        turned = turned / np.maximum(np.linalg.norm(turned, axis=1, keepdims=True), 1e-300)
+        turned = turned / positive(np.linalg.norm(turned, axis=1, keepdims=True))
         if (turned @ start < 0).any():
             from scipy.optimize import nnls
 

@@ -21,7 +21,7 @@ from itertools import pairwise
 import numpy as np
 
 from ..grouping import grouped
-from ..linalg import Array, IntArray, rms, whitening
+from ..linalg import Array, IntArray, positive, rms, whitening
 from ..parallel import start_each
 from ..samples import Segment
 from .entries import Statistic
@@ -245,7 +245,7 @@ class _Log:
         """Second moments per row of one group's columns over a part of the log, ``begin`` and ``end`` from 0 to 1."""
         edges = self.edges[group]
         inside = np.minimum(edges[1:], end) - np.maximum(edges[:-1], begin)
-        shares = np.clip(inside / np.maximum(np.diff(edges), 1e-300), 0, 1)
+        shares = np.clip(inside / positive(np.diff(edges)), 0, 1)
         blocks = [np.sqrt(share) * R for share, R in zip(shares, self.factors[group], strict=True) if share > 0]
         stacked = np.vstack([np.zeros((1, self.factors[group][0].shape[1])), *blocks])
         expansion = self.expansions[group]
@@ -269,7 +269,7 @@ def _between(edges: Array, values: Array, which: IntArray, places: Array) -> Arr
     at = (places[:, None] >= edges[which, 1:-1]).sum(axis=1)
     after = np.minimum(at + 1, last)
     low = edges[which, at]
-    part = np.clip((places - low) / np.maximum(edges[which, after] - low, 1e-300), 0, 1)
+    part = np.clip((places - low) / positive(edges[which, after] - low), 0, 1)
     first = values[which, at]
     return np.asarray(first + part[:, None] * (values[which, after] - first))
 
@@ -331,7 +331,7 @@ def _unlike(logs: Sequence[_Log], b: _Log) -> tuple[IntArray, Array, Array, Arra
     for own, grown, place, at in ((edges, squares, which, in_each), alone):
         between = _between(own, grown, np.repeat(place, at.shape[1]), at.ravel()).reshape(*at.shape, -1)
         lengths.append(np.diff(between, axis=1) / np.diff(at, axis=1)[:, :, None])
-    return which, rms((lengths[0] - lengths[1]) / np.maximum(lengths[0] + lengths[1], 1e-300), (1, 2)), in_each, in_b
+    return which, rms((lengths[0] - lengths[1]) / positive(lengths[0] + lengths[1]), (1, 2)), in_each, in_b
 
 
 def _halved(edges: Array) -> Array:

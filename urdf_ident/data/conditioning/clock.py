@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ...linalg import Array, IntArray
+from ...linalg import Array, IntArray, positive
 from .filters import differentiate, lowpass
 
 #: A pause longer than this many periods, and longer than GAP_SECONDS, is not bridged by interpolation.
@@ -136,7 +136,7 @@ def device_clock(time: Array, position: Array) -> DeviceClock | None:
     step = np.diff(position, axis=0)
     scale = 1 / np.maximum(np.sqrt((speed**2).mean(axis=0)), 1e-12)
     energy = ((speed * scale) ** 2).sum(axis=1)
-    shown = ((step * scale) * (speed * scale)).sum(axis=1) / np.maximum(energy, 1e-300)
+    shown = ((step * scale) * (speed * scale)).sum(axis=1) / positive(energy)
     fast = energy > 0.1 * energy.mean()
     near = fast & (np.abs(shown / typical - 1) < 0.5)
     if near.sum() < 0.3 * len(shown):

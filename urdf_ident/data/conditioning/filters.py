@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from ...errors import LogError
-from ...linalg import Array, BoolArray
+from ...linalg import Array, BoolArray, positive
 from ...parallel.scratch import empty_array
 from .recursive import both_ways, butterworth, welch
 
@@ -266,7 +266,7 @@ def _acceleration_spectrum(pieces: list[Array], rate: float, moving: list[BoolAr
     within = (power / (rate**4 * _twice_differenced(frequency, rate)[:, None])).sum(axis=0) * frequency[0]
     variance = np.average([part.var(axis=0) for part, _ in long], axis=0, weights=[moves.sum() for _, moves in long])
     slow = np.maximum(variance - within, 0.0) / frequency[0]
-    density, below = (np.exp(np.log(np.maximum(x / total, 1e-300)).mean(axis=-1)) for x in (power, slow))
+    density, below = (np.exp(np.log(positive(x / total)).mean(axis=-1)) for x in (power, slow))
     return frequency, density, float(below)
 
 

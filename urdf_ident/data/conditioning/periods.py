@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...grouping import runs
-from ...linalg import Array
+from ...linalg import Array, positive
 
 #: A motion repeats if its difference to itself one period later is below this fraction of its variance; the second value
 #: applies if the user states that it repeats.
@@ -70,7 +70,7 @@ def find_repetition(q: Array, fewest: int = 2, likeness: float = LIKENESS) -> Re
     moving = size > MOVING * size.max()
     if not moving.any():
         return None
-    promising = _promising(((decimated - mean) / np.maximum(size, 1e-300))[:, moving], len(decimated) // fewest + 1)
+    promising = _promising(((decimated - mean) / positive(size))[:, moving], len(decimated) // fewest + 1)
     x = (q[:, moving] - mean[moving]) / size[moving] if promising else q
     for lag in promising:
         found = _examined(x, stride * lag, fewest, likeness)
@@ -87,7 +87,7 @@ def _promising(x: Array, longest: int) -> list[int]:
     squares = np.vstack([np.zeros(x.shape[1]), np.cumsum(x**2, axis=0)])
     lags = np.arange(min(longest, n - 1) + 1)
     head, tail = squares[n - lags], squares[n] - squares[lags]
-    unlike = ((head + tail - 2 * product[lags]) / np.maximum(head + tail, 1e-300)).max(axis=1)
+    unlike = ((head + tail - 2 * product[lags]) / positive(head + tail)).max(axis=1)
     apart = np.flatnonzero(unlike > PROMISING)
     if not len(apart):
         return []
@@ -189,7 +189,7 @@ def _refined(x: Array, lag: float, stretch: tuple[int, int]) -> float:
     apart, slope = x[index] - later, np.gradient(later, axis=0)
     squares = (apart**2).max(axis=1)
     kept = squares <= 4.0 * np.median(squares)  # without ramps
-    step = float(np.sum(apart[kept] * slope[kept])) / max(float(np.sum(slope[kept] ** 2)), 1e-300)
+    step = float(np.sum(apart[kept] * slope[kept])) / positive(float(np.sum(slope[kept] ** 2)))
     return lag + float(np.clip(step, -1.0, 1.0))
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...linalg import Array, unit_columns
+from ...linalg import Array, positive, unit_columns
 from .filters import differentiate, lowpass
 
 #: Longest lag searched [s].
@@ -77,7 +77,7 @@ def match_velocity(q: Array, v: Array, rate: float, cutoff: float) -> VelocityMa
         for j in unmatched[unmatched != i]:
             other = _advance(smooth[:, [j]], _lag(derivative[:, i], smooth[:, j], reach))
             cross[i, j] = _correlation(derivative[:, [i]], other)[0, 0]
-    power = np.maximum((shifted**2).sum(axis=0), 1e-300)
+    power = positive((shifted**2).sum(axis=0))
     scale = np.where(moving, (derivative * shifted).sum(axis=0) / power, np.nan)
     correlation = np.where(moving, np.diag(cross), np.nan)
     acceleration = differentiate(derivative, rate)
@@ -103,7 +103,7 @@ def _lag(reference: Array, delayed: Array, reach: int) -> float:
     products = np.fft.irfft(np.conj(np.fft.rfft(inner, size)) * np.fft.rfft(delayed, size), size)[: 2 * reach + 1]
     energy = np.concatenate([[0.0], np.cumsum(delayed**2)])
     energy = energy[len(inner) : len(inner) + 2 * reach + 1] - energy[: 2 * reach + 1]
-    values = np.abs(products) / np.sqrt(np.maximum(energy, 1e-300))
+    values = np.abs(products) / np.sqrt(positive(energy))
     k = int(np.argmax(values))
     fraction = 0.0
     if 0 < k < len(values) - 1:
@@ -133,5 +133,5 @@ def _noise_ratio(q: Array, v: Array, below: Array, rate: float, cutoff: float) -
         return np.asarray(((lowpass(x, rate, upper) - below)[edge : len(x) - edge] ** 2).mean(axis=0))
 
     derivative = differentiate(q, rate)
-    ratio = np.maximum(band(v, below), 1e-300) / np.maximum(band(derivative, lowpass(derivative, rate, cutoff)), 1e-300)
+    ratio = positive(band(v, below)) / positive(band(derivative, lowpass(derivative, rate, cutoff)))
     return float(np.exp(np.log(ratio).mean()))

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ...linalg import Array
+from ...linalg import Array, positive
 from .gram_fit import solved
 from .grams import DISSIPATES, EXACT, VISCOUS, Grams, column_starts
 
@@ -144,4 +144,4 @@ def significance(before: Array, after: Array) -> float:
         Mean over blocks of the difference of summed logarithms, over the standard error of that mean.
     """
     gains = 0.5 * np.log((before + EXACT**2) / (after + EXACT**2)).sum(axis=1)
-    return float(gains.mean() / max(gains.std(ddof=1) / np.sqrt(len(gains)), 1e-300))
+    return float(gains.mean() / positive(gains.std(ddof=1) / np.sqrt(len(gains))))

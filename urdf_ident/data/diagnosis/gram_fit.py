@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...linalg import Array
+from ...linalg import Array, positive
 from .grams import Grams
 
 #: Ridge of the friction's and of the inertials' columns, as a fraction of each column's square. With 1e-7, 2 % of an effort of
@@ -54,7 +54,7 @@ def _inertial_ridge(gram: Array, m: int, weights: Array) -> Array:
     """Ridge on the inertial columns, shape (F, m, m)."""
     acts = np.einsum("i,fikk->fk", weights, gram[:, :, :m, :m])
     # the coefficient of a column that a fold does not observe stays near zero
-    acts = np.maximum(acts, max(_UNSEEN * acts.max(initial=0.0), 1e-300))
+    acts = np.maximum(acts, positive(_UNSEEN * acts.max(initial=0.0)))
     return np.asarray(_RIDGE_OF_INERTIALS * acts[:, :, None] * np.eye(m))
 
 

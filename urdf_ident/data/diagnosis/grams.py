@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from ...linalg import Array, BoolArray, IntArray, rms
+from ...linalg import Array, BoolArray, IntArray, positive, rms
 from .motion_samples import WIDTHS, MotionSamples
 
 Own = TypeVar("Own", bound="Grams")
@@ -127,7 +127,7 @@ class Grams:
         n = motion.q.shape[1]
         active = np.zeros(10 * n, dtype=bool)
         scale = rms(inertial, (0, 1))
-        seen = scale > 1e-9 * max(float(scale.max(initial=0.0)), 1e-300)
+        seen = scale > 1e-9 * scale.max(initial=0.0)
         active[kept[seen]] = True
         scale = scale[seen]
         frictions = np.stack([friction_columns(motion, i, springs) for i in range(n)])
@@ -167,7 +167,7 @@ class Grams:
         """
         efforts = np.abs(effort_map).reshape(self.n, self.n, *effort_map.shape[1:])
         size = np.einsum("ie...,ie->i...", efforts, self.sizes)
-        return np.asarray(np.maximum(size, np.maximum(self.exact_of(effort_map), 1e-300)))
+        return np.asarray(np.maximum(size, positive(self.exact_of(effort_map))))
 
     def exact_of(self, effort_map: Array) -> Array:
         """Residual below which the interpreted efforts count as exactly explained, shape (n, ...) [N·m or N].

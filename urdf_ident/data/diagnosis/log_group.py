@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from ...linalg import Array, unit_columns
+from ...linalg import Array, positive, unit_columns
 from ...model.robot import Robot
 from ..conditioning.filters import white_noise
 from .case import Case
@@ -50,7 +50,7 @@ class LogGroup:
     def noise(self) -> float:
         """White noise of the noisiest effort, over its standard deviation, median over the logs."""
         efforts = [part.tau for parts, _ in self.logs for part in parts if part.tau is not None]
-        of_logs = [white_noise(tau) / np.maximum(tau.std(axis=0), 1e-300) for tau in efforts]
+        of_logs = [white_noise(tau) / positive(tau.std(axis=0)) for tau in efforts]
         return float(np.median(of_logs, axis=0).max()) if of_logs else np.inf
 
     def some(self, indices: Sequence[int]) -> LogGroup:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ...linalg import positive
 from ...model.robot import Robot
 from ..quality.findings import Finding
 from .candidates import GAINS, POSITION_UNITS, STRETCHES, Hypothesis
@@ -353,7 +354,7 @@ def _delay(robot: Robot, step: Step) -> _Worded:
 def _gravity(robot: Robot, step: Step) -> _Worded:
     new = np.asarray(step.found.interpretation.gravity)
     old = np.asarray(robot.model.gravity.linear)
-    cosine = float(new @ old) / max(float(np.linalg.norm(new) * np.linalg.norm(old)), 1e-300)
+    cosine = float(new @ old) / positive(float(np.linalg.norm(new) * np.linalg.norm(old)))
     vector = ", ".join(f"{value:.4g}" for value in new)
     return (
         f"the efforts fit a gravity vector of [{vector}] in the base frame",

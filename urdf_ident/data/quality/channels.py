@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from ...linalg import Array, IntArray
+from ...linalg import Array, IntArray, positive
 from ...model.engine.rigid import rigid_of
 from ...model.prior import lumped_inertials
 from ...model.robot import Robot
@@ -162,7 +162,7 @@ def _folds(x: Array) -> tuple[IntArray, Array]:
             part = x[begin : max(visit[-1], lowest + _BESIDE) + 1]
             side = np.arange(len(part)) + begin - lowest  # the lowest sample may be on either side due to noise
             turned = min(_roughness(np.where(after, part, -part)) for after in (side > 0, side >= 0))
-            ratios.append(turned / max(_roughness(part), 1e-300))
+            ratios.append(turned / positive(_roughness(part)))
     return np.array(at, dtype=np.intp), np.array(ratios)
 
 
@@ -216,7 +216,7 @@ def check_copied(state: Examination, robot: Robot) -> None:
         target = getattr(recording, name)
         if target is None or target.shape != effort.shape:
             continue
-        scale = np.sum(effort * target, axis=0) / np.maximum(np.sum(target**2, axis=0), 1e-300)
+        scale = np.sum(effort * target, axis=0) / positive(np.sum(target**2, axis=0))
         left, size = np.linalg.norm(effort - scale * target, axis=0), np.linalg.norm(effort, axis=0)
         alive = (size > 0) & (np.ptp(target, axis=0) > 0)
         if alive.any() and (left[alive] < _COPIED * size[alive]).all():

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...grouping import runs
-from ...linalg import Array, BoolArray, IntArray, quantiles, rms, running_median
+from ...linalg import Array, BoolArray, IntArray, positive, quantiles, rms, running_median
 from ..conditioning.clock import GAP_PERIODS, GAP_SECONDS, device_clock, read_clock
 from ..recording import Recording
 from .findings import Examination
@@ -175,7 +175,7 @@ def split_joined_runs(state: Examination) -> None:
     fastest = np.array([quantiles(np.abs(x), 0.99)[0] for x in step.T])
     moves = fastest > 0
     far = np.sum(np.abs(away[:, moves]) > _ELSEWHERE * fastest[moves], axis=1) >= max(_TOGETHER * moves.sum(), 1)
-    along = np.sum(away * usual, axis=1) / np.maximum(np.linalg.norm(away, axis=1) * np.linalg.norm(usual, axis=1), 1e-300)
+    along = np.sum(away * usual, axis=1) / positive(np.linalg.norm(away, axis=1) * np.linalg.norm(usual, axis=1))
     at = np.setdiff1d(np.flatnonzero(far & (along < _AHEAD)), clock.gaps)  # a jump straight ahead means missing rows
     if not len(at):
         return
@@ -206,7 +206,7 @@ def check_lost_rows(state: Examination) -> None:
     steps = steps / np.maximum(rms(steps, 0), 1e-12)
     usual, step = (steps[2:] + steps[:-2]) / 2, steps[1:-1]
     beyond, length = np.linalg.norm(step - usual, axis=1), np.linalg.norm(usual, axis=1)
-    times = np.sum(step * usual, axis=1) / np.maximum(length**2, 1e-300)
+    times = np.sum(step * usual, axis=1) / positive(length**2)
     aside = np.linalg.norm(step - times[:, None] * usual, axis=1)
     far = beyond > _FAR * max(float(np.median(beyond)), 1e-9)
     even = np.ones(len(intervals), dtype=bool)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...grouping import runs
-from ...linalg import Array, IntArray
+from ...linalg import Array, IntArray, positive
 from ...model.robot import Robot
 from ..conditioning.clock import read_clock
 from .channels import equal_runs, moving_efforts, regular_length
@@ -169,7 +169,7 @@ def _taken_by_average(pieces: Sequence[Array], rate: float, seconds: Array) -> A
         power *= f**2 * moves
         whole += power.sum(axis=0)
         kept += np.sum(power * np.sinc(f * seconds) ** 2, axis=0)
-    return np.asarray(1 - np.sqrt(kept / np.maximum(whole, 1e-300)))
+    return np.asarray(1 - np.sqrt(kept / positive(whole)))
 
 
 def _add_held(state: Examination, robot: Robot, joint: str, seconds: float) -> None:
@@ -205,4 +205,4 @@ def _taken_by(state: Examination, j: int, seconds: float) -> float:
         knots = np.arange(0.0, at[-1] + seconds, seconds)
         left += float(np.sum((np.interp(at, knots, np.interp(knots, at, v[:, j])) - v[:, j]) ** 2))
         whole += float(np.sum(v[:, j] ** 2))
-    return float(np.sqrt(left / max(whole, 1e-300)))
+    return float(np.sqrt(left / positive(whole)))

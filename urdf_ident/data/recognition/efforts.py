@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...linalg import Array, BoolArray
+from ...linalg import Array, BoolArray, positive
 from ...model.robot import Robot
 from .blocks import Block
 from .gravity import CandidateMotion, direction, match
@@ -115,7 +115,7 @@ def find_efforts(robot: Robot, motion: CandidateMotion, means: Array, rough: Arr
     found = match(motion, means[:, columns])
     at = {column: k for k, column in enumerate(columns)}
     place = robot.places_in_order
-    std = np.maximum(means.std(axis=0), 1e-300)
+    std = positive(means.std(axis=0))
     heavy = np.linalg.norm(motion.gravity.std(axis=0), axis=-1)
     loaded = heavy > max(0.02 * float(heavy.max()), 1e-6 * float(np.abs(motion.gravity).max()))
     rows = []

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pinocchio as pin
 
-from ...linalg import Array, lstsq
+from ...linalg import Array, lstsq, positive
 from ...model.robot import Robot
 
 
@@ -83,7 +83,7 @@ def match(motion: CandidateMotion, efforts: Array) -> Match:
     share, partial, whole, inertia, alone = (np.zeros((n, k)) for _ in range(5))
     pull = np.zeros((n, k, 3))
     centred = efforts - efforts.mean(axis=0)
-    power = np.maximum((centred**2).sum(axis=0), 1e-300)
+    power = positive((centred**2).sum(axis=0))
     for j in range(n):
         v = motion.velocity[:, j]
         width = max(0.02 * float(np.abs(v).max()), 1e-9)
@@ -98,7 +98,7 @@ def match(motion: CandidateMotion, efforts: Array) -> Match:
         rest = centred - np.column_stack([base, weight]) @ solution
         squares, remaining = (without**2).sum(axis=0), (rest**2).sum(axis=0)
         share[j] = np.clip((squares - remaining) / power, 0.0, 1.0)
-        partial[j] = np.clip((squares - remaining) / np.maximum(squares, 1e-300), 0.0, 1.0)
+        partial[j] = np.clip((squares - remaining) / positive(squares), 0.0, 1.0)
         whole[j] = np.clip(1.0 - remaining / power, 0.0, 1.0)
         pull[j] = solution[-3:].T
         inertia[j] = solution[4]
@@ -107,7 +107,7 @@ def match(motion: CandidateMotion, efforts: Array) -> Match:
 
 def _solve(columns: Array, values: Array) -> Array:
     scale = np.linalg.norm(columns, axis=0)
-    scale = np.where(scale > 1e-9 * max(float(scale.max()), 1e-300), scale, np.inf)
+    scale = np.where(scale > 1e-9 * scale.max(), scale, np.inf)
     return np.asarray(lstsq(columns / scale, values, rcond=1e-6)[0] / scale[:, None])
 
 
@@ -128,7 +128,7 @@ def direction(found: Match, columns: Array) -> tuple[Array, Array]:
     own = np.arange(len(columns)), np.asarray(columns, dtype=int)
     pull, share = found.pull[own], found.share[own]
     size = np.linalg.norm(pull, axis=1)
-    unit = pull / np.maximum(size, 1e-300)[:, None]
+    unit = pull / positive(size)[:, None]
     weight = np.where(size > 0, share, 0.0)
     moments = np.einsum("j,jx,jy->xy", weight, unit, unit)
     axis = np.asarray(np.linalg.eigh(moments)[1][:, -1])

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ...errors import LogError
-from ...linalg import Array
+from ...linalg import Array, positive
 from ...model.robot import Robot, lock_words
 from ...units import parse_unit
 from ..readers.columns.columns import find_columns
@@ -325,7 +325,7 @@ def _positions(
     """Positions, and the controller's reference if logged: of two similar signals the measured one has more noise."""
     if "position" in named:
         return {"position": Recognised(found.position, "certain: named so in the header")}
-    std = np.maximum(series.mean.std(axis=0), 1e-300)
+    std = positive(series.mean.std(axis=0))
     same = [run for run in (linked or runs) if alike(links, run, found.position) and not set(run) & set(found.position)]
     noisy = sorted([found.position, *same], key=lambda run: -float(np.median(series.rough[list(run)] / std[list(run)])))
     best = found.efforts.rows[0] if found.efforts.rows else None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...errors import LogError
-from ...linalg import Array, BoolArray, lstsq, orthogonal_part, rms
+from ...linalg import Array, BoolArray, lstsq, orthogonal_part, positive, rms
 from ...model.drive import Drive
 from ..recording import Recording
 
@@ -108,7 +108,7 @@ def _check_units(log: Recording, current: Array, where: str) -> None:
     if log.effort is None:
         return
     pairs = np.isfinite(log.effort) & (np.abs(log.effort) < 1e6)
-    ratio = np.sqrt(np.sum(log.effort[pairs] ** 2) / max(np.sum(current[pairs] ** 2), 1e-300))
+    ratio = np.sqrt(np.sum(log.effort[pairs] ** 2) / positive(np.sum(current[pairs] ** 2)))
     if current[pairs].any() and not 0.2 < ratio < 5.0:
         raise LogError(
             "the measured and the target current differ in size: one of them is in another unit",
@@ -191,7 +191,7 @@ def ratio_at_rest(log: Targets, j: int) -> Estimate:
     # A constant torque is always rounded alike: rounding errors average out over distinct values only.
     share = np.unique(np.round(x[inside] / step) if step > 0 else x[inside], return_counts=True)[1] / inside.sum()
     rounding = 0.5 * blur * np.sqrt(float(share @ share))
-    return Estimate(slope, float(np.hypot(scatter, rounding)) / max(size, 1e-300))
+    return Estimate(slope, float(np.hypot(scatter, rounding)) / positive(size))
 
 
 def _weighted_median(values: Array, weights: Array) -> float:
@@ -237,7 +237,7 @@ def _lead(values: Array, errors: Array, scatter: Array, rest: Sequence[Estimate]
     """
     fine = np.linspace(_LEADS[0], _LEADS[-1], 801)
     curves = np.array([np.interp(fine, _LEADS, row) for row in values])
-    total = np.array([np.interp(fine, _LEADS, row / max(row.min(), 1e-300)) for row in scatter]).sum(axis=0)
+    total = np.array([np.interp(fine, _LEADS, row / positive(row.min())) for row in scatter]).sum(axis=0)
     best = errors.min(axis=1)
     known = [j for j, item in enumerate(rest) if item.known]
     misfit = (
@@ -259,7 +259,7 @@ def _lead(values: Array, errors: Array, scatter: Array, rest: Sequence[Estimate]
         return float(fine[start]), _LEAD_GUESSED
     end = int(np.clip(np.argmin(misfit), 1, len(fine) - 2))
     curvature = float(np.diff(misfit[end - 1 : end + 2], 2)[0]) / float(fine[1] - fine[0]) ** 2
-    return float(fine[end]), float(np.clip(np.sqrt(2.0 / max(curvature, 1e-300)), _LEAD_ERROR, _LEAD_GUESSED))
+    return float(fine[end]), float(np.clip(np.sqrt(2.0 / positive(curvature)), _LEAD_ERROR, _LEAD_GUESSED))
 
 
 def _steady(log: Targets, j: int) -> BoolArray:

@@ -14,7 +14,7 @@ import numpy as np
 from ...data.prepare import PreparedLog
 from ...data.recording import Recording
 from ...errors import EstimationError, SimulationError
-from ...linalg import Array, rms
+from ...linalg import Array, positive, rms
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
 from ...motion.files import sampled
@@ -148,7 +148,7 @@ def _differences(log: PreparedLog, time: Array, q: Array) -> tuple[Array, Array]
 
 def _check_faithful(log: PreparedLog, time: Array, q: Array) -> None:
     apart, measured = _differences(log, time, q)
-    share = rms(apart, 0) / np.maximum(measured.std(axis=0), 1e-300)
+    share = rms(apart, 0) / positive(measured.std(axis=0))
     moving = measured.std(axis=0) > 1e-3 * measured.std(axis=0).max()
     worst = int(np.argmax(np.where(moving, share, 0.0)))
     if moving[worst] and share[worst] > FAITHFUL:

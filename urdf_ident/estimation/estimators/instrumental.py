@@ -25,7 +25,7 @@ from ...data.conditioning.filters import differentiate, lowpass
 from ...data.prepare import PreparedLog
 from ...data.recording import Recording
 from ...errors import EstimationError
-from ...linalg import Array, IntArray, lstsq, orthogonal_part, solve_triangular, triangle, unit_columns
+from ...linalg import Array, IntArray, lstsq, orthogonal_part, positive, solve_triangular, triangle, unit_columns
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
@@ -346,7 +346,7 @@ def _hausman(factor: Array, b: int, rows: int, inflation: float) -> HausmanTest:
     augmented = np.hstack([W / scale, (V / scale)[:, live]])
     full, extra = _rss(augmented, y), int(live.sum())
     free = rows - b - extra
-    value = max(0.0, (plain - full) / extra / max(full / free, 1e-300)) / inflation
+    value = max(0.0, (plain - full) / extra / positive(full / free)) / inflation
     return HausmanTest(value, (extra, free), f_tail(value, extra, free), inflation)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from ...data.prepare import PreparedLog
 from ...errors import EstimationError, UrdfIdentError, check_known
-from ...linalg import Array
+from ...linalg import Array, positive
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
 from ...model.prior import Prior
@@ -354,7 +354,7 @@ def inflated_like(fit: Fit, least: Fit, stretches: Fit) -> Fit:
     Returns:
         The first fit with enlarged errors; none decreases.
     """
-    ratio = np.where(fit.seen & (stretches.bse > 0), least.bse / np.maximum(stretches.bse, 1e-300), 1.0)
+    ratio = np.where(fit.seen & (stretches.bse > 0), least.bse / positive(stretches.bse), 1.0)
     scale = np.where(np.isfinite(ratio), np.maximum(ratio, 1.0), 1.0)
     if (scale == 1.0).all():
         return fit

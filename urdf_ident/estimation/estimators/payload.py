@@ -22,7 +22,7 @@ import numpy as np
 
 from ...data.prepare import PreparedLog
 from ...errors import EstimationError
-from ...linalg import Array, BoolArray, orthogonal_part
+from ...linalg import Array, BoolArray, orthogonal_part, positive
 from ...model.dynamic_model import DynamicModel
 from ...samples import ReadOnly
 from ...statistics.accumulate import build_statistics
@@ -102,7 +102,7 @@ class PayloadFit(ReadOnly):
             Degrees of freedom, at least 1.
         """
         share = row**2 * np.diag(self.noise)
-        own = float(share.sum() / max(float((share / self.noise_dof).sum()), 1e-300)) if share.sum() > 0 else np.inf
+        own = float(share.sum() / positive(float((share / self.noise_dof).sum()))) if share.sum() > 0 else np.inf
         parts = [(float(row @ self.noise @ row), own), (float(row @ self.unloaded @ row), self.unloaded_dof)]
         total = sum(v for v, _ in parts) + float(row @ self.gains @ row)
         below = sum(v**2 / dof for v, dof in parts)

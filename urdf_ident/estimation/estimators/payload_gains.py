@@ -18,7 +18,7 @@ from ...data.prepare import PreparedLog, prepare_logs
 from ...data.recording import Recording
 from ...data.torque_constants.gains import resolve_gain
 from ...errors import EstimationError, ModelError
-from ...linalg import Array, orthogonal_part, scaled_lstsq, triangle
+from ...linalg import Array, orthogonal_part, positive, scaled_lstsq, triangle
 from ...model.base import BaseParameters
 from ...model.drive import Drive
 from ...model.dynamic_model import DynamicModel
@@ -133,7 +133,7 @@ def _rows(
 
 def _started(rows: Mapping[int, Array]) -> Array:
     """Initial gains by least squares, with every joint's rows in units of its effort."""
-    scale = {g: 1.0 / max(float(np.linalg.norm(part[:, -1])), 1e-300) for g, part in rows.items()}
+    scale = {g: 1.0 / positive(float(np.linalg.norm(part[:, -1]))) for g, part in rows.items()}
     n, b = len(rows), next(iter(rows.values())).shape[1] - 2
     wide = triangle(*(_wide(part, g, n) * scale[g] for g, part in rows.items()))
     return scaled_lstsq(wide[:, [k for k in range(b + 1 + n) if k != b]], -wide[:, b], rcond=1e-12)[b:]
@@ -160,7 +160,7 @@ def _solved(rows: Mapping[int, Array], gain: Array) -> Array:
     parts = []
     for g, part in rows.items():
         left = orthogonal_part(part[:, -1], part[:, : b + 1], rcond=1e-12)
-        sigma = max(float(np.linalg.norm(left)), 1e-9 * float(np.linalg.norm(part[:, -1])), 1e-300)
+        sigma = positive(max(float(np.linalg.norm(left)), 1e-9 * float(np.linalg.norm(part[:, -1]))))
         parts.append(_wide(part, g, n) / (abs(gain[g]) * sigma))
     columns = np.roll(triangle(*parts), -1 - b, axis=1)  # efforts, base parameters, payload
     if not columns[:, -1].any():

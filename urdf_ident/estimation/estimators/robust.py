@@ -17,7 +17,7 @@ import numpy as np
 
 from ...data.prepare import PreparedLog
 from ...errors import EstimationError, check_known
-from ...linalg import Array, BoolArray, running_median
+from ...linalg import Array, BoolArray, positive, running_median
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.trained import WIDEST
@@ -227,9 +227,9 @@ def find_outliers(model: DynamicModel, fit: Fit, logs: Sequence[PreparedLog]) ->
     found = []
     for group, residuals, away, torque in zip(model.groups, columns(parts), columns(apart), torques, strict=True):
         swift = _away_from_reversals(model, group.joint, segments)
-        outlying = np.abs(away[swift]) > FAR * max(float(_robust_scale(residuals)), LEAST * torque, 1e-300)
+        outlying = np.abs(away[swift]) > FAR * positive(max(float(_robust_scale(residuals)), LEAST * torque))
         squares = residuals[swift] ** 2
-        power = (squares * outlying).sum() / max(squares.sum(), 1e-300)
+        power = (squares * outlying).sum() / positive(squares.sum())
         found.append(Outliers(group.name, float(outlying.mean()), float(power)))
     return max(found, key=lambda outliers: outliers.power)
 

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from ...data.conditioning.filters import differentiate, lowpass
 from ...data.prepare import PreparedLog
 from ...errors import EstimationError, check_shape
-from ...linalg import Array, block_diagonal, solve_triangular, triangle
+from ...linalg import Array, block_diagonal, positive, solve_triangular, triangle
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...samples import Segment
@@ -54,7 +54,7 @@ def total_least_squares(factor: ArrayLike, noise: ArrayLike) -> Array:
     """
     data, N = np.asarray(factor, dtype=float), np.asarray(noise, dtype=float)
     check_shape("noise", N.shape, ("r", data.shape[1]))
-    norms = np.maximum(np.linalg.norm(data, axis=0), 1e-300)
+    norms = positive(np.linalg.norm(data, axis=0))
     R = triangle(data / norms)
     diagonal = np.abs(np.diag(R))
     if len(R) < data.shape[1] or diagonal.min() <= np.finfo(float).eps * len(R):
@@ -214,5 +214,5 @@ def _root(square: Array) -> Array:
 
 
 def _positive(square: Array) -> bool:
-    scale = np.sqrt(np.maximum(np.diag(square), 1e-300))
+    scale = np.sqrt(positive(np.diag(square)))
     return bool(np.linalg.eigvalsh(square / np.outer(scale, scale))[0] > 1e-9)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...friction import Coulomb, Trained, Viscous, law_rows
-from ...linalg import Array
+from ...linalg import Array, positive
 from .candidates import LEAST_GAIN, LEAST_SHAPE_GAIN, REPLACES, Candidate, Key, LawGain, least_gain, standard_error
 from .subsets import Focus
 
@@ -104,7 +104,7 @@ class JointSearch:
         """Mean gain over folds, as a fraction of the joint's own error, and its :func:`standard_error`."""
         index = self._index(old)
         own = self.sub.own_errors(index)
-        gained = (self.sub.errors(index)[:, None] - errors.reshape(len(own), -1)) / np.maximum(own, 1e-300)[:, None]
+        gained = (self.sub.errors(index)[:, None] - errors.reshape(len(own), -1)) / positive(own)[:, None]
         return gained.mean(axis=0), standard_error(gained)
 
     def _better(self, old: Laws, new: Laws) -> bool:

@@ -20,7 +20,7 @@ from functools import partial
 
 import numpy as np
 
-from ...linalg import Array
+from ...linalg import Array, positive
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.prior import Prior
@@ -147,7 +147,7 @@ def rigid_slopes(base: BaseParameters, n_inertial: int, prior: Prior | None = No
 def _change(statistics: StatisticSet, fit: Fit, new: Array, old: Array) -> float:
     """``‖W (new − old)‖ / ‖W new‖`` over the inertial columns and weighted rows, from the factors alone."""
     factor = statistics.stacked(fit.weights, np.arange(len(new)))[:, :-1]
-    return float(np.linalg.norm(factor @ (new - old))) / max(float(np.linalg.norm(factor @ new)), 1e-300)
+    return float(np.linalg.norm(factor @ (new - old))) / positive(float(np.linalg.norm(factor @ new)))
 
 
 def for_folds(build: Build, statistics: StatisticSet) -> Build:

@@ -25,7 +25,7 @@ import numpy as np
 from ...errors import ModelError
 from ...friction import Term
 from ...grouping import grouped
-from ...linalg import Array, IntArray, orthogonal_part, triangle
+from ...linalg import Array, IntArray, orthogonal_part, positive, triangle
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.terms import AppliedTerm
@@ -149,7 +149,7 @@ def fit_shapes(model: DynamicModel, build: Build, motion: Sequence[Segment], *, 
         current, costs = _search(current, build, base, weights, grids)
         for item in turn:
             least = min(cost for _, cost in costs[item])
-            curves[item] += [(x, cost / max(least, 1e-300)) for x, cost in costs[item]]
+            curves[item] += [(x, cost / positive(least)) for x, cost in costs[item]]
             span[item] = max(0.01, span[item] * 2.5 / (TRIALS - 1))
     reports = _reports(model, current, build, base, weights, curves, first.fit.dof)
     fixed = [replace(item, term=replace(item.term, free=())) for item in current.terms]
@@ -323,7 +323,7 @@ def _reports(
     for item, curve in curves.items():
         applied, shape = found.terms[item.index], found.terms[item.index].term.shapes[item.shape]
         value, start = (float(getattr(m.terms[item.index].term, item.shape)) for m in (found, model))
-        gain = 1.0 - least / max(trials.cost({item.index: back[item]}), 1e-300) if item in back else 0.0
+        gain = 1.0 - least / positive(trials.cost({item.index: back[item]})) if item in back else 0.0
         position, ends = item.scale(value), _interval(curve, dof)
         low, high = min(position, ends[0]), max(position, ends[1])
         at_bound = "lower" if position < EDGE else "upper" if position > 1 - EDGE else None

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...friction import Offset
-from ...linalg import Array, IntArray, orthogonal_part
+from ...linalg import Array, IntArray, orthogonal_part, positive
 from ...statistics.statistic import StatisticSet
 from .candidates import CONVEX, REPLACES, Candidate, Key, WideModel
 from .joint_search import JointSearch, Laws
@@ -236,4 +236,4 @@ def varying_torque(statistics: StatisticSet, groups: Sequence[str], columns: Int
     length = float(still @ still)
     left = own - np.outer(still, still @ own / length) if length > 0 else own
     effort = np.sqrt(sum(statistics.effort_squares(group) for group in groups))
-    return np.asarray(left / max(float(effort), 1e-300))
+    return np.asarray(left / positive(float(effort)))

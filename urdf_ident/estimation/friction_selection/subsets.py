@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...linalg import Array, BoolArray, IntArray, lstsq, triangle
+from ...linalg import Array, BoolArray, IntArray, lstsq, positive, triangle
 from ...statistics.statistic import StatisticSet
 
 #: Relative tolerance for the rank of the common columns in a fold.
@@ -254,7 +254,7 @@ class Focus:
         if alone is not None:
             part -= alone * np.einsum("fmk,fmk->fm", alone, part)[:, :, None]
         C -= np.matmul(part, turned, out=room)
-        length = np.maximum(np.einsum("fmr,fmr->fm", C, C), (_SAME * self._norms[tried]) ** 2 + 1e-300)
+        length = np.maximum(np.einsum("fmr,fmr->fm", C, C), positive((_SAME * self._norms[tried]) ** 2))
         step = (C @ y) / length[:, :, None]
         part *= step
         if alone is not None:
@@ -296,7 +296,7 @@ class Focus:
         """
         Q, C = self._solve(chosen).Q, self._train[:, :, np.asarray(added, dtype=np.intp)]
         left = np.linalg.norm(C - Q @ (Q.transpose(0, 2, 1) @ C), axis=1).min(axis=0)
-        return left / np.maximum(self._norms[np.asarray(added, dtype=np.intp)], 1e-300), left
+        return left / positive(self._norms[np.asarray(added, dtype=np.intp)]), left
 
     def estimates(self, chosen: Sequence[int]) -> tuple[Array, Array]:
         """Returns the parameters from all data, and their standard errors.
@@ -344,7 +344,7 @@ def _basis(columns: Array, norms: Array) -> tuple[Array, Array, BoolArray]:
     alone = np.ones(columns.shape[2], dtype=bool)
     while True:
         Q, R = np.linalg.qr(columns[:, :, alone])
-        apart = np.abs(np.diagonal(R, axis1=1, axis2=2)).min(axis=0) > _SAME * np.maximum(norms[alone], 1e-300)
+        apart = np.abs(np.diagonal(R, axis1=1, axis2=2)).min(axis=0) > _SAME * positive(norms[alone])
         if apart.all():
             return Q, R, alone
         alone[np.flatnonzero(alone)[np.argmin(apart)]] = False

@@ -28,7 +28,7 @@ import numpy as np
 
 from ...data.prepare import PreparedLog
 from ...errors import EstimationError, check_known
-from ...linalg import BoolArray
+from ...linalg import BoolArray, positive
 from ...model.dynamic_model import DynamicModel
 from ...parallel import shared
 from ...statistics.distributions import chi_square_quantile
@@ -184,7 +184,7 @@ def _judged_by_logs(within: Covariance, between: Covariance, seen: BoolArray) ->
     a good one of a common factor (Birge). A parameter with a significantly larger disagreement keeps its error between logs.
     """
     logs = int(between.dof) + 1
-    ratio = np.where(seen & (within.spread > 0), between.spread / np.maximum(within.spread, 1e-300), 1.0)
+    ratio = np.where(seen & (within.spread > 0), between.spread / positive(within.spread), 1.0)
     common = max(1.0, float(np.median(ratio[seen]) / np.sqrt(chi_square_quantile(0.5, between.dof) / between.dof)))
     alone = ratio > common * np.sqrt(chi_square_quantile(1 - CHANCE, between.dof) / between.dof)
     scale = np.where(alone, ratio, common)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import EstimationError
-from ...linalg import Array, IntArray
+from ...linalg import Array, IntArray, positive
 from ...model.base import BaseParameters
 from ...samples import ReadOnly
 from ...statistics.distributions import f_tail
@@ -136,14 +136,14 @@ def essential_parameters(
     solution, steps, models = full, [], [every]
     while len(models[-1]) > 1:
         kept, relative = models[-1], enlarged[models[-1]] * _relative(solution)
-        ratio = float(relative.max() / max(relative.min(), 1e-300))
+        ratio = float(relative.max() / positive(relative.min()))
         if (rule == "ratio" and ratio <= bound) or (rule == "relative_std" and relative.max() <= bound):
             break
         worst = int(np.argmax(relative))
         fewer = np.delete(kept, worst)
         solution = solve(_columns(factor, fewer), rows)
         p_value = _f_test(full, solution, effective)
-        held_out = held_out_error(fewer) / max(reference, 1e-300)
+        held_out = held_out_error(fewer) / positive(reference)
         steps.append(Removal(base.labels[kept[worst]], float(relative[worst]), ratio, p_value, held_out))
         if rule == "f-test" and p_value < LEVEL:
             break
@@ -192,7 +192,7 @@ def _f_test(full: Solution, fewer: Solution, effective: float) -> float:
     """P value of the increase of the residual, with the effective number of rows."""
     removed = full.rank - fewer.rank
     free = max(effective - full.rank, 1.0)
-    growth = (fewer.residual_squares - full.residual_squares) / max(full.residual_squares, 1e-300)
+    growth = (fewer.residual_squares - full.residual_squares) / positive(full.residual_squares)
     return f_tail(max(growth, 0.0) * free / max(removed, 1), max(removed, 1), free)
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ...grouping import grouped
-from ...linalg import Array, IntArray, rms, triangle
+from ...linalg import Array, IntArray, positive, rms, triangle
 from ...model.base import ALONE, NEVER, BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
@@ -166,7 +166,7 @@ def sizes(model: DynamicModel, base: BaseParameters, fit: Fit, prior: Array, uns
             values = fit.params[alike & sharp] if (alike & sharp).any() else fit.params[others]
             beside = np.abs(fit.params[(owners == owners[row]) & (units == units[row]) & sharp]).max(initial=0.0)
             found[row] = max(rms(values) if len(values) else 0.0, _FRICTION_SHARE * beside)
-    return np.asarray(np.maximum(found, 1e-300))
+    return positive(found)
 
 
 def _by_kind(model: DynamicModel, base: BaseParameters) -> list[tuple[int, str, str, str]]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...errors import EstimationError
-from ...linalg import Array, cholesky, solve_cholesky
+from ...linalg import Array, cholesky, positive, solve_cholesky
 from ...samples import ReadOnly
 from ...statistics.fit import SIGMA_FLOOR, Fit
 from ...statistics.least_squares import Solution
@@ -164,7 +164,7 @@ def _fit_shapes(observed: Array, freedom: Array, shapes: Array, power: Array) ->
 
 def _two_nonnegative(aa: Array, ab: Array, bb: Array, ay: Array, by: Array) -> Array:
     """Solves many least-squares problems with two non-negative unknowns each, from their normal equations."""
-    det = np.maximum(aa * bb - ab**2, 1e-300)
+    det = positive(aa * bb - ab**2)
     both = np.column_stack([(bb * ay - ab * by) / det, (aa * by - ab * ay) / det])
     first = np.column_stack([np.maximum(ay / aa, 0.0), np.zeros(len(bb))])
     second = np.column_stack([np.zeros(len(bb)), np.maximum(by / bb, 0.0)])

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...data.prepare import PreparedLog
 from ...errors import EstimationError
-from ...linalg import Array
+from ...linalg import Array, positive
 from ...model.dynamic_model import DynamicModel
 from ...scipy_parts import cosine_coefficients
 from ...statistics.fit import Fit
@@ -116,7 +116,7 @@ def scatter_noise(model: DynamicModel, logs: Sequence[PreparedLog], spectrum: Sp
             freedom += share * np.bincount(band, minlength=bands)
     known = freedom[0] > 0
     near = np.array([int(np.argmin(np.where(known, np.abs(np.arange(bands) - b), np.inf))) for b in range(bands)])
-    power, freedom = (squares / np.maximum(freedom, 1e-300))[:, near], freedom[:, near]
+    power, freedom = (squares / positive(freedom))[:, near], freedom[:, near]
     return NoiseModel(spectrum.groups, power, np.zeros(groups), freedom)
 
 
@@ -138,7 +138,7 @@ def scatter_covariance(spectrum: Spectrum, noise: NoiseModel, fit: Fit, solution
     np.add.at(shares, rows.unit, (rows.Z @ solution.root.T) ** 2)
     parts = variance[:, None] * shares
     spread = np.sum(parts**2 / np.maximum(noise.freedom.reshape(-1), 1e-9)[:, None], axis=0)
-    dof = np.sum(parts, axis=0) ** 2 / np.maximum(spread, 1e-300)
+    dof = np.sum(parts, axis=0) ** 2 / positive(spread)
     return sandwich(rows, solution, weights, noise), np.maximum(dof, 1.0)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...errors import LimitError
-from ...linalg import Array
+from ...linalg import Array, positive
 from ...model.dynamic_model import DynamicModel
 from ...model.robot import Robot
 from ...motion.cartesian import CartesianTrajectory, circle, translations
@@ -130,7 +130,7 @@ def _fastest_circle(
 def _normal(robot: Robot, frame: str, poses: Sequence[Array], given: ArrayLike | None) -> ArrayLike:
     """Returns the normal of a feasible plane; raises an error if there is none, or for a wrong one of a planar arm."""
     jacobians = np.array([translations(robot, frame, pose) for pose in poses])
-    size = max(float(np.linalg.norm(jacobians, axis=(1, 2)).max()), 1e-300)
+    size = positive(float(np.linalg.norm(jacobians, axis=(1, 2)).max()))
     if not (np.linalg.matrix_rank(jacobians, tol=FLAT * size) > 1).any():
         others = "name one with more joints before it in excitation.circle.frame, or take another family (points, spline)"
         raise LimitError(

@@ -280,7 +280,7 @@ def _update(B: Array, step: Array, difference: Array) -> None:
     s, y = step.T.reshape(-1), difference.T.reshape(-1)
     Bs = B @ s
     sBs, sy = float(s @ Bs), float(s @ y)
-    if sBs < 1e-300:
+    if sBs <= 0.0:
         return
     if sy < 0.2 * sBs:
         share = 0.8 * sBs / (sBs - sy)

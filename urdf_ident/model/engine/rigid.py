@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from ...errors import check_shape
-from ...linalg import Array, BoolArray, IntArray, independent_columns, lstsq, triangle
+from ...linalg import Array, BoolArray, IntArray, independent_columns, lstsq, positive, triangle
 from ..robot import Robot
 from . import pinocchio
 from .batched import program_inputs, regressor_program, torque_program
@@ -239,7 +239,7 @@ class Rigid:
         """
         made = self._sample[:, :, columns]
         size, most = np.linalg.norm(np.tensordot(mix, made, axes=(0, 1)), axis=0), np.linalg.norm(made, axis=(0, 1))
-        return np.asarray(size > _ZERO * np.abs(mix).max() * np.maximum(most, 1e-300))
+        return np.asarray(size > _ZERO * np.abs(mix).max() * positive(most))
 
 
 def _spanning(made: Array, order: IntArray) -> tuple[IntArray, Array]:

@@ -10,7 +10,7 @@ import pinocchio as pin
 from numpy.typing import ArrayLike
 
 from ...errors import EstimationError, ModelError, check_shape
-from ...linalg import Array
+from ...linalg import Array, positive
 from ...model.engine.pinocchio import with_inertias
 from ...model.trained import without_inertia, without_joint_terms
 from ..record import Record
@@ -110,7 +110,7 @@ def forward(ident: Record, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> Array:
 
 def _accelerated(ident: Record, q: Array, v: Array, tau: Array) -> Array:
     mass, a = mass_matrix(ident, q), np.zeros_like(q)
-    scale = max(float(np.abs(tau).max()), float(np.abs(ident.torque(q, v, a)).max()), 1e-300)
+    scale = positive(max(float(np.abs(tau).max()), float(np.abs(ident.torque(q, v, a)).max())))
     for _ in range(_STEPS):
         rest = tau - ident.torque(q, v, a)
         if float(np.abs(rest).max()) <= _CONVERGED * scale:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...linalg import Array
+from ...linalg import Array, positive
 from ...model.prior import Prior
 
 #: Candidate sizes of the URDF's errors in units of the prior's standard deviations. They are at least these: how well the
@@ -78,4 +78,4 @@ def common_scale(factor: Array, prior: Prior, weight: float, inertial: int) -> C
         cost = float(np.sum(np.log(variance)) + np.sum((seen - c * stated) ** 2 / variance))
         if cost < best[0]:
             best = cost, c, float(1.0 / np.sqrt(stated / variance @ stated))
-    return CommonScale(best[1], best[2] / max(abs(best[1]), 1e-300))
+    return CommonScale(best[1], best[2] / positive(abs(best[1])))

@@ -12,7 +12,7 @@ import numpy as np
 from ...compensation.friction_filter import FilterSettings, replay
 from ...data.conditioning.filters import score_band
 from ...data.prepare import PreparedLog
-from ...linalg import Array, BoolArray, divisors, rms
+from ...linalg import Array, BoolArray, divisors, positive, rms
 from ...model.dynamic_model import DynamicModel
 from ...parallel.scratch import empty_array
 from .traces import LogTrace, log_trace
@@ -180,7 +180,7 @@ def score(
             )
         )
     forces = np.zeros(len(joints), dtype=bool) if prismatic is None else prismatic
-    relative = [rms(error[:, k]) / max(rms(tau[:, k]), 1e-300) for k in (~forces, forces) if k.any()]
+    relative = [rms(error[:, k]) / positive(rms(tau[:, k])) for k in (~forces, forces) if k.any()]
     return LogScore(log.name, tuple(scores), max(relative))
 
 

@@ -22,7 +22,7 @@ from ...data.conditioning.filters import lowpass
 from ...data.conditioning.recursive import welch
 from ...data.prepare import PreparedLog
 from ...files.read_write import read_text, write_text
-from ...linalg import Array, divisors, rms
+from ...linalg import Array, divisors, positive, rms
 from ...model.dynamic_model import DynamicModel
 from ...model.trained import without_inertia
 from ...parallel import start_each
@@ -246,7 +246,7 @@ def _memory(errors: Sequence[tuple[float, Array]], cutoff: float) -> tuple[Array
         found = np.fft.irfft(power, size, axis=0)[: min(LAGS, len(x))]
         products[: len(found)] += found
         first = own / max(1, round(own / rate))
-    return np.arange(LAGS) / first, products / np.maximum(products[0], 1e-300)
+    return np.arange(LAGS) / first, products / positive(products[0])
 
 
 def _spectrum(errors: Sequence[tuple[float, Array]]) -> tuple[Array, Array]:

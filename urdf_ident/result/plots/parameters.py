@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...estimation.uncertainty.identifiability import IDENTIFIABLE, LOST
-from ...linalg import Array, BoolArray
+from ...linalg import Array, BoolArray, positive
 from ...model.inertia import pseudo_inertia
 from ...statistics.log_effects.changes import FrictionChanges
 from ..dynamics.friction_curves import SteadyFriction
@@ -29,7 +29,7 @@ def draw_parameters(axis: Any, rows: Sequence[ParameterRow], title: str = "") ->
     axis.axvline(0.0, color=PALETTE.urdf, linewidth=0.9)
     for k, row in enumerate(rows):
         colour, face, label = _look(row.verdict)
-        scale = max(row.prior_std, 1e-300)
+        scale = positive(row.prior_std)
         place, ends = (row.value - row.prior) / scale, ((row.low - row.prior) / scale, (row.high - row.prior) / scale)
         shown = float(np.clip(place, -_EDGE, _EDGE))
         low, high = (float(np.clip(x, -_EDGE, _EDGE)) for x in ends)
@@ -185,7 +185,7 @@ def _density(axis: Any, speeds: SpeedProfile, j: int) -> None:
     """Draws the histogram of the logs' speeds as a strip along the bottom."""
     low, high = axis.get_ylim()
     height = 0.14 * (high - low)
-    tops = low - height + height * speeds.count[j] / max(float(speeds.count[j].max()), 1e-300)
+    tops = low - height + height * speeds.count[j] / positive(float(speeds.count[j].max()))
     axis.stairs(tops, speeds.edges[j], baseline=low - height, fill=True, color=PALETTE.soft, alpha=0.45)
     axis.set_ylim(low - height, high)
 

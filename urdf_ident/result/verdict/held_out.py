@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...grouping import abbreviated
+from ...linalg import positive
 from ...samples import HARDLY_REVERSES, SHORT
 from ..evidence.evidence import Evidence
 from ..record import Record
@@ -93,9 +94,9 @@ def _worse_than_others(ident: Record, scores: Sequence[Mapping[str, Any]]) -> It
 
 def _constraints_cost(ident: Record, scores: Sequence[Mapping[str, Any]]) -> Iterator[Reason]:
     """Constraints with which the exported model predicts worse than without them."""
-    costs = {item["log"]: item["mean_rmse"] / max(item["fit_mean_rmse"], 1e-300) for item in scores}
+    costs = {item["log"]: item["mean_rmse"] / positive(item["fit_mean_rmse"]) for item in scores}
     if not scores and ident.prediction.get("unlimited") is not None and ident.cross_validated is not None:
-        costs = {"held-out parts": ident.cross_validated / max(sum(ident.prediction["unlimited"]) / ident.model.n, 1e-300)}
+        costs = {"held-out parts": ident.cross_validated / positive(sum(ident.prediction["unlimited"]) / ident.model.n)}
     apart = {name: cost for name, cost in costs.items() if cost > LOSS}
     if not apart:
         return

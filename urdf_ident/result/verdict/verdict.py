@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...grouping import grouped
+from ...linalg import positive
 from ..evidence.evidence import SPEEDS, Evidence
 from ..record import Record
 from ..text.lines import joint_message
@@ -242,7 +243,7 @@ def _implausible(evidence: Evidence) -> Iterator[Reason]:
             "residual-not-stationary",
             "usable",
             f"the residual of {item.joint} in part {item.part} of {item.log} is "
-            f"{item.rmse / max(item.usual, 1e-300):.1f} × that of the other parts",
+            f"{item.rmse / positive(item.usual):.1f} × that of the other parts",
             "check for a payload, contact, a dragging brake, another temperature or gain; leave out this log or part",
         )
 

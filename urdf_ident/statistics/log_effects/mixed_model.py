@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import EstimationError
-from ...linalg import Array, cholesky, lstsq, solve_cholesky, solve_triangular
+from ...linalg import Array, cholesky, lstsq, positive, solve_cholesky, solve_triangular
 from ...model.dynamic_model import DynamicModel
 from ...parallel.scratch import empty_array
 from ..fit import Fit
@@ -213,7 +213,7 @@ def _as_large_as_the_effort(rows: MixedRows, whole: Array, weights: Mapping[str,
     separate can be estimated at any value."""
     efforts = sum(weight**2 * rows.statistics.effort_squares(group) for group, weight in weights.items())
     columns = np.diagonal(whole, axis1=1, axis2=2).sum(axis=0)[rows.r : -1]
-    return np.asarray(np.sqrt(efforts / np.maximum(columns, 1e-300)))
+    return np.asarray(np.sqrt(efforts / positive(columns)))
 
 
 def _effective_weights(rows: MixedRows) -> tuple[dict[str, float], dict[str, float]]:
@@ -237,7 +237,7 @@ def _weights(rows: MixedRows, units: Sequence[tuple[str, int | None]], squares_o
     """Weights for :func:`_effective_weights`, from the squares of the rows of each unit (a log or a part of it)."""
     statistics, found = rows.statistics, {}
     logs = Moments.of(squares_of, rows.r)
-    scale = np.sqrt(np.maximum(np.diagonal(logs.zz, axis1=1, axis2=2).sum(axis=0), 1e-300))
+    scale = np.sqrt(positive(np.diagonal(logs.zz, axis1=1, axis2=2).sum(axis=0)))
     free = _FREE * np.sqrt(len(logs)) / scale * np.sqrt(rows.fit.rows)
     normal, score, middles = marginal(logs, free)
     beta = lstsq(normal, score, rcond=1e-12)[0]
@@ -287,7 +287,7 @@ def _spread(logs: Moments, size: Array) -> Array:
 
 def _first_guess(logs: Moments, size: Array) -> Array:
     """Initial variances: a tenth of the parameter, or its error from one log (at most the parameter) if larger, squared."""
-    sharp = 1.0 / np.sqrt(np.maximum(np.diagonal(logs.zz, axis1=1, axis2=2).mean(axis=0), 1e-300))
+    sharp = 1.0 / np.sqrt(positive(np.diagonal(logs.zz, axis1=1, axis2=2).mean(axis=0)))
     return np.asarray(np.maximum(0.1 * size, np.minimum(sharp, size)) ** 2)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...linalg import Array, BoolArray, cholesky, lstsq, solve_cholesky, solve_triangular
+from ...linalg import Array, BoolArray, cholesky, lstsq, positive, solve_cholesky, solve_triangular
 from .mixed_rows import Moments
 
 #: Smallest eigenvalue allowed in the normal equations.
@@ -110,7 +110,7 @@ def reml(logs: Moments, start: Array, held: BoolArray | None = None) -> Array:
     """
     variance, (value, slope, observed, expected) = start, criterion(logs, start)
     for _ in range(_NEWTON_STEPS):
-        unit = 1.0 / np.sqrt(np.maximum(np.diag(expected), 1e-300))  # scale of the variances' errors
+        unit = 1.0 / np.sqrt(positive(np.diag(expected)))  # scale of the variances' errors
         free = (variance > _AT_ZERO * unit) | (slope < 0)  # the others stay at zero
         usable = np.linalg.eigvalsh((observed * unit * unit[:, None])[np.ix_(free, free)]).min(initial=1.0) > _CONVEX
         curvature = np.where(free[:, None] & free, observed if usable else expected, np.diag(np.diag(expected)))

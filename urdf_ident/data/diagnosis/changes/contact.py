@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ....linalg import Array
+from ....linalg import Array, positive
 from ..evidence import RigidEvidence, in_sample_each, material, unexplained
 from ..grams import EXACT
 from .change import Change
@@ -30,7 +30,7 @@ def find_contact(found: RigidEvidence, squares: Array, fitted: Array) -> Change 
     mean, seen = squares / found.count[:, None], fitted / found.count[:, None]
     usual = np.maximum(_median(mean), (EXACT * found.size) ** 2)
     above = (mean - usual) / found.size**2
-    together = 0.5 * np.log(np.maximum(mean, 1e-300) / usual).mean(axis=1) > EVERYWHERE
+    together = 0.5 * np.log(positive(mean) / usual).mean(axis=1) > EVERYWHERE
     several = (above > PART).sum(axis=1) > 1
     # of a joint that stands out held out alone, the pose is only far from those of the other blocks
     stands_out = seen > OUTLYING_SEEN * np.maximum(_median(seen), (EXACT * found.size) ** 2)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....linalg import Array, BoolArray, IntArray, rms
+from ....linalg import Array, BoolArray, IntArray, positive, rms
 from ....model.engine.pinocchio import regressor
 from ....model.engine.rigid import rigid_of
 from ....model.robot import Robot
@@ -183,4 +183,4 @@ def mean_score(squares: Array) -> Array:
     Returns:
         One score per version, shape (K,); smaller is better.
     """
-    return np.asarray(np.log(np.maximum(squares, 1e-300)).mean(axis=0))
+    return np.asarray(np.log(positive(squares)).mean(axis=0))
