@@ -18,14 +18,13 @@ from urdf_ident.excitation.criteria import (
     criterion_value,
     matrix_criterion,
     singular_criterion,
-    standard_errors,
 )
 from urdf_ident.excitation.design import design_excitation
 from urdf_ident.excitation.family import Family
 from urdf_ident.excitation.planned_rows import PlannedRows, designable, softened
 from urdf_ident.excitation.regressor_gradient import RigidRegressor
 from urdf_ident.excitation.search.objective import BlockCriterion, Objective, SpectralCriterion
-from urdf_ident.linalg import Array
+from urdf_ident.linalg import Array, standard_errors
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel

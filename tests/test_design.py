@@ -18,14 +18,14 @@ import urdf_ident as ui
 from urdf_ident.cli import app
 from urdf_ident.errors import FingerprintError, LimitError, MissingExtraError, ModelError, OutputError, ProjectError
 from urdf_ident.excitation.assumptions import make_criterion, usable_limits, weighted_regressor
-from urdf_ident.excitation.criteria import condition_number, standard_errors
+from urdf_ident.excitation.criteria import condition_number
 from urdf_ident.excitation.design import Design, certified, design_excitation, exact_value
 from urdf_ident.excitation.family import Family
 from urdf_ident.excitation.formulation import formulate
 from urdf_ident.excitation.planned.planned_motion import closest_lines
 from urdf_ident.excitation.planned_rows import PlannedRows
 from urdf_ident.excitation.search.multi_start import FoundMotion, Problem, Search
-from urdf_ident.linalg import Array
+from urdf_ident.linalg import Array, standard_errors
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel

@@ -105,6 +105,23 @@ def test_a_slow_short_log_does_not_end_in_rotors_that_no_drive_has() -> None:
     assert (found.theta[[found.model.names.index(f"Ia_j{k}") for k in (1, 2, 3)]] < 0.3).all()
 
 
+def test_friction_that_the_model_lacks_in_a_slow_log_is_not_taken_for_a_rotor() -> None:
+    """Ripple of Coulomb friction along the path: nominal errors would make a rotor of 0.9 kg·m² certain."""
+    robot = Robot.from_urdf(arm_urdf("zyx"))
+    (t, *motion), pace, size = fourier(3, 20.0, 100.0, 0), 0.25, 0.3
+    s = np.arange(6000) / 100
+    q, v, a = (np.column_stack([np.interp(pace * s, t, x, period=20.0) for x in every.T]) for every in motion)
+    q, v, a = size * q, size * pace * v, size * pace**2 * a
+    (log,) = with_torque(robot, [(s, q, v, a)], TRUTH, 0.02)
+    ripple = 0.3 * np.array([2.0, 2.0, 0.1]) * np.sin(40 * q) * np.tanh(v / 0.01)
+    log = replace(log, effort=np.asarray(log.effort) + ripple)
+    found = identify(DynamicModel(robot, friction=["viscous", "coulomb", "offset"]), [log])
+    assert found.solver["weight"] > 30.0
+    value = dict(zip(found.model.names, found.theta, strict=True))
+    assert value["Ia_j1"] == pytest.approx(0.1, abs=0.1)
+    assert value["Fv_j1"] == pytest.approx(3.0, abs=0.5)
+
+
 def test_the_weight_that_an_axis_carries_is_no_measure_of_its_drive() -> None:
     """A vertical slider carries 140 N, and 2 to 3 N of friction: a slow log must not expect rotors that make 140 N."""
     robot = Robot.from_urdf(arm_urdf("zxy", kind="prismatic"))
@@ -114,9 +131,9 @@ def test_the_weight_that_an_axis_carries_is_no_measure_of_its_drive() -> None:
     model = DynamicModel(robot, friction=["viscous", "coulomb", "offset"])
     logs = prepare_logs([log], robot, model.drive, SignalConfig())
     statistics = build_statistics(model, logs)
-    weights = fit_base(statistics, model.base()).weights
+    fit = fit_base(statistics, model.base())
     asked, unsupported = (
-        completed_prior(model, inertial_prior(robot), statistics, weights, joints) for joints in ((), ("j1", "j2"))
+        completed_prior(model, inertial_prior(robot), statistics, fit, joints) for joints in ((), ("j1", "j2"))
     )
     spread = dict(zip(model.names, asked.std * ordinary_columns(model), strict=True))  # [N]
     assert 0 < spread["Ia_j1"] < 2.0
@@ -182,7 +199,7 @@ class _Told:
 def _prior_of(robot: Robot, logs: list[Recording]) -> _Told:
     model = DynamicModel(robot, friction=["viscous", "coulomb", "offset"])
     statistics = build_statistics(model, prepare_logs(logs, model.robot, model.drive, SignalConfig()))
-    found = completed_prior(model, inertial_prior(robot), statistics, fit_base(statistics, model.base()).weights)
+    found = completed_prior(model, inertial_prior(robot), statistics, fit_base(statistics, model.base()))
     return _Told(list(model.names), found.theta0, found.std)
 
 

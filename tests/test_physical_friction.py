@@ -268,8 +268,8 @@ def test_the_first_fit_is_bounded_by_the_torque() -> None:
     wrong = inertial_prior(ROBOT)
     rows = statistics.stacked(fit.weights)
     plain = np.linalg.lstsq(rows[:, 30:-1], rows[:, -1] - rows[:, :30] @ wrong.theta0, rcond=None)[0]
-    prior = completed_prior(model, wrong, statistics, fit.weights)
-    first = first_fit(model, statistics, fit.weights, range(30, 42), np.concatenate([wrong.theta0, np.zeros(12)]))
+    prior = completed_prior(model, wrong, statistics, fit)
+    first = first_fit(model, statistics, fit, range(30, 42), np.concatenate([wrong.theta0, np.zeros(12)]))
     assert (np.abs(first.values) < 1.5 * first.size).all()
     assert np.abs(plain / first.size).max() > 2.0, "the case is too easy"
     assert not violated(friction_constraints(model, loads(model, statistics)), prior.theta0).names

@@ -21,7 +21,7 @@ from urdf_ident.data.prepare import prepare_log
 from urdf_ident.data.readers.read import read_recording
 from urdf_ident.errors import LimitError, LogError
 from urdf_ident.excitation.design import design_excitation
-from urdf_ident.excitation.sequential import Forecast, forecast, joint_errors, variance_factor
+from urdf_ident.excitation.sequential import Forecast, forecast, joint_errors
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.files import read_trajectory, sampled
@@ -103,7 +103,7 @@ def test_errors_of_both_logs_together_are_those_of_the_closed_form(first: Identi
     colour = np.linalg.cholesky(0.9 ** np.abs(np.subtract.outer(np.arange(40), np.arange(40))))
     pseudo = np.linalg.pinv(old)
     fit = replace(first.fit, params=np.zeros(b), covariance=pseudo @ colour @ colour.T @ pseudo.T, seen=np.ones(b, dtype=bool))
-    factor = np.sqrt(variance_factor(fit, old))
+    factor = np.sqrt(fit.variance_factor(old))
     noise = np.vstack([colour @ rng.standard_normal((40, 20000)), factor * rng.standard_normal((25, 20000))])
     scatter = np.linalg.lstsq(np.vstack([old, new]), noise, rcond=None)[0].std(axis=1)
     np.testing.assert_allclose(joint_errors(fit, old, new), scatter, rtol=0.03)

@@ -38,7 +38,7 @@ def case(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     logs = prepare_logs([read_recording(path, robot) for path in paths], robot, model.drive, SignalConfig())
     statistics = build_statistics(model, logs)
     fit = fit_base(statistics, model.base())
-    prior = completed_prior(model, inertial_prior(robot), statistics, fit.weights)
+    prior = completed_prior(model, inertial_prior(robot), statistics, fit)
     return SimpleNamespace(model=model, statistics=statistics, fit=fit, prior=prior)
 
 
@@ -117,6 +117,21 @@ def test_parameters_without_each_fold_are_those_of_the_cross_validation(case, mo
         np.testing.assert_allclose(theta, expected[fold], atol=1e-3 * np.abs(case.prior.theta0).max())
 
 
+def test_the_weight_is_the_factor_by_which_nominal_variances_are_too_small(case) -> None:
+    nominal = np.linalg.inv((R := case.statistics.stacked(case.fit.weights, case.fit.base.independent)[:, :-1]).T @ R)
+    found = {
+        factor: consistent_parameters(
+            case.statistics, replace(case.fit, covariance=factor * nominal), case.prior, case.model.parameters
+        )
+        for factor in (4.0, 400.0)
+    }
+    assert found[4.0].solver["weight"] == USUAL_WEIGHT
+    assert found[400.0].solver["weight"] == pytest.approx(400.0)
+    assert "residuals are not independent" in found[400.0].solver["weight_choice"]
+    given = consistent_parameters(case.statistics, case.fit, case.prior, case.model.parameters, weight=400.0)
+    np.testing.assert_allclose(found[400.0].theta, given.theta, atol=1e-4 * np.abs(given.theta).max())
+
+
 @pytest.mark.parametrize(("reversals", "least"), [(0.0, 30.0), (1.0, 30.0), (1.5, 0.0)])
 def test_joints_that_hardly_turn_back_ask_for_a_larger_weight(case, reversals: float, least: float) -> None:
     """Held-out parts of such a motion miss what the model lacks as little as the rest does."""
@@ -131,7 +146,7 @@ def test_joints_that_hardly_turn_back_ask_for_a_larger_weight(case, reversals: f
 def test_other_weights_need_data_that_contradict_the_prior(case, monkeypatch, factor: float, direction: float) -> None:
     """Held-out errors that fall or rise with the weight: parts of one motion share errors of the model, which reward both."""
 
-    def monotonous(_squares: object, candidates: Sequence[float]) -> dict[float, np.ndarray]:
+    def monotonous(_squares: object, candidates: Sequence[float], _usual: float) -> dict[float, np.ndarray]:
         return {weight: direction * np.log(weight) + np.array([10.0, 10.1]) for weight in candidates}
 
     monkeypatch.setattr(standard, "_descend", monotonous)
@@ -178,7 +193,7 @@ def test_rotors_that_the_torque_does_not_contain_are_named(tmp_path: Path) -> No
     logs = prepare_logs([read_recording(path, robot)], robot, model.drive, SignalConfig())
     statistics = build_statistics(model, logs)
     fit = fit_base(statistics, model.base())
-    prior = completed_prior(model, inertial_prior(robot), statistics, fit.weights)
+    prior = completed_prior(model, inertial_prior(robot), statistics, fit)
     found = consistent_parameters(statistics, fit, prior, model.parameters)
     names = [p.name for p in model.parameters]
     assert found.theta[names.index("Ia_j3")] == pytest.approx(0.0, abs=1e-6)

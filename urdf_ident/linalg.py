@@ -208,6 +208,26 @@ def triangle(*stack: Any, overwrite: bool = False) -> Array:
     return factor
 
 
+#: Singular values of a regressor below this fraction of the largest count as zero.
+_SEEN = 1e-13
+
+
+def standard_errors(W: Array) -> Array:
+    """Returns the standard errors of the parameters for rows with unit noise, ``sqrt diag (WᵀW)⁻¹``, from R.
+
+    Args:
+        W: Weighted regressor, shape (m, b).
+
+    Returns:
+        Shape (b,); inf for parameters that the rows do not determine.
+    """
+    _, sigma, right = np.linalg.svd(triangle(W))
+    sigma = np.concatenate([sigma, np.zeros(W.shape[1] - len(sigma))])
+    seen = sigma > _SEEN * sigma.max(initial=0.0)
+    errors = np.linalg.norm(right[seen].T / sigma[seen], axis=1)
+    return np.asarray(np.where(np.linalg.norm(right[~seen], axis=0) > 1e-8, np.inf, errors))
+
+
 @lru_cache(maxsize=256)
 def _below(rows: int, columns: int) -> BoolArray:
     """Mask of the elements below the diagonal."""

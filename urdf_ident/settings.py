@@ -118,7 +118,8 @@ class ConsistencySection(Section):
         "its auto), plain in SI units, kg added to kg·m² (minimum_norm)",
     )
     weight: PositiveFloat | Auto = Field(
-        "auto", description="weight of the prior; auto: 10, or by held-out error where the data contradict the URDF"
+        "auto",
+        description="weight of the prior; auto: 10, more for correlated residuals; by held-out error if data contradict it",
     )
     point_to_set: PositiveFloat | None = Field(
         None, description="instead of a weight: allowed increase of the squared residual over its minimum, as a fraction"

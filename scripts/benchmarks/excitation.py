@@ -24,13 +24,14 @@ import numpy as np
 import yaml
 
 from urdf_ident.excitation.assumptions import make_criterion, row_weights, usable_limits, weighted_regressor
-from urdf_ident.excitation.criteria import condition_number, standard_errors
+from urdf_ident.excitation.criteria import condition_number
 from urdf_ident.excitation.design import design_excitation
 from urdf_ident.excitation.family import Family
 from urdf_ident.excitation.planned_rows import PlannedRows, designable, softened
 from urdf_ident.excitation.search.global_start import GLOBAL_STARTS
 from urdf_ident.excitation.search.multi_start import FoundMotion, Problem, Search
 from urdf_ident.excitation.search.obstacles import Obstacles
+from urdf_ident.linalg import standard_errors
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel

@@ -17,13 +17,13 @@ import numpy as np
 import yaml
 
 from urdf_ident.excitation.assumptions import usable_limits, weighted_regressor
-from urdf_ident.excitation.criteria import criterion_value, standard_errors
+from urdf_ident.excitation.criteria import criterion_value
 from urdf_ident.excitation.design import Design, design_excitation
 from urdf_ident.excitation.family import Family
 from urdf_ident.excitation.planned_rows import PlannedRows
 from urdf_ident.excitation.search.multi_start import Problem, Search
 from urdf_ident.excitation.search.objective import SpectralCriterion
-from urdf_ident.linalg import Array
+from urdf_ident.linalg import Array, standard_errors
 from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.dynamic_model import DynamicModel

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -30,12 +31,10 @@ from ..samples import ReadOnly, Segment
 from ..statistics.distributions import chi_bar_square_tail
 from ..statistics.fit import SIGMA_FLOOR, Fit
 from ..statistics.least_squares import constrained_least_squares
+from ..statistics.ridge import usual_weight
 from ..statistics.statistic import StatisticSet
 from .constraints import HalfSpaces
 from .friction import friction_constraints, loads
-
-#: Factor by which nominal variances of a fit are too small (residuals are not independent noise).
-_VARIANCE_FACTOR = 10.0
 
 #: Least excitation of a joint's column relative to the most excited joint's: below it residual and column are both noise,
 #: and their ratio would make any value plausible.
@@ -83,7 +82,7 @@ def completed_prior(
     model: DynamicModel,
     prior: Prior,
     statistics: StatisticSet,
-    weights: Mapping[str, float],
+    fit: Fit,
     unsupported: Collection[str] = (),
     reversals: float = np.inf,
 ) -> Prior:
@@ -94,13 +93,14 @@ def completed_prior(
     bodies' torque residual, whatever its estimate.
 
     Args:
-        weights: Row group → weight on its rows [1/unit of torque].
+        fit: The fit, for the weights of the row groups and its errors.
         unsupported: Joints for which held-out data do not support a bias.
         reversals: Mean number of velocity reversals of the moving joints.
     """
     n, p = len(prior.theta0), len(model.parameters)
     fixed = np.concatenate([prior.theta0, np.zeros(p - n)])
-    first = first_fit(model, statistics, weights, range(n, p), fixed, prior=prior, unsupported=unsupported, reversals=reversals)
+    options: dict[str, Any] = {"prior": prior, "unsupported": unsupported, "reversals": reversals}
+    first = first_fit(model, statistics, fit, range(n, p), fixed, **options)
     return with_joint_terms(prior, model.parameters, first.values, std=SPREAD * first.size)
 
 
@@ -140,7 +140,7 @@ def urdf_with_friction(model: DynamicModel, statistics: StatisticSet, fit: Fit, 
     fixed = theta0.copy()
     fixed[model.n_inertial :] = 0.0
     friction = [k for k in range(model.n_inertial, len(model.parameters)) if not model.parameters[k].rotor]
-    first = first_fit(model, statistics, fit.weights, friction, fixed)
+    first = first_fit(model, statistics, fit, friction, fixed)
     fixed[friction] = np.where(np.isfinite(first.values), first.values, 0.0)
     return fixed
 
@@ -148,7 +148,7 @@ def urdf_with_friction(model: DynamicModel, statistics: StatisticSet, fit: Fit, 
 def first_fit(
     model: DynamicModel,
     statistics: StatisticSet,
-    weights: Mapping[str, float],
+    fit: Fit,
     columns: Sequence[int],
     fixed: Array,
     *,
@@ -159,7 +159,7 @@ def first_fit(
     """Estimates joint terms with the bodies fixed, or estimated with their prior.
 
     Args:
-        weights: Row group → weight [1/unit of torque].
+        fit: The fit, for the weights of the row groups and its errors.
         columns: Indices into theta of the joint terms to estimate, length k.
         fixed: Values of all parameters, shape (p,); those of ``columns`` are ignored.
         prior: Prior of the inertial parameters, which are then estimated too. None: they are fixed.
@@ -172,10 +172,11 @@ def first_fit(
     chosen = np.asarray(columns, dtype=np.intp)
     terms, others = [model.parameters[k] for k in chosen], np.array(fixed, dtype=float)
     others[chosen] = 0.0
+    factor = usual_weight(statistics, fit)
     bodies = np.arange(0 if prior is None else model.n_inertial, dtype=np.intp)
-    groups = _groups(statistics, np.concatenate([bodies, chosen]), others, weights)
+    groups = _groups(statistics, np.concatenate([bodies, chosen]), others, fit.weights)
     ordinary = ordinary_columns(model)[chosen]
-    size = _sizes(terms, groups, _body_residuals(groups, prior), ordinary, unsupported)
+    size = _sizes(terms, groups, _body_residuals(groups, prior, factor), ordinary, unsupported)
     seen = np.isfinite(size)
     usable = seen & (size > 0)
     # springs of elastic joints are not bounded, because their torques balance each other
@@ -185,15 +186,15 @@ def first_fit(
     if usable.any():
         # where joints hardly reverse, gravity of a tool missing in the URDF correlates with acceleration
         rotors = np.array([term.rotor for term in terms])
-        weight = np.where(rotors, max(_VARIANCE_FACTOR, least_weight(reversals)), _VARIANCE_FACTOR)
+        weight = np.where(rotors, max(factor, least_weight(reversals)), factor)
         ridge = np.diag(np.where(springs, 0.0, np.sqrt(weight))[usable] / size[usable])
-        prior_rows = ridge if prior is None else block_diagonal(np.sqrt(_VARIANCE_FACTOR) * prior.root, ridge)
+        prior_rows = ridge if prior is None else block_diagonal(np.sqrt(factor) * prior.root, ridge)
         signs = _physical_rows(terms, chosen, friction_constraints(model, loads(model, statistics)))[:, usable]
         constraints = np.hstack([np.zeros((len(signs), len(bodies))), signs])
         used = np.concatenate([np.ones(len(bodies), dtype=bool), usable])
         length, least = _lengths(groups, ordinary)
         doubted = np.concatenate([np.zeros(len(bodies), dtype=bool), (rotors & (length > _SHOWN * least))[usable]])
-        values[usable] = _bounded_fit(groups, used, prior_rows, constraints, doubted)[len(bodies) :]
+        values[usable] = _bounded_fit(groups, used, prior_rows, constraints, doubted, factor)[len(bodies) :]
     return FirstFit(values, np.where(springs, np.inf, size))
 
 
@@ -231,7 +232,9 @@ def _groups(statistics: StatisticSet, chosen: IntArray, others: Array, weights: 
     return found
 
 
-def _bounded_fit(groups: _Groups, used: BoolArray, prior_rows: Array, constraints: Array, doubted: BoolArray) -> Array:
+def _bounded_fit(
+    groups: _Groups, used: BoolArray, prior_rows: Array, constraints: Array, doubted: BoolArray, factor: float
+) -> Array:
     """Solves for the used columns, with the groups weighted by their own residual noise.
 
     Doubted columns (rotors) are zero unless they gain significantly together: torques measured behind the gears contain
@@ -257,11 +260,11 @@ def _bounded_fit(groups: _Groups, used: BoolArray, prior_rows: Array, constraint
     if not doubted.any():
         return x
     bare, more = solved(~doubted)
-    chance = chi_bar_square_tail((more - squares) / _VARIANCE_FACTOR, int(doubted.sum()))
+    chance = chi_bar_square_tail((more - squares) / factor, int(doubted.sum()))
     return bare if chance > CHANCE else x
 
 
-def _body_residuals(groups: _Groups, prior: Prior | None) -> Array:
+def _body_residuals(groups: _Groups, prior: Prior | None, factor: float) -> Array:
     """Norm of the bodies' torque residual in each row group, for each joint term, shape (g, k).
 
     The lower value is the residual of bodies near the URDF's, divided by the fraction of the column that they cannot explain.
@@ -272,7 +275,7 @@ def _body_residuals(groups: _Groups, prior: Prior | None) -> Array:
     if prior is None:
         return np.repeat(most, blocks[0].shape[1], axis=1)
     rows, m = np.vstack([np.column_stack(pair) for pair in zip(blocks, rights, strict=True)]), len(prior.theta0)
-    held = np.vstack([rows[:, :m], np.sqrt(_VARIANCE_FACTOR) * prior.root])
+    held = np.vstack([rows[:, :m], np.sqrt(factor) * prior.root])
     made = lstsq(held, np.vstack([rows[:, m:], np.zeros((m, rows.shape[1] - m))]), rcond=None)[0]
     rest = np.split(rows[:, m:] - rows[:, :m] @ made, np.cumsum([len(block) for block in blocks])[:-1])
     beyond, whole = (np.array([np.linalg.norm(part, axis=0) for part in parts]) for parts in (rest, [b[:, m:] for b in blocks]))

@@ -17,6 +17,7 @@ from ..model.posterior import posterior_variance
 from ..model.prior import USUAL_WEIGHT, Prior, least_weight
 from ..statistics.fit import Fit
 from ..statistics.folds import folds_of
+from ..statistics.ridge import usual_weight
 from ..statistics.statistic import StatisticSet
 from .active_constraints import limit_notes
 from .constraints import LmiOptions
@@ -24,7 +25,7 @@ from .lmi import LmiProblem
 from .nearest import essential, frozen, minimum_norm
 
 METHODS = ("lmi", "minimum_norm", "frozen", "essential")
-#: Candidate weights of the prior.
+#: Candidate weights of the prior, in proportion to the usual one if that is larger than :data:`.prior.USUAL_WEIGHT`.
 WEIGHTS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 #: Standard errors by which a held-out error must exceed the best to be significantly worse.
 _SIGNIFICANT = 2.0
@@ -111,7 +112,7 @@ def consistent_parameters(
 
     Where they do (:func:`contradicted`), the weight is chosen by held-out error over logs, or over parts in time of a single
     log. With few folds the smallest held-out error is mostly chance: of all weights between the best one and
-    :data:`USUAL_WEIGHT` that are not significantly worse than the best, the nearest to the usual one is taken. Elsewhere
+    the usual one that are not significantly worse than the best, the nearest to the usual one is taken. Elsewhere
     held-out errors do not choose: parts of one motion share the errors of the model and do not reveal what parameters farther
     from, or nearer to, the prior cost in another motion. The weight is at least :func:`least_weight`.
 
@@ -140,11 +141,12 @@ def consistent_parameters(
     elif weight is not None:
         solution = problem.solve(*factor, weight)
     else:
-        solution = problem.solve(*factor, USUAL_WEIGHT)
+        usual = usual_weight(statistics, fit)
+        solution = problem.solve(*factor, usual)
         free = contradicted(prior, solution.theta, fit)
-        if choice := held_out_weights(problem, statistics, fit, least_weight(reversals), free=free):
+        if choice := held_out_weights(problem, statistics, fit, least_weight(reversals), usual, free=free):
             record, refit = choice.as_dict(), choice.without_folds
-            solution = solution if choice.chosen == USUAL_WEIGHT else problem.solve(*factor, choice.chosen)
+            solution = solution if choice.chosen == usual else problem.solve(*factor, choice.chosen)
         else:
             record = {"weight_choice": "the default: the data are too short for held-out errors"}
     kept = {**solution.as_dict(), **record}
@@ -189,8 +191,10 @@ class HeldOutWeights:
     Attributes:
         without_folds: Function of a weight: the parameters without each fold, to a few digits, shape (p,) each.
         errors: Weight that was tried → mean whitened squared held-out error of each fold, shape (folds,).
-        expected: Mean whitened variance of the held-out torque due to the parameters, at the usual weight; 0 if unknown.
+        expected: Mean whitened variance of the held-out torque due to the parameters, at :data:`.prior.USUAL_WEIGHT`; 0 if
+            unknown.
         floor: The least weight that the motion requires.
+        usual: The usual weight (:func:`.usual_weight`).
         free: Whether held-out errors choose the weight, because the data contradict the prior; otherwise it is the usual one.
     """
 
@@ -198,6 +202,7 @@ class HeldOutWeights:
     errors: dict[float, Array]
     expected: float = 0.0
     floor: float = 0.0
+    usual: float = USUAL_WEIGHT
     free: bool = True
 
     @property
@@ -214,18 +219,22 @@ class HeldOutWeights:
     def _favoured(self) -> float:
         """The weight nearest to the usual one among those between it and the best that are not significantly worse."""
         if not self.free:
-            return USUAL_WEIGHT
-        between = [weight for weight in self.errors if min(self.best, USUAL_WEIGHT) <= weight <= max(self.best, USUAL_WEIGHT)]
+            return self.usual
+        between = [weight for weight in self.errors if min(self.best, self.usual) <= weight <= max(self.best, self.usual)]
         near = [weight for weight in between if not _worse(self.errors[weight] - self.errors[self.best])]
-        return min(near, key=lambda weight: abs(np.log(weight / USUAL_WEIGHT)))
+        return min(near, key=lambda weight: abs(np.log(weight / self.usual)))
 
     def as_dict(self) -> dict[str, Any]:
         """How the weight was chosen, for the result."""
         word, favoured = f"held-out error over {len(self.errors[self.best])} folds", self._favoured
-        doubtful = f": smallest at {self.best:g}, {favoured:g} is not significantly worse"
+        doubtful = f": smallest at {self.best:.3g}, {favoured:.3g} is not significantly worse"
         word += " is smallest" if favoured == self.best else doubtful
         if not self.free:
             word = "the usual one, because the data do not contradict the prior"
+        if self.usual > USUAL_WEIGHT:
+            word += (
+                f"; that is {self.usual:.3g}, because residuals are not independent: variances are so many times the nominal"
+            )
         if self.floor > favoured:
             word += f"; raised to {self.floor:g}, because the joints hardly reverse"
         table = [{"weight": tried, "held_out": float(np.sqrt(self.errors[tried].mean()))} for tried in sorted(self.errors)]
@@ -234,13 +243,20 @@ class HeldOutWeights:
 
 
 def held_out_weights(
-    problem: LmiProblem, statistics: StatisticSet, fit: Fit, floor: float = 0.0, *, free: bool = True
+    problem: LmiProblem,
+    statistics: StatisticSet,
+    fit: Fit,
+    floor: float = 0.0,
+    usual: float = USUAL_WEIGHT,
+    *,
+    free: bool = True,
 ) -> HeldOutWeights | None:
     """Cross-validates the prior's weight over logs, or parts in time of a single log.
 
     Args:
         fit: The fit, for the weights of the row groups.
-        floor, free: As for :class:`HeldOutWeights`; all :data:`WEIGHTS` are candidates, or only the usual one and the floor.
+        floor, usual, free: As for :class:`HeldOutWeights`; all :data:`WEIGHTS` are candidates, or only the usual one and the
+            floor.
 
     Returns:
         The weights tried; None if the data are too short for cross-validation.
@@ -268,16 +284,18 @@ def held_out_weights(
         np.sum(posterior_variance(R, problem.prior, USUAL_WEIGHT, S)) / rows
         for ((R, _), _), (S, _, rows) in zip(folds, tests, strict=True)
     ]
-    candidates = WEIGHTS if free else sorted({USUAL_WEIGHT, max(USUAL_WEIGHT, floor)})
-    return HeldOutWeights(without_folds, _descend(squares, candidates), float(np.mean(expected)), floor, free)
+    every = [weight / USUAL_WEIGHT * usual for weight in WEIGHTS]
+    candidates = every if free else sorted({usual, max(usual, floor)})
+    errors = _descend(squares, candidates, usual)
+    return HeldOutWeights(without_folds, errors, float(np.mean(expected)), floor, usual, free)
 
 
-def _descend(squares: Callable[[float], Array], candidates: Sequence[float]) -> dict[float, Array]:
+def _descend(squares: Callable[[float], Array], candidates: Sequence[float], usual: float = USUAL_WEIGHT) -> dict[float, Array]:
     """Held-out errors of the usual weight and, on both sides of it, until they stop decreasing."""
-    errors = {USUAL_WEIGHT: squares(USUAL_WEIGHT)}
-    middle = candidates.index(USUAL_WEIGHT)
+    errors = {usual: squares(usual)}
+    middle = candidates.index(usual)
     for side in (candidates[:middle][::-1], candidates[middle + 1 :]):
-        before = errors[USUAL_WEIGHT].mean()
+        before = errors[usual].mean()
         for weight in side:
             errors[weight] = squares(weight)
             if errors[weight].mean() >= before:

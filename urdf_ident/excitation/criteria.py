@@ -109,22 +109,6 @@ def condition_number(W: Array) -> float:
     return float(np.exp(criterion_value("cond", W)))
 
 
-def standard_errors(W: Array) -> Array:
-    """Returns the standard errors of the parameters for rows with unit noise, ``sqrt diag (WᵀW)⁻¹``, from R.
-
-    Args:
-        W: Weighted regressor, shape (m, b).
-
-    Returns:
-        Shape (b,); inf for parameters that the rows do not determine.
-    """
-    _, sigma, right = np.linalg.svd(triangle(W))
-    sigma = np.concatenate([sigma, np.zeros(W.shape[1] - len(sigma))])
-    seen = sigma > _RANK * sigma.max(initial=0.0)
-    errors = np.linalg.norm(right[seen].T / sigma[seen], axis=1)
-    return np.asarray(np.where(np.linalg.norm(right[~seen], axis=0) > 1e-8, np.inf, errors))
-
-
 def format_criterion(criterion: str, value: float) -> str:
     """Formats the value of a criterion.
 

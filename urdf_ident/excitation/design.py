@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import LimitError, ModelError, check_known
-from ..linalg import Array
+from ..linalg import Array, standard_errors
 from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
 from ..motion.collision.clearance import ClearanceReport, check_clearance
@@ -20,7 +20,7 @@ from ..motion.limits import LimitReport, Limits, Margin, check_limits, prior_tor
 from ..motion.trajectory import Trajectory, check_joint_array
 from ..samples import ReadOnly
 from .assumptions import REPORT_RATE, weighted_regressor
-from .criteria import CRITERIA, condition_number, format_criterion, standard_errors
+from .criteria import CRITERIA, condition_number, format_criterion
 from .earlier_logs import EarlierResult
 from .family import Family
 from .formulation import Formulation, formulate

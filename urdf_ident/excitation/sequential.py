@@ -26,7 +26,6 @@ from ..statistics.accumulate import accumulate
 from ..statistics.fit import Fit
 from ..statistics.rows import RowFilter
 from .assumptions import column_scale, usable_limits
-from .criteria import standard_errors
 from .earlier_logs import EarlierResult, continued, row_noise
 from .planned.planned_motion import percent
 from .planned_rows import PlannedRows, designable
@@ -281,23 +280,9 @@ def joint_errors(fit: Fit, old: Array, new: Array) -> Array:
     inverse = (right[kept].T / sigma[kept]) @ left[:, kept].T / scale[:, None]
     values, vectors = np.linalg.eigh(fit.covariance * np.outer(scale, scale))
     root = vectors * np.sqrt(np.maximum(values, 0.0)) / scale[:, None]
-    parts = [inverse[:, : len(old)] @ old @ root, np.sqrt(variance_factor(fit, old)) * inverse[:, len(old) :]]
+    parts = [inverse[:, : len(old)] @ old @ root, np.sqrt(fit.variance_factor(old)) * inverse[:, len(old) :]]
     unseen = np.linalg.norm(right[~kept], axis=0) > UNSEEN
     return np.asarray(np.where(unseen, np.inf, np.linalg.norm(np.hstack(parts), axis=1)))
-
-
-def variance_factor(fit: Fit, old: Array) -> float:
-    """Returns the median variance inflation: the fit's variances over the nominal ones for independent rows.
-
-    Args:
-        old: Whitened factor of its rows, shape (m, b).
-
-    Returns:
-        At least 1 for most logs; 1 if unknown.
-    """
-    textbook = standard_errors(old)
-    usual = fit.seen & np.isfinite(textbook) & (textbook > 0)
-    return float(np.median((fit.bse[usual] / textbook[usual]) ** 2)) if usual.any() else 1.0
 
 
 def _column_sizes(after: EarlierResult, model: DynamicModel, limits: Limits) -> Array:

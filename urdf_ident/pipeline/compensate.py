@@ -140,7 +140,7 @@ def _solved(
     fit = with_load_slopes(fit, model, known, prior)
     speeds = velocities([part for log in logs for part in log.segments], motions(statistics))
     reversals = typical_reversals(speeds, model.robot.prismatic)
-    prior = completed_prior(model, prior, statistics, fit.weights, reversals=reversals)
+    prior = completed_prior(model, prior, statistics, fit, reversals=reversals)
     physical = complete(model, statistics, fit, prior, project, trained_range(logs), reversals)
     notes = [*ident.solver.get("notes", ()), *physical.standard.solver.get("notes", ())]
     before = str(ident.estimation.get("method", fit.method))

@@ -196,8 +196,8 @@ def estimate_from_data(
     reversals = _reversals(converged, prepared.motion)
     changes = _changes(estimated, model, logs)
     cross_validation = _cross_validation(converged, estimated, build, estimate, chosen=bool(selected.trials))
-    completed = completed_prior(model, prior, statistics, estimated.fit.weights, selected.unsupported, reversals)
     fit = errors()
+    completed = completed_prior(model, prior, statistics, fit, selected.unsupported, reversals)
     kept.clear()  # the rows of all logs are rarely needed again
     fit = fit if changes is None else fit.for_next_log(changes)
     trained, lost = prepared.trained, unused(project.build_payload(model.robot), logs)
@@ -247,7 +247,7 @@ def _closed_loop(
     from ..estimation.estimators.closed_loop import ClosedLoop
 
     model, fit, statistics = converged.model, converged.fit, converged.statistics
-    complete = completed_prior(model, prior, statistics, fit.weights, reversals=_reversals(converged, motion))
+    complete = completed_prior(model, prior, statistics, fit, reversals=_reversals(converged, motion))
 
     def plausible(params: Array) -> Array:
         moved = statistics.shifted(fit.base.embedded(params - fit.params))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import EstimationError, nearest
-from ..linalg import Array, BoolArray, positive
+from ..linalg import Array, BoolArray, positive, standard_errors
 from ..model.base import BaseParameters
 from ..samples import ReadOnly
 from .distributions import student_quantile
@@ -89,6 +89,19 @@ class Fit(ReadOnly):
         own = rows**2 * np.diag(self.covariance)
         total = own.sum(axis=-1)
         return np.where(total > 0, total / positive((own / self.dofs).sum(axis=-1)), self.dof)
+
+    def variance_factor(self, factor: Array) -> float:
+        """Returns the median factor by which the variances exceed those of independent residuals.
+
+        Args:
+            factor: Columns of the base parameters in the fit's rows, whitened, shape (m, b).
+
+        Returns:
+            At least 1 for most logs; 1 if unknown.
+        """
+        nominal, own = standard_errors(factor), self.of_mean.bse
+        usual = self.seen & np.isfinite(nominal) & (nominal > 0)
+        return float(np.median((own[usual] / nominal[usual]) ** 2)) if usual.any() else 1.0
 
     @cached_property
     def of_mean(self) -> Fit:

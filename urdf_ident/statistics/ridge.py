@@ -13,7 +13,7 @@ import numpy as np
 
 from ..linalg import Array, cholesky, solve_triangular
 from ..model.base import BaseParameters
-from ..model.prior import Prior
+from ..model.prior import USUAL_WEIGHT, Prior
 from .fit import Fit
 from .least_squares import solve
 from .statistic import StatisticSet
@@ -89,3 +89,21 @@ def fit_ridge(statistics: StatisticSet, fit: Fit, prior: Prior) -> Fit:
         covariance_kind="posterior of independent residuals and the prior",
         condition=found.condition,
     )
+
+
+def usual_weight(statistics: StatisticSet, fit: Fit) -> float:
+    """Returns the prior's weight that the errors of a fit justify: the factor by which its nominal variances are too small.
+
+    The likelihood of independent residuals is too sharp where they are not independent: in slow motion, where unmodelled
+    friction dominates them, by a factor of up to some hundreds. Raised to the power of one over that factor it has the right
+    curvature in the median (Lyddon, Holmes, Walker 2019; with the median of variances instead of their sum, which one direction
+    can dominate). As the weight of the prior it has the same effect.
+
+    Args:
+        fit: The fit with the errors of its covariance estimate.
+
+    Returns:
+        At least :data:`.prior.USUAL_WEIGHT`.
+    """
+    rows = statistics.stacked(fit.weights, fit.base.independent)[:, :-1]
+    return max(USUAL_WEIGHT, fit.variance_factor(rows))
