@@ -17,14 +17,14 @@ from logs import Truth, fourier, torques, write_csv
 
 from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.conditioning.signals import condition
-from urdf_ident.data.diagnosis import against_urdf, arbitration, hypotheses
+from urdf_ident.data.diagnosis import against_urdf, arbitration, explanations, hypotheses
 from urdf_ident.data.diagnosis.candidates import Interpretation
 from urdf_ident.data.diagnosis.case import Case
 from urdf_ident.data.diagnosis.changes import contact
 from urdf_ident.data.diagnosis.gram_fit import new_in, solved
 from urdf_ident.data.diagnosis.grams import COULOMB, Grams
 from urdf_ident.data.diagnosis.log_group import LogGroup
-from urdf_ident.data.diagnosis.motion_samples import thinned
+from urdf_ident.data.diagnosis.motion_samples import Logs, thinned
 from urdf_ident.data.diagnosis.small_faults import columns as fault_columns
 from urdf_ident.data.diagnosis.small_faults.fault import SmallFault, not_excluded
 from urdf_ident.data.diagnosis.small_faults.trial import FaultTrial
@@ -401,6 +401,28 @@ def test_a_lasting_fault_in_a_motion_that_grows_is_no_change_along_the_log(what:
         monkeypatch.setattr(arbitration, "_EXPLAINED", -1.0)
         change, lasting = doubts(log)
         assert (lasting.id, change.id in KNOWN["Changes with time"]) == (what, True)
+
+
+def test_a_correction_that_hides_a_change_in_noise_does_not_explain_it() -> None:
+    """An offset steps in the middle of the log; in the noise that a correction adds, the step is not significant."""
+    log = log_of(ARM)
+    tau = np.array(log.effort)
+    tau[len(tau) // 2 :, 2] += 2 * tau[:, 2].std()
+    conditioned = condition(replace(log, effort=tau), ARM, SignalConfig())
+    group = LogGroup(ARM, [(conditioned.segments, conditioned.cutoff)])
+    own, found = explanations.examined_alone(ARM, None, group.logs[0]), explanations.by_interpretation(group)
+    assert found is not None
+    assert own is not None
+    assert own.change is not None
+    assert (own.change.kind, own.change.joint) == ("friction", 2)
+    found = explanations.with_changes(found, [own], brief=False)
+
+    def louder(case: Case, logs: Logs) -> Case:
+        samples = case.sampled(0.0)
+        noise = 30 * samples.tau.std(axis=0) * np.random.default_rng(0).standard_normal(samples.tau.shape)
+        return Case(case.robot, lambda delay: replace(samples, tau=samples.tau + noise), case.moves)
+
+    assert arbitration._remaining(found, louder, Interpretation.as_logged(ARM.n)).changed == [own.change]
 
 
 def test_few_large_efforts_do_not_decide_what_a_saturation_takes_away() -> None:

@@ -11,7 +11,7 @@ from functools import partial
 from ...parallel import each
 from ...samples import SHORT
 from .candidates import Interpretation
-from .corrections import Correction, gain_of, of_delays, of_fault, outside, unchanged, without_load_friction
+from .corrections import Correction, gains_of, of_delays, of_fault, outside, unchanged, without_load_friction
 from .explanations import Explanations, along, differing_in, distinct, examined_alone, tested_small_faults
 from .hypotheses import search
 from .motion_samples import COMPARED
@@ -54,12 +54,12 @@ def _lasting(found: Explanations) -> tuple[Explanations, list[tuple[Correction, 
     if delays is not None:
         lasting.append((delays, logged))
         late = delays(case, logs)
-        gained = gain_of(case, late)
+        gained = float(gains_of(case, late).sum())
         if steps and gained > steps[0].gain and not search(late)[1]:
             steps = []
         tested = tested_small_faults(late, logs, steps) if small or possible else []
         possible = _also_in(possible, not_excluded(tested))
-        if small and gained > gain_of(case, of_fault(small[0])(case, logs)):
+        if small and gained > gains_of(case, of_fault(small[0])(case, logs)).sum():
             small = _also_in(small, distinct(tested, steps))
     if steps and steps[-1].decided:
         lasting.append((unchanged, found.interpretation))
@@ -71,7 +71,9 @@ def _lasting(found: Explanations) -> tuple[Explanations, list[tuple[Correction, 
 def _remaining(found: Explanations, correct: Correction, interpretation: Interpretation) -> Explanations:
     """Drops differences between logs and changes along them that the correction of a lasting fault removes.
 
-    A fault that explains less than half of the changes does not explain any: they are all kept.
+    A change is removed only if the correction also explains the joint that shows it most: where most of the effort stays
+    unexplained, no change is significant any more. A fault that explains less than half of the changes does not explain any:
+    they are all kept.
 
     Args:
         found: All explanations.
@@ -86,14 +88,19 @@ def _remaining(found: Explanations, correct: Correction, interpretation: Interpr
     )
     alone = [item for item in examined if item is not None]
     corrected = correct(found.case, group.logs)
+    least = _EXPLAINED / found.case.robot.n
     if found.differing and not differing_in(corrected, [own.left for own in alone], interpretation):
-        found = replace(found, differing=[])
+        gains = gains_of(found.case, corrected, interpretation)
+        if all(gains[joint] >= least * gain for _, gain, joint in found.differing[0].values()):
+            found = replace(found, differing=[])
     still = dict(zip(some, along(corrected, alone, interpretation=interpretation), strict=True))
-    before, after = (
-        sum(item.gain for item in items if item is not None) for items in ((changed[k] for k in some), still.values())
-    )
-    if after > _EXPLAINED * before:
+    before = sum(item.gain for item in (changed[k] for k in some) if item is not None)
+    if sum(item.gain for item in still.values() if item is not None) > _EXPLAINED * before:
         return found
+    for k, own in zip(some, alone, strict=True):
+        item = changed[k]
+        if item is not None and own.left.gains_over(found.left[k])[item.joint] < least * item.gain:
+            still[k] = item
     return replace(found, changed=[item if still.get(k) is not None else None for k, item in enumerate(changed)])
 
 

@@ -73,21 +73,23 @@ def of_delays(delay: Delay | None, apart: Mapping[tuple[str, int], float]) -> Co
     return partial(_without_delays, delay, joints)
 
 
-def gain_of(case: Case, corrected: Case) -> float:
-    """Gain of a correction in the sum of the moving rows' log relative residuals on held-out blocks.
+def gains_of(case: Case, corrected: Case, interpretation: Interpretation | None = None) -> Array:
+    """Gains of a correction in the rows' log relative residuals on held-out blocks.
 
     Args:
         case: The samples as logged.
         corrected: The same samples, corrected.
+        interpretation: The interpretation of the corrected samples; None as logged.
 
     Returns:
-        The gain; negative if the correction explains less.
+        The gains, shape (n,); negative where the correction explains less, 0 for joints that do not move.
     """
-    interpretation = Interpretation.as_logged(case.robot.n)
-    before, after = case.judge(interpretation), corrected.judge(interpretation)
+    logged = Interpretation.as_logged(case.robot.n)
+    interpretation = interpretation or logged
+    before, after = case.judge(logged), corrected.judge(interpretation)
     # the residuals' own sizes: a correction changes the efforts that they are relative to
-    size = corrected.evidence(interpretation).size / case.evidence(interpretation).size
-    return float(np.log(before.left / (after.left * size))[case.moves].sum())
+    size = corrected.evidence(interpretation).size / case.evidence(logged).size
+    return np.where(case.moves, np.log(before.left / (after.left * size)), 0.0)
 
 
 def outside(parts: Sequence[Segment], ends: tuple[float, float] | None) -> list[Segment]:

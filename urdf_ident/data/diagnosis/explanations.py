@@ -40,6 +40,7 @@ class Explanations:
     Attributes:
         differing: Logs that differ from the others, by the groups in which many logs are compared.
         changed: Change along each log, or None.
+        left: Residuals of each log with its own parameters.
         possible: Small faults that are too weakly supported to be named but not excluded, largest gain first.
         outlying: Logs that their own parameters explain worse than the others, with joints and ratios.
         lasting: Whether the correction of a lasting fault removes changes that were found.
@@ -51,6 +52,7 @@ class Explanations:
     steps: list[Step]
     differing: list[Differing] = field(default_factory=list)
     changed: list[Change | None] = field(default_factory=list)
+    left: Sequence[LogResidual] = ()
     small: list[SmallFault] = field(default_factory=list)
     possible: list[SmallFault] = field(default_factory=list)
     outlying: Mapping[int, tuple[int, float]] = field(default_factory=dict)
@@ -101,7 +103,7 @@ def with_changes(found: Explanations, alone: Sequence[LogChanges], brief: bool) 
     changed: list[Change | None] = [None] * len(alone)
     if not found.steps or found.steps[0].gain < _AS_CHANGE:
         changed = along(found.case, alone, brief)
-    found = replace(found, differing=differing, small=small, possible=possible, changed=changed)
+    found = replace(found, differing=differing, small=small, possible=possible, changed=changed, left=left)
     return found if brief or found.steps or found.several else replace(found, outlying=outlying_logs(left))
 
 

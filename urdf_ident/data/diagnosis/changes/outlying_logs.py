@@ -33,6 +33,10 @@ class LogResidual:
     elsewhere: Array
     size: Array
 
+    def gains_over(self, other: LogResidual) -> Array:
+        """Logarithms by which the held-out residuals are smaller than other ones of the same log, shape (n,)."""
+        return np.asarray(np.log(other.elsewhere * other.size / (self.elsewhere * self.size)))
+
 
 def outlying_logs(logs: Sequence[LogResidual]) -> dict[int, tuple[int, float]]:
     """Finds logs whose residual stands out in relative and absolute terms: slow motion has larger relative residuals.
