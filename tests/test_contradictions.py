@@ -14,13 +14,14 @@ import pytest
 from commands import run
 from conftest import arm_urdf, rnea
 from logs import Truth, fourier, torques, write_csv
+from scipy import stats
 
 from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.conditioning.signals import condition
 from urdf_ident.data.diagnosis import against_urdf, arbitration, explanations, hypotheses
 from urdf_ident.data.diagnosis.candidates import Interpretation
 from urdf_ident.data.diagnosis.case import Case
-from urdf_ident.data.diagnosis.changes import contact
+from urdf_ident.data.diagnosis.changes import between_logs, contact
 from urdf_ident.data.diagnosis.gram_fit import new_in, solved
 from urdf_ident.data.diagnosis.grams import COULOMB, Grams
 from urdf_ident.data.diagnosis.log_group import LogGroup
@@ -610,6 +611,28 @@ def test_a_small_common_drift_of_all_scales_is_named_and_friction_that_falls_is_
     assert [(item.id, item.message.split(" drifts")[0]) for item in found] == (
         [("effort-drift", "the scale of all efforts")] if what == "scale" else []
     )
+
+
+@pytest.mark.parametrize("what", ["scale", "friction"])
+def test_a_log_with_a_slightly_different_scale_of_all_efforts_differs_and_not_one_with_less_friction(what: str) -> None:
+    """6 % of the efforts, or 10 % of the friction, of one log of three, with 10 % of noise."""
+    logs = [log_of(ARM, seed=seed, noise=0.1, seconds=10.0) for seed in (5, 6, 7)]
+    full = Truth.of(ARM.n)
+    free = replace(full, viscous=0 * full.viscous, coulomb=0 * full.coulomb)
+    drag = np.subtract(*(log_of(ARM, seed=6, noise=0.0, seconds=10.0, truth=truth).effort for truth in (full, free)))
+    own = 0.06 * logs[1].effort if what == "scale" else -0.1 * drag
+    logs[1] = replace(logs[1], effort=logs[1].effort + own)
+    reports = examine_logs(logs, ARM, Drive.build(ARM.n), SignalConfig())
+    told = [{item.id for item in own.findings if "the scale of all efforts" in item.message} for own in reports]
+    assert told == [set(), {"log-differs"} if what == "scale" else set(), set()]
+
+
+def test_the_degrees_of_freedom_of_a_difference_are_those_of_welch() -> None:
+    """Against SciPy's test of two samples of equal variance."""
+    rng = np.random.default_rng(0)
+    some, others = (x / x.std(ddof=1) for x in (rng.standard_normal(5), rng.standard_normal(10)))
+    assert between_logs._free(5.0, 10.0) == pytest.approx(float(stats.ttest_ind(some, others, equal_var=False).df))
+    assert between_logs._free(0.5, 10.0) == 1.0
 
 
 def test_efforts_that_the_urdf_alone_explains_are_computed() -> None:

@@ -194,9 +194,8 @@ def differing_in(case: Case, alone: Sequence[LogResidual], interpretation: Inter
     interpretation = interpretation or Interpretation.as_logged(case.robot.n)
     turning = case.turns >= FEWEST_REVERSALS
     kinds = [kind for kind in BETWEEN_LOGS if turning or kind not in ("friction", EVERYTHING)]
-    return between(
-        case.evidence(interpretation), case.sampled(0.0).log_of_block, interpretation.effort_map()[:, None], alone, kinds
-    )
+    effort_map = interpretation.effort_map()[:, None]
+    return between(case.evidence(interpretation), case.sampled(0.0).log_of_block, effort_map, alone, case.turns, kinds)
 
 
 def _differing_logs(found: Explanations, alone: Sequence[LogResidual]) -> list[Differing]:

@@ -1,4 +1,4 @@
-"""What grows along a log by one number: the offset of each effort, or the scale of all; sharper tests than a held-out gain."""
+"""What changes by one number: the offset of each effort along a log, or the scale of all: sharper than a held-out gain."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .change import Change, Unchanged
 GROWTHS = ((0.1, 4.5), (0.3, 4.0))
 #: The same for several logs together: fault-free ones reach 2.7 errors above 0.05.
 GROWTHS_TOGETHER = ((0.06, 3.3),)
-#: Growth of the scale of all efforts, of one log or several, that counts, and its probability by chance.
+#: Change of the scale of all efforts that counts, along a log or several, or of one log, and its probability by chance.
 _SCALE, _CHANCE = MATERIAL, 1e-3
 
 
@@ -81,13 +81,13 @@ def growth(found: RigidEvidence, effort_map: Array, weights: Array) -> Growth:
 
 
 def scale_growth(found: RigidEvidence, effort_map: Array, along: Array, weights: Array) -> Growth:
-    """Growth of the scale of all efforts along one log or several: one number, with its error.
+    """Growth of the scale of all efforts along one log or several, or its change in one of them: one number, with its error.
 
     It is that of the torque of the bodies, which no other change of the robot scales: friction falls while gears warm up.
 
     Args:
         effort_map: Factor of each logged effort in each row, shape (n², 1).
-        along: Time of each block, shape (B,); see :func:`along_log`.
+        along: Weight of the change in each block, shape (B,): time, from :func:`along_log`, or 1 in the log.
         weights: Weights of the rows, shape (n,).
     """
     changed = _scaled(found, effort_map, along, weights)
@@ -123,24 +123,27 @@ def offset_drift(found: RigidEvidence, effort_map: Array, base: Unchanged, along
     return Change("friction", 0.0, 1.0, True, joint, float(gains[joint]))
 
 
-def scale_drift(found: RigidEvidence, effort_map: Array, base: Unchanged, along: Array, turns: float) -> Change | None:
-    """The change of the scale of all efforts with time, if it is significant.
-
-    Blocks within one leg of the motion are not independent: their growth has the degrees of freedom of the legs, if there are
-    fewer.
+def scale_change(
+    found: RigidEvidence, effort_map: Array, base: Unchanged, along: Array, free: float, tests: int = 1
+) -> tuple[str, float, int] | None:
+    """The change of the scale of all efforts along a log or in one of several, if it is significant.
 
     Args:
         effort_map: Factor of each logged effort in each row, shape (n², 1).
         base: Residuals without a change.
-        along: Time of each block, shape (B,); see :func:`along_log`.
-        turns: Reversals of a joint (median), each of which ends a leg.
+        along: Weight of the change in each block, shape (B,); see :func:`along_log`.
+        free: Degrees of freedom of the scale's error, those of the blocks, or of the legs of the motion (each ends with the
+            reversal of a joint) if there are fewer: blocks within one leg are not independent.
+        tests: Number of changes that are tried.
+
+    Returns:
+        Kind of change, gain and joint with the largest gain, or None.
     """
-    free = max(min(len(along) - 1.0, turns), 1.0)
-    limits = ((_SCALE, -float(special("stdtrit")(free, _CHANCE / 2))),)
+    limits = ((_SCALE, -float(special("stdtrit")(max(free, 1.0), _CHANCE / tests / 2))),)
     if scale_growth(found, effort_map, along, base.weights).significant(limits) is None:
         return None
     gains = _gains(found, _scaled(found, effort_map, along, base.weights), effort_map, base)
-    return Change("scale", 0.0, 1.0, True, int(np.argmax(gains)), float(gains.sum()))
+    return "scale", float(gains.sum()), int(np.argmax(gains))
 
 
 def _gains(found: RigidEvidence, changed: RigidEvidence, effort_map: Array, base: Unchanged) -> Array:

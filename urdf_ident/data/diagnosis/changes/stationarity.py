@@ -12,7 +12,7 @@ from ..evidence import RigidEvidence, in_sample, unexplained
 from .change import Change, Unchanged, decisive_changes
 from .contact import find_contact, find_push
 from .differing_parts import differing_part
-from .drift import GROWTHS, GROWTHS_TOGETHER, Growth, along_log, growth, offset_drift, scale_drift
+from .drift import GROWTHS, GROWTHS_TOGETHER, Growth, along_log, growth, offset_drift, scale_change
 from .outlying_logs import LogResidual
 
 
@@ -57,7 +57,7 @@ def within(found: RigidEvidence, effort_map: Array, turns: float) -> LogChanges:
         best = best or differing_part(found, effort_map, usual)
     if best is None and (joint := grown.significant(GROWTHS)) is not None and _both_ways(found, along)[joint]:
         best = offset_drift(found, effort_map, base, along, joint)
-    best = best or scale_drift(found, effort_map, base, along, turns)
+    best = best or _drift(scale_change(found, effort_map, base, along, min(len(along) - 1.0, turns)))
     return LogChanges(best, grown, LogResidual(unexplained(found, fitted, effort_map)[:, 0], base.left, found.size))
 
 
@@ -82,11 +82,16 @@ def in_all(
     (change,) = decisive_changes(found, along[None], base, effort_map)
     swept = ~_both_ways(found, along)
     if change is not None and not (change[0] == "friction" and swept[change[2]]):
-        return Change(change[0], 0.0, 1.0, True, change[2], change[1])
+        return _drift(change)
     joint = Growth.together(growths).significant(GROWTHS_TOGETHER)
     if joint is not None and not swept[joint]:
         return offset_drift(found, effort_map, base, along, joint)
-    return scale_drift(found, effort_map, base, along, turns)
+    return _drift(scale_change(found, effort_map, base, along, min(len(along) - 1.0, turns)))
+
+
+def _drift(change: tuple[str, float, int] | None) -> Change | None:
+    """The change along a whole log, from its kind, gain and joint."""
+    return None if change is None else Change(change[0], 0.0, 1.0, True, change[2], change[1])
 
 
 def _both_ways(found: RigidEvidence, weight: Array) -> BoolArray:
