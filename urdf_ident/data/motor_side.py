@@ -108,7 +108,7 @@ def without_gears(recording: Recording, drive: Drive) -> tuple[Finding, ...]:
         "log is taken as that of the joints"
     )
     remedy = "give the gear ratios, or leave out `log.side` if the motors drive the joints directly"
-    return (Finding("gears-missing", "warning", None, None, words, remedy),)
+    return (Finding("gears-missing", "warning", words, remedy),)
 
 
 def check_gears(recording: Recording, drive: Drive) -> None:

@@ -115,12 +115,12 @@ def examine_logs(
                 usable[k] = condition(report.recording, robot, config)
                 report = _with_bandwidth(report, usable[k], robot, config)
             except LogError as error:
-                refused = Finding("not-usable", "refused", None, None, error.fact, error.remedy)
+                refused = Finding("not-usable", "refused", error.fact, error.remedy)
                 report = replace(report, findings=(*report.findings, refused))
         reports.append(report)
     if unknown is not None:
         words = f"the torque constants are not known ({unknown.what}): efforts are looked at as logged, not against the URDF"
-        open_ = Finding("constants-unknown", "warning", None, None, words, unknown.remedy)
+        open_ = Finding("constants-unknown", "warning", words, unknown.remedy)
         return [replace(report, findings=(*report.findings, open_)) for report in reports]
     if config.cutoff != "auto" and usable:
         made = _conditioned([reports[k].recording for k in usable], robot, replace(config, cutoff="auto"))
@@ -313,7 +313,7 @@ def _with_bandwidth(report: QualityReport, log: Conditioned, robot: Robot, confi
     remedy = "log at a higher rate or with less noise of the positions, or move more slowly"
     if config.cutoff != "auto":
         remedy = "raise `signals.cutoff` in the project file, or leave it out"
-    found = Finding("position-bandwidth", "warning", robot.joints[j], None, words, remedy, log.cutoff, 0.99)
+    found = Finding("position-bandwidth", "warning", words, remedy, joint=robot.joints[j], size=log.cutoff, certainty=0.99)
     return replace(report, findings=(*report.findings, found))
 
 

@@ -44,7 +44,7 @@ class LeftOut:
 
     def as_finding(self) -> dict[str, Any]:
         """The reason as a finding about a log that cannot be read."""
-        return Finding("log-unreadable", "refused", None, None, self.why, None).as_dict()
+        return Finding("log-unreadable", "refused", self.why).as_dict()
 
     def as_dict(self) -> dict[str, Any]:
         """The log's entry in ``left_out`` of identification.json."""

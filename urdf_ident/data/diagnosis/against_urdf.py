@@ -92,13 +92,13 @@ def against_the_urdf(robot: Robot, case: Case, interpretation: Interpretation, l
     if alike < _OPPOSITE and scale < 0:
         words = "the efforts of all joints have the wrong sign: gravity and inertia are the opposite of the URDF's"
         remedy = "reverse them by a negative drive.gain"
-        return [Finding("effort-sign", "refused", None, None, words, remedy, None, abs(alike))]
+        return [Finding("effort-sign", "refused", words, remedy, certainty=abs(alike))]
     if alike < _OPPOSITE:
         return [_upside_down(robot, loaded, abs(alike))]
     if alike > _ALIKE and not 1 / _SCALE < ratio < _SCALE:
         words = f"the efforts are {ratio:.4g} times the gravity torque of the URDF's masses"
         remedy = "check `log.units.effort` (A, mA, mN·m; motor side: `log.side.effort`), `drive.gain` and `drive.reduction`"
-        return [Finding("effort-scale", "warning", None, None, words, remedy, ratio, alike)]
+        return [Finding("effort-scale", "warning", words, remedy, size=ratio, certainty=alike)]
     return doubts(robot, case, interpretation)
 
 
@@ -121,7 +121,18 @@ def _weight_held(robot: Robot, case: Case) -> list[Finding]:
                 "check drive.gain and the URDF's masses; a counterweight is identified as an offset, masses stay the URDF's"
             )
             name = robot.joints[j]
-            found.append(Finding("effort-scale", "warning", name, None, words, remedy, times, 0.5, ("effort-scale",)))
+            found.append(
+                Finding(
+                    "effort-scale",
+                    "warning",
+                    words,
+                    remedy,
+                    joint=name,
+                    size=times,
+                    certainty=0.5,
+                    candidates=("effort-scale",),
+                )
+            )
     return found
 
 
@@ -176,13 +187,13 @@ def _computed(left: float, how: str) -> Finding:
         "(a target, a simulation), not measured"
     )
     remedy = "log the measured current or torque: a target only shows what the controller's model expects"
-    return Finding("effort-commanded", "warning", None, None, words, remedy)
+    return Finding("effort-commanded", "warning", words, remedy)
 
 
 def _weightless() -> Finding:
     words = "the efforts contain inertial torques, but do not hold the robot against gravity"
     remedy = "log the whole joint torque, or add the gravity torque that the controller subtracted"
-    return Finding("effort-without-gravity", "refused", None, None, words, remedy)
+    return Finding("effort-without-gravity", "refused", words, remedy)
 
 
 def _upside_down(robot: Robot, loaded: bool, certainty: float) -> Finding:
@@ -192,7 +203,7 @@ def _upside_down(robot: Robot, loaded: bool, certainty: float) -> Finding:
     remedy = f"if the robot is mounted that way, set it in the project file: `robot: {{gravity: [{vector}]}}`"
     if loaded:
         remedy = f"does the robot carry the payload (drive.payload) that was taken off the efforts? Otherwise: {remedy}"
-    return Finding("gravity-direction", "refused", None, None, f"{words} are about right", remedy, 180.0, certainty)
+    return Finding("gravity-direction", "refused", f"{words} are about right", remedy, size=180.0, certainty=certainty)
 
 
 def _scale_of_inertia(robot: Robot, case: Case, interpretation: Interpretation) -> float:

@@ -88,12 +88,11 @@ def named(robot: Robot, step: Step, sound: bool = True) -> Finding:
     return Finding(
         found.id,
         severity,
-        joint,
-        None,
         f"{message}; {_evidence(step)}",
         remedy,
-        size,
-        step.certainty,
+        joint=joint,
+        size=size,
+        certainty=step.certainty,
         joints=_names(robot, found),
     )
 
@@ -118,14 +117,12 @@ def doubt(robot: Robot, step: Step, sound: bool = True) -> Finding:
     return Finding(
         UNDECIDED,
         severity,
-        None,
-        None,
         f"{words}, {open_}: {shown}; {_evidence(step)}",
         f"to find out: {', or '.join(list(tests)[:3])}",
-        step.gain,
-        step.certainty,
-        ids,
-        _names(robot, *causes),
+        size=step.gain,
+        certainty=step.certainty,
+        candidates=ids,
+        joints=_names(robot, *causes),
     )
 
 
@@ -165,7 +162,17 @@ def against(
     ids = tuple(dict.fromkeys(item.id for item in causes))
     id = found.id if alone else UNDECIDED
     remedy = f"to find out: {tests}" + (f"; {_like_a_clock(found.size)}" if found.id == "time-scale" else "")
-    return Finding(id, "warning", joint, None, words, remedy, found.size if alone else gain, 0.5, ids, _names(robot, *causes))
+    return Finding(
+        id,
+        "warning",
+        words,
+        remedy,
+        joint=joint,
+        size=found.size if alone else gain,
+        certainty=0.5,
+        candidates=ids,
+        joints=_names(robot, *causes),
+    )
 
 
 def open_scale(robot: Robot, factors: Mapping[int, tuple[float, float]]) -> Finding:
@@ -181,15 +188,12 @@ def open_scale(robot: Robot, factors: Mapping[int, tuple[float, float]]) -> Find
     return Finding(
         "effort-scale-open",
         "info",
-        robot.joints[next(iter(factors))] if len(factors) == 1 else None,
-        None,
         f"the log does not determine the scale of these efforts (possible factors): {shown}; it depends on `drive.gain` and "
         "the unit of the log",
         "if in doubt, compare `drive.gain` with the data sheet, or record a motion with a known load (`drive.payload`)",
-        None,
-        None,
-        ("effort-scale",),
-        tuple(robot.joints[j] for j in factors),
+        joint=robot.joints[next(iter(factors))] if len(factors) == 1 else None,
+        candidates=("effort-scale",),
+        joints=tuple(robot.joints[j] for j in factors),
     )
 
 
@@ -205,14 +209,10 @@ def open_time(low: float, high: float) -> Finding:
     return Finding(
         "time-scale-open",
         "info",
-        None,
-        None,
         f"the log does not determine the scale of its time (possible factors: {_between(low, high, STRETCHES)}): other masses "
         "and friction would explain it as well",
         "if in doubt, compare the duration of the log with a watch",
-        None,
-        None,
-        ("time-scale",),
+        candidates=("time-scale",),
     )
 
 

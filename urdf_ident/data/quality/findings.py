@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,9 +22,9 @@ class Finding:
     Attributes:
         id: Short fixed identifier for programs, e.g. ``"rows-unreadable"``.
         severity: One of :data:`SEVERITIES`.
+        remedy: What the user can do about it, or None if nothing is needed.
         joint: The joint it is about, or None if it is about several or none.
         rows: First rows of the file it is about (1-based), or None.
-        remedy: What the user can do about it, or None if nothing is needed.
         size: Its size in the unit given by the catalogue, or None if it has none.
         certainty: Probability of this cause rather than another one, 0 to 1; None if the fault was observed directly.
         candidates: If the cause is undecided, the ids of possible causes, most likely first.
@@ -33,10 +33,11 @@ class Finding:
 
     id: str
     severity: str
-    joint: str | None
-    rows: tuple[int, ...] | None
     message: str
-    remedy: str | None
+    remedy: str | None = None
+    _: KW_ONLY
+    joint: str | None = None
+    rows: tuple[int, ...] | None = None
     size: float | None = None
     certainty: float | None = None
     candidates: tuple[str, ...] = ()
@@ -97,4 +98,4 @@ class Examination:
         if at is not None and len(at):
             index = np.asarray(at)[:_ROWS_SHOWN]
             rows = tuple(int(row) for row in (index + 1 if self.recording.rows is None else self.recording.rows[index]))
-        self.findings.append(Finding(id, severity, joint, rows, message, remedy, size))
+        self.findings.append(Finding(id, severity, message, remedy, joint=joint, rows=rows, size=size))

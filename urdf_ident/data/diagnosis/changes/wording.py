@@ -50,13 +50,12 @@ def changes(robot: Robot, change: Change) -> Finding:
     return Finding(
         id,
         "warning",
-        joint,
-        None,
         f"{what} {when}, most on this joint",
         remedy,
-        change.gain,
-        float(1 - np.exp(-4 * change.gain)),
-        tuple(dict.fromkeys((id, *others))),
+        joint=joint,
+        size=change.gain,
+        certainty=float(1 - np.exp(-4 * change.gain)),
+        candidates=tuple(dict.fromkeys((id, *others))),
     )
 
 
@@ -77,24 +76,22 @@ def differs(robot: Robot, kind: str, gain: float, joint: int, alone: bool, own: 
         return Finding(
             "log-differs",
             severity,
-            robot.joints[joint],
-            None,
             f"this log contradicts the others{cause}",
             "leave it out, or find out what was changed before or after it",
-            gain,
-            certainty,
-            (_CHANGES[kind][0],),
+            joint=robot.joints[joint],
+            size=gain,
+            certainty=certainty,
+            candidates=(_CHANGES[kind][0],),
         )
     return Finding(
         "logs-disagree",
         severity,
-        robot.joints[joint],
-        None,
         f"the logs contradict each other: {what} differs",
         "inspect them one by one, or record another one to find out which one is wrong",
-        gain,
-        certainty,
-        (_CHANGES[kind][0],),
+        joint=robot.joints[joint],
+        size=gain,
+        certainty=certainty,
+        candidates=(_CHANGES[kind][0],),
     )
 
 
@@ -108,4 +105,4 @@ def worse_explained(robot: Robot, joint: int, times: float) -> Finding:
         f"of the effort of this joint {times:.2g} times as much stays unexplained in this log as in any other, whatever its "
     )
     remedy = "leave it out, or look at this joint's effort: noise, a filter or delay, held or clipped values, contact?"
-    return Finding("log-differs", "warning", robot.joints[joint], None, f"{words}parameters", remedy, None, None)
+    return Finding("log-differs", "warning", f"{words}parameters", remedy, joint=robot.joints[joint])

@@ -136,7 +136,7 @@ def filter_findings(bandwidth: float | None, lag: float | None, smoothed: float 
     if bandwidth is not None:
         words = f"the efforts hold little above {bandwidth:.2g} Hz, though the motion asks for it: they were filtered"
         remedy = "log efforts that are not filtered, or filtered with a higher cut-off"
-        findings.append(Finding("effort-bandwidth", "warning", None, None, words, remedy, bandwidth, 0.99))
+        findings.append(Finding("effort-bandwidth", "warning", words, remedy, size=bandwidth, certainty=0.99))
     if lag is not None:
         id, whose = ("effort-bandwidth", "efforts") if lag > 0 else ("position-bandwidth", "positions")
         band = 1 / (2 * np.pi * abs(lag))
@@ -144,9 +144,9 @@ def filter_findings(bandwidth: float | None, lag: float | None, smoothed: float 
             f"the {whose} are behind a low-pass of about {band:.2g} Hz, which explains the log better than a delay: shifting "
             "them does not restore their amplitude"
         )
-        findings.append(Finding(id, "warning", None, None, words, f"log {whose} that are not filtered", band, 0.99))
+        findings.append(Finding(id, "warning", words, f"log {whose} that are not filtered", size=band, certainty=0.99))
     if smoothed is not None:
         words = f"the positions are smoothed by a low-pass of about {smoothed:.2g} Hz: the efforts show faster motion"
         remedy = "log positions that are not filtered"
-        findings.append(Finding("position-bandwidth", "warning", None, None, words, remedy, smoothed, 0.99))
+        findings.append(Finding("position-bandwidth", "warning", words, remedy, size=smoothed, certainty=0.99))
     return findings

@@ -87,7 +87,7 @@ class Delay:
     def findings(self) -> tuple[Finding, ...]:
         """Returns a warning if the delay is of practical size."""
         remedy = "`signals: {delay: auto}` takes it out; check the filters and clocks of the log"
-        finding = Finding("effort-delay", "warning", None, None, self.describe(), remedy, self.seconds, 0.99)
+        finding = Finding("effort-delay", "warning", self.describe(), remedy, size=self.seconds, certainty=0.99)
         return (finding,) if self.decided else ()
 
     def describe(self) -> str:
@@ -252,7 +252,7 @@ def relative_delay(seconds: float, joint: str | None = None) -> Finding:
     verb = "lag" if seconds > 0 else "lead"
     words = f"{whose} {verb}{'s' if joint else ''} the motion by {1e3 * abs(seconds):.3g} ms compared with the other {others}"
     remedy = "check filter, rate and clock of this channel (`signals.delay` shifts all channels alike)"
-    return Finding("effort-delay", "warning", joint, None, words, remedy, seconds, 0.99)
+    return Finding("effort-delay", "warning", words, remedy, joint=joint, size=seconds, certainty=0.99)
 
 
 def _lowest(at: Array, values: Array) -> float:

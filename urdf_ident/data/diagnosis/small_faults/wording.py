@@ -107,7 +107,16 @@ def small_fault(robot: Robot, found: Sequence[SmallFault]) -> Finding:
     size = best.size if less or best.id.startswith(("position", "joint", "effort-saturates")) else None
     severity = "refused" if best.id == "effort-without-gravity" and best.whole else "warning"
     ids = (best.id, *rivals) if rivals else ()
-    return Finding(best.id, severity, names[0] if names else None, None, message, remedy, size, 1 / (1 + len(rivals)), ids)
+    return Finding(
+        best.id,
+        severity,
+        message,
+        remedy,
+        joint=names[0] if names else None,
+        size=size,
+        certainty=1 / (1 + len(rivals)),
+        candidates=ids,
+    )
 
 
 def possible_faults(robot: Robot, found: Sequence[SmallFault]) -> list[Finding]:
@@ -125,7 +134,7 @@ def possible_faults(robot: Robot, found: Sequence[SmallFault]) -> list[Finding]:
         f"this corrected the torques of the model differ by {best.shift:.2g} times its error"
     )
     ids = tuple(dict.fromkeys(item.id for item in found))
-    return [Finding(UNDECIDED, "warning", joint, None, message, _SMALL[best.id][1], best.gain, None, ids)]
+    return [Finding(UNDECIDED, "warning", message, _SMALL[best.id][1], joint=joint, size=best.gain, candidates=ids)]
 
 
 def _where(fault: SmallFault) -> str:
