@@ -16,9 +16,10 @@ from logs import fourier
 from motors import motor_friction
 
 from urdf_ident.data.joint_side import external_torque
-from urdf_ident.data.motor_side import Deflection, encoder_step, visible_stiffness
+from urdf_ident.data.motor_side import Deflection, visible_stiffness
 from urdf_ident.data.readers.read import read_recording
 from urdf_ident.data.recording import Recording
+from urdf_ident.data.resolution import resolution
 from urdf_ident.errors import LogError, ModelError
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
@@ -237,9 +238,9 @@ def test_encoder_steps_are_read_from_the_values() -> None:
     for step in (1e-3, 5.0265e-6):
         values = np.round(smooth / step) * step
         values[[100, 2000]] += 0.3 * step  # what a repair leaves
-        assert encoder_step(values) == pytest.approx(step, rel=1e-6)
-    assert encoder_step(smooth + rng.normal(0, 1e-3, 5000)) < 1e-6
-    assert encoder_step(np.zeros(10)) == 0.0
+        assert resolution(values) == pytest.approx(step, rel=1e-6)
+    assert resolution(smooth + rng.normal(0, 1e-3, 5000)) < 1e-6
+    assert resolution(np.zeros(10)) == 0.0
     assert not Deflection("j", 0.0, 0.0, 10.0).seen
     assert Deflection("j", 1e-4, 0.0, 10.0).seen
 

@@ -14,7 +14,8 @@ from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.conditioning.signals import condition
 from urdf_ident.data.diagnosis.delay.profile import relative_delay
 from urdf_ident.data.prepare import examine_logs
-from urdf_ident.data.quality.hidden_delays import count_of, hidden_delays, known_delay, known_delays
+from urdf_ident.data.quality.hidden_delays import hidden_delays, known_delay, known_delays
+from urdf_ident.data.resolution import count_of
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits

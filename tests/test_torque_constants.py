@@ -15,6 +15,7 @@ from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import prepare_log
 from urdf_ident.data.recording import Recording
 from urdf_ident.data.torque_constants.gains import resolve_gain, torque_constants
+from urdf_ident.data.torque_constants.targets import Targets, ratio_at_rest
 from urdf_ident.errors import LogError
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.robot import Robot
@@ -85,6 +86,15 @@ def test_few_digits_are_worth_what_is_said(robot: Robot, seed: int) -> None:
     found = torque_constants([controller_log(robot, digits=2, seed=seed)], DIRECT)
     assert (np.abs(found.gain / K - 1) < 3 * found.relative_error).all()
     assert (found.relative_error[1:] > 1e-5).all()
+
+
+def test_one_repaired_sample_does_not_hide_the_coarseness_of_a_target() -> None:
+    """The error at rest is mostly that of the rounded current."""
+    current = np.round(np.random.default_rng(3).uniform(1.0, 2.0, (400, 1)) / 0.1) * 0.1
+    log = Targets("log", np.arange(400.0), np.zeros((400, 1)), 12.0 * current, current, np.ones(400, dtype=bool))
+    repaired = current.copy()
+    repaired[7] += 0.004
+    assert ratio_at_rest(replace(log, current=repaired), 0).error == pytest.approx(ratio_at_rest(log, 0).error, rel=0.05)
 
 
 @pytest.mark.parametrize("lead", [-0.004, 0.0, 0.003])

@@ -313,7 +313,7 @@ def test_unwritable_output_is_refused(tmp_path: Path) -> None:
     [
         (lambda: FourierTrajectory(JOINTS, 0.0, np.zeros(2), np.ones((2, 1)), np.ones((2, 1))), LimitError),
         (lambda: FourierTrajectory(JOINTS, 1.0, np.zeros(2), np.ones((2, 0)), np.ones((2, 0))), LimitError),
-        (lambda: FourierTrajectory(JOINTS, 1.0, np.zeros(3), np.ones((2, 1)), np.ones((2, 1))), ShapeError),
+        (lambda: FourierTrajectory(JOINTS, 1.0, np.zeros(3), np.ones((2, 1)), np.ones((2, 1))), LimitError),
         (lambda: FourierTrajectory(JOINTS, 1.0, np.zeros(2), np.ones((2, 1)), np.ones((2, 2))), ShapeError),
         (lambda: modified(periods=0), LimitError),
         (lambda: b_spline(JOINTS, np.zeros((5, 2)), 1.0), LimitError),

@@ -8,7 +8,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .errors import UrdfIdentError, check_shape
+from .errors import LimitError, UrdfIdentError, check_shape
 from .scipy_parts import lapack
 
 #: Array of 64-bit floats; shapes and units are given in the docstrings.
@@ -62,7 +62,7 @@ def shaped(name: str, values: ArrayLike, expected: tuple[int | str, ...]) -> Arr
     return found
 
 
-def one_each(name: str, values: ArrayLike, n: int, error: type[UrdfIdentError]) -> Array:
+def one_each(name: str, values: ArrayLike, n: int, error: type[UrdfIdentError] = LimitError) -> Array:
     """One number for each of n joints, shape (n,).
 
     Args:
@@ -79,11 +79,11 @@ def one_each(name: str, values: ArrayLike, n: int, error: type[UrdfIdentError]) 
     return numbers
 
 
-def solve_triangular(R: Array, b: Array, transposed: bool = False, lower: bool = False) -> Array:
+def solve_triangular(R: Array, b: Array, transposed: bool = False) -> Array:
     """Solves ``R x = b``, shape of b.
 
     Args:
-        R: Triangular, shape (k, k); its other triangle is not referenced.
+        R: Upper-triangular, shape (k, k); its other triangle is not referenced.
         b: Shape (k,) or (k, m).
         transposed: Solve ``Rᵀ x = b``.
 
@@ -92,8 +92,8 @@ def solve_triangular(R: Array, b: Array, transposed: bool = False, lower: bool =
     """
     # LAPACK is column-major and sees a row-major matrix as its transpose
     by_columns = R.flags.f_contiguous
-    given, below, turned = (R, lower, transposed) if by_columns else (R.T, not lower, not transposed)
-    x, info = lapack().dtrtrs(given, b, lower=below, trans=turned) if b.size else (np.zeros(b.shape), 0)
+    given, turned = (R, transposed) if by_columns else (R.T, not transposed)
+    x, info = lapack().dtrtrs(given, b, lower=not by_columns, trans=turned) if b.size else (np.zeros(b.shape), 0)
     if info:
         raise np.linalg.LinAlgError(f"singular matrix: the diagonal's element {info} is zero")
     return np.asarray(x)

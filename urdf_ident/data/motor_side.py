@@ -14,6 +14,7 @@ from ..model.drive import Drive
 from ..samples import Segment
 from .quality.findings import Finding
 from .recording import Recording
+from .resolution import resolution
 
 #: Relative difference of motor and link travel above which the gear ratio is wrong.
 _RATIO_TOLERANCE = 0.1
@@ -51,21 +52,6 @@ class Deflection:
         return {"joint": self.joint, "deflection_rms": self.rms, "encoder_step": self.count, "deflection_counts": self.counts}
 
 
-def encoder_step(position: Array) -> float:
-    """Estimates the resolution of an encoder (or of the logged digits) from its values.
-
-    Args:
-        position: Shape (N,), any unit.
-
-    Returns:
-        The typical smallest difference of values; 0 for a constant signal.
-    """
-    steps = np.diff(np.unique(position[np.isfinite(position)]))
-    steps = steps[steps > 1e-12 * np.ptp(position)]
-    few = min(3, len(steps) - 1)  # not the smallest: a repaired sample lies between the steps
-    return float(np.partition(steps, few)[few]) if len(steps) else 0.0
-
-
 def deflections(
     recording: Recording, segments: Sequence[Segment], drive: Drive, *, step: float | None = None, least: float = 10.0
 ) -> tuple[Deflection, ...]:
@@ -84,11 +70,11 @@ def deflections(
         LogError: The log has no motor positions.
     """
     motor = _motor_position(recording)
-    steps = [encoder_step(position) for position in recording.position.T]
+    steps = [resolution(position) for position in recording.position.T]
     found = []
     for joint, row in zip(recording.joints, drive.geared, strict=True):
         apart = np.concatenate([(part.qm - part.q) @ row for part in segments if part.qm is not None])
-        coarse = step if step is not None else float(max(*np.abs(row) * steps, encoder_step(motor @ row)))
+        coarse = step if step is not None else float(max(*np.abs(row) * steps, resolution(motor @ row)))
         found.append(Deflection(joint, float(np.std(apart)), coarse, least))
     return tuple(found)
 

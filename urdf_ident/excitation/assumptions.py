@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ModelError, check_shape
-from ..linalg import Array
+from ..linalg import Array, one_each
 from ..model.base import BaseParameters, reduce_factor
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
@@ -16,7 +16,7 @@ from ..model.prior import lumped_inertials
 from ..model.structure import random_motion
 from ..model.terms import SPRING_TERMS
 from ..motion.limits import Limits
-from ..motion.trajectory import Trajectory, check_joint_array
+from ..motion.trajectory import Trajectory
 from ..samples import Segment
 from .planned_rows import PlannedRows
 from .search.objective import BlockCriterion, Criterion, SpectralCriterion
@@ -54,13 +54,13 @@ def usable_limits(limits: Limits, start: ArrayLike | None, end: ArrayLike | None
         end: End pose, shape (n,) [rad or m], or None.
 
     Raises:
-        LimitError: A position or velocity limit is unknown, or a pose is outside the limits or within 1 mm or mrad of one.
-        ShapeError: A pose of the wrong length.
+        LimitError: A position or velocity limit is unknown, or a pose has not n finite numbers, is outside the limits or within
+            1 mm or mrad of one.
     """
     limits.require("position", "velocity")
     notes = []
     given = {name: pose for name, pose in (("start", start), ("end", end)) if pose is not None}
-    poses = {name: check_joint_array(name, pose, limits.joints) for name, pose in given.items()}
+    poses = {name: one_each(name, pose, len(limits.joints)) for name, pose in given.items()}
     for name, pose in poses.items():
         limits.require_inside(pose, f"{name} pose", LEAST_ROOM)
     endless = ~(np.isfinite(limits.lower) & np.isfinite(limits.upper))

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import LimitError, ModelError, check_known
-from ..linalg import Array, standard_errors
+from ..linalg import Array, one_each, standard_errors
 from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
 from ..motion.collision.clearance import ClearanceReport, check_clearance
 from ..motion.collision.collisions import Collisions
 from ..motion.limits import LimitReport, Limits, Margin, check_limits, prior_torque
-from ..motion.trajectory import Trajectory, check_joint_array
+from ..motion.trajectory import Trajectory
 from ..samples import ReadOnly
 from .assumptions import REPORT_RATE, weighted_regressor
 from .criteria import CRITERIA, condition_number, format_criterion
@@ -197,7 +197,7 @@ def design_excitation(
         raise LimitError("the time budget must be positive", got=f"{budget} s")
     begun = time.monotonic()
     limits = limits or Limits.from_robot(model.robot)
-    ends = (None if q is None else check_joint_array(key, q, limits.joints) for key, q in (("start", start), ("end", end)))
+    ends = (None if q is None else one_each(key, q, len(limits.joints)) for key, q in (("start", start), ("end", end)))
     shape = Family(family, limits.joints, float(duration), harmonics, periods, ramp if family == "fourier" else 0.0, *ends)
     around: dict[str, Any] = {"after": after, "collisions": collisions, "global_start": global_start}
     given = formulate(model, shape, limits, criterion, noise=noise, scaling=scaling, **around)

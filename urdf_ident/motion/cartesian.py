@@ -16,10 +16,10 @@ import pinocchio as pin
 from numpy.typing import ArrayLike
 
 from ..errors import LimitError, check_shape, nearest
-from ..linalg import Array
+from ..linalg import Array, one_each
 from ..model.robot import Robot
 from .splines import DEGREE, spline_pieces
-from .trajectory import PiecewisePolynomial, check_joint_array
+from .trajectory import PiecewisePolynomial
 
 _ITERATIONS = 60
 _TOLERANCE = 1e-10  # [m and rad]
@@ -93,7 +93,7 @@ def translations(robot: Robot, frame: str, q: ArrayLike) -> Array:
     Raises:
         LimitError: No frame has this name.
     """
-    return _Solver(robot, frame, None).jacobian(check_joint_array("q", q, robot.joints))
+    return _Solver(robot, frame, None).jacobian(one_each("q", q, robot.n))
 
 
 class _Solver:
@@ -155,7 +155,7 @@ def _follow(
     """Solves inverse kinematics along a path with a smooth time law and fits a spline through the nodes."""
     if orientation not in ("keep", "free"):
         raise LimitError("unknown orientation", got=repr(orientation), expected="'keep' or 'free'")
-    first = check_joint_array("start", start, robot.joints)
+    first = one_each("start", start, robot.n)
     origin = _Solver(robot, frame, None).pose(first)
     place, rotation = origin.translation.copy(), origin.rotation.copy()
     solver = _Solver(robot, frame, rotation if orientation == "keep" else None)

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import LimitError
-from ..linalg import Array
+from ..linalg import Array, one_each
 from ..samples import freeze_arrays
-from .trajectory import PiecewisePolynomial, Trajectory, check_joint_array, quintic_pieces
+from .trajectory import PiecewisePolynomial, Trajectory, quintic_pieces
 
 #: Largest difference between two ends that count as equal [rad, rad/s, rad/s² or m …].
 TOLERANCE = 1e-6
@@ -104,7 +104,7 @@ def ramped(trajectory: Trajectory, home: ArrayLike, duration: float = 2.0) -> Se
     """
     if not duration > 0:
         raise LimitError("the duration of a ramp must be positive", got=f"{duration} s")
-    rest = check_joint_array("home", home, trajectory.joints)
+    rest = one_each("home", home, len(trajectory.joints))
     first, last = ([x[0] for x in trajectory.evaluate([time])] for time in (0.0, trajectory.duration))
     still, ends = np.zeros_like(rest), np.array([0.0, duration])
     rise = quintic_pieces(ends, [rest, first[0]], [still, first[1]], [still, first[2]])

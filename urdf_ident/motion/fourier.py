@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import LimitError
-from ..linalg import Array, shaped
+from ..linalg import Array, one_each, shaped
 from ..samples import freeze_arrays
 from .limits import Limits
-from .trajectory import Trajectory, check_joint_array
+from .trajectory import Trajectory
 
 _ANALYTIC = 99
 
@@ -44,7 +44,7 @@ class FourierTrajectory(Trajectory):
         _check_series(self.period, a.shape[1])
         freeze_arrays(
             self,
-            offset=check_joint_array("offset", self.offset, self.joints),
+            offset=one_each("offset", self.offset, len(self.joints)),
             a=a,
             b=shaped("b", self.b, a.shape),
             duration=float(self.duration or self.period),
@@ -103,7 +103,7 @@ def modified_fourier(
     order, omega = np.arange(1, harmonics), 2 * np.pi / period
     a = np.column_stack([sine, -sine.sum(axis=1)])
     b = np.column_stack([cosine, -cosine @ order / harmonics])
-    offset = check_joint_array("start", start, joints) + b @ (1.0 / (omega * np.arange(1, harmonics + 1)))
+    offset = one_each("start", start, len(joints)) + b @ (1.0 / (omega * np.arange(1, harmonics + 1)))
     return FourierTrajectory(joints, period, offset, a, b, period * periods)
 
 
@@ -146,7 +146,7 @@ def random_fourier(
     low, high = limits.lower, limits.upper
     bounded = np.isfinite(low) & np.isfinite(high)
     middle = np.where(bounded, (np.where(bounded, low, 0.0) + np.where(bounded, high, 0.0)) / 2, 0.0)
-    centre = middle if start is None else check_joint_array("start", start, limits.joints)
+    centre = middle if start is None else one_each("start", start, len(limits.joints))
     limits.require_inside(centre, "start pose")
     half_range = np.minimum(np.minimum(high - centre, centre - low), span) * fill
     acceleration = np.where(np.isfinite(limits.acceleration), limits.acceleration, 2.0 * limits.velocity)

@@ -191,22 +191,3 @@ def quintic_pieces(times: ArrayLike, q: ArrayLike, v: ArrayLike, a: ArrayLike) -
     da = a[1:] * h**2 - a0
     unit = np.stack([q0, v0, a0 / 2, 10 * dq - 4 * dv + da / 2, -15 * dq + 7 * dv - da, 6 * dq - 3 * dv + da / 2], axis=-1)
     return t, unit / h[:, :, None] ** np.arange(6)
-
-
-def check_joint_array(name: str, values: ArrayLike, joints: tuple[str, ...]) -> Array:
-    """Checks for one finite number per joint; a single number is used for all, shape (n,).
-
-    Args:
-        values: Shape (n,), or a number.
-
-    Raises:
-        ShapeError: Wrong length.
-        LimitError: Not finite.
-    """
-    array = np.asarray(values, dtype=float)
-    if array.ndim == 0:
-        array = np.full(len(joints), float(array))
-    check_shape(name, array.shape, (len(joints),))
-    if not np.isfinite(array).all():
-        raise LimitError(f"'{name}' is not finite", where=f"joint '{joints[int(np.argmin(np.isfinite(array)))]}'")
-    return array

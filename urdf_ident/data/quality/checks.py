@@ -13,9 +13,9 @@ from ..conditioning.clock import read_clock
 from ..conditioning.filters import HIGHEST, differentiate, lowpass
 from ..conditioning.resample import UniformPiece, even_pieces
 from ..recording import Recording
+from ..resolution import count_of
 from .channels import equal_runs
 from .findings import Examination
-from .hidden_delays import count_of
 
 #: A joint moves above this speed [rad/s or m/s]; a log is at rest below a quarter (prismatic joints a twentieth) of it.
 MOVING = 0.02

@@ -15,36 +15,15 @@ import numpy as np
 
 from ...linalg import Array
 from ...samples import Segment
+from ..resolution import count_of
 from .findings import Finding
 
-#: Least share of steps that are multiples of a count, their tolerance, and the smallest count relative to the range.
-_EVEN, _PARTS, _LEAST = 0.95, 0.05, 1e-9
-#: Quantiles of the steps at which the count is searched: a few steps may be interpolated.
-_SMALLEST = (0.0, 0.01, 0.05)
 #: Apparent delay of joints that stick at reversals over the low-pass time constant: fault-free simulated arms reach 0.36.
 _SMOOTHED = 0.4
 #: Name of findings that may be hidden.
 DELAY = "effort-delay"
 #: Recorded positions of a log, shape (N, n) [rad or m], its conditioned motion, and the cut-off of its positions [Hz].
 Seen = tuple[Array, Sequence[Segment], float]
-
-
-def count_of(x: Array) -> float:
-    """Returns the quantisation step of a signal.
-
-    Args:
-        x: Its samples as recorded, shape (N,).
-
-    Returns:
-        The step, in the signal's unit; 0 if it is not quantised.
-    """
-    steps = np.abs(np.diff(x))
-    steps = np.sort(steps[steps > _LEAST * steps.sum()])
-    for place in _SMALLEST if len(steps) else ():
-        count = float(steps[int(place * (len(steps) - 1))])
-        if np.mean(np.abs(steps / count - np.round(steps / count)) < _PARTS) > _EVEN:
-            return count
-    return 0.0
 
 
 @dataclass(frozen=True)

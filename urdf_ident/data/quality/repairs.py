@@ -12,8 +12,8 @@ from ...model.robot import Robot
 from ...parallel.scratch import stored
 from ..conditioning.clock import GAP_PERIODS
 from ..recording import Recording
+from ..resolution import count_of
 from .findings import Examination
-from .hidden_delays import count_of
 
 #: Share of bad rows above which a log is refused.
 TOO_MANY = 0.05

@@ -11,6 +11,7 @@ from ...errors import LogError
 from ...linalg import Array, BoolArray, lstsq, orthogonal_part, positive, rms
 from ...model.drive import Drive
 from ..recording import Recording
+from ..resolution import resolution
 
 #: Relative error below which a constant counts as known (four digits).
 KNOWN = 1e-3
@@ -148,13 +149,6 @@ def check_targets(signals: Sequence[Targets], j: int, joint: str) -> None:
             )
 
 
-def _resolution(x: Array) -> float:
-    """Resolution of a logged signal: its smallest difference of values, ignoring rounding of floats."""
-    levels = np.unique(x)
-    steps = np.diff(levels)
-    return float(steps[steps > 1e-9 * np.abs(levels).max()].min(initial=np.inf)) if len(levels) > 1 else 0.0
-
-
 def at_rest(signals: Sequence[Targets], j: int) -> Estimate:
     """Torque constant at rest, as inverse-variance weighted mean over logs, whose resolutions may differ.
 
@@ -180,8 +174,8 @@ def ratio_at_rest(log: Targets, j: int) -> Estimate:
         return NOTHING
     x, y = x[used], y[used]
     slope = _weighted_median(y / x, np.abs(x))
-    step = _resolution(log.current[:, j])
-    blur = abs(slope) * step + _resolution(log.torque[:, j])
+    step = resolution(log.current[:, j])
+    blur = abs(slope) * step + resolution(log.torque[:, j])
     for _ in range(5):
         error = np.abs(y - slope * x)
         inside = error <= max(blur, 4.0 * 1.4826 * float(np.median(error)))

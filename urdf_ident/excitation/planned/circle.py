@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...errors import LimitError
-from ...linalg import Array, positive
+from ...linalg import Array, one_each, positive
 from ...model.dynamic_model import DynamicModel
 from ...model.robot import Robot
 from ...motion.cartesian import CartesianTrajectory, circle, translations
 from ...motion.collision.clearance import ClearanceReport, require_clearance
 from ...motion.collision.collisions import Collisions
 from ...motion.limits import LimitReport, Limits, Torque, check_limits, prior_torque
-from ...motion.trajectory import check_joint_array
 from ..assumptions import usable_limits
 from .planned_motion import PlannedMotion
 
@@ -76,7 +75,7 @@ def design_circle(
     # unknown acceleration limits are not replaced: the speed determines the acceleration
     limits = replace(limits, acceleration=given.acceleration)
     frame, how = frame or robot.last_link, orientation or ("keep" if robot.n >= 6 else "free")
-    poses = _poses(limits, seed) if start is None else [check_joint_array("start", start, limits.joints)]
+    poses = _poses(limits, seed) if start is None else [one_each("start", start, len(limits.joints))]
     normal = _normal(robot, frame, _poses(limits, seed)[:PLANES], normal)
     speeds = SPEEDS if speed is None else (speed,)
     make = partial(circle, robot, frame, radius=radius, normal=normal, turns=turns, orientation=how)

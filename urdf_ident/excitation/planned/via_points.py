@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...errors import LimitError, ModelError, nearest
-from ...linalg import Array
+from ...linalg import Array, one_each
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...motion.collision.clearance import ClearanceReport, require_clearance
 from ...motion.collision.collisions import Collisions
 from ...motion.limits import LimitReport, Limits, check_limits, prior_torque
 from ...motion.point_to_point import trapezoidal
-from ...motion.trajectory import PiecewisePolynomial, Trajectory, check_joint_array
+from ...motion.trajectory import PiecewisePolynomial, Trajectory
 from ..assumptions import rigid_for_planning, row_weights, usable_limits, weighted_regressor
 from ..criteria import SPECTRAL, condition_number, criterion_value
 from ..planned_rows import designable
@@ -162,7 +162,7 @@ def _searched(
     if count < 2:
         raise LimitError("a motion through points needs two", got=count)
     began, rng, tried = time.monotonic(), np.random.default_rng(seed), 0
-    pose = None if start is None else check_joint_array("start", start, builder.limits.joints)
+    pose = None if start is None else one_each("start", start, len(builder.limits.joints))
     best, value = None, np.inf
     while time.monotonic() - began < (0.9 if best is None else 0.5) * budget and tried < (1000 if best is None else DRAWN):
         tried += 1

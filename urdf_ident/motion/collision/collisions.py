@@ -16,10 +16,9 @@ import pinocchio as pin
 from numpy.typing import ArrayLike
 
 from ...errors import LimitError
-from ...linalg import Array, IntArray
+from ...linalg import Array, IntArray, one_each
 from ...model.robot import Robot
 from ...samples import freeze_arrays
-from ..trajectory import check_joint_array
 from .placements import BodyKinematics, Poses
 from .solids import Solid
 from .world import World
@@ -99,7 +98,7 @@ class Collisions:
         Raises:
             LimitError: With the pair and its distance.
         """
-        pose = check_joint_array("q", q, self.robot.joints)
+        pose = one_each("q", q, self.robot.n)
         if not self.pairs:
             return
         distance = self.distances(pose)[0]

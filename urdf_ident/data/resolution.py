@@ -1,0 +1,48 @@
+"""Resolution of logged signals: the count of an encoder, or the last digit that was written."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..linalg import Array
+
+#: Differences relative to the largest value below which values are equal but for rounding.
+_ROUNDING = 1e-12
+#: Least share of steps that are multiples of a count, their tolerance, and the smallest count relative to the range.
+_EVEN, _PARTS, _LEAST = 0.95, 0.05, 1e-9
+#: Quantiles of the steps at which the count is searched: a few steps may be interpolated.
+_SMALLEST = (0.0, 0.01, 0.05)
+
+
+def resolution(x: Array) -> float:
+    """Returns the typical smallest difference of the values of a signal, evenly quantised or not.
+
+    Args:
+        x: Its samples, shape (N,), any unit.
+
+    Returns:
+        The difference, in the signal's unit; 0 for a constant signal.
+    """
+    values = np.unique(x[np.isfinite(x)])
+    steps = np.diff(values)
+    steps = steps[steps > _ROUNDING * np.abs(values).max(initial=0.0)]
+    few = min(3, len(steps) - 1)  # not the smallest: a repaired sample lies between the steps
+    return float(np.partition(steps, few)[few]) if len(steps) else 0.0
+
+
+def count_of(x: Array) -> float:
+    """Returns the quantisation step of a signal.
+
+    Args:
+        x: Its samples as recorded, shape (N,).
+
+    Returns:
+        The step, in the signal's unit; 0 if it is not quantised.
+    """
+    steps = np.abs(np.diff(x))
+    steps = np.sort(steps[steps > _LEAST * steps.sum()])
+    for place in _SMALLEST if len(steps) else ():
+        count = float(steps[int(place * (len(steps) - 1))])
+        if np.mean(np.abs(steps / count - np.round(steps / count)) < _PARTS) > _EVEN:
+            return count
+    return 0.0
