@@ -85,6 +85,13 @@ def test_other_shapes_of_the_laws_are_no_change(robot: Robot) -> None:
         assert "describe friction by different laws, or shapes of them, at j2:" in found.summary()
 
 
+def test_logs_without_spread_do_not_exclude_temperature(before: Identification, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("urdf_ident.pipeline.compare.spread_between_logs", lambda quantity, results: 0.0)
+    notes = {item.note for item in compare(before, before).tests if item.kind == "friction"}
+    assert len(notes) == 1
+    assert "temperature may be the cause as well as wear" in notes.pop()
+
+
 def test_a_tool_is_the_first_hypothesis(robot: Robot, before: Identification) -> None:
     after = learnt(robot, 4, pin.Inertia(MASS, COM, INERTIA))
     found = compare(before, after)

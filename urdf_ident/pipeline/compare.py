@@ -47,8 +47,9 @@ from .payload import default_link
 
 #: A body explains a change if at most this share of the changed combinations remains changed.
 _EXPLAINED = 0.34
-#: Friction changes up to this many spreads are usual between logs of one robot.
-_WITHIN = 1.96
+#: Friction changes up to this many spreads are usual between logs of one robot; a spread below this part of the error of the
+#: difference is none: the estimate of few logs is often zero.
+_WITHIN, _NO_SPREAD = 1.96, 0.1
 
 
 def compare(before: Identification, after: Identification, *, level: float = LEVEL) -> Comparison:
@@ -181,6 +182,8 @@ def _judged_by_spread(change: ParameterChange, spread: float) -> ParameterChange
     """Notes whether a change of friction exceeds the spread between logs of one robot."""
     if np.isnan(spread):
         return replace(change, note="the spread of its friction between logs is unknown, so temperature may be the cause")
+    if spread < _NO_SPREAD * change.std_error:
+        return replace(change, note="its logs show no spread of friction, so temperature may be the cause as well as wear")
     size = f"± {spread:.2g} {change.unit}"
     if abs(change.difference) <= _WITHIN * spread:
         return replace(change, note=f"within the spread between logs ({size}): temperature rather than wear")
