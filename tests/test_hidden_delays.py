@@ -82,5 +82,8 @@ def test_the_time_on_a_count_is_that_of_a_body_that_accelerates_from_rest() -> N
     within = known_delay(relative_delay(0.004, ARM.joints[2]), hidden)
     assert within.severity == "info"
     assert "the times of the samples, which are 10 ms apart" in within.message
+    positions = replace(relative_delay(0.004, ARM.joints[2]), id="position-late")
+    assert known_delay(positions, hidden).severity == "info"
+    assert known_delay(replace(positions, size=-0.006), hidden).severity == "warning"
     told = known_delays(ARM.joints, [(logged, parts, 10.0)] * 2, [[replace(short, id="contact")], [short, long]])
     assert [[item.severity for item in own] for own in told] == [["warning"], ["info", "warning"]]

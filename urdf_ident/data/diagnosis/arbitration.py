@@ -11,7 +11,16 @@ from functools import partial
 from ...parallel import each
 from ...samples import SHORT
 from .candidates import Interpretation
-from .corrections import Correction, gains_of, of_delays, of_fault, outside, unchanged, without_load_friction
+from .corrections import (
+    Correction,
+    gains_of,
+    of_delays,
+    of_fault,
+    outside,
+    unchanged,
+    with_free_reversals,
+    without_load_friction,
+)
 from .explanations import Explanations, along, differing_in, distinct, examined_alone, tested_small_faults
 from .hypotheses import search
 from .motion_samples import COMPARED
@@ -31,7 +40,8 @@ def arbitrated(found: Explanations) -> Explanations:
         return found
     before = found.changed
     found, lasting = _lasting(found)
-    for corrected in (*lasting, (without_load_friction, Interpretation.as_logged(found.case.robot.n))):
+    logged = Interpretation.as_logged(found.case.robot.n)
+    for corrected in (*lasting, (without_load_friction, logged), (with_free_reversals, logged)):
         found = _remaining(found, *corrected)
     if found.small:
         found = replace(found, small=_without_changed_parts(found))

@@ -17,6 +17,7 @@ from ...model.prior import lumped_inertials
 from ...model.robot import Robot
 from ...samples import TESTING_REVERSALS, distinct_reversals, one_way
 from .candidates import Interpretation
+from .delay.reversal_friction import reversal_columns
 from .evidence import RigidEvidence, held_out, in_sample, unexplained
 from .grams import EXACT, column_starts, smoothed_signs
 from .motion_samples import MotionSamples
@@ -82,11 +83,13 @@ class Case:
     Attributes:
         sampled: Returns the samples with a given delay of the efforts [s] removed.
         moves: Joints that move, shape (n,).
+        reversals: Whether all fits have friction that reverses over some travel or speed, as :func:`.reversal_columns`, too.
     """
 
     robot: Robot
     sampled: Callable[[float], MotionSamples]
     moves: BoolArray
+    reversals: bool = False
     _inertial: dict[tuple[object, ...], Array] = field(default_factory=dict)
     _evidence: dict[tuple[object, ...], RigidEvidence] = field(default_factory=dict)
     _summed: dict[tuple[object, ...], RigidEvidence] = field(default_factory=dict)
@@ -95,7 +98,9 @@ class Case:
     def in_order(self) -> Case:
         """Returns the same case with contiguous blocks of time (:meth:`.MotionSamples.in_order`)."""
         first = self.sampled(0.0)
-        return self if first.in_order() is first else Case(self.robot, lambda delay: self.sampled(delay).in_order(), self.moves)
+        if first.in_order() is first:
+            return self
+        return Case(self.robot, lambda delay: self.sampled(delay).in_order(), self.moves, self.reversals)
 
     @cached_property
     def reached(self) -> Array:
@@ -176,9 +181,9 @@ class Case:
         """Returns the Gram matrices of an interpretation."""
 
         def make() -> RigidEvidence:
-            found = RigidEvidence.of(
-                self._moved(interpretation), self._regressor(interpretation), self._kept_columns, interpretation.springs
-            )
+            moved, columns = self._moved(interpretation), self._regressor(interpretation)
+            more = [reversal_columns(moved, j) * (not one_way(v)) for j, v in enumerate(moved.v.T)] if self.reversals else ()
+            found = RigidEvidence.of(moved, columns, self._kept_columns, interpretation.springs, more)
             self._summed[interpretation.motion()] = found.summed()
             return found
 
@@ -325,7 +330,7 @@ class Case:
             for x in (q, v, a):
                 x[:, j] -= sense * x[:, i]
             signs[:, j] = smoothed_signs(v[:, j])
-        return samples.with_motion(q, v, a, signs)
+        return replace(samples.with_motion(q, v, a, signs), travels=samples.travels[:, places])
 
     def _regressor(self, interpretation: Interpretation) -> Array:
         """The regressor of an interpretation; it is linear in gravity and in one over the square of the stretch."""

@@ -55,6 +55,18 @@ def without_load_friction(case: Case, logs: Logs) -> Case:
     return _changed(case, lambda delay: _with_more(case.sampled(delay), taken))
 
 
+def with_free_reversals(case: Case, logs: Logs) -> Case:
+    """The same, with friction that reverses over some travel or speed free in all fits.
+
+    Where joints reverse in some parts of a log only, it looks like contact there. Subtracted, it would take true changes along.
+
+    Args:
+        case: The samples as logged.
+        logs: Not used.
+    """
+    return replace(without_load_friction(case, logs), reversals=True)
+
+
 def of_delays(delay: Delay | None, apart: Mapping[tuple[str, int], float]) -> Correction | None:
     """Correction of delays and low-passes.
 

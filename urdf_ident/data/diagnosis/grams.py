@@ -116,13 +116,21 @@ class Grams:
     count: Array
 
     @classmethod
-    def of(cls: type[Own], motion: MotionSamples, inertial: Array, kept: IntArray, springs: Sequence[int] = ()) -> Own:
+    def of(
+        cls: type[Own],
+        motion: MotionSamples,
+        inertial: Array,
+        kept: IntArray,
+        springs: Sequence[int] = (),
+        more: Sequence[Array] = (),
+    ) -> Own:
         """Computes the Gram matrices of a motion.
 
         Args:
             inertial: Independent columns of the regressor, shape (N, n, k).
             kept: Their indices among the 10 n inertial parameters, shape (k,).
             springs: Joints with a spring or balancer.
+            more: More friction columns of each joint, shape (N, k) each; none by default.
         """
         n = motion.q.shape[1]
         active = np.zeros(10 * n, dtype=bool)
@@ -130,7 +138,8 @@ class Grams:
         seen = scale > 1e-9 * scale.max(initial=0.0)
         active[kept[seen]] = True
         scale = scale[seen]
-        frictions = np.stack([friction_columns(motion, i, springs) for i in range(n)])
+        own = [friction_columns(motion, i, springs) for i in range(n)]
+        frictions = np.stack([np.hstack([x, *more[i : i + 1]]) for i, x in enumerate(own)])
         m, p = len(scale), len(scale) + frictions.shape[2] + n
         columns = np.empty((n, len(motion), p))
         np.divide(inertial.transpose(1, 0, 2)[:, :, seen], scale, out=columns[:, :, :m])
@@ -185,6 +194,12 @@ class Grams:
     def total(self) -> Array:
         """Sum over the blocks, shape (n, p, p)."""
         return np.asarray(self.gram.sum(axis=0))
+
+    @property
+    def moving(self) -> Array:
+        """Samples of each block in which each joint moves, shape (B, n)."""
+        offset = self.inertial + OFFSET
+        return np.asarray(self.gram[:, :, offset, offset])
 
     @cached_property
     def folds(self) -> tuple[IntArray, Array, Array]:

@@ -67,7 +67,7 @@ class LogGroup:
         first = None if sampled is None else sampled(0.0)
         if sampled is None or first is None or len(first) < _FEWEST:
             return None
-        moves = (np.ptp(first.q, axis=0) > 0.02) & (np.ptp(first.tau, axis=0) > 0)  # a constant torque has no information
+        moves = first.moves
         return Case(self.robot, lru_cache(sampled), moves) if moves.any() and not _one_curve(first.v[:, moves]) else None
 
 

@@ -28,8 +28,9 @@ _FEW_OF_A_STRETCH = 10
 WIDTHS = (0.1, 0.6)
 #: Part of a joint's motion in a log beyond which one block of time holds all of it: blocks are then spread over the log.
 _ONLY_THERE = 0.9
-#: A joint is at rest below this fraction of its fast speed, and the quantile that defines the latter.
-_AT_REST, _FAST = 0.02, 0.99
+#: A joint is at rest below this fraction of its fast speed, and the quantile that defines the latter; and in a log in which it
+#: travels less than this [rad or m]: it creeps within the slack of its friction, which holds any torque up to its break-away.
+_AT_REST, _FAST, _TRAVEL = 0.02, 0.99, 0.02
 #: A torque is an outlier if its distance from the median of this many neighbours exceeds this multiple of the usual distance
 #: and this fraction of the torque's standard deviation.
 _NEIGHBOURS, _OUTLIER, _FELT = 7, 12.0, 0.3
@@ -48,6 +49,7 @@ class MotionSamples:
             consists of short pieces of time spread over its log, because no fit tells what only a held-out block shows.
         log: Index of the log of each sample, shape (N,).
         time: Since the start of its log [s], shape (N,).
+        travels: Mask of samples of logs in which each joint travels, shape (N, n).
         reduction: Motor rates per joint rates, shape (n, n), if motors are coupled to several joints; otherwise None.
     """
 
@@ -59,6 +61,7 @@ class MotionSamples:
     block: IntArray
     log: IntArray
     time: Array
+    travels: BoolArray
     reduction: Array | None = None
 
     def __len__(self) -> int:
@@ -73,7 +76,12 @@ class MotionSamples:
     def glides(self) -> BoolArray:
         """Mask of samples in which each joint moves, shape (N, n)."""
         speed = np.abs(self.v)
-        return np.asarray(speed > _AT_REST * np.quantile(speed, _FAST, axis=0))
+        return np.asarray((speed > _AT_REST * np.quantile(speed, _FAST, axis=0)) & self.travels)
+
+    @property
+    def moves(self) -> BoolArray:
+        """Joints that travel in some log with varying torque, shape (n,); a constant torque has no information."""
+        return np.asarray(self.travels.any(axis=0) & (np.ptp(self.tau, axis=0) > 0))
 
     @cached_property
     def sizes(self) -> Array:
@@ -106,6 +114,7 @@ class MotionSamples:
             block,
             self.log[select],
             self.time[select],
+            self.travels[select],
             self.reduction,
         )
 
@@ -217,7 +226,10 @@ def sampler(
     coupled = reduction is not None and bool((reduction - np.diag(np.diag(reduction))).any())
     typical = np.maximum(rms(v, 0), 1e-9)
     signs = np.concatenate([_signs(item, typical) for item in pieces])
-    first = MotionSamples(q, v, a, efforts(0.0), signs, block, log, time, reduction if coupled else None)
+    travels = np.empty(q.shape, dtype=bool)
+    for k in np.unique(log):
+        travels[log == k] = np.ptp(q[log == k], axis=0) > _TRAVEL
+    first = MotionSamples(q, v, a, efforts(0.0), signs, block, log, time, travels, reduction if coupled else None)
     return lambda delay: replace(first, tau=efforts(delay)) if delay else first
 
 

@@ -20,8 +20,9 @@ from .findings import Finding
 
 #: Apparent delay of joints that stick at reversals over the low-pass time constant: fault-free simulated arms reach 0.36.
 _SMOOTHED = 0.4
-#: Name of findings that may be hidden.
-DELAY = "effort-delay"
+#: Names of findings that may be hidden: of efforts; and of one joint's positions, which the samples alone hide, because the
+#: efforts of other joints show them without the friction of that joint.
+DELAY, LATE = "effort-delay", "position-late"
 #: Recorded positions of a log, shape (N, n) [rad or m], its conditioned motion, and the cut-off of its positions [Hz].
 Seen = tuple[Array, Sequence[Segment], float]
 
@@ -43,14 +44,16 @@ class HiddenDelays:
 
     def why(self, finding: Finding) -> str:
         """Describes what hides the delay of a finding; "" if it is not hidden."""
-        if finding.id != DELAY or finding.size is None:
+        if finding.id not in (DELAY, LATE) or finding.size is None:
+            return ""
+        if abs(finding.size) <= self.sample:
+            return f"the times of the samples, which are {2e3 * self.sample:.3g} ms apart"
+        if finding.id == LATE:
             return ""
         count = self.counts.get(finding.joint, 0.0) if finding.joint else min(self.counts.values(), default=0.0)
         if abs(finding.size) <= count:
             whose = "its encoder" if finding.joint else "the encoders"
             return f"the counts of {whose}: after turning back it takes {1e3 * count:.3g} ms to leave one"
-        if abs(finding.size) <= self.sample:
-            return f"the times of the samples, which are {2e3 * self.sample:.3g} ms apart"
         if abs(finding.size) <= _SMOOTHED / (2 * np.pi * self.cutoff):
             return f"friction that sticks at reversals, which positions low-pass filtered at {self.cutoff:.3g} Hz do not show"
         return ""
@@ -79,7 +82,7 @@ def known_delays(joints: Sequence[str], logs: Sequence[Seen], found: Sequence[Se
     Returns:
         The same number of findings in the same order.
     """
-    if not any(finding.id == DELAY for own in found for finding in own):
+    if not any(finding.id in (DELAY, LATE) for own in found for finding in own):
         return [tuple(own) for own in found]
     hidden = hidden_delays(joints, logs)
     return [tuple(known_delay(finding, hidden) for finding in own) for own in found]

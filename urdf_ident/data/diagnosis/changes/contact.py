@@ -29,8 +29,10 @@ def find_contact(found: RigidEvidence, squares: Array, fitted: Array) -> Change 
     """
     mean, seen = squares / found.count[:, None], fitted / found.count[:, None]
     usual = np.maximum(_median(mean), (EXACT * found.size) ** 2)
-    above = (mean - usual) / found.size**2
-    together = 0.5 * np.log(positive(mean) / usual).mean(axis=1) > EVERYWHERE
+    moving = found.moving.sum(axis=0) / found.count.sum()  # sizes are means over all samples, in which a joint may mostly rest
+    above = (mean - usual) * moving / found.size**2
+    acts = (mean > 0).any(axis=0)
+    together = 0.5 * np.log(positive(mean[:, acts]) / usual[acts]).mean(axis=1) > EVERYWHERE
     several = (above > PART).sum(axis=1) > 1
     # of a joint that stands out held out alone, the pose is only far from those of the other blocks
     stands_out = seen > OUTLYING_SEEN * np.maximum(_median(seen), (EXACT * found.size) ** 2)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ....linalg import Array
+from ....linalg import Array, positive
 from ....scipy_parts import special
 from ..evidence import MATERIAL, RigidEvidence, in_sample, unexplained
 from ..gram_fit import solved
@@ -70,14 +70,27 @@ def along_log(blocks: int) -> Array:
 def growth(found: RigidEvidence, effort_map: Array, weights: Array) -> Growth:
     """Growth of the offsets along a log: one number per joint, with its error.
 
+    A joint that moves in a few blocks only has a jackknife error of as few degrees of freedom, which is often small by chance.
+    It is widened so that its ratio to the growth has the probability that it would have with all blocks (Student's t).
+
     Args:
         found: Evidence of the log alone, blocks in order of time.
         effort_map: Factor of each logged effort in each row, shape (n², 1).
         weights: Weights of the rows, shape (n,).
     """
-    changed = found.changing("offset", along_log(len(found.count)))
+    blocks = len(found.count)
+    changed = found.changing("offset", along_log(blocks))
     at = changed.gram.shape[2] - found.n - 1
-    return _jackknifed(changed, effort_map, weights, lambda x: x[:, :, at] / found.size)
+    grown = _jackknifed(changed, effort_map, weights, lambda x: x[:, :, at] / found.size)
+    free = np.maximum(np.minimum(_effective(found.moving), blocks) - 1.0, 1.0)
+    ratio = np.abs(grown.size) / np.maximum(grown.error, 1e-12)
+    alike = -special("stdtrit")(blocks - 1.0, special("stdtr")(free, -ratio))
+    return Growth(grown.size, grown.error * np.maximum(ratio / np.maximum(alike, 1e-12), 1.0))
+
+
+def _effective(counts: Array) -> Array:
+    """Number of equal blocks with as much scatter as blocks of these counts, shape (B, n); shape (n,) (Kish 1965)."""
+    return np.asarray(counts.sum(axis=0) ** 2 / positive((counts**2).sum(axis=0)))
 
 
 def scale_growth(found: RigidEvidence, effort_map: Array, along: Array, weights: Array) -> Growth:

@@ -121,7 +121,7 @@ def find_delays(robot: Robot, logs: Logs, reduction: Array | None = None) -> tup
     sampled = sampler(some, samples=_SAMPLES, blocks=_BLOCKS, reduction=reduction)
     if sampled is None or len(motion := sampled(0.0)) < 25 * (robot.n + 2):
         return None, {}
-    moves = (np.ptp(motion.q, axis=0) > 0.02) & (np.ptp(motion.tau, axis=0) > 0)
+    moves = motion.moves
     if not moves.any():
         return None, {}
     problem = DelayProblem.of(robot, motion, moves)

@@ -227,7 +227,8 @@ class FaultRows:
         wider = [zero, self._torque(j, q, v, a)]
         made.add("position-scale", (j,), shared=wider, guard=[self.fitted[:, j]], numbers=1, given=1)
         late = [self._torque(k, samples.v[:, k], samples.a[:, k], jerk[:, k]) for k in range(self.n)]
-        made.add("position-late", (j,), shared=[late[j]], guard=turning, unit=-1.0)
+        # in its own row a delay resembles friction that depends on the pose: only the efforts of other joints show it
+        made.add("position-late", (j,), shared=[late[j]], guard=[late[j][:, j], *turning], unit=-1.0)
         made.add(ALL_LATE, (j,), shared=[np.sum(late, axis=0)], guard=turning, unit=-1.0)
         turn = np.pi / float(np.ptp(q)) if robot.prismatic[j] else 1.0
         sign = np.tanh(v / (0.1 * max(float(v.std()), 1e-9)))

@@ -1,0 +1,129 @@
+"""Sound logs whose friction the laws of the checks do not describe: neither contact nor drift nor a fault of resting joints."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from conftest import arm_urdf
+from logs import Truth, fourier, torques
+from scipy.stats import t as student
+
+from urdf_ident.data.conditioning.config import SignalConfig
+from urdf_ident.data.conditioning.signals import condition
+from urdf_ident.data.diagnosis.candidates import Interpretation
+from urdf_ident.data.diagnosis.changes import contact, drift
+from urdf_ident.data.diagnosis.corrections import with_free_reversals
+from urdf_ident.data.diagnosis.evidence import RigidEvidence
+from urdf_ident.data.diagnosis.log_group import LogGroup
+from urdf_ident.data.prepare import examine_logs
+from urdf_ident.data.recording import Recording
+from urdf_ident.linalg import Array, rms
+from urdf_ident.model.drive import Drive
+from urdf_ident.model.robot import Robot
+
+ARM = Robot.from_urdf(arm_urdf("zyyx"))
+BLOCKS, SAMPLES, INERTIAL = 15, 30, 2
+
+
+def moves_with_sticking_friction(seed: int) -> Recording:
+    """Six moves between poses; each friction reverses over 0.05 rad of travel (Dahl 1968) and is as large as the effort."""
+    rng, step = np.random.default_rng(seed), 0.005
+    q = rng.uniform(-1, 1, ARM.n)[None]
+    for _ in range(6):
+        new, seconds = rng.uniform(-1, 1, ARM.n), float(rng.uniform(1.2, 2.5))
+        x = (np.arange(0, seconds, step) / seconds)[:, None]
+        rest = np.tile(new, (60, 1))
+        q = np.vstack([q, q[-1] + (new - q[-1]) * x**3 * (10 - 15 * x + 6 * x**2), rest])
+    q = q[1:]
+    v = np.gradient(q, step, axis=0)
+    tau = torques(ARM, Truth.of(ARM.n), q, v, np.gradient(v, step, axis=0))
+    size, state, sticking = tau.std(axis=0), np.zeros(ARM.n), np.empty_like(q)
+    for k, way in enumerate(np.diff(q, axis=0, prepend=q[:1])):
+        state = np.sign(way) + (state - np.sign(way)) * np.exp(-np.abs(way) / 0.05)
+        sticking[k] = state
+    noise = rng.standard_normal((2, *q.shape))
+    return Recording(
+        "log", ARM.joints, np.arange(len(q)) * step, q + 1e-5 * noise[0], effort=tau + size * (sticking + 0.01 * noise[1])
+    )
+
+
+@pytest.mark.parametrize("seed", [0, 2, 3, 4])
+def test_friction_that_reverses_over_some_travel_is_neither_contact_nor_drift(seed: int) -> None:
+    (report,) = examine_logs([moves_with_sticking_friction(seed)], ARM, Drive.build(ARM.n), SignalConfig())
+    assert [item.id for item in report.findings if item.severity != "info" and item.id in ("contact", "effort-drift")] == []
+
+
+def test_friction_at_reversals_is_free_in_all_fits() -> None:
+    made = condition(moves_with_sticking_friction(2), ARM)
+    logs = [(made.segments, made.cutoff)]
+    case = LogGroup(ARM, logs).case()
+    assert case is not None
+    logged = Interpretation.as_logged(ARM.n)
+    before, after = (rms(some.in_sample(logged)) for some in (case, with_free_reversals(case, logs)))
+    assert after < 0.6 * before
+    assert with_free_reversals(case, logs).in_order().reversals
+
+
+def test_a_joint_that_creeps_within_its_friction_is_no_evidence() -> None:
+    """In the second log the last joint moves by 5 mrad, and holds whatever torque its friction lets it."""
+    logs = []
+    for k, travel in enumerate((1.0, 0.005)):
+        t, q, v, a = fourier(ARM.n, 12.0, 100.0, k)
+        q[:, 3], v[:, 3], a[:, 3] = travel * np.sin(2 * t), 2 * travel * np.cos(2 * t), -4 * travel * np.sin(2 * t)
+        tau = torques(ARM, Truth.of(ARM.n), q, v, a)
+        made = condition(Recording(f"log{k}", ARM.joints, t, q, effort=tau), ARM)
+        logs.append((made.segments, made.cutoff))
+    both, alone = LogGroup(ARM, logs).case(), LogGroup(ARM, logs[1:]).case()
+    assert both is not None
+    assert alone is not None
+    samples = both.sampled(0.0)
+    assert samples.moves.all()
+    assert samples.glides[samples.log == 0, 3].mean() > 0.9
+    assert not samples.glides[samples.log == 1, 3].any()
+    assert samples.glides[samples.log == 1, :3].mean() > 0.9
+    assert alone.moves.tolist() == [True, True, True, False]
+    assert not alone.evidence(Interpretation.as_logged(ARM.n)).gram[:, 3].any()
+
+
+def evidence_of(moving: Array, seed: int = 0) -> RigidEvidence:
+    """One joint with white residual, which moves in some of the blocks only; ``moving``, shape (BLOCKS,)."""
+    rng = np.random.default_rng(seed)
+    speed = rng.uniform(-1, 1, BLOCKS * SAMPLES)
+    friction = [
+        rng.standard_normal(len(speed)),
+        np.ones(len(speed)),
+        speed,
+        np.tanh(speed / 0.1),
+        np.tanh(speed / 0.6),
+        speed**2,
+    ]
+    columns = np.column_stack([rng.standard_normal((len(speed), INERTIAL)), *friction, rng.standard_normal(len(speed))])
+    rows = (columns * np.repeat(moving, SAMPLES)[:, None]).reshape(BLOCKS, SAMPLES, -1)
+    gram = np.einsum("bsk,bsl->bkl", rows, rows)[:, None]
+    size = np.array([[np.sqrt(moving.mean())]])
+    return RigidEvidence(gram, INERTIAL, np.ones(10, dtype=bool), np.ones(INERTIAL), size, np.full(BLOCKS, float(SAMPLES)))
+
+
+def test_the_drift_of_a_joint_that_moves_in_few_blocks_has_their_degrees_of_freedom() -> None:
+    few = (np.arange(BLOCKS) % 5 == 2).astype(float)
+    found = evidence_of(few)
+    changed = found.changing("offset", drift.along_log(BLOCKS))
+    raw = drift._jackknifed(changed, np.ones((1, 1)), np.ones(1), lambda x: x[:, :, -2] / found.size)
+    grown = drift.growth(found, np.ones((1, 1)), np.ones(1))
+    assert grown.size == pytest.approx(raw.size)
+    expected = student.sf(np.abs(raw.size / raw.error), 2)  # three blocks
+    assert student.sf(np.abs(grown.size / grown.error), BLOCKS - 1) == pytest.approx(expected)
+    everywhere = evidence_of(np.ones(BLOCKS))
+    changed = everywhere.changing("offset", drift.along_log(BLOCKS))
+    raw = drift._jackknifed(changed, np.ones((1, 1)), np.ones(1), lambda x: x[:, :, -2] / everywhere.size)
+    assert drift.growth(everywhere, np.ones((1, 1)), np.ones(1)).error == pytest.approx(raw.error)
+
+
+@pytest.mark.parametrize(("moving", "found"), [(1.0, True), (0.2, False)])
+def test_a_block_stands_out_by_the_effort_of_the_time_in_which_the_joint_moves(moving: float, found: bool) -> None:
+    """Its error is as large as the mean effort over the whole log, which is small if the joint mostly rests."""
+    acts = np.ones(BLOCKS) if moving == 1.0 else (np.arange(BLOCKS) % 5 == 2).astype(float)
+    evidence = evidence_of(acts)
+    squares = 0.01 * SAMPLES * moving * acts[:, None]
+    squares[7] = 1.2 * SAMPLES * evidence.size**2
+    assert (contact.find_contact(evidence, squares, squares) is not None) == found
