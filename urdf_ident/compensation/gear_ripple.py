@@ -147,7 +147,7 @@ def fit_gear_ripple(logs: Sequence[PreparedLog], drive: Drive) -> GearRipple | N
         if seen.motor_position is None:
             raise LogError(
                 "the log has no motor positions",
-                where=seen.path or seen.name,
+                where=seen.where,
                 expected=f"qm_{seen.joints[0]}, … before the gear",
                 remedy="log both encoders",
             )

@@ -202,7 +202,7 @@ def check_compensation(model: DynamicModel, logs: Sequence[Recording], kind: str
             joint = log.joints[0]
             raise LogError(
                 "a residual was asked for, and the log has no motor positions",
-                where=log.path or log.name,
+                where=log.where,
                 expected=f"qm_{joint}, … before the gear beside q_{joint}, …",
                 remedy="log both encoders, or leave the residual out",
             )

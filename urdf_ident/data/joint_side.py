@@ -30,7 +30,7 @@ def joint_side(recording: Recording, drive: Drive) -> Recording:
     if not recording.effort_is_torque and drive.gain_origin in ("effort is a torque", "auto"):
         raise LogError(
             f"the effort is in {recording.effort_unit}, not a torque",
-            where=recording.path or recording.name,
+            where=recording.where,
             remedy=f"give drive.gain [N·m per {recording.effort_unit}] in the project file, or name the controller's target "
             "current and torque (log.columns.effort_target, torque_target): their ratio at rest is the gain",
         )
@@ -71,7 +71,7 @@ def external_torque(recording: Recording, robot: Robot) -> Array | None:
         if not model.existFrame(frame):
             raise LogError(
                 f"the wrench of '{frame}' acts on no link of the robot",
-                where=recording.path or recording.name,
+                where=recording.where,
                 remedy=nearest(frame, [item.name for item in model.frames]),
             )
         index = model.getFrameId(frame)

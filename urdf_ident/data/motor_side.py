@@ -209,7 +209,7 @@ def _motor_position(recording: Recording) -> Array:
     if recording.motor_position is None:
         raise LogError(
             "the log has no motor positions, and the joints are modelled as elastic",
-            where=recording.path or recording.name,
+            where=recording.where,
             expected=f"qm_{recording.joints[0]}, … before the gear",
             remedy="log them, or set model.elastic: false",
         )
@@ -217,4 +217,4 @@ def _motor_position(recording: Recording) -> Array:
 
 
 def _where(recording: Recording, joint: str) -> str:
-    return f"{recording.path or recording.name}, joint '{joint}'"
+    return f"{recording.where}, joint '{joint}'"

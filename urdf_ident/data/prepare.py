@@ -223,7 +223,7 @@ def _copied(late: Recording, earlier: Sequence[Recording]) -> LogError | None:
         if same:
             return LogError(
                 "the same log is given twice",
-                where=late.path or late.name,
+                where=late.where,
                 got=f"the content of {early.name}",
                 remedy="remove one: a log counted twice makes its errors look too small",
             )
@@ -321,9 +321,7 @@ def _refusal(recording: Recording, findings: Sequence[Finding], refused: Sequenc
     first = refused[0]
     joint = "" if first.joint is None or first.joint in first.message else f"{first.joint}: "
     more = f" (and {len(refused) - 1} more: see `urdf-ident inspect`)" if len(refused) > 1 else ""
-    return QualityError(
-        joint + first.message + more, where=recording.path or recording.name, remedy=first.remedy, findings=tuple(findings)
-    )
+    return QualityError(joint + first.message + more, where=recording.where, remedy=first.remedy, findings=tuple(findings))
 
 
 def _unloaded(made: Conditioned, name: str, robot: Robot, payload: Payload | None) -> Conditioned:

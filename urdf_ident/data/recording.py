@@ -85,6 +85,11 @@ class Recording(Stored):
         return len(self.time)
 
     @property
+    def where(self) -> str:
+        """Its file, or its name if it has none, for messages."""
+        return self.path or self.name
+
+    @property
     def effort_is_torque(self) -> bool:
         """Whether the effort is a torque or force (or absent), so that no drive gain is needed."""
         return self.effort is None or self.effort_unit in ("N·m", "N")
@@ -177,7 +182,7 @@ class Recording(Stored):
         if sorted(self.joints) != sorted(robot.joints):
             raise LogError(
                 "the log's joints are not the robot's",
-                where=self.path or self.name,
+                where=self.where,
                 got=", ".join(self.joints),
                 expected=", ".join(robot.joints),
                 remedy="rename them, or lock those that were not logged",

@@ -126,7 +126,7 @@ def refuse_trained(training: Mapping[str, str], logs: Sequence[Recording], what:
     """
     for log in logs:
         if log.sha256 and log.sha256 in training:
-            raise LogError(what, where=log.path or log.name, got=training[log.sha256], remedy=remedy)
+            raise LogError(what, where=log.where, got=training[log.sha256], remedy=remedy)
 
 
 def _together(errors: dict[str, UrdfIdentError]) -> UrdfIdentError:

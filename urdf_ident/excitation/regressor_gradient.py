@@ -57,7 +57,7 @@ class RigidRegressor:
             #: exp(−q ad) = 1 − sin q·ad + (1 − cos q)·ad² for a revolute joint through the origin, 1 − q·ad for a prismatic one
             self._transform.append((not prismatic, placement, cross @ placement, cross @ cross @ placement))
             self._crosses.append(cross)
-        self._gravity = np.concatenate([-np.asarray(robot.model.gravity.linear), np.zeros(3)])
+        self._gravity = np.concatenate([-robot.gravity, np.zeros(3)])
         self._basis = PSEUDO_BASIS.reshape(10, 16).T
 
     def _path(self, i: int) -> list[int]:

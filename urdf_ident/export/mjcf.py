@@ -162,7 +162,7 @@ class _Writer:
         """The ``<mujoco>`` element, indented."""
         mujoco = ElementTree.Element("mujoco", model=self.robot.name)
         ElementTree.SubElement(mujoco, "compiler", angle="radian", autolimits="true", inertiafromgeom="false")
-        ElementTree.SubElement(mujoco, "option", gravity=_words(self.robot.model.gravity.linear))
+        ElementTree.SubElement(mujoco, "option", gravity=_words(self.robot.gravity))
         assets = ElementTree.SubElement(mujoco, "asset")
         world = ElementTree.SubElement(mujoco, "worldbody")
         children = {joint.child for joint in self.robot.description.joints.values()}

@@ -358,7 +358,7 @@ class DynamicModel(SentOnce):
             "path": robot.path,
             "order": list(robot.order),
             "lock": dict(robot.locked),
-            "gravity": np.asarray(robot.model.gravity.linear).tolist(),
+            "gravity": robot.gravity.tolist(),
             "drive": self.drive.as_dict(),
             "terms": [item.as_dict(robot) for item in self.terms],
             **({} if self.reference_theta is None else {"reference": self.reference_theta.tolist()}),

@@ -86,7 +86,7 @@ class Robot(SentOnce):
         *,
         joints: Sequence[str] | None = None,
         lock: Mapping[str, float] | None = None,
-        gravity: Sequence[float] = STANDARD_GRAVITY,
+        gravity: Sequence[float] | Array = STANDARD_GRAVITY,
     ) -> Robot:
         """Reads a URDF file or URDF text.
 
@@ -127,9 +127,9 @@ class Robot(SentOnce):
             UrdfError: As :meth:`from_urdf`.
             ModelError: As :meth:`from_urdf`.
         """
-        return Robot.from_urdf(source, joints=self.order, lock=self.locked, gravity=self.model.gravity.linear)
+        return Robot.from_urdf(source, joints=self.order, lock=self.locked, gravity=self.gravity)
 
-    def with_gravity(self, gravity: Sequence[float]) -> Robot:
+    def with_gravity(self, gravity: Sequence[float] | Array) -> Robot:
         """Returns the same robot with another gravity.
 
         Args:
@@ -149,6 +149,11 @@ class Robot(SentOnce):
     def n(self) -> int:
         """Number of joints (degrees of freedom)."""
         return int(self.model.nv)
+
+    @property
+    def gravity(self) -> Array:
+        """Acceleration of gravity in the base frame, shape (3,) [m/s²]."""
+        return np.array(self.model.gravity.linear)
 
     @cached_property
     def joints(self) -> tuple[str, ...]:
@@ -236,7 +241,7 @@ class Robot(SentOnce):
             moved = np.abs(self.placements[j] - other.placements[j]).max()
             if moved > SAME_PLACE:
                 return f"joint '{joint}' sits {moved:.2g} m or rad elsewhere"
-        same = np.allclose(self.model.gravity.linear, other.model.gravity.linear, atol=SAME_GRAVITY)
+        same = np.allclose(self.gravity, other.gravity, atol=SAME_GRAVITY)
         return None if same else "gravity comes from another side"
 
     def index(self, joint: str) -> int:
@@ -389,7 +394,7 @@ def _build(text: str, where: str, locked: Mapping[str, float]) -> pin.Model:
     return pin.buildReducedModel(model, [model.getJointId(name) for name in locked], reference)
 
 
-def _vector3(values: Sequence[float]) -> Array:
+def _vector3(values: Sequence[float] | Array) -> Array:
     vector = shaped("gravity", values, (3,))
     if not np.isfinite(vector).all():
         raise ModelError("gravity is not finite", got=list(values))

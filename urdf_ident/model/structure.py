@@ -152,7 +152,7 @@ def geometric_rank(robot: Robot, rotor_inertia: bool = False) -> int:
         The rank of the regressor of inertial parameters and rotor inertias.
     """
     length = float(robot.offsets.mean()) or 1.0
-    gravity = np.concatenate([-np.asarray(robot.model.gravity.linear), np.zeros(3)])
+    gravity = np.concatenate([-robot.gravity, np.zeros(3)])
     reach = {-1: (np.zeros((6, 0)), _span(gravity[:, None]), np.zeros((0, 10)))}
     rank = 0
     for joint, (placement, axis) in enumerate(zip(robot.placements, robot.twists, strict=True)):

@@ -66,7 +66,7 @@ def upright(robot: Robot) -> Array:
     Returns:
         A rotation; the identity without gravity.
     """
-    gravity = np.array(robot.model.gravity.linear)
+    gravity = robot.gravity
     size = float(np.linalg.norm(gravity))
     placement = np.eye(4)
     if size > 1e-9 and gravity[2] > -size * (1 - 1e-12):

@@ -72,7 +72,7 @@ def against_the_urdf(robot: Robot, case: Case, interpretation: Interpretation, l
         left = case.with_urdf_alone(interpretation, friction=True)
         if left < min(_NEARLY * rms(case.in_sample(interpretation)), _LEFT):
             return [_computed(left, "with friction, but without rotors and noise,")]
-    if robot.model.gravity.linear @ robot.model.gravity.linear == 0 or interpretation.gravity is not None:
+    if not robot.gravity.any() or interpretation.gravity is not None:
         return []
     if not loaded and (held := _weight_held(robot, case)):
         return held
@@ -197,7 +197,7 @@ def _weightless() -> Finding:
 
 
 def _upside_down(robot: Robot, loaded: bool, certainty: float) -> Finding:
-    gravity = -np.asarray(robot.model.gravity.linear) + 0.0
+    gravity = -robot.gravity + 0.0
     vector = ", ".join(f"{value:.4g}" for value in gravity)
     words = f"the efforts work against a gravity vector of [{vector}] in the base frame, if the URDF's centres of mass"
     remedy = f"if the robot is mounted that way, set it in the project file: `robot: {{gravity: [{vector}]}}`"

@@ -213,7 +213,7 @@ def with_springs(moves: BoolArray, interpretation: Interpretation) -> list[Hypot
 
 
 def _gravities(robot: Robot, interpretation: Interpretation) -> Iterator[Hypothesis]:
-    gravity = np.asarray(robot.model.gravity.linear if interpretation.gravity is None else interpretation.gravity, dtype=float)
+    gravity = np.asarray(robot.gravity if interpretation.gravity is None else interpretation.gravity, dtype=float)
     size = float(np.linalg.norm(gravity))
     if size == 0.0:
         for side in _SIDES:
@@ -235,7 +235,7 @@ def _zero_matters(robot: Robot, j: int) -> bool:
     """Whether a zero offset of a joint is observable: not just a rotation of the last body or of the robot about gravity."""
     if robot.prismatic[j] or len(robot.subtrees[j]) == 1:
         return False
-    axis, gravity = robot.placements[j, :3, :3] @ robot.axes[j], np.asarray(robot.model.gravity.linear)
+    axis, gravity = robot.placements[j, :3, :3] @ robot.axes[j], robot.gravity
     return not (robot.parents[j] < 0 and np.linalg.norm(np.cross(axis, gravity)) < 1e-3 * np.linalg.norm(gravity))
 
 

@@ -353,7 +353,7 @@ def _delay(robot: Robot, step: Step) -> _Worded:
 
 def _gravity(robot: Robot, step: Step) -> _Worded:
     new = np.asarray(step.found.interpretation.gravity)
-    old = np.asarray(robot.model.gravity.linear)
+    old = robot.gravity
     cosine = float(new @ old) / positive(float(np.linalg.norm(new) * np.linalg.norm(old)))
     vector = ", ".join(f"{value:.4g}" for value in new)
     return (

@@ -93,7 +93,7 @@ def check_locked(state: Examination, robot: Robot) -> None:
 def _effect_of_lock(robot: Robot, joint: str, position: float, poses: Array) -> float:
     """Largest relative change of a joint's gravity torque or inertia if a locked joint is at another position."""
     lock = {**robot.locked, joint: position}
-    other = Robot.from_urdf(robot.urdf, joints=robot.order, lock=lock, gravity=robot.model.gravity.linear)
+    other = Robot.from_urdf(robot.urdf, joints=robot.order, lock=lock, gravity=robot.gravity)
     gravity, inertia = [], []
     for model in (robot.model, other.model):
         data = model.createData()

@@ -68,7 +68,7 @@ def effort_columns(
     if row is None:
         return None, None
     axis, slopes = row.axis, row.slopes
-    own = np.array(robot.model.gravity.linear)
+    own = robot.gravity
     own = own / max(float(np.linalg.norm(own)), 1e-12)
     along = float(axis @ own)
     if row.score > 0.1 and (row.upright < 0 and along < -0.9):

@@ -224,7 +224,7 @@ def _candidate(
     assigned = {*run, *(rate or ()), *(second[0] if second else ())}
     others = [r for r in runs if not set(r) & assigned and not alike(links, r, run) and not (rate and alike(links, r, rate))]
     efforts = find_efforts(robot, motion, series.mean[few], series.rough, [effort] if effort else others)
-    gravity = np.array(robot.model.gravity.linear)
+    gravity = robot.gravity
     return [_Candidate(run, unit, *linked, efforts, inside, gravity / max(float(np.linalg.norm(gravity)), 1e-12))]
 
 

@@ -69,7 +69,7 @@ class Targets:
         Raises:
             LogError: A target is missing, or in another unit than the measured effort.
         """
-        where = recording.path or recording.name
+        where = recording.where
         if recording.effort_target is None or recording.torque_target is None:
             missing = "current (effort_target)" if recording.effort_target is None else "torque (torque_target)"
             raise LogError(

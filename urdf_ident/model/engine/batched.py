@@ -173,7 +173,7 @@ def _moved(
     along = [float(k) for k in axis]
     still: list[Value] = [0.0, 0.0, 0.0]
     if robot.parents[i] < 0:
-        start: list[Value] = [-float(g) for g in robot.model.gravity.linear]
+        start: list[Value] = [-float(g) for g in robot.gravity]
         before = _Body(still, still, start, [still, still, still], {}, {})
     else:
         before = bodies[robot.parents[i]]

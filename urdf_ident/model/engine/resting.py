@@ -70,7 +70,7 @@ def _rigid_groups(robot: Robot, moving: BoolArray, q: Array, v: Array, a: Array)
         if moving[j]:
             place[j] = place[above] @ (before @ robot.placements[j]) @ _joint_motion(robot.twists[j], q[:, j])
     axes = np.einsum("jik,jk->ji", motion_transform(np.linalg.inv(placed)), robot.twists)  # in their groups
-    gravity = np.append(-np.asarray(robot.model.gravity.linear), np.zeros(3))
+    gravity = np.append(-robot.gravity, np.zeros(3))
     speed, acceleration = {-1: np.zeros((len(q), 6))}, {-1: np.broadcast_to(gravity, (len(q), 6))}  # in the base
     rows = dict[int, Array]()
     for j in map(int, np.flatnonzero(moving)):
