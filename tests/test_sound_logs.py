@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from conftest import arm_urdf
@@ -15,6 +17,8 @@ from urdf_ident.data.diagnosis.changes import contact, drift
 from urdf_ident.data.diagnosis.corrections import with_free_reversals
 from urdf_ident.data.diagnosis.evidence import RigidEvidence
 from urdf_ident.data.diagnosis.log_group import LogGroup
+from urdf_ident.data.diagnosis.small_faults.fault import SmallFault
+from urdf_ident.data.diagnosis.small_faults.wording import small_fault
 from urdf_ident.data.prepare import examine_logs
 from urdf_ident.data.recording import Recording
 from urdf_ident.linalg import Array, rms
@@ -127,3 +131,11 @@ def test_a_block_stands_out_by_the_effort_of_the_time_in_which_the_joint_moves(m
     squares = 0.01 * SAMPLES * moving * acts[:, None]
     squares[7] = 1.2 * SAMPLES * evidence.size**2
     assert (contact.find_contact(evidence, squares, squares) is not None) == found
+
+
+def test_a_pull_that_two_logs_show_is_told_without_a_joint() -> None:
+    """As of a hose that pulls in both; a fault of the last link has no joint to name."""
+    pull = SmallFault("contact-spring", (), 10.0, 9.0, 1.0, 9.0, np.array([[0.2], [0.1]]), numbers=4, logs=(0,))
+    found = small_fault(ARM, [pull, replace(pull, logs=(1,), gain=0.9)])
+    assert (found.id, found.joint) == ("contact-spring", None)
+    assert "in this log, unlike the others" in found.message

@@ -98,7 +98,9 @@ def small_fault(robot: Robot, found: Sequence[SmallFault]) -> Finding:
         rivals |= dict.fromkeys(_LIKE_LESS_GRAVITY)
         remedy += "; a clock that is wrong by a factor, or another direction of gravity, would look the same"
     before, after = 100 * best.left[:, int(np.argmax(best.left[0] / best.left[1]))]
-    alike = [robot.joints[item.joints[0]] for item in found[1:] if item.id == best.id and item.gain > _RIVAL * best.gain]
+    alike = [
+        robot.joints[j] for item in found[1:] if item.id == best.id and item.gain > _RIVAL * best.gain for j in item.joints[:1]
+    ]
     same = [name for name in dict.fromkeys(alike) if name not in names[:1]]
     message = (
         f"{_told(robot, best)}; with this corrected, a model leaves {after:.3g} % of a joint's effort unexplained instead of "
