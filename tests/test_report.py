@@ -219,6 +219,18 @@ def test_errors_are_drawn_relative_to_the_torque_of_each_joint(ident: Identifica
     assert wide == pytest.approx([100 * joint["relative"] for joint in ident.validation[0]["per_joint"]])
 
 
+def test_errors_of_a_joint_that_rests_in_some_logs_are_those_of_the_others(ident: Identification) -> None:
+    (entry,) = ident.validation[:1]
+    first, second, *rest = entry["per_joint"]
+    logs = [
+        {**entry, "per_joint": [{**first, "moving_rmse": moved}, {**second, "moving_rmse": 0.0}, *rest]}
+        for moved in (0.375, 0.0)
+    ]
+    page = report_html(replace(ident, validation=tuple(logs)))
+    for joint, shown in ((first, "0.375"), (second, "–")):
+        assert re.search(rf"<td>{joint['joint']}</td>(<td>[^<]*</td>){{3}}<td>{shown}</td>", page)
+
+
 def test_without_a_held_out_log_the_report_lists_cross_validated_errors(ident: Identification) -> None:
     page = report_html(replace(ident, validation=(), traces=None))
     assert "cross-validated error</th>" in page

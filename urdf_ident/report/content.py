@@ -128,6 +128,8 @@ def _errors(ident: Identification) -> list[dict[str, Any]]:
             row[key] = rms([item[key] for item in own]) if all(key in item for item in own) else float("nan")
         adapted = [entry["adapted"]["per_joint"][j]["rmse"] for entry in ident.validation if "adapted" in entry]
         row["adapted"] = rms(adapted) if len(adapted) == len(own) else None
+        moving = [item["moving_rmse"] for item in own if item["moving_rmse"] > 0]  # 0: the joint rests in this log
+        row["moving"] = rms(moving) if moving else float("nan")
         row["relative"] = row["rmse"] / positive(size)
         rows.append(row)
     return rows
