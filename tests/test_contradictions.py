@@ -176,6 +176,19 @@ def test_a_position_that_counts_the_joint_before_in_is_named(joint: int, sense: 
     assert f"{ARM.joints[joint]} is its own {'plus' if sense > 0 else 'minus'} that of {ARM.joints[joint - 1]}" in found.message
 
 
+def test_joints_that_are_moved_alike_do_not_count_each_other_in() -> None:
+    """One way, with friction that varies along the way: without the equal motion, no effort of one joint would be left."""
+    gantry, t = Robot.from_urdf(arm_urdf("xyz", kind="prismatic")), np.arange(1600) / 100
+    alike = 0.3 * np.sin(np.pi * (t / 16 - 0.5))
+    q = np.column_stack([alike, alike, 0.2 * np.cos(0.4 * t)])
+    v = np.gradient(q, t, axis=0)
+    effort = torques(gantry, Truth.of(3), q, v, np.gradient(v, t, axis=0))
+    effort += 0.5 * effort.std(axis=0) * np.sin(25 * q + np.arange(3)) * np.tanh(v / 0.003)
+    effort += 0.01 * effort.std(axis=0) * np.random.default_rng(0).standard_normal(effort.shape)
+    found = doubts(Recording("log", gantry.joints, t, q, effort=effort), gantry)
+    assert "position-coupled" not in {item.id for item in found}
+
+
 @pytest.mark.parametrize("shift", [1, 2, 3])
 def test_columns_that_are_all_shifted_are_named_in_their_order(shift: int) -> None:
     log, order = log_of(ARM, seed=shift), np.roll(np.arange(4), shift)

@@ -20,7 +20,7 @@ from .candidates import Interpretation
 from .delay.reversal_friction import reversal_columns
 from .evidence import RigidEvidence, held_out, in_sample, unexplained
 from .grams import EXACT, column_starts, smoothed_signs
-from .motion_samples import MotionSamples
+from .motion_samples import MotionSamples, travels
 
 T = TypeVar("T")
 
@@ -107,6 +107,16 @@ class Case:
         """Lowest and highest position of each joint, shape (2, n) [rad or m]."""
         q = self.sampled(0.0).q
         return np.stack([q.min(axis=0), q.max(axis=0)])
+
+    def testable(self, interpretation: Interpretation) -> bool:
+        """Whether joints still travel without the motion of others that their positions would count in.
+
+        Two joints that are moved alike do not: what is left of one explains nothing, and its rows would be no evidence.
+        """
+        if not interpretation.counted:
+            return True
+        moved = self._moved(interpretation)
+        return bool(travels(moved.q[:, [j for j, _, _ in interpretation.counted]], moved.log).any(axis=0).all())
 
     @cached_property
     def turns(self) -> float:

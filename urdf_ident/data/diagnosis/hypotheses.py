@@ -112,6 +112,7 @@ def best_step(case: Case, interpretation: Interpretation) -> Step | None:
     """
     before = case.judge(interpretation)
     found = list(candidates(case.robot, case.moves, interpretation, poor=bool(before.left.max() > POOR or before.driven.any())))
+    found = [item for item in found if case.testable(item.interpretation)]
     found += position_units(case.robot, case.reached, interpretation)
     judged = case.judge_all([item.interpretation for item in found])
     if before.score - min((item.score for item in judged), default=np.inf) < DOUBTFUL:

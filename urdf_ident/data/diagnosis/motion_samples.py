@@ -195,6 +195,22 @@ def thinned(logs: Logs, samples: int = SAMPLES) -> list[ThinnedPiece]:
     return [ThinnedPiece(k, cutoff, part, max(1, math.ceil(part.rate / per_second - 1e-9))) for k, cutoff, part in parts]
 
 
+def travels(q: Array, log: IntArray) -> BoolArray:
+    """Mask of samples of logs in which positions travel, rather than creep.
+
+    Args:
+        q: Positions, shape (N, k) [rad or m].
+        log: Index of the log of each sample, shape (N,).
+
+    Returns:
+        Shape (N, k).
+    """
+    found = np.empty(q.shape, dtype=bool)
+    for k in np.unique(log):
+        found[log == k] = np.ptp(q[log == k], axis=0) > _TRAVEL
+    return found
+
+
 def sampler(
     logs: Logs,
     samples: int = SAMPLES,
@@ -226,10 +242,7 @@ def sampler(
     coupled = reduction is not None and bool((reduction - np.diag(np.diag(reduction))).any())
     typical = np.maximum(rms(v, 0), 1e-9)
     signs = np.concatenate([_signs(item, typical) for item in pieces])
-    travels = np.empty(q.shape, dtype=bool)
-    for k in np.unique(log):
-        travels[log == k] = np.ptp(q[log == k], axis=0) > _TRAVEL
-    first = MotionSamples(q, v, a, efforts(0.0), signs, block, log, time, travels, reduction if coupled else None)
+    first = MotionSamples(q, v, a, efforts(0.0), signs, block, log, time, travels(q, log), reduction if coupled else None)
     return lambda delay: replace(first, tau=efforts(delay)) if delay else first
 
 
