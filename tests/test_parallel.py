@@ -412,9 +412,9 @@ class Crowd:
         self.turns: list[int] = []  # of the messages, in the order in which they were sent
         self.pool = WorkerPool(self.submit, lambda: [place if place in self.alive else None for place in ("a", "b")])
 
-    def submit(self, place: str | None, later: int, *message: object) -> At:
+    def submit(self, place: str | None, turn: int, *message: object) -> At:
         self.seen.append(("sent", place))
-        self.turns.append(later)
+        self.turns.append(turn)
         self.sent.append(At(self, place, message))
         return self.sent[-1]
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -99,8 +98,8 @@ def completed_prior(
     """
     n, p = len(prior.theta0), len(model.parameters)
     fixed = np.concatenate([prior.theta0, np.zeros(p - n)])
-    options: dict[str, Any] = {"prior": prior, "unsupported": unsupported, "reversals": reversals}
-    first = first_fit(model, statistics, fit, range(n, p), fixed, **options)
+    joint_terms = range(n, p)
+    first = first_fit(model, statistics, fit, joint_terms, fixed, prior=prior, unsupported=unsupported, reversals=reversals)
     return with_joint_terms(prior, model.parameters, first.values, std=SPREAD * first.size)
 
 

@@ -57,9 +57,9 @@ def cluster(address: str, ready: str) -> Iterator[WorkerPool]:
         _submit = [client.submit(import_module, ready, workers=[place], pure=False) for place in client.nthreads() if ready]
         places = _Places(alive := _Alive(client, address), lambda: alive.paused)
 
-        def submit(place: str | None, later: int, *message: Any) -> _Answer:
+        def submit(place: str | None, turn: int, *message: Any) -> _Answer:
             # In order, because a message may refer to objects of the previous one; on this worker only: others lack the logs.
-            where: dict[str, Any] = {"fifo_timeout": "0 ms", "priority": -later}
+            where: dict[str, Any] = {"fifo_timeout": "0 ms", "priority": -turn}
             where["workers"] = alive.preferred() if place is None else [place]
             with warnings.catch_warnings(), _connected(client, address):
                 warnings.filterwarnings("ignore", "Sending large graph")  # a log is sent to the worker that processes it

@@ -31,14 +31,14 @@ class _Sent:
 
     Attributes:
         place: The worker it was sent to; None: any.
-        later: Its turn: 0 for awaited work, which is first; number of the call for work in the background.
+        turn: 0 for awaited work, which is first; number of the call for work in the background.
         lost: Number of times that it was lost with a worker.
     """
 
     task: Task
     begin: int
     place: Hashable
-    later: int
+    turn: int
     answer: Any
     lost: int = 0
 
@@ -70,9 +70,9 @@ class WorkerPool:
         ]
         return partial(self._collected, sent, len(items))
 
-    def _send(self, task: Task, begin: int, place: Hashable, later: int) -> _Sent:
+    def _send(self, task: Task, begin: int, place: Hashable, turn: int) -> _Sent:
         known = set() if place is None else self.known.get(self.at.get(place, ""), set())
-        part = _Sent(task, begin, place, later, self.submit(place, later, *task.message(known)))
+        part = _Sent(task, begin, place, turn, self.submit(place, turn, *task.message(known)))
         self.waiting.add(part)
         return part
 
@@ -82,7 +82,7 @@ class WorkerPool:
         others = cycle(places)
         self.before = places
         gone = {place for place in before if place is not None and place not in places}
-        for part in sorted(self.waiting, key=lambda part: (part.later, part.begin)) if gone else ():
+        for part in sorted(self.waiting, key=lambda part: (part.turn, part.begin)) if gone else ():
             if (part.place is None or part.place in gone) and not part.answer.arrived():
                 part.answer.cancel()
                 if (lost := part.lost + 1) >= _TRIES:
@@ -92,7 +92,7 @@ class WorkerPool:
                         remedy="mostly there was not enough memory: start fewer and larger ones (--memory-limit)",
                     )
                 part.place, part.lost = next(others), lost
-                part.answer = self.submit(part.place, part.later, *part.task.message(set()))
+                part.answer = self.submit(part.place, part.turn, *part.task.message(set()))
         return places
 
     def _collected(self, sent: list[_Sent], count: int) -> list[Any]:

@@ -38,18 +38,18 @@ class WorkerProcess:
         self._thread = Thread(target=self._ask, daemon=True)
         self._thread.start()
 
-    def submit(self, later: int, *arguments: Any) -> Future[Any]:
+    def submit(self, turn: int, *arguments: Any) -> Future[Any]:
         """Queues a call of the function.
 
         Args:
-            later: Priority; waiting calls with a smaller number run first, equal ones in order of submission.
+            turn: Waiting calls with a smaller number run first, equal ones in order of submission.
             arguments: Arguments of the function.
 
         Returns:
             The result, or the error that it raises; :class:`SchedulerError` if the process was ended from outside.
         """
         answer: Future[Any] = Future()
-        self._asked.put((later, next(self._order), answer, arguments))
+        self._asked.put((turn, next(self._order), answer, arguments))
         return answer
 
     def _ask(self) -> None:

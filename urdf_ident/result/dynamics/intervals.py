@@ -194,10 +194,11 @@ def _posterior(ident: Record) -> tuple[Prior, float, float, Array]:
 def _variance_factors(ident: Record) -> tuple[float, float]:
     """Factors by which the prior's variance is too small, and by which the data's precision is too large.
 
-    A weight of the prior below the usual one means that held-out data showed the prior to be too narrow; one above it, that
-    the URDF is better than its prior says, and nothing about the data. The usual precision is right if the whitened squared
-    held-out error is 1 plus the variance of the torque due to parameters without the held-out data, which is large in short
-    logs. A few folds determine its multiple roughly: the interval is that of Student's t with a degree of freedom each.
+    A weight of the prior below :data:`.USUAL_WEIGHT` means that held-out data showed the prior to be too narrow; one above it,
+    that the URDF is better than its prior says, or that residuals are not independent, which the held-out error below shows.
+    The usual precision is right if the whitened squared held-out error is 1 plus the variance of the torque due to parameters
+    without the held-out data, which is large in short logs. A few folds determine its multiple roughly: the interval is that
+    of Student's t with a degree of freedom each.
     """
     weight, folds = ident.prior_weight, ident.solver.get("folds", {})
     tried = {float(entry["weight"]): float(entry["held_out"]) for entry in ident.solver.get("weights_tried", ())}
