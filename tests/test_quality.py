@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import yaml
 from conftest import arm_urdf
+from logs import Truth, fourier, torques
 from real_ur10e import columns_given, read_logs
 from scipy.ndimage import uniform_filter1d
 
@@ -684,6 +685,16 @@ def test_effort_far_beyond_its_limit_is_a_warning(robot: Robot) -> None:
     for advice in re.findall("`([^`]+)`", str(beyond.remedy)):  # can be pasted into a project file
         parse_project(yaml.safe_load(advice))
     assert "effort-beyond-limit" not in codes(assess(replace(log, effort=log.effort * 100, effort_unit="A"), robot), "warning")
+
+
+def test_an_effort_limit_below_the_robot_s_own_weight_is_no_limit() -> None:
+    """Exporters of CAD programs write 1 for every effort limit; an arm that holds its links exceeds that."""
+    t, q, v, a = fourier(3, 30.0, 100.0, 0)
+    robot = Robot.from_urdf(arm_urdf("zyy"))
+    log = Recording("run", robot.joints, t, q, effort=torques(robot, Truth.of(3), q, v, a))
+    placeholder = Robot.from_urdf(arm_urdf("zyy").replace('effort="200"', 'effort="1"'))
+    assert "effort-beyond-limit" not in codes(assess(log, placeholder), "warning")
+    assert "effort-beyond-limit" in codes(assess(replace(log, effort=log.effort * 100), placeholder), "warning")
 
 
 def spoil(log: Recording, rng: np.random.Generator) -> Recording:

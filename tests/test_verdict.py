@@ -203,6 +203,18 @@ def test_the_scale_of_a_joint_is_told_by_the_other_joints_alone(ident: ui.Identi
     assert alone.scales["j1"] > 10
 
 
+def test_an_axis_that_rounded_angles_tilt_carries_no_weight_to_compare() -> None:
+    """The only turning joint of a lift: its gravity torque in the URDF is a millionth of its friction."""
+    upright = arm_urdf("z", fixed_tip=False).replace('rpy="0.1 0 0.2"', 'rpy="1e-5 0 0"')
+    for urdf, carried in ((upright, []), (arm_urdf("yy"), ["j1", "j2"])):
+        robot = ui.Robot.from_urdf(urdf)
+        t, q, v, a = fourier(robot.n, 20.0, 200.0, 0)
+        effort = torques(robot, Truth.of(robot.n), q, v, a) + 0.02 * np.sin(99 * t + q[:, 0])[:, None]
+        found = ui.identify(ui.DynamicModel(robot, friction=FRICTION), [ui.Recording("run", robot.joints, t, q, effort=effort)])
+        assert isinstance(found.evidence, Evidence)
+        assert list(found.evidence.gravity) == carried
+
+
 @pytest.mark.parametrize("factor", [0.5, 2.5])
 def test_a_factor_on_all_efforts_is_told_by_the_masses_of_the_urdf_unless_the_scale_is_known(
     robot: ui.Robot, logs: list[ui.Recording], factor: float

@@ -179,7 +179,9 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
             "warning", "A log of the motor side has gear ratios of 1.", "Give `drive.reduction`, or leave out `log.side`."
         ),
         "effort-beyond-limit": FindingKind(
-            "warning", "An effort exceeds twice the URDF's limit.", "Check its unit (a current, mN·m) and side (motor)."
+            "warning",
+            "An effort exceeds twice the URDF's limit, or its largest weight.",
+            "Check its unit (a current, mN·m) and side (motor).",
         ),
         "not-usable": FindingKind("refused", "No usable data are left after conditioning.", "See the message."),
     },

@@ -49,17 +49,30 @@ def check_effort(state: Examination, robot: Robot) -> None:
             )
         else:
             state.add("effort-constant", "warning", f"the effort {value}", joint=robot.joints[j])
-    limits = robot.limit("effort")
     if recording.effort_unit in ("N·m", "N") and recording.effort_side == "joint":
-        for j in np.flatnonzero([quantiles(np.abs(x), 0.99)[0] for x in recording.effort.T] > 2 * limits):
+        limits = robot.limit("effort")
+        allowed = _allowed_efforts(robot, limits, _poses(recording))
+        for j in np.flatnonzero([quantiles(np.abs(x), 0.99)[0] for x in recording.effort.T] > 2 * allowed):
             state.add(
                 "effort-beyond-limit",
                 "warning",
                 f"the effort reaches {np.abs(recording.effort[:, j]).max():.4g} {joint_units(robot.prismatic[j])['torque']}, "
-                f"the URDF allows {limits[j]:.4g}",
+                f"{'the URDF allows' if allowed[j] == limits[j] else 'the largest weight in the URDF is'} {allowed[j]:.4g}",
                 joint=robot.joints[j],
                 remedy="check its unit (a current, `log: {units: {effort: mN·m}}`) and side (`log: {side: {effort: motor}}`)",
             )
+
+
+def _allowed_efforts(robot: Robot, limits: Array, poses: Array) -> Array:
+    """Effort limits, shape (n,) [N·m or N]; limits that the URDF's own weights exceed, and equal ones, are placeholders.
+
+    Returns:
+        The largest weight of a joint of the same type instead of a placeholder.
+    """
+    weights = np.abs(_weights(robot, poses)).max(axis=0)
+    placeholder = np.isin(limits, limits[weights > limits])
+    largest = np.array([weights[robot.prismatic == kind].max() for kind in robot.prismatic])
+    return np.where(placeholder, np.maximum(limits, largest), limits)
 
 
 def check_locked(state: Examination, robot: Robot) -> None:
@@ -69,7 +82,7 @@ def check_locked(state: Examination, robot: Robot) -> None:
     (diagonal of the mass matrix), from the URDF's masses.
     """
     recording = state.recording
-    poses = recording.position[:: max(1, len(recording) // 30)]
+    poses = _poses(recording)
     for joint, (low, high) in recording.locked.items():
         held, middle = robot.locked[joint], 0.5 * (low + high)
         effect = max(_effect_of_lock(robot, joint, place, poses) for place in (low, high))
@@ -94,16 +107,25 @@ def _effect_of_lock(robot: Robot, joint: str, position: float, poses: Array) -> 
     """Largest relative change of a joint's gravity torque or inertia if a locked joint is at another position."""
     lock = {**robot.locked, joint: position}
     other = Robot.from_urdf(robot.urdf, joints=robot.order, lock=lock, gravity=robot.gravity)
-    gravity, inertia = [], []
+    weights, inertia = _weights(robot, poses), []
     for model in (robot.model, other.model):
         data = model.createData()
-        whole = robot.configuration(poses)
-        gravity.append(np.array([pin.computeGeneralizedGravity(model, data, q) for q in whole]))
-        inertia.append(np.array([np.diag(pin.crba(model, data, q)) for q in whole]))
-    torque, change = rms(gravity[0], 0), rms(gravity[1] - gravity[0], 0)
+        inertia.append(np.array([np.diag(pin.crba(model, data, q)) for q in robot.configuration(poses)]))
+    torque, change = rms(weights, 0), rms(_weights(other, poses) - weights, 0)
     loaded = torque > 0.01 * torque.max()
     share = np.abs(inertia[1] - inertia[0]).mean(axis=0) / inertia[0].mean(axis=0)
     return float(max(share.max(), (change[loaded] / torque[loaded]).max(initial=0.0)))
+
+
+def _poses(recording: Recording) -> Array:
+    """Some thirty poses of a log, evenly spaced, shape (m, n) [rad or m]."""
+    return recording.position[:: max(1, len(recording) // 30)]
+
+
+def _weights(robot: Robot, poses: Array) -> Array:
+    """Gravity torques of the URDF's masses, shape (m, n) [N·m or N]."""
+    data = robot.model.createData()
+    return np.array([pin.computeGeneralizedGravity(robot.model, data, q) for q in robot.configuration(poses)])
 
 
 def check_position_unit(state: Examination, robot: Robot) -> None:

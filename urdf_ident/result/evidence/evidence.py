@@ -68,7 +68,7 @@ class Evidence:
             together); empty for elastic joints.
         seen: Share of the base parameters that the data show.
         gravity: By joint: ratio of the identified gravity torque to the URDF's at the same states (regression
-            coefficient); joints without gravity load are left out.
+            coefficient); joints without gravity load, or with less than its prior uncertainty, are left out.
         peak: By joint: the largest torque over those states at the URDF's own velocity limits, over the effort limit, or over
             the torque of the URDF's own masses there if that is larger; joints without an effort limit are left out.
         friction: By joint: friction at the trained speed, over the largest measured torque.
@@ -172,7 +172,7 @@ def measure_evidence(
     return Evidence(
         uncertain(prior.without_first_fit, 1.0),
         seen,
-        _gravity(model, theta, prior.theta0, q),
+        _gravity(model, theta, prior, q),
         peak,
         _friction(model, theta, trained),
         masses,
@@ -223,16 +223,20 @@ def random_states(robot: Robot, trained: Range) -> tuple[Array, Array, Array]:
     return (lower + upper) / 2 + (upper - lower) / 2 * draw[0], trained.speed * draw[1], trained.acceleration * draw[2]
 
 
-def _gravity(model: DynamicModel, theta: Array, theta0: Array, q: Array) -> dict[str, float]:
-    """Regression of the identified gravity torque on the URDF's, for joints with gravity load in the URDF."""
+def _gravity(model: DynamicModel, theta: Array, prior: Prior, q: Array) -> dict[str, float]:
+    """Regression of the identified gravity torque on the URDF's, for joints with gravity load in the URDF.
+
+    A gravity torque below its own prior uncertainty is none: a balanced body, or a vertical axis that rounded angles tilt.
+    """
     still = np.zeros_like(q)
-    tau = model.torque(without_joint_terms(model, np.column_stack([theta, theta0])), q, still, still)
+    known = np.column_stack([theta, prior.theta0, np.linalg.inv(prior.root)])
+    tau = model.torque(without_joint_terms(model, known), q, still, still)
     ours, theirs = tau[..., 0], tau[..., 1]
-    size = rms(theirs, axis=0)
+    size, doubt = rms(theirs, axis=0), rms(np.linalg.norm(tau[..., 2:], axis=-1), axis=0)
     out: dict[str, float] = {}
     prismatic = model.robot.prismatic
     for group in (np.flatnonzero(prismatic), np.flatnonzero(~prismatic)):  # forces and torques separately
-        carries = [j for j in group if size[j] > 0.02 * size[group].max() and size[j] > 0]
+        carries = [j for j in group if size[j] > max(0.02 * size[group].max(), doubt[j])]
         out |= {model.robot.joints[j]: float(ours[:, j] @ theirs[:, j] / (theirs[:, j] @ theirs[:, j])) for j in carries}
     return out
 
