@@ -188,12 +188,11 @@ def _parts_alike(log: _Log, parts: int) -> bool:
     """Whether every part of a log is similar to another one."""
     groups = [g for g in range(len(log.rows)) if log.factors[g]]
     moments = [[log.moments(g, x, y) for g in groups] for x, y in pairwise(np.linspace(0, 1, parts + 1))]
-    apart = np.ones((parts, parts))
-    for b in range(parts):
-        for a in range(b):
-            squares = [_whitened(x, y) for x, y in zip(moments[a], moments[b], strict=True)]
-            apart[a, b] = apart[b, a] = float(np.sqrt(np.mean(squares)))
-    return bool((apart.min(axis=1) < SAME).all())
+
+    def alike(a: int, b: int) -> bool:
+        return float(np.sqrt(np.mean([_whitened(x, y) for x, y in zip(moments[a], moments[b], strict=True)]))) < SAME
+
+    return all(any(alike(a, b) for b in range(parts) if b != a) for a in range(parts))
 
 
 @dataclass(frozen=True, eq=False)
