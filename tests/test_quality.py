@@ -343,6 +343,33 @@ def test_rows_in_bursts_are_no_other_unit_of_time(robot: Robot) -> None:
     assert "bursts" in finding.message
 
 
+def in_buffers(time: np.ndarray, seconds: float, spacing: float) -> np.ndarray:
+    """Stamps of rows that wait in a buffer and are then read one by one, some part of their period apart."""
+    step, rows = time[1] - time[0], round(seconds / (time[1] - time[0]))
+    place = np.arange(len(time))
+    return np.asarray((place // rows + 1) * seconds + place % rows * spacing * step)
+
+
+def test_rows_read_from_a_buffer_have_the_clock_of_the_motion(robot: Robot) -> None:
+    """They looked like thousands of pauses: all motion was cut away, and the log refused as too short."""
+    log = make_log()
+    for seconds, spacing in ((0.008, 0.4), (0.048, 0.1)):
+        report = assess(replace(log, time=in_buffers(log.time, seconds, spacing)), robot)
+        assert found(report, "clock-jitter").severity == "repaired"
+        assert np.std(report.recording.time - log.time[: len(report.recording)]) < 0.002
+    slow = assess(replace(log, time=in_buffers(log.time, 0.8, 0.1)), robot)  # slower than the motion, which cannot show the clock
+    assert "bursts" in found(slow, "clock-uneven").message
+    assert not slow.acceptable
+
+
+def test_pauses_in_motion_are_no_buffer(robot: Robot) -> None:
+    log = make_log()
+    some = log.take(np.flatnonzero(np.arange(len(log)) % 100 < 40))
+    report = assess(some, robot)
+    assert found(report, "clock-gaps").severity == "repaired"
+    assert not {"clock-uneven", "clock-jitter"} & codes(report)
+
+
 def test_time_that_stands_is_refused(robot: Robot) -> None:
     assert found(assess(make_log(time=np.zeros(5000)), robot), "clock-stands").severity == "refused"
     stamps = 1.7e9 + np.arange(5000) / 500

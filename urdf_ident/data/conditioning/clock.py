@@ -23,6 +23,10 @@ EVEN = 0.02
 #: A log holds each sample of the device once if at least this share of its intervals in motion is not zero: intervals at rest
 #: are then whole periods too.
 _ONCE = 0.99
+#: Samples may have arrived in bursts if most intervals are shorter than this fraction of the mean.
+_SHORT = 0.5
+#: Least number of long intervals that show bursts, and least step of the joints beside them, of its root mean square.
+_SEVERAL, _MOVING = 5, 0.3
 #: Number of intervals within which one late stamp is made up for.
 _BESIDE = 5
 
@@ -127,12 +131,19 @@ def device_clock(time: Array, position: Array) -> DeviceClock | None:
     if len(time) < 100:
         return None
     intervals = np.diff(time)
-    in_bursts = (intervals < 0.05 * intervals.mean()).mean() > 0.2
-    typical = float(intervals.mean() if in_bursts else np.median(intervals))
+    few_long = (intervals < 0.05 * intervals.mean()).mean() > 0.2 or np.median(intervals) < _SHORT * intervals.mean()
+    found = _device_clock(time, position, bursts=True) if few_long else None  # the motion tells bursts from pauses
+    return found or _device_clock(time, position, bursts=False)
+
+
+def _device_clock(time: Array, position: Array, *, bursts: bool) -> DeviceClock | None:
+    """The clock of :func:`device_clock`, if the samples arrived in bursts: their mean interval is then the typical one."""
+    intervals = np.diff(time)
+    typical = float(intervals.mean() if bursts else np.median(intervals))
     usual = intervals[intervals < GAP_PERIODS * typical]
-    if typical <= 0 or (np.std(usual) < EVEN * typical and not in_bursts):
+    if typical <= 0 or (np.std(usual) < EVEN * typical and not bursts):
         return None
-    speed = _smooth_velocity(time, position)
+    speed = _smooth_velocity(time, position, bursts=bursts)
     step = np.diff(position, axis=0)
     scale = 1 / np.maximum(np.sqrt((speed**2).mean(axis=0)), 1e-12)
     energy = ((speed * scale) ** 2).sum(axis=1)
@@ -150,7 +161,7 @@ def device_clock(time: Array, position: Array) -> DeviceClock | None:
         return None
     period = float(intervals[fast].sum() / count[fast].sum())
     slow = intervals
-    if in_bursts:
+    if bursts:
         slow = np.where(intervals > 3 * np.percentile(intervals, 99), intervals, period)
     elif (count[fast] > 0).mean() > _ONCE:
         longer = np.where(fast, 0.0, intervals / period - 1)
@@ -162,13 +173,35 @@ def device_clock(time: Array, position: Array) -> DeviceClock | None:
     return DeviceClock(repaired, period, before, after, int(np.maximum(count - 1, 0)[fast].sum()))
 
 
-def _smooth_velocity(time: Array, position: Array) -> Array:
+def in_bursts(time: Array, position: Array) -> bool:
+    """Whether a log's joints advance by its rows instead of by its time, as where rows wait in a buffer and are stamped late.
+
+    Most intervals are then short, and a step of the joints within a long one is no longer than the steps beside it; in a pause
+    it would be longer by the ratio of the intervals. The nearer of the two, in logarithms, is decisive.
+
+    Args:
+        time: Shape (N,) [s], not decreasing.
+        position: Shape (N, n) [rad or m], finite.
+    """
+    intervals = np.diff(time)
+    if len(intervals) < 100 or np.median(intervals) > _SHORT * intervals.mean():
+        return False
+    step = np.linalg.norm(np.diff(position, axis=0) / np.maximum(position.std(axis=0), 1e-9), axis=1)
+    beside, around = ((x[2:] + x[:-2]) / 2 for x in (step, intervals))
+    # several: a pause in motion may end where it began
+    late = (intervals[1:-1] > intervals.mean()) & (beside > _MOVING * np.sqrt(np.mean(beside**2)))
+    longer, later = step[1:-1][late] / beside[late], intervals[1:-1][late] / positive(around[late])
+    return bool(late.sum() >= _SEVERAL and np.median(longer) < np.sqrt(np.median(later)))
+
+
+def _smooth_velocity(time: Array, position: Array, *, bursts: bool) -> Array:
     """Velocity between neighbouring samples, shape (N - 1, n), smoothed so that it does not follow the jitter."""
-    stamps = time
-    if np.diff(time).min() < 0.1 * (time[-1] - time[0]) / len(time):  # samples arrived in bursts
+    stamps, intervals = time, np.diff(time)
+    if bursts or intervals.min() < 0.1 * intervals.mean():
         from scipy.ndimage import uniform_filter1d
 
-        stamps = uniform_filter1d(time, 25, mode="nearest")
+        rows = len(time) / max(int(np.sum(intervals > intervals.mean())), 1)  # of one burst
+        stamps = uniform_filter1d(time, max(25, min(round(3 * rows), len(time) // 4)), mode="nearest")
         stamps = np.maximum.accumulate(stamps + 1e-9 * np.arange(len(stamps)))
     rate = (len(time) - 1) / (stamps[-1] - stamps[0])
     grid = np.linspace(stamps[0], stamps[-1], len(time))

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...grouping import runs
 from ...linalg import Array, BoolArray, IntArray, positive, quantiles, rms, running_median
-from ..conditioning.clock import GAP_PERIODS, GAP_SECONDS, device_clock, read_clock
+from ..conditioning.clock import GAP_PERIODS, GAP_SECONDS, device_clock, in_bursts, read_clock
 from ..recording import Recording
 from .findings import Examination
 from .repairs import TOO_MANY, drop_rows
@@ -48,12 +48,7 @@ def check_time_unit(state: Examination) -> None:
         return
     mean = float(intervals.mean())
     if typical < 1 / _RATES[1] and 1 / _RATES[1] <= mean <= 1 / _RATES[0]:
-        state.add(
-            "clock-uneven",
-            "refused",
-            f"the rows come in bursts: half of the intervals are below {typical:.2g} s, their mean is {mean:.3g} s",
-            remedy="log the device's own time stamps, or give `log: {rate: <Hz>}` without a time column if it samples evenly",
-        )
+        _refuse_bursts(state, typical, mean)
         return
     guess = next((name for name, factor in _TIME_UNITS if _RATES[0] * 2 <= 1 / (typical * factor) <= _RATES[1] / 2), None)
     if typical > 1 and abs(typical - 1) < 1e-9:
@@ -61,6 +56,16 @@ def check_time_unit(state: Examination) -> None:
     remedy = f"in the project file: `log: {{units: {{time: {guess or '...'}}}}}`"
     remedy += ", or if it counts samples `log: {rate: <Hz>}` without a time column"
     state.add("time-unit", "refused", f"the time increases by {typical:.4g} per row, which cannot be seconds", remedy=remedy)
+
+
+def _refuse_bursts(state: Examination, typical: float, mean: float) -> None:
+    """Refuses a log whose rows were stamped in bursts, with their median and mean interval [s]."""
+    state.add(
+        "clock-uneven",
+        "refused",
+        f"the rows come in bursts: half of the intervals are below {typical:.2g} s, their mean is {mean:.3g} s",
+        remedy="log the device's own time stamps, or give `log: {rate: <Hz>}` without a time column if it samples evenly",
+    )
 
 
 def repair_order(state: Examination) -> None:
@@ -134,6 +139,10 @@ def repair_clock(state: Examination) -> None:
         repeated = np.concatenate([[False], np.diff(found.time) <= 0])
         state.recording = replace(state.recording, time=found.time)
     else:
+        intervals = np.diff(state.recording.time)
+        if in_bursts(state.recording.time, state.recording.position):
+            _refuse_bursts(state, float(np.median(intervals)), float(intervals.mean()))
+            return
         repeated = _repeated_samples(state.recording)
     drop_rows(state, repeated, "samples-repeated", "repeat the sample before them while the robot moves", limit=0.5)
     equal = np.concatenate([[False], np.diff(state.recording.time) <= 0])

@@ -84,7 +84,7 @@ def _examine(state: Examination, robot: Robot) -> None:
         return
     interpolated.drop_bridged_rows(state, robot)
     clock_repairs.repair_clock(state)
-    if _too_few(state):
+    if state.stopped or _too_few(state):
         return
     correct_jumps(state, robot)
     clock_repairs.split_joined_runs(state)
