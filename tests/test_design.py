@@ -126,7 +126,6 @@ def test_d_optimal_beats_random_motions(make: object) -> None:
         ratios.append(np.median(theirs / ours))
     assert np.median(ratios) > 1.5
     assert_inside(design.trajectory, model.robot, design.limits)
-    np.testing.assert_allclose(design.std_errors(), ours)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from scipy import signal
 from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import PreparedLog, prepare_logs
 from urdf_ident.data.recording import Recording
-from urdf_ident.errors import EstimationError, FingerprintError, ModelError
+from urdf_ident.errors import EstimationError, FingerprintError, LogError, ModelError
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.samples import Segment
 from urdf_ident.statistics import rows as rows_module
@@ -105,7 +105,7 @@ def test_number_of_blocks_does_not_change_the_whole(model: DynamicModel) -> None
 
 def test_logs_that_give_nothing_are_refused(model: DynamicModel) -> None:
     segment = make_segment(model, 30)
-    with pytest.raises(EstimationError, match=r"log: no torque or current in the log; name the effort columns"):
+    with pytest.raises(LogError, match=r"log: no torque or current in the log; name the effort columns"):
         accumulate(model, "log", [Segment("log", 0, 100.0, segment.q, segment.v, segment.a)], RowFilter(2))
     with pytest.raises(EstimationError, match="shorter than the filter"):
         accumulate(model, "log", [segment], RowFilter(10))

@@ -96,15 +96,24 @@ class Segment(Stored):
         return self.start + np.arange(len(self)) / self.rate
 
     @property
-    def total(self) -> Array:
-        """Measured torque plus that of known external wrenches, shape (N, n) [N·m or N]: the output of the model.
+    def measured(self) -> Array:
+        """The measured torque :attr:`tau`.
 
         Raises:
             LogError: No torque was measured.
         """
         if self.tau is None:
             raise LogError("no torque or current in the log", where=self.log, remedy="name the effort columns")
-        return self.tau if self.external is None else self.tau + self.external
+        return self.tau
+
+    @property
+    def total(self) -> Array:
+        """Measured torque plus that of known external wrenches, shape (N, n) [N·m or N]: the output of the model.
+
+        Raises:
+            LogError: No torque was measured.
+        """
+        return self.measured if self.external is None else self.measured + self.external
 
     def window(self, begin: int, end: int) -> Segment:
         """Samples ``begin`` to ``end`` (exclusive) without the preceding positions, for models without memory.

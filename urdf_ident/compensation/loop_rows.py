@@ -9,7 +9,7 @@ import numpy as np
 
 from ..data.conditioning.filters import lowpass
 from ..data.prepare import PreparedLog
-from ..errors import EstimationError, LogError
+from ..errors import EstimationError
 from ..linalg import Array, triangle
 from ..model.dynamic_model import DynamicModel
 from ..samples import ReadOnly, Segment
@@ -61,8 +61,6 @@ def loop_rows(model: DynamicModel, log: PreparedLog, curves: Sequence[FrictionCu
     friction: dict[int, list[Array]] = {model.robot.index(curve.joint): [] for curve in curves}
     inputs: dict[str, list[Array]] = {}
     for segment in log.segments:
-        if segment.tau is None:
-            raise LogError("no torque or current in the log", where=log.name, remedy="name the effort columns")
         if row_filter.output_rows(len(segment)) < 2:
             continue
         once = 1.0 / np.sqrt(segment.repeats)  # undoes the weight of averaged periods

@@ -22,7 +22,7 @@ from ..data.motor_side import Deflection, check_gears, check_springs, deflection
 from ..data.prepare import PreparedLog
 from ..data.recording import Recording
 from ..data.refusals import each_usable
-from ..errors import EstimationError, LogError
+from ..errors import EstimationError
 from ..linalg import Array, positive, rms, triangle
 from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
@@ -156,9 +156,7 @@ def spring_scores(model: ElasticModel, theta: Array, log: PreparedLog, cutoff: f
     errors, torques, through = [], [], []
     to_motors = np.linalg.inv(model.drive.geared)
     for part in log.segments:
-        if part.tau is None:
-            raise LogError("no torque or current in the log", where=log.name, remedy="name the effort columns")
-        tau = lowpass(part.tau, part.rate, cutoff)
+        tau = lowpass(part.measured, part.rate, cutoff)
         errors.append((tau - model.balance(theta, part)[1]) @ to_motors)
         torques.append(tau @ to_motors)
         through.append(model.spring_torque(theta, part) @ to_motors)

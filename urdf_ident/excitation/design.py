@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import LimitError, ModelError, check_known
-from ..linalg import Array, one_each, standard_errors
+from ..linalg import Array, one_each
 from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
 from ..motion.collision.clearance import ClearanceReport, check_clearance
@@ -95,17 +95,6 @@ class Design(ReadOnly):
             Shape (N·n, b).
         """
         return weighted_regressor(self.model, self.base, self.excitation, self.noise, rate)
-
-    def std_errors(self, rate: float = REPORT_RATE) -> Array:
-        """Returns the standard errors of the base parameters for white torque noise of :attr:`noise`.
-
-        Args:
-            rate: Independent samples per second [Hz].
-
-        Returns:
-            Shape (b,) [units of the base parameters], for all periods.
-        """
-        return np.asarray(standard_errors(self.regressor(rate)) / np.sqrt(int(self.settings.get("periods", 1))))
 
     def summary(self) -> str:
         """Describes the motion and its smallest margins.

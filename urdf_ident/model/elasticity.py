@@ -237,7 +237,7 @@ class ElasticModel(DynamicModel):
                 blocks.append(np.vstack([rigid, sum(side[part, j][:, own] for side in sides).T]).T)  # type: ignore[union-attr]
             if torque:
                 external = segment.external
-                targets = self.row_targets(segment.tau[part], None if external is None else external[part])  # type: ignore[index]
+                targets = self.row_targets(segment.measured[part], None if external is None else external[part])
                 blocks = [np.column_stack(pair) for pair in zip(blocks, targets.T, strict=True)]
             yield part, blocks
 

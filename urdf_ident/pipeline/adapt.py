@@ -53,10 +53,7 @@ def validate_adaptation(
         return {}
     tried = [(memory, caution) for memory in MEMORIES for caution in CAUTIONS]
     settings = [replace(plain, memory=memory, caution=caution) for memory, caution in tried]
-    with_torque = [
-        ([part for part in log.segments if part.tau is not None], torques) for log, torques in zip(logs, predicted, strict=True)
-    ]
-    judged = [log for log in with_torque if log[0]]
+    judged = [(log.segments, torques) for log, torques in zip(logs, predicted, strict=True)]
     judged = [judged[k * len(judged) // min(MOST_LOGS, len(judged))] for k in range(min(MOST_LOGS, len(judged)))]
     together = max(1, _TOGETHER // max(sum(map(len, parts)) for parts, _ in judged))
     groups = [judged[k : k + together] for k in range(0, len(judged), together)]

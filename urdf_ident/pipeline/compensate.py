@@ -173,7 +173,7 @@ def _cross_validation(comparison: HeldOutComparison | None, logs: Sequence[Prepa
     if comparison is None:
         return {}
     rmse = comparison.rmse(candidate(comparison.laws, "none"))
-    measured = np.vstack([part.tau for log in logs for part in log.segments if part.tau is not None])
+    measured = np.vstack([part.measured for log in logs for part in log.segments])
     size = positive(rms(measured, 0))
     return {
         "folds": list(comparison.folds),

@@ -168,7 +168,7 @@ def trained_range(logs: Sequence[PreparedLog]) -> Range:
     """Returns the ranges of speeds, accelerations and torques of prepared logs.
 
     Args:
-        logs: The logs; at least one segment must have torques.
+        logs: The logs, with torques.
 
     Returns:
         Quantiles and peaks per joint.
@@ -177,7 +177,7 @@ def trained_range(logs: Sequence[PreparedLog]) -> Range:
     speed, acceleration = (
         np.array([fast_speed(x) for x in columns([getattr(part, name) for part in parts])]) for name in ("v", "a")
     )
-    sizes = [(np.abs(x).max(), rms(x)) for x in columns([part.tau for part in parts if part.tau is not None])]
+    sizes = [(np.abs(x).max(), rms(x)) for x in columns([part.measured for part in parts])]
     one_direction = np.array([one_way(v) for v in columns([part.v for part in parts])])
     torque, load = np.array(sizes).T
     return Range(speed, acceleration, torque, load, one_direction)

@@ -233,7 +233,8 @@ def build_statistics(
         Factors per log, block and row group.
 
     Raises:
-        EstimationError: No log, or one without torque.
+        EstimationError: No log.
+        LogError: A log without torque.
         FingerprintError: The logs were conditioned differently, or two have the same name.
     """
     if not logs:

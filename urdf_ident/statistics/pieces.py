@@ -78,7 +78,8 @@ def row_pieces(
         kept: Cache of rows shared between models; only with ``compact``.
 
     Raises:
-        EstimationError: No log, or one without torque.
+        EstimationError: No log.
+        LogError: A log without torque.
     """
     if not logs:
         raise EstimationError("no log to estimate from")

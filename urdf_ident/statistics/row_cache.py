@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import EstimationError
 from ..linalg import Array
 from ..model.drive import Drive
 from ..model.dynamic_model import DynamicModel
@@ -66,13 +65,11 @@ class RowCache(SentOnce):
             At most one piece; None if rows of this kind of model, or this many rows, are not cached.
 
         Raises:
-            EstimationError: The segment has no torque.
+            LogError: The segment has no torque.
         """
         count, width = row_filter.output_rows(len(segment)), sum(len(some.places) + 1 for some in model.compact)
         if isinstance(model, ElasticModel) or count * width > self.most // 2:
             return None
-        if segment.tau is None:
-            raise EstimationError("no torque or current in the log", where=segment.log, remedy="name the effort columns")
         return iter([(0, self._made(model, segment, row_filter))] if count else [])
 
     def __getstate__(self) -> dict[str, Any]:
@@ -85,7 +82,7 @@ class RowCache(SentOnce):
     def _made(self, model: DynamicModel, segment: Segment, row_filter: RowFilter) -> list[Array]:
         rigid = self._rigid(model, segment, row_filter)
         terms = self._terms(model, segment, row_filter)
-        targets = row_filter.apply(model.row_targets(segment.tau, segment.external))  # type: ignore[arg-type]
+        targets = row_filter.apply(model.row_targets(segment.measured, segment.external))
         found = []
         for g, (group, columns) in enumerate(zip(model.groups, rigid, strict=True)):
             own = group.columns[group.columns >= model.n_inertial] - model.n_inertial

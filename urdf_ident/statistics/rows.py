@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 
 from ..data.conditioning.filters import HALF_WIDTH
-from ..errors import EstimationError, ModelError
+from ..errors import ModelError
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..samples import Segment
@@ -140,10 +140,8 @@ def filtered_rows(
         Index of the first row in the segment, and per row group an array (rows, k + 1).
 
     Raises:
-        EstimationError: The segment has no torque.
+        LogError: The segment has no torque.
     """
-    if segment.tau is None:
-        raise EstimationError("no torque or current in the log", where=segment.log, remedy="name the effort columns")
     made = (
         unscaled_rows(model, segment, row_filter, compact)
         if weights is None

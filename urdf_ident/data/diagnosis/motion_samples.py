@@ -307,8 +307,7 @@ def _smooth(item: ThinnedPiece) -> Array:
     known, part = _known(item), item.part
     if known is not None:
         return known
-    tau = np.asarray(part.tau if part.external is None else part.tau + part.external)  # type: ignore[operator]
-    return _kept(item, lowpass(_without_outliers(tau), part.rate, item.cutoff))
+    return _kept(item, lowpass(_without_outliers(part.total), part.rate, item.cutoff))
 
 
 def _known(item: ThinnedPiece) -> Array | None:

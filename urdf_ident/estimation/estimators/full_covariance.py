@@ -144,7 +144,8 @@ def cross_factor(model: DynamicModel, logs: Sequence[PreparedLog]) -> CrossFacto
     """Accumulates the rows of all groups side by side.
 
     Raises:
-        EstimationError: No log, or one without torque.
+        EstimationError: No log.
+        LogError: A log without torque.
     """
     R, rows = np.zeros((0, sum(len(group.columns) + 1 for group in model.groups))), 0
     for piece in row_pieces(model, logs):

@@ -154,10 +154,8 @@ def _sample_residuals(model: DynamicModel, fit: Fit, log: PreparedLog) -> list[A
     theta = fit.base.embedded(fit.params)
     out = []
     for segment in log.segments:
-        if segment.tau is None:
-            raise EstimationError("no torque or current in the log", where=log.name, remedy="name the effort columns")
         predicted = model.row_targets(model.torque_along(theta, segment))
-        out.append(stored(np.sqrt(segment.repeats) * (model.row_targets(segment.tau, segment.external) - predicted)))
+        out.append(stored(np.sqrt(segment.repeats) * (model.row_targets(segment.measured, segment.external) - predicted)))
     return out
 
 
@@ -218,11 +216,11 @@ def find_outliers(model: DynamicModel, fit: Fit, logs: Sequence[PreparedLog]) ->
         fit: Any estimate; least squares is good enough, because outliers differ from their neighbours.
 
     Raises:
-        EstimationError: A log has no torque.
+        LogError: A log has no torque.
     """
     made = [pair for own in each(partial(_residuals, model, fit), logs) for pair in own]
     parts, apart = ([pair[k] for pair in made] for k in (0, 1))
-    segments = [segment for log in logs for segment in log.segments if segment.tau is not None]
+    segments = [segment for log in logs for segment in log.segments]
     torques = np.sqrt(sum(_squares(model, segment) for segment in segments) / sum(map(len, segments)))
     found = []
     for group, residuals, away, torque in zip(model.groups, columns(parts), columns(apart), torques, strict=True):
@@ -236,7 +234,7 @@ def find_outliers(model: DynamicModel, fit: Fit, logs: Sequence[PreparedLog]) ->
 
 def _squares(model: DynamicModel, segment: Segment) -> Array:
     """Sum of squared torques of each row group, shape (groups,)."""
-    return np.asarray(np.sum(model.row_targets(segment.tau, segment.external) ** 2, axis=0))  # type: ignore[arg-type]
+    return np.asarray(np.sum(model.row_targets(segment.measured, segment.external) ** 2, axis=0))
 
 
 def _residuals(model: DynamicModel, fit: Fit, log: PreparedLog) -> list[tuple[Array, Array]]:

@@ -134,7 +134,7 @@ def start_samples(model: DynamicModel, logs: Sequence[PreparedLog]) -> PendingSa
     Returns:
         The argument ``pending`` of :func:`held_out_residual`.
     """
-    shown = _with_torque(logs)
+    shown = [part for log in logs for part in log.segments]
     count = max(_FEWEST_SAMPLES, min(_SAMPLES, MOST_SAMPLES // max(len(shown), 1)))
     return start_each(partial(_samples_of, model, _band(logs), count), shown)
 
@@ -170,7 +170,7 @@ def held_out_residual(
     size = divisors(_rms(measured))
     data = statistics.stacked(weights)[:, :-1]
     variance = posterior_variance(data, prior.without_first_fit, min(weight, USUAL_WEIGHT), np.concatenate(rows))
-    shown, band = _with_torque(logs), _band(logs)
+    shown, band = [part for log in logs for part in log.segments], _band(logs)
     rates = [part.rate for part in shown]
     smooth = [stored(lowpass(torque, rate, band)) for torque, rate in zip(_in_order(held), rates, strict=True)]
     found = _classed(_errors(smooth, measured), shown, variance.mean(axis=0), band, held.blocks)
@@ -250,8 +250,6 @@ def _predicted(model: DynamicModel, predicted_by: Array, log: tuple[Sequence[Seg
     segments, owner = log
     begin, own = 0, []
     for part in segments:
-        if part.tau is None:
-            continue
         own.append(torque_by_sample(model, predicted_by, owner[begin : begin + len(part)], part))
         begin += len(part)
     return tuple(own)
@@ -259,10 +257,6 @@ def _predicted(model: DynamicModel, predicted_by: Array, log: tuple[Sequence[Seg
 
 def _band(logs: Sequence[PreparedLog]) -> float:
     return min(score_band(log.conditioned.rate) for log in logs)
-
-
-def _with_torque(logs: Sequence[PreparedLog]) -> list[Segment]:
-    return [part for log in logs for part in log.segments if part.tau is not None]
 
 
 def _samples_of(model: DynamicModel, band: float, count: int, part: Segment) -> tuple[Array, Array]:
