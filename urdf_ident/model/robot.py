@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,20 +17,18 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 
-from ..errors import ModelError, UrdfError, nearest
+from ..errors import ModelError, nearest
 from ..files.read_write import read_text
-from ..files.sizes import MOST_JOINTS
 from ..linalg import Array, BoolArray, IntArray, shaped
 from ..parallel.messages import SentOnce
-from .urdf import MOVING_TYPES, Description, parse_urdf
+from .locked_joints import choose_joints, reduced_model
+from .urdf import Description, parse_urdf
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)
 #: Largest differences of joint placements [m, or entries of a rotation] and of gravity [m/s²] within one robot.
 SAME_PLACE, SAME_GRAVITY = 1e-6, 1e-3
 #: Largest acceptable gravity [m/s²]; anything above is a mistake in units.
 MOST_GRAVITY = 100.0
-#: Number of further joints up to which an error names them.
-_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -109,8 +107,8 @@ class Robot(SentOnce):
         text = str(source) if is_text else read_text(source, "URDF")
         where = "URDF" if is_text else str(source)
         description = parse_urdf(text, where)
-        locked, order = _choose_joints(description, joints, dict(lock or {}), where)
-        model = _build(text, where, locked)
+        locked, order = choose_joints(description, joints, lock or {}, where)
+        model = reduced_model(text, where, locked)
         model.gravity.linear = _vector3(gravity)
         return cls(description.name, text, where, description, locked, order, model)
 
@@ -315,83 +313,6 @@ class Robot(SentOnce):
     def subtrees(self) -> tuple[tuple[int, ...], ...]:
         """For each joint, the indices of the bodies that it moves (its own first)."""
         return tuple(tuple(sorted(int(k) - 1 for k in self.model.subtrees[j + 1])) for j in range(self.n))
-
-
-def _choose_joints(
-    description: Description, joints: Sequence[str] | None, lock: dict[str, float], where: str
-) -> tuple[dict[str, float], tuple[str, ...]]:
-    """Returns the locked joints with their positions, and the order of the others."""
-    unsupported = [j for j in description.joints.values() if j.type not in (*MOVING_TYPES, "fixed")]
-    if unsupported:
-        raise ModelError(
-            f"joint '{unsupported[0].name}' has an unsupported type",
-            where=where,
-            got=unsupported[0].type,
-            expected=" | ".join(MOVING_TYPES),
-            remedy=f"did you mean '{unsupported[0].type.lower()}'?"
-            if unsupported[0].type.lower() in (*MOVING_TYPES, "fixed")
-            else "make it fixed, or split it into single joints",
-        )
-    moving = {name: joint for name, joint in description.joints.items() if joint.type in MOVING_TYPES}
-    for key, names in (("robot.joints", joints or ()), ("robot.lock", lock)):
-        for name in names:
-            if name not in moving:
-                raise ModelError(f"no moving joint is called '{name}'", where=f"{where} ({key})", remedy=nearest(name, moving))
-    for name, value in lock.items():
-        if not math.isfinite(value):
-            raise ModelError(f"joint '{name}' cannot be locked there", where=where, got=value, expected="a position [rad or m]")
-    if joints is not None:
-        both = set(joints) & set(lock)
-        if both or len(set(joints)) != len(joints):
-            raise ModelError("a joint is named twice in robot.joints and robot.lock", where=where, got=sorted(both or joints))
-        for name in set(moving) - set(joints) - set(lock):
-            limits = moving[name].limits
-            lock[name] = min(max(0.0, limits.get("lower", 0.0)), limits.get("upper", 0.0)) if limits else 0.0
-    order = tuple(joints) if joints is not None else tuple(name for name in moving if name not in lock)
-    if not order:
-        remedy = "unlock one (robot.lock)" if lock else "make joints revolute, continuous or prismatic in the URDF"
-        raise ModelError("the robot has no joint that moves", where=where, remedy=remedy)
-    if len(order) > MOST_JOINTS:
-        raise ModelError(
-            "too many joints move", where=where, got=len(order), expected=f"at most {MOST_JOINTS}", remedy="lock the others"
-        )
-    mimics = [name for name in order if moving[name].mimic is not None]
-    if mimics:
-        first, *others = mimics
-        driving = dict.fromkeys(str(moving[name].mimic) for name in mimics if moving[name].mimic in order)
-        if len(mimics) + len(driving) == len(order):  # a hand: something must move
-            driving = {}
-        more = ", ".join(others) if len(others) <= _NAMED else f"{len(others)} joints"
-        logged = f"; leave {', '.join(driving)} out of it if the logs contain {'it' if len(driving) == 1 else 'them'}"
-        raise ModelError(
-            f"joint '{first}' mimics '{moving[first].mimic}'{f' (and {more} too)' * bool(others)}",
-            where=where,
-            remedy=f"lock {'them' if others or driving else 'it'}: {lock_words((*driving, *mimics))} in the project file "
-            f"(YAML, given by -c){logged * bool(driving)}",
-        )
-    return {name: float(value) for name, value in lock.items()}, order
-
-
-def lock_words(names: Iterable[str]) -> str:
-    """Returns the project-file line that locks joints."""
-    return f"`robot: {{lock: {{{', '.join(f'{name}: 0.0' for name in names)}}}}}`"
-
-
-def _build(text: str, where: str, locked: Mapping[str, float]) -> pin.Model:
-    try:
-        model = pin.buildModelFromXML(text)
-    except Exception as error:
-        raise UrdfError("Pinocchio does not accept the URDF", where=where, got=str(error)) from error
-    if not locked:
-        return model
-    reference = pin.neutral(model)
-    for name, value in locked.items():
-        joint = model.joints[model.getJointId(name)]
-        if joint.nq == 2:
-            reference[joint.idx_q : joint.idx_q + 2] = math.cos(value), math.sin(value)
-        else:
-            reference[joint.idx_q] = value
-    return pin.buildReducedModel(model, [model.getJointId(name) for name in locked], reference)
 
 
 def _vector3(values: Sequence[float] | Array) -> Array:

@@ -9,7 +9,8 @@ import numpy as np
 
 from ...errors import LogError
 from ...linalg import Array, positive
-from ...model.robot import Robot, lock_words
+from ...model.locked_joints import lock_words
+from ...model.robot import Robot
 from ...units import parse_unit
 from ..readers.columns.columns import find_columns
 from ..readers.columns.headers import default_header

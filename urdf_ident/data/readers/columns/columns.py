@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 
 from ....errors import LogError, closest, nearest
 from ....grouping import abbreviated
-from ....model.robot import Robot, lock_words
+from ....model.locked_joints import lock_words
+from ....model.robot import Robot
 from ....units import joint_units
 from ..tables import Table, refuse_long
 from .headers import default_header

@@ -18,7 +18,8 @@ import numpy as np
 from ....errors import LogError, UrdfIdentError, nearest
 from ....grouping import grouped
 from ....linalg import Array
-from ....model.robot import Robot, lock_words
+from ....model.locked_joints import lock_words
+from ....model.robot import Robot
 from ..columns.headers import holds_targets
 from ..columns.joint_names import match_joints
 from ..tables import ArrayTable, decoding

@@ -1,0 +1,123 @@
+"""The joints that move and those that are locked, and the Pinocchio model without the locked ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import pinocchio as pin
+
+from ..errors import ModelError, UrdfError, nearest
+from ..files.sizes import MOST_JOINTS
+from .urdf import MOVING_TYPES, Description, Joint
+
+#: Number of further joints up to which an error names them.
+_NAMED = 3
+
+
+def choose_joints(
+    description: Description, joints: Sequence[str] | None, lock: Mapping[str, float], where: str
+) -> tuple[dict[str, float], tuple[str, ...]]:
+    """Returns the locked joints with their positions [rad or m], and the order of the others.
+
+    Args:
+        joints: Those that move; all that are not locked if None. With a list, the others are locked at zero or the next limit.
+        lock: Joint name → position [rad or m].
+        where: The URDF, for messages.
+
+    Raises:
+        ModelError: A name is unknown, a joint type is unsupported, a joint mimics another one, or nothing moves.
+    """
+    _require_supported(description, where)
+    moving = {name: joint for name, joint in description.joints.items() if joint.type in MOVING_TYPES}
+    for key, names in (("robot.joints", joints or ()), ("robot.lock", lock)):
+        for name in names:
+            if name not in moving:
+                raise ModelError(f"no moving joint is called '{name}'", where=f"{where} ({key})", remedy=nearest(name, moving))
+    for name, value in lock.items():
+        if not math.isfinite(value):
+            raise ModelError(f"joint '{name}' cannot be locked there", where=where, got=value, expected="a position [rad or m]")
+    locked = {name: float(value) for name, value in lock.items()}
+    if joints is not None:
+        both = set(joints) & set(lock)
+        if both or len(set(joints)) != len(joints):
+            raise ModelError("a joint is named twice in robot.joints and robot.lock", where=where, got=sorted(both or joints))
+        for name in set(moving) - set(joints) - set(lock):
+            limits = moving[name].limits
+            locked[name] = min(max(0.0, limits.get("lower", 0.0)), limits.get("upper", 0.0)) if limits else 0.0
+    order = tuple(joints) if joints is not None else tuple(name for name in moving if name not in locked)
+    if not order:
+        remedy = "unlock one (robot.lock)" if locked else "make joints revolute, continuous or prismatic in the URDF"
+        raise ModelError("the robot has no joint that moves", where=where, remedy=remedy)
+    if len(order) > MOST_JOINTS:
+        raise ModelError(
+            "too many joints move", where=where, got=len(order), expected=f"at most {MOST_JOINTS}", remedy="lock the others"
+        )
+    _refuse_mimics(moving, order, where)
+    return locked, order
+
+
+def _require_supported(description: Description, where: str) -> None:
+    for joint in description.joints.values():
+        if joint.type not in (*MOVING_TYPES, "fixed"):
+            lower = joint.type.lower()
+            raise ModelError(
+                f"joint '{joint.name}' has an unsupported type",
+                where=where,
+                got=joint.type,
+                expected=" | ".join(MOVING_TYPES),
+                remedy=f"did you mean '{lower}'?"
+                if lower in (*MOVING_TYPES, "fixed")
+                else "make it fixed, or split it into single joints",
+            )
+
+
+def _refuse_mimics(moving: Mapping[str, Joint], order: Sequence[str], where: str) -> None:
+    """Refuses joints that mimic others: their coordinates are not independent."""
+    mimics = [name for name in order if moving[name].mimic is not None]
+    if not mimics:
+        return
+    first, *others = mimics
+    driving = dict.fromkeys(str(moving[name].mimic) for name in mimics if moving[name].mimic in order)
+    if len(mimics) + len(driving) == len(order):  # a hand: something must move
+        driving = {}
+    more = ", ".join(others) if len(others) <= _NAMED else f"{len(others)} joints"
+    logged = f"; leave {', '.join(driving)} out of it if the logs contain {'it' if len(driving) == 1 else 'them'}"
+    raise ModelError(
+        f"joint '{first}' mimics '{moving[first].mimic}'{f' (and {more} too)' * bool(others)}",
+        where=where,
+        remedy=f"lock {'them' if others or driving else 'it'}: {lock_words((*driving, *mimics))} in the project file "
+        f"(YAML, given by -c){logged * bool(driving)}",
+    )
+
+
+def lock_words(names: Iterable[str]) -> str:
+    """Returns the project-file line that locks joints."""
+    return f"`robot: {{lock: {{{', '.join(f'{name}: 0.0' for name in names)}}}}}`"
+
+
+def reduced_model(text: str, where: str, locked: Mapping[str, float]) -> pin.Model:
+    """Returns the Pinocchio model of a URDF without its locked joints.
+
+    Args:
+        text: The URDF.
+        where: Its origin, for messages.
+        locked: Joint name → position [rad or m].
+
+    Raises:
+        UrdfError: Pinocchio does not accept the URDF.
+    """
+    try:
+        model = pin.buildModelFromXML(text)
+    except Exception as error:
+        raise UrdfError("Pinocchio does not accept the URDF", where=where, got=str(error)) from error
+    if not locked:
+        return model
+    reference = pin.neutral(model)
+    for name, value in locked.items():
+        joint = model.joints[model.getJointId(name)]
+        if joint.nq == 2:
+            reference[joint.idx_q : joint.idx_q + 2] = math.cos(value), math.sin(value)
+        else:
+            reference[joint.idx_q] = value
+    return pin.buildReducedModel(model, [model.getJointId(name) for name in locked], reference)
