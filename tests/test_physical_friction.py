@@ -41,6 +41,7 @@ from urdf_ident.model.trained import outside, with_trained
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
 from urdf_ident.result.identification import Identification
+from urdf_ident.samples import Segment
 from urdf_ident.statistics.least_squares import constrained_least_squares
 
 ROBOT = Robot.from_urdf(arm_urdf("zyx"))
@@ -168,6 +169,20 @@ def test_a_joint_that_hardly_moves_is_not_continued_from_inside_the_sign() -> No
     assert found.high == pytest.approx(0.1)
     one_way = trained_range(np.abs(np.sin(np.linspace(0, 9, 500))), np.ones(500), [Viscous()])
     assert one_way.low == -one_way.high
+
+
+def test_odd_laws_are_known_at_the_speeds_of_either_direction() -> None:
+    """Stribeck friction is flat at the fastest speed; its tangent at a quarter of it, the other way, is steep."""
+    v = np.concatenate([np.linspace(-0.3, 0.0, 200), np.linspace(0.0, 1.2, 200)])
+    model = DynamicModel(ROBOT, friction=["viscous", "coulomb", "stribeck"])
+    moved = np.repeat(v[:, None], 3, axis=1)
+    motion = Segment("m", 0.0, 100.0, moved, moved, moved, np.zeros((400, 3)))
+    law = next(item.term for item in with_trained(model, [motion]).terms if item.term.name == "stribeck")
+    fast = np.linspace(0.0, 1.19, 50)
+    np.testing.assert_allclose(columns(law, -fast), -columns(friction_term("stribeck"), fast))  # type: ignore[arg-type]
+    different: list[Law] = [friction_term("asymmetric"), friction_term("cubic")]  # type: ignore[list-item]
+    own = trained_range(v, np.ones(400), different)
+    assert (own.low, own.high) == pytest.approx((-0.3, 1.2), rel=0.01)
 
 
 @settings(max_examples=40, deadline=None)

@@ -18,7 +18,8 @@ from ..model.inertia import BODY_PARAMETERS
 _HEADER = """\
 # Joint parameters that a URDF cannot hold, in SI units, on the joint side unless said otherwise.
 # torque = rigid bodies + the sum of the terms below; tanh(v / width) stands for sign(v) in friction.
-# trained: range of speeds in the data. Beyond its edges a term is extrapolated along its tangent, value + slope * (v - edge);
+# trained: range of speeds in the data, of laws that are alike in both directions that of the faster one. Beyond its edges a
+# term is extrapolated along its tangent, value + slope * (v - edge);
 # with `straight` only up to that multiple of the edge, then value + slope * edge * (2*sqrt(straight * v/edge) - straight - 1).
 # std_error and interval (95 %): uncertainty of the value. Values with the verdict "not identifiable" were not determined by the
 # data; they follow from the physical constraints and the prior.

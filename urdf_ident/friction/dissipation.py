@@ -9,7 +9,7 @@ along its tangent (:attr:`.law.Law.trained`), so that value ≥ 0 and slope ≥ 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import compress
 
@@ -41,6 +41,12 @@ class Trained:
     high: float
     load: float
 
+    def of(self, laws: Sequence[Law]) -> Trained:
+        """Returns the range in which laws are known: odd ones at the speeds of either direction, in both."""
+        fastest = max(-self.low, self.high)
+        odd = all(_is_odd(law, fastest) for law in laws if not (law.bias or law.conservative))
+        return replace(self, low=-fastest, high=fastest) if odd else self
+
 
 def trained_range(v: Array, load: Array, laws: Sequence[Law]) -> Trained:
     """Determines the trained range of one axis.
@@ -51,7 +57,7 @@ def trained_range(v: Array, load: Array, laws: Sequence[Law]) -> Trained:
         laws: Its laws; below a few of their widths a smooth sign is not saturated, and its tangent is meaningless.
 
     Returns:
-        The range; a direction in which the axis hardly moved takes that of the other.
+        The range (:meth:`Trained.of`); a direction in which the axis hardly moved takes that of the other.
     """
     least = _SLIDING * max((float(getattr(law, "width", 0.0)) for law in laws if not law.memory), default=0.0)
     ends = []
@@ -60,7 +66,7 @@ def trained_range(v: Array, load: Array, laws: Sequence[Law]) -> Trained:
         ends.append(float(np.quantile(own, _WITHIN)) if len(own) else 0.0)
     moved = max(ends)
     low, high = (max(end if end > 0.1 * moved else moved, least, 1e-9) for end in ends)
-    return Trained(-low, high, float(np.quantile(np.abs(load), _WITHIN)) if len(load) else 0.0)
+    return Trained(-low, high, float(np.quantile(np.abs(load), _WITHIN)) if len(load) else 0.0).of(laws)
 
 
 def dissipation(laws: Sequence[Law], trained: Trained, speeds: int = SPEEDS) -> tuple[Array, tuple[str, ...]]:
@@ -114,6 +120,12 @@ def law_rows(law: Law, trained: Trained, speeds: int) -> Array:
     here = _columns_at([law], v, load)
     before = _columns_at([law], (1.0 - _STEP) * v, load)
     return np.asarray(np.where(slope[:, None], (here - before) / (_STEP * v[:, None]), np.sign(v)[:, None] * here))
+
+
+def _is_odd(law: Law, speed: float) -> bool:
+    """Whether a law is the same in both directions, so that the data of one tell the friction of the other."""
+    motion = Sliding(speed * np.array([1.0, -1.0]), np.ones(2), np.array([1.0, -1.0]))
+    return all(np.isclose(ahead, -back) for ahead, back in law.basis(motion))
 
 
 def _columns_at(laws: Sequence[Law], v: Array, load: Array | float) -> Array:

@@ -145,8 +145,9 @@ class Law(Term):
         changing: Symbols that change with temperature and wear → kind: "dry", "viscous" or "load" friction.
         power: Exponent of the speed in the part that changes as viscous friction.
         conservative: Whether it is a spring, which depends only on the position: it need not dissipate either.
-        trained: Lowest and highest velocity of the data [rad/s or m/s] (or shape (K,) each); beyond them each column is
-            extrapolated along its tangent, so the law stays linear in its parameters. None: no extrapolation.
+        trained: Lowest and highest velocity of the data [rad/s or m/s] (or shape (K,) each), for odd laws that of either
+            direction; beyond them each column is extrapolated along its tangent, so the law stays linear in its parameters.
+            None: no extrapolation.
         straight: Multiple of the trained velocity up to which tangents are used; beyond it columns grow with the square
             root of the speed (:func:`_levelled`). Infinite for laws listed by the user; a number (or shape (K,)).
     """

@@ -29,6 +29,7 @@ from ..estimation.friction_selection.load_slopes import with_load_slopes
 from ..estimation.friction_selection.reference_torque import Build, ConvergedFit, Estimate, converge, cross_validate_converged
 from ..estimation.friction_selection.selection import Selected, select_friction
 from ..estimation.friction_selection.shapes import fit_shapes
+from ..estimation.friction_selection.significance import without_chance
 from ..estimation.uncertainty.covariance import start_covariance, with_covariance
 from ..estimation.uncertainty.essential import essential_parameters
 from ..linalg import Array
@@ -154,6 +155,57 @@ def _with_rests(
     return weigh_rests(model.unloaded(), prepared.logs, project.signal_config(), kept)
 
 
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """Estimate with one selection of laws; ``shapes``: notes on their free shapes, ``held``: on resting joints."""
+
+    selected: Selected
+    converged: ConvergedFit
+    estimated: Estimated
+    changes: FrictionChanges | None
+    cross_validation: Mapping[str, Any]
+    shapes: tuple[str, ...]
+    held: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """Data and settings of the estimates; ``logs`` with the weights of resting joints under the simple laws."""
+
+    prepared: Prepared
+    project: Project
+    prior: Prior
+    start: EarlyStatistics
+    weighting: SampleWeighting
+    kept: RowCache
+    rows: Build
+    logs: Sequence[PreparedLog]
+    held: tuple[str, ...]
+
+    def estimate(self, selected: Selected) -> tuple[_Found, Fit]:
+        """Estimates shapes and parameters of the selected laws; the fit has its standard errors."""
+        prepared, wanted, prior, kept = self.prepared, self.project.estimation, self.prior, self.kept
+        logs, held, method = self.logs, self.held, row_weighting(self.project.estimation.method)
+        shaped = fit_shapes(selected.model, partial(self.rows, logs=logs), prepared.motion, method=method)
+        if held:  # again, with the selected laws
+            logs, held = _with_rests(shaped.model, prepared, self.project, self.weighting, kept)
+        base = shaped.model.base()
+        model = self.start.trained(shaped.model, chosen=prepared.model.automatic)  # for extrapolating friction
+        reference = prior_mean(base, prior)
+        build = partial(compliant, build=partial(self.rows, logs=logs), base=base)
+        estimate = partial(fit_base, base=base, method=method, reference=reference)
+        converged = converge(model, build, estimate, prior=prior, draft=partial(build, blocks=1))
+        loop = partial(_closed_loop, converged, logs, prior, self.project, prepared.motion)
+        known = "controller" in self.project.simulation.model_fields_set
+        estimated = refine(
+            self.weighting, converged, logs, loss=wanted.loss, prior=prior, reference=reference, loop=loop, loop_known=known
+        )
+        errors = _errors(estimated, converged, logs, wanted.covariance, kept)  # runs in the background
+        changes = _changes(estimated, converged.model, logs)
+        validation = _cross_validation(converged, estimated, build, estimate, chosen=bool(selected.trials))
+        return _Found(selected, converged, estimated, changes, validation, shaped.notes, held), errors()
+
+
 def estimate_from_data(
     prepared: Prepared, project: Project, progress: Progress | None = None, start: EarlyStatistics | None = None
 ) -> DataEstimate:
@@ -173,35 +225,23 @@ def estimate_from_data(
     weighting, kept = _weighting(first, prepared, wanted, kept)
     rows = partial(build_statistics, progress=progress, weights=weighting.weights, kept=kept)
     logs, held = _with_rests(first, prepared, project, weighting, kept)
-    produce = partial(rows, logs=logs)
     prior = inertial_prior(model.robot, consistency.relative_std, mass_std=consistency.mass_std)
+    produce = partial(rows, logs=logs)
     selected = _selected(model, produce, prepared.motion, prior, project, progress)  # no effect if the laws are given
-    shaped = fit_shapes(selected.model, produce, prepared.motion, method=row_weighting(wanted.method))
-    if held:  # again, with the selected laws
-        logs, held = _with_rests(shaped.model, prepared, project, weighting, kept)
-        produce = partial(rows, logs=logs)
-    base = shaped.model.base()
-    model = start.trained(shaped.model, chosen=prepared.model.automatic)  # for extrapolating friction
-    reference = prior_mean(base, prior)
-    build = partial(compliant, build=produce, base=base)
-    estimate = partial(fit_base, base=base, method=row_weighting(wanted.method), reference=reference)
-    converged = converge(model, build, estimate, prior=prior, draft=partial(build, blocks=1))
-    loop = partial(_closed_loop, converged, logs, prior, project, prepared.motion)
-    known = "controller" in project.simulation.model_fields_set
-    estimated = refine(
-        weighting, converged, logs, loss=wanted.loss, prior=prior, reference=reference, loop=loop, loop_known=known
-    )
-    errors = _errors(estimated, converged, logs, wanted.covariance, kept)  # runs in the background
+    run = _Run(prepared, project, prior, start, weighting, kept, rows, logs, held)
+    found, fit = run.estimate(selected)
+    fewer, axes = without_chance(found.selected, fit, model, range(model.n))
+    while fewer is not found.selected:
+        found, fit = run.estimate(fewer)
+        fewer, axes = without_chance(found.selected, fit, model, axes)
+    selected, converged, estimated = found.selected, found.converged, found.estimated
     model, statistics = converged.model, estimated.statistics
     reversals = _reversals(converged, prepared.motion)
-    changes = _changes(estimated, model, logs)
-    cross_validation = _cross_validation(converged, estimated, build, estimate, chosen=bool(selected.trials))
-    fit = errors()
     completed = completed_prior(model, prior, statistics, fit, selected.unsupported, reversals)
     kept.clear()  # the rows of all logs are rarely needed again
-    fit = fit if changes is None else fit.for_next_log(changes)
+    fit = fit if found.changes is None else fit.for_next_log(found.changes)
     trained, lost = prepared.trained, unused(project.build_payload(model.robot), logs)
-    remarks = (estimated.describe(), *held, *repeated(converged.statistics), *unseen, *lost)
+    remarks = (estimated.describe(), *found.held, *repeated(converged.statistics), *unseen, *lost)
     drifts = fit.changes.notes(trained.speed, trained.load) if fit.changes else ()
     return DataEstimate(
         model,
@@ -211,10 +251,10 @@ def estimate_from_data(
         estimated,
         selected,
         with_row_sum(deflections, model, statistics, fit),
-        cross_validation,
+        found.cross_validation,
         _essential(statistics, fit, wanted.essential),
         reversals,
-        (*remarks, *selected.notes, *shaped.notes, *converged.notes, *drifts),
+        (*remarks, *selected.notes, *found.shapes, *converged.notes, *drifts),
     )
 
 

@@ -57,7 +57,7 @@ class JointSearch:
     ) -> None:
         self.few = few
         self.sub, self.candidates, self.nonnegative = sub, candidates, nonnegative
-        self.trained, self._demands = trained or {}, dict[Candidate, Array]()
+        self.trained, self._demands = trained or {}, dict[tuple[Candidate, Trained], Array]()
         self.hidden, self.varying = hidden, varying or {}
         ends = np.cumsum([0, *(len(law.columns) for law in candidates)]).tolist()
         self.places = {law: range(*span) for law, span in zip(candidates, pairwise(ends), strict=True)}
@@ -152,7 +152,8 @@ class JointSearch:
         own = {key: law for key, law in laws.items() if law.item.side == side}
         if not own:
             return None
-        blocks = [self._rows(law) for law in own.values()]
+        trained = self.trained[side].of([law.item.term for law in own.values()])  # type: ignore[misc]
+        blocks = [self._rows(law, trained) for law in own.values()]
         value, error = self._among(laws, own, np.hstack(blocks))
         worst = int(np.argmin(value + error))
         if value[worst] + error[worst] >= -_ROUNDING * float(np.abs(value).max()):
@@ -171,10 +172,10 @@ class JointSearch:
         wide[:, [index.index(k) for k in mine]] = rows
         return self.sub.combinations(index, wide)
 
-    def _rows(self, law: Candidate) -> Array:
-        if law not in self._demands:
-            self._demands[law] = law_rows(law.item.term, self.trained[law.item.side], _SPEEDS)  # type: ignore[arg-type]
-        return self._demands[law]
+    def _rows(self, law: Candidate, trained: Trained) -> Array:
+        if (law, trained) not in self._demands:
+            self._demands[law, trained] = law_rows(law.item.term, trained, _SPEEDS)  # type: ignore[arg-type]
+        return self._demands[law, trained]
 
     def _unphysical(self, laws: Laws) -> dict[Key, Candidate] | None:
         bad = self._violations(laws)

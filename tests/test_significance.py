@@ -1,0 +1,106 @@
+"""Laws that the search selected and that chance explains, by errors given here."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from conftest import arm_urdf
+from scipy.stats import t as student
+
+from urdf_ident.estimation.friction_selection.selection import Selected
+from urdf_ident.estimation.friction_selection.significance import CHANCE, without_chance
+from urdf_ident.estimation.friction_selection.structure import Trial
+from urdf_ident.friction import friction_term
+from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.robot import Robot
+from urdf_ident.model.terms import AppliedTerm
+from urdf_ident.statistics.fit import Fit
+
+ROBOT = Robot.from_urdf(arm_urdf("zy"))
+SIMPLE = DynamicModel(ROBOT, friction=["viscous", "coulomb", "offset"])
+TRIED = ("viscous", "coulomb", "offset", "stribeck", "sublinear", "cubic", "load_coulomb", "presliding")
+#: The least |t| of one law among all that were tried on both joints, with 20 degrees of freedom.
+NEEDED = student.ppf(1 - CHANCE / 2 / (2 * len(TRIED)), 20)
+
+
+def selected(*laws: tuple[str, ...]) -> Selected:
+    rotors = [item for item in SIMPLE.terms if item.term.name == "rotor_inertia"]
+    terms = [*rotors, *(AppliedTerm(friction_term(name), axis) for axis, names in enumerate(laws) for name in names)]
+    model = SIMPLE.with_terms(sorted(terms, key=lambda item: item.axis))
+    trials = tuple(
+        Trial(joint, name, "joint", {}, name in names, 0.1, 0.05, "missed when it is left out")
+        for joint, names in zip(ROBOT.joints, laws, strict=True)
+        for name in TRIED
+    )
+    return Selected(model, trials)
+
+
+def fit(found: Selected, t: dict[tuple[int, str], float]) -> Fit:
+    """All other parameters are a thousand standard errors from zero."""
+    base = found.model.base()
+    params = np.full(len(base), 1000.0)
+    for item, own in found.model.placed_terms:
+        if (item.axis, item.term.name) in t:
+            params[list(base.independent).index(own.start)] = t[item.axis, item.term.name]
+    one = np.ones(len(base))
+    return Fit(base, params, np.eye(len(base)), one > 0, {}, 500, 400.0, 1.0, "wls", "", error_dof=20.0 * one)
+
+
+def laws(found: Selected) -> list[list[str]]:
+    return [sorted(i.term.name for i in found.model.terms if i.axis == k and i.term.name != "rotor_inertia") for k in range(2)]
+
+
+def judged(found: Selected, t: dict[tuple[int, str], float], axes=(0, 1), alike: float = 0.0) -> tuple[Selected, set[int]]:
+    """Every two laws of the first joint have errors of this correlation."""
+    blind = fit(found, t)
+    own = [list(blind.base.independent).index(o.start) for i, o in found.model.placed_terms if (i.axis, i.term.name) in t]
+    covariance = np.array(blind.covariance)
+    covariance[np.ix_(own, own)] += alike * (1 - np.eye(len(own)))
+    fewer, again = without_chance(found, replace(blind, covariance=covariance), SIMPLE, axes)
+    return fewer, set(again)
+
+
+def test_laws_that_chance_explains_are_omitted() -> None:
+    found = selected(("viscous", "coulomb", "stribeck", "cubic"), ("viscous", "coulomb", "presliding"))
+    fewer, again = judged(found, {(0, "stribeck"): -1.0, (0, "cubic"): 1.5, (1, "presliding"): 0.99 * NEEDED})
+    assert laws(fewer) == [["coulomb", "viscous"]] * 2
+    assert not again
+    omitted = [trial for trial in fewer.trials if "chance may explain it" in trial.reason]
+    assert [trial.term for trial in omitted] == ["stribeck", "cubic", "presliding"]
+    assert not any(trial.chosen for trial in omitted)
+    assert f"probability {2 * student.sf(0.99 * NEEDED, 20):.2g}, at most {CHANCE / 16:.2g} needed" in omitted[-1].reason
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_significant_laws_stay_and_nothing_is_estimated_again(sign: float) -> None:
+    found = selected(("viscous", "coulomb", "stribeck"), ("coulomb", "offset", "load_coulomb"))
+    t = {(0, "stribeck"): sign * 1.01 * NEEDED, (1, "coulomb"): 0.1, (1, "offset"): 0.1, (1, "load_coulomb"): 0.1}
+    assert judged(found, t)[0] is found
+    assert judged(found, {(0, "stribeck"): 0.0}, axes=(1,))[0] is found, "a joint that is not to be judged again"
+    unsearched = replace(found, trials=())
+    assert judged(unsearched, {(0, "stribeck"): 0.0})[0] is unsearched
+
+
+def test_of_two_laws_that_resemble_each_other_one_stays() -> None:
+    found = selected(("viscous", "coulomb", "stribeck", "sublinear"), ("viscous", "coulomb"))
+    t = {(0, "stribeck"): -2.0, (0, "sublinear"): -2.2}
+    assert laws(judged(found, t)[0])[0] == ["coulomb", "viscous"]
+    assert laws(judged(found, t, alike=-0.95)[0])[0] == ["coulomb", "sublinear", "viscous"]
+
+
+def test_friction_of_every_drive_returns_where_no_other_law_stands_for_it() -> None:
+    found = selected(("coulomb", "sublinear", "cubic"), ("presliding", "sublinear", "cubic"))
+    fewer, again = judged(found, {(0, "sublinear"): 1.0, (1, "cubic"): 1.0})
+    assert laws(fewer) == [["coulomb", "cubic", "viscous"], ["presliding", "sublinear"]]
+    assert again == {0}
+
+
+def test_a_law_that_the_data_do_not_identify_is_omitted() -> None:
+    found = selected(("viscous", "coulomb", "stribeck"), ("viscous", "coulomb"))
+    blind = fit(found, {(0, "stribeck"): 1e6})
+    row = list(blind.base.independent).index(next(o.start for i, o in found.model.placed_terms if i.term.name == "stribeck"))
+    seen = np.array(blind.seen)
+    seen[row] = False
+    assert laws(without_chance(found, replace(blind, seen=seen), SIMPLE, (0, 1))[0])[0] == ["coulomb", "viscous"]

@@ -1,0 +1,114 @@
+"""Selected friction laws that chance explains: their parameters are not significant in the errors of the fit.
+
+Held-out errors of a few parts of one short motion do not reveal all chance: noise with memory and errors of the rigid model
+extend over several parts, a law that describes them gains in each, and the search takes the best of many laws. In a faster
+motion such a law is wrong by a multiple of what it gained. The standard errors of the fit allow for such residuals. The laws of
+a joint are therefore judged together by Hotelling's T² (1931) in its covariance: as many of them are omitted, those of least
+significance first, as are not significant together at the level :data:`CHANCE` for all laws that were tried (Bonferroni's
+inequality). Laws that resemble each other may each be insignificant beside the other, but are only omitted if both can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ...friction import Law
+from ...grouping import grouped
+from ...model.dynamic_model import DynamicModel
+from ...model.terms import AppliedTerm
+from ...statistics.distributions import f_tail
+from ...statistics.fit import Fit
+from .candidates import chosen_by_data
+from .joint_search import OF_EVERY_DRIVE
+from .selection import Selected
+
+#: Level of significance of all laws together.
+CHANCE = 0.05
+
+
+def without_chance(
+    selected: Selected, fit: Fit, simple: DynamicModel, axes: Collection[int]
+) -> tuple[Selected, Collection[int]]:
+    """Omits the laws that chance explains.
+
+    Laws that every drive has, biases, springs, laws with several parameters, and load-dependent ones, whose errors contain
+    those of the rigid torque that they multiply, are not judged.
+
+    Args:
+        fit: The fit of the selected model, with its errors.
+        simple: The model before the search: a law that every drive has returns where no remaining law is of its kind.
+        axes: The joints whose laws are judged.
+
+    Returns:
+        The selection, the same object if all laws remain; and the joints to judge again with a new fit, because a law returned.
+    """
+    limit = CHANCE / max(len(selected.trials), 1)
+    judged = grouped((item.axis, (item, row)) for item, row in _rows(selected, fit).items() if item.axis in axes)
+    omitted = {item: chance for laws in judged.values() for item, chance in _explained(fit, dict(laws), limit).items()}
+    if not omitted:
+        return selected, ()
+    kept = [item for item in selected.model.terms if item not in omitted]
+    changed = {item.axis for item in omitted}
+    back = [item for item in simple.terms if item.axis in changed and _is_lacking(item, kept)]
+    keys = {(selected.model.robot.joints[item.axis], item.side, item.term.name): p for item, p in omitted.items()}
+    trials = []
+    for trial in selected.trials:
+        chance = keys.get((trial.joint, trial.side, trial.term))
+        word = (
+            trial.reason if chance is None else f"chance may explain it (probability {chance:.2g}, at most {limit:.2g} needed)"
+        )
+        trials.append(replace(trial, chosen=trial.chosen and chance is None, reason=word))
+    model = selected.model.with_terms(sorted([*kept, *back], key=lambda item: item.axis))
+    model = model.with_reference(selected.model.reference_theta)
+    return replace(selected, model=model, trials=tuple(trials)), {item.axis for item in back}
+
+
+def _rows(selected: Selected, fit: Fit) -> Mapping[AppliedTerm, int]:
+    """The laws to judge, and the rows of their parameters among the base parameters; none without a search."""
+    free = chosen_by_data(selected.model) if selected.trials else ()
+    row_of = {int(index): row for row, index in enumerate(fit.base.independent)}
+    return {
+        item: row_of[own.start]
+        for item, own in selected.model.placed_terms
+        if item in free
+        and isinstance(item.term, Law)
+        and item.term.name not in OF_EVERY_DRIVE
+        and not (item.term.bias or item.term.conservative or item.term.loaded)
+        and len(item.term.symbols) == 1
+        and own.start in row_of
+    }
+
+
+def _explained(fit: Fit, rows: Mapping[AppliedTerm, int], limit: float) -> dict[AppliedTerm, float]:
+    """The laws of one joint that chance explains, and its probability for each with those before."""
+    left, found = dict(rows), dict[AppliedTerm, float]()
+    while left:
+        chances = {item: _chance(fit, [row, *(rows[other] for other in found)]) for item, row in left.items()}
+        item = max(chances, key=lambda item: chances[item])
+        if chances[item] <= limit:
+            break
+        found[item] = chances[item]
+        del left[item]
+    return found
+
+
+def _chance(fit: Fit, rows: Sequence[int]) -> float:
+    """Probability that parameters that are zero are estimated so far from it; 1 if one of them is not identifiable."""
+    own = list(rows)
+    if not fit.seen[own].all():
+        return 1.0
+    square = float(fit.params[own] @ np.linalg.solve(fit.covariance[np.ix_(own, own)], fit.params[own]))
+    k, dof = len(own), float(fit.dofs[own].min())
+    return f_tail(square * (dof - k + 1) / (k * dof), k, dof - k + 1) if dof >= k else 1.0
+
+
+def _is_lacking(item: AppliedTerm, kept: Sequence[AppliedTerm]) -> bool:
+    """Whether a law is one that every drive has, and no other of its axis is of its kind (dry or viscous friction)."""
+    if item.term.name not in OF_EVERY_DRIVE or not isinstance(item.term, Law):
+        return False
+    own = [other.term for other in kept if (other.axis, other.side) == (item.axis, item.side)]
+    kinds = {kind for law in own if isinstance(law, Law) for kind in law.changing.values()}
+    return not kinds & set(item.term.changing.values())
