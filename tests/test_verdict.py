@@ -415,6 +415,28 @@ def test_a_payload_in_the_last_third_of_one_log_is_named(robot: ui.Robot, logs: 
     assert any(item.part == "3/3" for item in found.evidence.departures)
 
 
+@pytest.mark.parametrize(("held", "departs"), [(0.7, False), (4.0, True)])
+def test_a_resting_joint_may_hold_its_dry_friction(
+    robot: ui.Robot, logs: list[ui.Recording], held: float, departs: bool
+) -> None:
+    """In the last third of a log the fourth joint rests and its effort is off by a multiple of its Coulomb friction."""
+    t, q, v, a = fourier(robot.n, 12.0, 100.0, 1)
+    x = np.clip((8.0 - t) / 2.0, 0.0, 1.0)
+    s, ds, dds = x**3 * (10 - 15 * x + 6 * x**2), -15 * x**2 * (1 - x) ** 2, 15 * x * (1 - x) * (1 - 2 * x)
+    q[:, 3], v[:, 3], a[:, 3] = (
+        q[:, 3] * s,
+        v[:, 3] * s + q[:, 3] * ds,
+        a[:, 3] * s + 2 * v[:, 3] * ds + q[:, 3] * dds,
+    )
+    effort = torques(robot, Truth.of(robot.n), q, v, a) + 0.05 * np.random.default_rng(1).standard_normal(q.shape)
+    effort[t > 8.0, 3] += held * Truth.of(robot.n).coulomb[3]
+    stopped = ui.Recording("stopped", robot.joints, t, q, effort=effort)
+    found = ui.identify(ui.DynamicModel(robot, friction=FRICTION), [logs[0], stopped, logs[2]], force=True)
+    assert isinstance(found.evidence, Evidence)
+    parts = [(item.log, item.part) for item in found.evidence.departures if item.joint == "j4"]
+    assert parts == ([("stopped", "3/3")] if departs else [])
+
+
 def test_validate_says_what_was_trained_on_and_when_the_error_jumps(ident: ui.Identification, logs: list[ui.Recording]) -> None:
     report = ui.validate(ident, [logs[0]])
     assert report.summary().startswith("GOOD, on training logs alone: ")

@@ -7,19 +7,20 @@ states, agreement with the gravity torque of the URDF, and equal residuals in al
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 
+from ...friction import Viscous
 from ...linalg import Array, BoolArray, divisors, lstsq, rms
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
 from ...model.posterior import posterior_covariance
 from ...model.prior import WIDER, Prior
 from ...model.robot import Robot
-from ...model.trained import without_inertia, without_joint_terms
+from ...model.trained import sliders, without_inertia, without_joint_terms
 from ...motion.limits import Limits
 from ...samples import moving
 from ...statistics.entries import Statistic
@@ -159,7 +160,7 @@ def measure_evidence(
     """
     robot, joints = model.robot, model.robot.joints
     masses = _masses(model, theta, prior)
-    deviating = _deviating_parts(statistics, fitted)
+    deviating = _deviating_parts(model, statistics, fitted)
     one_way = tuple(joints[j] for j in np.flatnonzero(moving(trained.speed, robot.prismatic) & trained.one_way))
     if isinstance(model, ElasticModel):
         common = masses, deviating, folds_repeat, placeholders(robot)
@@ -301,8 +302,11 @@ def _masses(model: DynamicModel, theta: Array, prior: Prior) -> dict[str, float]
     return out
 
 
-def _deviating_parts(statistics: StatisticSet, theta: Array) -> tuple[DeviatingPart, ...]:
-    """Parts of logs whose residual is large relative to the joint's usual residual and torque (:data:`_DEVIATING`)."""
+def _deviating_parts(model: DynamicModel, statistics: StatisticSet, theta: Array) -> tuple[DeviatingPart, ...]:
+    """Parts of logs whose residual is large relative to the joint's usual residual and torque (:data:`_DEVIATING`).
+
+    Dry friction holds a joint at rest with any torque: what a part shows less of it than the others may be in its residual.
+    """
     found: list[DeviatingPart] = []
     of_group: dict[str, dict[str, list[Statistic]]] = {
         group: {log: [] for log in statistics.logs} for group in statistics.groups
@@ -313,27 +317,41 @@ def _deviating_parts(statistics: StatisticSet, theta: Array) -> tuple[DeviatingP
         layout = statistics.layout(group)
         first = len(layout.instruments)
         last = first + len(layout.columns)
-        squares: dict[tuple[str, int], list[float]] = {}
-        effort = count = 0.0
-        measured = np.zeros((layout.width, 2))  # R times this: errors and efforts
-        measured[first:last, 0], measured[-1] = theta[layout.columns], (-1.0, 1.0)
+        measured = np.zeros((layout.width, 3))  # R times this: errors, efforts and dry friction
+        measured[first:last, 0], measured[-1, :2] = theta[layout.columns], (-1.0, 1.0)
+        measured[first:last, 2] = _dry_friction(model, theta)[layout.columns]
+        parts: dict[tuple[str, int], list[tuple[Array, float]]] = {}
         for log, entries in logs.items():
             blocks = sorted({entry.block for entry in entries})
             for entry in entries:
-                part = blocks.index(entry.block) * PARTS // len(blocks)
-                error, torque = (entry.factor @ entry.times(measured)).T
-                total = squares.setdefault((log, part), [0.0, 0.0])
-                total[0] += float(error @ error)
-                total[1] += entry.rows * entry.repeats
-                effort += float(torque @ torque)
-                count += entry.rows * entry.repeats
-        rmse = {key: float(np.sqrt(total / max(n, 1.0))) for key, (total, n) in squares.items()}
-        size = np.sqrt(effort / max(count, 1.0))
-        for (log, part), value in rmse.items():
-            if value <= _OF_TORQUE * size:
-                continue
-            others = [other for key, other in rmse.items() if key != (log, part)]
-            usual = float(np.median(others)) if others else value
-            if value > _DEVIATING * usual:
-                found.append(DeviatingPart(log, group.split(":", 1)[-1], f"{part + 1}/{PARTS}", value, usual))
+                squares = np.sum((entry.factor @ entry.times(measured)) ** 2, axis=0)
+                own = parts.setdefault((log, blocks.index(entry.block) * PARTS // len(blocks)), [])
+                own.append((squares, entry.rows * entry.repeats))
+        found += _deviating({key: (sum(x for x, _ in own), sum(n for _, n in own)) for key, own in parts.items()}, group)
     return tuple(found)
+
+
+def _deviating(parts: Mapping[tuple[str, int], tuple[Array, float]], group: str) -> Iterator[DeviatingPart]:
+    """Parts of one row group, given log and part → sums of squares of error, effort and dry friction, and the rows."""
+    size = np.sqrt(sum(squares[1] for squares, _ in parts.values()) / max(sum(n for _, n in parts.values()), 1.0))
+    mean = {key: squares / max(n, 1.0) for key, (squares, n) in parts.items()}
+    for key, (square, _, dry) in mean.items():
+        others = [other for name, other in mean.items() if name != key]
+        if not others:
+            continue
+        usual, _, usual_dry = np.median(others, axis=0)
+        beyond = np.sqrt(max(square - max(usual_dry - dry, 0.0), 0.0))
+        if beyond > max(_OF_TORQUE * size, _DEVIATING * np.sqrt(usual)):
+            yield DeviatingPart(
+                key[0], group.split(":", 1)[-1], f"{key[1] + 1}/{PARTS}", float(np.sqrt(square)), float(np.sqrt(usual))
+            )
+
+
+def _dry_friction(model: DynamicModel, theta: Array) -> Array:
+    """Returns parameters with all but those of friction set to zero, viscous friction as well, shape (p,)."""
+    found = np.zeros_like(theta)
+    for laws in sliders(model).values():
+        for start, law in laws:
+            if not (law.bias or isinstance(law, Viscous)):
+                found[start : start + len(law.symbols)] = theta[start : start + len(law.symbols)]
+    return found
