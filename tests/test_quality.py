@@ -306,6 +306,20 @@ def test_backlash_and_interpolated_rows_are_no_lost_rows(robot: Robot) -> None:
         assert "samples-lost" not in codes(assess(sound, robot), "warning")
 
 
+def test_a_joint_jogged_slowly_by_counts_of_its_encoder_loses_and_holds_nothing(robot: Robot) -> None:
+    """At 1 kHz and 14 bits one joint after the other moves by a count in each row or each third one."""
+    log, count, rows = make_log(), 2 * np.pi / 2**14, 4000
+    t = np.arange(3 * rows) / 1000.0
+    speeds = np.array([0.55, 0.9, 0.128])  # [rad/s]
+    q = np.stack([np.interp(t, [4.0 * j + 0.2, 4.0 * j + 3.8], [0.0, 3.6 * speed]) for j, speed in enumerate(speeds)], axis=1)
+    q += 1e-4 * np.sin(40 * t)[:, None] * (np.gradient(q, axis=0) > 0)
+    noise = np.random.default_rng(0).standard_normal(q.shape)
+    jog = replace(log, time=t, position=np.round(q / count) * count, velocity=None, effort=noise, rows=np.arange(len(t)))
+    assert not {"samples-lost", "position-held"} & codes(assess(jog, robot), "warning")
+    gone = jog.take(np.arange(len(t)) // 40 % 25 != 12)
+    assert "samples-lost" in codes(assess(replace(gone, time=t[: len(gone)]), robot), "warning")
+
+
 def test_rows_that_are_not_sorted_are_no_other_unit_of_time(robot: Robot) -> None:
     log = make_log()
     report = assess(log.take(np.random.default_rng(0).permutation(len(log))), robot)
@@ -941,6 +955,9 @@ def test_a_channel_at_a_lower_rate_is_named(robot: Robot) -> None:
     (found,) = (item for item in report.findings if item.id in ("effort-held", "position-held"))
     assert (found.id, found.joint, found.severity) == ("effort-held", "b", "warning")
     assert found.size == pytest.approx(10.0, rel=0.02)
+    held = np.round(np.asarray(recording.position), 4)
+    held[:, 1] = held[rows - rows % 25, 1]
+    assert "position-held" in codes(assess(replace(recording, position=held), robot), "warning")
     coarse = np.round(np.asarray(recording.position) / 0.05) * 0.05  # steps that last as long as the motion wants
     assert "position-held" not in codes(assess(replace(recording, position=coarse), robot), "warning")
 

@@ -14,6 +14,7 @@ from ...model.robot import Robot
 from ...samples import distinct_poses
 from ..conditioning.clock import read_clock
 from ..conditioning.filters import lowpass, white_noise
+from ..resolution import count_of
 from .findings import Examination
 
 #: Ratio of step to standard deviation from which the rounding is about a tenth of the efforts' RMS; minimum rows.
@@ -289,7 +290,8 @@ def check_held(state: Examination, robot: Robot) -> None:
     remedy = "log it at the rate of the others; as logged it lags by half its interval"
     recording = state.recording
     for j, words, rate in _slower(recording.time, recording.position):
-        state.add("position-held", "warning", f"the position {words}", joint=robot.joints[j], size=rate, remedy=remedy)
+        if not _creeps(recording.position[:, j]):
+            state.add("position-held", "warning", f"the position {words}", joint=robot.joints[j], size=rate, remedy=remedy)
     if recording.effort is not None:
         for j, words, rate in _slower(recording.time, recording.effort):
             state.add("effort-held", "warning", f"the effort {words}", joint=robot.joints[j], size=rate, remedy=remedy)
@@ -305,6 +307,12 @@ def _slower(time: Array, channels: Array) -> list[tuple[int, str, float]]:
         (int(j), f"comes at {rates[j]:.3g} Hz, those of other joints at {np.median(rates):.3g} Hz", float(rates[j]))
         for j in slow
     ]
+
+
+def _creeps(x: Array) -> bool:
+    """Whether a position changes by single counts of its encoder: at a steady speed each lasts equally long."""
+    steps = np.abs(np.diff(x))
+    return bool(np.median(steps[steps > 0]) < 1.5 * count_of(x))
 
 
 def regular_length(lengths: IntArray) -> float:

@@ -10,6 +10,7 @@ from ...grouping import runs
 from ...linalg import Array, BoolArray, IntArray, positive, quantiles, rms, running_median
 from ..conditioning.clock import GAP_PERIODS, GAP_SECONDS, device_clock, in_bursts, read_clock
 from ..recording import Recording
+from ..resolution import count_of
 from .findings import Examination
 from .repairs import TOO_MANY, drop_rows
 
@@ -212,7 +213,9 @@ def check_lost_rows(state: Examination) -> None:
         return
     intervals = np.diff(recording.time)
     steps = np.diff(recording.position, axis=0) / intervals[:, None]
-    steps = steps / np.maximum(rms(steps, 0), 1e-12)
+    fast = np.maximum(rms(steps, 0), 1e-12)
+    counts = np.array([count_of(x) for x in recording.position.T]) / fast / intervals[1:-1, None]
+    steps = steps / fast
     usual, step = (steps[2:] + steps[:-2]) / 2, steps[1:-1]
     beyond, length = np.linalg.norm(step - usual, axis=1), np.linalg.norm(usual, axis=1)
     times = np.sum(step * usual, axis=1) / positive(length**2)
@@ -222,6 +225,8 @@ def check_lost_rows(state: Examination) -> None:
     even[list(clock.gaps)] = False  # next to a pause or a clock adjustment, steps have no information
     even = even[2:] & even[1:-1] & even[:-2]
     moving = np.abs(usual) > np.maximum(_SLOW, _SLOW * np.abs(usual).max(axis=1, keepdims=True))
+    # one count more in a step, and one less in its neighbours, are no lost rows
+    moving &= (times - 1.0)[:, None] * np.abs(usual) > 2 * counts
     longer = np.sum(moving & (step / np.where(moving, usual, 1.0) > _AT_ONCE), axis=1)
     together = moving.any(axis=1) & (longer >= _TOGETHER * moving.sum(axis=1))  # one joint alone may leave its backlash
     norms = np.linalg.norm(steps, axis=1)

@@ -320,21 +320,22 @@ def _deviating_parts(model: DynamicModel, statistics: StatisticSet, theta: Array
         measured = np.zeros((layout.width, 3))  # R times this: errors, efforts and dry friction
         measured[first:last, 0], measured[-1, :2] = theta[layout.columns], (-1.0, 1.0)
         measured[first:last, 2] = _dry_friction(model, theta)[layout.columns]
-        parts: dict[tuple[str, int], list[tuple[Array, float]]] = {}
+        parts: dict[tuple[str, int], Array] = {}
         for log, entries in logs.items():
             blocks = sorted({entry.block for entry in entries})
             for entry in entries:
                 squares = np.sum((entry.factor @ entry.times(measured)) ** 2, axis=0)
-                own = parts.setdefault((log, blocks.index(entry.block) * PARTS // len(blocks)), [])
-                own.append((squares, entry.rows * entry.repeats))
-        found += _deviating({key: (sum(x for x, _ in own), sum(n for _, n in own)) for key, own in parts.items()}, group)
+                key = log, blocks.index(entry.block) * PARTS // len(blocks)
+                parts[key] = parts.get(key, np.zeros(4)) + np.append(squares, entry.rows * entry.repeats)
+        found += _deviating(parts, group)
     return tuple(found)
 
 
-def _deviating(parts: Mapping[tuple[str, int], tuple[Array, float]], group: str) -> Iterator[DeviatingPart]:
-    """Parts of one row group, given log and part → sums of squares of error, effort and dry friction, and the rows."""
-    size = np.sqrt(sum(squares[1] for squares, _ in parts.values()) / max(sum(n for _, n in parts.values()), 1.0))
-    mean = {key: squares / max(n, 1.0) for key, (squares, n) in parts.items()}
+def _deviating(parts: Mapping[tuple[str, int], Array], group: str) -> Iterator[DeviatingPart]:
+    """Parts of one row group, given log and part → sums of squares of error, effort and dry friction, and number of rows."""
+    _, effort, _, count = sum(parts.values(), np.zeros(4))
+    size = np.sqrt(effort / max(count, 1.0))
+    mean = {key: sums[:3] / max(sums[3], 1.0) for key, sums in parts.items()}
     for key, (square, _, dry) in mean.items():
         others = [other for name, other in mean.items() if name != key]
         if not others:
