@@ -38,7 +38,7 @@ from urdf_ident.motion.splines import b_spline_at_rest
 from urdf_ident.motion.trajectory import PiecewisePolynomial
 from urdf_ident.samples import Segment
 from urdf_ident.simulation.elastic.drive import MotorFriction
-from urdf_ident.simulation.elastic.plant import ElasticPlant, ElasticRun, MotorPD
+from urdf_ident.simulation.elastic.plant import ElasticPlant, MotorPD
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.statistics.accumulate import accumulate
 from urdf_ident.statistics.fit import Fit, fit_base
@@ -95,7 +95,7 @@ class Case:
         offset = np.random.default_rng(seed).uniform(-1.0, 1.0, (self.points, self.robot.n)) * self.swing
         return b_spline_at_rest(self.robot.joints, self.home, self.home + offset, self.home, duration)
 
-    def run(self, static: bool = True, seed: int = 0, samples: int = SAMPLES, step: float = 1e-3) -> ElasticRun:
+    def run(self, static: bool = True, seed: int = 0, samples: int = SAMPLES, step: float = 1e-3) -> Segment:
         """Simulates the motion."""
         spline = self.reference(seed, samples / RATE)
         law = MotorPD(self.plant(static), lambda t: spline.evaluate(t)[:2], self.kp, self.kd)
@@ -161,7 +161,7 @@ def smooth(x: Array) -> Array:
     return np.asarray(sosfiltfilt(butter(ORDER, CUTOFF, fs=RATE, output="sos"), x, axis=0, padlen=300))
 
 
-def processed(run: ElasticRun) -> Segment:
+def processed(run: Segment) -> Segment:
     """The paper's processing of what encoders and torque sensors give.
 
     First-order differences before and after a sample are averaged, so that position, velocity and acceleration belong
@@ -176,7 +176,7 @@ def processed(run: ElasticRun) -> Segment:
     return segment.slice(20, len(segment) - 20)
 
 
-def noisy(run: ElasticRun, decibel: float, seed: int, filtered: bool = True) -> Segment:
+def noisy(run: Segment, decibel: float, seed: int, filtered: bool = True) -> Segment:
     """The paper's noise: Gaussian, on position, velocity and acceleration of motors and links, before (or after) the filter."""
     rng = np.random.default_rng(seed)
     signals = {}

@@ -331,7 +331,11 @@ class _Loops:
             )
         before = dict(zip(self.free.names, self.theta, strict=True))
         self.curves = tuple(fit_friction(friction_points(self.sweeps, robot, joint).centred()) for joint in driven)
-        kept = [item for item in self.model.terms if not (_is_friction(item) and robot.joints[item.axis] in driven)]
+        kept = [
+            item
+            for item in self.model.terms
+            if item.term.name == "rotor_inertia" or item.side == "motor" or robot.joints[item.axis] not in driven
+        ]
         offsets = [AppliedTerm(Offset(), self.index[joint]) for joint in driven]
         laws = [AppliedTerm(curve.law, self.index[curve.joint]) for curve in self.curves]
         self.model = self.model.with_terms([*kept, *laws, *offsets])
@@ -377,10 +381,6 @@ class _Loops:
             raise EstimationError("the loops need a log")
         gain = 0.0 if not self.gains else 1.0 - float(rmse.mean() / self.gains[-1].rmse.mean())
         self.gains.append(LoopGain(turn, loop, rmse, held_out, gain))
-
-
-def _is_friction(item: AppliedTerm) -> bool:
-    return item.term.name != "rotor_inertia" and item.side == "joint"
 
 
 def _is_driven(segment: Segment, j: int) -> bool:

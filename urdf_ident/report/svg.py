@@ -29,11 +29,6 @@ _SETTINGS = {
 }
 
 
-def _short(tag: re.Match[str]) -> str:
-    """Rounds coordinates within a tag to 0.01 pixels; visible numbers are between tags and stay unchanged."""
-    return _DIGITS.sub(r"\1", tag[0])
-
-
 def svg(draw: Callable[[Any], None], width: float, height: float, words: str) -> str:
     """Draws a figure and returns it as an inline SVG element.
 
@@ -62,7 +57,8 @@ def svg(draw: Callable[[Any], None], width: float, height: float, words: str) ->
     text = stream.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
-    text = _COLOUR.sub(lambda found: f"var(--{_NAMES[found[0]]})", _TAG.sub(_short, _ID.sub("", text)))
+    text = _TAG.sub(lambda tag: _DIGITS.sub(r"\1", tag[0]), _ID.sub("", text))  # coordinates to 0.01 pixels, text unchanged
+    text = _COLOUR.sub(lambda found: f"var(--{_NAMES[found[0]]})", text)
     text = re.sub(r"font: (\S+) [^;\"]*", r"font: \1 var(--font)", text)
     label = words.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
     head, rest = text.split(">", 1)

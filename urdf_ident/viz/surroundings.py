@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -195,12 +194,8 @@ def _square(plane: Plane, origin: Array, centre: Array, size: float) -> Command:
 
 def _tool_box(tool: ToolBox, origin: Array) -> Command:
     corners = np.array([[(tool.lower, tool.upper)[k >> axis & 1][axis] for axis in range(3)] for k in range(8)])
-    points = (corners @ origin[:3, :3].T + origin[:3, 3])[_flat(_EDGES)]
+    points = (corners @ origin[:3, :3].T + origin[:3, 3])[np.ravel(_EDGES)]
     item = SceneObject("/world/box of the tool")
     material = item.material(type="LineBasicMaterial", color=hexadecimal(_TOOL))
     item.child("LineSegments", geometry=item.geometry(type="BufferGeometry", data=buffers(points)), material=material)
     return item.command()
-
-
-def _flat(edges: Sequence[tuple[int, int]]) -> list[int]:
-    return [k for edge in edges for k in edge]

@@ -11,7 +11,6 @@ from ...linalg import Array
 from ...model.robot import Robot
 from ...motion.limits import Limits
 from ...motion.trajectory import Trajectory
-from ...samples import Segment
 from ..controllers import tuned_gains
 from ..settings import ControllerSection, Sensors
 from ..simulate import Guard, Progress, require_drivable
@@ -102,9 +101,9 @@ def simulate_elastic(
     speed = np.concatenate([v[0], plant.at_motors(v[0])])
     run = plant.simulate(law, duration, start=q[0], speed=speed, rate=rate, step=step, watch=watch)
     to_joints = np.linalg.inv(plant.geared).T
-    motors = Segment(name, 0.0, rate, run.q, run.v, run.a, run.tau @ plant.geared, run.qm, run.vm, run.am)
-    truth = replace(motors, qm=run.qm @ to_joints, vm=run.vm @ to_joints, am=run.am @ to_joints)
+    motors = replace(run, log=name, tau=run.measured @ plant.geared)
+    truth = replace(motors, **{key: getattr(run, key) @ to_joints for key in ("qm", "vm", "am")})
     recording = logged(motors, robot, sensors or PERFECT, seed, plant.ratio)
-    friction = np.array([plant.friction.torque(speed) for speed in run.vm]) @ plant.geared
+    friction = np.array([plant.friction.torque(speed) for speed in np.asarray(run.vm)]) @ plant.geared
     substeps = max(1, int(np.ceil(1.0 / (rate * step) - 1e-9)))
     return SimulatedLog(recording, truth, friction, q, f"Gauss collocation, step {1 / (rate * substeps):.3g} s")

@@ -24,31 +24,10 @@ from ...errors import SimulationError, check_shape
 from ...linalg import Array, BoolArray, one_each, shaped
 from ...model.engine.pinocchio import with_inertias
 from ...model.robot import Robot
-from ...samples import ReadOnly
+from ...samples import Segment
 from ...simulation import gauss
 from ..friction_truth import FrictionTruth
 from .drive import MotorFriction
-
-
-@dataclass(frozen=True, eq=False)
-class ElasticRun(ReadOnly):
-    """A simulated motion: arrays of shape (N, n) in SI units, motors after the gear.
-
-    Attributes:
-        time: Shape (N,) [s].
-        q, v, a: Motion of the links.
-        qm, vm, am: Motion of the motors; for coupled joints θ as defined above.
-        tau: Motor torque after the gear [N·m or N].
-    """
-
-    time: Array
-    q: Array
-    v: Array
-    a: Array
-    qm: Array
-    vm: Array
-    am: Array
-    tau: Array
 
 
 class ElasticPlant:
@@ -198,7 +177,7 @@ class ElasticPlant:
         rate: float = 1000.0,
         step: float = 5e-4,
         watch: Callable[[float, Array, Array], None] | None = None,
-    ) -> ElasticRun:
+    ) -> Segment:
         """Simulates a motion.
 
         Args:
@@ -211,7 +190,8 @@ class ElasticPlant:
             watch: Called at every sample with time, link positions and velocities; may stop the run by raising.
 
         Returns:
-            The motion at 0, 1/rate, … up to ``duration``.
+            The motion at 0, 1/rate, … up to ``duration``, with the motors and their torque after the gear; for coupled joints
+            with θ as defined above.
 
         Raises:
             SimulationError: The plant cannot be integrated with this step.
@@ -231,12 +211,11 @@ class ElasticPlant:
             states[k] = x, v
             if watch is not None:
                 watch(k / rate, x[: self.n], v[: self.n])
-        time = np.arange(samples) / rate
         n = self.n
-        tau = law.feed(time) - law.kp * states[:, 0, n:] - law.kd * states[:, 1, n:]
+        tau = law.feed(np.arange(samples) / rate) - law.kp * states[:, 0, n:] - law.kd * states[:, 1, n:]
         turn = np.array([self.acceleration(x, v, u) for (x, v), u in zip(states, tau, strict=True)])
         x, v = states[:, 0], states[:, 1]
-        return ElasticRun(time, x[:, :n], v[:, :n], turn[:, :n], x[:, n:], v[:, n:], turn[:, n:], tau)
+        return Segment("simulated", 0.0, rate, x[:, :n], v[:, :n], turn[:, :n], tau, x[:, n:], v[:, n:], turn[:, n:])
 
     def _load(self, state: Array, speed: Array, tau: Array) -> Array:
         """Torques on links and motors, shape (2 n,)."""
