@@ -21,8 +21,9 @@ from urdf_ident.data.conditioning.signals import Conditioned, condition, resolve
 from urdf_ident.data.quality.report import assess
 from urdf_ident.data.readers.read import read_recording
 from urdf_ident.data.recording import Recording
-from urdf_ident.errors import LogError
+from urdf_ident.errors import LogError, ProjectError
 from urdf_ident.model.robot import Robot
+from urdf_ident.project import parse_project
 
 Array = np.ndarray[Any, Any]
 URDF = """<robot name="two"><link name="base"/><link name="l1"/><link name="l2"/>
@@ -541,11 +542,12 @@ def test_one_choice_for_several_logs(robot: Robot) -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [{"cutoff": 0.0}, {"cutoff": "fast"}, {"decimate": -1.0}, {"cutoff": np.nan}, {"velocity": "measured"}]
+    "bad",
+    [{"cutoff": 0.0}, {"cutoff": "fast"}, {"decimate": -1.0}, {"cutoff": np.nan}, {"velocity": "measured"}, {"delay": 1.5}],
 )
 def test_wrong_configuration(bad: dict[str, Any]) -> None:
-    with pytest.raises(LogError, match="signals\\."):
-        SignalConfig(**bad)
+    with pytest.raises(ProjectError, match="signals\\."):
+        parse_project({"signals": bad})
 
 
 # ---- real logs -----------------------------------------------------------------------------------

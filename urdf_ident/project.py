@@ -9,26 +9,25 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import Field, PositiveFloat, ValidationError, field_validator, model_validator
 
+from .data.conditioning.config import LONGEST_DELAY, SignalConfig
 from .data.readers.columns.layout import LogLayout
 from .errors import MissingFileError, ProjectError, nearest
 from .excitation.settings import ExcitationSection
 from .files.documents import parse_yaml
 from .files.read_write import read_text
 from .model.robot import STANDARD_GRAVITY, Robot
-from .settings import CompensationSection, ConsistencySection, EstimationSection, Section
+from .settings import Auto, CompensationSection, ConsistencySection, EstimationSection, Section
 from .simulation.settings import SimulationSection
 
 if TYPE_CHECKING:
-    from .data.conditioning.config import SignalConfig
     from .model.drive import Drive
     from .model.dynamic_model import DynamicModel
     from .model.payload import Payload
 
-Auto = Literal["auto"]
 _READ = "docs/project_file.md lists every key"
 #: Phrases of pydantic, and what a user understands.
 _WORDS = {
@@ -79,16 +78,19 @@ class DriveSection(Section):
 class SignalsSection(Section):
     """Conditioning of the signals; `auto` chooses from the data."""
 
-    cutoff: float | Literal["auto", "held_out"] = Field(
+    cutoff: PositiveFloat | Literal["auto", "held_out"] = Field(
         "auto", description="low-pass of the positions [Hz]; auto: from the spectrum; held_out: by the error on held-out logs"
     )
-    decimate: float | Auto = Field("auto", description="rows per second for the estimators [Hz]; auto: from the cut-off")
+    decimate: PositiveFloat | Auto = Field(
+        "auto", description="rows per second for the estimators [Hz]; auto: from the cut-off"
+    )
     velocity: Literal["auto", "logged", "differentiated"] = Field("auto", description="auto: logged if it agrees with dq/dt")
     periodic: Literal["auto", "on", "off"] = Field(
         "auto", description="average the periods of a motion that repeats; auto: where a log holds three or more"
     )
-
-    delay: float | Auto = Field("auto", description="delay of the efforts to correct [s]; auto: if the logs clearly show one")
+    delay: Annotated[float, Field(ge=-LONGEST_DELAY, le=LONGEST_DELAY)] | Auto = Field(
+        "auto", description="delay of the efforts to correct [s]; auto: if the logs clearly show one"
+    )
 
     @field_validator("periodic", mode="before")
     @classmethod
@@ -254,8 +256,6 @@ class Project(Section):
 
     def signal_config(self) -> SignalConfig:
         """Signal conditioning; the cut-off ``held_out``, which is chosen later, is given as ``auto``."""
-        from .data.conditioning.config import SignalConfig
-
         settings = self.signals.model_dump()
         return SignalConfig(**{**settings, "cutoff": "auto" if settings["cutoff"] == "held_out" else settings["cutoff"]})
 
@@ -268,8 +268,6 @@ class Project(Section):
         Returns:
             The conditioning.
         """
-        from .data.conditioning.config import SignalConfig
-
         delay = float(signals.get("delay", {}).get("compensated", 0.0))
         cutoff, decimate = signals["cutoff"], signals["decimate"]
         return SignalConfig(cutoff=cutoff, decimate=decimate, velocity=self.signals.velocity, periodic="off", delay=delay)

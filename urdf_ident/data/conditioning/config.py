@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-from ...errors import LogError
 from .filters import ORDER
 
 #: Minimum number of whole periods for automatic averaging; with fewer, separate periods are more useful as held-out data.
@@ -17,7 +15,8 @@ LONGEST_DELAY = 1.0
 
 @dataclass(frozen=True)
 class SignalConfig:
-    """Settings of the conditioning; ``auto`` is chosen from the log and explained in :attr:`.signals.Conditioned.why`.
+    """Settings of the conditioning, checked by :class:`.SignalsSection`; ``auto`` is chosen from the log, see
+    :attr:`.signals.Conditioned.why`.
 
     Attributes:
         cutoff: Zero-phase low-pass of positions and velocities [Hz].
@@ -47,28 +46,3 @@ class SignalConfig:
     reason: str = "as configured"
     velocity_reason: str = "as configured"
     chosen: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        for name in ("cutoff", "decimate"):
-            value = getattr(self, name)
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            if value != "auto" and not (number and math.isfinite(value) and value > 0):
-                raise LogError(
-                    f"unusable {name}", where=f"signals.{name}", got=value, expected="a frequency above 0 [Hz], or auto"
-                )
-        if self.delay != "auto" and not (isinstance(self.delay, int | float) and abs(self.delay) <= LONGEST_DELAY):
-            raise LogError(
-                "unusable delay",
-                where="signals.delay",
-                got=self.delay,
-                expected=f"auto or at most {LONGEST_DELAY:g} s either way",
-            )
-        if self.velocity not in ("auto", "logged", "differentiated"):
-            raise LogError(
-                "unknown source of velocity",
-                where="signals.velocity",
-                got=self.velocity,
-                expected="auto, logged or differentiated",
-            )
-        if self.periodic not in ("auto", "on", "off"):
-            raise LogError("unknown choice", where="signals.periodic", got=self.periodic, expected="auto, on or off")
