@@ -138,7 +138,7 @@ def test_automatic_gain_is_marked() -> None:
         ({"robott": {}}, "unknown key 'robott'; did you mean 'robot'"),
         ({"log": {"rates": 5}}, "unknown key 'log.rates'; did you mean 'rate'"),
         ({"log": {"side": {"positon": "motor"}}}, "unknown key 'log.side.positon'; did you mean 'position'"),
-        ({"drive": {"gains": 5}}, "'drive.gains'; did you mean 'gain'"),
+        ({"log": {"drive": {"gains": 5}}}, "'drive.gains'; did you mean 'gain'"),
         ({"signals": {"cut_off": 5}}, "did you mean 'cutoff'"),
         ({"model": {"frictions": []}}, "did you mean 'friction'"),
         ({"consistency": {"priors": 1}}, "did you mean 'prior'"),

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from ..errors import ModelError
-from ..linalg import Array
+from ..linalg import Array, one_each
 from ..settings import Section
 
 if TYPE_CHECKING:
@@ -102,20 +102,9 @@ class ControllerSection(Section):
         """
         if self.kp is None or self.kd is None:
             return None
-        return _per_joint("kp", self.kp, robot), _per_joint("kd", self.kd, robot)
-
-
-def _per_joint(name: str, gain: PerJoint, robot: Robot) -> Array:
-    """A gain of every joint in model order, from a list in the robot's order."""
-    values = np.atleast_1d(np.asarray(gain, dtype=float))
-    if len(values) not in (1, robot.n):
-        raise ModelError(
-            "one number per joint is needed",
-            where=f"simulation.controller.{name}",
-            got=len(values),
-            expected=f"{robot.n}, in the order {', '.join(robot.order)}",
-        )
-    return np.array(np.broadcast_to(values, (robot.n,))[robot.places_in_order])
+        given, n, place = {"kp": self.kp, "kd": self.kd}, robot.n, robot.places_in_order
+        kp, kd = (one_each(f"simulation.controller.{key}", value, n, ModelError)[place] for key, value in given.items())
+        return kp, kd
 
 
 class SimulationSection(Section):
