@@ -297,7 +297,7 @@ def test_moves_with_stops_keep_their_accelerations(joints: str, seconds: tuple[f
 
     log = Recording("log", ("a", "b", "c"), np.arange(len(q)) / rate, q, effort=np.zeros_like(q))
     best = min(error(cutoff) for cutoff in np.geomspace(1, 25, 15))
-    assert error(float(resolve([log], robot).cutoff)) < best + 0.08
+    assert error(float(resolve([log]).cutoff)) < best + 0.08
 
 
 def test_motion_at_the_very_end_of_a_long_log_has_a_cutoff(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -322,7 +322,7 @@ def test_long_standstill_does_not_change_the_cutoff(robot: Robot) -> None:
             x = np.concatenate(parts)
             x = x + 3e-5 * noise.standard_normal(x.shape)
             logs.append(Recording("log", ("a", "b"), np.arange(len(x)) / 125.0, x, effort=np.zeros_like(x)))
-    cutoffs = np.reshape([float(resolve([log], robot).cutoff) for log in logs], (4, 3)).mean(axis=0)
+    cutoffs = np.reshape([float(resolve([log]).cutoff) for log in logs], (4, 3)).mean(axis=0)
     assert cutoffs[1:] == pytest.approx([cutoffs[0]] * 2, rel=0.1)
 
 
@@ -531,14 +531,14 @@ def test_one_choice_for_several_logs(robot: Robot) -> None:
     t = np.arange(0, 20, 0.004)
     logs = [make_log(t, noise=noise, seed=k, name=f"log{k}") for k, noise in enumerate((1e-6, 1e-5, 1e-4))]
     wishes = [condition(log, robot).cutoff for log in logs]
-    common = resolve(logs, robot)
+    common = resolve(logs)
     assert common.cutoff == pytest.approx(sorted(wishes)[1])
     assert common.decimate >= 2.5 * sorted(wishes)[1]
     assert common.velocity in ("logged", "differentiated")
     assert "median over 3 logs" in condition(logs[0], robot, common).why["cutoff"]
-    assert resolve(logs, robot, SignalConfig(cutoff=6.0)).cutoff == 6.0
+    assert resolve(logs, SignalConfig(cutoff=6.0)).cutoff == 6.0
     with pytest.raises(LogError, match="no log"):
-        resolve([], robot)
+        resolve([])
 
 
 @pytest.mark.parametrize(
@@ -570,7 +570,7 @@ def test_real_emps_published_protocol_to_the_printed_digits(data: Path) -> None:
 def test_real_ur10e_choices(data: Path) -> None:
     model, recordings = read_logs(data, columns_given())
     robot, logs = model.robot, [assess(log, model.robot).recording for log in recordings]
-    choice = resolve(logs, robot)
+    choice = resolve(logs)
     assert 5 < choice.cutoff < 10
     for log in logs:
         result = condition(log, robot, choice)

@@ -297,7 +297,7 @@ def _with_wrenches(report: QualityReport, robot: Robot) -> QualityReport:
 
 def _conditioned(recordings: Sequence[Recording], robot: Robot, config: SignalConfig) -> list[Conditioned]:
     """The motions, conditioned alike, on the available workers."""
-    fixed = resolve(recordings, robot, config)
+    fixed = resolve(recordings, config)
     return each_usable(partial(condition, robot=robot, config=fixed), recordings)
 
 

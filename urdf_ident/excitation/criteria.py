@@ -109,7 +109,7 @@ def condition_number(W: Array) -> float:
     return float(np.exp(criterion_value("cond", W)))
 
 
-def format_criterion(criterion: str, value: float) -> str:
+def format_criterion(value: float) -> str:
     """Formats the value of a criterion.
 
     Args:

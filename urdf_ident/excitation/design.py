@@ -104,7 +104,7 @@ class Design(ReadOnly):
         """
         lines = [
             f"{self.settings.get('family', 'motion')}: {self.trajectory.duration:.4g} s, {len(self.base)} base parameters, "
-            f"criterion {self.criterion} = {format_criterion(self.criterion, self.value)}, "
+            f"criterion {self.criterion} = {format_criterion(self.value)}, "
             f"condition number {self.condition:.4g}",
             f"column scaling: {self.scaling}; {self.starts} starts in {self.elapsed:.3g} s",
             *closest_lines(self.report, self.clearance),
@@ -251,7 +251,7 @@ def _slow_motion_hint(report: LimitReport) -> tuple[str, ...]:
 
 def _progress_reporter(progress: Progress, criterion: str, begun: float, budget: float) -> Callable[[float], None]:
     def say(value: float) -> None:
-        progress(min(1.0, (time.monotonic() - begun) / budget), f"{criterion} = {format_criterion(criterion, value)}")
+        progress(min(1.0, (time.monotonic() - begun) / budget), f"{criterion} = {format_criterion(value)}")
 
     return say
 

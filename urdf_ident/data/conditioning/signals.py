@@ -177,7 +177,7 @@ def _one_period(tiled: Segment, around: int, factor: int, config: SignalConfig) 
     return [tiled.slice(begin, end) for begin, end in kept], why
 
 
-def resolve(recordings: Sequence[Recording], robot: Robot, config: SignalConfig | None = None) -> SignalConfig:
+def resolve(recordings: Sequence[Recording], config: SignalConfig | None = None) -> SignalConfig:
     """Resolves ``auto`` settings to common values for several logs (medians over logs), so that their rows can be merged.
 
     Args:

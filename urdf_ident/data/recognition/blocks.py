@@ -58,7 +58,7 @@ def blocks(width: int, n: int, taken: Sequence[int]) -> list[Block]:
     return found
 
 
-def rates(series: Series, links: Links, among: Sequence[Block]) -> dict[Block, tuple[Block, float, float]]:
+def rates(links: Links, among: Sequence[Block]) -> dict[Block, tuple[Block, float, float]]:
     """Finds for each run of columns the run of its rates.
 
     Returns:

@@ -105,7 +105,7 @@ def recognise(table: Table, robot: Robot, layout: LogLayout) -> LogDescription:
         raise LogError("the log has too many columns to try", where=table.path, got=table.width, expected=f"at most {_COLUMNS}")
     values = table.read(range(table.width))[:_ROWS]
     named, time, unit = _named(table, robot, layout)
-    clock = find_clock(values, table.names, layout.rate, time, unit)
+    clock = find_clock(values, layout.rate, time, unit)
     series = smoothed(values, clock)
     links = links_of(series)
     runs = blocks(table.width, robot.n, [] if clock.column is None else [clock.column])
@@ -115,7 +115,7 @@ def recognise(table: Table, robot: Robot, layout: LogLayout) -> LogDescription:
             where=table.path,
             remedy=lock_words(robot.order[1:]),
         )
-    linked = rates(series, links, runs)
+    linked = rates(links, runs)
     found = _best(robot, series, links, runs, linked, named, table, layout)
     return _described(robot, table, series, links, clock, linked, found, named, time is not None)
 

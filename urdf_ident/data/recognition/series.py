@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,14 +51,11 @@ class Series:
     step: float
 
 
-def find_clock(
-    values: Array, names: Sequence[str] | None, rate: float | None, named: int | None, unit: str | None
-) -> TimeColumn:
+def find_clock(values: Array, rate: float | None, named: int | None, unit: str | None) -> TimeColumn:
     """Finds the time column.
 
     Args:
         values: Shape (N, W).
-        names: Column names, or None.
         rate: Rows per second from the project file [Hz], or None.
         named: The time column according to the header or the project file, or None.
         unit: Its unit according to these, or None.

@@ -113,7 +113,7 @@ def default_header(names: Sequence[str], robot: Robot, joints: Mapping[str, str]
         spelled = {name: joint for joint, name in pairs.items()}
         spelled |= {joint: joint for joint in own if joint not in spelled}
         parsed = [item for _, item in _parsed(bare, tuple(spelled.items()))]
-    chosen = _chosen(parsed, bare)
+    chosen = _chosen(parsed)
     unmatched = any(joint != name for joint, name in pairs.items())
     known = set(names)
     result, found_units = [], list(units)
@@ -240,7 +240,7 @@ def _parse(name: str, joints: Mapping[str, str]) -> Parsed | None:
     return None
 
 
-def _chosen(parsed: Sequence[Parsed | None], names: Sequence[str]) -> dict[str, tuple[str, str]]:
+def _chosen(parsed: Sequence[Parsed | None]) -> dict[str, tuple[str, str]]:
     """Word and path for each quantity: measurements before targets, then the first word, then the path with most columns."""
     found: dict[str, tuple[str, str]] = {}
     for prefix, words in _WORDS.items():
