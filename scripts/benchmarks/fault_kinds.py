@@ -20,7 +20,7 @@ from urdf_ident.model.drive import Drive
 from urdf_ident.model.robot import Robot
 
 #: Findings that name what changes along a log, and a log among others.
-VARYING = {"payload-changes", "contact", "effort-drift", "not-stationary"}
+VARYING = {"payload-changes", "contact", "contact-force", "effort-drift", "not-stationary"}
 ODD = {"log-differs", "logs-disagree"}
 
 

@@ -15,6 +15,7 @@ from .changes.wording import changes, differs, worse_explained
 from .explanations import Explanations
 from .hypotheses import Step, open_clock, open_scales, search
 from .small_faults.wording import possible_faults, small_fault
+from .tip_forces import tip_force
 from .wording import SEVERE, doubt, named, open_scale, open_time
 
 #: Relative residual of the moving joints up to which it is noise and unmodelled friction: on simulated arms fault-free logs
@@ -50,7 +51,8 @@ def _of_all(found: Explanations) -> list[list[Finding]]:
     small = [] if steps or not found.small else [small_fault(robot, found.small)]
     small = [item for item in small if (item.id, item.joint) not in reported]
     if not (steps or small or any(found.changed) or _grave(common)):
-        small = possible_faults(robot, found.possible)
+        force = tip_force(found.case) if found.case.turns >= FEWEST_REVERSALS else None
+        small = possible_faults(robot, found.possible) if force is None else [force]
     out = []
     for k, change in enumerate(found.changed):
         varying = [] if steps or change is None else [changes(robot, change)]

@@ -352,6 +352,12 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
             "A force pulls the last link toward a fixed point, as a hose or a cable does.",
             "Record without it, or log it as a wrench.",
         ),
+        "contact-force": FindingKind(
+            "warning",
+            "What a model leaves unexplained in all joints is a force on the last link that varies with time.",
+            "Record without contact, hoses and loads that swing or change, or log it as a wrench.",
+            "share of the squared residuals, beyond chance",
+        ),
         "log-differs": FindingKind(
             "warning",
             "One log contradicts the others, or a joint's effort is explained far worse in it than in any other.",
