@@ -29,7 +29,7 @@ def log_of(error: Array, seed: int = 1) -> Recording:
 
 def of_force(force: Array, size: float, seed: int = 1) -> Array:
     """Efforts of a force at the flange, shape (N, 3), relative to each effort's standard deviation; their median size."""
-    t, q, v, a = fourier(ARM.n, 20.0, 200.0, seed)
+    _, q, v, a = fourier(ARM.n, 20.0, 200.0, seed)
     data, out = ARM.model.createData(), np.empty_like(q)
     for k, row in enumerate(q):
         pin.computeJointJacobians(ARM.model, data, row)
