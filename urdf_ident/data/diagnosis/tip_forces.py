@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 
-from ...linalg import Array, rms
+from ...linalg import Array, IntArray, rms
 from ...model.robot import Robot
 from ..quality.findings import Finding
 from .case import Case
@@ -85,7 +85,7 @@ def _beyond(share: float, chance: float) -> float:
     return float((share - chance) / (1 - chance))
 
 
-def _shifted(residuals: Array, shifts: Array) -> Array:
+def _shifted(residuals: Array, shifts: IntArray) -> Array:
     return np.column_stack([np.roll(x, k) for x, k in zip(residuals.T, shifts, strict=True)])
 
 
