@@ -4,12 +4,15 @@ Held-out errors of a few parts of one short motion do not reveal all chance: noi
 extend over several parts, a law that describes them gains in each, and the search takes the best of many laws. In a faster
 motion such a law is wrong by a multiple of what it gained. The standard errors of the fit allow for such residuals. The laws of
 a joint are therefore judged together by Hotelling's T² (1931) in its covariance: as many of them are omitted, those of least
-significance first, as are not significant together at the level :data:`CHANCE` for all laws that were tried (Bonferroni's
-inequality). Laws that resemble each other may each be insignificant beside the other, but are only omitted if both can be.
+significance first, as are together less significant than the risk inflation criterion requires (Foster, George 1994): of m laws
+that were tried, k remain if their squared distance from zero is more than ``2 k log m``, with which prediction loses least
+against knowing the laws. Laws that resemble each other may each be insignificant beside the other, but are only omitted if both
+can be.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
@@ -19,14 +22,11 @@ from ...friction import Law
 from ...grouping import grouped
 from ...model.dynamic_model import DynamicModel
 from ...model.terms import AppliedTerm
-from ...statistics.distributions import f_tail
+from ...statistics.distributions import chi_square_tail, f_tail
 from ...statistics.fit import Fit
 from .candidates import chosen_by_data
 from .joint_search import OF_EVERY_DRIVE
 from .selection import Selected
-
-#: Level of significance of all laws together.
-CHANCE = 0.05
 
 
 def without_chance(
@@ -45,21 +45,20 @@ def without_chance(
     Returns:
         The selection, the same object if all laws remain; and the joints to judge again with a new fit, because a law returned.
     """
-    limit = CHANCE / max(len(selected.trials), 1)
     judged = grouped((item.axis, (item, row)) for item, row in _rows(selected, fit).items() if item.axis in axes)
-    omitted = {item: chance for laws in judged.values() for item, chance in _explained(fit, dict(laws), limit).items()}
+    tried = Counter(trial.joint for trial in selected.trials)
+    joints = selected.model.robot.joints
+    omitted = {item: p for axis, laws in judged.items() for item, p in _explained(fit, dict(laws), tried[joints[axis]]).items()}
     if not omitted:
         return selected, ()
     kept = [item for item in selected.model.terms if item not in omitted]
     changed = {item.axis for item in omitted}
     back = [item for item in simple.terms if item.axis in changed and _is_lacking(item, kept)]
-    keys = {(selected.model.robot.joints[item.axis], item.side, item.term.name): p for item, p in omitted.items()}
+    keys = {(joints[item.axis], item.side, item.term.name): p for item, p in omitted.items()}
     trials = []
     for trial in selected.trials:
         chance = keys.get((trial.joint, trial.side, trial.term))
-        word = (
-            trial.reason if chance is None else f"chance may explain it (probability {chance:.2g}, at most {limit:.2g} needed)"
-        )
+        word = trial.reason if chance is None else f"chance may explain it (probability {chance:.2g})"
         trials.append(replace(trial, chosen=trial.chosen and chance is None, reason=word))
     model = selected.model.with_terms(sorted([*kept, *back], key=lambda item: item.axis))
     model = model.with_reference(selected.model.reference_theta)
@@ -82,13 +81,14 @@ def _rows(selected: Selected, fit: Fit) -> Mapping[AppliedTerm, int]:
     }
 
 
-def _explained(fit: Fit, rows: Mapping[AppliedTerm, int], limit: float) -> dict[AppliedTerm, float]:
-    """The laws of one joint that chance explains, and its probability for each with those before."""
+def _explained(fit: Fit, rows: Mapping[AppliedTerm, int], tried: int) -> dict[AppliedTerm, float]:
+    """The laws of one joint that chance explains if so many were tried, and its probability for each with those before."""
     left, found = dict(rows), dict[AppliedTerm, float]()
     while left:
         chances = {item: _chance(fit, [row, *(rows[other] for other in found)]) for item, row in left.items()}
         item = max(chances, key=lambda item: chances[item])
-        if chances[item] <= limit:
+        k = len(found) + 1
+        if chances[item] < chi_square_tail(2.0 * k * np.log(tried), k):
             break
         found[item] = chances[item]
         del left[item]
