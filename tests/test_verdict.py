@@ -14,7 +14,7 @@ from logs import Truth, fourier, make_log, torques
 import urdf_ident as ui
 from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import prepare_log
-from urdf_ident.result.evidence.evidence import DeviatingPart, Evidence, Range, measure_evidence, placeholders
+from urdf_ident.result.evidence.evidence import DeviatingPart, Evidence, Range, _deviating, measure_evidence, placeholders
 from urdf_ident.result.evidence.scale import CommonScale
 from urdf_ident.result.text.brief import brief, joint_errors
 from urdf_ident.result.verdict.reason import Reason
@@ -413,6 +413,15 @@ def test_a_payload_in_the_last_third_of_one_log_is_named(robot: ui.Robot, logs: 
     found = ui.identify(ui.DynamicModel(robot, friction=FRICTION), [logs[0], loaded, logs[2]], force=True)
     assert found.verdict.level != "good"
     assert any(item.part == "3/3" for item in found.evidence.departures)
+
+
+def test_a_jogged_joint_is_compared_with_the_parts_in_which_it_moves() -> None:
+    """Mean squares of error, effort and dry friction, and rows: the joint moves in two parts of six, in one with a brake on."""
+    rest, moves, braked = [0.01, 1.0, 0.0, 1.0], [0.25, 4.0, 1.0, 1.0], [4.0, 9.0, 1.0, 1.0]
+    for last, parts in ((moves, []), (braked, ["3/3"])):
+        own = [rest, rest, moves, rest, rest, last]
+        found = _deviating({("ab"[k // 3], k % 3): np.array(x) for k, x in enumerate(own)}, "joint:j1")
+        assert [item.part for item in found] == parts
 
 
 @pytest.mark.parametrize(("held", "departs"), [(0.7, False), (4.0, True)])

@@ -38,6 +38,8 @@ PARTS = 3
 #: Factor of a mass relative to the URDF's from which it is reported; residual of a part of a log over the usual one, and over
 #: the joint's torque, from which it is reported.
 _MASS_FACTOR, _DEVIATING, _OF_TORQUE = 6.0, 3.0, 0.1
+#: Least dry friction of a part of a log, over that of another, for their residuals to be compared.
+_AS_MUCH = 0.5
 #: Largest change of a weight over all positions for it to be constant, as a fraction of it; the least weight, of the robot's.
 _CONSTANT = 1e-3
 
@@ -337,7 +339,8 @@ def _deviating(parts: Mapping[tuple[str, int], Array], group: str) -> Iterator[D
     size = np.sqrt(effort / max(count, 1.0))
     mean = {key: sums[:3] / max(sums[3], 1.0) for key, sums in parts.items()}
     for key, (square, _, dry) in mean.items():
-        others = [other for name, other in mean.items() if name != key]
+        # a joint that rests in most parts has a larger residual where it moves
+        others = [other for name, other in mean.items() if name != key and other[2] >= _AS_MUCH**2 * dry]
         if not others:
             continue
         usual, _, usual_dry = np.median(others, axis=0)
