@@ -635,9 +635,10 @@ def colours(image: np.ndarray) -> int:
     return len(np.unique(image.reshape(-1, 3) // 16, axis=0))
 
 
-def test_browser_shows_every_robot_and_moves_it(browse, tmp_path: Path) -> None:
+def test_browser_shows_robots_and_moves_them(browse, tmp_path: Path) -> None:
+    """A slide, arms of three and six axes, and one without shapes; the poses of every robot are checked above."""
     pages = []
-    for name in [*robot_names(), "no geometry"]:
+    for name in ["emps", "szabo_3r", "ur10e", "no geometry"]:
         robot = Robot.from_urdf(arm_urdf("zyyxyx") if name == "no geometry" else robot_path(name))
         play(robot, waves(robot), html=tmp_path / f"{name}.html")
         pages.append(f"{name}.html#t=1.7")
