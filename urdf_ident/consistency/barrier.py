@@ -20,8 +20,9 @@ import numpy as np
 
 from ..linalg import Array, IntArray, lstsq
 from ..scipy_parts import lapack
+from .clarabel import solve_conic
 from .cones import Feasible
-from .programme import Point, Programme, solve_conic
+from .programme import Point, Programme
 
 #: Reduction of the barrier per outer iteration, final relative gap, most Newton steps per outer iteration.
 _SHRINK, _GAP, _STEPS = 0.1, 1e-8, 60

@@ -32,9 +32,10 @@ from ..model.parameters import Parameter
 from ..model.prior import Prior
 from ..samples import ReadOnly
 from .barrier import central_path_point, interior, minimise, minimise_roughly
+from .clarabel import attempt, mass_range
 from .cones import Feasible, feasible_set
 from .constraints import LmiOptions
-from .programme import DataTerm, Point, Programme, attempt, mass_range, prior_only, whiten_data
+from .programme import DataTerm, Point, Programme, prior_only, whiten_data
 
 #: Largest violation, in prior standard deviations, and largest relative duality gap of an accepted solution.
 PRIMAL_TOLERANCE, GAP_TOLERANCE = 1e-6, 1e-5
