@@ -7,12 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from logs import fourier
 from test_log_formats import NAMES, ROWS, check, csv_text, default_columns, samples, write_bag
 
 from urdf_ident.data.readers.columns.layout import LogLayout
 from urdf_ident.data.readers.read import read_recording
+from urdf_ident.data.recording import Recording
 from urdf_ident.errors import LogError
+from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
+from urdf_ident.pipeline.identify import identify
 
 from conftest import arm_urdf  # isort: skip
 
@@ -392,3 +396,13 @@ def test_arrays_of_dates_and_of_objects(tmp_path: Path, robot: Robot) -> None:
     log = read_recording(tmp_path / "a.npz", robot)
     check(log)
     assert any("Python objects are never loaded: words" in note for note in log.notes)
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_log_without_efforts_is_refused_in_one_line_even_by_force(robot: Robot, before: int) -> None:
+    """Alone, or after a log with efforts; it was an internal error where no log had any."""
+    t, q, v, _ = fourier(3, 6.0, 100.0, 0)
+    logs = [Recording.from_arrays(t, q, 0.1 * v, joints=robot, name="full")] * before
+    logs.append(Recording.from_arrays(t, -q, joints=robot, name="bare"))
+    with pytest.raises(LogError, match="bare: no torque or current in the log; name the effort columns"):
+        identify(DynamicModel(robot, friction="none"), logs, force=True)
