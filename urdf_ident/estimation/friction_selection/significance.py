@@ -18,7 +18,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...friction import Law
+from ...friction import Law, Offset, Term
 from ...grouping import grouped
 from ...model.dynamic_model import DynamicModel
 from ...model.terms import AppliedTerm
@@ -45,7 +45,8 @@ def without_chance(
     Returns:
         The selection, the same object if all laws remain; and the joints to judge again with a new fit, because a law returned.
     """
-    judged = grouped((item.axis, (item, row)) for item, row in _rows(selected, fit).items() if item.axis in axes)
+    laws = [(item, row) for item, row in _rows(selected, fit).items() if item.axis in axes and _is_judged(item.term)]
+    judged = grouped((item.axis, (item, row)) for item, row in laws)
     tried = Counter(trial.joint for trial in selected.trials)
     joints = selected.model.robot.joints
     omitted = {item: p for axis, laws in judged.items() for item, p in _explained(fit, dict(laws), tried[joints[axis]]).items()}
@@ -65,19 +66,33 @@ def without_chance(
     return replace(selected, model=model, trials=tuple(trials)), {item.axis for item in back}
 
 
+def unsupported(selected: Selected, fit: Fit) -> tuple[str, ...]:
+    """Returns the joints whose bias neither held-out data (:attr:`.Selected.unsupported`) nor the errors of the fit support.
+
+    Args:
+        fit: The fit of the selected model, with its errors.
+    """
+    tried, joints = Counter(trial.joint for trial in selected.trials), selected.model.robot.joints
+    biases = [(item, row) for item, row in _rows(selected, fit).items() if item.term.name == Offset.name]
+    chance = {joints[item.axis] for item, row in biases if _explained(fit, {item: row}, tried[joints[item.axis]])}
+    return tuple(joint for joint in selected.unsupported if joint in chance)
+
+
+def _is_judged(law: Term) -> bool:
+    """Whether a law is one that chance may have selected, and that can be judged."""
+    if not isinstance(law, Law) or law.name in OF_EVERY_DRIVE:
+        return False
+    return not (law.bias or law.conservative or law.loaded)
+
+
 def _rows(selected: Selected, fit: Fit) -> Mapping[AppliedTerm, int]:
-    """The laws to judge, and the rows of their parameters among the base parameters; none without a search."""
+    """The searched laws of one parameter, and its row among the base parameters; none without a search."""
     free = chosen_by_data(selected.model) if selected.trials else ()
     row_of = {int(index): row for row, index in enumerate(fit.base.independent)}
     return {
         item: row_of[own.start]
         for item, own in selected.model.placed_terms
-        if item in free
-        and isinstance(item.term, Law)
-        and item.term.name not in OF_EVERY_DRIVE
-        and not (item.term.bias or item.term.conservative or item.term.loaded)
-        and len(item.term.symbols) == 1
-        and own.start in row_of
+        if item in free and len(item.term.symbols) == 1 and own.start in row_of
     }
 
 
