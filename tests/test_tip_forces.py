@@ -63,3 +63,11 @@ def test_errors_of_single_joints_and_vibrations_are_no_force(kind: str) -> None:
     own = kind != "vibration"
     error = waves(0.5, ARM.n, 0) * 0.06 / 1.7 if own else of_force(waves(15.0, 3, 0), 0.06)
     assert "contact-force" not in ids(log_of(error))
+
+
+def test_a_force_is_named_beside_a_fault_of_one_joint_that_does_not_explain_it() -> None:
+    """Only the crosstalk was named, which may as well be made of a part of the force."""
+    sound = log_of(np.zeros((4000, ARM.n)))
+    leak = 0.4 * np.outer(sound.effort[:, 2] / sound.effort[:, 2].std(), np.arange(ARM.n) == 0)
+    assert ids(log_of(leak)) == ["effort-crosstalk"]
+    assert ids(log_of(leak + of_force(waves(0.5, 3, 0), 0.06))) == ["contact-force", "effort-crosstalk"]

@@ -12,6 +12,7 @@ from .against_urdf import against_the_urdf
 from .candidates import Interpretation
 from .case import Case
 from .changes.wording import changes, differs, worse_explained
+from .corrections import of_fault
 from .explanations import Explanations
 from .hypotheses import Step, open_clock, open_scales, search
 from .small_faults.wording import possible_faults, small_fault
@@ -21,6 +22,8 @@ from .wording import SEVERE, doubt, named, open_scale, open_time
 #: Relative residual of the moving joints up to which it is noise and unmodelled friction: on simulated arms fault-free logs
 #: with noise of a fifth of the torque leave 0.2, unmeasured loads 0.6.
 _SOUND = 0.35
+#: Changes whose additional torque is each joint's own.
+_OF_ONE_JOINT = {"friction", "contact"}
 
 
 def findings(found: Explanations) -> list[list[Finding]]:
@@ -50,16 +53,29 @@ def _of_all(found: Explanations) -> list[list[Finding]]:
     reported = {(item.id, item.joint) for item in common}
     small = [] if steps or not found.small else [small_fault(robot, found.small)]
     small = [item for item in small if (item.id, item.joint) not in reported]
-    if not (steps or small or any(found.changed) or _grave(common)):
-        force = tip_force(found.case) if found.case.turns >= FEWEST_REVERSALS else None
-        small = possible_faults(robot, found.possible) if force is None else [force]
+    force = None if steps or _grave(common) else _force(found, bool(small))
+    if not (steps or small or force or any(found.changed) or _grave(common)):
+        small = possible_faults(robot, found.possible)
     out = []
     for k, change in enumerate(found.changed):
         varying = [] if steps or change is None else [changes(robot, change)]
         worse = [worse_explained(robot, *found.outlying[k])] if k in found.outlying else []
         own = small if not found.small or not found.small[0].logs or k in found.small[0].logs else []
-        out.append([*common, *(own + varying if found.lasting else varying + own), *worse])
+        out.append([*common, *([] if force is None else [force]), *(own + varying if found.lasting else varying + own), *worse])
     return out
+
+
+def _force(found: Explanations, small: bool) -> Finding | None:
+    """A force on the last link that what was found, if anything, does not explain: of one joint each, it may be part of it.
+
+    Args:
+        small: Whether a small fault is reported.
+    """
+    case, first = found.case, found.small[0] if small else None
+    of_one_joint = first is None or (first.joints and first.id.startswith("effort"))
+    if case.turns < FEWEST_REVERSALS or not of_one_joint or {own.kind for own in found.changed if own} - _OF_ONE_JOINT:
+        return None
+    return tip_force(case if first is None else of_fault(first)(case, found.group.logs))
 
 
 def _grave(found: Sequence[Finding]) -> bool:

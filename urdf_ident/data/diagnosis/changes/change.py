@@ -16,6 +16,8 @@ from ..evidence import MATERIAL, RigidEvidence, held_out, in_sample, in_sample_e
 #: Least gain of a change in the sum of the rows' log relative residuals, and least ratio to its standard error.
 DECISIVE, SIGNIFICANT = 0.4, 3.5
 KINDS = ("payload", "friction", "gain")
+#: Scale of all efforts together, and of each effort, that grows from log to log in their order.
+SCALE_BY_LOG, GAIN_BY_LOG = "scale, log by log", "gain, log by log"
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,8 @@ class Change:
     """A change along a log.
 
     Attributes:
-        kind: One of :data:`KINDS`, ``"scale"`` (of all efforts together), or ``"contact"``.
+        kind: One of :data:`KINDS`, ``"scale"`` (of all efforts together), ``"contact"``, :data:`SCALE_BY_LOG`, or
+            :data:`GAIN_BY_LOG`.
         begin, end: Fractions of the log between which it differs; a drift goes from 0 to 1.
         drift: Whether it grows along the log instead of being temporary.
         gain: Gain in the sum of the logarithms.

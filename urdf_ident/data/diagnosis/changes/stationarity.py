@@ -9,11 +9,14 @@ import numpy as np
 
 from ....linalg import Array, BoolArray, IntArray
 from ..evidence import RigidEvidence, in_sample, unexplained
-from .change import Change, Unchanged, decisive_changes
+from .change import GAIN_BY_LOG, SCALE_BY_LOG, Change, Unchanged, decisive_changes
 from .contact import find_contact, find_push
 from .differing_parts import differing_part
 from .drift import GROWTHS, GROWTHS_TOGETHER, Growth, along_log, growth, offset_drift, scale_change
 from .outlying_logs import LogResidual
+
+#: Index of the last log from which on the logs have an order: of two, one differs.
+_IN_ORDER = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +67,7 @@ def within(found: RigidEvidence, effort_map: Array, turns: float) -> LogChanges:
 def in_all(
     found: RigidEvidence, log_of_block: IntArray, effort_map: Array, growths: Sequence[Growth], turns: float
 ) -> Change | None:
-    """Finds a drift common to several logs, which may be significant only for all of them together.
+    """Finds a drift common to several logs, which may be significant only for all of them together, or grow from log to log.
 
     Args:
         log_of_block: Log of each block, shape (B,); blocks of a log in order of time.
@@ -86,7 +89,20 @@ def in_all(
     joint = Growth.together(growths).significant(GROWTHS_TOGETHER)
     if joint is not None and not swept[joint]:
         return offset_drift(found, effort_map, base, along, joint)
-    return _drift(scale_change(found, effort_map, base, along, min(len(along) - 1.0, turns)))
+    free = min(len(along) - 1.0, turns)
+    ordered = _log_by_log(found, log_of_block, effort_map, base, free) if log_of_block.max() >= _IN_ORDER else None
+    return _drift(ordered or scale_change(found, effort_map, base, along, free))
+
+
+def _log_by_log(
+    found: RigidEvidence, log_of_block: IntArray, effort_map: Array, base: Unchanged, free: float
+) -> tuple[str, float, int] | None:
+    """The scale of all efforts, or of some, that grows from log to log; arguments as for :func:`.scale_change`."""
+    order = log_of_block / log_of_block.max() - 0.5
+    change = scale_change(found, effort_map, base, order, free)
+    if change is None:
+        (change,) = decisive_changes(found, order[None], base, effort_map, ["gain"])
+    return None if change is None else (SCALE_BY_LOG if change[0] == "scale" else GAIN_BY_LOG, *change[1:])
 
 
 def _drift(change: tuple[str, float, int] | None) -> Change | None:

@@ -9,7 +9,7 @@ import numpy as np
 from ....model.robot import Robot
 from ...quality.findings import Finding
 from ..wording import SEVERE
-from .change import Change
+from .change import GAIN_BY_LOG, SCALE_BY_LOG, Change
 
 #: Id, text and remedy of each kind of change.
 _CHANGES = {
@@ -17,6 +17,8 @@ _CHANGES = {
     "friction": ("effort-drift", "friction or offset", "warm the robot up first, or record it again"),
     "gain": ("effort-drift", "the scale of the efforts", "check the sensor, or record it again"),
     "scale": ("effort-drift", "the scale of all efforts", "check the sensors or amplifiers, or record it again"),
+    SCALE_BY_LOG: ("effort-drift", "the scale of all efforts", "warm the amplifiers up first, check them, or record again"),
+    GAIN_BY_LOG: ("effort-drift", "the scale of the efforts", "warm the amplifiers up first, check them, or record again"),
     "everything": (
         "log-differs",
         "more than one of load, friction, zeros and scales",
@@ -39,7 +41,9 @@ def changes(robot: Robot, change: Change) -> Finding:
     """
     id, what, remedy = _CHANGES[change.kind]
     when = (
-        "drifts along the log"
+        "drifts from the first log to the last"
+        if change.kind in (SCALE_BY_LOG, GAIN_BY_LOG)
+        else "drifts along the log"
         if change.drift
         else f"acts from {100 * change.begin:.0f} to {100 * change.end:.0f} % of the motion"
     )
