@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from conftest import arm_urdf
@@ -13,6 +15,7 @@ from urdf_ident.data.diagnosis.changes.drift import GROWTHS_TOGETHER, Growth, al
 from urdf_ident.data.diagnosis.evidence import RigidEvidence
 from urdf_ident.data.diagnosis.grams import Grams
 from urdf_ident.data.prepare import examine_logs
+from urdf_ident.data.quality.findings import Finding
 from urdf_ident.data.recording import Recording
 from urdf_ident.linalg import Array
 from urdf_ident.model.drive import Drive
@@ -110,17 +113,38 @@ def test_the_growth_of_the_scale_is_that_of_a_fit_of_all_rows_with_its_jackknife
     assert [growth.size[0], growth.error[0]] == pytest.approx([size, error], rel=1e-4)
 
 
+ARM = Robot.from_urdf(arm_urdf("zyyxyx"))
+
+
+def three_logs() -> list[Recording]:
+    logs = []
+    for k in range(3):
+        t, q, v, a = fourier(ARM.n, 20.0, 200.0, k)
+        tau, rng = torques(ARM, Truth.of(ARM.n), q, v, a), np.random.default_rng(k)
+        tau += 0.01 * tau.std(axis=0) * rng.standard_normal(tau.shape)
+        logs.append(Recording(f"log{k}", ARM.joints, t, q + 1e-5 * rng.standard_normal(q.shape), effort=tau))
+    return logs
+
+
+def doubts(logs: list[Recording]) -> list[list[Finding]]:
+    reports = examine_logs(logs, ARM, Drive.build(ARM.n), SignalConfig())
+    return [[item for item in report.findings if item.severity != "info"] for report in reports]
+
+
 def test_a_scale_of_all_efforts_that_grows_from_log_to_log_is_a_drift() -> None:
     """It was told as a saturation of one log: no log differs from the others by 5 %, the last from the first by 5.6 %."""
-    arm, made = Robot.from_urdf(arm_urdf("zyyxyx")), []
-    for k in range(3):
-        t, q, v, a = fourier(arm.n, 20.0, 200.0, k)
-        tau, rng = torques(arm, Truth.of(arm.n), q, v, a), np.random.default_rng(k)
-        tau += 0.01 * tau.std(axis=0) * rng.standard_normal(tau.shape)
-        made.append((f"log{k}", arm.joints, t, q + 1e-5 * rng.standard_normal(q.shape), tau))
-    for step in (0.0, 0.028):
-        logs = [Recording(*log[:4], effort=(1 - step * k) * log[4]) for k, log in enumerate(made)]
-        for report in examine_logs(logs, arm, Drive.build(arm.n), SignalConfig()):
-            found = [item for item in report.findings if item.severity != "info"]
-            assert bool(found) == bool(step)
-            assert not step or (found[0].id, "from the first log to the last" in found[0].message) == ("effort-drift", True)
+    sound = three_logs()
+    assert doubts(sound) == [[], [], []]
+    for first, *_ in doubts([replace(log, effort=(1 - 0.028 * k) * log.effort) for k, log in enumerate(sound)]):
+        assert first.id == "effort-drift"
+        assert "from the first log to the last" in first.message
+
+
+@pytest.mark.parametrize("rate", [0.96, 1.03])
+def test_a_clock_of_one_log_that_runs_at_another_rate_is_named_with_it(rate: float) -> None:
+    """4 % in one of three logs left a GOOD model with 1.7 times the error."""
+    first, second, third = three_logs()
+    found = doubts([first, replace(second, time=rate * second.time), third])
+    assert [[item.id for item in own] for own in found] == [[], ["time-scale"], []]
+    said = float(found[1][0].message.split("1 s of the clock is ")[1].split(" s")[0])
+    assert said == pytest.approx(1 / rate, abs=0.01)

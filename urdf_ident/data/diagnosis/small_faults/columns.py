@@ -37,6 +37,8 @@ _KNEE = 0.5
 _SOON = 0.004
 #: Delay of all positions: not a fault of one joint, only compared with such faults.
 ALL_LATE = "all-late"
+#: A clock that runs at another rate, which only single logs are tested for.
+CLOCK = "time-scale"
 #: Least number of blocks of each log, for faults of one log alone.
 _BLOCKS_OF_A_LOG = 4
 #: Step of the numerical derivatives with respect to positions, velocities and accelerations [rad or m, and per s, s²].
@@ -204,7 +206,7 @@ class FaultRows:
         return np.stack(made.shared, axis=2), np.column_stack(made.own), made.faults
 
     def _of_all(self, made: _Made) -> None:
-        """Adds missing gravity, a pull at the last body, and a saturation of all; friction at reversals is free for that."""
+        """Adds missing gravity, a saturation of all with free friction at reversals, a pull at the last body, and a clock."""
         if self.weight.any():
             made.faults.append(FaultColumns("effort-without-gravity", (), shared=(0,), sense=1))
         turning = [
@@ -215,6 +217,9 @@ class FaultRows:
         bent = np.column_stack([_bend(x) for x in self.fitted.T])
         made.add("effort-saturates", (), shared=[*turning, bent], sense=1, numbers=1, given=len(turning))
         made.add("contact-spring", (), shared=[*np.moveaxis(self.pulls, 2, 0)])
+        none, motions = np.zeros(len(self.samples)), zip(self.samples.v.T, self.samples.a.T, strict=True)
+        slower = [self._torque(k, none, -v, -2 * a) for k, (v, a) in enumerate(motions)]
+        made.add(CLOCK, (), shared=[np.sum(slower, axis=0)], unit=-1.0)
 
     def _of_position(self, j: int, play: Array, jerk: Array, turning: list[Array], made: _Made) -> None:
         """Adds zero, scale, delay, periodic error and backlash of a joint's positions, and a delay of all positions."""

@@ -17,7 +17,7 @@ from ..candidates import Interpretation
 from ..case import Case
 from ..motion_samples import COMPARED, Logs, jerks
 from .backlash import play
-from .columns import ALL_LATE, FaultColumns, FaultRows
+from .columns import ALL_LATE, CLOCK, FaultColumns, FaultRows
 from .fault import GEOMETRY, SmallFault
 from .trial import ChosenColumns, FaultTrial
 
@@ -51,6 +51,7 @@ def small_faults(case: Case, logs: Logs) -> list[SmallFault]:
     for k, j in enumerate(moving.tolist()):
         trial, faults = FaultTrial.of(rows, j, loose[:, :, k], growth)
         faults = [*faults, *chain.from_iterable(_of_logs(rows, fault) for fault in faults)]
+        faults = [fault for fault in faults if fault.logs or fault.id != CLOCK]  # that of all logs is a hypothesis
         plain = {chosen: trial.seen(chosen) for chosen in map(ChosenColumns.without, faults)}
         gains = {fault: plain[ChosenColumns.without(fault)] - trial.seen(ChosenColumns.of(fault)) for fault in faults}
         common = {fault.logs: gain for fault, gain in gains.items() if fault.id == ALL_LATE}

@@ -57,6 +57,10 @@ _SMALL = {
         "the large efforts of this joint are too large for the motion, by about {share} of the largest",
         "check the torque constant at high currents, and whether the effort is logged as a power or squared current",
     ),
+    "time-scale": (
+        "1 s of the clock is {clock} s",
+        "check the rate at which it was sampled and the unit of its time column; `log: {rate: <Hz>}` replaces the column",
+    ),
     "contact-spring": (
         "a force pulls the last link toward a fixed point, as a hose, a cable or a spring does",
         "record without it, or log it as a wrench; part of it would be identified as mass and friction",
@@ -155,6 +159,7 @@ def _told(robot: Robot, fault: SmallFault) -> str:
     unit = "m" if fault.id == "joint-origin" or (names and robot.prismatic[fault.joints[0]]) else "rad"
     return _where(fault) + _words(fault)[0].format(
         size=f"{abs(fault.size):.2g} {unit}",
+        clock=f"{1 + fault.size:.3g}",
         other=names[-1] if names else "",
         signed=f"{fault.size:+.2g} {unit}",
         whose="this joint" if names else "all joints",
