@@ -17,7 +17,9 @@ from urdf_ident.data.diagnosis.changes import contact, drift
 from urdf_ident.data.diagnosis.corrections import with_free_reversals
 from urdf_ident.data.diagnosis.evidence import RigidEvidence
 from urdf_ident.data.diagnosis.log_group import LogGroup
+from urdf_ident.data.diagnosis.small_faults.columns import FaultRows
 from urdf_ident.data.diagnosis.small_faults.fault import SmallFault
+from urdf_ident.data.diagnosis.small_faults.trial import ChosenColumns, FaultTrial
 from urdf_ident.data.diagnosis.small_faults.wording import small_fault
 from urdf_ident.data.prepare import examine_logs
 from urdf_ident.data.recording import Recording
@@ -66,6 +68,22 @@ def test_friction_at_reversals_is_free_in_all_fits() -> None:
     before, after = (rms(some.in_sample(logged)) for some in (case, with_free_reversals(case, logs)))
     assert after < 0.6 * before
     assert with_free_reversals(case, logs).in_order().reversals
+
+
+@pytest.mark.parametrize("seed", [0, 5])
+def test_friction_at_reversals_is_not_taken_for_a_part_of_another_effort(seed: int) -> None:
+    """All joints start and stop together: the effort of one has the shape of another's friction, on a few moves."""
+    made = condition(moves_with_sticking_friction(seed), ARM)
+    case = LogGroup(ARM, [(made.segments, made.cutoff)]).case()
+    assert case is not None
+    rows = FaultRows.of(case)
+    none = np.zeros((len(rows.samples), ARM.n))
+    for j in range(ARM.n):
+        trial, faults = FaultTrial.of(rows, j, none[:, :3], none)
+        leaks = [item for item in faults if item.id == "effort-crosstalk"]
+        assert len(leaks) == ARM.n - 1
+        gains = [trial.seen(ChosenColumns.without(item)) - trial.seen(ChosenColumns.of(item)) for item in leaks]
+        assert max(gains) < 0.12
 
 
 def test_a_joint_that_creeps_within_its_friction_is_no_evidence() -> None:

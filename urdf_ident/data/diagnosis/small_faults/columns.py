@@ -255,7 +255,7 @@ class FaultRows:
         v, tau = self.samples.v[:, j], self.fitted[:, j]
         for i in np.flatnonzero(self.case.moves & ~self._drives(j)):
             if i != j:
-                made.add("effort-crosstalk", (j, int(i)), own=[self.samples.tau[:, i]], unit=-1.0)
+                made.add("effort-crosstalk", (j, int(i)), own=[self.samples.tau[:, i]], guard=turning, unit=-1.0)
         soon, after = self.case.sampled(-_SOON).tau[:, j], self.case.sampled(_SOON).tau[:, j]
         made.add("effort-delay", (j,), own=[(after - soon) / (2 * _SOON)], guard=turning, sense=1)
         swept = one_way(v)  # then load-dependent friction also gives each sign another scale

@@ -65,9 +65,20 @@ def small_faults(case: Case, logs: Logs) -> list[SmallFault]:
     single = [entry for entry in promising if entry[1].logs][:_CLOSE_IN_ONE]
     places = [entry for entry in promising if entry[1].id in GEOMETRY][:_CLOSE_PLACES]
     others = [entry for entry in promising if entry[1].id not in GEOMETRY and not entry[1].logs][:_CLOSE]
-    found = [trial.measured(fault) for _, fault, trial in (*others, *places, *single)]
+    found = [_measured(trial, fault) for _, fault, trial in (*others, *places, *single)]
     kept = [item for item in found if item.id != "effort-delay" or _alone(item, late[item.logs])]
     return sorted(kept, key=_rank)
+
+
+def _measured(trial: FaultTrial, fault: FaultColumns) -> SmallFault:
+    """Size, error and gain of a fault; of crosstalk with and without free friction at reversals, whichever says less.
+
+    That friction resembles another effort on few moves, and with it free, small effects of other causes become significant.
+    """
+    found = [trial.measured(fault)]
+    if fault.id == "effort-crosstalk":
+        found.append(trial.measured(replace(fault, guard=())))
+    return min(found, key=lambda item: (item.decided, item.significance))
 
 
 def _rank(found: SmallFault) -> float:
