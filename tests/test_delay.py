@@ -17,7 +17,7 @@ from urdf_ident.data.conditioning.filters import attenuation
 from urdf_ident.data.conditioning.signals import condition
 from urdf_ident.data.diagnosis.delay.profile import Delay, find_delays
 from urdf_ident.data.prepare import examine_logs
-from urdf_ident.errors import LogError
+from urdf_ident.errors import ProjectError
 from urdf_ident.model.drive import Drive
 from urdf_ident.pipeline.prepare import prepare
 from urdf_ident.project import parse_project
@@ -150,8 +150,8 @@ def test_conditioning_takes_a_delay_out() -> None:
     assert len(a) < len(b)
     truth = np.sqrt(np.mean(b.tau[:rows] ** 2, axis=0))
     assert (np.sqrt(np.mean((a.tau[:rows] - b.tau[:rows]) ** 2, axis=0)) < 0.06 * truth).all()  # noise alone
-    with pytest.raises(LogError, match="delay"):
-        SignalConfig(delay=5.0)
+    with pytest.raises(ProjectError, match=r"signals\.delay"):
+        parse_project({"signals": {"delay": 5.0}})
 
 
 def test_identify_takes_the_delay_out_and_validates_so(tmp_path: Path) -> None:

@@ -102,8 +102,9 @@ class ControllerSection(Section):
         """
         if self.kp is None or self.kd is None:
             return None
-        given, n, place = {"kp": self.kp, "kd": self.kd}, robot.n, robot.places_in_order
-        kp, kd = (one_each(f"simulation.controller.{key}", value, n, ModelError)[place] for key, value in given.items())
+        given, place, joints = {"kp": self.kp, "kd": self.kd}, robot.places_in_order, ", ".join(robot.order)
+        named = {f"simulation.controller.{key} (of {joints})": gain for key, gain in given.items()}
+        kp, kd = (one_each(name, gain, robot.n, ModelError)[place] for name, gain in named.items())
         return kp, kd
 
 
