@@ -4,15 +4,14 @@ Held-out errors of a few parts of one short motion do not reveal all chance: noi
 extend over several parts, a law that describes them gains in each, and the search takes the best of many laws. In a faster
 motion such a law is wrong by a multiple of what it gained. The standard errors of the fit allow for such residuals. The laws of
 a joint are therefore judged together by Hotelling's T² (1931) in its covariance: as many of them are omitted, those of least
-significance first, as are together less significant than the risk inflation criterion requires (Foster, George 1994): of m laws
-that were tried, k remain if their squared distance from zero is more than ``2 k log m``, with which prediction loses least
-against knowing the laws. Laws that resemble each other may each be insignificant beside the other, but are only omitted if both
-can be.
+significance first, as are expected to predict worse with their parameters than without (Akaike 1974): k laws whose squared
+distance from zero is at most ``2 k``. A stricter criterion omits laws that the robot has from single logs, and viscous friction
+that replaces them is wrong by more in faster motion. Laws that resemble each other may each be insignificant beside the other,
+but are only omitted if both can be.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
@@ -47,15 +46,13 @@ def without_chance(
     """
     laws = [(item, row) for item, row in _rows(selected, fit).items() if item.axis in axes and _is_judged(item.term)]
     judged = grouped((item.axis, (item, row)) for item, row in laws)
-    tried = Counter(trial.joint for trial in selected.trials)
-    joints = selected.model.robot.joints
-    omitted = {item: p for axis, laws in judged.items() for item, p in _explained(fit, dict(laws), tried[joints[axis]]).items()}
+    omitted = {item: chance for laws in judged.values() for item, chance in _explained(fit, dict(laws)).items()}
     if not omitted:
         return selected, ()
     kept = [item for item in selected.model.terms if item not in omitted]
     changed = {item.axis for item in omitted}
     back = [item for item in simple.terms if item.axis in changed and _is_lacking(item, kept)]
-    keys = {(joints[item.axis], item.side, item.term.name): p for item, p in omitted.items()}
+    keys = {(selected.model.robot.joints[item.axis], item.side, item.term.name): p for item, p in omitted.items()}
     trials = []
     for trial in selected.trials:
         chance = keys.get((trial.joint, trial.side, trial.term))
@@ -72,9 +69,9 @@ def unsupported(selected: Selected, fit: Fit) -> tuple[str, ...]:
     Args:
         fit: The fit of the selected model, with its errors.
     """
-    tried, joints = Counter(trial.joint for trial in selected.trials), selected.model.robot.joints
+    joints = selected.model.robot.joints
     biases = [(item, row) for item, row in _rows(selected, fit).items() if item.term.name == Offset.name]
-    chance = {joints[item.axis] for item, row in biases if _explained(fit, {item: row}, tried[joints[item.axis]])}
+    chance = {joints[item.axis] for item, row in biases if _explained(fit, {item: row})}
     return tuple(joint for joint in selected.unsupported if joint in chance)
 
 
@@ -96,14 +93,14 @@ def _rows(selected: Selected, fit: Fit) -> Mapping[AppliedTerm, int]:
     }
 
 
-def _explained(fit: Fit, rows: Mapping[AppliedTerm, int], tried: int) -> dict[AppliedTerm, float]:
-    """The laws of one joint that chance explains if so many were tried, and its probability for each with those before."""
+def _explained(fit: Fit, rows: Mapping[AppliedTerm, int]) -> dict[AppliedTerm, float]:
+    """The laws of one joint that chance explains, and its probability for each with those before."""
     left, found = dict(rows), dict[AppliedTerm, float]()
     while left:
         chances = {item: _chance(fit, [row, *(rows[other] for other in found)]) for item, row in left.items()}
         item = max(chances, key=lambda item: chances[item])
         k = len(found) + 1
-        if chances[item] < chi_square_tail(2.0 * k * np.log(tried), k):
+        if chances[item] < chi_square_tail(2.0 * k, k):
             break
         found[item] = chances[item]
         del left[item]
