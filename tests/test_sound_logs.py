@@ -31,16 +31,14 @@ ARM = Robot.from_urdf(arm_urdf("zyyx"))
 BLOCKS, SAMPLES, INERTIAL = 15, 30, 2
 
 
-def moves_with_sticking_friction(seed: int, reach: float = 0.0, friction: float = 1.0) -> Recording:
-    """Six moves between poses, or eight in reach [rad] of the first one; each friction reverses over 0.05 rad of travel
-    (Dahl 1968) and is so many times as large as the effort."""
-    rng, step = np.random.default_rng(seed), 0.01 if reach else 0.005
+def moves_with_sticking_friction(seed: int) -> Recording:
+    """Six moves between poses; each friction reverses over 0.05 rad of travel (Dahl 1968) and is as large as the effort."""
+    rng, step = np.random.default_rng(seed), 0.005
     q = rng.uniform(-1, 1, ARM.n)[None]
-    for _ in range(8 if reach else 6):
-        new = q[0] + rng.uniform(-reach, reach, ARM.n) if reach else rng.uniform(-1, 1, ARM.n)
-        seconds = float(rng.uniform(1.2, 2.5))
+    for _ in range(6):
+        new, seconds = rng.uniform(-1, 1, ARM.n), float(rng.uniform(1.2, 2.5))
         x = (np.arange(0, seconds, step) / seconds)[:, None]
-        rest = np.tile(new, (round(0.3 / step), 1))
+        rest = np.tile(new, (60, 1))
         q = np.vstack([q, q[-1] + (new - q[-1]) * x**3 * (10 - 15 * x + 6 * x**2), rest])
     q = q[1:]
     v = np.gradient(q, step, axis=0)
@@ -51,11 +49,7 @@ def moves_with_sticking_friction(seed: int, reach: float = 0.0, friction: float 
         sticking[k] = state
     noise = rng.standard_normal((2, *q.shape))
     return Recording(
-        "log",
-        ARM.joints,
-        np.arange(len(q)) * step,
-        q + 1e-5 * noise[0],
-        effort=tau + friction * size * (sticking + 0.01 * noise[1]),
+        "log", ARM.joints, np.arange(len(q)) * step, q + 1e-5 * noise[0], effort=tau + size * (sticking + 0.01 * noise[1])
     )
 
 
@@ -63,13 +57,6 @@ def moves_with_sticking_friction(seed: int, reach: float = 0.0, friction: float 
 def test_friction_that_reverses_over_some_travel_is_neither_contact_nor_drift(seed: int) -> None:
     (report,) = examine_logs([moves_with_sticking_friction(seed)], ARM, Drive.build(ARM.n), SignalConfig())
     assert [item.id for item in report.findings if item.severity != "info" and item.id in ("contact", "effort-drift")] == []
-
-
-def test_few_poses_are_no_evidence_that_gravity_is_reversed() -> None:
-    """The free fit then explains less of the parts left out than the URDF as it is."""
-    near = moves_with_sticking_friction(0, reach=0.15, friction=2.0)
-    (report,) = examine_logs([near], ARM, Drive.build(ARM.n), SignalConfig())
-    assert "gravity-direction" not in {item.id for item in report.findings}
 
 
 def test_friction_at_reversals_is_free_in_all_fits() -> None:

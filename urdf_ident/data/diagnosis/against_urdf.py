@@ -9,7 +9,6 @@ then explains the log well and the free inertias do not contradict it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
@@ -94,20 +93,13 @@ def against_the_urdf(robot: Robot, case: Case, interpretation: Interpretation, l
         words = "the efforts of all joints have the wrong sign: gravity and inertia are the opposite of the URDF's"
         remedy = "reverse them by a negative drive.gain"
         return [Finding("effort-sign", "refused", words, remedy, certainty=abs(alike))]
-    if alike < _OPPOSITE and not _explained_as_described(robot, case, interpretation):
+    if alike < _OPPOSITE:
         return [_upside_down(robot, loaded, abs(alike))]
     if alike > _ALIKE and not 1 / _SCALE < ratio < _SCALE:
         words = f"the efforts are {ratio:.4g} times the gravity torque of the URDF's masses"
         remedy = "check `log.units.effort` (A, mA, mN·m; motor side: `log.side.effort`), `drive.gain` and `drive.reduction`"
         return [Finding("effort-scale", "warning", words, remedy, size=ratio, certainty=alike)]
     return doubts(robot, case, interpretation)
-
-
-def _explained_as_described(robot: Robot, case: Case, interpretation: Interpretation) -> bool:
-    """Whether the URDF's inertias explain more than with reversed gravity and than free ones, which few poses may mislead."""
-    reversed_gravity = replace(interpretation, gravity=tuple(-robot.gravity))
-    stated, opposite = (case.with_scaled_urdf(some)[1] for some in (interpretation, reversed_gravity))
-    return stated < min(opposite, case.judge(interpretation).part)
 
 
 def _weight_held(robot: Robot, case: Case) -> list[Finding]:
