@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ...linalg import Array, IntArray, positive
+from ...linalg import Array, IntArray, positive, rms
 from .filters import differentiate, lowpass
 
 #: A pause longer than this many periods, and longer than GAP_SECONDS, is not bridged by interpolation.
@@ -189,7 +189,7 @@ def in_bursts(time: Array, position: Array) -> bool:
     step = np.linalg.norm(np.diff(position, axis=0) / np.maximum(position.std(axis=0), 1e-9), axis=1)
     beside, around = ((x[2:] + x[:-2]) / 2 for x in (step, intervals))
     # several: a pause in motion may end where it began
-    late = (intervals[1:-1] > intervals.mean()) & (beside > _MOVING * np.sqrt(np.mean(beside**2)))
+    late = (intervals[1:-1] > intervals.mean()) & (beside > _MOVING * rms(beside))
     longer, later = step[1:-1][late] / beside[late], intervals[1:-1][late] / positive(around[late])
     return bool(late.sum() >= _SEVERAL and np.median(longer) < np.sqrt(np.median(later)))
 

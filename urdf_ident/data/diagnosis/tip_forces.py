@@ -13,7 +13,7 @@ import numpy as np
 import pinocchio as pin
 
 from ...linalg import Array, IntArray, rms
-from ...model.robot import Robot
+from ...model.engine.pinocchio import tip_jacobians
 from ..quality.findings import Finding
 from .case import Case
 from .load_friction import LoadedFit
@@ -47,7 +47,8 @@ def tip_force(case: Case) -> Finding | None:
     if len(moves) < _FEWEST or (size / samples.sizes.diagonal()[moves]).max() < _LEFT or not size.all():
         return None
     residuals = left[:, moves] / size
-    rows = _rows(case.robot, samples.q)[:, moves] / size[:, None]
+    # torques of unit forces and moments on the last body, along and about the axes of its joint
+    rows = tip_jacobians(case.robot, samples.q, pin.LOCAL)[0].swapaxes(1, 2)[:, moves] / size[:, None]
     share = _share_at_best_point(residuals, rows)
     if _beyond(share, 3 / len(moves)) < _LEAST:
         return None
@@ -87,16 +88,6 @@ def _beyond(share: float, chance: float) -> float:
 
 def _shifted(residuals: Array, shifts: IntArray) -> Array:
     return np.column_stack([np.roll(x, k) for x, k in zip(residuals.T, shifts, strict=True)])
-
-
-def _rows(robot: Robot, q: Array) -> Array:
-    """Torques of unit forces and moments on the last body, along and about the axes of its joint, shape (N, n, 6)."""
-    model, data, last = robot.model, robot.model.createData(), robot.tip + 1
-    out = np.empty((*q.shape, 6))
-    for k, row in enumerate(robot.configuration(q)):
-        pin.computeJointJacobians(model, data, row)
-        out[k] = pin.getJointJacobian(model, data, last, pin.LOCAL).reshape(6, -1).T
-    return out
 
 
 def _share_at_best_point(residuals: Array, rows: Array) -> float:

@@ -57,6 +57,25 @@ def regressor(robot: Robot, q: Array, v: Array, a: Array) -> Array:
     return out
 
 
+def tip_jacobians(robot: Robot, q: Array, frame: pin.ReferenceFrame) -> tuple[Array, Array]:
+    """Returns the Jacobian of the last body (:attr:`.Robot.tip`) and the place of its joint in every configuration.
+
+    Args:
+        q: Joint positions, shape (N, n) [rad or m].
+        frame: Axes of the velocities: ``pin.LOCAL`` or ``pin.LOCAL_WORLD_ALIGNED``.
+
+    Returns:
+        Jacobians of the linear velocity of the joint's origin and of the angular velocity, shape (N, 6, n), and the origins in
+        the base frame, shape (N, 3) [m].
+    """
+    model, data, last = robot.model, _workspace(robot), robot.tip + 1
+    J, place = np.empty((len(q), 6, robot.n)), np.empty((len(q), 3))
+    for k, row in enumerate(robot.configuration(q)):
+        pin.computeJointJacobians(model, data, row)
+        J[k], place[k] = pin.getJointJacobian(model, data, last, frame).reshape(6, -1), data.oMi[last].translation
+    return J, place
+
+
 def _inertia_of(theta: Array, body: str) -> pin.Inertia:
     """Returns Pinocchio's inertia of one body, also of a massless or physically inconsistent one.
 

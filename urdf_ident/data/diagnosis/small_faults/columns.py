@@ -15,7 +15,7 @@ import numpy as np
 import pinocchio as pin
 
 from ....linalg import Array, BoolArray
-from ....model.engine.pinocchio import regressor
+from ....model.engine.pinocchio import regressor, tip_jacobians
 from ....model.engine.rigid import rigid_of
 from ....model.prior import lumped_inertials
 from ....model.robot import Robot
@@ -307,13 +307,9 @@ def _slopes(robot: Robot, samples: MotionSamples, theta: Array, drag: Array, siz
 
 def _pulls(robot: Robot, q: Array) -> Array:
     """Torques of forces on the last body, see :attr:`FaultRows.pulls`."""
-    model, data, last = robot.model, robot.model.createData(), robot.tip + 1
-    out = np.empty((*q.shape, 4))
-    for k, row in enumerate(robot.configuration(q)):
-        pin.computeJointJacobians(model, data, row)
-        J = pin.getJointJacobian(model, data, last, pin.LOCAL_WORLD_ALIGNED).reshape(6, -1)[:3]
-        out[k] = np.column_stack([J.T, J.T @ data.oMi[last].translation])
-    return out
+    J, place = tip_jacobians(robot, q, pin.LOCAL_WORLD_ALIGNED)
+    forces = J[:, :3].swapaxes(1, 2)
+    return np.concatenate([forces, forces @ place[:, :, None]], axis=2)
 
 
 def _placed(robot: Robot, samples: MotionSamples, theta: Array, torque: Array) -> Array:
