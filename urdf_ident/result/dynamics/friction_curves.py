@@ -10,6 +10,7 @@ from ...friction import AxisMotion, Law
 from ...linalg import Array
 from ...model.terms import AppliedTerm, RotorInertia
 from ...samples import ReadOnly
+from ...scipy_parts import non_negative_least_squares
 from ..record import Record
 from .intervals import functional_interval
 
@@ -153,9 +154,7 @@ def equivalent_friction(ident: Record) -> EquivalentFriction:
         if laws <= set(_EXACT):
             values = [_of_law(ident, j, "coulomb", 1), _of_law(ident, j, "viscous", 2)]
         else:
-            from scipy.optimize import nnls
-
-            values = nnls(np.column_stack([np.ones_like(v), v]), curve)[0].tolist()
+            values = non_negative_least_squares(np.column_stack([np.ones_like(v), v]), curve, 10).tolist()
             replaced.append(joint)
         friction[joint], damping[joint] = (float(max(value, 0.0)) for value in values)
     note = f"friction of {', '.join(replaced)} is approximated by viscous and Coulomb friction over the speeds of the logs"

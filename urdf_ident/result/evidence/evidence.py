@@ -335,19 +335,22 @@ def _deviating_parts(model: DynamicModel, statistics: StatisticSet, theta: Array
 
 def _deviating(parts: Mapping[tuple[str, int], Array], group: str) -> Iterator[DeviatingPart]:
     """Parts of one row group, given log and part → sums of squares of error, effort and dry friction, and number of rows."""
-    _, effort, _, count = sum(parts.values(), np.zeros(4))
-    size = np.sqrt(effort / max(count, 1.0))
-    mean = {key: sums[:3] / max(sums[3], 1.0) for key, sums in parts.items()}
-    for key, (square, _, dry) in mean.items():
-        # a joint that rests in most parts has a larger residual where it moves
-        others = [other for name, other in mean.items() if name != key and other[2] >= _AS_MUCH**2 * dry]
-        if not others:
+    sums = np.array(list(parts.values()))
+    _, effort, _, count = sums.sum(axis=0)
+    least = _OF_TORQUE * np.sqrt(effort / max(count, 1.0))
+    mean = sums[:, :3] / np.maximum(sums[:, 3:], 1.0)
+    for k in np.flatnonzero(np.sqrt(mean[:, 0]) > least):
+        square, _, dry = mean[k]
+        others = mean[:, 2] >= _AS_MUCH**2 * dry  # a joint that rests in most parts has a larger residual where it moves
+        others[k] = False
+        if not others.any():
             continue
-        usual, _, usual_dry = np.median(others, axis=0)
+        usual, _, usual_dry = np.median(mean[others], axis=0)
         beyond = np.sqrt(max(square - max(usual_dry - dry, 0.0), 0.0))
-        if beyond > max(_OF_TORQUE * size, _DEVIATING * np.sqrt(usual)):
+        if beyond > max(least, _DEVIATING * np.sqrt(usual)):
+            log, part = list(parts)[k]
             yield DeviatingPart(
-                key[0], group.split(":", 1)[-1], f"{key[1] + 1}/{PARTS}", float(np.sqrt(square)), float(np.sqrt(usual))
+                log, group.split(":", 1)[-1], f"{part + 1}/{PARTS}", float(np.sqrt(square)), float(np.sqrt(usual))
             )
 
 
