@@ -9,10 +9,13 @@ from functools import lru_cache
 from importlib import import_module
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+#: Codes in SciPy's compiled functions: a sample beyond the ends equals the nearest; the result of too few iterations.
+_NEAREST, _NOT_CONVERGED = 0, 3
 
 
 @lru_cache
@@ -66,3 +69,45 @@ def cosine_coefficients(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     if hasattr(part, "dct"):
         return part.dct(rows, 2, (0,), 1, None, 1)  # type: ignore[no-any-return]
     return import_module("scipy.fft").dct(rows, axis=0, norm="ortho")  # type: ignore[no-any-return]
+
+
+def non_negative_least_squares(A: NDArray[np.float64], b: NDArray[np.float64], most: int) -> NDArray[np.float64]:
+    """Minimises ``‖A x − b‖`` subject to ``x ≥ 0``, equal to ``scipy.optimize.nnls``.
+
+    Args:
+        A: Shape (m, k).
+        b: Shape (m,).
+        most: Number of iterations after which it gives up.
+
+    Returns:
+        Shape (k,).
+
+    Raises:
+        RuntimeError: The active set did not converge.
+    """
+    part = part_of_scipy("scipy.optimize._slsqplib")
+    if not hasattr(part, "nnls"):
+        return import_module("scipy.optimize").nnls(A, b, maxiter=most)[0]  # type: ignore[no-any-return]
+    x, _, outcome = part.nnls(np.ascontiguousarray(A), b, most)
+    if outcome == _NOT_CONVERGED:
+        raise RuntimeError("Maximum number of iterations reached.")
+    return x  # type: ignore[no-any-return]
+
+
+def windowed(kind: Literal["mean", "least", "largest"], rows: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    """Mean, least or largest of the samples around each along axis 0, equal to the filters of ``scipy.ndimage``.
+
+    Args:
+        rows: Shape (N,) or (N, m); the first and last are repeated beyond the ends.
+        size: Window length in samples.
+
+    Returns:
+        Same shape.
+    """
+    rows, out, ends = np.asarray(rows), np.empty(np.shape(rows)), (_NEAREST, 0.0, 0)
+    part = part_of_scipy("scipy.ndimage._nd_image") or import_module("scipy.ndimage._nd_image")
+    if kind == "mean":
+        part.uniform_filter1d(rows, size, 0, out, *ends)
+    else:
+        part.min_or_max_filter1d(rows, size, 0, out, *ends, kind == "least")
+    return out

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from ..errors import EstimationError, check_shape
 from ..linalg import Array, BoolArray, positive, triangle
 from ..samples import ReadOnly
-from ..scipy_parts import lapack
+from ..scipy_parts import lapack, non_negative_least_squares
 
 #: Number of left-out parts that are processed at a time.
 _AT_ONCE = 64
@@ -190,10 +190,8 @@ def constrained_least_squares(A: Array, b: Array, G: Array) -> Array:
         turned = np.linalg.solve(R.T, (G * scale).T).T
         turned = turned / positive(np.linalg.norm(turned, axis=1, keepdims=True))
         if (turned @ start < 0).any():
-            from scipy.optimize import nnls
-
             try:
-                dual = nnls(turned.T, -start, maxiter=50 * len(G))[0]
+                dual = non_negative_least_squares(turned.T, -start, 50 * len(G))
             except RuntimeError as error:
                 raise EstimationError("the bounded least squares did not converge", got=str(error)) from error
             start = start + turned.T @ dual

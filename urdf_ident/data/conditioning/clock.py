@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from ...linalg import Array, IntArray, positive, rms
+from ...scipy_parts import windowed
 from .filters import differentiate, lowpass
 
 #: A pause longer than this many periods, and longer than GAP_SECONDS, is not bridged by interpolation.
@@ -198,10 +199,8 @@ def _smooth_velocity(time: Array, position: Array, *, bursts: bool) -> Array:
     """Velocity between neighbouring samples, shape (N - 1, n), smoothed so that it does not follow the jitter."""
     stamps, intervals = time, np.diff(time)
     if bursts or intervals.min() < 0.1 * intervals.mean():
-        from scipy.ndimage import uniform_filter1d
-
         rows = len(time) / max(int(np.sum(intervals > intervals.mean())), 1)  # of one burst
-        stamps = uniform_filter1d(time, max(25, min(round(3 * rows), len(time) // 4)), mode="nearest")
+        stamps = windowed("mean", time, max(25, min(round(3 * rows), len(time) // 4)))
         stamps = np.maximum.accumulate(stamps + 1e-9 * np.arange(len(stamps)))
     rate = (len(time) - 1) / (stamps[-1] - stamps[0])
     grid = np.linspace(stamps[0], stamps[-1], len(time))

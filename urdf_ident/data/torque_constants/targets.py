@@ -10,6 +10,7 @@ import numpy as np
 from ...errors import LogError
 from ...linalg import Array, BoolArray, lstsq, orthogonal_part, positive, rms
 from ...model.drive import Drive
+from ...scipy_parts import windowed
 from ..recording import Recording
 from ..resolution import resolution
 
@@ -121,10 +122,8 @@ def _check_units(log: Recording, current: Array, where: str) -> None:
 
 def _resting(time: Array, q: Array) -> BoolArray:
     """Samples at which no joint moves within a window on both sides, which excludes starts and stops."""
-    from scipy.ndimage import maximum_filter1d, minimum_filter1d
-
     half = max(2, round(0.5 * _REST_WINDOW / float(np.median(np.diff(time)))))
-    travel = maximum_filter1d(q, 2 * half + 1, axis=0) - minimum_filter1d(q, 2 * half + 1, axis=0)
+    travel = windowed("largest", q, 2 * half + 1) - windowed("least", q, 2 * half + 1)
     return np.asarray((travel < _REST_TRAVEL).all(axis=1))
 
 
