@@ -21,6 +21,7 @@ from urdf_ident.data.conditioning.clock import device_clock, read_clock
 from urdf_ident.data.conditioning.resample import even_pieces
 from urdf_ident.data.conditioning.signals import condition
 from urdf_ident.data.conditioning.velocity import match_velocity
+from urdf_ident.data.quality.position_jumps import counter_range
 from urdf_ident.data.quality.report import QualityReport, assess
 from urdf_ident.data.readers.read import LogLayout, read_recording
 from urdf_ident.data.recording import Recording
@@ -252,6 +253,31 @@ def test_wrapped_joint_is_joined(robot: Robot) -> None:
     assert found(report, "position-wrapped").joint == "b"
     difference = report.recording.position[:, 1] - turning[:, 1]
     np.testing.assert_allclose(difference, difference[0], atol=1e-9)
+
+
+@pytest.mark.parametrize("share", [0.35, 0.7])
+def test_a_counter_that_wraps_within_the_travel_is_joined(robot: Robot, share: float) -> None:
+    """As of an encoder of one turn before a gear: the joint's own turns say nothing about its range."""
+    log = make_log()
+    low, size = log.position[:, 1].min() + 0.1, share * np.ptp(log.position[:, 1])
+    wrapped = log.position.copy()
+    wrapped[:, 1] = (wrapped[:, 1] - low) % size + low
+    report = assess(replace(log, position=wrapped), robot)
+    assert (found(report, "position-wrapped").joint, found(report, "position-wrapped").severity) == ("b", "warning")
+    assert "position-jump" not in codes(report, "warning")
+    difference = report.recording.position[:, 1] - log.position[:, 1]
+    np.testing.assert_allclose(difference, difference[0], atol=2e-3 * size)
+
+
+@pytest.mark.parametrize("what", ["slips back", "two poses", "starts again"])
+def test_other_jumps_are_no_range_of_a_counter(what: str) -> None:
+    t = np.arange(2000) / 100
+    x = {
+        "slips back": np.sin(t) + 1.2 * ((t > 7.0) & (t < 13.5)),
+        "two poses": np.where(t % 4 < 2, 0.0, 1.0),
+        "starts again": t - 9.0 * (t > 9.0) - 4.0 * (t > 13.0),
+    }[what]
+    assert counter_range(x) == 0.0
 
 
 # ---- the clock -----------------------------------------------------------------------------------

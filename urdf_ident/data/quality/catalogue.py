@@ -101,7 +101,11 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
         "clock-gaps": FindingKind("repaired", "Pauses in the clock; the log is split there.", "None needed."),
     },
     "Motion and channels": {
-        "position-wrapped": FindingKind("repaired", "Positions jump by whole turns; unwrapped.", "None needed."),
+        "position-wrapped": FindingKind(
+            "repaired",
+            "Positions jump by whole turns, or (a warning) by the range of their counter; unwrapped.",
+            "None needed for whole turns; otherwise check the zero, or log turns as well.",
+        ),
         "position-jump": FindingKind(
             "warning",
             "A position jumps from one row to the next while the motion goes on; the later rows are shifted back.",
