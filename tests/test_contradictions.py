@@ -740,6 +740,20 @@ def test_a_joint_that_carries_weight_alone_tells_no_direction_of_gravity() -> No
     assert doubts(log_of(Robot.from_urdf(true), noise=0.08, seed=1), Robot.from_urdf(turned)) == []
 
 
+@pytest.mark.parametrize(("factor", "ids"), [(-1.0, ("axis-sign", "gravity-direction")), (2.5, ("effort-scale",))])
+def test_a_slide_that_carries_its_weight_the_other_way_is_reversed_and_not_scaled(factor: float, ids: tuple[str, ...]) -> None:
+    """Turned over, a slide has the same inertia and friction; a counterweight changes what it carries, too."""
+    slide = Robot.from_urdf(arm_urdf("z", kind="prismatic", fixed_tip=False))
+    recording = log_of(slide, seed=1)
+    effort = np.asarray(recording.effort)
+    if factor < 0:
+        recording = replace(recording, position=-recording.position, effort=-effort)
+    else:
+        recording = replace(recording, effort=effort + (factor - 1) * effort.mean(axis=0))
+    (found,) = doubts(recording, slide)
+    assert (found.candidates, found.severity) == (ids, "warning")
+
+
 def test_what_no_joint_tells_of_anothers_scale_is_said() -> None:
     report = examine_logs([log_of(ARM, noise=0.1)], ARM, Drive.build(ARM.n), SignalConfig())[0]
     (found,) = (item for item in report.findings if item.id == "effort-scale-open")

@@ -21,7 +21,7 @@ from ..quality.findings import Finding
 from .candidates import Hypothesis, Interpretation, candidates
 from .case import Case
 from .hypotheses import refined
-from .wording import against
+from .wording import UNDECIDED, against
 
 #: Correlation with the URDF's gravity torque that counts as opposite, and as equal.
 _OPPOSITE, _ALIKE = -0.8, 0.8
@@ -112,28 +112,25 @@ def _weight_held(robot: Robot, case: Case) -> list[Finding]:
         weight, effort = float(stated[:, j].mean()), samples.tau[:, j]
         steady = abs(weight) > max(float(effort.std()), 10 * float(stated[:, j].std()), 1e-9)
         if steady and not _WEIGHTS[0] < effort.mean() / weight < _WEIGHTS[1]:
-            times = float(effort.mean()) / weight
-            words = (
-                f"on average the effort of this joint is {times:.3g} times the weight that it carries according to the URDF: "
-                "scale, counterweight or masses differ"
-            )
-            remedy = (
-                "check drive.gain and the URDF's masses; a counterweight is identified as an offset, masses stay the URDF's"
-            )
-            name = robot.joints[j]
-            found.append(
-                Finding(
-                    "effort-scale",
-                    "warning",
-                    words,
-                    remedy,
-                    joint=name,
-                    size=times,
-                    certainty=0.5,
-                    candidates=("effort-scale",),
-                )
-            )
+            found.append(_odd_weight(robot.joints[j], float(effort.mean()) / weight))
     return found
+
+
+def _odd_weight(joint: str, times: float) -> Finding:
+    """A slide whose mean effort is a multiple of its weight; where the effort pulls as hard the other way, its axis is reversed
+    or the robot hangs, which one slide does not distinguish."""
+    words = f"on average the effort of this joint is {times:.3g} times the weight that it carries according to the URDF: "
+    if _WEIGHTS[0] < -times < _WEIGHTS[1]:
+        words += "its axis points the other way, or gravity does"
+        remedy = "reverse the axis in the URDF (or both columns); if the robot is mounted upside down, set robot.gravity"
+        return Finding(
+            UNDECIDED, "warning", words, remedy, joint=joint, certainty=0.5, candidates=("axis-sign", "gravity-direction")
+        )
+    words += "scale, counterweight or masses differ"
+    remedy = "check drive.gain and the URDF's masses; a counterweight is identified as an offset, masses stay the URDF's"
+    return Finding(
+        "effort-scale", "warning", words, remedy, joint=joint, size=times, certainty=0.5, candidates=("effort-scale",)
+    )
 
 
 def doubts(robot: Robot, case: Case, interpretation: Interpretation) -> list[Finding]:
