@@ -243,6 +243,20 @@ def test_spikes_are_left_out_but_steps_and_noise_stay(robot: Robot) -> None:
     assert "values-spike" not in codes(assess(replace(log, effort=heavy), robot), "repaired")
 
 
+def test_a_position_that_a_logger_sets_to_zero_for_some_rows_at_a_time_is_left_out(robot: Robot) -> None:
+    log = make_log()
+    position = log.position.copy()
+    for begin in range(150, len(log) - 100, len(log) // 7):
+        position[begin : begin + 15, 1] = 0.0
+    missing = position[:, 1] == 0.0
+    report = assess(replace(log, position=position), robot)
+    assert found(report, "values-sentinel").joint == "b"
+    apart = missing & (np.abs(log.position[:, 1]) > 0.05)  # beside motion through zero the value does no harm
+    assert apart.any()
+    assert not np.isin(log.time[apart], report.recording.time).any()
+    assert len(report.recording) >= len(log) - missing.sum()
+
+
 def test_wrapped_joint_is_joined(robot: Robot) -> None:
     log = make_log()
     turning = log.position + np.array([0, 2.5, 0])

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ...linalg import Array, BoolArray, quantiles, running_median
+from ...linalg import Array, BoolArray, IntArray, quantiles, running_median
 from ...model.robot import Robot
 from ...parallel.scratch import stored
 from ...units import joint_units
 from ..conditioning.clock import GAP_PERIODS
 from ..recording import Recording
 from ..resolution import count_of
+from .channels import equal_runs
 from .findings import Examination
 from .position_jumps import counter_range
 
@@ -28,6 +29,8 @@ _SPIKE = {"position": 0.05, "motor_position": 0.05, "velocity": 0.1, "effort": 0
 _SENTINELS, _APART = 5, 0.3
 #: Least distance from the neighbours [rad or m]: the encoder of a resting joint jumps between counts (12 bits: 0.0015 rad).
 _RESOLUTION = {"position": 2e-3}
+#: Least step to and from such a value near the motion, over the 90 % quantile of all steps.
+_SUDDEN = 5.0
 #: A signal has rows of its own if it has this many, and fewer than this share of them hold the positions, or conversely.
 _OWN, _SHARED = 100, 0.5
 
@@ -179,7 +182,7 @@ def _without_bad_values(state: Examination, robot: Robot, name: str, array: Arra
             x[bad] = np.nan
         if name in _SPIKE:
             least = _RESOLUTION.get(name, 1e-9)
-            stuck = _sentinels(x, least)
+            stuck = (_sentinel_runs if name.endswith("position") else _sentinels)(x, least)
             if stuck.any():
                 words = f"{int(stuck.sum())} value(s) of {name} are exactly {x[stuck][0]:.6g} between others; left out"
                 state.add(
@@ -203,10 +206,11 @@ def _without_bad_values(state: Examination, robot: Robot, name: str, array: Arra
     return array if clean is None else clean
 
 
-def _sentinels(x: Array, least: float = 1e-9) -> BoolArray:
-    """Single samples far from their neighbours that all have the same value, as some loggers write for missing values.
+def _sentinels(x: Array, least: float = 1e-9, rows: IntArray | None = None) -> BoolArray:
+    """Samples far from their neighbours that all have the same value, as some loggers write for missing values.
 
-    Those closer than ``least``, or one step of a quantised signal, to their neighbours are not.
+    Those closer than ``least``, or one step of a quantised signal, to their neighbours are not. ``rows`` is how many rows each
+    sample stands for, shape of x; one if None.
     """
     none = np.zeros(len(x), dtype=bool)
     found = _away(x, 7, _APART, 0.1, least)
@@ -215,12 +219,26 @@ def _sentinels(x: Array, least: float = 1e-9) -> BoolArray:
     known, away, apart = found
     far = known & (away > max(apart, 10 * quantiles(away, 0.5)[0]))
     far &= away > 1.5 * count_of(x[known])
-    if far.sum() < _SENTINELS:
+    if far.sum() < 2:
         return none
-    values, counts = np.unique(x[far], return_counts=True)
+    rows = np.ones(len(x), dtype=int) if rows is None else rows
+    values, which = np.unique(x[far], return_inverse=True)
+    counts = np.bincount(which, rows[far])
     value = values[np.argmax(counts)]
-    same = counts.max() > max(_SENTINELS, 0.8 * far.sum()) and (far & (x == value)).sum() > 0.3 * (x == value).sum()
+    same = counts.max() > max(_SENTINELS, 0.8 * rows[far].sum()) and counts.max() > 0.3 * rows[x == value].sum()
     return np.asarray(far & (x == value)) if same else none
+
+
+def _sentinel_runs(x: Array, least: float) -> BoolArray:
+    """The same of a position, which no motion brings to a value, or takes from it, by a jump, be it small."""
+    begins, lengths = equal_runs(x)
+    few = x[begins]
+    stuck = _sentinels(few, least, lengths)
+    if stuck.any():
+        step = np.abs(np.diff(few))
+        jump = np.maximum(np.append(0.0, step), np.append(step, 0.0))
+        stuck |= (few == few[stuck][0]) & (jump > _SUDDEN * quantiles(step[np.isfinite(step)], 0.9)[0])
+    return np.asarray(np.repeat(stuck, lengths))
 
 
 def _spikes(x: Array, share: float, least: float = 1e-9) -> BoolArray:
