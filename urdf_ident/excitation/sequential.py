@@ -34,6 +34,8 @@ from .planned_rows import PlannedRows, designable
 RANK, UNSEEN = 1e-12, 1e-7
 #: Least number of weakest base parameters to name, even if none costs more than the noise.
 FEWEST = 5
+#: Largest number of rows of the summary.
+_ROWS = 8
 #: Harmonics of the random motion of :func:`forecast_random_motion`.
 HARMONICS = 10
 #: A mass is mentioned if its standard deviation falls below this fraction of the previous one.
@@ -127,16 +129,9 @@ class Forecast(ReadOnly):
             f"{then} then; standard deviations are {_times(float(share))}"
         )
 
-    def summary(self, limit: int = 8) -> str:
-        """Tabulates the weakest base parameters and the masses, before and after.
-
-        Args:
-            limit: Largest number of table rows.
-
-        Returns:
-            Several lines of text.
-        """
-        weak = self.weakest[:limit]
+    def summary(self) -> str:
+        """Tabulates the weakest base parameters and the masses, before and after."""
+        weak = self.weakest[:_ROWS]
         width = max(len(f"{self.labels[k]} [{self.units[k]}]") for k in weak)
         lines = [
             self.sentence(),

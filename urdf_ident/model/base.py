@@ -28,6 +28,8 @@ RANK_TOLERANCE = 1e-4
 BLUR = 1e-8
 #: Scaled coefficients below this multiple of the largest neglected distance are neglected too.
 _COEFFICIENT = 30.0
+#: Coefficients up to this are not listed; they stay in K.
+_LISTED = 1e-9
 
 #: The three kinds of parameter (Szabó 2021, Zollo 2015).
 ALONE, COMBINED, NEVER = "alone", "in combination", "never"
@@ -116,19 +118,18 @@ class BaseParameters(ReadOnly):
         theta[self.independent] = params
         return theta
 
-    def terms(self, row: int, *, threshold: float = 1e-9) -> list[tuple[str, float]]:
+    def terms(self, row: int) -> list[tuple[str, float]]:
         """Returns one base parameter as a list of terms.
 
         Args:
             row: Index of the base parameter.
-            threshold: Coefficients below this are omitted from the list (they stay in K).
 
         Returns:
-            ``[(parameter name, coefficient), …]``, the independent one first.
+            ``[(parameter name, coefficient), …]``, the independent one first; without those up to :data:`_LISTED`.
         """
         listed = [(self.names[self.independent[row]], 1.0)]
         return listed + [
-            (self.names[k], float(c)) for k, c in zip(self.dependent, self.K[row], strict=True) if abs(c) > threshold
+            (self.names[k], float(c)) for k, c in zip(self.dependent, self.K[row], strict=True) if abs(c) > _LISTED
         ]
 
     @cached_property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -162,10 +162,20 @@ class _Found:
     selected: Selected
     converged: ConvergedFit
     estimated: Estimated
-    changes: FrictionChanges | None
-    cross_validation: Mapping[str, Any]
+    logs: Sequence[PreparedLog]
+    validate: Callable[[], Mapping[str, Any]]
     shapes: tuple[str, ...]
     held: tuple[str, ...]
+
+    @cached_property
+    def changes(self) -> FrictionChanges | None:
+        """How friction differs between the logs."""
+        return _changes(self.estimated, self.converged.model, self.logs)
+
+    @cached_property
+    def cross_validation(self) -> Mapping[str, Any]:
+        """Held-out errors of the parameters."""
+        return self.validate()
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,9 +211,11 @@ class _Run:
             self.weighting, converged, logs, loss=wanted.loss, prior=prior, reference=reference, loop=loop, loop_known=known
         )
         errors = _errors(estimated, converged, logs, wanted.covariance, kept)  # runs in the background
-        changes = _changes(estimated, converged.model, logs)
-        validation = _cross_validation(converged, estimated, build, estimate, chosen=bool(selected.trials))
-        return _Found(selected, converged, estimated, changes, validation, shaped.notes, held), errors()
+        validate = partial(_cross_validation, converged, estimated, build, estimate, chosen=bool(selected.trials))
+        found = _Found(selected, converged, estimated, logs, validate, shaped.notes, held)
+        if shared():  # meanwhile; in one process only once the laws are final
+            _ = found.changes, found.cross_validation
+        return found, errors()
 
 
 def estimate_from_data(
@@ -238,8 +250,9 @@ def estimate_from_data(
     model, statistics = converged.model, estimated.statistics
     reversals = _reversals(converged, prepared.motion)
     completed = completed_prior(model, prior, statistics, fit, unsupported(selected, fit), reversals)
+    validation, changes = found.cross_validation, found.changes
     kept.clear()  # the rows of all logs are rarely needed again
-    fit = fit if found.changes is None else fit.for_next_log(found.changes)
+    fit = fit if changes is None else fit.for_next_log(changes)
     trained, lost = prepared.trained, unused(project.build_payload(model.robot), logs)
     remarks = (estimated.describe(), *found.held, *repeated(converged.statistics), *unseen, *lost)
     drifts = fit.changes.notes(trained.speed, trained.load) if fit.changes else ()
@@ -251,7 +264,7 @@ def estimate_from_data(
         estimated,
         selected,
         with_row_sum(deflections, model, statistics, fit),
-        found.cross_validation,
+        validation,
         _essential(statistics, fit, wanted.essential),
         reversals,
         (*remarks, *selected.notes, *found.shapes, *converged.notes, *drifts),
