@@ -65,6 +65,18 @@ def test_the_interval_holds_measured_torque_where_that_of_parameters_does_not(lo
     assert 0.4 < share < 0.68
 
 
+def test_motion_beyond_the_low_pass_is_no_error(robot: Robot) -> None:
+    """Accelerations at 15 Hz, which the low-pass of both torques at 10 Hz takes away."""
+    motions = []
+    for seed in range(3):
+        t, q, v, a = fourier(robot.n, 12.0, 200.0, seed)
+        wave, w = 0.01 * np.sin(2 * np.pi * 15 * t + seed)[:, None], 2 * np.pi * 15
+        motions.append((t, q + wave, v + np.gradient(wave, t, axis=0), a - w**2 * wave))
+    found = identify(DynamicModel(robot, friction=SIMPLE), with_torque(robot, motions, TRUTH, 0.01))
+    assert found.held_out_errors is not None
+    assert found.held_out_errors.max() < 0.05
+
+
 def test_it_widens_beyond_the_trained_speed_and_survives_the_file(ident: Identification, tmp_path) -> None:
     q, a = np.zeros((2, 3)), np.zeros((2, 3))
     top = np.array(ident.prediction["top"])

@@ -73,8 +73,8 @@ class HeldOutResidual(ReadOnly):
             shape (n,) [N²·m² or N²].
         seen: Slowest and fastest speeds (0.5 and 99.5 % quantiles) backwards and forwards, shape (n, 2, 2)
             [rad/s or m/s]; zeros for a direction without data. None if unknown.
-        relative: RMS of the low-passed torque minus the prediction of each sample over that of the low-passed torque,
-            shape (n,), a fraction. None if unknown.
+        relative: RMS of the residual, both torques low-passed, over that of the low-passed torque, shape (n,), a fraction.
+            None if unknown.
         unlimited: As ``relative``, of parameters with the same prior that no constraint limits. None if no constraint is
             active, or if unknown.
         period: Time between samples of the measured torque, the longest of the logs [s]; 0 if unknown.
@@ -172,11 +172,14 @@ def held_out_residual(
     variance = posterior_variance(data, prior.without_first_fit, min(weight, USUAL_WEIGHT), np.concatenate(rows))
     shown, band = [part for log in logs for part in log.segments], _band(logs)
     rates = [part.rate for part in shown]
-    smooth = [stored(lowpass(torque, rate, band)) for torque, rate in zip(_in_order(held), rates, strict=True)]
-    found = _classed(_errors(smooth, measured), shown, variance.mean(axis=0), band, held.blocks)
-    relative, free = (
-        None if every is None else _rms(_errors(_in_order(every), measured)) / size for every in (held, unlimited)
-    )
+
+    def residual(predicted: HeldOutTorque) -> list[Array]:
+        smooth = [stored(lowpass(torque, rate, band)) for torque, rate in zip(_in_order(predicted), rates, strict=True)]
+        return _errors(smooth, measured)
+
+    own = residual(held)
+    found = _classed(own, shown, variance.mean(axis=0), band, held.blocks)
+    relative, free = _rms(own) / size, None if unlimited is None else _rms(residual(unlimited)) / size
     seen, period = seen_speeds([part.v for part in shown]), 1.0 / min(rates)
     return replace(found, seen=seen, relative=relative, unlimited=free, period=period)
 
