@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ import urdf_ident as ui
 from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import prepare_log
 from urdf_ident.result.evidence.evidence import DeviatingPart, Evidence, Range, _deviating, measure_evidence, placeholders
-from urdf_ident.result.evidence.scale import CommonScale
+from urdf_ident.result.evidence.scale import CommonScale, common_scale
 from urdf_ident.result.text.brief import brief, joint_errors
 from urdf_ident.result.verdict.reason import Reason
 from urdf_ident.result.verdict.scale_reasons import SCALE_ERRORS, untested
@@ -228,6 +229,20 @@ def test_a_factor_on_all_efforts_is_told_by_the_masses_of_the_urdf_unless_the_sc
     assert "scale_known" in str(cause.remedy)
     trusted = replace(found, project=ui.Project.model_validate({"drive": {"scale_known": True}}))
     assert not {"mass-scale", "gravity-scale"} & {reason.id for reason in trusted.verdict.reasons}
+
+
+def test_masses_that_rotors_may_stand_for_have_no_scale() -> None:
+    """A gantry: what of the masses' torque rotors and offsets do not explain is rounding, whose ratio is no scale."""
+    rng = np.random.default_rng(1)
+    joints = rng.standard_normal((40, 2))
+    masses = joints + 1e-9 * rng.standard_normal((40, 2))
+    prior = SimpleNamespace(root=np.eye(2), theta0=np.ones(2))
+    noise = 0.1 * rng.standard_normal(40)
+    assert common_scale(np.column_stack([masses, joints, masses.sum(axis=1) + noise]), prior, 1.0, 2) is None
+    apart = rng.standard_normal((40, 2))
+    scale = common_scale(np.column_stack([100 * apart, joints, 130 * apart.sum(axis=1) + noise]), prior, 1.0, 2)
+    assert scale is not None
+    assert abs(scale.factor - 1.3) < 0.01
 
 
 def test_the_scale_of_masses_that_share_no_error_is_within_its_interval(ident: ui.Identification) -> None:

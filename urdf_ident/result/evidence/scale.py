@@ -57,7 +57,7 @@ def common_scale(factor: Array, prior: Prior, weight: float, inertial: int) -> C
         inertial: Number of inertial parameters, which come first.
 
     Returns:
-        The scale; None if the data do not depend on the URDF's inertial parameters.
+        The scale; None if the data do not determine it, as on gantries, where rotors and offsets may stand for all masses.
     """
     R, rho = factor[:, :-1], factor[:, -1]
     left, size, _ = np.linalg.svd(R[:, inertial:])
@@ -67,7 +67,7 @@ def common_scale(factor: Array, prior: Prior, weight: float, inertial: int) -> C
     stated, seen = axes.T @ (own @ prior.theta0[:inertial]), axes.T @ (free @ rho)
     square = np.zeros(len(seen))
     square[: len(singular)] = singular**2
-    if not stated @ stated > 0:
+    if stated @ stated <= weight:  # noise alone leaves the factor open by its own size or more
         return None
     best = (np.inf, 1.0, 1.0)
     for s in _SPREADS:
