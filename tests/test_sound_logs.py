@@ -17,8 +17,11 @@ from urdf_ident.data.diagnosis.changes import contact, drift
 from urdf_ident.data.diagnosis.corrections import with_free_reversals
 from urdf_ident.data.diagnosis.evidence import RigidEvidence
 from urdf_ident.data.diagnosis.log_group import LogGroup
+from urdf_ident.data.diagnosis.motion_samples import sampler
+from urdf_ident.data.diagnosis.repeated_motion import first_shown
 from urdf_ident.data.diagnosis.small_faults.columns import FaultRows
 from urdf_ident.data.diagnosis.small_faults.fault import SmallFault
+from urdf_ident.data.diagnosis.small_faults.find import small_faults
 from urdf_ident.data.diagnosis.small_faults.trial import ChosenColumns, FaultTrial
 from urdf_ident.data.diagnosis.small_faults.wording import small_fault
 from urdf_ident.data.prepare import examine_logs
@@ -26,6 +29,7 @@ from urdf_ident.data.recording import Recording
 from urdf_ident.linalg import Array, rms
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.robot import Robot
+from urdf_ident.samples import Segment
 
 ARM = Robot.from_urdf(arm_urdf("zyyx"))
 BLOCKS, SAMPLES, INERTIAL = 15, 30, 2
@@ -53,10 +57,43 @@ def moves_with_sticking_friction(seed: int) -> Recording:
     )
 
 
+def cycles(seed: int) -> list[tuple[list[Segment], float]]:
+    """The same moves five times, conditioned."""
+    made = condition(moves_with_sticking_friction(seed), ARM)
+    return [([replace(part, start=part.start + 20.0 * k) for k in range(5) for part in made.segments], made.cutoff)]
+
+
 @pytest.mark.parametrize("seed", [0, 2, 3, 4])
 def test_friction_that_reverses_over_some_travel_is_neither_contact_nor_drift(seed: int) -> None:
     (report,) = examine_logs([moves_with_sticking_friction(seed)], ARM, Drive.build(ARM.n), SignalConfig())
     assert [item.id for item in report.findings if item.severity != "info" and item.id in ("contact", "effort-drift")] == []
+
+
+@pytest.mark.parametrize("seed", [0, 1, 4, 9, 10, 13])
+def test_a_cycle_of_moves_is_no_evidence_of_a_small_fault(seed: int) -> None:
+    """What the friction leaves unexplained is the same in each cycle, and was taken for a zero, an encoder or an axis."""
+    logs = cycles(seed)
+    case = LogGroup(ARM, logs).case()
+    assert case is not None
+    assert [item.id for item in small_faults(case, logs) if item.decided] == []
+
+
+def test_repetitions_of_a_motion_are_held_out_together() -> None:
+    sampled = sampler(cycles(0))
+    assert sampled is not None
+    found = sampled(0.0).by_motion()
+    first = found.time < 20.0
+    assert set(found.block[~first]) <= set(found.block[first])
+    assert len(set(found.block)) == BLOCKS
+    made = condition(moves_with_sticking_friction(0), ARM)
+    alone = sampler([(made.segments, made.cutoff)])
+    assert alone is not None
+    assert alone(0.0).by_motion() is alone(0.0)
+    q, v = (np.concatenate([getattr(part, name)[::10] for part in made.segments]) for name in "qv")
+    twice = first_shown(np.vstack([q, q + 0.01 * np.ptp(q, axis=0)]), np.vstack([v, v]))
+    assert (np.abs(twice[len(q) :] - np.arange(len(q))) <= 1).mean() > 0.9
+    backwards = first_shown(np.vstack([q, q]), np.vstack([v, -v]))
+    assert (backwards == np.arange(2 * len(q))).mean() > 0.9  # all but the rests
 
 
 def test_friction_at_reversals_is_free_in_all_fits() -> None:

@@ -23,7 +23,7 @@ FEWEST_REVERSALS = 2
 #: Reversals needed to separate a delay from friction: with fewer, good logs of 3 to 5 s show a delay by chance.
 TESTING_REVERSALS = 4
 #: Reversals are at the same pose if no joint's position differs by more than this fraction of its range.
-_SAME_POSE = 0.05
+SAME_POSE = 0.05
 #: A joint with this many reversals determines its own friction laws, however few reversals the other joints have.
 MANY_REVERSALS = 5
 #: Reversals needed by a friction law with parameters for each direction: two into each direction, so that the speeds of either
@@ -239,7 +239,7 @@ def distinct_poses(poses: Array, span: Array) -> int:
         span: Range of each joint, shape (n,) [rad or m].
     """
     away = (np.abs(poses[:, None] - poses[None]) / np.maximum(span, 1e-12)).max(axis=2)
-    return int(np.sum(~np.tril(away < _SAME_POSE, -1).any(axis=1)))
+    return int(np.sum(~np.tril(away < SAME_POSE, -1).any(axis=1)))
 
 
 def one_way(speed: Array) -> bool:

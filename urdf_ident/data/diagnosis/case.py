@@ -103,6 +103,14 @@ class Case:
         return Case(self.robot, lambda delay: self.sampled(delay).in_order(), self.moves, self.reversals)
 
     @cached_property
+    def by_motion(self) -> Case:
+        """The same case with repetitions of a motion in one block (:meth:`.MotionSamples.by_motion`); itself without any."""
+        first = self.sampled(0.0)
+        if (apart := first.by_motion()) is first:
+            return self
+        return Case(self.robot, lambda delay: replace(self.sampled(delay), block=apart.block), self.moves, self.reversals)
+
+    @cached_property
     def reached(self) -> Array:
         """Lowest and highest position of each joint, shape (2, n) [rad or m]."""
         q = self.sampled(0.0).q

@@ -40,6 +40,9 @@ _OF_ALL = ("time-scale", "gravity-direction")
 #: Causes whose free size changes how torques vary with the pose, as unmodelled friction does along a few legs of motion: sound
 #: logs that cycle through three poses gain up to 6 errors by one of them, but none by a sign, an order or a clock.
 _WITH_POSE = ("gravity-direction", "position-zero", "position-scale", "effort-scale", "spring")
+#: Least gain in standard errors where repetitions of a motion are held out together. What friction leaves unexplained is the
+#: same in each of them, and one repetition predicts another; held out together, faults gain less, but still gain.
+ELSEWHERE = 2.0
 #: Largest part of a gain that is only on held-out blocks and not in the fit: interpretations that are right reach 0.2, in slow
 #: motion 0.53. In wrong ones 0.7 to 0.9 is extrapolation by parameters that the log hardly determines.
 _ONLY_HELD_OUT = 0.6
@@ -125,7 +128,7 @@ def best_step(case: Case, interpretation: Interpretation) -> Step | None:
         return None
     best = sorted((_refined(case, *pair) for pair in _different(tried, before.score)), key=_rank)
     # where the best one may be chance, so may those behind it
-    significant = takewhile(lambda pair: _significant(case, *pair, before), best)
+    significant = takewhile(lambda pair: _significant(case, *pair, before) and _elsewhere(case, interpretation, pair[0]), best)
     chosen = next((pair for pair in significant if _fits(case, interpretation, before, *pair)), None)
     if chosen is None:
         return None
@@ -157,6 +160,14 @@ def _significant(case: Case, found: Hypothesis, after: InterpretationScore, befo
     enough = SIGNIFICANT if material(before.left, after.left) or found.id in _OF_ALL else SURE
     late = found.id == "effort-delay" and before.score - after.score < _LATE
     return _errors(before, after) >= enough * (case.scarcity if found.id in _WITH_POSE else 1.0) and not late
+
+
+def _elsewhere(case: Case, interpretation: Interpretation, found: Hypothesis) -> bool:
+    """Whether a hypothesis also gains where repetitions of a motion are held out together, if its cause resembles friction."""
+    if found.id not in _WITH_POSE or case.by_motion is case:
+        return True
+    before, after = (case.by_motion.judge(item) for item in (interpretation, found.interpretation))
+    return before.score - after.score > DOUBTFUL and _errors(before, after) >= ELSEWHERE
 
 
 def _fits(

@@ -15,6 +15,7 @@ from ...parallel import each
 from ...parallel.scratch import empty_array, stored
 from ...samples import Segment
 from ..conditioning.filters import delayed, lowpass
+from .repeated_motion import first_shown
 
 #: Conditioned motion with measured torque of each log, and the cut-off of its positions [Hz].
 Logs = Sequence[tuple[Sequence[Segment], float]]
@@ -122,6 +123,18 @@ class MotionSamples:
         """Returns the same samples in contiguous blocks of time, for what changes along a log."""
         block = _blocks(self.log, int(self.block.max()) + 1)
         return self if np.array_equal(block, self.block) else replace(self, block=block)
+
+    def by_motion(self) -> MotionSamples:
+        """Returns the same samples with motion that a log repeats in the block of its first occurrence."""
+        shown = np.arange(len(self))
+        for k in np.unique(self.log):
+            mine = np.flatnonzero(self.log == k)
+            shown[mine] = mine[first_shown(self.q[mine], self.v[mine])]
+        new, place = np.unique(shown, return_inverse=True)
+        if len(new) == len(self):
+            return self
+        block = _spread(self.log[new], _blocks(self.log[new], int(self.block.max()) + 1), self.v[new])
+        return replace(self, block=np.unique(block, return_inverse=True)[1][place])
 
     def in_finer_blocks(self, least: int) -> MotionSamples:
         """Returns the same samples in blocks of which each log has at least so many, for what is in one log alone."""

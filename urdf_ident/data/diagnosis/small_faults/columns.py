@@ -152,6 +152,13 @@ class FaultRows:
         """Number of logs."""
         return int(self.samples.log_of_block.max()) + 1
 
+    def by_motion(self) -> FaultRows:
+        """The same rows with repetitions of a motion in one block; itself without any."""
+        samples = self.samples.by_motion()
+        return (
+            self if samples is self.samples else replace(self, samples=samples, count=np.bincount(samples.block).astype(float))
+        )
+
     def left(self, squares: Array) -> Array:
         """Relative residual of each row, shape (n,), from the squared errors by block, shape (B, n)."""
         return np.asarray(np.maximum(np.sqrt(squares.clip(0).sum(axis=0) / self.count.sum()) / self.size, EXACT))
