@@ -17,6 +17,7 @@ from urdf_ident.consistency.first_fit import (
     ordinary_columns,
     reconciled_prior,
 )
+from urdf_ident.consistency.standard import consistent_parameters
 from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import prepare_logs
 from urdf_ident.data.recording import Recording
@@ -156,6 +157,25 @@ def test_a_rotor_does_not_make_up_for_a_missing_tool_where_joints_hardly_turn_ba
     rotor = told.names.index("Ia_j3")
     assert 0 <= told.theta0[rotor] < 0.01  # as of the right URDF (0.004); in proportion to what this one leaves it was 0.019
     assert told.std[rotor] < 1.6 * known.std[rotor]
+
+
+@pytest.mark.parametrize(("noise", "kept"), [(0.01, (0.97, 1.0)), (3.0, (0.0, 0.6))])
+def test_searched_laws_are_held_by_the_data_alone(noise: float, kept: tuple[float, float]) -> None:
+    """Noise of 1 % of the torque leaves a law of the true friction as it is; in much noise it goes back to zero."""
+    robot = Robot.from_urdf(arm_urdf("zy"))
+    t, *motion = fourier(2, 8.0, 100.0, 1)
+    logs = with_torque(robot, [(t, *motion)], [{**law, "stribeck": 1.0} for law in TRUTH[:2]], noise)
+    model = DynamicModel(robot, friction=["viscous", "coulomb", "offset", "stribeck"])
+    statistics = build_statistics(model, prepare_logs(logs, model.robot, model.drive, SignalConfig()))
+    own, inertial, fit = model.names.index("Fs_j2"), inertial_prior(robot), fit_base(statistics, model.base())
+    before, after = (completed_prior(model, inertial, statistics, fit, searched=some) for some in ((), (own,)))
+    assert after.theta0[own] == 0.0
+    assert after.std[own] == pytest.approx(abs(before.theta0[own]))
+    others = np.arange(len(model.names)) != own
+    assert np.array_equal(after.theta0[others], before.theta0[others])
+    assert after.std[others] == pytest.approx(before.std[others])
+    found, held = (consistent_parameters(statistics, fit, prior, model.parameters).theta[own] for prior in (before, after))
+    assert kept[0] <= held / found <= kept[1]
 
 
 @pytest.mark.parametrize("seed", range(4))

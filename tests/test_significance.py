@@ -11,7 +11,7 @@ from scipy.stats import norm as normal
 from scipy.stats import t as student
 
 from urdf_ident.estimation.friction_selection.selection import Selected
-from urdf_ident.estimation.friction_selection.significance import unsupported, without_chance
+from urdf_ident.estimation.friction_selection.significance import supplements, unsupported, without_chance
 from urdf_ident.estimation.friction_selection.structure import Trial
 from urdf_ident.friction import friction_term
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -110,3 +110,10 @@ def test_a_law_that_the_data_do_not_identify_is_omitted() -> None:
 def test_a_bias_that_the_fit_shows_is_supported() -> None:
     found = replace(selected(("viscous", "coulomb", "offset"), ("viscous", "coulomb", "offset")), unsupported=ROBOT.joints)
     assert unsupported(found, fit(found, {(0, "offset"): 0.99 * NEEDED, (1, "offset"): -1.01 * NEEDED})) == ROBOT.joints[:1]
+
+
+def test_laws_beside_viscous_and_coulomb_friction_are_supplements() -> None:
+    found = selected(("viscous", "coulomb", "stribeck", "load_coulomb", "offset"), ("coulomb", "sublinear", "presliding"))
+    names = [found.model.names[k] for k in supplements(found)]
+    assert names == ["Fs_j1", "Fl_j1", "Fp_j2"]  # sublinear friction replaces viscous friction at j2
+    assert not supplements(replace(found, trials=()))

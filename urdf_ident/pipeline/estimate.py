@@ -29,7 +29,7 @@ from ..estimation.friction_selection.load_slopes import with_load_slopes
 from ..estimation.friction_selection.reference_torque import Build, ConvergedFit, Estimate, converge, cross_validate_converged
 from ..estimation.friction_selection.selection import Selected, select_friction
 from ..estimation.friction_selection.shapes import fit_shapes
-from ..estimation.friction_selection.significance import unsupported, without_chance
+from ..estimation.friction_selection.significance import supplements, unsupported, without_chance
 from ..estimation.uncertainty.covariance import start_covariance, with_covariance
 from ..estimation.uncertainty.essential import essential_parameters
 from ..linalg import Array
@@ -249,7 +249,7 @@ def estimate_from_data(
     selected, converged, estimated = found.selected, found.converged, found.estimated
     model, statistics = converged.model, estimated.statistics
     reversals = _reversals(converged, prepared.motion)
-    completed = completed_prior(model, prior, statistics, fit, unsupported(selected, fit), reversals)
+    completed = completed_prior(model, prior, statistics, fit, unsupported(selected, fit), reversals, supplements(selected))
     validation, changes = found.cross_validation, found.changes
     kept.clear()  # the rows of all logs are rarely needed again
     fit = fit if changes is None else fit.for_next_log(changes)

@@ -27,6 +27,9 @@ from .candidates import chosen_by_data
 from .joint_search import OF_EVERY_DRIVE
 from .selection import Selected
 
+#: Kinds of friction that every drive has.
+_EVERY_KIND = {"dry", "viscous"}
+
 
 def without_chance(
     selected: Selected, fit: Fit, simple: DynamicModel, axes: Collection[int]
@@ -75,11 +78,39 @@ def unsupported(selected: Selected, fit: Fit) -> tuple[str, ...]:
     return tuple(joint for joint in selected.unsupported if joint in chance)
 
 
+def supplements(selected: Selected) -> tuple[int, ...]:
+    """Returns the parameters of searched laws that supplement viscous and Coulomb friction; none without a search.
+
+    A law that replaces one of the two is not among them, and neither are biases, springs and laws with several parameters.
+
+    Returns:
+        Indices into theta.
+    """
+    model, found = selected.model, list[int]()
+    free = chosen_by_data(model) if selected.trials else ()
+    usual = {(item.axis, item.side, kind) for item in free if item.term.name in OF_EVERY_DRIVE for kind in _kinds(item.term)}
+    for item, own in model.placed_terms:
+        needed = {(item.axis, item.side, kind) for kind in _kinds(item.term) & _EVERY_KIND}
+        if item in free and _is_supplement(item.term) and needed <= usual:
+            found += range(own.start, own.stop)
+    return tuple(found)
+
+
+def _is_supplement(law: Term) -> bool:
+    """Whether a term is a law of one parameter that not every drive has, and neither bias nor spring."""
+    if not isinstance(law, Law) or law.name in OF_EVERY_DRIVE or len(law.symbols) > 1:
+        return False
+    return not (law.bias or law.conservative)
+
+
+def _kinds(law: Term) -> set[str]:
+    """The kinds of friction that a law stands for: dry, viscous, load-dependent."""
+    return set(law.changing.values()) if isinstance(law, Law) else set()
+
+
 def _is_judged(law: Term) -> bool:
     """Whether a law is one that chance may have selected, and that can be judged."""
-    if not isinstance(law, Law) or law.name in OF_EVERY_DRIVE:
-        return False
-    return not (law.bias or law.conservative or law.loaded)
+    return _is_supplement(law) and not law.loaded
 
 
 def _rows(selected: Selected, fit: Fit) -> Mapping[AppliedTerm, int]:
@@ -122,5 +153,4 @@ def _is_lacking(item: AppliedTerm, kept: Sequence[AppliedTerm]) -> bool:
     if item.term.name not in OF_EVERY_DRIVE or not isinstance(item.term, Law):
         return False
     own = [other.term for other in kept if (other.axis, other.side) == (item.axis, item.side)]
-    kinds = {kind for law in own if isinstance(law, Law) for kind in law.changing.values()}
-    return not kinds & set(item.term.changing.values())
+    return not _kinds(item.term) & {kind for law in own for kind in _kinds(law)}
