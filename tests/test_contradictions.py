@@ -246,6 +246,8 @@ def _with_play(q: Array, size: float) -> Array:
         ("joint-origin", 2, 0.15),
         ("joint-axis", 1, 0.2),
         ("effort-crosstalk", 3, None),
+        ("effort-scale", 1, 0.9),
+        ("effort-scale", 2, 1.12),
         ("effort-saturates", 1, None),
         ("effort-saturates", None, 0.12),
         ("effort-asymmetric", 2, None),
@@ -282,6 +284,8 @@ def test_small_faults_are_named_with_their_size(id: str, joint: int | None, size
         q[:, joint] = np.interp(recording.time - size, recording.time, q[:, joint])
     elif id == "effort-crosstalk":
         tau[:, 3] += 0.02 * tau[:, 1]
+    elif id == "effort-scale":
+        tau[:, joint] *= size
     elif id == "effort-asymmetric":
         tau[:, 2] *= np.where(tau[:, 2] > 0, 1.1, 0.9)
     elif id == "effort-progressive":
@@ -302,7 +306,7 @@ def test_small_faults_are_named_with_their_size(id: str, joint: int | None, size
     named = next(item for item in found if item.id == id)
     assert named.joint == (None if joint is None else robot.joints[joint])
     if size is not None:
-        assert named.size == pytest.approx(size, rel=0.4)
+        assert named.size == pytest.approx(size, rel=0.03 if id == "effort-scale" else 0.4)
         assert found == [named]
     assert named.severity == ("refused" if id == "effort-without-gravity" and size is None else "warning")
 

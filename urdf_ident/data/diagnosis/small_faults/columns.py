@@ -2,8 +2,8 @@
 
 A small error e(t) of one joint's positions changes all torques by ``∂τ/∂q e + ∂τ/∂v ė + ∂τ/∂a ë``, evaluated with the robot
 identified from the log itself. So a zero offset, a periodic encoder error and backlash at the encoder each add one or two
-columns to the fit of one rigid robot (:mod:`..evidence`); crosstalk, saturation, a sign-dependent scale and a delay add their
-effect on one joint's effort. Friction or torque ripple with a similar effect is added as guard columns.
+columns to the fit of one rigid robot (:mod:`..evidence`); crosstalk, a scale, saturation, a scale of one sign and a delay add
+their effect on one joint's effort. Friction or torque ripple with a similar effect is added as guard columns.
 """
 
 from __future__ import annotations
@@ -258,8 +258,8 @@ class FaultRows:
             made.add("position-play", (j,), shared=[self._torque(j, *play.T)], guard=guard, unit=-2.0, sense=-1)
 
     def _of_effort(self, j: int, turning: list[Array], made: _Made) -> None:
-        """Adds crosstalk, delay, saturation, excessive growth and asymmetry of a joint's effort."""
-        v, tau = self.samples.v[:, j], self.fitted[:, j]
+        """Adds crosstalk, scale, delay, saturation, excessive growth and asymmetry of a joint's effort."""
+        q, v, tau = self.samples.q[:, j], self.samples.v[:, j], self.fitted[:, j]
         for i in np.flatnonzero(self.case.moves & ~self._drives(j)):
             if i != j:
                 made.add("effort-crosstalk", (j, int(i)), own=[self.samples.tau[:, i]], guard=turning, unit=-1.0)
@@ -267,10 +267,21 @@ class FaultRows:
         made.add("effort-delay", (j,), own=[(after - soon) / (2 * _SOON)], guard=turning, sense=1)
         swept = one_way(v)  # then load-dependent friction also gives each sign another scale
         made.add("effort-saturates", (j,), own=[_bend(tau)], guard=[*turning, *([np.abs(tau)] if swept else [])], sense=1)
+        # what depends on the joint's position alone, as a cable, is no scale; nor is friction that grows with the load where a
+        # joint moves one way, for which there is no other column
+        loads, alone = self._one_way_loads(), [np.sin(q), np.cos(q)]
+        made.add(
+            "effort-scale", (j,), shared=loads, own=[tau], guard=[*turning, *alone], unit=-1.0, numbers=1, given=len(loads)
+        )
         if not swept and min(np.sum(tau.clip(0) ** 2), np.sum(tau.clip(None, 0) ** 2)) > _BOTH * np.sum(tau**2):
             made.add("effort-progressive", (j,), own=[_bend(tau)], guard=turning, unit=-1.0, sense=-1)
             guard = [*turning, np.abs(v), v**2]  # allow friction that depends on the direction
             made.add("effort-asymmetric", (j,), own=[np.abs(tau)], guard=guard, unit=-1.0)
+
+    def _one_way_loads(self) -> list[Array]:
+        """Friction that grows with the load, of each joint that moves one way, shape (N, n) each."""
+        one = [j for j in np.flatnonzero(self.case.moves).tolist() if one_way(self.samples.v[:, j])]
+        return [np.outer(np.abs(self.fitted[:, j]), np.arange(self.n) == j) for j in one]
 
     def _turning(self, j: int) -> list[Array]:
         """Friction of a joint at its reversals, shape (N,) each; none if it moves one way."""

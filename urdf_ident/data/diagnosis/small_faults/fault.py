@@ -33,8 +33,13 @@ _OFTENER = 2.0
 #: Least part of some torque that another axis placement must explain: no URDF is exact, and the published one of the Panda
 #: reaches 0.01.
 GEOMETRY, _PLACED = ("joint-origin", "joint-axis"), 0.015
-#: Size of a fault of positions or axes (fraction, rad or m) above which the first-order approximation is invalid.
+#: Size of a fault of positions, axes or scales (fraction, rad or m) above which the first-order approximation is invalid.
 _FIRST_ORDER = 0.5
+#: Least fraction by which a scale must be wrong: torque constants and sensors are calibrated to a few per cent.
+_CALIBRATED = 0.03
+#: Faults that need more support: delays are estimated elsewhere, and what the model of a light wrist lacks resembles another
+#: scale of its effort.
+_NEVER_POSSIBLE = ("effort-delay", "effort-scale")
 #: Missing fraction of the URDF's gravity if all of it was subtracted; other fractions may be a clock or direction fault.
 _WHOLE = (0.8, 1.25)
 
@@ -46,8 +51,8 @@ class SmallFault:
     Attributes:
         joints: Its joints; for crosstalk the joint with the wrong effort, then the joint whose effort leaks into it.
         size: [rad or m]; delay [s], negative if positions are early; crosstalk: fraction of the other effort; saturation: the
-            bend; asymmetry: fraction by which positive efforts are too large and negative ones too small; gravity: its
-            fraction.
+            bend; scale: fraction by which the effort is too large; asymmetry: the same of positive efforts, while negative ones
+            are too small; gravity: its fraction.
         errors: The size over its standard error.
         gain: Gain in the sum of the log relative residuals on held-out blocks.
         significance: The gain over its standard error between blocks.
@@ -72,11 +77,12 @@ class SmallFault:
 
     @property
     def possible(self) -> bool:
-        """Whether the logs do not exclude it and the model depends on it; delays are estimated elsewhere."""
+        """Whether the logs do not exclude it and the model depends on it."""
         k = 2 / (9 * self.numbers)  # quantile of chi-square, Wilson and Hilferty 1931
         sure = self.errors**2 > (1 - k + _BY_CHANCE * np.sqrt(k)) ** 3 and self.significance > _SUPPORTED and self.seen > _SEEN
         large = self.id.startswith(("position", "joint")) and abs(self.size) > _FIRST_ORDER
-        return bool(sure and self.gain > 0 and self.shift > _FELT and self.id != "effort-delay" and not large and not self.logs)
+        told = self.id not in _NEVER_POSSIBLE and not large and not self.logs
+        return bool(sure and self.gain > 0 and self.shift > _FELT and told)
 
     @property
     def whole(self) -> bool:
@@ -99,7 +105,9 @@ class SmallFault:
         felt = float((self.left[0] ** 2 - self.left[1] ** 2).max())
         if self.id in GEOMETRY:
             return sure and felt > _PLACED**2
-        if self.id == "position-scale" and abs(self.size) > _FIRST_ORDER:
+        if self.id in ("position-scale", "effort-scale") and abs(self.size) > _FIRST_ORDER:
+            return False
+        if self.id == "effort-scale" and abs(self.size) < _CALIBRATED:
             return False
         return sure and (self.gain > _MORE or felt > _LIKE_FRICTION.get(self.id, 0.0) ** 2)
 

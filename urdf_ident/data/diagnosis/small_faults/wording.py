@@ -65,6 +65,10 @@ _SMALL = {
         "a force pulls the last link toward a fixed point, as a hose, a cable or a spring does",
         "record without it, or log it as a wrench; part of it would be identified as mass and friction",
     ),
+    "effort-scale": (
+        "the effort of this joint is about {times} times what the efforts of the other joints imply",
+        "check its torque constant, gear ratio and unit, and correct its drive.gain",
+    ),
     "effort-asymmetric": (
         "positive and negative efforts of this joint differ in scale by {part}",
         "check zero and gain of the current sensor in both directions, and the conversion of signs",
@@ -110,7 +114,13 @@ def small_fault(robot: Robot, found: Sequence[SmallFault]) -> Finding:
         f"{_told(robot, best)}; with this corrected, a model leaves {after:.3g} % of a joint's effort unexplained instead of "
         f"{before:.3g} %" + (f"; the same fault on {', '.join(same)} would explain about as much" if same else "")
     )
-    size = best.size if less or best.id.startswith(("position", "joint", "effort-saturates")) else None
+    size = (
+        1 + best.size
+        if best.id == "effort-scale"
+        else best.size
+        if less or best.id.startswith(("position", "joint", "effort-saturates"))
+        else None
+    )
     severity = "refused" if best.id == "effort-without-gravity" and best.whole else "warning"
     ids = (best.id, *rivals) if rivals else ()
     return Finding(
@@ -160,6 +170,7 @@ def _told(robot: Robot, fault: SmallFault) -> str:
     return _where(fault) + _words(fault)[0].format(
         size=f"{abs(fault.size):.2g} {unit}",
         clock=f"{1 + fault.size:.3g}",
+        times=f"{1 + fault.size:.3g}",
         other=names[-1] if names else "",
         signed=f"{fault.size:+.2g} {unit}",
         whose="this joint" if names else "all joints",
