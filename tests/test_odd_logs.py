@@ -107,6 +107,14 @@ def test_decimal_commas_between_commas_are_named(tmp_path: Path, robot: Robot) -
         read_recording(tmp_path / "run.csv", robot)
 
 
+def test_the_minus_sign_of_other_locales_is_read(tmp_path: Path, robot: Robot) -> None:
+    lines = [",".join(f"{value:.17g}" for value in row) for row in zip(*default_columns().values(), strict=True)]
+    text = "\n".join([HEADER, *lines]).replace("-", "\N{MINUS SIGN}")
+    assert "\N{MINUS SIGN}" in text
+    (tmp_path / "run.csv").write_text(text, encoding="utf-8")
+    check(read_recording(tmp_path / "run.csv", robot))
+
+
 def grouped(value: float, form: str) -> str:
     """A number in quotes, with the separator and decimal sign of an example."""
     separator, decimal = form[1], form[5:6]

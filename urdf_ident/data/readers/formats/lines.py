@@ -173,7 +173,7 @@ def number(cell: str, decimal_comma: bool = False) -> float:
     Returns:
         The number; NaN for anything else.
     """
-    cell = cell.strip().strip("\"'")
+    cell = cell.strip().strip("\"'").replace("\N{MINUS SIGN}", "-")  # which some locales write
     try:
         return float(cell.replace(",", ".") if decimal_comma else cell)
     except ValueError:
