@@ -11,7 +11,8 @@ from .change import Change
 
 #: A block contains contact if the errors of all joints exceed the usual by this mean logarithm, and those of two joints by
 #: this fraction of the squared torque; or if one joint exceeds the second fraction and this multiple of its usual square.
-#: In-sample, the block must also exceed the last multiple of a joint's usual square.
+#: In-sample, the block must also exceed the last multiple of a joint's usual square, and the usual one by the first fraction: a
+#: pose or speed that only this block shows is extrapolated held out, and explained in-sample.
 EVERYWHERE, PART, PART_OF_ONE, OUTLYING, OUTLYING_SEEN = 1.0, 0.15**2, 1.0, 9.0, 4.0
 #: Blocks of a push, and least gain of its torques in the sum of logarithms: fault-free logs, real and simulated, slow and
 #: poor, reach 0.30; 0.3 of the efforts' standard deviation for a tenth of the UR10e's logs gives 1.1 to 1.9. Only rows count
@@ -35,7 +36,8 @@ def find_contact(found: RigidEvidence, squares: Array, fitted: Array) -> Change 
     together = 0.5 * np.log(positive(mean[:, acts]) / usual[acts]).mean(axis=1) > EVERYWHERE
     several = (above > PART).sum(axis=1) > 1
     # of a joint that stands out held out alone, the pose is only far from those of the other blocks
-    stands_out = seen > OUTLYING_SEEN * np.maximum(_median(seen), (EXACT * found.size) ** 2)
+    typical = np.maximum(_median(seen), (EXACT * found.size) ** 2)
+    stands_out = (seen > OUTLYING_SEEN * typical) & ((seen - typical) * moving / found.size**2 > PART)
     one = stands_out & (mean > OUTLYING * usual) & (above > PART_OF_ONE)
     where = np.flatnonzero((together & several & (stands_out & (above > PART)).any(axis=1)) | one.any(axis=1))
     # the first and last block are excluded: predicted from one side only, and with starts and stops
