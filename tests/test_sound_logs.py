@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,10 +13,13 @@ from scipy.stats import t as student
 
 from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.conditioning.signals import condition
-from urdf_ident.data.diagnosis.candidates import Interpretation
+from urdf_ident.data.diagnosis import arbitration
+from urdf_ident.data.diagnosis.candidates import Hypothesis, Interpretation
 from urdf_ident.data.diagnosis.changes import contact, drift
+from urdf_ident.data.diagnosis.changes.change import Change
 from urdf_ident.data.diagnosis.corrections import with_free_reversals
 from urdf_ident.data.diagnosis.evidence import RigidEvidence
+from urdf_ident.data.diagnosis.explanations import Explanations
 from urdf_ident.data.diagnosis.log_group import LogGroup
 from urdf_ident.data.diagnosis.motion_samples import sampler
 from urdf_ident.data.diagnosis.repeated_motion import first_shown
@@ -186,6 +190,65 @@ def test_a_block_stands_out_by_the_effort_of_the_time_in_which_the_joint_moves(m
     squares = 0.01 * SAMPLES * moving * acts[:, None]
     squares[7] = 1.2 * SAMPLES * evidence.size**2
     assert (contact.find_contact(evidence, squares, squares) is not None) == found
+
+
+@pytest.mark.parametrize(("left", "found"), [(0.1, False), (0.3, True)])
+def test_a_block_that_only_other_blocks_fail_to_predict_is_no_contact(left: float, found: bool) -> None:
+    """A speed or pose that it alone shows is extrapolated; explained in-sample, it contains no torque but the robot's own."""
+    evidence = evidence_of(np.ones(BLOCKS))
+    squares, fitted = 0.01 * SAMPLES * np.ones((BLOCKS, 1)), 1e-4 * SAMPLES * np.ones((BLOCKS, 1))
+    squares[7], fitted[7] = 1.2 * SAMPLES * evidence.size**2, left**2 * SAMPLES * evidence.size**2
+    assert (contact.find_contact(evidence, squares, fitted) is not None) == found
+
+
+class Scored:
+    """A case of which only the scores of interpretations are known."""
+
+    robot = ARM
+
+    def __init__(self, *scores: float) -> None:
+        self.scores = {Interpretation.as_logged(ARM.n): scores[0]}
+        self.other = scores[1]
+
+    def judge(self, interpretation: Interpretation) -> SimpleNamespace:
+        return SimpleNamespace(score=self.scores.get(interpretation, self.other))
+
+
+@pytest.mark.parametrize(
+    ("id", "explained", "still", "kept"),
+    [("effort-scale", 3.0, 0.2, 0), ("effort-scale", 3.0, 0.8, 1), ("effort-scale", 0.5, 0.2, 1), ("effort-sign", 3.0, 0.2, 1)],
+)
+def test_an_interpretation_that_friction_makes_needless_is_dropped(
+    id: str, explained: float, still: float, kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Friction that grows with the load was a wrong scale of three efforts; what resembles no friction stays."""
+    logged = Interpretation.as_logged(ARM.n)
+    other = replace(logged, gain=(1.0, 1.3, 1.0, 1.0))
+    step = SimpleNamespace(found=Hypothesis(id, (1,), 0.3, other), gain=1.0)
+    monkeypatch.setattr(arbitration, "without_load_friction", lambda case, logs: Scored(0.0, -still))
+    monkeypatch.setattr(arbitration, "with_free_reversals", lambda case, logs: Scored(0.0, -1.0))
+    monkeypatch.setattr(arbitration, "gains_of", lambda case, corrected: np.full(ARM.n, explained / ARM.n))
+    found = Explanations(SimpleNamespace(logs=[]), Scored(0.0, -1.0), other, [step])  # type: ignore[arg-type, list-item]
+    after = arbitration._besides_friction(found)
+    assert len(after.steps) == kept
+    assert after.interpretation == (other if kept else logged)
+
+
+@pytest.mark.parametrize("explained", [True, False])
+def test_a_drift_that_only_all_logs_together_show_is_explained_in_all_of_them(
+    explained: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It remained in the log that its correction does not help by itself."""
+    common = Change("friction", 0.0, 1.0, True, 2, 0.5)
+    own = SimpleNamespace(left=SimpleNamespace(gains_over=lambda before: np.full(ARM.n, -1.0)))
+    monkeypatch.setattr(arbitration, "each", lambda function, logs: [own for _ in logs])
+    monkeypatch.setattr(arbitration, "along", lambda *_, **__: [None, None])
+    monkeypatch.setattr(arbitration, "gains_of", lambda *_: np.full(ARM.n, 0.4 if explained else 0.0))
+    group = LogGroup(ARM, [([], 5.0), ([], 5.0)])
+    logged = Interpretation.as_logged(ARM.n)
+    found = Explanations(group, Scored(0.0, 0.0), logged, [], changed=[common, common], left=[None, None])  # type: ignore[arg-type, list-item]
+    after = arbitration._remaining(found, lambda case, logs: case, logged)
+    assert after.changed == ([None, None] if explained else [common, common])
 
 
 def test_a_pull_that_two_logs_show_is_told_without_a_joint() -> None:

@@ -22,7 +22,7 @@ from .corrections import (
     without_load_friction,
 )
 from .explanations import Explanations, along, differing_in, distinct, examined_alone, tested_small_faults
-from .hypotheses import search
+from .hypotheses import WITH_POSE, search
 from .motion_samples import COMPARED
 from .small_faults.fault import SmallFault, not_excluded
 
@@ -36,6 +36,7 @@ def arbitrated(found: Explanations) -> Explanations:
     Args:
         found: All explanations.
     """
+    found = _besides_friction(found)
     if not (found.several or found.possible):
         return found
     before = found.changed
@@ -49,6 +50,19 @@ def arbitrated(found: Explanations) -> Explanations:
     others = [*(item.gain for item in found.changed if item is not None), *(item.gain for item in found.small)]
     surpassed = not found.differing and found.steps and max(others, default=0.0) > found.steps[0].gain
     return replace(found, steps=[]) if surpassed else found
+
+
+def _besides_friction(found: Explanations) -> Explanations:
+    """Drops an interpretation that varies with the pose if friction explains more, and hardly leaves it anything to explain."""
+    if not found.steps or found.steps[0].found.id not in WITH_POSE:
+        return found
+    logged, first = Interpretation.as_logged(found.case.robot.n), found.steps[0]
+    for correct in (without_load_friction, with_free_reversals):
+        corrected = correct(found.case, found.group.logs)
+        before, after = (corrected.judge(item).score for item in (logged, first.found.interpretation))
+        if before - after < _EXPLAINED * first.gain < first.gain < gains_of(found.case, corrected).sum():
+            return replace(found, steps=[], interpretation=logged)
+    return found
 
 
 def _lasting(found: Explanations) -> tuple[Explanations, list[tuple[Correction, Interpretation]]]:
@@ -107,9 +121,11 @@ def _remaining(found: Explanations, correct: Correction, interpretation: Interpr
     before = sum(item.gain for item in (changed[k] for k in some) if item is not None)
     if sum(item.gain for item in still.values() if item is not None) > _EXPLAINED * before:
         return found
+    common = len(some) > 1 and all(changed[k] is changed[some[0]] for k in some)  # seen in all logs together only
     for k, own in zip(some, alone, strict=True):
         item = changed[k]
-        if item is not None and own.left.gains_over(found.left[k])[item.joint] < least * item.gain:
+        gains = gains_of(found.case, corrected, interpretation) if common else own.left.gains_over(found.left[k])
+        if item is not None and gains[item.joint] < least * item.gain:
             still[k] = item
     return replace(found, changed=[item if still.get(k) is not None else None for k, item in enumerate(changed)])
 

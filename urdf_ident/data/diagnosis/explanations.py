@@ -194,14 +194,17 @@ def differing_in(case: Case, alone: Sequence[LogResidual], interpretation: Inter
     interpretation = interpretation or Interpretation.as_logged(case.robot.n)
     turning = case.turns >= FEWEST_REVERSALS
     kinds = [kind for kind in BETWEEN_LOGS if turning or kind not in ("friction", EVERYTHING)]
-    effort_map, found = interpretation.effort_map()[:, None], Differing()
-    for some in {case: None, case.by_motion: None}:  # where repetitions of a motion are held out together as well
-        of_block = some.sampled(0.0).log_of_block
-        other = between(some.evidence(interpretation), of_block, effort_map, alone, case.turns, kinds)
-        found = {log: item for log, item in (found or other).items() if log in other}
-        if not found:
-            break
-    return found
+    effort_map = interpretation.effort_map()[:, None]
+
+    def odd(some: Case) -> Differing:
+        found, of_block = some.evidence(interpretation), some.sampled(0.0).log_of_block
+        return between(found, of_block, effort_map, alone, case.turns, kinds)
+
+    found = odd(case)
+    if not found or case.by_motion is case:
+        return found
+    also = odd(case.by_motion)  # where repetitions of a motion are held out together; of two logs that differ, either may
+    return {log: item for log, item in found.items() if log in also or (also and len(alone) == 2)}
 
 
 def _differing_logs(found: Explanations, alone: Sequence[LogResidual]) -> list[Differing]:

@@ -39,7 +39,7 @@ SIGNIFICANT, SURE = 3.5, 5.0
 _OF_ALL = ("time-scale", "gravity-direction")
 #: Causes whose free size changes how torques vary with the pose, as unmodelled friction does along a few legs of motion: sound
 #: logs that cycle through three poses gain up to 6 errors by one of them, but none by a sign, an order or a clock.
-_WITH_POSE = ("gravity-direction", "position-zero", "position-scale", "effort-scale", "spring")
+WITH_POSE = ("gravity-direction", "position-zero", "position-scale", "effort-scale", "spring")
 #: Least gain in standard errors where repetitions of a motion are held out together. What friction leaves unexplained is the
 #: same in each of them, and one repetition predicts another; held out together, faults gain less, but still gain.
 ELSEWHERE = 2.0
@@ -159,12 +159,12 @@ def _significant(case: Case, found: Hypothesis, after: InterpretationScore, befo
     """Whether the gain of a hypothesis is significant, and, if it is a delay, large."""
     enough = SIGNIFICANT if material(before.left, after.left) or found.id in _OF_ALL else SURE
     late = found.id == "effort-delay" and before.score - after.score < _LATE
-    return _errors(before, after) >= enough * (case.scarcity if found.id in _WITH_POSE else 1.0) and not late
+    return _errors(before, after) >= enough * (case.scarcity if found.id in WITH_POSE else 1.0) and not late
 
 
 def _elsewhere(case: Case, interpretation: Interpretation, found: Hypothesis) -> bool:
     """Whether a hypothesis also gains where repetitions of a motion are held out together, if its cause resembles friction."""
-    if found.id not in _WITH_POSE or case.by_motion is case:
+    if found.id not in WITH_POSE or case.by_motion is case:
         return True
     before, after = (case.by_motion.judge(item) for item in (interpretation, found.interpretation))
     return before.score - after.score > DOUBTFUL and _errors(before, after) >= ELSEWHERE
