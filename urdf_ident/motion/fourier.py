@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from ..errors import LimitError
 from ..linalg import Array, one_each, shaped
 from ..samples import freeze_arrays
-from .limits import Limits
+from .limits import Limits, finite_middle
 from .trajectory import Trajectory
 
 _ANALYTIC = 99
@@ -144,9 +144,7 @@ def random_fourier(
     if harmonics < 2:
         raise LimitError("too few harmonics to start and end at rest", got=harmonics, expected="at least 2")
     low, high = limits.lower, limits.upper
-    bounded = np.isfinite(low) & np.isfinite(high)
-    middle = np.where(bounded, (np.where(bounded, low, 0.0) + np.where(bounded, high, 0.0)) / 2, 0.0)
-    centre = middle if start is None else one_each("start", start, len(limits.joints))
+    centre = finite_middle(low, high) if start is None else one_each("start", start, len(limits.joints))
     limits.require_inside(centre, "start pose")
     half_range = np.minimum(np.minimum(high - centre, centre - low), span) * fill
     acceleration = np.where(np.isfinite(limits.acceleration), limits.acceleration, 2.0 * limits.velocity)

@@ -301,6 +301,22 @@ def check_limits(trajectory: Trajectory, limits: Limits, *, torque: Torque | Non
     return LimitReport(tuple(out))
 
 
+def finite_ends(lower: Array, upper: Array, around: Array | float = 0.0) -> tuple[Array, Array]:
+    """Returns the ends of the range in which to search a position: half a turn to each side where there is no limit.
+
+    Args:
+        lower, upper: Limits, shape (n,) [rad or m].
+        around: The position without limits to stay close to, shape (n,) or a number.
+    """
+    return np.where(np.isfinite(lower), lower, around - np.pi), np.where(np.isfinite(upper), upper, around + np.pi)
+
+
+def finite_middle(lower: Array, upper: Array) -> Array:
+    """Returns the middle between limits of any shape; 0 where one of them is missing."""
+    both = np.isfinite(lower) & np.isfinite(upper)
+    return np.where(both, (np.where(both, lower, 0.0) + np.where(both, upper, 0.0)) / 2, 0.0)
+
+
 def prior_torque(robot: Robot) -> Torque:
     """Returns the inverse dynamics of the URDF's rigid model (no friction, no rotor inertia).
 

@@ -25,6 +25,7 @@ from ..model.prior import inertial_prior, lumped_inertials
 from ..model.robot import Robot
 from ..model.structure import geometric_rank, random_motion
 from ..model.terms import RotorInertia
+from ..motion.limits import finite_ends
 from ..result.text.lines import finding_words, table
 from ..units import joint_units
 
@@ -267,8 +268,7 @@ def implausible_values(robot: Robot) -> list[dict[str, str]]:
     """
     lower, upper, effort = (robot.limit(key) for key in ("lower", "upper", "effort"))
     found = []
-    low, high = (np.where(np.isfinite(limit), limit, other) for limit, other in ((lower, -np.pi), (upper, np.pi)))
-    q = np.random.default_rng(0).uniform(low, high, (_POSES, robot.n))
+    q = np.random.default_rng(0).uniform(*finite_ends(lower, upper), (_POSES, robot.n))
     still = np.zeros_like(q)
     weight = np.median(np.abs(rigid_of(robot).torque(inertial_prior(robot).theta0, q, still, still)), axis=0)
     for j, joint in enumerate(robot.joints):

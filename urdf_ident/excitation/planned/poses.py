@@ -22,7 +22,7 @@ from ...model.robot import Robot
 from ...motion.collision.clearance import check_clearance
 from ...motion.collision.collisions import Collisions
 from ...motion.collision.freeing import freed
-from ...motion.limits import Limits, Torque, check_limits
+from ...motion.limits import Limits, Torque, check_limits, finite_ends
 from ...motion.point_to_point import trapezoidal
 from ...motion.trajectory import PiecewisePolynomial
 from .planned_motion import PlannedMotion
@@ -126,8 +126,7 @@ def design_poses(
 
 def _draw(robot: Robot, limits: Limits, approach: Array, rng: np.random.Generator, count: int = 1) -> Array:
     """Random poses, shape (count, n) [rad or m]."""
-    low = np.where(np.isfinite(limits.lower), limits.lower, -np.pi)
-    high = np.where(np.isfinite(limits.upper), limits.upper, np.pi)
+    low, high = finite_ends(limits.lower, limits.upper)
     middle, half = (low + high) / 2, np.maximum(FILL * (high - low) / 2 - approach, 0.0)
     half = np.minimum(half, np.where(robot.prismatic, np.inf, np.pi))
     return np.asarray(middle + half * rng.uniform(-1.0, 1.0, (count, robot.n)))

@@ -21,7 +21,7 @@ from ...linalg import Array, shaped
 from ...motion.collision.clearance import check_clearance
 from ...motion.collision.collisions import Collisions
 from ...motion.compose import SequenceTrajectory
-from ...motion.limits import LimitReport, Limits, Torque, check_limits
+from ...motion.limits import LimitReport, Limits, Torque, check_limits, finite_ends
 from ...motion.point_to_point import constant_speed_sweep
 from ...units import joint_units
 from .planned_motion import PlannedMotion
@@ -151,11 +151,6 @@ class _Plan:
     torque: Torque | None
     collisions: Collisions | None
 
-    def ends(self, around: Array | float = 0.0) -> tuple[Array, Array]:
-        """Returns position limits, or half a turn either way of a pose (default zero) without limits, shape (n,) each."""
-        low, high = self.limits.lower, self.limits.upper
-        return np.where(np.isfinite(low), low, around - np.pi), np.where(np.isfinite(high), high, around + np.pi)
-
     @property
     def acceleration(self) -> Array:
         """Acceleration of the runs, shape (n,) [rad/s² or m/s²]."""
@@ -169,12 +164,12 @@ class _Plan:
 
     def range_within_limits(self, rest: Array) -> Array:
         """Returns the range of each joint either way from home within its limits, shape (n,) [rad or m]."""
-        low, high = self.ends(rest)
+        low, high = finite_ends(self.limits.lower, self.limits.upper, rest)
         return np.asarray(self.fill * np.minimum(high - rest, rest - low))
 
     def find_home(self, home: ArrayLike | None, seed: int) -> Array:
         """Returns the pose in the middle of all runs, shape (n,) [rad or m]."""
-        low, high = self.ends()
+        low, high = finite_ends(self.limits.lower, self.limits.upper)
         middle = (low + high) / 2
         if home is not None:
             rest = shaped("home", home, middle.shape)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...linalg import Array
-from ...motion.limits import Limits
+from ...motion.limits import Limits, finite_middle
 from ..family import Grid
 
 #: Fraction to the boundary: largest step relative to the distance to the nearest limit.
@@ -47,8 +47,7 @@ class LinearLimits:
         """
         upper = np.array([limits.upper, limits.velocity, limits.acceleration])
         lower = np.array([limits.lower, -limits.velocity, -limits.acceleration])
-        both = np.isfinite(upper) & np.isfinite(lower)
-        middle = np.where(both, (np.where(both, upper, 0.0) + np.where(both, lower, 0.0)) / 2, 0.0)
+        middle = finite_middle(lower, upper)
         bases = np.array([grid.position, grid.velocity, grid.acceleration])
         return cls(bases, grid.constant, middle + shrink * (lower - middle), middle + shrink * (upper - middle))
 

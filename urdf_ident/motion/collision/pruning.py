@@ -6,6 +6,7 @@ import numpy as np
 
 from ...errors import LimitError
 from ...linalg import Array
+from ..limits import finite_ends
 from .clearance import MEASURED, pair_levers
 from .collisions import Collisions
 
@@ -35,8 +36,7 @@ def relevant_pairs(collisions: Collisions) -> tuple[list[int], tuple[str, ...]]:
     """
     robot, pairs, required = collisions.robot, collisions.pairs, collisions.required
     rng = np.random.default_rng(0)
-    lower, upper = (np.nan_to_num(robot.limit(key), neginf=-np.pi, posinf=np.pi) for key in ("lower", "upper"))
-    distance = collisions.distances(rng.uniform(lower, upper, (SAMPLES, robot.n)))
+    distance = collisions.distances(rng.uniform(*finite_ends(robot.limit("lower"), robot.limit("upper")), (SAMPLES, robot.n)))
     solid = np.array([pair.second >= 0 for pair in pairs], dtype=bool)
     of_world = np.array([pair.second < 0 or collisions.solids[pair.second].of_world for pair in pairs], dtype=bool)
     touching = (distance < np.minimum(required, TOUCHING)).mean(axis=0) >= ALWAYS
