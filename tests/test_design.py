@@ -331,7 +331,7 @@ def test_a_urdf_without_limits_is_asked_for_them() -> None:
         ({"periods": 0}, LimitError, "whole number of times"),
         ({"criterion": "F"}, ModelError, "unknown criterion"),
         ({"family": "fourrier"}, LimitError, "did you mean 'fourier'"),
-        ({"scaling": "some"}, ModelError, "none | columns"),
+        ({"scaling": "some"}, ModelError, "unknown scaling"),
         ({"noise": -1.0}, ModelError, "noise must be positive"),
         ({"ramp": -1.0, "family": "fourier"}, LimitError, "ramp"),
     ],
@@ -461,7 +461,7 @@ def test_lists_of_the_section_follow_the_robots_order() -> None:
     assert np.isinf(options["limits"].acceleration).all()
     with pytest.raises(ProjectError, match=r"excitation.limits.torque.*wrong length"):
         parse_project({"excitation": {"limits": {"torque": [1, 2]}}}).excitation.options(robot)
-    with pytest.raises(ProjectError, match=r"no joint is called 'j4'; did you mean"):
+    with pytest.raises(ProjectError, match=r"excitation.*no joint is called 'j4'.*did you mean"):
         parse_project({"excitation": {"limits": {"torque": {"j4": 1}}}}).excitation.options(robot)
     with pytest.raises(ProjectError, match="has no value for joint 'j2'"):
         parse_project({"excitation": {"start": {"j1": 0, "j3": 0}}}).excitation.options(robot)

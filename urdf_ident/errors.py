@@ -144,17 +144,32 @@ def nearest(word: str, valid: Iterable[str]) -> str:
     return f"did you mean '{close}'?" if close is not None else f"valid: {', '.join(words)}"
 
 
-def check_known(what: str, word: str, valid: Collection[str], error: type[UrdfIdentError]) -> None:
-    """Checks that a word is a known one.
+def check_known(what: str, word: str, valid: Collection[str], error: type[UrdfIdentError], where: str | None = None) -> None:
+    """Checks that a word of a setting is a known one.
 
     Args:
         what: What the word names, for the message.
+        where: Where it stands, for the message.
 
     Raises:
         UrdfIdentError: An ``error``: the word is unknown.
     """
     if word not in valid:
-        raise error(f"unknown {what}", got=repr(word), remedy=nearest(word, valid))
+        raise error(f"unknown {what}", where=where, got=repr(word), remedy=nearest(word, valid))
+
+
+def check_named(what: str, name: str, known: Collection[str], error: type[UrdfIdentError], where: str | None = None) -> None:
+    """Checks that a thing of some name exists.
+
+    Args:
+        what: What it is, for the message: ``"joint"``.
+        where: Where the name stands, for the message.
+
+    Raises:
+        UrdfIdentError: An ``error``: nothing has that name.
+    """
+    if name not in known:
+        raise error(f"no {what} is called '{name}'", where=where, remedy=nearest(name, known))
 
 
 def check_shape(name: str, got: tuple[int, ...], expected: tuple[int | str, ...]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import LogError, ModelError, ProjectError, nearest
+from ..errors import LogError, ModelError, ProjectError, check_named
 from ..files.folders import check_writable
 from ..files.read_write import check_output, note_input
 from ..progress import search_bar, steps
@@ -237,6 +237,5 @@ def _of_family(project: Project, family: str) -> Project:
     from typing import get_args
 
     known = get_args(type(project.excitation).model_fields["family"].annotation)
-    if family not in known:
-        raise ProjectError(f"no family of motions is called '{family}'", remedy=nearest(family, known))
+    check_named("family of motions", family, known, ProjectError)
     return project.model_copy(update={"excitation": project.excitation.model_copy(update={"family": family})})

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import ShapeError, check_shape
+from ..errors import ShapeError, check_known, check_shape
 from ..grouping import grouped
 from ..linalg import Array
 from ..model.geometry import stated_shapes
@@ -51,8 +51,7 @@ class LmiOptions:
     half_spaces: HalfSpaces | None = None
 
     def __post_init__(self) -> None:
-        if self.distance not in ("entropic", "euclid"):
-            raise ShapeError("unknown prior distance", got=self.distance, expected="entropic | euclid")
+        check_known("prior distance", self.distance, ("entropic", "euclid"), ShapeError)
         if self.mass_factor is not None and not self.mass_factor > 1:
             raise ShapeError("mass_factor is out of range", got=self.mass_factor, expected="mass_factor > 1, or None")
         freeze_arrays(self)

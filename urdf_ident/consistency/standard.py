@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import EstimationError, nearest
+from ..errors import EstimationError, check_known, nearest
 from ..linalg import Array
 from ..model.parameters import Parameter
 from ..model.posterior import posterior_variance
@@ -67,8 +67,7 @@ def nearest_to_prior(method: str, fit: Fit, prior: Prior, distance: str = "eucli
         return Standard(frozen(fit.base, prior.theta0, fit.params), {"method": method, "status": "exact"})
     if method != "minimum_norm":
         raise EstimationError("unknown consistency.method", got=repr(method), remedy=nearest(method, METHODS))
-    if distance not in ("euclid", "plain"):
-        raise EstimationError("unknown distance for minimum_norm", got=repr(distance), expected="euclid | plain")
+    check_known("distance for minimum_norm", distance, ("euclid", "plain"), EstimationError)
     theta = minimum_norm(fit.base, prior.theta0, fit.params, prior.root if distance == "euclid" else None)
     return Standard(theta, {"method": method, "distance": distance, "status": "exact"})
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import ModelError, check_shape
+from ..errors import ModelError, check_known, check_shape
 from ..linalg import Array, one_each
 from ..model.base import BaseParameters, reduce_factor
 from ..model.dynamic_model import DynamicModel
@@ -143,8 +143,7 @@ def column_scale(scaling: str, rows: PlannedRows, limits: Limits) -> Array:
     Raises:
         ModelError: Unknown scaling.
     """
-    if scaling not in ("none", "columns"):
-        raise ModelError("unknown scaling", got=repr(scaling), expected="none | columns")
+    check_known("scaling", scaling, ("none", "columns"), ModelError)
     if scaling == "none":
         return np.ones(len(rows.base))
     W = rows.evaluate(*_random_states(limits))[0]

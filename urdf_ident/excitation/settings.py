@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from pydantic import Field, PositiveFloat
 
-from ..errors import ProjectError, nearest
+from ..errors import ProjectError, check_named
 from ..friction.law import LEAST_SPEEDS
 from ..linalg import Array
 from ..settings import Section
@@ -239,10 +239,7 @@ def _per_joint(robot: Robot, value: Any, key: str, default: Array) -> Array:
         return out
     if isinstance(value, Mapping):
         for joint, item in value.items():
-            if joint not in robot.joints:
-                raise ProjectError(
-                    f"excitation.{key}: no joint is called '{joint}'", where=robot.path, remedy=nearest(joint, robot.joints)
-                )
+            check_named("joint", joint, robot.joints, ProjectError, f"excitation.{key}")
             out[robot.joints.index(joint)] = item
         return out
     given = np.asarray(value, dtype=float)

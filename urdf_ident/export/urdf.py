@@ -17,7 +17,7 @@ import numpy as np
 import pinocchio as pin
 
 from ..consistency.repair import MARGIN, acceptable, assess_links, repaired_links, repaired_theta
-from ..errors import EstimationError, ModelError, UrdfError, check_shape, nearest
+from ..errors import EstimationError, ModelError, UrdfError, check_named, check_shape
 from ..files.read_write import write_text
 from ..linalg import Array
 from ..model.inertia import margins, to_com
@@ -72,8 +72,7 @@ def corrected_urdf(
     joints = dict(dynamics or {})
     for kind, names, known in (("link", wanted, before.links), ("joint", joints, before.joints)):
         for name in names:
-            if name not in known:
-                raise UrdfError(f"no {kind} is called '{name}'", where=where, remedy=nearest(name, known))
+            check_named(kind, name, known, UrdfError, where)
     splicer = Splicer(text, where)
     for node in splicer.root.children:
         name = node.get("name")
@@ -170,8 +169,7 @@ def mounted_urdf(text: str, link: str, theta: Array, *, where: str = "URDF") -> 
         UrdfError: The link does not exist.
     """
     known = parse_urdf(text, where)
-    if link not in known.links:
-        raise UrdfError(f"no link is called '{link}'", where=where, remedy=nearest(link, known.links))
+    check_named("link", link, known.links, UrdfError, where)
     taken = {*known.links, *known.joints}
     free = next(name for name in (("payload", *(f"payload_{k}" for k in range(2, 1000)))) if name not in taken)
     splicer = Splicer(text, where)

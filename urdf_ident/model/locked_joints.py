@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pinocchio as pin
 
-from ..errors import ModelError, UrdfError, nearest
+from ..errors import ModelError, UrdfError, check_named
 from ..files.sizes import MOST_JOINTS
 from .urdf import MOVING_TYPES, Description, Joint
 
@@ -32,8 +32,7 @@ def choose_joints(
     moving = {name: joint for name, joint in description.joints.items() if joint.type in MOVING_TYPES}
     for key, names in (("robot.joints", joints or ()), ("robot.lock", lock)):
         for name in names:
-            if name not in moving:
-                raise ModelError(f"no moving joint is called '{name}'", where=f"{where} ({key})", remedy=nearest(name, moving))
+            check_named("moving joint", name, moving, ModelError, f"{where} ({key})")
     for name, value in lock.items():
         if not math.isfinite(value):
             raise ModelError(f"joint '{name}' cannot be locked there", where=where, got=value, expected="a position [rad or m]")

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..errors import ModelError
+from ..errors import ModelError, check_known
 from ..friction import MOTOR_FRICTION, AxisMotion, Term, friction_by_joint, friction_term
 from ..linalg import Array
 from .drive import Drive
@@ -97,8 +97,7 @@ class AppliedTerm:
     side: str = "joint"
 
     def __post_init__(self) -> None:
-        if self.side not in ("joint", "motor"):
-            raise ModelError("unknown side of a term", got=repr(self.side), expected="joint | motor")
+        check_known("side of a term", self.side, ("joint", "motor"), ModelError)
 
     def as_dict(self, robot: Robot) -> dict[str, Any]:
         """JSON form, with the name of the axis."""

@@ -15,7 +15,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike
 
-from ..errors import LimitError, check_shape, nearest
+from ..errors import LimitError, check_known, check_named, check_shape
 from ..linalg import Array, one_each
 from ..model.robot import Robot
 from .splines import DEGREE, spline_pieces
@@ -101,8 +101,7 @@ class _Solver:
 
     def __init__(self, robot: Robot, frame: str, rotation: Array | None) -> None:
         names = [item.name for item in robot.model.frames]
-        if frame not in names:
-            raise LimitError(f"no frame is called '{frame}'", where=robot.path, remedy=nearest(frame, names))
+        check_named("frame", frame, names, LimitError, robot.path)
         self.robot, self.rotation = robot, rotation
         self.frame, self.data = robot.model.getFrameId(frame), robot.model.createData()
 
@@ -153,8 +152,7 @@ def _follow(
     rate: float,
 ) -> CartesianTrajectory:
     """Solves inverse kinematics along a path with a smooth time law and fits a spline through the nodes."""
-    if orientation not in ("keep", "free"):
-        raise LimitError("unknown orientation", got=repr(orientation), expected="'keep' or 'free'")
+    check_known("orientation", orientation, ("keep", "free"), LimitError)
     first = one_each("start", start, robot.n)
     origin = _Solver(robot, frame, None).pose(first)
     place, rotation = origin.translation.copy(), origin.rotation.copy()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import LimitError, check_shape
+from ..errors import LimitError, check_named, check_shape
 from ..linalg import Array, shaped
 from .trajectory import PiecewisePolynomial
 
@@ -117,8 +117,7 @@ def constant_speed_sweep(
         LimitError: No such joint, or a speed that is not positive or cannot be reached between the points.
     """
     names, rest = tuple(joints), np.asarray(home, dtype=float)
-    if joint not in names:
-        raise LimitError(f"no joint is called '{joint}'", expected=", ".join(names))
+    check_named("joint", joint, names, LimitError)
     check_shape("home", rest.shape, (len(names),))
     low, high = between
     for speed in speeds:

@@ -11,7 +11,7 @@ from ..consistency.single_body import most_likely_body
 from ..data.prepare import PreparedLog, prepare_logs
 from ..data.recording import Recording
 from ..data.refusals import refuse_trained
-from ..errors import EstimationError, LogError, ModelError
+from ..errors import EstimationError, LogError, ModelError, check_known
 from ..estimation.estimators.payload import METHODS, REFIT, PayloadFit, PayloadProblem, estimate_payload, with_usual_gears
 from ..estimation.estimators.static_poses import estimate_static, pose_notes, resting_poses
 from ..estimation.uncertainty.identifiability import IDENTIFIABLE, KNOWN, LOST, NOTHING, WEAK
@@ -122,10 +122,8 @@ def default_link(robot: Robot) -> str:
 def _check(ident: Identification, logs: Sequence[Recording], method: str, refit: str) -> None:
     if isinstance(ident.model, ElasticModel):
         raise ModelError("a payload needs a model with rigid joints", got="springs", remedy="identify without model.elastic")
-    if method not in ("auto", *METHODS):
-        raise EstimationError("unknown method", got=repr(method), expected="auto, held or joint")
-    if refit not in ("auto", *REFIT):
-        raise EstimationError("unknown choice of friction to refit", got=repr(refit), expected=f"auto, {', '.join(REFIT)}")
+    check_known("method", method, ("auto", *METHODS), EstimationError)
+    check_known("choice of friction to refit", refit, ("auto", *REFIT), EstimationError)
     if not logs:
         raise LogError("no loaded log was given", remedy="name at least one")
     require_covariance(ident)

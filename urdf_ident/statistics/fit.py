@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import EstimationError, nearest
+from ..errors import EstimationError, check_known
 from ..linalg import Array, BoolArray, positive, standard_errors
 from ..model.base import BaseParameters
 from ..samples import ReadOnly
@@ -209,8 +209,7 @@ def fit_base(
     Raises:
         EstimationError: Unknown method, or fewer rows than parameters.
     """
-    if method not in ("auto", "ols", "wls"):
-        raise EstimationError("unknown estimation.method", got=repr(method), remedy=nearest(method, ("auto", "ols", "wls")))
+    check_known("estimation.method", method, ("auto", "ols", "wls"), EstimationError)
     rows = sum(statistics.rows.values())
     if rows <= len(base):
         raise EstimationError(

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import EstimationError
+from ...errors import EstimationError, check_known
 from ...linalg import Array, IntArray, positive
 from ...model.base import BaseParameters
 from ...samples import ReadOnly
@@ -120,8 +120,7 @@ def essential_parameters(
     Raises:
         EstimationError: Unknown rule, or too few data for cross-validation.
     """
-    if rule not in ("f-test", *LIMITS):
-        raise EstimationError("unknown rule for essential parameters", got=repr(rule), expected="f-test, relative_std or ratio")
+    check_known("rule for essential parameters", rule, ("f-test", *LIMITS), EstimationError)
     bound = LIMITS.get(rule, 0.0) if limit is None else limit
     weights = fit.row_weights or fit.weights
     rows = sum(statistics.rows.values())

@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...errors import LimitError
+from ...errors import LimitError, check_named
 from ...friction.law import LEAST_SPEEDS
 from ...linalg import Array, shaped
 from ...motion.collision.clearance import check_clearance
@@ -102,8 +102,7 @@ def bidirectional_experiment(
         raise LimitError("too few speeds for a friction curve", got=count, expected=f"at least {LEAST_SPEEDS}")
     chosen = limits.joints if joints is None else tuple(joints)
     for joint in chosen:
-        if joint not in limits.joints:
-            raise LimitError(f"no joint is called '{joint}'", expected=", ".join(limits.joints))
+        check_named("joint", joint, limits.joints, LimitError)
     plan = _Plan(limits, [limits.joints.index(joint) for joint in chosen], count, cruise, fill, torque, collisions)
     rest = plan.find_home(home, seed)
     half_range = plan.range_within_limits(rest)

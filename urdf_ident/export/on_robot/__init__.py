@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ...errors import LimitError, ModelError, nearest
+from ...errors import LimitError, ModelError, check_known
 from ...files.read_write import write_text
 from ...model.robot import Robot
 from ...motion.collision.clearance import require_clearance
@@ -47,10 +47,7 @@ def motion_texts(
         ModelError: Unknown target, or one that does not fit the robot.
         LimitError: A limit is unknown or violated, the motion does not begin and end at rest, or a clearance is too small.
     """
-    if target not in TARGETS:
-        raise ModelError(
-            "unknown kind of robot", got=repr(target), expected=", ".join(TARGETS), remedy=nearest(target, TARGETS)
-        )
+    check_known("kind of robot", target, TARGETS, ModelError)
     limits.require("position", "velocity")
     check_limits(trajectory, limits).require()
     _require_rest(trajectory, limits)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from ...errors import ModelError
+from ...errors import ModelError, check_known
 from ...linalg import Array
 from .program import Program
 
@@ -32,8 +32,7 @@ def wanted_engine() -> str:
         ModelError: Unknown name.
     """
     name = os.environ.get(VARIABLE, "auto")
-    if name not in ("auto", "numba", "numpy", "pinocchio"):
-        raise ModelError("unknown engine", where=VARIABLE, got=repr(name), expected="auto | numba | numpy | pinocchio")
+    check_known("engine", name, ("auto", "numba", "numpy", "pinocchio"), ModelError, VARIABLE)
     return name
 
 

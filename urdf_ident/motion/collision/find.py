@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pinocchio as pin
 
-from ...errors import LimitError, ModelError, nearest
+from ...errors import LimitError, ModelError, check_named
 from ...linalg import Array
 from ...model.geometry import Visual, collision_shapes, reach
 from ...model.robot import Robot
@@ -97,8 +97,7 @@ def _allowed(robot: Robot, world: World, pairs: Iterable[tuple[str, str]]) -> se
     out = set()
     for pair in pairs:
         for name in pair:
-            if name not in known:
-                raise ModelError(f"no link or object is called '{name}'", where="allow", remedy=nearest(name, known))
+            check_named("link or object", name, known, ModelError, "allow")
         out.add(frozenset(pair))
     return out
 
@@ -113,9 +112,7 @@ def _may_collide(robot: Robot, first: Solid, second: Solid, allowed: set[frozens
 
 
 def _tool_point(robot: Robot, tool: ToolBox) -> tuple[int, Array]:
-    if tool.frame not in robot.link_placements:
-        remedy = nearest(tool.frame, robot.link_placements)
-        raise ModelError(f"no link is called '{tool.frame}'", where="tool.frame", remedy=remedy)
+    check_named("link", tool.frame, robot.link_placements, ModelError, "tool.frame")
     joint, placement = robot.link_placements[tool.frame]
     return joint + 1, placement[:3, 3]
 
