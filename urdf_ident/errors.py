@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterable, Mapping
+from math import isfinite
 from types import MappingProxyType
 from typing import Any
 
@@ -170,6 +171,21 @@ def check_named(what: str, name: str, known: Collection[str], error: type[UrdfId
     """
     if name not in known:
         raise error(f"no {what} is called '{name}'", where=where, remedy=nearest(name, known))
+
+
+def check_positive(what: str, value: float, error: type[UrdfIdentError], unit: str = "") -> None:
+    """Checks that a number is finite and positive.
+
+    Args:
+        what: What it is, for the message: ``"the duration"``.
+        value: The number [unit].
+        unit: Its unit, for the message; empty if it has none or several.
+
+    Raises:
+        UrdfIdentError: An ``error``: it is not.
+    """
+    if not (isfinite(value) and value > 0):
+        raise error(f"{what} must be positive", got=f"{value} {unit}".strip())
 
 
 def check_shape(name: str, got: tuple[int, ...], expected: tuple[int | str, ...]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ModelError, check_shape
+from ..errors import ModelError, check_positive, check_shape
 from ..linalg import Array
 from .friction_filter import FilterSettings, FrictionFilter, samples_per_row
 from .online import OnlineModel
@@ -33,8 +33,7 @@ class AdaptiveModel:
     def __init__(
         self, online: OnlineModel, settings: FilterSettings, rate: float, state: Mapping[str, Any] | None = None
     ) -> None:
-        if not (np.isfinite(rate) and rate > 0):
-            raise ModelError("the rate of the updates is not positive", got=rate, expected="samples per second [Hz]")
+        check_positive("the rate of the updates", rate, ModelError, "Hz")
         self.settings, self.rate, self._online = settings, float(rate), online
         self._factor = samples_per_row(rate)
         self._filter = FrictionFilter([settings], self._factor / rate)

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import EstimationError, SolverError
+from ..errors import EstimationError, SolverError, check_positive
 from ..linalg import Array, lstsq, positive
 from ..model.parameters import Parameter
 from ..model.prior import Prior
@@ -158,8 +158,7 @@ class LmiProblem:
             EstimationError: The data are not finite, or the slack is not positive.
             SolverError: As for :meth:`solve`.
         """
-        if not slack > 0:
-            raise EstimationError("the slack of point_to_set must be positive", got=slack)
+        check_positive("the slack of point_to_set", slack, EstimationError)
         data = whiten_data(self.feasible, R, rho, 0.0)
         closest = self._closest(data)
         least, low = self._least_residual(data, slack)

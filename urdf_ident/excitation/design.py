@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import LimitError, ModelError, check_known
+from ..errors import LimitError, ModelError, check_known, check_positive
 from ..linalg import Array, one_each
 from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
@@ -182,8 +182,7 @@ def design_excitation(
     check_known("criterion", criterion, CRITERIA, ModelError)
     global_start, former = present_name(global_start)
     check_global_start(global_start)
-    if not budget > 0:
-        raise LimitError("the time budget must be positive", got=f"{budget} s")
+    check_positive("the time budget", budget, LimitError, "s")
     begun = time.monotonic()
     limits = limits or Limits.from_robot(model.robot)
     ends = (None if q is None else one_each(key, q, len(limits.joints)) for key, q in (("start", start), ("end", end)))

@@ -15,7 +15,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike
 
-from ..errors import LimitError, check_known, check_named, check_shape
+from ..errors import LimitError, check_known, check_named, check_positive, check_shape
 from ..linalg import Array, one_each
 from ..model.robot import Robot
 from .splines import DEGREE, spline_pieces
@@ -72,7 +72,8 @@ def circle(
     outward = np.cross(axis, np.eye(3)[int(np.argmin(np.abs(axis)))])
     outward /= np.linalg.norm(outward)
     tangent = np.cross(axis, outward)
-    _positive(radius=radius, speed=speed, turns=turns, ramp=ramp)
+    for name, value in {"radius": radius, "speed": speed, "turns": turns, "ramp": ramp}.items():
+        check_positive(f"the {name} of a path", value, LimitError)
 
     def offset(s: float) -> Array:
         angle = s / radius
@@ -221,9 +222,3 @@ def _vector(name: str, values: ArrayLike) -> Array:
     if not (np.isfinite(vector).all() and np.linalg.norm(vector) > 0):
         raise LimitError(f"'{name}' is zero or not finite", got=vector.tolist())
     return vector
-
-
-def _positive(**values: float) -> None:
-    for name, value in values.items():
-        if not (np.isfinite(value) and value > 0):
-            raise LimitError(f"the {name} of a path must be positive", got=value)

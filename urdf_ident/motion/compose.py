@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import LimitError
+from ..errors import LimitError, check_positive
 from ..linalg import Array, one_each
 from ..samples import freeze_arrays
 from .trajectory import PiecewisePolynomial, Trajectory, quintic_pieces
@@ -102,8 +102,7 @@ def ramped(trajectory: Trajectory, home: ArrayLike, duration: float = 2.0) -> Se
     Raises:
         LimitError: The duration is not positive.
     """
-    if not duration > 0:
-        raise LimitError("the duration of a ramp must be positive", got=f"{duration} s")
+    check_positive("the duration of a ramp", duration, LimitError, "s")
     rest = one_each("home", home, len(trajectory.joints))
     first, last = ([x[0] for x in trajectory.evaluate([time])] for time in (0.0, trajectory.duration))
     still, ends = np.zeros_like(rest), np.array([0.0, duration])

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import LimitError
+from ..errors import LimitError, check_positive
 from ..linalg import Array, one_each, shaped
 from ..samples import freeze_arrays
 from .limits import Limits, finite_middle
@@ -160,7 +160,6 @@ def random_fourier(
 
 
 def _check_series(period: float, harmonics: int) -> None:
-    if not (np.isfinite(period) and period > 0):
-        raise LimitError("the period of a Fourier series must be positive", got=f"{period} s")
+    check_positive("the period of a Fourier series", period, LimitError, "s")
     if harmonics < 1:
         raise LimitError("a Fourier series without harmonics does not move", got=harmonics, expected="at least 1")

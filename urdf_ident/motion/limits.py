@@ -306,13 +306,23 @@ def finite_ends(lower: Array, upper: Array, around: Array | float = 0.0) -> tupl
 
     Args:
         lower, upper: Limits, shape (n,) [rad or m].
-        around: The position without limits to stay close to, shape (n,) or a number.
+        around: Middle of the range of a joint without limits, shape (n,) or one number [rad or m].
+
+    Returns:
+        Lower and upper ends, shape (n,) each.
     """
     return np.where(np.isfinite(lower), lower, around - np.pi), np.where(np.isfinite(upper), upper, around + np.pi)
 
 
 def finite_middle(lower: Array, upper: Array) -> Array:
-    """Returns the middle between limits of any shape; 0 where one of them is missing."""
+    """Returns the middle between limits.
+
+    Args:
+        lower, upper: Limits, any shape, infinite where they are missing [rad or m, and per s, s²].
+
+    Returns:
+        Same shape; 0 where a limit is missing.
+    """
     both = np.isfinite(lower) & np.isfinite(upper)
     return np.where(both, (np.where(both, lower, 0.0) + np.where(both, upper, 0.0)) / 2, 0.0)
 

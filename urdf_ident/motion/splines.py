@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import LimitError
+from ..errors import LimitError, check_positive
 from ..linalg import Array, shaped
 from .trajectory import PiecewisePolynomial
 
@@ -27,8 +27,7 @@ def b_spline(joints: Sequence[str], control: ArrayLike, duration: float) -> Piec
     points = shaped("control", control, ("K", len(joints)))
     if len(points) <= DEGREE:
         raise LimitError("too few control points for a fifth-order spline", got=len(points), expected="at least 6")
-    if not duration > 0:
-        raise LimitError("the duration must be positive", got=f"{duration} s")
+    check_positive("the duration", duration, LimitError, "s")
     inner = np.linspace(0.0, duration, len(points) - DEGREE + 1)
     return spline_pieces(joints, np.concatenate([np.zeros(DEGREE), inner, np.full(DEGREE, duration)]), points)
 

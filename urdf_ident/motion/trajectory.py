@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import LimitError, check_shape
+from ..errors import LimitError, check_positive, check_shape
 from ..files.read_write import write_text
 from ..files.sizes import MOST_SAMPLES
 from ..linalg import Array
@@ -100,8 +100,7 @@ class Trajectory(ABC):
         Raises:
             LimitError: The rate is not positive, or there are more than :data:`.sizes.MOST_SAMPLES`.
         """
-        if not rate > 0:
-            raise LimitError("the sampling rate must be positive", got=f"{rate} Hz")
+        check_positive("the sampling rate", rate, LimitError, "Hz")
         if not self.duration * rate < MOST_SAMPLES:
             got, expected = f"{self.duration:g} s at {rate:g} Hz", f"fewer than {MOST_SAMPLES:g}"
             raise LimitError("the motion has too many samples", got=got, expected=expected)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pinocchio as pin
 
-from ...errors import LimitError, ModelError, check_named
+from ...errors import LimitError, ModelError, check_named, check_positive
 from ...linalg import Array
 from ...model.geometry import Visual, collision_shapes, reach
 from ...model.robot import Robot
@@ -58,8 +58,7 @@ def find_collisions(
     world = world or World()
     automatic = min(CLEARANCE, SHARE_OF_REACH * reach(robot))
     distance = float(next(item for item in (clearance, world.clearance, automatic) if item is not None))
-    if not (np.isfinite(distance) and distance > 0):
-        raise LimitError("the clearance must be positive", got=distance, expected="metres")
+    check_positive("the clearance", distance, LimitError, "m")
     shapes, notes = collision_shapes(robot)
     solids = _solids(robot, shapes, world)
     allowed = _allowed(robot, world, [*world.allowed, *allow])
