@@ -243,10 +243,12 @@ def test_spikes_are_left_out_but_steps_and_noise_stay(robot: Robot) -> None:
     assert "values-spike" not in codes(assess(replace(log, effort=heavy), robot), "repaired")
 
 
-def test_a_position_that_a_logger_sets_to_zero_for_some_rows_at_a_time_is_left_out(robot: Robot) -> None:
+@pytest.mark.parametrize("times", [1, 7])
+def test_a_position_that_a_logger_sets_to_zero_for_some_rows_at_a_time_is_left_out(robot: Robot, times: int) -> None:
     log = make_log()
     position = log.position.copy()
-    for begin in range(150, len(log) - 100, len(log) // 7):
+    first = int(np.argmax(np.abs(position[:1000, 1])))
+    for begin in range(first, len(log) - 100, len(log) // times):
         position[begin : begin + 15, 1] = 0.0
     missing = position[:, 1] == 0.0
     report = assess(replace(log, position=position), robot)

@@ -219,7 +219,7 @@ def _sentinels(x: Array, least: float = 1e-9, rows: IntArray | None = None) -> B
     known, away, apart = found
     far = known & (away > max(apart, 10 * quantiles(away, 0.5)[0]))
     far &= away > 1.5 * count_of(x[known])
-    if far.sum() < 2:
+    if not far.any():
         return none
     rows = np.ones(len(x), dtype=int) if rows is None else rows
     values, which = np.unique(x[far], return_inverse=True)
