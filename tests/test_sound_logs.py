@@ -23,6 +23,7 @@ from urdf_ident.data.diagnosis.explanations import Explanations
 from urdf_ident.data.diagnosis.log_group import LogGroup
 from urdf_ident.data.diagnosis.motion_samples import sampler
 from urdf_ident.data.diagnosis.repeated_motion import first_shown
+from urdf_ident.data.diagnosis.reporting import findings
 from urdf_ident.data.diagnosis.small_faults.columns import FaultRows
 from urdf_ident.data.diagnosis.small_faults.fault import SmallFault
 from urdf_ident.data.diagnosis.small_faults.find import small_faults
@@ -216,7 +217,13 @@ class Scored:
 
 @pytest.mark.parametrize(
     ("id", "explained", "still", "kept"),
-    [("effort-scale", 3.0, 0.2, 0), ("effort-scale", 3.0, 0.8, 1), ("effort-scale", 0.5, 0.2, 1), ("effort-sign", 3.0, 0.2, 1)],
+    [
+        ("effort-delay", 3.0, 0.2, 0),
+        ("effort-scale", 3.0, 0.2, 0),
+        ("effort-scale", 3.0, 0.8, 1),
+        ("effort-scale", 0.5, 0.2, 1),
+        ("effort-sign", 3.0, 0.2, 1),
+    ],
 )
 def test_an_interpretation_that_friction_makes_needless_is_dropped(
     id: str, explained: float, still: float, kept: int, monkeypatch: pytest.MonkeyPatch
@@ -232,6 +239,17 @@ def test_an_interpretation_that_friction_makes_needless_is_dropped(
     after = arbitration._besides_friction(found)
     assert len(after.steps) == kept
     assert after.interpretation == (other if kept else logged)
+
+
+@pytest.mark.parametrize(("turns", "severity"), [(3.0, "warning"), (4.0, "refused")])
+def test_logs_whose_joints_hardly_reverse_are_not_refused_for_differing(turns: float, severity: str) -> None:
+    """What each of them lacks is extrapolated from the others: two reversals in each are the least."""
+    group, logged = LogGroup(ARM, [([], 5.0), ([], 5.0)]), Interpretation.as_logged(ARM.n)
+    case = SimpleNamespace(turns=turns)
+    found = Explanations(group, case, logged, [], differing=[{1: ("gain", 5.0, 1)}])  # type: ignore[arg-type]
+    first, (second,) = findings(found)
+    assert first == []
+    assert (second.id, second.severity) == ("log-differs", severity)
 
 
 @pytest.mark.parametrize("explained", [True, False])

@@ -10,6 +10,7 @@ from functools import partial
 
 from ...parallel import each
 from ...samples import SHORT
+from ..quality.hidden_delays import DELAY
 from .candidates import Interpretation
 from .corrections import (
     Correction,
@@ -53,8 +54,11 @@ def arbitrated(found: Explanations) -> Explanations:
 
 
 def _besides_friction(found: Explanations) -> Explanations:
-    """Drops an interpretation that varies with the pose if friction explains more, and hardly leaves it anything to explain."""
-    if not found.steps or found.steps[0].found.id not in WITH_POSE:
+    """Drops an interpretation that varies with the pose, or a delay, if friction explains more and hardly leaves it anything.
+
+    Friction may grow with the load, and reverse over some travel, which resembles a delay.
+    """
+    if not found.steps or found.steps[0].found.id not in (*WITH_POSE, DELAY):
         return found
     logged, first = Interpretation.as_logged(found.case.robot.n), found.steps[0]
     for correct in (without_load_friction, with_free_reversals):

@@ -43,7 +43,8 @@ def _of_differing(found: Explanations) -> list[list[Finding]]:
         for k, (kind, gain, joint) in some.items():
             case = found.group.some([k]).case()
             own = () if case is None else _downgraded(case, _steps_in_words(robot, case, *search(case)))
-            out[k] = [differs(robot, kind, gain, joint, len(some) == 1, own), *own]
+            differing = differs(robot, kind, gain, joint, len(some) == 1, own)
+            out[k] = [*_downgraded(found.case, [differing], FEWEST_REVERSALS * len(out)), *own]
     return out
 
 
@@ -114,9 +115,13 @@ def _steps_in_words(robot: Robot, case: Case, interpretation: Interpretation, st
     )
 
 
-def _downgraded(case: Case, found: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Downgrades findings to warnings for motions with few reversals, whose held-out parts are extrapolated."""
-    if case.turns >= FEWEST_REVERSALS:
+def _downgraded(case: Case, found: Sequence[Finding], fewest: float = FEWEST_REVERSALS) -> tuple[Finding, ...]:
+    """Downgrades findings to warnings for motions with few reversals, whose held-out parts are extrapolated.
+
+    Args:
+        fewest: Reversals needed in all logs of the case together; as many in each where logs are compared.
+    """
+    if case.turns >= fewest:
         return tuple(found)
     return tuple(replace(item, severity="warning") if item.severity == "refused" else item for item in found)
 
