@@ -19,6 +19,7 @@ from urdf_ident.estimation.friction_selection.candidates import LEAST_GAIN, leas
 from urdf_ident.estimation.friction_selection.joint_search import DISTINCT, JointSearch
 from urdf_ident.estimation.friction_selection.reference_torque import converge
 from urdf_ident.estimation.friction_selection.selection import Selected, _turns, select_friction
+from urdf_ident.estimation.friction_selection.structure import kept_without_gain
 from urdf_ident.estimation.friction_selection.subsets import SubModels
 from urdf_ident.friction import SIGN_WIDTH, Coulomb
 from urdf_ident.model.drive import Drive
@@ -176,6 +177,23 @@ def test_a_column_in_the_place_of_another_or_of_nothing_equals_a_refit(sub_model
         np.testing.assert_allclose(focus.without_each(some, chosen), np.stack(refitted, axis=1), rtol=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("names", "kept"),
+    [
+        (("coulomb", "cubic"), {"viscous", "offset"}),
+        (("coulomb", "viscous"), {"offset"}),
+        (("asymmetric",), set()),
+    ],
+)
+def test_viscous_friction_and_bias_stay_beside_the_laws_that_replace_them(
+    sub_models, names: tuple[str, ...], kept: set[str]
+) -> None:
+    wide = sub_models[0]
+    state = {axis: {law.key: law for law in laws if law.key[0] in names} for axis, laws in enumerate(wide.candidates)}
+    found = [(law.item.axis, law.key[0]) for law in kept_without_gain(wide, state)]
+    assert sorted(found) == sorted((axis, name) for axis in state for name in kept)
+
+
 def test_a_joint_may_be_left_without_any_law(sub_models) -> None:
     wide, _, _, columns, sub = sub_models
     laws = [law for law in wide.candidates[0] if law.key == ("cubic", "joint")]
@@ -240,7 +258,8 @@ def test_every_law_of_every_joint_is_in_the_table(chosen: Selected) -> None:
         assert trial["chosen"] == (trial["term"] in laws_of(chosen.model, axis))
         if trial["reason"].startswith("kept without a gain"):
             assert trial["chosen"]
-            assert (trial["term"], trial["joint"] in chosen.unsupported) == ("offset", True)
+            unsupported = trial["term"] == "offset" and trial["joint"] in chosen.unsupported
+            assert unsupported != (trial["term"] == "viscous")
         elif trial["chosen"]:
             assert trial["gain"] > max(0.01, trial["std_error"])
             assert trial["reason"] == "missed when it is left out"

@@ -31,6 +31,11 @@ _SPEEDS, _ROUNDING = 8, 1e-9
 Laws = Mapping[Key, Candidate]
 
 
+def usual_side(candidates: Sequence[Candidate]) -> str:
+    """Returns the side, "joint" or "motor", on which an axis has the friction of every drive."""
+    return "motor" if any(law.item.side == "motor" for law in candidates) else "joint"
+
+
 class JointSearch:
     """Search at one joint.
 
@@ -63,8 +68,7 @@ class JointSearch:
         self.places = {law: range(*span) for law, span in zip(candidates, pairwise(ends), strict=True)}
         single = [law for law in candidates if len(law.columns) == 1]
         self.versions = {key: [law for law in single if law.key == key] for key in dict.fromkeys(law.key for law in single)}
-        side = "motor" if any(law.item.side == "motor" for law in candidates) else "joint"
-        self.usual = frozenset((name, side) for name in OF_EVERY_DRIVE)
+        self.usual = frozenset((name, usual_side(candidates)) for name in OF_EVERY_DRIVE)
 
     def run(self, laws: Laws, *, many: bool = False) -> dict[Key, Candidate]:
         """Searches from given laws until no step improves them; no set of laws is visited twice, to avoid cycles.

@@ -18,6 +18,8 @@ Physics: parameters that cannot be negative (:attr:`Term.nonnegative`) must not 
 
 Viscous and Coulomb friction exist in every drive. They are not removed because a log does not need them, and another law
 replaces them only if it gains two standard errors: a law that can replace them in a short log is wrong in faster motion.
+Viscous friction that is replaced nevertheless returns after the search (:func:`.kept_without_gain`): the prior divides between
+the two what both describe.
 
 A bias that is not needed is kept in the model, with a smaller expected size: gravity parameters would otherwise replace it,
 also in held-out parts of the same motion, and first moments would be wrong by many of their standard errors.
@@ -35,6 +37,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import EstimationError
+from ...friction import Offset
 from ...linalg import Array, BoolArray
 from ...model.dynamic_model import DynamicModel
 from ...model.prior import USUAL_WEIGHT, Prior
@@ -49,7 +52,7 @@ from ...statistics.statistic import StatisticSet
 from .candidates import ZOOMS, WideModel, chosen_by_data, standard_error, wide_model
 from .joint_search import Laws
 from .reference_torque import Build, ConvergedFit, converge, for_folds, rigid_parameters
-from .structure import SWEEPS, State, StructureSearch, Trial, listed, unsupported_biases
+from .structure import SWEEPS, State, StructureSearch, Trial, kept_without_gain, listed
 
 #: Smallest ratio of a motor's speed to the sum of the speeds due to its joints for which laws are distinguishable.
 _UNDONE = 0.05
@@ -153,15 +156,15 @@ def _selected(
     wide: WideModel, search: StructureSearch, state: State, statistics: StatisticSet, first: Array, kept: tuple[str, ...]
 ) -> Selected:
     """The result of a search; ``first``: held-out errors before it, shape (groups,)."""
-    after, biases = search.rmse(state), unsupported_biases(wide, state)
+    after, spared = search.rmse(state), kept_without_gain(wide, state)
     return Selected(
-        wide.narrow([*listed(state), *biases]),
-        search.trials(state, biases),
+        wide.narrow([*listed(state), *spared]),
+        search.trials(state, spared),
         statistics.logs,
         statistics.groups,
         first,
         after,
-        tuple(wide.model.robot.joints[law.item.axis] for law in biases),
+        tuple(wide.model.robot.joints[law.item.axis] for law in spared if law.key[0] == Offset.name),
         (*_notes(statistics.logs, first, after), *kept),
     )
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ...friction import Offset
+from ...friction import Offset, Viscous
 from ...linalg import Array, IntArray, orthogonal_part, positive
 from ...statistics.statistic import StatisticSet
 from .candidates import CONVEX, REPLACES, Candidate, Key, WideModel
-from .joint_search import JointSearch, Laws
+from .joint_search import JointSearch, Laws, usual_side
 from .subsets import SubModels
 
 #: Maximum number of sweeps over the joints.
@@ -25,6 +25,11 @@ State = Mapping[int, Laws]
 LEAST_INDEPENDENCE = 0.2
 #: Relative tolerance for the rank of the rigid columns.
 _CUT = 1e-9
+#: Why a law is kept without a gain.
+_WHY_KEPT = {
+    Offset.name: "gravity parameters would otherwise replace it",
+    Viscous.name: "every drive has it, and another law would be extrapolated in its place",
+}
 
 
 @dataclass(frozen=True)
@@ -63,16 +68,19 @@ def listed(state: State) -> list[Candidate]:
     return [law for laws in state.values() for law in laws.values()]
 
 
-def unsupported_biases(wide: WideModel, state: State) -> list[Candidate]:
-    """Returns biases for the joints whose selected laws contain none.
+def kept_without_gain(wide: WideModel, state: State) -> list[Candidate]:
+    """Returns biases and viscous friction for the joints whose selected laws contain none, or whose motors'.
+
+    Without viscous friction a law that replaces it (cubic, sublinear) takes up all of it, and is extrapolated.
 
     Returns:
-        At most one per joint.
+        At most one of each per joint.
     """
     found = []
     for axis, candidates in enumerate(wide.candidates):
         held = {name for law in state[axis].values() for name in (law.key[0], *REPLACES.get(law.key[0], ()))}
-        found += [law for law in candidates if law.key == (Offset.name, "joint") and Offset.name not in held]
+        wanted = {(Offset.name, "joint"), (Viscous.name, usual_side(candidates))}
+        found += [law for law in candidates if law.key in wanted and law.key[0] not in held]
     return found
 
 
@@ -149,21 +157,21 @@ class StructureSearch:
         sigma = np.array(list(self.sigma.values()))
         return np.asarray(self.sub.group_errors(self._columns(listed(state))) * sigma**2)
 
-    def trials(self, state: State, unsupported: Sequence[Candidate] = ()) -> tuple[Trial, ...]:
+    def trials(self, state: State, spared: Sequence[Candidate] = ()) -> tuple[Trial, ...]:
         """Returns the gain of every law at every joint in addition to the selected ones.
 
         Args:
-            unsupported: Biases that joints keep without a gain.
+            spared: Laws that joints keep without a gain (:func:`kept_without_gain`).
 
         Returns:
             Joint by joint, in the order of the family of laws.
         """
-        found, kept = [], {(law.item.axis, law.key) for law in unsupported}
+        found, kept = [], {(law.item.axis, law.key) for law in spared}
         for axis, candidates in enumerate(self.wide.candidates):
             joint, search = self.wide.model.robot.joints[axis], self._at(state, axis)
             for key in dict.fromkeys(law.key for law in candidates):
                 one, spare = search.law_gain(state[axis], key), (axis, key) in kept
-                reason = "kept without a gain, because gravity parameters would otherwise replace it" if spare else one.reason
+                reason = f"kept without a gain, because {_WHY_KEPT[key[0]]}" if spare else one.reason
                 found.append(Trial(joint, *key, one.law.shapes, spare or key in state[axis], one.gain, one.std_error, reason))
         return tuple(found)
 
