@@ -23,3 +23,11 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 def test_the_version_is_the_installed_package_s() -> None:
     assert ui.__version__ == version("urdf-ident")
+
+
+def test_the_prior_of_an_identification_is_named() -> None:
+    model = ui.DynamicModel(ui.Robot.from_urdf(ui.robot_path("puma560")))
+    with pytest.raises(ui.EstimationError, match="unknown prior"):
+        ui.identify(model, [], prior="cad")
+    with pytest.raises(ui.LogError):  # the next check: no log was given
+        ui.identify(model, [], prior="urdf")
