@@ -246,6 +246,12 @@ def test_a_missing_file(work: Path, out: Path) -> None:
     assert_refused(identify(work, out, extra=("-c", work / "nothing.yaml")), 2, "nothing.yaml", "not found")
 
 
+def test_an_option_that_is_a_setting_of_the_project_file(work: Path, out: Path) -> None:
+    words = "no such option: --cutoff", r"in a project file \(-c P\) it is signals\.cutoff", "identify --help"
+    assert_refused(identify(work, out, extra=("--cutoff", 5)), 2, *(f"(?i){word}" for word in words))
+    assert "project file" not in identify(work, out, extra=("--no-such-thing",)).stderr
+
+
 def test_a_misspelt_or_exchanged_file(work: Path, out: Path, tmp_path: Path) -> None:
     assert_refused(identify(work, out, urdf=work / "arm.udf"), 2, r"URDF not found; did you mean 'arm\.urdf'")
     assert_refused(

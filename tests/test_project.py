@@ -142,6 +142,7 @@ def test_automatic_gain_is_marked() -> None:
         ({"signals": {"cut_off": 5}}, "did you mean 'cutoff'"),
         ({"model": {"frictions": []}}, "did you mean 'friction'"),
         ({"consistency": {"priors": 1}}, "did you mean 'prior'"),
+        ({"robot": {"duration": 8}}, "unknown key 'robot.duration'; write excitation.duration"),
         ({"signals": {"velocity": "loged"}}, "bad value of 'signals.velocity', got 'loged', expected .*'logged'"),
         ({"robot": {"gravity": 9.81}}, "bad value of 'robot.gravity', got 9.81, expected a list; docs/project_file.md"),
         ({"robot": {"lock": ["j1"]}}, "bad value of 'robot.lock'.*expected a mapping"),

@@ -319,7 +319,8 @@ def parse_project(data: Any, where: str = "project file") -> Project:
         key = ".".join(_place(problem))
         if problem["type"] == "extra_forbidden":
             comma = "; numbers are written with a decimal point, as in 2.5" if path[-1].isdigit() else ""
-            remedy = nearest(path[-1], _keys(path[:-1])) + comma
+            elsewhere = settings_called(path[-1])
+            remedy = f"write {' or '.join(elsewhere)}" if elsewhere else nearest(path[-1], _keys(path[:-1])) + comma
             raise ProjectError(f"unknown key '{key}'", where=where, remedy=remedy) from error
         if not key:  # the error concerns the whole file
             raise ProjectError("sections contradict each other", where=where, got=problem["msg"]) from error
@@ -329,6 +330,11 @@ def parse_project(data: Any, where: str = "project file") -> Project:
         raise ProjectError(
             f"bad value of '{key}'", where=where, got=repr(problem["input"])[:80], expected=expected, remedy=_READ
         ) from error
+
+
+def settings_called(name: str) -> list[str]:
+    """Returns the settings of all sections that have a name: ``["excitation.duration", "simulation.duration"]``."""
+    return [f"{section}.{name}" for section in Project.model_fields if name in _keys([section])]
 
 
 def _place(problem: Any) -> list[str]:

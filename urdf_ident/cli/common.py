@@ -124,7 +124,7 @@ def _one_line(error: Exception, arguments: list[str]) -> tuple[str, int]:
     if isinstance(error, USAGE_ERROR):
         words = ["urdf-ident", *(name for name in arguments[:1] if name in _commands()), "--help"]
         text = " ".join(error.format_message().split()).rstrip(".")  # type: ignore[attr-defined]
-        return f"{text}; see `{' '.join(words)}`", WRONG_USE
+        return f"{text}{_as_setting(error)}; see `{' '.join(words)}`", WRONG_USE
     what = " ".join(str(error).split())[:300]
     if _lacks_memory(error):
         return f"not enough memory ({what or 'no more is known'}); use fewer or shorter logs, or a lower rate", WRONG_USE
@@ -138,6 +138,14 @@ def _one_line(error: Exception, arguments: list[str]) -> tuple[str, int]:
         "`--debug` prints",
         UNFORESEEN,
     )
+
+
+def _as_setting(error: Exception) -> str:
+    """Where the project file has the setting that an unknown option is named after; nothing otherwise."""
+    from ..project import settings_called
+
+    found = settings_called(str(getattr(error, "option_name", "")).lstrip("-").replace("-", "_"))
+    return f"; in a project file (-c P) it is {' or '.join(found)}" if found else ""
 
 
 def _lacks_memory(error: Exception) -> bool:
