@@ -91,6 +91,13 @@ def test_of_two_laws_that_resemble_each_other_one_stays() -> None:
     assert laws(judged(found, t, alike=-0.95)[0])[0] == ["coulomb", "sublinear", "viscous"]
 
 
+def test_laws_with_few_degrees_of_freedom_take_no_certain_one_with_them() -> None:
+    found = selected(("viscous", "coulomb", "stribeck", "cubic", "presliding"), ("viscous", "coulomb"))
+    known = fit(found, {(0, "stribeck"): 0.5, (0, "cubic"): 0.3, (0, "presliding"): 90.0})
+    few = replace(known, error_dof=np.full(len(known.base), 2.0))  # fewer than the three laws
+    assert laws(without_chance(found, few, SIMPLE, (0, 1))[0])[0] == ["coulomb", "presliding", "viscous"]
+
+
 def test_friction_of_every_drive_returns_where_no_other_law_stands_for_it() -> None:
     found = selected(("coulomb", "sublinear", "cubic"), ("presliding", "sublinear", "cubic"))
     fewer, again = judged(found, {(0, "sublinear"): 1.0, (1, "cubic"): 1.0})

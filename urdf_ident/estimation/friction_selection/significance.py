@@ -139,13 +139,18 @@ def _explained(fit: Fit, rows: Mapping[AppliedTerm, int]) -> dict[AppliedTerm, f
 
 
 def _chance(fit: Fit, rows: Sequence[int]) -> float:
-    """Probability that parameters that are zero are estimated so far from it; 1 if one of them is not identifiable."""
+    """Probability that parameters that are zero are estimated so far from it; 1 if one of them is not identifiable.
+
+    With more parameters than degrees of freedom the denominator keeps one, the heaviest tail: the errors come from a model of
+    the noise, so that T² is defined, and a parameter of 90 standard errors is no chance whatever it is tested with.
+    """
     own = list(rows)
     if not fit.seen[own].all():
         return 1.0
     square = float(fit.params[own] @ np.linalg.solve(fit.covariance[np.ix_(own, own)], fit.params[own]))
     k, dof = len(own), float(fit.dofs[own].min())
-    return f_tail(square * (dof - k + 1) / (k * dof), k, dof - k + 1) if dof >= k else 1.0
+    left = max(dof - k + 1, 1.0)
+    return f_tail(square * left / (k * dof), k, left)
 
 
 def _is_lacking(item: AppliedTerm, kept: Sequence[AppliedTerm]) -> bool:
