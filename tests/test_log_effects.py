@@ -242,3 +242,16 @@ def test_logs_of_two_robots_are_named() -> None:
     (note,) = [note for note in found.notes(np.ones(1), np.zeros(1)) if "two robots" in note]
     assert "Fc_a" in note or "Fv_a" in note
     assert not [note for note in changes(simulated(8, (0.3, 0.8))[0]).notes(np.ones(1), np.zeros(1)) if "two robots" in note]
+
+
+def test_a_joint_that_moves_in_one_log_differs_from_no_other() -> None:
+    rng, entries = np.random.default_rng(3), []
+    for log in range(3):
+        W = rows_of(log, rng)
+        W[:, 2:] *= 0.02 if log == 1 else 0.0  # moves so little that its friction is uncertain
+        y = W @ [2.0, -1.0, 3.0, 5.0] + 3.0 * noise_of(rng, 0.0)
+        entries.append(Statistic(f"log{log}", 0, "joint:a", np.linalg.qr(np.column_stack([W, y]), mode="r"), ROWS))
+    found = changes(StatisticSet(NAMES, (Layout("joint:a", 0, np.arange(4)),), tuple(entries), "test"))
+    mean, spread = found.torque(np.ones(1), np.zeros(1))
+    assert (spread > 0.5 * np.abs(mean)).all()  # guessed, because no second log shows it
+    assert not [note for note in found.notes(np.ones(1), np.zeros(1)) if "two robots" in note]

@@ -11,7 +11,7 @@ import numpy as np
 from ...files.records import record
 from ...friction import Law
 from ...grouping import grouped
-from ...linalg import Array, IntArray
+from ...linalg import Array, BoolArray, IntArray
 from ...model.dynamic_model import DynamicModel
 from ...samples import ReadOnly
 
@@ -52,8 +52,8 @@ def varying(model: DynamicModel) -> tuple[Varying, ...]:
     return tuple(sorted(found.values(), key=lambda entry: entry.columns))
 
 
-#: Drift within a log is reported if the last part differs from the first by this many standard errors and this share of the
-#: mean.
+#: Drift within a log, or friction that differs between logs, is reported if the difference is this many standard errors; a
+#: drift also needs this share of the mean.
 _SURE, _WORTH = 4.0, 0.05
 #: A spread of friction above this fraction of its mean is too large for one robot.
 _ABSURD = 0.5
@@ -127,12 +127,14 @@ class FrictionChanges(ReadOnly):
         Returns:
             Both of shape (n,) [N·m or N]; the spread is zero where it is unknown.
         """
-        mean, variance = np.zeros((2, len(speed)))
-        for k, (j, kind) in enumerate(zip(self.axes, self.kinds, strict=True)):
-            size = {"dry": 1.0, "viscous": float(speed[j]), "load": float(load[j])}[kind]
-            mean[j] += size * self.mean[k]
-            variance[j] += (size * np.nan_to_num(self.spread[k])) ** 2
-        return mean, np.sqrt(variance)
+        size, of_joint = self._sizes(speed, load)
+        return (size * self.mean) @ of_joint, np.sqrt((size * np.nan_to_num(self.spread)) ** 2 @ of_joint)
+
+    def _sizes(self, speed: Array, load: Array) -> tuple[Array, BoolArray]:
+        """Torque of each parameter per unit, shape (q,), and its joint, one-hot, shape (q, n), at such speeds and loads."""
+        size = {"dry": np.ones_like(speed), "viscous": speed, "load": load}
+        sizes = np.array([size[kind][j] for j, kind in zip(self.axes, self.kinds, strict=True)])
+        return sizes, np.equal.outer(self.axes, np.arange(len(speed)))
 
     @property
     def drift(self) -> Array:
@@ -187,19 +189,25 @@ class FrictionChanges(ReadOnly):
         return found
 
     def _absurd(self, speed: Array, load: Array) -> list[str]:
-        """Notes friction that differs by more than is plausible for one robot, and between which logs."""
+        """Notes friction that differs by more than is plausible for one robot, and between which logs.
+
+        A spread that the logs cannot show, as of a joint that moves in one of them, is a guess and no such difference.
+        """
         mean, spread = self.torque(speed, load)
-        ratio = np.where(mean > 0, spread / np.where(mean > 0, mean, 1.0), 0.0)
+        size, of_joint = self._sizes(speed, load)
+        total, error = (self.deviation * size) @ of_joint, np.sqrt((self.deviation_error * size) ** 2 @ of_joint)
+        most, least = total.argmax(axis=0), total.argmin(axis=0)
+        at = np.arange(len(speed))
+        sure = total[most, at] - total[least, at] > _SURE * np.hypot(error[most, at], error[least, at])
+        ratio = np.where(sure & (mean > 0), spread / np.where(mean > 0, mean, 1.0), 0.0)
         j = int(np.argmax(ratio))
         if ratio[j] < _ABSURD:
             return []
-        own = [k for k in range(len(self.axes)) if self.axes[k] == j]
-        weight = [{"dry": 1.0, "viscous": float(speed[j]), "load": float(load[j])}[self.kinds[k]] for k in own]
-        total = self.deviation[:, own] @ np.array(weight)
+        total, first = total[:, j], int(np.flatnonzero(of_joint[:, j])[0])
         more = ", ".join(log for log, x in zip(self.logs, total, strict=True) if x > 0)
         less = ", ".join(log for log, x in zip(self.logs, total, strict=True) if x <= 0)
         return [
-            f"friction differs by {100 * ratio[j]:.0f} % of its mean from log to log ({self.parameters[own[0]]}), more than "
+            f"friction differs by {100 * ratio[j]:.0f} % of its mean from log to log ({self.parameters[first]}), more than "
             f"temperature and wear do: logs of two robots? more in {more}; less in {less}"
         ]
 
