@@ -87,8 +87,7 @@ def identify(
     unseen = prepare_held_out(prepared.model, held_out, project, prepared.signals, force)
     from_data = estimate_from_data(prepared, project, progress, start)
     result, shown = _result(from_data, prepared, project)
-    named = sorted(left_out, key=lambda log: log.path or log.name)
-    result = replace(result, left_out=tuple(log.as_dict() for log in named))
+    result = replace(result, left_out=tuple(log.as_dict() for log in sorted(left_out, key=lambda log: log.path or log.name)))
     if compensated:
         result = compensate(result, logs, sweeps=sweeps, judged=True, force=force, progress=progress, **loops.options())
         shown = speeds(result, prepared.logs)

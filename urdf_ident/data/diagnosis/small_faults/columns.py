@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pinocchio as pin
@@ -152,12 +153,12 @@ class FaultRows:
         """Number of logs."""
         return int(self.samples.log_of_block.max()) + 1
 
+    @cached_property
     def by_motion(self) -> FaultRows:
         """The same rows with repetitions of a motion in one block; itself without any."""
-        samples = self.samples.by_motion()
-        return (
-            self if samples is self.samples else replace(self, samples=samples, count=np.bincount(samples.block).astype(float))
-        )
+        if (samples := self.samples.by_motion()) is self.samples:
+            return self
+        return replace(self, samples=samples, count=np.bincount(samples.block).astype(float))
 
     def left(self, squares: Array) -> Array:
         """Relative residual of each row, shape (n,), from the squared errors by block, shape (B, n)."""
@@ -269,7 +270,7 @@ class FaultRows:
         made.add("effort-saturates", (j,), own=[_bend(tau)], guard=[*turning, *([np.abs(tau)] if swept else [])], sense=1)
         # what depends on the joint's position alone, as a cable, is no scale; nor is friction that grows with the load where a
         # joint moves one way, for which there is no other column
-        loads, alone = self._one_way_loads(), [np.sin(q), np.cos(q)]
+        loads, alone = self._one_way_loads, [np.sin(q), np.cos(q)]
         made.add(
             "effort-scale", (j,), shared=loads, own=[tau], guard=[*turning, *alone], unit=-1.0, numbers=1, given=len(loads)
         )
@@ -278,6 +279,7 @@ class FaultRows:
             guard = [*turning, np.abs(v), v**2]  # allow friction that depends on the direction
             made.add("effort-asymmetric", (j,), own=[np.abs(tau)], guard=guard, unit=-1.0)
 
+    @cached_property
     def _one_way_loads(self) -> list[Array]:
         """Friction that grows with the load, of each joint that moves one way, shape (N, n) each."""
         one = [j for j in np.flatnonzero(self.case.moves).tolist() if one_way(self.samples.v[:, j])]

@@ -65,22 +65,17 @@ def small_faults(case: Case, logs: Logs) -> list[SmallFault]:
     single = [entry for entry in promising if entry[1].logs][:_CLOSE_IN_ONE]
     places = [entry for entry in promising if entry[1].id in GEOMETRY][:_CLOSE_PLACES]
     others = [entry for entry in promising if entry[1].id not in GEOMETRY and not entry[1].logs][:_CLOSE]
-    apart = rows.by_motion()
-    found = [_also_apart(trial, fault, apart) for _, fault, trial in (*others, *places, *single)]
+    found = [_also_apart(trial, fault) for _, fault, trial in (*others, *places, *single)]
     kept = [item for item in found if item.id != "effort-delay" or _alone(item, late[item.logs])]
     return sorted(kept, key=_rank)
 
 
-def _also_apart(trial: FaultTrial, fault: FaultColumns, apart: FaultRows) -> SmallFault:
-    """A fault as measured, or as with repetitions of a motion held out together, if it then no longer gains.
-
-    Args:
-        apart: The rows of the trial with such blocks; the same without repetitions.
-    """
+def _also_apart(trial: FaultTrial, fault: FaultColumns) -> SmallFault:
+    """A fault as measured, or as with repetitions of a motion held out together, if it then no longer gains."""
     found = _measured(trial, fault)
-    if apart is trial.rows or not found.decided:
+    if not found.decided or trial.rows.by_motion is trial.rows:
         return found
-    also = _measured(replace(trial, rows=apart), fault)
+    also = _measured(replace(trial, rows=trial.rows.by_motion), fault)
     return found if also.gains_apart else also
 
 

@@ -58,7 +58,7 @@ _SMALL = {
         "check the torque constant at high currents, and whether the effort is logged as a power or squared current",
     ),
     "time-scale": (
-        "1 s of the clock is {clock} s",
+        "1 s of the clock is {times} s",
         "check the rate at which it was sampled and the unit of its time column; `log: {rate: <Hz>}` replaces the column",
     ),
     "contact-spring": (
@@ -114,13 +114,9 @@ def small_fault(robot: Robot, found: Sequence[SmallFault]) -> Finding:
         f"{_told(robot, best)}; with this corrected, a model leaves {after:.3g} % of a joint's effort unexplained instead of "
         f"{before:.3g} %" + (f"; the same fault on {', '.join(same)} would explain about as much" if same else "")
     )
-    size = (
-        1 + best.size
-        if best.id == "effort-scale"
-        else best.size
-        if less or best.id.startswith(("position", "joint", "effort-saturates"))
-        else None
-    )
+    size = best.size if less or best.id.startswith(("position", "joint", "effort-saturates")) else None
+    if best.id == "effort-scale":
+        size = 1 + best.size  # the factor, as in all findings of this name
     severity = "refused" if best.id == "effort-without-gravity" and best.whole else "warning"
     ids = (best.id, *rivals) if rivals else ()
     return Finding(
@@ -169,7 +165,6 @@ def _told(robot: Robot, fault: SmallFault) -> str:
     unit = "m" if fault.id == "joint-origin" or (names and robot.prismatic[fault.joints[0]]) else "rad"
     return _where(fault) + _words(fault)[0].format(
         size=f"{abs(fault.size):.2g} {unit}",
-        clock=f"{1 + fault.size:.3g}",
         times=f"{1 + fault.size:.3g}",
         other=names[-1] if names else "",
         signed=f"{fault.size:+.2g} {unit}",
