@@ -135,6 +135,64 @@ def test_thousands_separators_are_named(tmp_path: Path, robot: Robot, form: str)
         read_recording(path, robot)
 
 
+@pytest.mark.parametrize("form", ["1.234", "1.234.567"])
+def test_points_that_divide_thousands_are_not_read_as_decimal_points(tmp_path: Path, robot: Robot, form: str) -> None:
+    """Whole mN·m of a German locale, 11.773, became 11.773 in place of 11773 beside columns with decimal commas."""
+    german = form == "1.234"
+    mark, factor = (";", 10) if german else (",", 900_000)
+    lines = []
+    for k, row in enumerate(zip(*default_columns().values(), strict=True)):
+        plain = [f"{value:.17g}".replace(".", "," if german else ".") for value in row[:-1]]
+        lines.append(mark.join([*plain, f"{900 + factor * k:,d}".replace(",", ".")]))
+    (tmp_path / "run.csv").write_text("\n".join([HEADER.replace(",", mark), *lines]))
+    with pytest.raises(LogError, match="column 'tau_j3' has numbers with thousands separators"):
+        read_recording(tmp_path / "run.csv", robot)
+
+
+def test_decimal_points_beside_decimal_commas_are_read(tmp_path: Path, robot: Robot) -> None:
+    """A clock of another program, with points and three digits, in a table with decimal commas."""
+    lines = [line.split(";") for line in rows(";", ",")]
+    lines = [[f"{0.98 + 0.01 * k:.3f}", *line[1:]] for k, line in enumerate(lines)]
+    (tmp_path / "run.csv").write_text("\n".join([HEADER.replace(",", ";"), *map(";".join, lines)]))
+    log = read_recording(tmp_path / "run.csv", robot)
+    np.testing.assert_allclose(log.time - log.time[0], 0.01 * np.arange(ROWS), atol=1e-9)
+
+
+def test_blank_lines_between_rows_are_no_rows(tmp_path: Path, robot: Robot) -> None:
+    for end in ("\n\n", "\r\n\r\n"):
+        (tmp_path / "run.csv").write_bytes(end.join([HEADER, *rows()]).encode())
+        check(read_recording(tmp_path / "run.csv", robot))
+
+
+@pytest.mark.parametrize("exchanged", [False, True])
+def test_a_second_header_must_be_the_first(tmp_path: Path, robot: Robot, exchanged: bool) -> None:
+    """Two joined logs: the same header again is left out; with other units or another order the rows below are not the same."""
+    names = HEADER.split(",")
+    again = ",".join([names[0], names[2], names[1], *names[3:]]) if exchanged else WITH_DEGREES
+    for second in (HEADER, again):
+        (tmp_path / "run.csv").write_text("\n".join([HEADER, *rows(), second, *rows()]))
+        if second == HEADER:
+            assert len(read_recording(tmp_path / "run.csv", robot)) == 2 * ROWS + 1
+        else:
+            with pytest.raises(LogError, match=r"two tables, .*got .* in place of 'q_j1'.*split the file at the second header"):
+                read_recording(tmp_path / "run.csv", robot)
+
+
+def test_cells_of_efforts_that_hold_their_unit_are_named(tmp_path: Path, robot: Robot) -> None:
+    (tmp_path / "run.csv").write_text("\n".join([HEADER, *(line + " Nm" for line in rows())]))
+    with pytest.raises(LogError, match=r"column 'tau_j3' holds no numbers, got '.* Nm'"):
+        read_recording(tmp_path / "run.csv", robot)
+
+
+@pytest.mark.parametrize(("name", "column", "factor"), [("q_j1 [mdeg]", 1, np.pi / 180e3), ("tau_j1 [N.mm]", 7, 1e-3)])
+def test_small_units_in_the_header(tmp_path: Path, robot: Robot, name: str, column: int, factor: float) -> None:
+    names, table = HEADER.split(","), [line.split(",") for line in rows()]
+    names[column] = name
+    lines = [[f"{float(cell) / factor:.17g}" if k == column else cell for k, cell in enumerate(line)] for line in table]
+    (tmp_path / "run.csv").write_text("\n".join(map(",".join, [names, *lines])))
+    check(read_recording(tmp_path / "run.csv", robot))
+
+
 def test_the_command_that_infers_columns_names_the_files_for_a_shell(tmp_path: Path) -> None:
     (tmp_path / "my run.csv").write_text("Zeit,Achse 1,Achse 2,Achse 3\n0,1,2,3\n1,1,2,3\n")
     (tmp_path / "arm.urdf").write_text(arm_urdf("zyx"))

@@ -23,14 +23,14 @@ class Unit:
 
 
 _TABLE = {
-    "time": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9},
-    "angle": {"rad": 1.0, "deg": math.pi / 180, "rev": 2 * math.pi, "mrad": 1e-3},
+    "time": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0},
+    "angle": {"rad": 1.0, "deg": math.pi / 180, "rev": 2 * math.pi, "mrad": 1e-3, "urad": 1e-6, "mdeg": math.pi / 180e3},
     "length": {"m": 1.0, "mm": 1e-3, "cm": 1e-2, "um": 1e-6},
     "angular velocity": {"rad/s": 1.0, "deg/s": math.pi / 180, "rev/s": 2 * math.pi, "rpm": math.pi / 30},
     "linear velocity": {"m/s": 1.0, "mm/s": 1e-3},
     "angular acceleration": {"rad/s^2": 1.0, "deg/s^2": math.pi / 180, "rev/s^2": 2 * math.pi},
     "linear acceleration": {"m/s^2": 1.0, "mm/s^2": 1e-3},
-    "torque": {"N·m": 1.0, "mN·m": 1e-3, "kN·m": 1e3},
+    "torque": {"N·m": 1.0, "mN·m": 1e-3, "kN·m": 1e3, "N·mm": 1e-3, "N·cm": 1e-2},
     "force": {"N": 1.0, "mN": 1e-3, "kN": 1e3},
     "current": {"A": 1.0, "mA": 1e-3},
     "voltage": {"V": 1.0, "mV": 1e-3},
@@ -44,6 +44,12 @@ _SPELLINGS = {
     "N*m": "N·m",
     "mNm": "mN·m",
     "kNm": "kN·m",
+    "Nmm": "N·mm",
+    "N.mm": "N·mm",
+    "N*mm": "N·mm",
+    "Ncm": "N·cm",
+    "N.cm": "N·cm",
+    "N*cm": "N·cm",
     "degrees": "deg",
     "radians": "rad",
     "°": "deg",
@@ -54,6 +60,10 @@ _SPELLINGS = {
     "m/s²": "m/s^2",
     "°C": "degC",
     "µs": "us",
+    "µrad": "urad",
+    "sec": "s",
+    "msec": "ms",
+    "usec": "us",
     "µm": "um",
 }
 _COUNTS = re.compile(r"counts\((\d+(?:\.\d+)?)\)")

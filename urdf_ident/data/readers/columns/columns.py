@@ -100,9 +100,9 @@ def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequ
 
 def _header_units(quantity: str, columns: Sequence[int], units: Sequence[str], robot: Robot) -> str | tuple[str, ...]:
     """The unit of a quantity given by the header, or one per joint in the order of ``robot.order``; "" for none."""
-    known = {units[column] for column in columns} - {""}
-    if len(known) < 2:
-        return known.pop() if known else ""
+    known = {units[column] for column in columns}
+    if len(known) == 1:
+        return known.pop()
     usual = [joint_units(prismatic and quantity not in MOTOR) for prismatic in robot.prismatic]
     kind = KIND.get(quantity, quantity).replace("effort", "torque")
     each = [units[column] or own.get(kind, "degC") for column, own in zip(columns, usual, strict=True)]

@@ -97,8 +97,9 @@ def _columns(
 
 
 def _check_numbers(table: Table, groups: list[tuple[str, tuple[int, ...]]], arrays: tuple[Array, ...]) -> None:
-    """Refuses time and position columns without any number: unknown date formats, text, another decimal sign."""
-    kinds = {"time": "seconds, or a date like 2024-05-01 12:00:00.5", "position": "numbers like 0.5 or -1e-3"}
+    """Refuses columns of time, positions and efforts without any number: unknown date formats, text, another decimal sign."""
+    plain = "numbers like 0.5 or -1e-3"
+    kinds = {"time": "seconds, or a date like 2024-05-01 12:00:00.5", "position": plain, "effort": plain}
     for (quantity, columns), array in zip(groups, arrays, strict=True):
         for column, values in zip(columns, array.T, strict=True) if quantity in kinds and len(array) else ():
             if np.isnan(values).all() and len(table.first) > column and table.first[column]:

@@ -16,9 +16,10 @@ from ....errors import LogError
 from ....linalg import Array
 
 _DECIMAL_COMMA = re.compile(r"^\s*[-+]?\d*,\d+")
-#: Digits in groups of three: with a decimal point, and with a decimal comma (1.234 alone is then taken for a decimal point).
-_GROUPED = re.compile(r"[-+]?\d{1,3}(?:[,'’\s]\d{3})+(?:\.\d*)?")
-_GROUPED_COMMA = re.compile(r"[-+]?\d{1,3}(?:(?:\.\d{3})+,\d*|(?:['’\s]\d{3})+(?:,\d*)?)")
+#: Digits in groups of three: with a decimal point (of groups divided by points, there are at least three), and with a decimal
+#: comma.
+_GROUPED = re.compile(r"[-+]?(?:\d{1,3}(?:[,'’\s]\d{3})+(?:\.\d*)?|\d{1,3}(?:\.\d{3}){2,}(?:,\d*)?)")
+_GROUPED_COMMA = re.compile(r"[-+]?(?:[1-9]\d{0,2}(?:\.\d{3})+|\d{1,3}(?:['’\s]\d{3})+)(?:,\d*)?")
 _DATE = (
     r"(?:(?P<year>\d{4})[-/](?P<month>\d\d?)[-/](?P<day>\d\d?)|(?P<Day>\d\d?)[.-](?P<Month>\d\d?|[A-Z]{3})[.-](?P<Year>\d{4})"
     r"|(?P<one>\d\d?)/(?P<other>\d\d?)/(?:\d{4}|\d\d))"
@@ -108,6 +109,19 @@ def is_grouped(cell: str, decimal_comma: bool) -> bool:
         decimal_comma: Whether numbers have a decimal comma.
     """
     return (_GROUPED_COMMA if decimal_comma else _GROUPED).fullmatch(cell.strip().strip("\"'")) is not None
+
+
+def decimal_points(rows: Sequence[Sequence[str]]) -> frozenset[int]:
+    """Columns of a file with decimal commas whose numbers have decimal points: not every point divides groups of three digits.
+
+    Args:
+        rows: The cells of the first rows.
+
+    Returns:
+        0-based column numbers.
+    """
+    pointed = ((k, cell) for row in rows for k, cell in enumerate(row) if "." in cell)
+    return frozenset(k for k, cell in pointed if np.isfinite(number(cell)) and not is_grouped(cell, decimal_comma=True))
 
 
 def split_line(line: str, delimiter: str | None) -> list[str]:

@@ -19,11 +19,12 @@ from ....errors import LogError, UnitError
 from ....linalg import Array
 from ....parallel.scratch import empty_array
 from ....units import parse_unit
-from ..columns.headers import JOINT_COLUMN, with_joints
+from ..columns.headers import JOINT_COLUMN, with_joints, without_unit
 from ..tables import Cells, Table
 from .lines import (
     cells_of,
     decimal_commas,
+    decimal_points,
     decode,
     find_delimiter,
     is_grouped,
@@ -52,6 +53,7 @@ class TextTable(Table):
         decimal_comma: Whether numbers have a decimal comma.
         before: Number of lines before the first row, without comments and blank lines.
         stamps: Columns of dates or times of day; they are converted to seconds since the first one.
+        points: Columns with decimal points in a file with decimal commas.
         line: Mean length of the first lines [bytes].
     """
 
@@ -59,6 +61,7 @@ class TextTable(Table):
     decimal_comma: bool
     before: int
     stamps: frozenset[int]
+    points: frozenset[int]
     line: float
 
     def cells(self, groups: Sequence[Sequence[int]]) -> Cells:
@@ -134,7 +137,7 @@ class TextTable(Table):
 
     def _fast(self, block: bytes, columns: list[int]) -> Array | None:
         """All rows at once, or None if a row or cell is irregular."""
-        if b"#" in block or b"\0" in block:
+        if b"#" in block or b"\0" in block or b"\n\n" in block or b"\n\r\n" in block:  # pyarrow reads a blank line as a row
             return None
         found = _arrow(block, self, columns) if self.delimiter is not None and columns else None
         if found is not None or self.stamps & set(columns):
@@ -149,13 +152,30 @@ class TextTable(Table):
 
     def _row(self, line: str, columns: list[int]) -> list[float]:
         cells = split_line(line, self.delimiter)
+        if self.names and cells and not cells[0].lstrip(" \"'+-.")[:1].isdigit():
+            self._refuse_second_header(line)
         if len(cells) != self.width:
             return [np.nan] * len(columns)
         return [stamp(cells[k]) if k in self.stamps else self._number(cells[k], k) for k in columns]
 
+    def _refuse_second_header(self, line: str) -> None:
+        """Refuses a line that names the columns again, in another order or in other units."""
+        again, own = tuple(cells_of(line, self.delimiter)), self.names or ()
+        bare, known = ({without_unit(name)[0] for name in names} for names in (again, own))
+        if again != own and len(again) == len(own) and bare == known:
+            other, first = next((x, y) for x, y in zip(again, own, strict=True) if x != y)
+            raise LogError(
+                "the log holds two tables, the second one with another header",
+                where=self.path,
+                got=f"'{other}' in place of '{first}'",
+                expected="one header",
+                remedy="split the file at the second header",
+            )
+
     def _number(self, cell: str, column: int) -> float:
         value = number(cell, self.decimal_comma)
-        if np.isnan(value) and is_grouped(cell, self.decimal_comma):
+        pointed = self.decimal_comma and "." in cell and column not in self.points
+        if (np.isnan(value) or pointed) and is_grouped(cell, self.decimal_comma):
             raise LogError(
                 f"column '{self.names[column] if self.names else column}' has numbers with thousands separators",
                 where=self.path,
@@ -227,6 +247,7 @@ def open_text(path: str | Path) -> TextTable:
         decimal_comma=decimal_comma,
         before=end,
         stamps=stamp_columns(rows[:5]),
+        points=decimal_points(rows) if decimal_comma else frozenset(),
         line=line,
     )
 
