@@ -19,21 +19,8 @@ def steps() -> Iterator[Callable[[str, float], None]]:
     Yields:
         A function to be called with the name of the step and the completed fraction, 0 to 1.
     """
-    if not sys.stderr.isatty():
-        yield lambda _step, _done: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        tasks: dict[str, Any] = {}
-
-        def update(step: str, done: float) -> None:
-            if step not in tasks:
-                tasks[step] = bar.add_task(step, total=1.0)
-            bar.update(tasks[step], completed=done)
-
-        yield update
+    with work_bars() as update:
+        yield lambda step, done: None if update is None else update(step, round(1000 * done), 1000)
 
 
 @contextmanager
@@ -43,16 +30,9 @@ def search_bar() -> Iterator[Callable[[float, str], None] | None]:
     Yields:
         A function to be called with the completed fraction, 0 to 1, and the best value as text; None without a terminal.
     """
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
-
-    columns = [TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:.0f} %")]
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("first motion", total=1.0)
-        yield lambda part, best: bar.update(task, completed=part, description=f"best so far: {best}")
+    with _bars() as bars:
+        task = None if bars is None else bars.add_task("first motion", total=1.0)
+        yield None if bars is None else lambda part, best: bars.update(task, completed=part, description=f"best so far: {best}")
 
 
 @contextmanager
@@ -62,20 +42,26 @@ def work_bars() -> Iterator[Progress | None]:
     Yields:
         The :class:`Progress` callback; None without a terminal.
     """
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bars
-
-    columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()]
-    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
-        tasks: dict[str, Any] = {}
+    tasks: dict[str, Any] = {}
+    with _bars() as bars:
 
         def update(name: str, done: int, total: int) -> None:
             if name not in tasks:
                 tasks[name] = bars.add_task(name, total=total)
             bars.update(tasks[name], completed=min(done, total), total=total)
 
-        yield update
+        yield None if bars is None else update
+
+
+@contextmanager
+def _bars() -> Iterator[Any]:
+    """Bars of rich with name, percentage and time taken; None if standard error is not a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = [TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:.0f} %"), TimeElapsedColumn()]
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        yield bars

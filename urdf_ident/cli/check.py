@@ -44,10 +44,10 @@ def check(
     ] = None,
 ) -> None:
     """Check a URDF: joints, inertial parameters, what can be identified."""
-    project, folder = open_project(config)
     if fix is not None:
         from ..export.urdf import fix_urdf
 
+        project, folder = open_project(config)
         source = read_text(urdf, "URDF")
         check_output(fix)
         text, notes = fix_urdf(source, str(urdf))
@@ -63,7 +63,8 @@ def check(
     from ..pipeline.check import check as check_model
     from ..pipeline.check import check_text
 
-    found = check_model(project.build_model(open_robot(project, folder, urdf)))
+    project, _, robot = open_robot(config, urdf)
+    found = check_model(project.build_model(robot))
     say(found, as_json, lambda: check_text(found))
     if not found["physical"]:
         raise typer.Exit(JUDGED_BAD)
@@ -94,8 +95,7 @@ def inspect(
     from ..data.prepare import examine_logs
     from ..pipeline.check import findings_text
 
-    project, folder = open_project(config)
-    built = open_robot(project, folder, robot)
+    project, folder, built = open_robot(config, robot)
     if write_project is not None:
         import yaml
 

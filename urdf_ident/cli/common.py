@@ -228,17 +228,21 @@ def open_project(config: Path | None) -> tuple[Project, Path]:
     return load_project(config)
 
 
-def open_robot(project: Project, folder: Path, urdf: Path | None) -> Robot:
-    """Builds the robot of a command.
+def open_robot(config: Path | None, urdf: Path | None) -> tuple[Project, Path, Robot]:
+    """Reads the project file and builds the robot of a command.
 
     Args:
-        folder: The folder that its paths refer to.
+        config: As for :func:`open_project`.
         urdf: The URDF of the command line, which is used instead of the project's; a difference is noted.
+
+    Returns:
+        The project, the folder that its relative paths refer to, and the robot.
     """
+    project, folder = open_project(config)
     own = project.robot.urdf
     if urdf is not None and own is not None and (folder / Path(own).expanduser()).resolve() != urdf.resolve():
         _say(f"note: {urdf} of the command line is used, not {own} of the project file (robot.urdf)")
-    return project.build_robot(urdf, folder)
+    return project, folder, project.build_robot(urdf, folder)
 
 
 def print_implausible_values(robot: Robot) -> None:

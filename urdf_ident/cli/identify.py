@@ -27,7 +27,6 @@ from .common import (
     Verbose,
     app,
     coloured,
-    open_project,
     open_robot,
     print_implausible_values,
     read_logs,
@@ -82,9 +81,8 @@ def identify(
 
     if payload_link is not None and not payload_logs:
         raise typer.BadParameter("--payload-link needs --payload-logs: the logs with the payload")
-    project, folder = open_project(config)
     with workers(jobs, scheduler, "urdf_ident.estimation.uncertainty.covariance"):  # a cluster imports while the robot is read
-        robot = open_robot(project, folder, urdf)
+        project, folder, robot = open_robot(config, urdf)
         model = project.build_model(robot)
         from ..pipeline.identify import identify as run
 

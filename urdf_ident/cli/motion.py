@@ -11,7 +11,7 @@ from ..errors import LogError, ModelError, ProjectError, check_named
 from ..files.folders import check_writable
 from ..files.read_write import check_output, note_input
 from ..progress import search_bar, steps
-from .common import Config, Urdf, app, open_project, open_robot, print_implausible_values, read_logs
+from .common import Config, Urdf, app, open_robot, print_implausible_values, read_logs
 from .help import command
 from .report import say_file_replaced
 
@@ -43,9 +43,8 @@ def design(
     from ..motion.trajectory import table_header
     from ..result.files.load import load
 
-    project, folder = open_project(config)
+    project, folder, robot = open_robot(config, urdf)
     project = project if family is None else _of_family(project, family)
-    robot = open_robot(project, folder, urdf)
     check_writable(out.parent)
     earlier = None if after is None else load(after)
     check_output(out, table_header(robot.joints).encode())
@@ -79,8 +78,7 @@ def simulate(
     from ..pipeline.experiment import run_experiment, true_plant, truth_notes
     from ..simulation.simulated_log import write_log
 
-    project, folder = open_project(config)
-    robot = open_robot(project, folder, urdf)
+    project, _, robot = open_robot(config, urdf)
     motion = read_trajectory(trajectory, robot)
     check_output(out)
     plant = true_plant(project, robot, truth)
@@ -139,8 +137,7 @@ def play(
     from ..viz import motion_from
     from ..viz import play as run
 
-    project, folder = open_project(config)
-    robot = open_robot(project, folder, urdf)
+    project, folder, robot = open_robot(config, urdf)
     second = project.build_robot(other, folder) if other is not None else None
     note_input(motion, "motion")
     if html is not None:
@@ -189,8 +186,7 @@ def export_motion(
     from ..export.on_robot import write_motion
     from ..motion.files import read_trajectory, why_recorded
 
-    project, folder = open_project(config)
-    robot = open_robot(project, folder, urdf)
+    project, folder, robot = open_robot(config, urdf)
     limits = project.excitation.options(robot)["limits"]
     motion = read_trajectory(trajectory, robot)
     if recorded := why_recorded(trajectory, motion):
