@@ -289,15 +289,15 @@ def test_a_rotor_that_slow_logs_do_not_show_is_not_negative(robot: Robot) -> Non
     mean = posterior_mean(ident.factor, prior, wide / narrow)
     drawn = np.random.default_rng(0).multivariate_normal(mean, covariance, 100_000)
     rows = ident.model.torque(np.eye(len(ident.theta)), still, still, a)
-    found = intervals._parameter_reach(ident, rows, np.zeros(3), 0.05)
+    shift, below, above = intervals._parameter_reach(ident, rows, np.zeros(3), 0.05)
     ends = ident.torque_prediction_interval(still, still, a) - ident.torque(still, still, a)[..., None]
     for j in range(3):
         kept = drawn[drawn[:, rotors[j]] >= 0]
         assert 0.3 < len(kept) / len(drawn) < 0.7
         low, middle, high = np.quantile((kept - ident.theta) @ rows[j, j], [0.025, 0.5, 0.975])
-        assert found.shift[j, j] == pytest.approx(middle, abs=0.02 * (high - low))
-        assert np.sqrt(found.below[j, j]) == pytest.approx(middle - low, abs=0.03 * (high - low))
-        assert np.sqrt(found.above[j, j]) == pytest.approx(high - middle, abs=0.03 * (high - low))
+        assert shift[j, j] == pytest.approx(middle, abs=0.02 * (high - low))
+        assert np.sqrt(below[j, j]) == pytest.approx(middle - low, abs=0.03 * (high - low))
+        assert np.sqrt(above[j, j]) == pytest.approx(high - middle, abs=0.03 * (high - low))
         less, more = np.abs(ends[j, j])[:: int(np.sign(a[j, j]))]
         assert more > 2 * less
 

@@ -13,6 +13,7 @@ from ..grouping import grouped
 from ..linalg import Array, positive, rms
 from ..model.inertia import to_com
 from ..provenance import versions
+from ..result.evidence.scores import over_logs
 from ..result.identification import Identification
 from ..result.text.brief import headline, joint_errors
 from ..result.text.lines import finding_words
@@ -119,34 +120,29 @@ def _errors(ident: Identification) -> list[dict[str, Any]]:
     """Errors per joint over all held-out logs (RMS over logs), of the identified model and of the original URDF."""
     if not ident.validation:
         return []
-    rows = []
+    keys, rows = ("rms_torque", "rmse", "urdf_rmse", "urdf_friction_rmse"), []
+    errors = {key: over_logs(ident.validation, key) for key in keys}
     for j, joint in enumerate(ident.model.robot.joints):
         own = [entry["per_joint"][j] for entry in ident.validation]
-        size = rms([item["rms_torque"] for item in own])
-        row: dict[str, Any] = {"joint": joint, "unit": ident.plot.unit(j), "torque": size}
-        for key in ("rmse", "urdf_rmse", "urdf_friction_rmse"):
-            row[key] = rms([item[key] for item in own]) if all(key in item for item in own) else float("nan")
+        row: dict[str, Any] = {"joint": joint, "unit": ident.plot.unit(j), **{key: errors[key][j] for key in keys}}
         adapted = [entry["adapted"]["per_joint"][j]["rmse"] for entry in ident.validation if "adapted" in entry]
         row["adapted"] = rms(adapted) if len(adapted) == len(own) else None
         moving = [item["moving_rmse"] for item in own if item["moving_rmse"] > 0]  # 0: the joint rests in this log
         row["moving"] = rms(moving) if moving else float("nan")
-        row["relative"] = row["rmse"] / positive(size)
+        row["relative"] = row["rmse"] / positive(row["rms_torque"])
         rows.append(row)
     return rows
 
 
 def _bodies(ident: Identification) -> list[dict[str, Any]]:
-    model = ident.model
-    before = ident.prior.theta0[: model.n_inertial].reshape(-1, 10)
-    share = ident.from_data[: model.n_inertial].reshape(-1, 10)
     return [
         {
             "name": entry.body,
             "mass": ident.bodies[k, 0],
-            "mass_before": before[k, 0],
+            "mass_before": ident.prior_bodies[k, 0],
             "com": _com(ident.bodies[k]),
-            "com_before": _com(before[k]),
-            "share": share[k].mean(),
+            "com_before": _com(ident.prior_bodies[k]),
+            "share": ident.bodies_from_data[k].mean(),
             "eigenvalue": entry.margins.min_eigenvalue,
             "consistent": entry.consistent,
             "words": entry.words,

@@ -112,11 +112,10 @@ def parameter_pictures(ident: Identification) -> list[Drawing]:
 
 def body_pictures(ident: Identification) -> list[Drawing]:
     """Returns the drawings of inertia ellipsoids before and after, one per body."""
-    model, title = ident.model, "Inertia ellipsoid of {} in the URDF and as identified"
-    before = ident.prior.theta0[: model.n_inertial].reshape(-1, 10)
-    names = [body.name for body in model.robot.bodies]
+    title = "Inertia ellipsoid of {} in the URDF and as identified"
+    names = [body.name for body in ident.model.robot.bodies]
     return [
-        _picture(1.9, title.format(name), draw_body, before[k], ident.bodies[k], name, columns=2, wspace=0.55)
+        _picture(1.9, title.format(name), draw_body, ident.prior_bodies[k], ident.bodies[k], name, columns=2, wspace=0.55)
         for k, name in enumerate(names)
     ]
 

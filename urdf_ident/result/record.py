@@ -243,3 +243,13 @@ class Record(ReadOnly):
     def bodies(self) -> Array:
         """Inertial parameters of the lumped bodies, shape (n, 10)."""
         return self.theta[: self.model.n_inertial].reshape(-1, 10)
+
+    @property
+    def prior_bodies(self) -> Array:
+        """:attr:`bodies` before the identification, shape (n, 10)."""
+        return self.prior.theta0[: self.model.n_inertial].reshape(-1, 10)
+
+    @property
+    def bodies_from_data(self) -> Array:
+        """Share of each inertial parameter of :attr:`bodies` that comes from the data, shape (n, 10)."""
+        return self.from_data[: self.model.n_inertial].reshape(-1, 10)

@@ -7,8 +7,6 @@ does not narrow them, and if ``c`` is not in the span of the observed directions
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -97,7 +95,7 @@ def torque_prediction_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: Arr
     residual = record(HeldOutResidual, ident.prediction)
     held_out = residual.reach(np.atleast_2d(velocity), np.atleast_2d(acceleration), alpha).reshape(centre.shape)
     rows = ident.model.torque(np.eye(len(ident.theta)), position, velocity, acceleration)
-    parameters = _parameter_reach(ident, rows, residual.variance, alpha)
+    median, below, above = _parameter_reach(ident, rows, residual.variance, alpha)
     smeared, rest = np.zeros_like(centre), held_out**2
     if residual.seen is not None:
         p, s, t = (np.atleast_2d(x) for x in (position, velocity, acceleration))
@@ -105,8 +103,8 @@ def torque_prediction_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: Arr
         rest = rest + np.square(normal_quantile(1 - alpha / 2) / SIGMAS * unseen).reshape(centre.shape)
         smeared = smeared_friction(ident.model, ident.theta, p, s, t, residual.band, residual.period).reshape(centre.shape)
     ends = []
-    for side, own in ((-1.0, parameters.below), (1.0, parameters.above)):
-        shift = np.hypot(smeared, np.maximum(side * parameters.shift, 0.0))
+    for side, own in ((-1.0, below), (1.0, above)):
+        shift = np.hypot(smeared, np.maximum(side * median, 0.0))
         ends.append(centre + side * _around_shift(np.sqrt(rest + own), shift, alpha))
     return np.stack(ends, axis=-1)
 
@@ -120,21 +118,7 @@ def _around_shift(reach: Array, shift: Array, alpha: float) -> Array:
     return np.asarray(np.maximum(np.hypot(reach, shift), one_sided * reach + shift))
 
 
-@dataclass(frozen=True, eq=False)
-class _ParameterReach:
-    """Interval of the torque because of the parameters.
-
-    Attributes:
-        shift: Its median minus the exported torque, shape (…, n) [N·m or N].
-        below, above: Squared distances of its ends from the median, shape (…, n) each [N²·m² or N²].
-    """
-
-    shift: Array
-    below: Array
-    above: Array
-
-
-def _parameter_reach(ident: Record, rows: Array, known: Array, alpha: float) -> _ParameterReach:
+def _parameter_reach(ident: Record, rows: Array, known: Array, alpha: float) -> tuple[Array, Array, Array]:
     """Returns the interval of the torque in the posterior of data and URDF, with rotor inertia and friction not negative.
 
     Of the parameters that cannot be negative, the one with the largest share in a torque's variance is limited: the torque is
@@ -143,6 +127,10 @@ def _parameter_reach(ident: Record, rows: Array, known: Array, alpha: float) -> 
     Args:
         rows: Torque per unit of each parameter, shape (…, n, p).
         known: Variance that is accounted for otherwise, shape (n,) [N²·m² or N²].
+
+    Returns:
+        Its median minus the exported torque [N·m or N], and the squared distances of its lower and upper end from the median
+        [N²·m² or N²], shape (…, n) each.
     """
     prior, narrow, weight, mean = _posterior(ident)
     covariance = narrow * posterior_covariance(ident.factor[:, :-1], prior, weight)
@@ -162,7 +150,7 @@ def _parameter_reach(ident: Record, rows: Array, known: Array, alpha: float) -> 
         np.maximum(normal_quantile(1 - alpha / 2) ** 2 * rest + end**2, 0.0)
         for end in (np.minimum(lower, upper), np.maximum(lower, upper))
     )
-    return _ParameterReach(shift, below, above)
+    return shift, below, above
 
 
 def parameter_errors(ident: Record, rows: Array, known: Array) -> tuple[Array, Array]:

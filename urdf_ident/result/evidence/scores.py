@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...compensation.friction_filter import FilterSettings, replay
-from ...data.conditioning.filters import score_band
+from ...data.conditioning.filters import lowpass, score_band
 from ...data.prepare import PreparedLog
 from ...linalg import Array, BoolArray, divisors, positive, rms
 from ...model.dynamic_model import DynamicModel
@@ -128,8 +128,6 @@ def filtered_errors(log: PreparedLog, predicted: Array, cutoff: float, *, measur
     Raises:
         LogError: The log has no torque.
     """
-    from ...data.conditioning.filters import lowpass
-
     measured, errors, begin = [], [], 0
     for part in log.segments:
         total = part.total
@@ -210,6 +208,16 @@ def validate_log(
         (added,) = replay([adaptation], [(log.segments, np.split(exported, ends))])
         adapted = compared(exported + np.vstack([next(part) for part in added]))
     return Validation(**scores, trace=log_trace(log, series, hertz), adapted=adapted)
+
+
+def over_logs(entries: Sequence[Mapping[str, Any]], key: str) -> Array:
+    """RMS over logs of one number of every joint, shape (n,); NaN if a log lacks it.
+
+    Args:
+        entries: Results of :meth:`Validation.as_dict`, one or more.
+        key: The number's key in ``per_joint``.
+    """
+    return rms([[item.get(key, np.nan) for item in entry["per_joint"]] for entry in entries], axis=0)
 
 
 def better_than_urdf(entries: Iterable[Mapping[str, Any]]) -> bool:

@@ -145,9 +145,8 @@ class Plots:
         """
         model = self._ident.model
         grid = _figure(5.0, 2.3 * model.n).subplots(model.n, 2, squeeze=False)
-        before = self._ident.prior.theta0[: model.n_inertial].reshape(-1, 10)
         for k, body in enumerate(model.robot.bodies):
-            draw_body(grid[k], before[k], self._ident.bodies[k], body.name)
+            draw_body(grid[k], self._ident.prior_bodies[k], self._ident.bodies[k], body.name)
         return np.asarray(grid)
 
     def residual(self, log: str | None = None) -> Array:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...linalg import Array, divisors
+from ..evidence.scores import over_logs
 from ..evidence.traces import LogTrace
 from .style import PALETTE, TEXT, apply_style, legend
 
@@ -98,16 +99,16 @@ def draw_errors(axis: Any, entries: Sequence[Mapping[str, Any]]) -> None:
         entries: ``validation`` of a result.
     """
     joints = [item["joint"] for item in entries[0]["per_joint"]]
-    torque = divisors(_over_logs(entries, "rms_torque"))
+    torque = divisors(over_logs(entries, "rms_torque"))
     keys = (
         ("urdf_rmse", PALETTE.urdf, "URDF"),
         ("urdf_friction_rmse", PALETTE.friction, "URDF + fitted friction"),
         ("rmse", PALETTE.identified, "identified"),
     )
     for k, (key, colour, label) in enumerate(keys):
-        if key not in entries[0]["per_joint"][0]:
+        values = 100 * over_logs(entries, key) / torque
+        if np.isnan(values).all():
             continue
-        values = 100 * _over_logs(entries, key) / torque
         axis.barh(np.arange(len(joints)) + 0.26 * (k - 1), values, height=0.24, color=colour, label=label, linewidth=0)
     axis.set_yticks(range(len(joints)), joints)
     axis.invert_yaxis()
@@ -115,12 +116,6 @@ def draw_errors(axis: Any, entries: Sequence[Mapping[str, Any]]) -> None:
     axis.grid(axis="y", visible=False)
     axis.tick_params(axis="y", labelsize=TEXT)
     legend(axis, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, columnspacing=0.8, borderaxespad=0.2)
-
-
-def _over_logs(entries: Sequence[Mapping[str, Any]], key: str) -> Array:
-    """RMS over logs of one number of every joint, shape (n,)."""
-    squares = [[float(item[key]) ** 2 for item in entry["per_joint"]] for entry in entries]
-    return np.asarray(np.sqrt(np.mean(squares, axis=0)))
 
 
 def _lines(axis: Any, x: Any, series: Any, joints: Sequence[str]) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import textwrap
 from dataclasses import dataclass
 from html import escape
+from math import isnan
 
 import numpy as np
 
 from ...estimation.uncertainty.identifiability import COMBINATION, LOST
-from ...linalg import divisors, rms
+from ...linalg import divisors
 from ...model.inertia import to_com
+from ..evidence.scores import over_logs
 from ..parameters import parameters
 from ..record import Record
 from ..verdict.scale_reasons import CONSEQUENCE, untested
@@ -26,12 +28,12 @@ _CHANGES, _SHARE = 3, 0.1
 
 @dataclass(frozen=True)
 class JointError:
-    """Errors of one joint relative to its torque, fractions; None if unknown."""
+    """Errors of one joint relative to its torque, fractions; NaN if unknown."""
 
     joint: str
     identified: float
-    urdf: float | None
-    urdf_friction: float | None
+    urdf: float = float("nan")
+    urdf_friction: float = float("nan")
 
 
 def brief(ident: Record) -> str:
@@ -65,29 +67,21 @@ def joint_errors(ident: Record) -> tuple[str, list[JointError]]:
     Returns:
         The kind of error (empty if there is none), and the joints in model order (RMS over logs).
     """
-    joints, found = ident.model.robot.joints, []
+    joints = ident.model.robot.joints
     if ident.validation:
-        by_joint = [[entry["per_joint"][j] for entry in ident.validation] for j in range(len(joints))]
-        sizes = divisors([rms([item["rms_torque"] for item in own]) for own in by_joint])
-        for joint, own, size in zip(joints, by_joint, sizes.tolist(), strict=True):
-            before = [
-                rms([item[key] for item in own]) / size if all(key in item for item in own) else None
-                for key in ("urdf_rmse", "urdf_friction_rmse")
-            ]
-            found.append(JointError(joint, rms([item["rmse"] for item in own]) / size, *before))
-        return "held-out", found
+        sizes = divisors(over_logs(ident.validation, "rms_torque"))
+        errors = [over_logs(ident.validation, key) / sizes for key in ("rmse", "urdf_rmse", "urdf_friction_rmse")]
+        return "held-out", [JointError(joint, *map(float, own)) for joint, *own in zip(joints, *errors, strict=True)]
     if ident.held_out_errors is not None:
-        errors = zip(joints, ident.held_out_errors, strict=True)
-        return "cross-validated", [JointError(joint, float(error), None, None) for joint, error in errors]
+        exported = zip(joints, ident.held_out_errors.tolist(), strict=True)
+        return "cross-validated", [JointError(joint, error) for joint, error in exported]
     cross = ident.cross_validation
     loads = np.atleast_1d(ident.signals.get("load", []))
     if not cross or len(loads) != len(joints):
         return "", []
     groups = {group.split(":")[-1]: float(value) for group, value in zip(cross["groups"], cross["group_rmse"], strict=True)}
-    for joint, size in zip(joints, divisors(loads).tolist(), strict=True):
-        if joint in groups:
-            found.append(JointError(joint, groups[joint] / size, None, None))
-    return "cross-validated", found
+    of_size = zip(joints, divisors(loads).tolist(), strict=True)
+    return "cross-validated", [JointError(joint, groups[joint] / size) for joint, size in of_size if joint in groups]
 
 
 def changes(ident: Record) -> list[str]:
@@ -96,11 +90,9 @@ def changes(ident: Record) -> list[str]:
     Returns:
         A few changes of mass or centre of mass in words, largest first.
     """
-    model, found = ident.model, []
-    before = ident.prior.theta0[: model.n_inertial].reshape(-1, 10)
-    share = ident.from_data[: model.n_inertial].reshape(-1, 10)
-    for k, body in enumerate(model.robot.bodies):
-        old, new = before[k], ident.bodies[k]
+    found, share = [], ident.bodies_from_data
+    for k, body in enumerate(ident.model.robot.bodies):
+        old, new = ident.prior_bodies[k], ident.bodies[k]
         if old[0] <= 0 or new[0] <= 0:
             continue
         mass = float(new[0] / old[0] - 1.0)
@@ -149,7 +141,7 @@ def _table(kind: str, errors: list[JointError], count: int) -> list[str]:
         return []
     worst = f", worst {len(errors)} of {count} joints" if len(errors) < count else ""
     width = min(max(max(len(e.joint) for e in errors), 20), 44)
-    known = errors[0].urdf is not None
+    known = not isnan(errors[0].urdf)
     more = f"  {'URDF':>8}  {'URDF + friction':>15}" if known else ""
     title = f"{kind} error over torque{worst}"
     lines = [f"  {title:<{max(width, len(title))}}  {'identified':>10}{more}"]
@@ -211,8 +203,8 @@ def _wrapped(text: str, indent: str, lines: int) -> list[str]:
     return [*found[: count - 1], f"{last if len(last) <= WIDTH - 2 else last.rsplit(' ', 1)[0]} …"]
 
 
-def _percent(value: float | None) -> str:
-    if value is None:
+def _percent(value: float) -> str:
+    if isnan(value):
         return "–"
     return f"{100 * value:.1f} %" if value < 0.9995 else f"{100 * value:.0f} %" if value < 10 else "> 1000 %"
 

@@ -236,8 +236,6 @@ def _warnings(ident: Record) -> list[str]:
 
 def _bodies(ident: Record) -> list[str]:
     rows = []
-    share = ident.from_data[: ident.model.n_inertial].reshape(-1, 10)
-    prior = ident.prior.theta0[: ident.model.n_inertial].reshape(-1, 10)
     for k, entry in enumerate(ident.consistency.per_body):
         lumped = len(ident.model.robot.bodies[k].links) - 1
         name = entry.body + (f" (+{lumped} fixed)" if lumped else "")
@@ -245,8 +243,8 @@ def _bodies(ident: Record) -> list[str]:
             [
                 name,
                 f"{ident.bodies[k, 0]:.4g}",
-                f"{prior[k, 0]:.4g}",
-                f"{100 * share[k].mean():.0f} %",
+                f"{ident.prior_bodies[k, 0]:.4g}",
+                f"{100 * ident.bodies_from_data[k].mean():.0f} %",
                 f"{entry.margins.min_eigenvalue:.2g}",
                 "yes" if entry.consistent else "NO",
             ]
