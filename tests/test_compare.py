@@ -23,6 +23,7 @@ from urdf_ident.excitation.planned.poses import design_poses
 from urdf_ident.friction import Law, Stribeck
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
+from urdf_ident.pipeline.common_terms import inertial_rows
 from urdf_ident.pipeline.compare import compare, contradictions, trend
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.result.identification import Identification
@@ -90,6 +91,40 @@ def test_logs_without_spread_do_not_exclude_temperature(before: Identification, 
     notes = {item.note for item in compare(before, before).tests if item.kind == "friction"}
     assert len(notes) == 1
     assert "temperature may be the cause as well as wear" in notes.pop()
+
+
+def scaled_friction(ident: Identification, factors: Sequence[float]) -> Identification:
+    """The result with the friction of every joint times a factor, in both of its estimates."""
+    theta, params = np.array(ident.theta), np.array(ident.fit.params)
+    of_joint = dict(zip(ident.model.robot.joints, factors, strict=True))
+    change = np.zeros(len(theta))
+    for k, parameter in enumerate(ident.model.parameters[ident.model.n_inertial :], ident.model.n_inertial):
+        if not parameter.rotor and not parameter.name.startswith("offset"):
+            change[k] = of_joint[parameter.owner] - 1.0
+    moved = ident.fit.base.of(change * theta)
+    return replace(ident, theta=theta * (1 + change), fit=replace(ident.fit, params=params + moved))
+
+
+def test_a_share_that_all_joints_have_in_common_is_no_change_of_the_robot() -> None:
+    arm = Robot.from_urdf(arm_urdf("zyxyz"))
+    before = learnt(arm, 1)
+    warm = compare(before, scaled_friction(before, [0.9] * 5))
+    assert not warm.changes
+    assert warm.common_friction is not None
+    assert abs(warm.common_friction.share + 0.105) < 0.002  # of the mean of 1 and 0.9
+    assert "less friction alike" in warm.summary()
+    assert warm.as_dict()["common_friction"]["joints"] == 5
+    worn = compare(before, scaled_friction(before, [0.9, 0.9, 1.2, 0.9, 0.9]))
+    assert {item.where for item in worn.changes} == {"j3"}
+    assert worn.common_friction is not None
+    assert compare(before, scaled_friction(before, [1, 1, 1.3, 1, 1])).common_friction is None
+
+
+def test_estimates_that_physics_contradicts_are_no_evidence_of_a_change(robot: Robot, before: Identification) -> None:
+    """A model error of 9 standard errors makes a base parameter impossible; the consistent parameters do not follow it."""
+    row = inertial_rows(before)[0]
+    params = before.fit.params + 9.0 * np.eye(len(before.fit.params))[row] * before.fit.bse[row]
+    assert not compare(before, replace(before, fit=replace(before.fit, params=params))).changes
 
 
 def test_a_tool_is_the_first_hypothesis(robot: Robot, before: Identification) -> None:

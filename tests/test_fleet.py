@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from urdf_ident.cli import app
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, FingerprintError, LogError
+from urdf_ident.linalg import Array
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.trajectory import table_text
@@ -54,7 +55,13 @@ def another(ident: Identification, seed: int, more: float = 0.0) -> Identificati
     names = [ident.model.names[k] for k in fit.base.independent]
     row = next(k for k, name in enumerate(names) if name.startswith("Fc_") and name.endswith("j2"))
     params[row] *= 1.0 + more
-    return replace(ident, fit=replace(fit, params=params))
+    return with_params(ident, params)
+
+
+def with_params(ident: Identification, params: Array) -> Identification:
+    """The result with other base parameters, in both of its estimates."""
+    fit = replace(ident.fit, params=params)
+    return replace(ident, fit=fit, theta=fit.theta(ident.theta))
 
 
 def test_spreads_are_those_of_restricted_likelihood() -> None:
@@ -112,7 +119,7 @@ def test_one_heavy_body_is_one_outlier(ident: Identification) -> None:
     theta = np.zeros(len(ident.model.parameters))
     theta[20:23] = 2.0, 0.3, 0.4  # mass and first moments of the third body
     heavy = another(ident, 3)
-    heavy = replace(heavy, fit=replace(heavy.fit, params=heavy.fit.params + fit.base.of(theta)))
+    heavy = with_params(heavy, heavy.fit.params + fit.base.of(theta))
     found = pool({**{f"r{k}": another(ident, k) for k in range(6)}, "r3": heavy})
     assert {item.where for item in found.pooled if item.stands_out[3]} > {bodies[2].name}
     (said,) = found.deviations("r3")

@@ -157,16 +157,17 @@ def _common_speeds(results: Sequence[Identification], j: int) -> tuple[Array, Ar
     return v, 0.5 * (density + density[::-1])
 
 
-def row_error(ident: Identification, row: Array) -> float:
+def row_error(ident: Identification, row: Array, covariance: Array | None = None) -> float:
     """Standard error of a linear function of the base parameters.
 
     Args:
         row: Its coefficients, shape (b,).
+        covariance: Of the base parameters, shape (b, b); that of the fit if None.
 
     Returns:
         The error, in the function's unit.
     """
-    return float(np.sqrt(max(float(row @ ident.fit.covariance @ row), 0.0)))
+    return float(np.sqrt(max(float(row @ (ident.fit.covariance if covariance is None else covariance) @ row), 0.0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,19 +241,24 @@ def spread_between_logs(quantity: Quantity, results: Sequence[Identification]) -
 
 
 def errors_of_means(quantity: Quantity, results: Sequence[Identification]) -> list[float]:
-    """Standard errors of a quantity in each result; for friction, of the mean over its logs, for whatever laws describe it.
+    """Errors of a quantity in each result; for friction, of the mean over its logs, for whatever laws describe it.
 
     The error of a mean over several logs already includes their spread. A result of one log does not know its spread, and the
-    largest of the others is added.
+    largest of the others is added. An error is never below the distance between the estimate from the data alone and the
+    physically consistent one: where these differ by more than the noise explains, the model lacks something.
     """
-    if quantity.kind == "inertia":
-        return [row_error(item, row) for row, item in zip(quantity.rows, results, strict=True)]
-    spread = np.nan_to_num(spread_between_logs(quantity, results))
+    spread = 0.0 if quantity.kind == "inertia" else float(np.nan_to_num(spread_between_logs(quantity, results)))
     found = []
     for row, laws, item in zip(quantity.rows, quantity.laws, results, strict=True):
-        of_mean = max(float(row @ item.fit.of_mean.covariance @ row), 0.0)
-        found.append(float(np.sqrt(of_mean + laws**2 + (0.0 if _knows_spread(item) else spread**2))))
+        of_mean = row_error(item, row) if quantity.kind == "inertia" else row_error(item, row, item.fit.of_mean.covariance)
+        unknown = 0.0 if _knows_spread(item) else spread
+        found.append(max(float(np.linalg.norm([of_mean, laws, unknown])), _from_physics(item, row)))
     return found
+
+
+def _from_physics(ident: Identification, row: Array) -> float:
+    """Distance between a linear function of the base parameters and its value in the physically consistent model."""
+    return float(abs(row @ (ident.fit.params - ident.fit.base.of(ident.theta))))
 
 
 def _knows_spread(ident: Identification) -> bool:

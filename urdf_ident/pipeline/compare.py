@@ -3,7 +3,8 @@
 Only identifiable quantities are compared: base parameters of links and rotors, and the friction torque at low and at high
 speed, whatever laws describe it; what depends on the choice of the laws counts as an error. Each quantity has its own test
 (Student's t with the combined degrees of freedom, Welch 1947), corrected for multiple testing (Holm 1979). As far as the
-standard errors hold, an unchanged robot is reported as changed in at most 5 % of cases; model errors make it more.
+errors hold, an unchanged robot is reported as changed in at most 5 % of cases; model errors make it more. A change of
+friction that most joints share is that of temperature: it is reported apart, and joints are tested for changes beyond it.
 If one additional body on the last link explains the change in inertia of several bodies, that body is reported first.
 """
 
@@ -22,7 +23,7 @@ from ..model.inertia import to_com, transform_matrix
 from ..model.payload import moving_link
 from ..model.prior import lumped_inertials
 from ..model.robot import Robot
-from ..result.comparison import AddedBody, Comparison, ParameterChange, Trend
+from ..result.comparison import AddedBody, CommonFriction, Comparison, ParameterChange, Trend
 from ..result.identification import Identification
 from ..statistics.distributions import student_tail
 from ..units import joint_units
@@ -50,6 +51,9 @@ _EXPLAINED = 0.34
 #: Friction changes up to this many spreads are usual between logs of one robot; a spread below this part of the error of the
 #: difference is none: the estimate of few logs is often zero.
 _WITHIN, _NO_SPREAD = 1.96, 0.1
+#: Fewest joints of which most can share a change of friction although one has changed by itself; standard deviation of a normal
+#: distribution over its median absolute deviation; standard error of a median over that of a mean.
+_FEWEST_ALIKE, _SIGMA_OF_MAD, _ERROR_OF_MEDIAN = 4, 1.4826, 1.2533
 
 
 def compare(before: Identification, after: Identification, *, level: float = LEVEL) -> Comparison:
@@ -70,9 +74,11 @@ def compare(before: Identification, after: Identification, *, level: float = LEV
     require_same_robot(before.model.robot, after.model.robot)
     require_covariance(before)
     require_covariance(after)
-    judged = _holm(_tests(before, after), level)
+    tests = _tests(before, after)
+    common = _common_friction(tests, level)
+    judged = _holm([_beyond(item, common) for item in tests], level)
     hypothesis = _tool(before, after, judged, level)
-    return Comparison(before.model.robot.name, ("before", "after"), tuple(judged), level, hypothesis)
+    return Comparison(before.model.robot.name, ("before", "after"), tuple(judged), level, hypothesis, common)
 
 
 def contradictions(robot: Robot, ident: Identification, *, level: float = LEVEL) -> Comparison:
@@ -167,6 +173,43 @@ def _test(kind: str, where: str, what: str, unit: str, before: _Side, after: _Si
     error = float(np.sqrt(variance))
     chance = 2.0 * student_tail(abs(difference) / positive(error), min(dof, 1e9))
     return ParameterChange(kind, where, what, unit, before.value, after.value, difference, error, chance, False, note)
+
+
+def _common_friction(tests: Sequence[ParameterChange], level: float) -> CommonFriction | None:
+    """Returns the relative change of friction that most joints share, if it is significant.
+
+    Temperature changes the friction of all gears. The median over the joints does not depend on those whose own friction has
+    changed, as long as they are the minority; its error is the larger of what the joints' errors and their scatter give.
+    """
+    shares: dict[str, list[tuple[float, float]]] = {}
+    for item in tests:
+        if item.kind == "friction":
+            usual = positive(_usual(item))
+            shares.setdefault(item.where, []).append((item.difference / usual, item.std_error / usual))
+    if len(shares) < _FEWEST_ALIKE:
+        return None
+    found, error = np.array([np.mean(own, axis=0) for own in shares.values()]).T
+    share, expected = float(np.median(found)), float(np.median(error))
+    scatter = _SIGMA_OF_MAD * float(np.median(np.abs(found - share)))
+    own = _ERROR_OF_MEDIAN * max(scatter, expected) / math.sqrt(len(found))
+    if 2.0 * student_tail(abs(share) / positive(own), len(found) - 1) > level:
+        return None
+    return CommonFriction(share, own, math.sqrt(max(scatter**2 - expected**2, 0.0)), len(found))
+
+
+def _usual(item: ParameterChange) -> float:
+    """Size of a quantity in both results, to which relative changes refer."""
+    return 0.5 * (abs(item.before) + abs(item.after))
+
+
+def _beyond(item: ParameterChange, common: CommonFriction | None) -> ParameterChange:
+    """Tests a change of friction against the one that most joints share."""
+    if item.kind != "friction" or common is None:
+        return item
+    usual = _usual(item)
+    error = math.hypot(item.std_error, usual * common.std_error, usual * common.spread)
+    chance = 2.0 * student_tail(abs(item.difference - usual * common.share) / positive(error), common.joints - 1)
+    return replace(item, std_error=error, chance=chance)
 
 
 def _holm(tests: Sequence[ParameterChange], level: float) -> list[ParameterChange]:

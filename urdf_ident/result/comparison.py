@@ -81,6 +81,31 @@ class AddedBody:
         )
 
 
+@dataclass(frozen=True)
+class CommonFriction:
+    """A change of friction that most joints share.
+
+    Attributes:
+        share: Relative change, a fraction of the friction in both results.
+        std_error: Its standard error.
+        spread: Standard deviation of the joints' changes about it beyond their own errors.
+        joints: Number of joints.
+    """
+
+    share: float
+    std_error: float
+    spread: float
+    joints: int
+
+    def sentence(self) -> str:
+        """Describes the change in words."""
+        word, share, error = "more" if self.share > 0 else "less", 100 * abs(self.share), 100 * self.std_error
+        return (
+            f"most joints need {share:.2g} ± {error:.1g} % {word} friction alike, as at another temperature or with another "
+            "lubricant; joints are tested for a change beyond it"
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """Comparison of two results, or of a URDF with a result.
@@ -89,6 +114,7 @@ class Comparison:
         tests: All quantities, smallest p-value first.
         level: Family-wise false alarm rate.
         hypothesis: The body that explains the change in inertia, or None.
+        common_friction: The change of friction that most joints share, which is no change of the robot; None without one.
     """
 
     robot: str
@@ -96,6 +122,7 @@ class Comparison:
     tests: tuple[ParameterChange, ...]
     level: float
     hypothesis: AddedBody | None = None
+    common_friction: CommonFriction | None = None
 
     @property
     def changes(self) -> tuple[ParameterChange, ...]:
@@ -104,7 +131,7 @@ class Comparison:
 
     def as_dict(self) -> dict[str, Any]:
         """JSON form."""
-        tool = self.hypothesis
+        tool, common = self.hypothesis, self.common_friction
         return dict(
             plain(
                 {
@@ -113,6 +140,7 @@ class Comparison:
                     "changed": bool(self.changes),
                     "level": self.level,
                     "hypothesis": None if tool is None else {**vars(tool), "sentence": tool.sentence()},
+                    "common_friction": None if common is None else {**vars(common), "sentence": common.sentence()},
                     "tests": [{**vars(item), "sentence": item.sentence()} for item in self.tests],
                 }
             )
@@ -122,8 +150,9 @@ class Comparison:
         """Describes the changes in words, friction and inertia separately."""
         changed = self.changes
         share = f"{len(self.tests)} quantities tested together at {100 * self.level:g} %"
+        common = [] if self.common_friction is None else [f"  {self.common_friction.sentence()}"]
         if not changed:
-            return "\n".join([f"{self.robot}: no significant change ({share})", *self._limited_by_laws()])
+            return "\n".join([f"{self.robot}: no significant change ({share})", *common, *self._limited_by_laws()])
         verb = "contradicted" if self.names[0] == "URDF" else "changed"
         lines = [f"{self.robot}: {len(changed)} {verb} ({share})"]
         if self.hypothesis is not None:
@@ -135,7 +164,7 @@ class Comparison:
                 lines += [f"    {item.sentence()}" for item in mine[:12]]
                 if len(mine) > 12:
                     lines.append(f"    and {len(mine) - 12} more (--json)")
-        lines += self._limited_by_laws()
+        lines += common + self._limited_by_laws()
         if any(item.what.endswith("+") for item in changed):
             lines.append("  +: base parameter, in which other parameters are regrouped")
         return "\n".join(lines)
