@@ -12,7 +12,7 @@ never reverses shows only the sum of bias and Coulomb friction, which is then at
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pinocchio as pin
@@ -52,8 +52,6 @@ _BEST = 1e-3
 SPREAD = 0.3
 #: RMS speed in ordinary motion: fraction of the URDF's limit, and upper bound, also without a limit [rad/s, m/s].
 _PART, _MOST = 0.25, (1.0, 0.25)
-#: Distance of a rotor inertia in the data from its prior, in standard errors of both, from which the data contradict it.
-_CONTRADICTED = 6.0
 #: Frequency of that motion [Hz]; RMS acceleration is about twice the RMS speed.
 _FREQUENCY = 0.3
 #: Acceleration of mass in ordinary motion, as a fraction of gravity.
@@ -110,33 +108,6 @@ def completed_prior(
     own = np.asarray(searched, dtype=np.intp) - n
     values[own], std[own] = 0.0 * values[own], np.abs(values[own])  # parameters without data stay NaN
     return with_joint_terms(prior, model.parameters, values, std=std)
-
-
-def reconciled_prior(model: DynamicModel, prior: Prior, fit: Fit) -> Prior:
-    """Widens the prior of rotor inertias that the data contradict to the distance between both (empirical Bayes).
-
-    The prior expects that a rotor takes no more torque in ordinary motion than the bodies leave unexplained. A finger or
-    another slide of short stroke never moves in this way: its true rotor inertia may be a hundred times larger.
-
-    Args:
-        fit: The fit; only rotor inertias that are base parameters by themselves are compared.
-
-    Returns:
-        The prior, with a note for each rotor inertia.
-    """
-    alone = np.abs(fit.base.K).max(axis=1, initial=0.0) < 1e-9
-    at, value, error = fit.base.independent[alone], fit.params[alone], fit.bse[alone]
-    away = np.abs(value - prior.theta0[at])
-    rotor = np.array([model.parameters[k].rotor for k in at], dtype=bool)
-    with np.errstate(invalid="ignore"):
-        found = rotor & (value > 0) & (away > _CONTRADICTED * np.hypot(prior.std[at], error))
-    if not found.any():
-        return prior
-    root, some = prior.root.copy(), at[found]
-    root[some, some] = 1.0 / away[found]
-    words = ", ".join(model.parameters[k].owner for k in some)
-    note = f"rotor inertia of {words}: far above or below what the bodies suggest, taken from the data alone"
-    return replace(prior, root=root, notes=(*prior.notes, note))
 
 
 def urdf_with_friction(model: DynamicModel, statistics: StatisticSet, fit: Fit, theta0: Array) -> Array:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..consistency.constraints import LmiOptions, lmi_options
-from ..consistency.first_fit import reconciled_prior, urdf_with_friction
+from ..consistency.first_fit import urdf_with_friction
 from ..consistency.friction import dissipating
+from ..consistency.reconciled import reconciled_prior
 from ..consistency.standard import Standard, consistent_parameters, essential_to_prior, nearest_to_prior
 from ..errors import EstimationError
 from ..estimation.uncertainty.essential import essential_parameters
@@ -63,7 +64,7 @@ def complete(
         ModelError: The constraints contradict the model.
     """
     if not isinstance(model, ElasticModel):
-        prior = reconciled_prior(model, prior, fit)
+        prior = reconciled_prior(model, prior, statistics, fit)
     standard = standard_parameters(model, statistics, fit, prior, project, reversals)
     factor = statistics.stacked(fit.weights)
     weight = float(standard.solver.get("weight", 1.0))
