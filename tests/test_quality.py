@@ -21,8 +21,8 @@ from urdf_ident.data.conditioning.clock import device_clock, read_clock
 from urdf_ident.data.conditioning.resample import even_pieces
 from urdf_ident.data.conditioning.signals import condition
 from urdf_ident.data.conditioning.velocity import match_velocity
-from urdf_ident.data.quality.position_jumps import counter_range
 from urdf_ident.data.quality.report import QualityReport, assess
+from urdf_ident.data.quality.wrapping import counter_range, overflow_range
 from urdf_ident.data.readers.read import LogLayout, read_recording
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import UrdfIdentError
@@ -296,6 +296,36 @@ def test_other_jumps_are_no_range_of_a_counter(what: str) -> None:
     assert counter_range(x) == 0.0
 
 
+@pytest.mark.parametrize("noise", [0.0, 0.02])
+def test_an_effort_that_overflows_is_joined(robot: Robot, noise: float) -> None:
+    """16 bits for an effort that needs more: it was told as drift, as contact or not at all."""
+    log = make_log()
+    effort = log.effort + noise * np.ptp(log.effort, axis=0) * np.random.default_rng(1).standard_normal(log.effort.shape)
+    size = 1.4 * np.abs(effort[:, 1]).max()
+    wrapped = effort.copy()
+    wrapped[:, 1] = (effort[:, 1] + size / 2) % size - size / 2
+    report = assess(replace(log, effort=wrapped), robot)
+    assert (found(report, "effort-wrapped").joint, found(report, "effort-wrapped").severity) == ("b", "warning")
+    assert found(report, "effort-wrapped").size == pytest.approx(size, rel=0.03)
+    clean = assess(replace(log, effort=effort), robot)
+    np.testing.assert_allclose(report.recording.effort[:, 1], clean.recording.effort[:, 1], atol=0.03 * size)
+    assert "effort-wrapped" not in codes(clean)
+
+
+@pytest.mark.parametrize("what", ["changes sides", "zeros", "error value", "square", "spike"])
+def test_other_steps_of_an_effort_are_no_overflow(what: str) -> None:
+    t = np.arange(2000) / 100
+    generator = np.random.default_rng(0)
+    x = {
+        "changes sides": 10 * np.sign(np.sin(t)) + 2 * np.sin(t + 0.3),
+        "zeros": np.where(np.arange(2000) % 300 < 20, 0.0, 11 + 0.2 * np.sin(t)),
+        "error value": np.where(np.arange(2000) % 170 == 9, 327.67, 4 * np.sin(t)),
+        "square": np.where(t % 4 < 2, 0.0, 1.0),
+        "spike": np.where(np.arange(2000) == 900, 90.0, 4 * np.sin(t)),
+    }[what]
+    assert overflow_range(x + 0.01 * generator.standard_normal(2000), -np.cos(t)) == 0.0
+
+
 # ---- the clock -----------------------------------------------------------------------------------
 
 
@@ -366,6 +396,31 @@ def test_rows_that_are_not_sorted_are_no_other_unit_of_time(robot: Robot) -> Non
     log = make_log()
     report = assess(log.take(np.random.default_rng(0).permutation(len(log))), robot)
     assert codes(report, "refused") == {"time-backwards"}
+
+
+@pytest.mark.parametrize("size", [86400.0, 60.0, 2**32 * 1e-6])
+def test_a_clock_that_starts_again_while_the_motion_goes_on_is_continued(robot: Robot, size: float) -> None:
+    log = make_log()
+    wrapped = (log.time - log.time[len(log) // 3] + size) % size
+    assert (np.diff(wrapped) < 0).sum() == 1
+    report = assess(replace(log, time=wrapped), robot)
+    assert found(report, "clock-wrapped").severity == "repaired"
+    np.testing.assert_allclose(np.diff(report.recording.time), np.diff(assess(log, robot).recording.time), atol=1e-6)
+
+
+def test_runs_of_one_minute_in_one_file_are_no_clock_that_starts_again(robot: Robot) -> None:
+    """The second run begins elsewhere, so that its time counts anew."""
+    log = make_log()
+    time = np.linspace(0.0, 60.0, len(log), endpoint=False)
+    first, second = replace(log, time=time).take(np.arange(len(log))), log.position[::-1] + 0.2
+    both = replace(
+        first,
+        **{name: np.concatenate([array, array]) for name, array in first.signals() if name != "position"},
+        time=np.concatenate([time, time]),
+        position=np.concatenate([first.position, second]),
+        rows=None,
+    )
+    assert "time-backwards" in codes(assess(both, robot), "refused")
 
 
 def test_runs_joined_into_one_file_are_split_where_the_joints_are_elsewhere(robot: Robot) -> None:

@@ -98,6 +98,9 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
             "Uneven intervals; the log is resampled. Refused where most rows come in bursts.",
             "None needed; if refused, log the device's own stamps.",
         ),
+        "clock-wrapped": FindingKind(
+            "repaired", "The clock starts again at midnight, or at the end of its counter's range; continued.", "None needed."
+        ),
         "clock-gaps": FindingKind("repaired", "Pauses in the clock; the log is split there.", "None needed."),
     },
     "Motion and channels": {
@@ -140,6 +143,12 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
             "An effort is at the end of its range; the rows are left out.",
             "Widen the range of the sensor or the logger.",
             "share of the rows",
+        ),
+        "effort-wrapped": FindingKind(
+            "warning",
+            "An effort exceeds the range of its counter and comes back at the other end; joined.",
+            "Log the effort with more bits.",
+            "range of the counter [unit of the effort]",
         ),
         "effort-dead-zone": FindingKind(
             "warning",

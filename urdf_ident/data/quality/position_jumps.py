@@ -23,8 +23,6 @@ _LESS, _DISTINCT = 0.5, 5.0
 #: unless a jumping joint moves at this part of its root mean square speed, and neither speeds nor efforts change by more than
 #: this multiple of the usual (99 % quantile).
 _OTHER_RUN, _AHEAD, _MOVES, _GOES_ON = 0.5, 0.9, 0.2, 3.0
-#: Largest step of a position that wraps, times two, over its range.
-_STEPS = 0.2
 
 
 def correct_jumps(state: Examination, robot: Robot) -> None:
@@ -58,26 +56,6 @@ def correct_jumps(state: Examination, robot: Robot) -> None:
             remedy="an encoder slipped or a counter started again: check which part has the right zero, or leave out this log",
             size=float(away[at[0], j]),
         )
-
-
-def counter_range(x: Array) -> float:
-    """Range of the counter of a position that wraps: it jumps from one end to the other, against the motion and ever as far.
-
-    Args:
-        x: Position of one joint, shape (N,) [rad or m].
-
-    Returns:
-        The range, in the unit of the position; 0 if the position does not wrap at least twice.
-    """
-    step, span = np.diff(x), np.ptp(x)
-    at = np.flatnonzero(np.abs(step) > 0.5 * span)
-    if len(at) < 2 or at[0] == 0 or at[-1] == len(step) - 1 or np.diff(at).min() == 1:
-        return 0.0
-    most, usual = np.abs(np.delete(step, at)).max(), 0.5 * (step[at - 1] + step[at + 1])
-    sizes = np.abs(step[at] - usual)
-    size = float(np.median(sizes))
-    alike = np.ptp(sizes) < most and abs(size - span) < 2 * most < _STEPS * span
-    return size if alike and (usual * step[at] < 0).all() else 0.0
 
 
 def _jumps(time: Array, position: Array) -> tuple[BoolArray, Array]:

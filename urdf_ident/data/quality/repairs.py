@@ -10,13 +10,11 @@ import numpy as np
 from ...linalg import Array, BoolArray, IntArray, quantiles, running_median
 from ...model.robot import Robot
 from ...parallel.scratch import stored
-from ...units import joint_units
 from ..conditioning.clock import GAP_PERIODS
 from ..recording import Recording
 from ..resolution import count_of
 from .channels import equal_runs
 from .findings import Examination
-from .position_jumps import counter_range
 
 #: Share of bad rows above which a log is refused.
 TOO_MANY = 0.05
@@ -129,39 +127,6 @@ def repair_values(state: Examination, robot: Robot) -> None:
     state.recording = replace(state.recording, wrenches=wrenches, **changed)
     if not state.stopped:
         drop_rows(state, bad_rows, "values-missing", "have a missing or impossible position or effort")
-
-
-def unwrap_positions(state: Examination, robot: Robot) -> None:
-    """Unwraps positions that jump between samples: of revolute joints by a whole turn, of all by the range of a counter.
-
-    Args:
-        state: The log; changed.
-    """
-    position = state.recording.position
-    turns = [np.flatnonzero(np.abs(np.abs(np.diff(x)) - 2 * np.pi) < 0.2 * np.pi) for x in position.T]
-    # a spike jumps back immediately; a wrapped joint stays there
-    whole = np.array([len(at) > 0 and not (np.diff(at) == 1).any() for at in turns]) & ~robot.prismatic
-    ranges = np.array([2 * np.pi if turned else counter_range(x) for turned, x in zip(whole, position.T, strict=True)])
-    if not ranges.any():
-        return
-    fixed = position.copy()
-    target = None if state.recording.position_target is None else state.recording.position_target.copy()
-    for j in np.flatnonzero(ranges):
-        fixed[:, j] = np.unwrap(position[:, j], period=ranges[j])
-        if target is not None:
-            beside = target[:, j] - fixed[:, j]
-            target[:, j] -= ranges[j] * np.round(beside / ranges[j])
-        at = turns[j] if whole[j] else np.flatnonzero(np.abs(np.diff(position[:, j])) > 0.5 * ranges[j])
-        by = "whole turns" if whole[j] else f"{ranges[j]:.4g} {joint_units(robot.prismatic[j])['position']}"
-        state.add(
-            "position-wrapped",
-            "repaired" if whole[j] else "warning",
-            f"position jumps by {by} {len(at)} time(s){'' if whole[j] else ', the range of its counter'}; joined",
-            joint=robot.joints[j],
-            at=at + 1,
-            remedy=None if whole[j] else "log turns as well: the zero may be wrong by a multiple of this range",
-        )
-    state.recording = replace(state.recording, position=fixed, position_target=target)
 
 
 def _without_bad_values(state: Examination, robot: Robot, name: str, array: Array) -> Array:

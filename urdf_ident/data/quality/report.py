@@ -14,6 +14,7 @@ from . import channels, checks, clock_repairs, interpolated, repairs
 from .findings import SEVERITIES, Examination, Finding
 from .position_jumps import correct_jumps
 from .velocity_checks import check_velocity
+from .wrapping import unwrap_clock, unwrap_efforts, unwrap_positions
 
 __all__ = ["SEVERITIES", "Finding", "QualityReport", "assess"]
 
@@ -75,7 +76,9 @@ def _examine(state: Examination, robot: Robot) -> None:
     clock_repairs.check_time_unit(state)
     if state.stopped:
         return
-    repairs.unwrap_positions(state, robot)
+    unwrap_clock(state)
+    unwrap_positions(state, robot)
+    unwrap_efforts(state, robot)
     repairs.repair_values(state, robot)
     if state.stopped or _too_few(state):
         return
