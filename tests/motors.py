@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from urdf_ident.friction import Coulomb, Offset, Stribeck, Viscous
-from urdf_ident.simulation.elastic.drive import MotorFriction
+from urdf_ident.simulation.elastic.plant import MotorFriction
 from urdf_ident.simulation.friction_truth import FrictionTruth
 
 

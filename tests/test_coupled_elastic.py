@@ -27,8 +27,7 @@ from urdf_ident.pipeline.experiment import true_plant
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
 from urdf_ident.samples import Segment
-from urdf_ident.simulation.elastic.drive import MotorFriction
-from urdf_ident.simulation.elastic.plant import ElasticPlant
+from urdf_ident.simulation.elastic.plant import ElasticPlant, MotorFriction
 from urdf_ident.statistics.accumulate import accumulate
 from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.rows import RowFilter

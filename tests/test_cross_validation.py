@@ -16,10 +16,9 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.samples import Segment
 from urdf_ident.statistics.accumulate import accumulate
-from urdf_ident.statistics.entries import Statistic
+from urdf_ident.statistics.entries import Layout, Statistic
 from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.folds import TIME_FOLDS, cross_validate, fold_labels, folds_of, independent_stretches, repeated
-from urdf_ident.statistics.layout import Layout
 from urdf_ident.statistics.motions import motions
 from urdf_ident.statistics.rows import RowFilter
 from urdf_ident.statistics.statistic import StatisticSet

@@ -21,8 +21,7 @@ from urdf_ident.motion.splines import b_spline_at_rest
 from urdf_ident.motion.trajectory import PiecewisePolynomial
 from urdf_ident.pipeline.experiment import run_experiment, true_plant
 from urdf_ident.project import Project, parse_project
-from urdf_ident.simulation.elastic.drive import MotorFriction
-from urdf_ident.simulation.elastic.plant import ElasticPlant
+from urdf_ident.simulation.elastic.plant import ElasticPlant, MotorFriction
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.simulated_log import SimulatedLog
 

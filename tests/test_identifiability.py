@@ -43,8 +43,7 @@ from urdf_ident.pipeline.identify import identify
 from urdf_ident.result.files.load import load
 from urdf_ident.samples import Segment
 from urdf_ident.statistics.accumulate import build_statistics
-from urdf_ident.statistics.fit import Fit, fit_base
-from urdf_ident.statistics.ridge import fit_ridge
+from urdf_ident.statistics.fit import Fit, fit_base, fit_ridge
 from urdf_ident.statistics.statistic import StatisticSet
 
 RATE, SIGMA = 50.0, 0.3

@@ -10,9 +10,8 @@ import pytest
 
 from urdf_ident.files.records import plain
 from urdf_ident.model.base import BaseParameters
-from urdf_ident.statistics.entries import Statistic
+from urdf_ident.statistics.entries import Layout, Statistic
 from urdf_ident.statistics.fit import Fit, fit_base
-from urdf_ident.statistics.layout import Layout
 from urdf_ident.statistics.log_effects.changes import FrictionChanges, varying
 from urdf_ident.statistics.log_effects.mixed_model import friction_changes
 from urdf_ident.statistics.log_effects.mixed_rows import PARTS, Moments

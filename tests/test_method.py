@@ -34,8 +34,7 @@ from urdf_ident.result.files.load import load
 from urdf_ident.result.identification import Identification
 from urdf_ident.samples import Segment
 from urdf_ident.statistics.accumulate import build_statistics
-from urdf_ident.statistics.fit import fit_base
-from urdf_ident.statistics.ridge import base_prior, fit_ridge
+from urdf_ident.statistics.fit import base_prior, fit_base, fit_ridge
 
 LAWS = ["viscous", "coulomb", "offset"]
 

@@ -13,8 +13,7 @@ from urdf_ident.errors import EstimationError, FingerprintError
 from urdf_ident.linalg import triangle
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.statistics.accumulate import accumulate
-from urdf_ident.statistics.entries import Statistic
-from urdf_ident.statistics.layout import Layout
+from urdf_ident.statistics.entries import Layout, Statistic
 from urdf_ident.statistics.rows import RowFilter
 from urdf_ident.statistics.statistic import StatisticSet
 

@@ -37,8 +37,7 @@ from urdf_ident.model.robot import Robot
 from urdf_ident.motion.splines import b_spline_at_rest
 from urdf_ident.motion.trajectory import PiecewisePolynomial
 from urdf_ident.samples import Segment
-from urdf_ident.simulation.elastic.drive import MotorFriction
-from urdf_ident.simulation.elastic.plant import ElasticPlant, MotorPD
+from urdf_ident.simulation.elastic.plant import ElasticPlant, MotorFriction, MotorPD
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.statistics.accumulate import accumulate
 from urdf_ident.statistics.fit import Fit, fit_base

@@ -1,6 +1,6 @@
 """The command line: each command reads input, calls the library, prints and writes; nothing is computed here.
 
-One module per group of commands; :data:`.help.ORDER` is the order of ``urdf-ident --help``.
+One module per group of commands; :data:`.common.ORDER` is the order of ``urdf-ident --help``.
 """
 
 try:

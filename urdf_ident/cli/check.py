@@ -18,13 +18,12 @@ from .common import (
     Logs,
     Scratch,
     Urdf,
-    app,
+    command,
     open_project,
     open_robot,
     read_readable_logs,
     say,
 )
-from .help import command
 
 if TYPE_CHECKING:
     from ..data.recording import Recording
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from ..project import Project
 
 
-@command(app, "check arm.urdf", "check arm.urdf --fix physical.urdf")
+@command("check arm.urdf", "check arm.urdf --fix physical.urdf")
 def check(
     urdf: Urdf,
     config: Config = None,
@@ -70,7 +69,7 @@ def check(
         raise typer.Exit(JUDGED_BAD)
 
 
-@command(app, "inspect run1.csv --robot arm.urdf", "inspect my_bag/ --robot arm.urdf --write-project project.yaml")
+@command("inspect run1.csv --robot arm.urdf", "inspect my_bag/ --robot arm.urdf --write-project project.yaml")
 def inspect(
     logs: Logs,
     robot: Annotated[

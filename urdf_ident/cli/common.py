@@ -1,4 +1,4 @@
-"""Shared by all commands: the application, argument types, exit codes, and the printing of errors."""
+"""Shared by all commands: the application and its help, argument types, exit codes, and the printing of errors."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 from ..errors import QualityError, UrdfIdentError
 from ..files.read_write import inputs_protected, note_input
-from .help import Commands
 
 if TYPE_CHECKING:
     from ..data.readers.sources import LogSource
@@ -24,6 +24,43 @@ if TYPE_CHECKING:
     from ..data.refusals import LeftOut
     from ..model.robot import Robot
     from ..project import Project
+
+
+#: Commands in workflow order; others follow alphabetically.
+ORDER = (
+    *("demo", "check", "inspect", "identify", "validate", "report", "plot", "export"),
+    *("design", "simulate", "play", "export-motion", "payload", "compare", "fleet"),
+)
+
+
+class Commands(TyperGroup):
+    """The application; lists its commands in :data:`ORDER`."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Returns the names of all commands.
+
+        Returns:
+            The names, in workflow order.
+        """
+        names = super().list_commands(ctx)
+        return sorted(names, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
+
+
+class Command(TyperCommand):
+    """One command; its arguments are listed by name, without their Python type."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Returns arguments and options.
+
+        Returns:
+            The parameters, arguments without their Python type.
+        """
+        found = list(super().get_params(ctx))
+        for parameter in found:
+            if isinstance(parameter, TyperArgument):
+                parameter.display_type_rich = lambda ctx: None  # type: ignore[method-assign]
+        return found
+
 
 app = typer.Typer(
     cls=Commands,
@@ -33,6 +70,19 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help: panels print a type after every flag
     pretty_exceptions_enable=False,
 )
+
+
+def command(*examples: str, name: str | None = None) -> Callable[[Any], Any]:
+    """Registers a function as a command.
+
+    Args:
+        examples: Command lines without the program's name.
+        name: Its name; that of the function if None.
+    """
+    lines = ["\b", "Example:" if len(examples) == 1 else "Examples:", *(f"  urdf-ident {example}" for example in examples)]
+    return app.command(name, cls=Command, epilog="\n".join(lines))
+
+
 JUDGED_BAD, WRONG_USE, UNFORESEEN = 1, 2, 70
 #: Base class of typer's errors for an unknown command, a missing option, or a value of the wrong type.
 USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]

@@ -9,12 +9,11 @@ import typer
 
 from ..progress import steps
 from ..result.text.commands import CommandPaths
-from .common import Verbose, app, coloured
-from .help import command
+from .common import Verbose, coloured, command
 from .report import report_lines
 
 
-@command(app, "demo -o demo")
+@command("demo -o demo")
 def demo(
     out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Output folder.")] = Path("urdf-ident-demo"),
     seed: Annotated[

@@ -10,14 +10,11 @@ import typer
 from ..errors import MissingExtraError
 from ..files.folders import check_writable
 from ..files.read_write import check_output
-from .common import JUDGED_BAD, AsJson, Config, Force, SkipBadLogs, Urdf, app, say
-from .help import command
+from .common import JUDGED_BAD, AsJson, Config, Force, SkipBadLogs, Urdf, command, say
 from .report import NoReport
 
 
-@command(
-    app, "fleet arm.urdf 'robots/*/' -o fleet", "fleet arm.urdf robots/a robots/b robots/c -c project.yaml --jobs 2 -o fleet"
-)
+@command("fleet arm.urdf 'robots/*/' -o fleet", "fleet arm.urdf robots/a robots/b robots/c -c project.yaml --jobs 2 -o fleet")
 def fleet(
     urdf: Urdf,
     folders: Annotated[list[str], typer.Argument(metavar="FOLDER", help="One folder of logs per robot, or quoted globs.")],

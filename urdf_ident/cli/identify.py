@@ -25,15 +25,14 @@ from .common import (
     SkipBadLogs,
     Urdf,
     Verbose,
-    app,
     coloured,
+    command,
     open_robot,
     print_implausible_values,
     read_logs,
     read_readable_logs,
     say,
 )
-from .help import command
 from .motion import run_design
 from .payload import weigh_and_write
 from .report import NoReport, report_lines, say_replaced, written_line
@@ -50,7 +49,6 @@ _REPORT, _PAYLOAD = "report.html", "payload.json"
 
 
 @command(
-    app,
     "identify arm.urdf run1.csv run2.csv --validate run3.csv -o out",
     "identify arm.urdf 'logs/*.csv' -c project.yaml -v -o out",
 )
@@ -195,7 +193,7 @@ PayloadLogs = Annotated[
 PayloadLink = Annotated[str | None, typer.Option("--payload-link", metavar="LINK", help="Link that carries the payload.")]
 
 
-@command(app, "validate out/identification.json run4.csv")
+@command("validate out/identification.json run4.csv")
 def validate(
     result: Result,
     logs: Logs,
@@ -226,7 +224,7 @@ def validate(
         raise typer.Exit(JUDGED_BAD)
 
 
-@command(app, "export out/identification.json --mjcf arm.xml --sdf arm.sdf")
+@command("export out/identification.json --mjcf arm.xml --sdf arm.sdf")
 def export(
     result: Result,
     urdf: Annotated[Path | None, typer.Option("--urdf", metavar="F", help="Corrected URDF.")] = None,

@@ -11,8 +11,7 @@ from ..errors import LogError, ModelError, ProjectError, check_named
 from ..files.folders import check_writable
 from ..files.read_write import check_output, note_input
 from ..progress import search_bar, steps
-from .common import Config, Urdf, app, open_robot, print_implausible_values, read_logs
-from .help import command
+from .common import Config, Urdf, command, open_robot, print_implausible_values, read_logs
 from .report import say_file_replaced
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from ..viz.motion import Motion
 
 
-@command(app, "design arm.urdf -c project.yaml -o motion.csv", "design arm.urdf --after out/identification.json -o next.csv")
+@command("design arm.urdf -c project.yaml -o motion.csv", "design arm.urdf --after out/identification.json -o next.csv")
 def design(
     urdf: Urdf,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="TRAJ.csv", help="The motion: t, q, v, a of every joint.")],
@@ -59,7 +58,7 @@ def design(
         typer.echo(f"wrote {plot_limits(found.trajectory, found.limits, plot, prior_torque(robot), robot.name)}")
 
 
-@command(app, "simulate arm.urdf motion.csv --truth out/identification.json -o log.csv")
+@command("simulate arm.urdf motion.csv --truth out/identification.json -o log.csv")
 def simulate(
     urdf: Urdf,
     trajectory: Annotated[Path, typer.Argument(metavar="TRAJ.csv", help="The motion, as `design` writes it.")],
@@ -106,7 +105,6 @@ def simulate(
 
 
 @command(
-    app,
     "play arm.urdf motion.csv",
     "play arm.urdf run1.csv --beside motion.csv --html motion.html",
     "play arm.urdf run1.csv --errors out/identification.json",
@@ -169,7 +167,7 @@ def _with_errors(shown: Motion, result: Path, log: str, robot: Robot) -> Motion:
     return with_error(shown, *torque_error(ident, recording))
 
 
-@command(app, "export-motion motion.csv --robot arm.urdf --for ros2_control -o on_robot", name="export-motion")
+@command("export-motion motion.csv --robot arm.urdf --for ros2_control -o on_robot", name="export-motion")
 def export_motion(
     trajectory: Annotated[Path, typer.Argument(metavar="TRAJ.csv", help="The motion, as `design` writes it.")],
     target: Annotated[str, typer.Option("--for", metavar="ros2_control|urscript|franka", help="Controller of the robot.")],

@@ -10,8 +10,7 @@ import typer
 from ..errors import LogError
 from ..files.folders import check_writable
 from ..files.read_write import check_output
-from .common import JUDGED_BAD, AsJson, Force, Logs, Result, app, read_logs, say
-from .help import command
+from .common import JUDGED_BAD, AsJson, Force, Logs, Result, command, read_logs, say
 
 if TYPE_CHECKING:
     from ..data.recording import Recording
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
 
 @command(
-    app,
     "payload out/identification.json loaded.csv --link tool0",
     "payload out/identification.json poses.csv --static",
 )
@@ -96,7 +94,6 @@ def _written(ident: Identification, found: PayloadResult, target: Path) -> list[
 
 
 @command(
-    app,
     "compare january/identification.json june/identification.json",
     "compare arm.urdf out/identification.json",
 )

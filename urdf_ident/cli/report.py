@@ -10,8 +10,7 @@ import typer
 from ..errors import MissingExtraError, ModelError
 from ..files.read_write import check_output
 from ..result.text.commands import CommandPaths
-from .common import Force, Result, app, read_logs
-from .help import command
+from .common import Force, Result, command, read_logs
 
 if TYPE_CHECKING:
     from ..result.identification import Identification
@@ -23,7 +22,7 @@ MoreLogs = Annotated[
 ]
 
 
-@command(app, "report out/identification.json", "report out/identification.json run4.csv")
+@command("report out/identification.json", "report out/identification.json run4.csv")
 def report(
     result: Result,
     logs: MoreLogs = None,
@@ -42,7 +41,7 @@ def report(
     typer.echo("\n".join(report_lines(ident, page, CommandPaths(ident.model.robot.path, result))))
 
 
-@command(app, "plot out/identification.json torque friction -o pictures --format pdf")
+@command("plot out/identification.json torque friction -o pictures --format pdf")
 def plot(
     result: Result,
     pictures: Annotated[

@@ -13,8 +13,7 @@ from ..errors import EstimationError
 from ..linalg import Array, triangle
 from ..model.dynamic_model import DynamicModel
 from ..samples import ReadOnly, Segment
-from ..statistics.entries import Statistic
-from ..statistics.layout import Layout
+from ..statistics.entries import Layout, Statistic
 from ..statistics.rows import RowFilter, filtered_rows
 from ..statistics.statistic import StatisticSet
 from .friction_curve import FrictionCurve, friction_columns

@@ -28,9 +28,8 @@ from ..model.robot import STANDARD_GRAVITY, Robot
 from ..model.terms import SPRING_SYMBOLS
 from ..samples import ReadOnly, Segment
 from ..statistics.distributions import chi_bar_square_tail
-from ..statistics.fit import SIGMA_FLOOR, Fit
+from ..statistics.fit import SIGMA_FLOOR, Fit, usual_weight
 from ..statistics.least_squares import constrained_least_squares
-from ..statistics.ridge import usual_weight
 from ..statistics.statistic import StatisticSet
 from .constraints import HalfSpaces
 from .friction import friction_constraints, loads

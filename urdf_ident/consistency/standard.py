@@ -15,9 +15,8 @@ from ..linalg import Array
 from ..model.parameters import Parameter
 from ..model.posterior import posterior_variance
 from ..model.prior import USUAL_WEIGHT, Prior, least_weight
-from ..statistics.fit import Fit
+from ..statistics.fit import Fit, usual_weight
 from ..statistics.folds import folds_of
-from ..statistics.ridge import usual_weight
 from ..statistics.statistic import StatisticSet
 from .active_constraints import limit_notes
 from .constraints import LmiOptions

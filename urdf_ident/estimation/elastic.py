@@ -27,9 +27,8 @@ from ..linalg import Array, positive, rms, triangle
 from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
-from ..statistics.entries import Statistic
+from ..statistics.entries import Layout, Statistic, is_measured
 from ..statistics.fit import Fit, fit_base
-from ..statistics.layout import Layout, is_measured
 from ..statistics.statistic import StatisticSet
 
 #: The stiffness has converged if it changes by less than this fraction, or this share of its standard error: if the deflection

@@ -43,12 +43,11 @@ from ..project import Project
 from ..samples import Segment, typical_reversals
 from ..settings import EssentialSection, EstimationSection
 from ..statistics.accumulate import begin_statistics, build_statistics
-from ..statistics.fit import Fit, fit_base
+from ..statistics.fit import Fit, fit_base, prior_mean
 from ..statistics.folds import repeated
 from ..statistics.log_effects.changes import FrictionChanges, varying
 from ..statistics.log_effects.mixed_model import changes_between_logs
 from ..statistics.motions import motions, velocities
-from ..statistics.ridge import prior_mean
 from ..statistics.row_cache import RowCache
 from ..statistics.statistic import StatisticSet
 from .prepare import Prepared

@@ -20,10 +20,9 @@ from ..motion.trajectory import Trajectory
 from ..project import Project
 from ..result.files.load import load
 from ..result.identification import Identification
-from ..simulation.elastic.drive import MotorFriction
 from ..simulation.elastic.from_model import elastic_plant
 from ..simulation.elastic.log import motor_law, simulate_elastic
-from ..simulation.elastic.plant import ElasticPlant
+from ..simulation.elastic.plant import ElasticPlant, MotorFriction
 from ..simulation.plant import RigidPlant
 from ..simulation.simulate import simulate as simulate_rigid
 from ..simulation.simulated_log import SimulatedLog

@@ -18,8 +18,7 @@ from ..parallel import shared, start_each
 from ..progress import Progress
 from ..samples import Segment
 from ..scipy_parts import lapack
-from .entries import BLOCKS, Entries, Statistic, blocks_of
-from .layout import Layout, layouts_of
+from .entries import BLOCKS, Entries, Layout, Statistic, blocks_of, layouts_of
 from .motions import start_motions
 from .row_cache import RowCache
 from .rows import RowFilter, filtered_rows, row_counts

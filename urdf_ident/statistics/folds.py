@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import EstimationError
 from ..grouping import grouped
 from ..linalg import Array, BoolArray, divisors, rms
-from .layout import is_measured
+from .entries import is_measured
 from .motions import motions, periodic
 from .statistic import StatisticSet
 

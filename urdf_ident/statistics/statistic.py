@@ -18,8 +18,7 @@ from numpy.typing import ArrayLike
 from ..errors import EstimationError, FingerprintError
 from ..grouping import grouped
 from ..linalg import Array, triangle
-from .entries import Statistic, stretches_of
-from .layout import Layout
+from .entries import Layout, Statistic, stretches_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,9 +21,8 @@ from ...linalg import Array, cholesky, solve_triangular, triangle
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...statistics.accumulate import BlockFactors
-from ...statistics.entries import Statistic, blocks_of
+from ...statistics.entries import Layout, Statistic, blocks_of
 from ...statistics.fit import Fit, fit_base
-from ...statistics.layout import Layout
 from ...statistics.pieces import row_pieces
 from ...statistics.rows import RowFilter
 from ...statistics.statistic import StatisticSet

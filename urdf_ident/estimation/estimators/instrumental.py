@@ -35,9 +35,8 @@ from ...motion.trajectory import Trajectory
 from ...samples import Segment
 from ...statistics.accumulate import BlockFactors
 from ...statistics.distributions import f_tail
-from ...statistics.entries import BLOCKS, Statistic
+from ...statistics.entries import BLOCKS, Layout, Statistic
 from ...statistics.fit import Fit, fit_base
-from ...statistics.layout import Layout
 from ...statistics.rows import RowFilter, filtered_rows
 from ...statistics.statistic import StatisticSet
 from ..elastic import compliance_at

@@ -24,9 +24,8 @@ from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
 from ...model.prior import Prior
 from ...statistics.accumulate import build_statistics
-from ...statistics.fit import Fit, fit_base
+from ...statistics.fit import Fit, fit_base, fit_ridge
 from ...statistics.folds import CrossValidation, folds_of, held_out
-from ...statistics.ridge import fit_ridge
 from ...statistics.row_cache import RowCache
 from ...statistics.statistic import StatisticSet
 from ..friction_selection.reference_torque import ConvergedFit

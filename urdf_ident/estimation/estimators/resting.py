@@ -29,9 +29,8 @@ from ...model.dynamic_model import DynamicModel
 from ...parallel import each
 from ...samples import Segment
 from ...statistics.distributions import f_tail
-from ...statistics.entries import Entries, Statistic
+from ...statistics.entries import Entries, Statistic, layouts_of
 from ...statistics.fit import Fit, fit_base
-from ...statistics.layout import layouts_of
 from ...statistics.pieces import row_pieces
 from ...statistics.row_cache import RowCache
 from ...statistics.statistic import StatisticSet, merge_all

@@ -24,10 +24,9 @@ from ...linalg import Array, positive
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.prior import Prior
-from ...statistics.fit import Fit
+from ...statistics.fit import Fit, fit_ridge, likely_slopes, prior_mean
 from ...statistics.folds import CrossValidation, folds_of, held_out, whole_motions
 from ...statistics.motions import start_motions
-from ...statistics.ridge import fit_ridge, likely_slopes, prior_mean
 from ...statistics.statistic import StatisticSet
 
 #: Relative change of the rigid torque at convergence (root mean square, weighted as the fit); the same for a fold, from which

@@ -20,7 +20,7 @@ from ...linalg import Array, IntArray, triangle
 from ...model.dynamic_model import DynamicModel
 from ...parallel import start_each
 from ...scipy_parts import cosine_coefficients
-from ...statistics.layout import Layout, expanded, layouts_of
+from ...statistics.entries import Layout, expanded, layouts_of
 from ...statistics.pieces import row_pieces
 from ...statistics.row_cache import RowCache
 from ...statistics.rows import RowFilter

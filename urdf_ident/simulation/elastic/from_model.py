@@ -11,8 +11,7 @@ from ...linalg import Array
 from ...model.elasticity import ElasticModel
 from ...model.robot import Robot
 from ..truth import rotors_and_friction
-from .drive import MotorFriction
-from .plant import ElasticPlant
+from .plant import ElasticPlant, MotorFriction
 
 #: Natural frequency of a rotor on the stiff spring of a rigid joint [Hz].
 _STIFF = 150.0
