@@ -5,7 +5,7 @@ speed, whatever laws describe it; what depends on the choice of the laws counts 
 (Student's t with the combined degrees of freedom, Welch 1947), corrected for multiple testing (Holm 1979). As far as the
 errors hold, an unchanged robot is reported as changed in at most 5 % of cases; model errors make it more. A change of
 friction that most joints share is that of temperature: it is reported apart, and joints are tested for changes beyond it.
-If one additional body on the last link explains the change in inertia of several bodies, that body is reported first.
+A body added to the last link changes many base parameters a little: it has a test of its own and is reported first.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ import numpy as np
 
 from ..errors import EstimationError
 from ..linalg import Array, positive, scaled_lstsq, whitening
-from ..model.inertia import to_com, transform_matrix
+from ..model.inertia import transform_matrix
 from ..model.payload import moving_link
 from ..model.prior import lumped_inertials
 from ..model.robot import Robot
 from ..result.comparison import AddedBody, CommonFriction, Comparison, ParameterChange, Trend
 from ..result.identification import Identification
-from ..statistics.distributions import student_tail
+from ..statistics.distributions import chi_square_tail, f_tail, student_tail
 from ..units import joint_units
 from .common_terms import (
     LEVEL,
@@ -35,12 +35,10 @@ from .common_terms import (
     friction_rows,
     friction_words,
     inertial_quantities,
-    inertial_rows,
     require_covariance,
     require_same_robot,
     row_error,
     spread_between_logs,
-    translated,
     usual_load,
     usual_speed,
 )
@@ -51,6 +49,8 @@ _EXPLAINED = 0.34
 #: Friction changes up to this many spreads are usual between logs of one robot; a spread below this part of the error of the
 #: difference is none: the estimate of few logs is often zero.
 _WITHIN, _NO_SPREAD = 1.96, 0.1
+#: Number of inertial parameters of a point mass (mass and first moments); steps that move the frame to its place.
+_POINT, _CENTRINGS = 4, 4
 #: Fewest joints of which most can share a change of friction although one has changed by itself; standard deviation of a normal
 #: distribution over its median absolute deviation; standard error of a median over that of a mean.
 _FEWEST_ALIKE, _SIGMA_OF_MAD, _ERROR_OF_MEDIAN = 4, 1.4826, 1.2533
@@ -245,34 +245,73 @@ def _tests(before: Identification, after: Identification) -> list[ParameterChang
 
 
 def _tool(before: Identification, after: Identification, tests: Sequence[ParameterChange], level: float) -> AddedBody | None:
-    """Returns the body on the last link that explains the change in inertia, if one does."""
-    moved = [item for item in tests if item.changed and item.kind == "inertia"]
-    if not moved:
+    """Returns the body on the last link that explains the change in inertia, if one does.
+
+    It changes many parameters, each perhaps by less than shows alone: a point mass is tested by all of them (F-test, as one
+    more of the tests), and its own inertia is estimated only if that explains significantly more.
+    """
+    link = default_link(before.model.robot)
+    body, frame = moving_link(before.model.robot, link)
+    quantities, of_name = inertial_quantities((before, after)), {item.what: item for item in tests if item.kind == "inertia"}
+    if not quantities:
         return None
-    robot = before.model.robot
-    link = default_link(robot)
-    body, frame = moving_link(robot, link)
-    own, shared = translated(before, after, inertial_rows(before))
-    keep = [k for k, row in enumerate(own) if before.fit.seen[row]]
-    own, other = [own[k] for k in keep], np.array([shared[k] for k in keep])
-    difference = other @ after.fit.params - before.fit.params[own]
-    covariance = other @ after.fit.covariance @ other.T + before.fit.covariance[np.ix_(own, own)]
-    columns = before.fit.base.projection[own][:, 10 * body : 10 * body + 10]
+    found = [of_name[item.what] for item in quantities]
+    own, other = (np.array([item.rows[side] for item in quantities]) for side in (0, 1))
+    covariance = own @ before.fit.covariance @ own.T + other @ after.fit.covariance @ other.T
+    scale = np.array([item.std_error for item in found]) / np.sqrt(positive(np.diag(covariance)))
+    white = whitening(covariance * np.outer(scale, scale), 1e-10).T
+    columns = own @ before.fit.base.projection[:, 10 * body : 10 * body + 10]
     columns = columns @ transform_matrix(frame.rotation, frame.translation)
-    scale = np.sqrt(positive(np.diag(covariance)))
-    white = whitening(covariance, 1e-10).T
-    A, y = white @ columns, white @ difference
-    found = scaled_lstsq(A, y, rcond=1e-9)
-    std_error = np.sqrt(np.diag(np.linalg.pinv(A.T @ A, hermitian=True)))
-    left = difference - columns @ found
-    again = [
-        _test(
-            "inertia", item.where, item.what, item.unit, _Side(0.0, 0.0, np.inf), _Side(float(left[k]), float(scale[k]), np.inf)
-        )
-        for k, item in ((own.index(row), item) for item in moved for row in own if before.fit.base.labels[row] == item.what)
-    ]
-    rest = sum(item.changed for item in _holm(again, level))
-    if abs(found[0]) < 3.0 * std_error[0] or rest > _EXPLAINED * len(moved):
+    difference = np.array([item.difference for item in found])
+    y, centre = white @ difference, np.zeros(3)
+    point = _explained(white @ columns[:, :_POINT], y)
+    for _ in range(_CENTRINGS):
+        if point.significant:
+            centre = centre + point.theta[1:] / point.theta[0]
+            point = _explained(white @ columns @ transform_matrix(np.eye(3), centre)[:, :_POINT], y)
+    if not point.significant or point.free < 1 or f_tail(point.ratio, point.rank, point.free) > level / (len(tests) + 1):
         return None
-    mass, com, _ = to_com(found)
-    return AddedBody(link, float(mass), float(std_error[0]), np.asarray(com), len(moved), rest)
+    centred = columns @ transform_matrix(np.eye(3), centre)
+    best, whole = point, _explained(white @ centred, y)
+    more = whole.rank - point.rank
+    if more > 0 and chi_square_tail((point.left - whole.left) / whole.variance, more) < level:
+        best = whole
+    left = difference - centred[:, : len(best.theta)] @ best.theta
+    moved, zero = [k for k, item in enumerate(found) if item.changed], _Side(0.0, 0.0, np.inf)
+    again = [_test("inertia", "", "", "", zero, _Side(float(left[k]), found[k].std_error, np.inf)) for k in moved]
+    rest = sum(item.changed for item in _holm(again, level))
+    if not best.significant or rest > _EXPLAINED * len(moved):
+        return None
+    mass = float(best.theta[0])
+    return AddedBody(link, mass, best.mass_error, centre + best.theta[1:4] / mass, len(moved), rest)
+
+
+class _Explained(NamedTuple):
+    """Differences explained by a body: its inertial parameters, the error of its mass, and the sum of squares that is left.
+
+    Attributes:
+        variance: Of the whitened differences that are left, at least 1 (Birge 1932); it is part of ``mass_error``.
+        ratio: F-ratio of what is explained.
+    """
+
+    theta: Array
+    mass_error: float
+    left: float
+    rank: int
+    free: int
+    variance: float
+    ratio: float
+
+    @property
+    def significant(self) -> bool:
+        """Whether the mass differs from none at 95 %."""
+        return abs(float(self.theta[0])) > _WITHIN * self.mass_error > 0.0
+
+
+def _explained(A: Array, y: Array) -> _Explained:
+    theta = scaled_lstsq(A, y, rcond=1e-9)
+    rank = int(np.linalg.matrix_rank(A / positive(np.linalg.norm(A, axis=0)), 1e-6))
+    free, left = len(y) - rank, float(np.sum((y - A @ theta) ** 2))
+    variance = max(left / max(free, 1), 1.0)
+    mass_error = math.sqrt(variance * float(np.linalg.pinv(A.T @ A, hermitian=True)[0, 0]))
+    return _Explained(theta, mass_error, left, rank, free, variance, float(np.sum((A @ theta) ** 2)) / max(rank, 1) / variance)

@@ -75,9 +75,12 @@ class AddedBody:
         """Describes the hypothesis in words."""
         word = "more" if self.mass > 0 else "less"
         place = ", ".join(f"{1e3 * x:.0f}" for x in self.com)
+        what = f"{self.explained - self.left} of {self.explained} changed inertial parameters"
+        if not self.explained:
+            what = "a change of inertia that no single parameter shows"
         return (
             f"likely cause: {abs(self.mass):.3g} ± {self.std_error:.2g} kg {word} on {self.link} at ({place}) mm explain "
-            f"{self.explained - self.left} of {self.explained} changed inertial parameters: was a tool mounted or removed?"
+            f"{what}: was a tool mounted or removed?"
         )
 
 
@@ -126,8 +129,13 @@ class Comparison:
 
     @property
     def changes(self) -> tuple[ParameterChange, ...]:
-        """The significant changes."""
+        """The significant changes of single quantities."""
         return tuple(item for item in self.tests if item.changed)
+
+    @property
+    def changed(self) -> bool:
+        """Whether the robot has changed: a single quantity, or its inertia as by a body on the last link."""
+        return bool(self.changes) or self.hypothesis is not None
 
     def as_dict(self) -> dict[str, Any]:
         """JSON form."""
@@ -137,7 +145,7 @@ class Comparison:
                 {
                     "robot": self.robot,
                     "names": list(self.names),
-                    "changed": bool(self.changes),
+                    "changed": self.changed,
                     "level": self.level,
                     "hypothesis": None if tool is None else {**vars(tool), "sentence": tool.sentence()},
                     "common_friction": None if common is None else {**vars(common), "sentence": common.sentence()},
@@ -151,10 +159,10 @@ class Comparison:
         changed = self.changes
         share = f"{len(self.tests)} quantities tested together at {100 * self.level:g} %"
         common = [] if self.common_friction is None else [f"  {self.common_friction.sentence()}"]
-        if not changed:
+        if not self.changed:
             return "\n".join([f"{self.robot}: no significant change ({share})", *common, *self._limited_by_laws()])
         verb = "contradicted" if self.names[0] == "URDF" else "changed"
-        lines = [f"{self.robot}: {len(changed)} {verb} ({share})"]
+        lines = [f"{self.robot}: {len(changed) or 'inertia'} {verb} ({share})"]
         if self.hypothesis is not None:
             lines.append(f"  {self.hypothesis.sentence()}")
         for kind in ("friction", "offset", "inertia"):
