@@ -11,6 +11,7 @@ from ....errors import LogError, UnitError, nearest
 from ....linalg import Array, quantiles
 from ....model.robot import Robot
 from ....units import KINDS, Unit, joint_units, parse_unit
+from ..formats.lines import NO_NUMBER
 from ..tables import Table
 from .columns import ColumnMap, find_columns, inference
 from .layout import KIND, MOTOR, LogLayout
@@ -102,11 +103,13 @@ def _check_numbers(table: Table, groups: list[tuple[str, tuple[int, ...]]], arra
     kinds = {"time": "seconds, or a date like 2024-05-01 12:00:00.5", "position": plain, "effort": plain}
     for (quantity, columns), array in zip(groups, arrays, strict=True):
         for column, values in zip(columns, array.T, strict=True) if quantity in kinds and len(array) else ():
-            if np.isnan(values).all() and len(table.first) > column and table.first[column]:
+            first = table.first[column] if len(table.first) > column else ""
+            missing = quantity == "effort" and first.lower() in NO_NUMBER  # the checks of quality say that it was not measured
+            if first and not missing and np.isnan(values).all():
                 raise LogError(
                     f"column '{table.names[column] if table.names else column}' holds no numbers",
                     where=table.path,
-                    got=f"'{table.first[column]}'",
+                    got=f"'{first}'",
                     expected=kinds[quantity],
                     remedy="export it so, or name another column in `log: {columns: ...}`",
                 )

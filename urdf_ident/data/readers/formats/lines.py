@@ -27,7 +27,8 @@ _DATE = (
 _CLOCK = r"(?P<hours>\d\d?):(?P<minutes>\d\d)(?::(?P<seconds>\d\d(?:[.,]\d+)?))?"
 _STAMP = re.compile(rf"(?:{_DATE}[T ]\s*)?{_CLOCK}\s*(?P<half>[AP]M)?\s*(?P<zone>Z|UTC|[-+]\d\d:?\d\d)?", re.IGNORECASE)
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_NO_NUMBER = ("nan", "na", "n/a", "null", "none", "-", "inf", "-inf", "")
+#: Cells without a number, in lower case.
+NO_NUMBER = ("nan", "na", "n/a", "null", "none", "-", "inf", "-inf", "")
 #: Bytes that do not occur in text.
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x19\x1b-\x1f]")
 #: First bytes of files that are often taken for a log: what they are, and what to do.
@@ -174,7 +175,7 @@ def is_header(cells: Sequence[str], decimal_comma: bool) -> bool:
         True if most cells are words, or if some are and none is a number.
     """
     others = [cell for cell in cells if np.isnan(number(cell, decimal_comma)) and not _STAMP.fullmatch(cell)]
-    words = [cell for cell in others if cell.lower() not in _NO_NUMBER]
+    words = [cell for cell in others if cell.lower() not in NO_NUMBER]
     return 2 * len(words) > len([cell for cell in cells if cell]) or (len(words) > 0 and len(others) == len(cells))
 
 
@@ -262,5 +263,5 @@ def holds_numbers(cells: Sequence[object]) -> bool:
     Returns:
         True if there are non-empty cells and all of them are numbers or dates.
     """
-    texts = [cell for cell in cells if isinstance(cell, str) and cell.strip().lower() not in _NO_NUMBER]
+    texts = [cell for cell in cells if isinstance(cell, str) and cell.strip().lower() not in NO_NUMBER]
     return bool(texts) and bool(np.isfinite(numbers_of(texts)).all())
