@@ -20,6 +20,7 @@ def yaml_error(text: str) -> str:
 def test_numbers_dates_and_empty_documents() -> None:
     data = parse_yaml("{a: 1e-2, b: -3E+4, c: 2024-01-02, d: 0x10, e: '1e3', f: on, g: null}", "p", ProjectError)
     assert data == {"a": 0.01, "b": -3e4, "c": "2024-01-02", "d": 16, "e": "1e3", "f": True, "g": None}
+    assert parse_yaml("[0, -0, 007.5, '010', 12:00:00Z]", "p", ProjectError) == [0, 0, 7.5, "010", "12:00:00Z"]
     assert parse_yaml("", "p", ProjectError) is None
     assert parse_yaml("# nothing", "p", ProjectError) is None
 
@@ -49,6 +50,9 @@ def test_merge_keys_still_merge() -> None:
         ("a: !!timestamp nonsense", "cannot be read"),
         ("a: !!int ''", "cannot be read"),
         ("? {a: 1}\n: 2", "line 1"),
+        ("a: 1\nrate: 0100", "line 2: '0100' is a number of base 8"),
+        ("rate: 1:30", "'1:30' is a number of base 60"),
+        ("rate: -1:30.5", "base 60"),
         ("a: [1, 2", "line 1"),
         ("a: [1, 2", "close every bracket"),
         ("a:\n\tb: 1", "spaces instead of tabs"),

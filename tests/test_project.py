@@ -163,6 +163,7 @@ def test_automatic_gain_is_marked() -> None:
         ({"signals": {"cutoff": 2, 5: None}}, "unknown key 'signals.5'.*decimal point"),
         ({"validation": {"score_cutoff": 0}}, "'validation.score_cutoff', got 0, expected a number greater than 0"),
         ({"signals": {"cutoff": True}}, "bad value of 'signals.cutoff', got True, expected a number"),
+        ({"log": {"columns": {"time": True}}}, "bad value of 'log.columns', got {'time': True}, expected a number"),
         ({"robot": {"lock": {"j1": False}}}, "bad value of 'robot.lock'.*expected a number"),
         ({"signals": {"cutoff": "8 Hz"}}, "got '8 Hz', expected a number or 'auto' or 'held_out'; "),
         ({"log": {"side": "motor"}}, "got 'motor', expected a mapping .`key: value`.; "),

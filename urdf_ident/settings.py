@@ -32,7 +32,9 @@ class Section(BaseModel):
     @classmethod
     def _true_is_no_number(cls, value: Any, info: ValidationInfo) -> Any:
         """Refuses a truth value where a number is expected; pydantic would read ``true`` as 1."""
-        if cls._holds(str(info.field_name), float) and not cls._holds(str(info.field_name), bool) and _truth_value(value):
+        name = str(info.field_name)
+        number = cls._holds(name, float) or cls._holds(name, int)
+        if number and not cls._holds(name, bool) and _truth_value(value):
             raise ValueError("Input should be a number")
         return value
 

@@ -18,6 +18,8 @@ from . import sizes
 
 #: Resolver for numbers that YAML 1.1 reads as text (``1e-2``): tag, pattern and possible first characters.
 FLOAT_WITHOUT_POINT = ("tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+"), list("-+0123456789"))
+#: Numbers that YAML 1.1 reads with base 8 or 60, which nobody means: ``0100`` (64), ``1:30`` (90).
+_OTHER_BASE = re.compile(r"[-+]?(?:0[0-7_]*[0-7]|[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?)")
 _BROKEN = (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError)
 #: What to do about errors of the YAML parser, by a part of its message.
 _YAML_ADVICE = {"'\\t'": "indent with spaces instead of tabs", "<stream end>": "close every bracket and quote"}
@@ -26,7 +28,8 @@ _YAML_ADVICE = {"'\\t'": "indent with spaces instead of tabs", "<stream end>": "
 def parse_yaml(text: str, where: str, error: type[UrdfIdentError], what: str = "file") -> Any:
     """Reads one YAML document.
 
-    ``1e-2`` is read as a number (YAML 1.1 requires a decimal point), a date as text.
+    ``1e-2`` is read as a number (YAML 1.1 requires a decimal point), a date as text; ``0100`` and ``1:30``, of base 8 and 60,
+    are refused.
 
     Args:
         text: The document.
@@ -139,12 +142,26 @@ def _yaml_loader() -> type[Any]:
     Loader.yaml_implicit_resolvers = kept
     Loader.add_implicit_resolver(*FLOAT_WITHOUT_POINT)
 
+    def plain(node: Any) -> None:
+        if _OTHER_BASE.fullmatch(node.value):
+            raise _Refused(
+                f"'{node.value}' is a number of base {60 if ':' in node.value else 8} in YAML",
+                f", line {node.start_mark.line + 1}",
+                "write it without zeros in front and without colons, or in quotes if it is a name",
+            )
+
+    def real(loader: Any, node: Any) -> float:
+        plain(node)
+        return float(yaml.SafeLoader.construct_yaml_float(loader, node))
+
     def integer(loader: Any, node: Any) -> int:
+        plain(node)
         if len(node.value) > sizes.MOST_DIGITS:
             raise _Refused(f"an integer of {len(node.value)} digits", f", line {node.start_mark.line + 1}", "write it as 1e…")
         return int(yaml.SafeLoader.construct_yaml_int(loader, node))
 
     Loader.add_constructor("tag:yaml.org,2002:int", integer)
+    Loader.add_constructor("tag:yaml.org,2002:float", real)
     return Loader
 
 
