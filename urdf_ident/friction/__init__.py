@@ -8,7 +8,6 @@ is one new class; importing its module registers it by name.
 from __future__ import annotations
 
 from .dissipation import SPEEDS, Trained, dissipation, law_rows, trained_range
-from .files import FrictionRead, friction_from_mapping
 from .law import FRICTION, SIGN_WIDTH, AxisScale, FormerName, Friction, Law, Sliding, bias_symbols, combine_axes, smooth_sign
 from .laws import (
     Asymmetric,
@@ -24,7 +23,14 @@ from .laws import (
     Viscous,
     play,
 )
-from .specification import DEFAULT_FRICTION, MOTOR_FRICTION, friction_by_joint, friction_term
+from .specification import (
+    DEFAULT_FRICTION,
+    MOTOR_FRICTION,
+    FrictionRead,
+    friction_by_joint,
+    friction_from_mapping,
+    friction_term,
+)
 from .springs import Balancer, Conservative, Spring
 from .term import AxisMotion, Shape, Term
 
