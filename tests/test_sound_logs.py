@@ -17,6 +17,7 @@ from urdf_ident.data.diagnosis import arbitration
 from urdf_ident.data.diagnosis.candidates import Hypothesis, Interpretation
 from urdf_ident.data.diagnosis.changes import contact, drift
 from urdf_ident.data.diagnosis.changes.change import Change
+from urdf_ident.data.diagnosis.changes.outlying_logs import LogResidual, outlying_logs
 from urdf_ident.data.diagnosis.corrections import with_free_reversals
 from urdf_ident.data.diagnosis.evidence import RigidEvidence
 from urdf_ident.data.diagnosis.explanations import Explanations
@@ -275,3 +276,13 @@ def test_a_pull_that_two_logs_show_is_told_without_a_joint() -> None:
     found = small_fault(ARM, [pull, replace(pull, logs=(1,), gain=0.9)])
     assert (found.id, found.joint) == ("contact-spring", None)
     assert "in this log, unlike the others" in found.message
+
+
+@pytest.mark.parametrize(("second", "found"), [(1e-12, {}), (1.0, {0: (1, pytest.approx(40.0))})])
+def test_a_joint_that_rests_in_all_other_logs_does_not_set_its_log_apart(second: float, found: object) -> None:
+    """Joints jogged one after the other: the second one moves in the first log only, where friction leaves 40 %."""
+    logs = [
+        LogResidual(np.array([0.05, 0.4]), np.array([0.05, 0.5]), np.ones(2)),
+        LogResidual(np.array([0.05, 0.01]), np.array([0.05, 0.01]), np.array([1.0, second])),
+    ]
+    assert outlying_logs(logs) == found

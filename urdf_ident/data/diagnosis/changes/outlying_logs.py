@@ -49,12 +49,15 @@ def outlying_logs(logs: Sequence[LogResidual]) -> dict[int, tuple[int, float]]:
 
 
 def _times(logs: Sequence[LogResidual], least: float) -> Array:
-    """Ratio of each joint's residual to that in any other log, 0 below a relative residual, shape (logs, n)."""
+    """Ratio of each joint's residual to that in any other log, 0 below a relative residual, shape (logs, n).
+
+    A log in which the joint's effort is constant, as where it rests, shows nothing to compare with.
+    """
     seen, elsewhere, size = (np.stack([getattr(log, name) for log in logs]) for name in ("seen", "elsewhere", "size"))
-    out = np.zeros_like(seen)
+    out, varies = np.zeros_like(seen), size > EXACT * size.max(axis=0)
     for k in range(len(logs)) if len(logs) > 1 else ():
         others = np.arange(len(logs)) != k
         part = seen[k] / np.maximum(elsewhere[others], EXACT).max(axis=0)
         whole = seen[k] * size[k] / np.maximum((elsewhere * size)[others].max(axis=0), EXACT * size[k])
-        out[k] = np.where(seen[k] > least, np.minimum(part, whole), 0.0)
+        out[k] = np.where((seen[k] > least) & varies[others].any(axis=0), np.minimum(part, whole), 0.0)
     return out
