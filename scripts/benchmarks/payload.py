@@ -2,7 +2,7 @@
 
     python scripts/benchmarks/payload.py arms [--arms 20] [--payloads 5] [--first 0] [--static]
     python scripts/benchmarks/payload.py real ROBOT.urdf LOG... [-c PROJECT.yaml] [--laws auto]
-    python scripts/benchmarks/payload.py compare [--pairs 200] [--changed 60] [--arms 10] [--jobs 2] [--whole]
+    python scripts/benchmarks/payload.py compare [--pairs 200] [--changed 60] [--arms 10] [--jobs 2]
 
 ``arms``: chains of 4 to 6 joints with rotor inertia, viscous, Coulomb and load-dependent friction and offsets (RNEA and
 formulas written here), coloured noise, the motion that `design` makes by default. One empty log teaches; every payload has a
@@ -25,7 +25,6 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from unittest.mock import patch
 
 import numpy as np
 import pinocchio as pin
@@ -35,15 +34,13 @@ import urdf_ident as ui
 from urdf_ident.data.readers.read import read_recording
 from urdf_ident.data.readers.sources import expand_logs
 from urdf_ident.data.recording import Recording
-from urdf_ident.errors import EstimationError, UrdfIdentError
+from urdf_ident.errors import UrdfIdentError
 from urdf_ident.linalg import Array
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.payload import moving_link
 from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline import estimate
-from urdf_ident.pipeline import prepare as pipeline_prepare
 from urdf_ident.pipeline.payload import default_link, weigh
-from urdf_ident.project import Project, load_project
+from urdf_ident.project import load_project
 
 RATE, NOISE, MEMORY, BUDGET = 100.0, 0.02, 0.8, 3.0  # [Hz], share of the torque, from sample to sample, [s]
 LAWS = ["viscous", "coulomb", "offset", "load_coulomb"]
@@ -282,50 +279,32 @@ class Compared:
     seconds: float
 
 
-def estimated(ident: ui.Identification, model: DynamicModel, log: Recording) -> ui.Identification:
-    """``identify`` of another log without what leaves estimate and covariance as they are, a quarter of the time.
-
-    Left out: checks of the log against physics, cross-validation, consistent bodies. What `compare` reads is the same.
-    """
-    project, unchecked = Project(), lambda logs, *_, **__: logs
-    untimed = lambda model, logs, loaded, *_: (loaded, {})  # noqa: E731
-    with patch.multiple(pipeline_prepare, check_physics=unchecked, _timed=untimed):
-        prepared = pipeline_prepare.prepare(model, [log], project)
-    with patch.object(estimate, "_cross_validation", lambda *_, **__: {}):
-        found = estimate.estimate_from_data(prepared, project)
-    return replace(ident, model=found.model, fit=found.fit, signals=dict(prepared.signals))
-
-
-def compared_arm(task: tuple[int, int, int, bool]) -> Compared:
-    """Pairs of one arm: its seed, how many without a change and how many with one, and whether all of `identify` is run."""
+def compared_arm(task: tuple[int, int, int]) -> Compared:
+    """Pairs of one arm: its seed, how many without a change and how many with one."""
     from urdf_ident.pipeline.compare import compare
 
-    seed, pairs, changed, whole = task
+    seed, pairs, changed = task
     begin, arm, logs = time.process_time(), Arm(seed), itertools.count(1000 * seed)
     motion, model = arm.designed(0), DynamicModel(arm.robot, friction=LAWS)
-    log = arm.log(motion, "check", 1000 * seed + 999)
-    known = ui.identify(model, [log])
-    lean = estimated(known, model, log).fit
-    if not (np.array_equal(lean.params, known.fit.params) and np.array_equal(lean.covariance, known.fit.covariance)):
-        raise EstimationError("the short form of identify estimates something else", where=f"arm {seed}")
 
     def again() -> ui.Identification:
         k = next(logs)
-        log = arm.log(motion, f"log{k}", k)
-        return ui.identify(model, [log]) if whole else estimated(known, model, log)
+        return ui.identify(model, [arm.log(motion, f"log{k}", k)])
 
     firsts, alarms, found, others = [], [], [], []
     for _ in range(pairs):
         firsts.append(again())
-        alarms.append([f"{item.where} {item.what}" for item in compare(firsts[-1], again()).changes])
+        said = compare(firsts[-1], again())
+        body = [] if said.hypothesis is None else [said.hypothesis.link]
+        alarms.append([*body, *(f"{item.where} {item.what}" for item in said.changes)])
     for k in range(changed):  # the first of a pair may be that of a pair without a change: the tests are of one pair each
         before, joint = firsts[k] if k < len(firsts) else again(), k % arm.robot.n
         arm.scale[joint] = 1.2
-        said = compare(before, again()).changes
+        changes = compare(before, again()).changes
         arm.scale[joint] = 1.0
         name = arm.robot.joints[joint]
-        found.append(any(item.kind == "friction" and item.where == name for item in said))
-        others.append([f"{item.where} {item.what}" for item in said if not (item.kind == "friction" and item.where == name)])
+        found.append(any(item.kind == "friction" and item.where == name for item in changes))
+        others.append([f"{item.where} {item.what}" for item in changes if not (item.kind == "friction" and item.where == name)])
     return Compared(seed, arm.robot.n, alarms, found, others, time.process_time() - begin)
 
 
@@ -333,7 +312,7 @@ def compared(arguments: argparse.Namespace) -> None:
     """False alarms and power of `compare`."""
     count = min(arguments.arms, max(arguments.pairs, arguments.changed))
     shares = [[len(range(k, total, count)) for k in range(count)] for total in (arguments.pairs, arguments.changed)]
-    tasks = [(arguments.first + k, shares[0][k], shares[1][k], arguments.whole) for k in range(count)]
+    tasks = [(arguments.first + k, shares[0][k], shares[1][k]) for k in range(count)]
     done = []
     with ProcessPoolExecutor(arguments.jobs) as pool:
         for one in pool.map(compared_arm, tasks):
@@ -372,9 +351,6 @@ def main() -> None:
     three.add_argument("--arms", type=int, default=10)
     three.add_argument("--first", type=int, default=0)
     three.add_argument("--jobs", type=int, default=1)
-    three.add_argument(
-        "--whole", action="store_true", help="all of identify for each log, four times slower, the same estimates"
-    )
     arguments = parser.parse_args()
     try:
         {"arms": arms, "real": real, "compare": compared}[arguments.kind](arguments)
