@@ -21,6 +21,7 @@ from urdf_ident.data.conditioning.clock import device_clock, read_clock
 from urdf_ident.data.conditioning.resample import even_pieces
 from urdf_ident.data.conditioning.signals import condition
 from urdf_ident.data.conditioning.velocity import match_velocity
+from urdf_ident.data.quality.checks import gravity_torques
 from urdf_ident.data.quality.report import QualityReport, assess
 from urdf_ident.data.quality.wrapping import counter_range, overflow_range
 from urdf_ident.data.readers.read import LogLayout, read_recording
@@ -310,6 +311,21 @@ def test_an_effort_that_overflows_is_joined(robot: Robot, noise: float) -> None:
     clean = assess(replace(log, effort=effort), robot)
     np.testing.assert_allclose(report.recording.effort[:, 1], clean.recording.effort[:, 1], atol=0.03 * size)
     assert "effort-wrapped" not in codes(clean)
+
+
+def test_an_overflowed_effort_is_joined_next_to_the_weight_in_the_urdf() -> None:
+    """Most of the torque of a joint that holds a load is beyond the range; taken next to zero, it was wrong by the range."""
+    load = '<inertial><origin xyz="1 0 0"/><mass value="4"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
+    heavy = Robot.from_urdf(URDF.replace('<link name="l2"/>', f'<link name="l2">{load}</inertial></link>'))
+    log = make_log()
+    position = log.position * [1, 0.3, 1]
+    effort = np.column_stack([log.effort[:, 0], gravity_torques(heavy, position)[:, 1], log.effort[:, 2]])
+    half = float(np.quantile(np.abs(effort[:, 1]), 0.35))
+    wrapped = effort.copy()
+    wrapped[:, 1] = (effort[:, 1] + half) % (2 * half) - half
+    report = assess(replace(log, position=position, velocity=None, effort=wrapped), heavy)
+    assert found(report, "effort-wrapped").joint == "b"
+    assert abs(np.median(report.recording.effort[:, 1]) - np.median(effort[:, 1])) < 0.2 * half
 
 
 @pytest.mark.parametrize("what", ["changes sides", "zeros", "error value", "square", "spike"])

@@ -69,7 +69,7 @@ def _allowed_efforts(robot: Robot, limits: Array, poses: Array) -> Array:
     Returns:
         The largest weight of a joint of the same type instead of a placeholder.
     """
-    weights = np.abs(_weights(robot, poses)).max(axis=0)
+    weights = np.abs(gravity_torques(robot, poses)).max(axis=0)
     placeholder = np.isin(limits, limits[weights > limits])
     largest = np.array([weights[robot.prismatic == kind].max() for kind in robot.prismatic])
     return np.where(placeholder, np.maximum(limits, largest), limits)
@@ -107,11 +107,11 @@ def _effect_of_lock(robot: Robot, joint: str, position: float, poses: Array) -> 
     """Largest relative change of a joint's gravity torque or inertia if a locked joint is at another position."""
     lock = {**robot.locked, joint: position}
     other = Robot.from_urdf(robot.urdf, joints=robot.order, lock=lock, gravity=robot.gravity)
-    weights, inertia = _weights(robot, poses), []
+    weights, inertia = gravity_torques(robot, poses), []
     for model in (robot.model, other.model):
         data = model.createData()
         inertia.append(np.array([np.diag(pin.crba(model, data, q)) for q in robot.configuration(poses)]))
-    torque, change = rms(weights, 0), rms(_weights(other, poses) - weights, 0)
+    torque, change = rms(weights, 0), rms(gravity_torques(other, poses) - weights, 0)
     loaded = torque > 0.01 * torque.max()
     share = np.abs(inertia[1] - inertia[0]).mean(axis=0) / inertia[0].mean(axis=0)
     return float(max(share.max(), (change[loaded] / torque[loaded]).max(initial=0.0)))
@@ -122,8 +122,15 @@ def _poses(recording: Recording) -> Array:
     return recording.position[:: max(1, len(recording) // 30)]
 
 
-def _weights(robot: Robot, poses: Array) -> Array:
-    """Gravity torques of the URDF's masses, shape (m, n) [N·m or N]."""
+def gravity_torques(robot: Robot, poses: Array) -> Array:
+    """Gravity torques of the URDF's masses.
+
+    Args:
+        poses: Shape (m, n) [rad or m].
+
+    Returns:
+        Shape (m, n) [N·m or N].
+    """
     data = robot.model.createData()
     return np.array([pin.computeGeneralizedGravity(robot.model, data, q) for q in robot.configuration(poses)])
 

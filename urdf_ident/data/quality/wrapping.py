@@ -9,6 +9,7 @@ import numpy as np
 from ...linalg import Array, IntArray, quantiles
 from ...model.robot import Robot
 from ...units import joint_units
+from .checks import gravity_torques
 from .findings import Examination
 
 #: Largest step of a position that wraps, times two, over its range. Of an effort: its largest step, and how much its range may
@@ -17,6 +18,8 @@ _STEPS, _EFFORT_STEPS, _BEYOND = 0.2, 0.25, 0.1
 #: Least range of a joined effort over its largest step: of an effort that changes sides by equal steps, noise remains, with a
 #: range of 3.3 steps. Largest share of the jumps within so many rows of a reversal, where dry friction changes sides.
 _VARIES, _REVERSING, _BESIDE = 5.0, 0.5, 10
+#: Number of poses whose weight is computed.
+_POSES = 100
 #: Ranges of clocks [s]: a minute to a week, and counters of 16, 31 and 32 bits in ns, us and ms.
 _CLOCKS = (
     60.0,
@@ -67,6 +70,9 @@ def unwrap_positions(state: Examination, robot: Robot) -> None:
 def unwrap_efforts(state: Examination, robot: Robot) -> None:
     """Continues efforts that overflow: beyond one end of the range of their counter they come back at the other.
 
+    The log determines them up to a multiple of the range. The one next to the URDF's weight is taken, for other units than of a
+    torque the one next to zero.
+
     Args:
         state: The log; changed.
     """
@@ -74,13 +80,19 @@ def unwrap_efforts(state: Examination, robot: Robot) -> None:
     if effort is None:
         return
     ranges = np.array([overflow_range(*both) for both in zip(effort.T, state.recording.position.T, strict=True)])
+    if not ranges.any():
+        return
+    rows = np.flatnonzero(np.isfinite(state.recording.position).all(axis=1))
+    rows = rows[:: max(1, len(rows) // _POSES)]
+    torques = state.recording.effort_unit in ("N·m", "N")
+    weight = gravity_torques(robot, state.recording.position[rows]) if torques else np.zeros((len(rows), robot.n))
     fixed = effort.copy()
     for j in np.flatnonzero(ranges):
         at = np.flatnonzero(np.abs(np.diff(effort[:, j])) > 0.5 * ranges[j])
         if not _goes_on(state.recording.position, at):
             continue
         joined = np.unwrap(effort[:, j], period=ranges[j])
-        fixed[:, j] = joined - ranges[j] * np.round(np.median(joined) / ranges[j])
+        fixed[:, j] = joined - ranges[j] * np.round(np.median(joined[rows] - weight[:, j]) / ranges[j])
         state.add(
             "effort-wrapped",
             "warning",
