@@ -413,6 +413,16 @@ def test_a_joint_that_creeps_under_load_is_at_rest(robot: Robot) -> None:
         assert bool(np.all(segment.v[:, 1] == 0)) == held
 
 
+@pytest.mark.parametrize("noise", [2e-4, 1e-3])
+def test_noise_of_a_joint_at_rest_is_no_motion(robot: Robot, noise: float) -> None:
+    """Its encoder noise, alone in its position, must not raise the cut-off: accelerations of all joints would be noise."""
+    t = np.arange(0, 20, 0.002)
+    q = 0.5 * np.sin(0.8 * t)[:, None] * [1.0, 0.0] + noise * np.random.default_rng(1).standard_normal((len(t), 2))
+    result = condition(Recording("log", ("a", "b"), t, q, effort=torque(t)), robot)
+    assert result.cutoff < 4.0
+    assert all(np.all(segment.a[:, 1] == 0) for segment in result.segments)
+
+
 def with_rest(t: Array) -> Array:
     """Time of the motion at time t of a log: a jog at 1 s, rest, 10 s of motion from 4 s, rest from 14 s."""
     jog = 0.15 * (1 - np.cos(np.pi * np.clip((t - 1) / 0.4, 0, 1)))

@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from ...errors import LogError
-from ...linalg import Array
+from ...linalg import Array, positive
 from ...model.robot import Robot
 from ...samples import Segment
 from ..recording import Recording
@@ -34,6 +34,8 @@ from .velocity import match_velocity
 ROWS_PER_CUTOFF = 5.0
 #: Minimum row rate [Hz]: friction changes sign just as fast at reversals of a slow motion.
 FEWEST_ROWS = 40.0
+#: Share of white noise in the variance of a position above which its joint rests; a motion of a sixth of the rate has it.
+_MOSTLY_WHITE = 0.5
 #: Largest fraction of the acceleration power that may be noise or missing from the harmonics; above it the motion is not
 #: represented well by a Fourier series and the periods are not averaged.
 WASTE = 0.1
@@ -231,6 +233,11 @@ def _rate_words(clock: Clock) -> str:
     return why
 
 
+def _white_share(q: Array) -> Array:
+    """Share of white noise in the variance of each position: half the mean square successive difference (von Neumann 1941)."""
+    return np.asarray(0.5 * np.mean(np.diff(q, axis=0) ** 2, axis=0) / positive(q.var(axis=0)))
+
+
 def _cutoff(pieces: list[UniformPiece], rate: float, config: SignalConfig, name: str) -> tuple[CutoffChoice, str]:
     if config.cutoff != "auto":
         cutoff = float(config.cutoff)
@@ -254,9 +261,10 @@ def _cutoff(pieces: list[UniformPiece], rate: float, config: SignalConfig, name:
         moving.append(moves)
     if longest < max(32, 0.2 * rate):
         raise no_motion(positions, rate, config, name)
-    travel = np.max([np.ptp(q[moves], axis=0) for q, moves in zip(positions, moving, strict=True) if moves.any()], axis=0)
-    movers = travel > 1e-3 * travel.max()
-    choice = estimate_cutoff([q[:, movers] for q in positions], rate, moving)
+    moved = [q[moves] for q, moves in zip(positions, moving, strict=True) if moves.any()]
+    travel = np.max([np.ptp(q, axis=0) for q in moved], axis=0)
+    movers = (travel > 1e-3 * travel.max()) & (np.min([_white_share(q) for q in moved], axis=0) < _MOSTLY_WHITE)
+    choice = estimate_cutoff([q[:, movers] for q in positions] if movers.any() else positions, rate, moving)
     return choice, f"{choice.cutoff:.4g} Hz, Butterworth of order {config.order} forwards and backwards: {choice.why}"
 
 
