@@ -215,6 +215,7 @@ def build_statistics(
     progress: Progress | None = None,
     weights: Mapping[str, Sequence[Array]] | None = None,
     kept: RowCache | None = None,
+    alike: Callable[[], tuple[tuple[str, ...], ...]] | None = None,
 ) -> StatisticSet:
     """Computes the statistic of several prepared logs, from which all estimators work.
 
@@ -225,6 +226,7 @@ def build_statistics(
         progress: Called with the log's name, the samples processed and their total.
         weights: Log → weights of the samples of its segments, as for :func:`filtered_rows`; all 1 if None.
         kept: As for :func:`accumulate`.
+        alike: Returns the names of the logs of each motion, waiting if necessary; None if no comparison has been started.
 
     Returns:
         Factors per log, block and row group.
@@ -251,12 +253,12 @@ def build_statistics(
         made = map(work, _sources(logs, weights))
     total = merge_all([replace(part, entries=Entries(part.entries).stored()) for part in made])  # in the scratch folder, if any
     if kept is None or len(logs) < 2:
-        return total
+        return replace(total, motions=alike)
     if blocks is None:  # fewer blocks are too coarse to compare motions
-        kept.motions = kept.motions or start_motions(total)
+        kept.motions = alike or kept.motions or start_motions(total)
         kept.last = asked, replace(total, motions=kept.motions)
         return kept.last[1]
-    return replace(total, motions=kept.motions)
+    return replace(total, motions=alike or kept.motions)
 
 
 def begin_statistics(model: DynamicModel, logs: Sequence[PreparedLog], kept: RowCache) -> None:
