@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -488,6 +489,21 @@ def test_gravity_from_another_side_is_named(gravity: tuple[float, float, float],
     vector = ", ".join(f"{value:.4g}" for value in gravity)
     assert f"robot: {{gravity: [{vector}]}}" in str(found.remedy)
     assert doubts(log_of(hung, speed=speed, seconds=40.0), hung) == []
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_efforts_that_hold_the_urdfs_weight_are_not_reversed(held: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One joint is jogged: gravity hardly varies, and what of it a free fit finds in friction and noise may be opposite."""
+    gravity_torques = against_urdf._gravity_torques
+
+    def opposite(*of: Any) -> tuple[Array, Array]:
+        stated = gravity_torques(*of)[1]
+        return -stated, stated
+
+    monkeypatch.setattr(against_urdf, "_gravity_torques", opposite)
+    robot = ARM if held else Robot.from_urdf(URDF, gravity=(0.0, 0.0, 9.81))
+    found = {item.id for item in doubts(log_of(robot, speed=0.3, seconds=40.0))}
+    assert ("gravity-direction" in found) == (not held)
 
 
 @pytest.mark.parametrize("degrees", [4.0, 12.0])
