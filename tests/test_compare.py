@@ -112,6 +112,7 @@ def test_a_share_that_all_joints_have_in_common_is_no_change_of_the_robot() -> N
     assert not warm.changes
     assert warm.common_friction is not None
     assert abs(warm.common_friction.share + 0.105) < 0.002  # of the mean of 1 and 0.9
+    assert "no change but one of friction that most joints share" in warm.summary()
     assert "less friction alike" in warm.summary()
     assert warm.as_dict()["common_friction"]["joints"] == 5
     worn = compare(before, scaled_friction(before, [0.9, 0.9, 1.2, 0.9, 0.9]))

@@ -160,7 +160,8 @@ class Comparison:
         share = f"{len(self.tests)} quantities tested together at {100 * self.level:g} %"
         common = [] if self.common_friction is None else [f"  {self.common_friction.sentence()}"]
         if not self.changed:
-            return "\n".join([f"{self.robot}: no significant change ({share})", *common, *self._limited_by_laws()])
+            none = "no change but one of friction that most joints share" if common else "no significant change"
+            return "\n".join([f"{self.robot}: {none} ({share})", *common, *self._limited_by_laws()])
         verb = "contradicted" if self.names[0] == "URDF" else "changed"
         lines = [f"{self.robot}: {len(changed) or 'inertia'} {verb} ({share})"]
         if self.hypothesis is not None:
