@@ -65,6 +65,14 @@ def test_what_was_written_is_read_and_written_again(written: tuple[Path, dict[st
     assert seal(dict(reversed(list(data.items())))) == data["seal"]
 
 
+def test_an_estimate_that_the_data_hardly_determine_is_read_again(written: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    ident = ui.load(written[0])
+    params = np.array(ident.fit.params)
+    params[0] = 1e15
+    path = replace(ident, fit=replace(ident.fit, params=params)).save(tmp_path / "poor.json")
+    assert ui.load(path).fit.params[0] == 1e15
+
+
 @pytest.mark.parametrize(
     ("path", "value", "words"),
     [

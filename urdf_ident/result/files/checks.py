@@ -17,7 +17,7 @@ from ...errors import LogError
 from ...linalg import Array
 from ...provenance import sha256
 
-#: Upper bound for all parameters of a robot, in SI units.
+#: Upper bound for all parameters of a robot, in SI units; estimates from the data alone may exceed it.
 LARGEST = 1e12
 #: Allowed asymmetry of a scaled covariance, and its allowed negative eigenvalue per dimension.
 _ROUNDING = 1e-8
@@ -243,7 +243,7 @@ def _numbers(value: Any, where: str) -> Array:
         raise _wrong("holds what is no number", where) from error
     if value is None or not np.isfinite(found).all():
         raise _wrong("holds a number that is not finite", where)
-    if where.startswith("parameters") and not (np.abs(found) < LARGEST).all():
+    if where == "parameters.standard" and not (np.abs(found) < LARGEST).all():
         raise _wrong("is out of all proportion", where, f"{np.abs(found).max():.3g}", f"< {LARGEST:g}")
     return found
 
