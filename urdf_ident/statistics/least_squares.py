@@ -99,8 +99,7 @@ def solve(factor: ArrayLike, rows: int, reference: ArrayLike | None = None) -> S
     reference = np.zeros(k) if reference is None else np.asarray(reference, dtype=float)
     check_shape("reference", reference.shape, (k,))
     norms = np.linalg.norm(full[:, :k], axis=0)
-    rounding = 10 * k * np.finfo(float).eps  # merging factors leaves several eps·k in null directions
-    scale = np.where(norms > rounding * norms.max(), norms, np.inf)  # columns of rounding errors are not scaled up
+    scale = np.where(norms > np.finfo(float).eps * norms.max(), norms, np.inf)  # columns of rounding errors are not scaled up
     scaled, target = full[:, :k] / scale, full[:, k:] - full[:, :k] @ reference[:, None]
     if len(full) > 2 * (k + 1):
         R = triangle(np.hstack([scaled, target]))
@@ -109,7 +108,8 @@ def solve(factor: ArrayLike, rows: int, reference: ArrayLike | None = None) -> S
     y = lapack().dormqr("L", "T", T[:, : len(reflections)], reflections, target, 64)[0][:, 0]
     T, pivots = np.triu(T[: len(reflections)]), pivots - 1
     diagonal = np.abs(np.diag(T))
-    tolerance = max(np.finfo(float).eps * rows, rounding)
+    # After merging factors the residue of a null direction reaches several eps·k, so a bound of eps·k would be too tight.
+    tolerance = np.finfo(float).eps * max(rows, 10 * k)
     rank = int((diagonal > tolerance * diagonal.max(initial=0.0)).sum())
     kept, T1 = pivots[:rank], T[:rank, :rank]
     inverse = lapack().dtrtri(T1)[0] if rank else T1
