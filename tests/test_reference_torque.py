@@ -14,10 +14,11 @@ from motion_samples import A, robot_3r
 from real_ur10e import constants_given, read_logs
 
 import urdf_ident.estimation.friction_selection.reference_torque as module
+from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import prepare_logs
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import FingerprintError, ModelError
-from urdf_ident.estimation.friction_selection.reference_torque import converge, cross_validate_converged
+from urdf_ident.estimation.friction_selection.reference_torque import converge, cross_validate_converged, for_folds
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.prior import inertial_prior
@@ -62,6 +63,19 @@ def build(model: DynamicModel, segments: dict[str, Segment], blocks: int | None 
         part = accumulate(model, name, [segment], RowFilter(1), blocks=blocks or 32)
         total = part if total is None else total.merged(part)
     return total
+
+
+def test_folds_of_many_motions_are_built_from_prepared_logs() -> None:
+    """The motions found in the first statistics are passed on to those of the folds, which have one block per log."""
+    model, robot = make_model(LOADED[:-1]), robot_3r()
+    recordings = [
+        Recording(name, robot.joints, segment.time, segment.q, effort=segment.tau)
+        for name, segment in make_segments(model, TIME_FOLDS + 1).items()
+    ]
+    build = partial(build_statistics, logs=prepare_logs(recordings, robot, model.drive, SignalConfig()))
+    folds = for_folds(build, build(model))(model)
+    assert len(folds.logs) == TIME_FOLDS + 1
+    assert {entry.block for entry in folds.entries} == {0}
 
 
 MODEL = make_model()
