@@ -17,6 +17,7 @@ from ...model.engine.pinocchio import regressor
 from ...model.prior import lumped_inertials
 from ...model.robot import Robot
 from ...samples import TESTING_REVERSALS
+from ..quality.checks import gravity_torques
 from ..quality.findings import Finding
 from .candidates import Hypothesis, Interpretation, candidates
 from .case import Case
@@ -111,7 +112,7 @@ def against_the_urdf(robot: Robot, case: Case, interpretation: Interpretation, l
 def _weight_held(robot: Robot, case: Case) -> list[Finding]:
     """Slides whose effort differs from the URDF's weight by a factor, which an offset would absorb."""
     samples, found = case.sampled(0.0), []
-    stated = _stated_gravity(robot, samples.q)
+    stated = gravity_torques(robot, samples.q)
     for j in np.flatnonzero(case.moves & robot.prismatic):
         weight, effort = float(stated[:, j].mean()), samples.tau[:, j]
         steady = abs(weight) > max(float(effort.std()), 10 * float(stated[:, j].std()), 1e-9)
@@ -126,7 +127,7 @@ def _held_as_stated(robot: Robot, case: Case) -> bool:
     In few poses gravity hardly varies, and its variation in the free fit may be opposite to the URDF's by chance.
     """
     samples = case.sampled(0.0)
-    stated = _stated_gravity(robot, samples.q)
+    stated = gravity_torques(robot, samples.q)
     weight = np.sum(stated**2, axis=0)
     carries = (weight > _MOSTLY * np.sum(samples.tau**2, axis=0)) & (weight > _HEAVY * weight.max())
     ratio = np.sum(samples.tau * stated, axis=0)[carries] / weight[carries]
@@ -235,16 +236,9 @@ def _scale_of_inertia(robot: Robot, case: Case, interpretation: Interpretation) 
 
 def _gravity_torques(robot: Robot, case: Case, interpretation: Interpretation) -> tuple[Array, Array]:
     """Gravity torques of the free fit and of the URDF at the same poses, without their means, shape (N, n) each."""
-    theta = case.inertial_parameters(interpretation)
     q = case.sampled(0.0).q
     q = q[:: max(1, len(q) // _POSES)]
-    Y = regressor(robot, q, np.zeros_like(q), np.zeros_like(q))
-    fitted, stated = Y @ theta, Y @ lumped_inertials(robot).ravel()
+    fitted = regressor(robot, q, np.zeros_like(q), np.zeros_like(q)) @ case.inertial_parameters(interpretation)
+    stated = gravity_torques(robot, q)
     moves = case.moves
     return (fitted - fitted.mean(axis=0))[:, moves], (stated - stated.mean(axis=0))[:, moves]
-
-
-def _stated_gravity(robot: Robot, q: Array) -> Array:
-    """Gravity torque of the URDF's inertias, shape (N, n)."""
-    still = np.zeros_like(q)
-    return np.asarray(regressor(robot, q, still, still) @ lumped_inertials(robot).ravel())
