@@ -164,7 +164,7 @@ def test_one_more_column_equals_a_refit_with_it(sub_models) -> None:
         np.testing.assert_allclose(errors, expected.sum(axis=1), rtol=1e-6)
 
 
-def test_a_column_in_the_place_of_another_or_of_nothing_equals_a_refit(sub_models) -> None:
+def test_a_column_in_the_place_of_another_equals_a_refit(sub_models) -> None:
     wide, _, _, columns, sub = sub_models
     named = {name: [k for k, c in enumerate(columns) if wide.model.term_of(c).name == name] for name in ("coulomb", "viscous")}
     chosen, every = [named["viscous"][0], named["coulomb"][0], named["viscous"][1]], list(range(len(columns)))
@@ -173,8 +173,6 @@ def test_a_column_in_the_place_of_another_or_of_nothing_equals_a_refit(sub_model
     for some in (chosen, [*chosen, chosen[0]]):  # the second repeats a column
         refitted = [focus.errors([k for k in some if k != old] + [new]) for old, new in zip(taken, put, strict=True)]
         np.testing.assert_allclose(focus.exchanged(some, taken, put), np.stack(refitted, axis=1), rtol=1e-9)
-        refitted = [focus.errors([k for k in some if k != old]) for old in chosen]
-        np.testing.assert_allclose(focus.without_each(some, chosen), np.stack(refitted, axis=1), rtol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -200,6 +198,40 @@ def test_a_joint_may_be_left_without_any_law(sub_models) -> None:
     own = [columns.index(int(column)) for law in laws for column in law.columns]
     search = JointSearch(sub.focus([], own, [0]), laws, np.ones(len(own), dtype=bool))
     assert search._drop({}) is None
+
+
+class TwoUnequalFolds:
+    """Held-out errors of a joint with and without its dry friction: it explains nearly all of one fold, and most of the other."""
+
+    without, with_it = (np.array([44e3, 72e3]), np.array([116e3, 115e3])), (np.array([6e3, 22e3]), np.array([67e3, 69e3]))
+
+    def own_errors(self, chosen) -> np.ndarray:
+        return (self.with_it if len(chosen) else self.without)[0]
+
+    def errors(self, chosen) -> np.ndarray:
+        return (self.with_it if len(chosen) else self.without)[1]
+
+    def with_each(self, chosen, added) -> np.ndarray:
+        return self.with_it[1][:, None]
+
+    def distinct(self, chosen, added) -> tuple[np.ndarray, np.ndarray]:
+        return np.ones(len(added)), np.ones(len(added))
+
+    def estimates(self, chosen) -> tuple[np.ndarray, np.ndarray]:
+        return np.ones(len(chosen)), np.zeros(len(chosen))
+
+
+def test_a_law_that_would_be_added_again_is_not_omitted(sub_models) -> None:
+    """Measured against the small error with it, its loss scattered so much between the folds that it was not significant."""
+    law = next(law for law in sub_models[0].candidates[0] if law.key == ("presliding", "joint"))
+    search = JointSearch(TwoUnequalFolds(), [law], np.ones(1, dtype=bool))
+    present = {law.key: law}
+    assert search._add({}) == present
+    assert search._drop(present) is None
+    assert search.run({}) == search.run(present) == present
+    gain = search.law_gain(present, law.key)
+    assert gain.gain == pytest.approx(search.law_gain({}, law.key).gain) and 0 < gain.gain
+    assert gain.reason == "missed when it is left out"
 
 
 def test_a_column_that_is_there_twice_is_told_from_nothing(sub_models) -> None:

@@ -215,28 +215,26 @@ class JointSearch:
         return best[1] if best else None
 
     def _drop(self, laws: Laws) -> dict[Key, Candidate] | None:
-        """Removes the law with the smallest gain, if it is not needed."""
+        """Removes the law with the smallest gain, if it is not needed, and would not be added again."""
         best: tuple[float, dict[Key, Candidate]] | None = None
-        spare = [key for key in laws if key not in self.usual]
-        if not spare:
-            return None
-        for key, gain, error in zip(spare, *self._gain(laws, self._errors_without(laws, spare)), strict=True):
+        for key in laws:
+            if key in self.usual:
+                continue
             new = self._without(laws, key)
-            least = least_gain(self._required_errors(key) * error, self._more(new, laws))
-            missed = -gain > least and not self._negligible(laws, key)
-            if not missed and (best is None or gain > best[0]) and not self._violations(new):
-                best = (float(gain), new)
+            more, required = self._more(new, laws), self._required_errors(key)
+            change, error = (float(x[0]) for x in self._gain(laws, self.sub.errors(self._index(new))))
+            # relative to the small error with it, the loss may scatter so much between the folds that it is not significant
+            gain, gain_error = self._gain_of(laws, new)
+            missed = -change > least_gain(required * error, more) or gain > least_gain(required * gain_error, more)
+            missed = missed and not self._negligible(laws, key)
+            if not missed and (best is None or change > best[0]) and not self._violations(new):
+                best = (change, new)
         return best[1] if best else None
 
-    def _errors_without(self, laws: Laws, keys: Sequence[Key]) -> Array:
-        """Errors without each of several laws, shape (folds, keys)."""
-        alone = [key for key in keys if len(laws[key].columns) == 1 and key[0] not in REPLACES]
-        places = self._places([laws[key] for key in alone])
-        found = dict(zip(alone, self.sub.without_each(self._index(laws), places).T, strict=True)) if alone else {}
-        for key in keys:
-            if key not in found:
-                found[key] = self.sub.errors(self._index(self._without(laws, key)))
-        return np.stack([found[key] for key in keys], axis=1)
+    def _gain_of(self, laws: Laws, fewer: Laws) -> tuple[float, float]:
+        """Mean gain of laws over fewer of them, relative to the error without them, and its :func:`standard_error`."""
+        mean, gain_error = self._gain(fewer, self.sub.errors(self._index(laws)))
+        return float(mean[0]), float(gain_error[0])
 
     def _without(self, laws: Laws, key: Key) -> dict[Key, Candidate]:
         """The laws without one of them, which is replaced by the laws that it contains."""
@@ -325,10 +323,10 @@ class JointSearch:
         if self.few and key not in laws and len(versions[0].columns) > 1 and not versions[0].is_spring:
             return LawGain(versions[0], 0.0, 0.0, "the joint reverses too rarely for so many parameters")
         if key in laws:
-            mean, gain_error = self._gain(laws, self.sub.errors(self._index(self._without(laws, key))))
-            missed = -float(mean[0]) > least_gain(float(gain_error[0])) or key not in self.usual
+            gain, error = self._gain_of(laws, self._without(laws, key))
+            missed = gain > least_gain(error) or key not in self.usual
             word = "missed when it is left out" if missed else "not missed, but kept: every drive has it"
-            return LawGain(laws[key], -float(mean[0]), float(gain_error[0]), word)
+            return LawGain(laws[key], gain, error, word)
         taken = [other[0] for other in laws if key[0] in REPLACES.get(other[0], ())]
         if taken:
             return LawGain(versions[0], 0.0, 0.0, f"{taken[0]} contains it")
