@@ -193,6 +193,38 @@ def test_small_units_in_the_header(tmp_path: Path, robot: Robot, name: str, colu
     check(read_recording(tmp_path / "run.csv", robot))
 
 
+@pytest.mark.parametrize("which", ["q_j1", "q_j", "tau_j"])
+@pytest.mark.parametrize("plain", [False, True], ids=["named", "numbered"])
+def test_a_unit_that_nobody_knows_is_named(tmp_path: Path, robot: Robot, which: str, plain: bool) -> None:
+    names = [f"{name} (furlong)" if name.startswith(which) else name for name in HEADER.split(",")]
+    first = next(name for name in names if "furlong" in name)
+    header = ",".join(names).replace("_j", "" if plain else "_j")
+    (tmp_path / "run.csv").write_text("\n".join([header, *rows()]))
+    with pytest.raises(LogError) as error:
+        read_recording(tmp_path / "run.csv", robot)
+    assert f"column '{first.replace('_j', '' if plain else '_j')}': unknown unit, got 'furlong', expected" in str(error.value)
+
+
+def test_names_of_joints_in_the_project_file_win_over_equal_names_in_the_log(tmp_path: Path, robot: Robot) -> None:
+    _, q, v, tau = samples()
+    (tmp_path / "run.csv").write_text("\n".join([HEADER, *rows()]))
+    log = read_recording(tmp_path / "run.csv", robot, LogLayout(joints={"j1": "j2", "j2": "j1"}))
+    for values, known in ((log.position, q), (log.velocity, v), (log.effort, tau)):
+        np.testing.assert_allclose(values, known[:, [1, 0, 2]])
+    elsewhere = HEADER.replace("_j3", "_elbow") + ",q_j3,v_j3,tau_j3"
+    (tmp_path / "run.csv").write_text("\n".join([elsewhere, *(line + ",7,8,9" for line in rows())]))
+    check(read_recording(tmp_path / "run.csv", robot, LogLayout(joints={"j3": "elbow"})))
+    (tmp_path / "run.csv").write_text("\n".join([HEADER, *rows()]))
+    check(read_recording(tmp_path / "run.csv", robot, LogLayout(joints={"j3": "elbow"})))  # another log has this name
+
+
+@pytest.mark.parametrize("joints", [{"j1": "j2"}, {"j1": "j2", "j2": "j2"}])
+def test_one_joint_of_the_log_is_not_taken_twice(tmp_path: Path, robot: Robot, joints: dict[str, str]) -> None:
+    (tmp_path / "run.csv").write_text("\n".join([HEADER, *rows()]))
+    with pytest.raises(LogError, match=r"'j2' of the log is given for several joints of the robot, got j\d, j\d"):
+        read_recording(tmp_path / "run.csv", robot, LogLayout(joints=joints))
+
+
 def test_the_command_that_infers_columns_names_the_files_for_a_shell(tmp_path: Path) -> None:
     (tmp_path / "my run.csv").write_text("Zeit,Achse 1,Achse 2,Achse 3\n0,1,2,3\n1,1,2,3\n")
     (tmp_path / "arm.urdf").write_text(arm_urdf("zyx"))

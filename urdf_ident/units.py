@@ -50,6 +50,7 @@ _SPELLINGS = {
     "Ncm": "N·cm",
     "N.cm": "N·cm",
     "N*cm": "N·cm",
+    "percent": "%",
     "degrees": "deg",
     "radians": "rad",
     "°": "deg",
@@ -100,10 +101,10 @@ def parse_unit(text: str, quantity: str | None = None, where: str | None = None)
     elif name in _UNITS:
         unit = _UNITS[name]
     else:
-        raise UnitError("unknown unit", where=where, got=repr(text), remedy=nearest(name, _valid(quantity)))
+        raise UnitError("unknown unit", where=where, got=repr(text), remedy=nearest(name, unit_names(quantity)))
     if quantity is not None and unit.kind not in KINDS[quantity]:
         raise UnitError(
-            f"'{text}' is a unit of {unit.kind}, not of {quantity}", where=where, expected=" or ".join(_valid(quantity))
+            f"'{text}' is a unit of {unit.kind}, not of {quantity}", where=where, expected=" or ".join(unit_names(quantity))
         )
     return unit
 
@@ -122,5 +123,6 @@ def joint_units(prismatic: bool) -> dict[str, str]:
     return {"position": "rad", "velocity": "rad/s", "acceleration": "rad/s^2", "torque": "N·m"}
 
 
-def _valid(quantity: str | None) -> list[str]:
+def unit_names(quantity: str | None) -> list[str]:
+    """Names of the units of a quantity, a key of :data:`KINDS`; all if it is None."""
     return [unit.name for unit in _UNITS.values() if quantity is None or unit.kind in KINDS[quantity]]

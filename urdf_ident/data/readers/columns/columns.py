@@ -16,9 +16,9 @@ from ....errors import LogError, closest, nearest
 from ....grouping import abbreviated
 from ....model.locked_joints import lock_words
 from ....model.robot import Robot
-from ....units import joint_units
+from ....units import joint_units, unit_names
 from ..tables import Table, refuse_long
-from .headers import default_header
+from .headers import default_header, unknown_unit
 from .layout import KIND, MOTOR, Column, LogLayout
 from .names import NAMES, TIME_NAMES, WRENCH_AXES
 
@@ -73,6 +73,7 @@ def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequ
     header = default_header(table.spelled or names, robot, layout.joints, table.path)
     if rest and names:
         spelled = replace(table, names=header.names, spelled=table.spelled or names)
+        _check_units(table, robot, layout, [key for key in ("position", "effort") if key in rest], header.names)
         named, notes = _named(spelled, robot, rest, strict="position" in rest)
         if "position" in named:
             notes = [*header.notes, *notes]
@@ -116,6 +117,37 @@ def _unused_clock(table: Table, layout: LogLayout, time: int | None) -> str:
     found = _time(table, layout)
     name = "" if found is None or table.names is None else table.names[found]
     return f"log.rate ({layout.rate:g} Hz) is used instead of the clock in '{name}'" if name else ""
+
+
+def _check_units(table: Table, robot: Robot, layout: LogLayout, quantities: Sequence[str], names: Sequence[str]) -> None:
+    """Refuses columns of positions or efforts whose names end with an unknown unit, unless others hold the same quantity.
+
+    Args:
+        names: The header in the default spelling.
+    """
+    bare, units = zip(*map(unknown_unit, table.spelled or table.names or ()), strict=True)
+    if not any(units):
+        return
+    stripped = replace(table, names=default_header(bare, robot, layout.joints, table.path).names)
+    for quantity in quantities:
+        meant, known = (_columns_of(some, robot, quantity) for some in (stripped, replace(table, names=tuple(names))))
+        odd = [column for column in meant if units[column]]
+        if odd and len(meant) == robot.n > sum(not units[column] for column in known):
+            raise LogError(
+                "unknown unit",
+                where=f"{table.path}, column '{(table.spelled or table.names or ())[odd[0]]}'",
+                got=f"'{units[odd[0]]}'",
+                expected=", ".join(unit_names(KIND.get(quantity, quantity))),
+                remedy="correct it, or list the columns by number with their unit: `log: {columns: ..., units: ...}`",
+            )
+
+
+def _columns_of(table: Table, robot: Robot, quantity: str) -> list[int]:
+    """Columns of a quantity in a header in the default spelling, of all joints or not."""
+    names = table.names or ()
+    prefix = _prefix(names, robot.joints, quantity)
+    named = [names.index(prefix + joint) for joint in robot.joints if prefix + joint in names]
+    return named or list(next(filter(None, (_numbers(table, own) for own in NAMES[quantity].prefixes)), {}).values())
 
 
 def _check_shared(table: Table, found: Mapping[str, tuple[int, ...]]) -> None:

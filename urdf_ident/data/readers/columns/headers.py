@@ -100,8 +100,10 @@ def default_header(names: Sequence[str], robot: Robot, joints: Mapping[str, str]
     bare, units = zip(*(without_unit(name) for name in names), strict=True)
     pairs: Mapping[str, str] = {joint: joint for joint in (*robot.joints, *robot.locked)}
     notes: tuple[str, ...] = ()
-    own_names = (f"{prefix}{joint}" for prefix in _OF_POSITIONS for joint in (*robot.joints, *robot.locked))
-    if any(name in bare for name in own_names):  # nothing is guessed
+    away = {joint: name for joint, name in joints.items() if joint != name}
+    stated, renamed = ([f"{prefix}{joint}" for prefix in _OF_POSITIONS for joint in some] for some in (pairs, away.values()))
+    moved: set[str] = set()  # columns in the default spelling of a joint that has another name in this log
+    if any(name in bare for name in stated) and not any(name in bare for name in renamed):  # nothing is guessed
         parsed = _parsed_by_default(bare, pairs)
     else:
         whole = tuple(joint.lower() for joint in pairs)
@@ -109,13 +111,16 @@ def default_header(names: Sequence[str], robot: Robot, joints: Mapping[str, str]
         bare, units = zip(*ends, strict=True)
         logged = _logged_joints(bare)
         given = {joint: name for joint, name in joints.items() if logged and (name in logged or joint not in robot.locked)}
-        own, (pairs, notes) = pairs, match_joints(logged, robot, given, where)
+        known_joints, (pairs, notes) = tuple(pairs), match_joints(logged, robot, given, where)
         spelled = {name: joint for joint, name in pairs.items()}
-        spelled |= {joint: joint for joint in own if joint not in spelled}
-        parsed = [item for _, item in _parsed(bare, tuple(spelled.items()))]
+        spelled |= {joint: joint for joint in known_joints if joint not in (*spelled, *away)}
+        left = {f"{prefix}_{joint}": joint for own in NAMES.values() for prefix in own.prefixes for joint in away}
+        moved = {name for name, stem in zip(names, bare, strict=True) if stem in left}
+        items = _parsed(bare, tuple(spelled.items()))
+        parsed = [None if left.get(stem, stem) in away.keys() - spelled.keys() else item for stem, item in items]
     chosen = _chosen(parsed)
     unmatched = any(joint != name for joint, name in pairs.items())
-    known = set(names)
+    known = set(names) - moved
     result, found_units = [], list(units)
     for k, (name, item) in enumerate(zip(names, parsed, strict=True)):
         default = name
@@ -127,7 +132,7 @@ def default_header(names: Sequence[str], robot: Robot, joints: Mapping[str, str]
                 default = name
             else:
                 found_units[k] = units[k] or ("A" if _is_current(item[2]) else "")
-        elif item is None and unmatched and name.startswith(_OF_POSITIONS):
+        elif item is None and (name in moved or (unmatched and name.startswith(_OF_POSITIONS))):
             default = f"({name})"  # a joint of another arm in the same log
         known.add(default)
         result.append(default)
@@ -173,6 +178,16 @@ def without_unit(name: str) -> tuple[str, str]:
         except UnitError:
             pass
     return name.strip(), ""
+
+
+def unknown_unit(name: str) -> tuple[str, str | None]:
+    """Splits a column name that ends with brackets around no known unit, such as ``q1 [furlong]``.
+
+    Returns:
+        The name without the brackets and what is in them; the whole name and None for all others.
+    """
+    match = _UNIT.search(name)
+    return (name, None) if match is None or without_unit(name)[1] else (name[: match.start()], match[1])
 
 
 def _without_end(name: str, unit: str, joints: tuple[str, ...]) -> tuple[str, str]:

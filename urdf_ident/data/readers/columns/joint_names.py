@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from ....errors import LogError, nearest
@@ -24,7 +25,7 @@ def match_joints(
         Robot joint → name in the log, for the joints that were found, and notes on names that differ.
 
     Raises:
-        LogError: ``given`` contains a joint that does not exist, or the match is not unique.
+        LogError: ``given`` contains a joint that does not exist or gives a name twice, or the match is not unique.
     """
     known = (*robot.joints, *robot.locked)
     for joint, name in given.items():
@@ -34,6 +35,16 @@ def match_joints(
             raise LogError(f"the log has no joint '{name}'", where=f"{where} (log.joints)", remedy=nearest(name, logged))
     own = {joint: joint for joint in known if joint in logged and joint not in given}
     found = {**own, **given}
+    twice = [name for name, count in Counter(found.values()).items() if count > 1]
+    if twice:
+        both = ", ".join(joint for joint, name in found.items() if name == twice[0])
+        raise LogError(
+            f"'{twice[0]}' of the log is given for several joints of the robot",
+            where=f"{where} (log.joints)",
+            got=both,
+            expected="one joint each",
+            remedy="correct `log: {joints: {robot joint: name in the log}}`; joints that are not listed keep their names",
+        )
     if any(joint in found for joint in robot.joints) or not logged:
         return found, ()
     matches = _matches(logged, robot)
