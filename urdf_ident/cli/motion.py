@@ -15,7 +15,6 @@ from .common import Config, Urdf, command, open_robot, print_implausible_values,
 from .report import say_file_replaced
 
 if TYPE_CHECKING:
-    from ..excitation.design import Design
     from ..excitation.planned.planned_motion import PlannedMotion
     from ..model.dynamic_model import DynamicModel
     from ..model.robot import Robot
@@ -201,9 +200,7 @@ def export_motion(
     typer.echo(f"read {out / 'README.txt'} before the robot moves")
 
 
-def run_design(
-    project: Project, folder: Path, model: DynamicModel, out: Path, after: Identification | None
-) -> Design | PlannedMotion:
+def run_design(project: Project, folder: Path, model: DynamicModel, out: Path, after: Identification | None) -> PlannedMotion:
     """Designs a motion, writes it, and prints its quality.
 
     Args:

@@ -24,7 +24,7 @@ from .criteria import CRITERIA, condition_number, format_criterion
 from .earlier_logs import EarlierResult
 from .family import Family
 from .formulation import Formulation, formulate
-from .planned.planned_motion import closest_lines
+from .planned.planned_motion import PlannedMotion
 from .planned_rows import PlannedRows
 from .search.global_start import check_global_start, present_name
 from .search.multi_start import FoundMotion, Problem
@@ -38,17 +38,14 @@ LEAST_SEARCH = 0.1
 Progress = Callable[[float, str], None]
 
 
-@dataclass(frozen=True, eq=False)
-class Design(ReadOnly):
-    """A motion inside the limits of the robot, and its expected information.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Design(PlannedMotion, ReadOnly):
+    """An optimised motion, ramps and repetitions included, and its expected information.
 
     Attributes:
-        trajectory: The motion, ramps and repetitions included.
         excitation: One period without ramps, to which the criterion refers.
         model: The model to identify.
         base: Its base parameters.
-        limits: The limits of the motion.
-        report: Margins to the limits.
         criterion: Name of the criterion.
         value: Its exact value, a logarithm (see :mod:`.criteria`).
         condition: Condition number of the base regressor, columns unscaled (SI), rows unweighted.
@@ -57,17 +54,12 @@ class Design(ReadOnly):
         starts: Number of random starts.
         elapsed: Computing time [s].
         history: ``(time [s], value)`` of every improvement.
-        clearance: Smallest distances between links and to the world, or None if collisions are not checked.
         settings: The settings of the design.
-        notes: Notes for the user.
     """
 
-    trajectory: Trajectory
     excitation: Trajectory
     model: DynamicModel
     base: BaseParameters
-    limits: Limits
-    report: LimitReport
     criterion: str
     value: float
     condition: float
@@ -77,8 +69,6 @@ class Design(ReadOnly):
     elapsed: float
     history: tuple[tuple[float, float], ...]
     settings: Mapping[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    clearance: ClearanceReport | None = None
 
     @property
     def margins(self) -> tuple[Margin, ...]:
@@ -96,22 +86,14 @@ class Design(ReadOnly):
         """
         return weighted_regressor(self.model, self.base, self.excitation, self.noise, rate)
 
-    def summary(self) -> str:
-        """Describes the motion and its smallest margins.
-
-        Returns:
-            Several lines of text.
-        """
-        lines = [
+    def describe(self) -> list[str]:
+        """Describes the motion, the criterion and the search."""
+        return [
             f"{self.settings.get('family', 'motion')}: {self.trajectory.duration:.4g} s, {len(self.base)} base parameters, "
             f"criterion {self.criterion} = {format_criterion(self.value)}, "
             f"condition number {self.condition:.4g}",
             f"column scaling: {self.scaling}; {self.starts} starts in {self.elapsed:.3g} s",
-            *closest_lines(self.report, self.clearance),
         ]
-        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
-
-    __str__ = summary
 
 
 def design_excitation(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..model.robot import Robot
     from ..motion.collision.collisions import Collisions
     from ..motion.limits import Limits
-    from .design import Design, Progress
+    from .design import Progress
     from .earlier_logs import EarlierResult
     from .planned.planned_motion import PlannedMotion
 
@@ -138,7 +138,7 @@ class ExcitationSection(Section):
         *,
         after: EarlierResult | None = None,
         progress: Progress | None = None,
-    ) -> Design | PlannedMotion:
+    ) -> PlannedMotion:
         """Designs the motion of this section.
 
         Args:

@@ -202,24 +202,30 @@ class LoadCoulomb(Law):
 
 
 @dataclass(frozen=True)
-class Presliding(Law):
+class _Reversing(Law):
+    """Dry friction that reverses over a displacement: its coefficient times the state of a law with memory."""
+
+    width: float = 4e-4
+    nonnegative: ClassVar[tuple[bool, ...]] = (True,)
+    memory: ClassVar[bool] = True
+
+    def basis(self, motion: Sliding) -> Sequence[Array]:
+        return (np.zeros_like(motion.v) if motion.bent is None else motion.bent,)
+
+
+@dataclass(frozen=True)
+class Presliding(_Reversing):
     """``Fp`` times a play operator of the position, scaled to ±1: friction that reverses over a displacement.
 
     After a reversal it changes linearly from one limit to the other while the joint moves by ``width``. It has memory: it
     uses the whole log, standstill included, at its full rate. Its initial state follows from the sign of the first velocity.
     """
 
-    width: float = 4e-4
     name: ClassVar[str] = "presliding"
     symbols: ClassVar[tuple[str, ...]] = ("Fp",)
     changing: ClassVar[Mapping[str, str]] = {"Fp": "dry"}
-    nonnegative: ClassVar[tuple[bool, ...]] = (True,)
     shapes: ClassVar[Mapping[str, Shape]] = {"width": Shape("displacement", "displacement over which friction reverses")}
-    memory: ClassVar[bool] = True
     formula: ClassVar[str] = "Fp*z, z = clip(z + 2*dq/width, -1, 1)"
-
-    def basis(self, motion: Sliding) -> Sequence[Array]:
-        return (np.zeros_like(motion.v) if motion.bent is None else motion.bent,)
 
     def bend(self, bent: Array, step: Array) -> Array:
         return np.clip(bent + step / (0.5 * self.width), -1.0, 1.0)
@@ -234,26 +240,20 @@ class Presliding(Law):
 
 
 @dataclass(frozen=True)
-class Dahl(Law):
+class Dahl(_Reversing):
     """``Fd · z`` with Dahl's model ``dz/dq = (sign(dq) − z)/width``: friction reverses exponentially with displacement.
 
     Like presliding, it has memory and no stiction (Dahl, 1968, exponent 1).
     """
 
-    width: float = 4e-4
     name: ClassVar[str] = "dahl"
     symbols: ClassVar[tuple[str, ...]] = ("Fd",)
     changing: ClassVar[Mapping[str, str]] = {"Fd": "dry"}
-    nonnegative: ClassVar[tuple[bool, ...]] = (True,)
     shapes: ClassVar[Mapping[str, Shape]] = {
         "width": Shape("displacement", "displacement over which the distance to the limit falls to 1/e")
     }
-    memory: ClassVar[bool] = True
     formula: ClassVar[str] = "Fd*z, dz/dq = (sign(dq) - z)/width"
     former: ClassVar[tuple[FormerName, ...]] = (FormerName("presliding", {"coulomb": "Fd", "displacement": "width"}),)
-
-    def basis(self, motion: Sliding) -> Sequence[Array]:
-        return (np.zeros_like(motion.v) if motion.bent is None else motion.bent,)
 
     def bend(self, bent: Array, step: Array) -> Array:
         direction = np.sign(step)

@@ -22,6 +22,7 @@ from .law import AxisScale, Law, Sliding
 class Conservative(Law):
     """A law with a potential; parameters of either sign."""
 
+    nonnegative: ClassVar[tuple[bool, ...]] = (False, False)
     conservative: ClassVar[bool] = True
 
     def _position(self, motion: Sliding) -> Array:
@@ -36,7 +37,6 @@ class Spring(Conservative):
 
     name: ClassVar[str] = "spring"
     symbols: ClassVar[tuple[str, ...]] = ("ks", "ts")
-    nonnegative: ClassVar[tuple[bool, ...]] = (False, False)
     formula: ClassVar[str] = "ks*q + ts"
 
     def basis(self, motion: Sliding) -> Sequence[Array]:
@@ -58,7 +58,6 @@ class Balancer(Conservative):
 
     name: ClassVar[str] = "balancer"
     symbols: ClassVar[tuple[str, ...]] = ("Gs", "Gc")
-    nonnegative: ClassVar[tuple[bool, ...]] = (False, False)
     formula: ClassVar[str] = "Gs*sin(q) + Gc*cos(q)"
 
     def basis(self, motion: Sliding) -> Sequence[Array]:

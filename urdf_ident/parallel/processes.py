@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from itertools import count
-from multiprocessing import Process
+from multiprocessing import Pipe, Process
+from multiprocessing.connection import Connection
 from queue import PriorityQueue
-from socket import MSG_WAITALL, socket, socketpair
 from threading import Thread
 from typing import Any
 
@@ -29,7 +29,7 @@ class WorkerProcess:
     """
 
     def __init__(self, begin: Callable[[], None], function: Callable[..., Any]) -> None:
-        self._link, there = socketpair()
+        self._link, there = Pipe()
         self._process = Process(target=_serve, args=(there, self._link, begin, function), daemon=True)
         self._process.start()
         there.close()  # so that this process notices when the other one ends
@@ -82,7 +82,7 @@ class WorkerProcess:
         self._link.close()
 
 
-def _serve(link: socket, other: socket, begin: Callable[[], None], function: Callable[..., Any]) -> None:
+def _serve(link: Connection, other: Connection, begin: Callable[[], None], function: Callable[..., Any]) -> None:
     other.close()  # the parent's end, so that this process ends when the parent does
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
     _, failed, where = _answer(begin, ())
@@ -100,32 +100,18 @@ def _answer(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Any
         return None, error, traceback.format_exc()
 
 
-def _send(link: socket, content: Any) -> None:
+def _send(link: Connection, content: Any) -> None:
     buffers: list[pickle.PickleBuffer] = []
     head = pickle.dumps(content, 5, buffer_callback=buffers.append)
     raw = [buffer.raw() for buffer in buffers]
-    sizes = np.array([len(head), *(part.nbytes for part in raw)])
-    link.sendall(np.array([len(sizes)]).tobytes() + sizes.tobytes() + head)
+    link.send((head, [part.nbytes for part in raw]))
     for part in raw:
-        link.sendall(part)
+        link.send_bytes(part)
 
 
-def _receive(link: socket) -> Any:
-    (parts,) = _filled(link, np.empty(1, int))
-    head, *buffers = [_filled(link, np.empty(size, np.uint8)) for size in _filled(link, np.empty(parts, int))]
+def _receive(link: Connection) -> Any:
+    head, sizes = link.recv()
+    buffers = [np.empty(size, np.uint8) for size in sizes]
+    for buffer in buffers:
+        link.recv_bytes_into(buffer)
     return pickle.loads(head, buffers=buffers)
-
-
-def _filled(link: socket, array: Any) -> Any:
-    """Fills an array with received bytes.
-
-    Raises:
-        EOFError: The other end is closed.
-    """
-    left = memoryview(array.view(np.uint8))
-    while left:
-        came = link.recv_into(left, 0, MSG_WAITALL)
-        if not came:
-            raise EOFError
-        left = left[came:]
-    return array

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -170,13 +169,10 @@ class _References:
     def feed(self, t: float) -> Array:
         """Contribution of the reference to the controller's affine form at a time."""
         row = self._row(t)
-        feedback: Any = self.feedback
-        found: Array
         if row is not None:
-            found = self._feeds[row]
-        else:
-            found = feedback.feed(*self.trajectory.evaluate([min(t, self.trajectory.duration)]))[0]
-        return found
+            return np.asarray(self._feeds[row])
+        states = self.trajectory.evaluate([min(t, self.trajectory.duration)])
+        return np.asarray(self.feedback.feed(*states)[0])  # type: ignore[union-attr]
 
     def _row(self, t: float) -> int | None:
         """Row of a time in its block, which is evaluated if needed; None between two rows."""

@@ -1,4 +1,4 @@
-"""Base class of motions that are planned rather than optimised: the trajectory and its margins."""
+"""Base class of designed motions: the trajectory and its margins."""
 
 from __future__ import annotations
 
@@ -55,6 +55,8 @@ class PlannedMotion:
         """
         notes = (f"note: {note}" for note in self.notes)
         return "\n".join([*self.describe(), *closest_lines(self.report, self.clearance), *notes])
+
+    __str__ = summary
 
 
 def percent(value: float) -> str:

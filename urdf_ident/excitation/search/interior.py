@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...linalg import Array
+from ...linalg import Array, block_diagonal
 from ...motion.limits import Limits, finite_middle
 from ..family import Grid
 
@@ -210,20 +210,11 @@ def _log(slack: Array, finite: Array) -> float:
     return float(np.log(slack[finite]).sum())
 
 
-def _blocks(blocks: Array) -> Array:
-    """Returns blocks (n, d, d) as one matrix for unknowns ordered joint by joint."""
-    n, d, _ = blocks.shape
-    out = np.zeros((n * d, n * d))
-    for j, block in enumerate(blocks):
-        out[j * d : (j + 1) * d, j * d : (j + 1) * d] = block
-    return out
-
-
 def _direction(
     B: Array, limits: LinearLimits, gradient: Array, slack: Array, multipliers: Array, mu: float, finite: Array
 ) -> Array:
     safe = np.where(finite, slack, 1.0)
-    matrix = B + _blocks(limits.hessian(np.where(finite, multipliers / safe, 0.0)))
+    matrix = B + block_diagonal(*limits.hessian(np.where(finite, multipliers / safe, 0.0)))
     force = gradient + limits.gradient(np.where(finite, mu / safe, 0.0))
     return np.asarray(-np.linalg.solve(matrix, force.T.reshape(-1)).reshape(gradient.shape[1], gradient.shape[0]).T)
 
@@ -235,7 +226,7 @@ def _longest(slack: Array, change: Array, part: float = _TO_BOUNDARY) -> float:
 
 def _initial(curvature: Array, gradient: Array) -> Array:
     """Initial curvature such that the first step uses about a tenth of the limits' width."""
-    whole = _blocks(curvature)
+    whole = block_diagonal(*curvature)  # unknowns ordered joint by joint
     slope = np.sqrt(gradient.T.reshape(-1) @ np.linalg.solve(whole, gradient.T.reshape(-1)))
     return np.asarray(whole * max(float(slope) / 0.3, 1e-3))
 

@@ -32,6 +32,17 @@ def _workspace(robot: Robot) -> pin.Data:
     return found
 
 
+def check_motion(robot: Robot, q: Array, v: Array, a: Array) -> None:
+    """Checks the shapes of a motion of all joints.
+
+    Raises:
+        ShapeError: Not shape (N, n) each.
+    """
+    check_shape("q", np.shape(q), ("N", robot.n))
+    for name, array in (("v", v), ("a", a)):
+        check_shape(name, np.shape(array), (len(q), robot.n))
+
+
 def regressor(robot: Robot, q: Array, v: Array, a: Array) -> Array:
     """Returns the regressor of the inertial parameters (docs/theory.md §1): ``tau = Y theta``, including gravity.
 
@@ -46,11 +57,9 @@ def regressor(robot: Robot, q: Array, v: Array, a: Array) -> Array:
     Raises:
         ShapeError: The arrays disagree.
     """
+    check_motion(robot, q, v, a)
     out = np.empty((len(q), robot.n, 10 * robot.n))
-    configuration = robot.configuration(q)
-    for name, array in (("v", v), ("a", a)):
-        check_shape(name, np.shape(array), (len(q), robot.n))
-    model, data = robot.model, _workspace(robot)
+    configuration, model, data = robot.configuration(q), robot.model, _workspace(robot)
     compute = pin.computeJointTorqueRegressor
     for k, (qk, vk, ak) in enumerate(zip(configuration, np.asarray(v), np.asarray(a), strict=True)):
         out[k] = compute(model, data, qk, vk, ak)

@@ -108,7 +108,7 @@ class Rigid:
         Raises:
             ShapeError: The arrays disagree.
         """
-        _check(self.robot, q, v, a)
+        pinocchio.check_motion(self.robot, q, v, a)
         counts = np.array([len(columns) for _, columns in groups], dtype=np.intp)
         widths = counts + np.asarray(spare or np.zeros_like(counts), dtype=np.intp)
         out = np.empty((int(widths.sum()), len(q)))
@@ -153,7 +153,7 @@ class Rigid:
         Raises:
             ShapeError: The arrays disagree.
         """
-        _check(self.robot, q, v, a)
+        pinocchio.check_motion(self.robot, q, v, a)
         theta = np.asarray(theta, dtype=float)
         if theta.ndim == 2 and theta.shape[1] > _MODELS:
             return self._torques(theta, q, v, a)
@@ -266,12 +266,6 @@ def _mixed(made: Array, mix: Array, columns: IntArray) -> Array:
     for joint in joints:
         out += mix[joint] * made[:, joint][:, columns].T
     return out
-
-
-def _check(robot: Robot, q: Array, v: Array, a: Array) -> None:
-    check_shape("q", np.shape(q), ("N", robot.n))
-    for name, array in (("v", v), ("a", a)):
-        check_shape(name, np.shape(array), (len(q), robot.n))
 
 
 _ENGINES: WeakKeyDictionary[Robot, Rigid] = WeakKeyDictionary()
