@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -124,12 +124,8 @@ class Segment(Stored):
         Returns:
             The piece, sharing memory.
         """
-        names = ("q", "v", "a", "tau", "qm", "vm", "am", "reference_torque", "external", "weights")
-        arrays = {name: getattr(self, name) for name in names}
-        cut: dict[str, Any] = {name: None if array is None else array[begin:end] for name, array in arrays.items()}
-        return replace(
-            self, start=self.start + begin / self.rate if self.rate else self.start, before=None, simulated=None, **cut
-        )
+        start = self.start + begin / self.rate if self.rate else self.start
+        return replace(self, start=start, before=None, simulated=None, **self._signals(slice(begin, end)))
 
     def slice(self, begin: int, end: int) -> Segment:
         """Samples ``begin`` to ``end`` (exclusive).
@@ -140,16 +136,22 @@ class Segment(Stored):
         Returns:
             The piece, sharing memory; the preceding positions go to ``before``.
         """
-        values: dict[str, Any] = {item.name: getattr(self, item.name) for item in fields(self)}
-        for name, value in values.items():
-            if isinstance(value, np.ndarray) and name != "before":
-                values[name] = value[begin:end]
-        if begin > 0:
-            values["before"] = self.q[:begin] if self.before is None else np.concatenate([self.before, self.q[:begin]])
-        values["start"] = self.start + begin / self.rate
-        if self.simulated is not None:
-            values["simulated"] = self.simulated.slice(begin, end)
-        return Segment(**values)
+        before = self.q[:begin] if self.before is None else np.concatenate([self.before, self.q[:begin]])
+        return replace(
+            self,
+            start=self.start + begin / self.rate,
+            before=before if begin > 0 else self.before,
+            simulated=None if self.simulated is None else self.simulated.slice(begin, end),
+            **self._signals(slice(begin, end)),
+        )
+
+    def thinned(self, stride: int) -> Segment:
+        """Every ``stride``-th sample, without the preceding positions, for models without memory."""
+        return replace(self, rate=self.rate / stride, before=None, simulated=None, **self._signals(slice(None, None, stride)))
+
+    def _signals(self, rows: slice) -> dict[str, Any]:
+        names = ("q", "v", "a", "tau", "qm", "vm", "am", "reference_torque", "external", "weights")
+        return {name: None if (array := getattr(self, name)) is None else array[rows] for name in names}
 
 
 def columns(parts: Sequence[Array]) -> Iterator[Array]:

@@ -152,13 +152,9 @@ def decimated_log(log: PreparedLog) -> list[Segment]:
     Raises:
         LogError: The log has no torque.
     """
-    every, out = log.conditioned.factor, []
-    for part in log.segments:
-        smooth = lowpass(part.total, part.rate, min(log.conditioned.cutoff, log.conditioned.row_cutoff))
-        qm, vm, am = (None if x is None else x[::every] for x in (part.qm, part.vm, part.am))
-        q, v, a = part.q[::every], part.v[::every], part.a[::every]
-        out.append(Segment(part.log, part.start, part.rate / every, q, v, a, smooth[::every], qm, vm, am))
-    return out
+    cutoff = min(log.conditioned.cutoff, log.conditioned.row_cutoff)
+    smooth = (replace(part, tau=lowpass(part.total, part.rate, cutoff), external=None) for part in log.segments)
+    return [part.thinned(log.conditioned.factor) for part in smooth]
 
 
 def without_torque(log: PreparedLog, torques: Sequence[Array]) -> PreparedLog:

@@ -170,7 +170,7 @@ def _profile(pending: Callable[[], Sequence[tuple[Array, Array]]]) -> SpeedProfi
 def _friction_of(model: DynamicModel, bodies: Array, cutoff: float, stride: int, part: Segment) -> tuple[Array, Array]:
     """Velocity, and torque minus that of the bodies, of every ``stride``-th sample of a segment."""
     torque = lowpass(part.total, part.rate, cutoff)[::stride]
-    thinned = _thinned(part, stride)
+    thinned = part.thinned(stride)  # the torque of rigid bodies does not depend on the past
     return thinned.v, torque - model.torque_along(bodies, thinned)
 
 
@@ -212,15 +212,6 @@ def read_series(path: str | Path, theta: Array) -> Traces | None:
         return Traces(tuple(LogTrace(**item) for item in logs), speeds)
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
-
-
-def _thinned(part: Segment, stride: int) -> Segment:
-    """Every ``stride``-th sample of a segment; rigid-body torque does not depend on the past."""
-    values: dict[str, Any] = {item.name: getattr(part, item.name) for item in fields(part)}
-    for name, value in values.items():
-        if isinstance(value, np.ndarray):
-            values[name] = value[::stride]
-    return Segment(**{**values, "rate": part.rate / stride, "before": None, "simulated": None})
 
 
 def _stretch(series: Array) -> slice:

@@ -132,6 +132,7 @@ class ElasticPlant:
         self.model, self._links, self._rotors = _with_rotors(robot, self.ratio, self.rotor_inertia, theta, apart)
         self._data = self.model.createData()
         self._order = np.concatenate([self._links, self._rotors])
+        self._place = np.argsort(self._order)
         self._scale = np.concatenate([np.ones(n), self.ratio])
 
     def at_motors(self, motion: Array) -> Array:
@@ -270,14 +271,10 @@ class ElasticPlant:
         return np.concatenate([spring @ self.geared, tau - self.friction.torque(speed[n:]) - spring])
 
     def _full(self, values: Array) -> Array:
-        out = np.empty(2 * self.n)
-        out[self._order] = values * self._scale
-        return out
+        return np.asarray((values * self._scale)[self._place])
 
     def _dual(self, load: Array) -> Array:
-        out = np.empty(2 * self.n)
-        out[self._order] = load / self._scale
-        return out
+        return np.asarray((load / self._scale)[self._place])
 
 
 @dataclass(frozen=True, eq=False)
