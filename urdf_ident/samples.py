@@ -149,7 +149,7 @@ class Segment(Stored):
         """Every ``stride``-th sample, without the preceding positions, for models without memory."""
         return replace(self, rate=self.rate / stride, before=None, simulated=None, **self._signals(slice(None, None, stride)))
 
-    def _signals(self, rows: slice) -> dict[str, Any]:
+    def _signals(self, rows: Any) -> dict[str, Any]:
         names = ("q", "v", "a", "tau", "qm", "vm", "am", "reference_torque", "external", "weights")
         return {name: None if (array := getattr(self, name)) is None else array[rows] for name in names}
 

@@ -40,7 +40,6 @@ from .physics import complete
 from .prepare import trained_range
 
 
-@one_thread()
 def _compared(
     compare: Callable[..., HeldOutComparison], kind: str, ident: Identification
 ) -> tuple[HeldOutComparison | None, str, Identification, bool]:
@@ -60,6 +59,7 @@ def _compared(
     return comparison, comparison.chosen, replace(ident, compensation=comparison.as_dict()), comparison.laws != "logs"
 
 
+@one_thread()
 def compensate(
     ident: Identification,
     logs: Sequence[Recording],
