@@ -35,8 +35,11 @@ def _workspace(robot: Robot) -> pin.Data:
 def check_motion(robot: Robot, q: Array, v: Array, a: Array) -> None:
     """Checks the shapes of a motion of all joints.
 
+    Args:
+        q, v, a: Shape (N, n) each [rad, rad/s, rad/s² or m, m/s, m/s²].
+
     Raises:
-        ShapeError: Not shape (N, n) each.
+        ShapeError: They have other shapes.
     """
     check_shape("q", np.shape(q), ("N", robot.n))
     for name, array in (("v", v), ("a", a)):
