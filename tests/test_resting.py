@@ -13,7 +13,7 @@ from urdf_ident import parallel
 from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import PreparedLog
 from urdf_ident.data.recording import Recording
-from urdf_ident.estimation.estimators.resting import weigh_rests
+from urdf_ident.estimation.estimators.resting import weigh_alike, weigh_rests
 from urdf_ident.linalg import Array
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.pipeline.identify import identify
@@ -21,6 +21,7 @@ from urdf_ident.project import parse_project
 from urdf_ident.samples import Segment
 from urdf_ident.statistics.accumulate import accumulate, build_statistics
 from urdf_ident.statistics.fit import fit_base
+from urdf_ident.statistics.motions import repeated
 from urdf_ident.statistics.row_cache import RowCache
 from urdf_ident.statistics.rows import RowFilter
 
@@ -134,6 +135,20 @@ def _share(weights: Array, row_filter: RowFilter) -> Array:
     """Variance of filtered white noise of variance 1 over that of variance 1/w, by the filter's matrix."""
     matrix = row_filter.apply(np.eye(len(weights)))
     return np.asarray(np.sum(matrix**2, axis=1) / np.sum(matrix**2 / weights, axis=1))
+
+
+@pytest.mark.parametrize("begin", [0, 1100])
+def test_a_repetition_is_known_by_the_weights_of_the_training_logs(model: DynamicModel, begin: int) -> None:
+    """Rows of rests count less, each joint's own; the part that two logs share is one of time, not of such rows."""
+    trained, _ = weigh_rests(
+        model, [as_log(jogged(model, 0, (0, 1)), 5), as_log(jogged(model, 1, (0, 1), name="b"), 5)], SignalConfig()
+    )
+    whole = trained[0].segments[0]
+    again = replace(whole.slice(begin, begin + 1700), log="again", weights=None)
+    noise = NOISE * np.random.default_rng(2).standard_normal(again.tau.shape)
+    others = weigh_alike(model, trained, SignalConfig(), [as_log(replace(again, tau=again.tau + noise), 5)])
+    assert np.array_equal(others[0].segments[0].weights[50:-50], whole.weights[begin + 50 : begin + 1650])
+    assert repeated(build_statistics(model, others), build_statistics(model, trained)) == {"again": "log"}
 
 
 def test_processes_find_the_same_weights(model: DynamicModel) -> None:

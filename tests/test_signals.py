@@ -622,3 +622,9 @@ def test_a_joint_that_stands_still_is_held_and_one_that_creeps_is_not() -> None:
     v = np.concatenate([part.v for part in condition(Recording("s", stage.joints, t, q, effort=np.cos(q)), stage).segments])
     assert np.ptp(v[:, 0]) == pytest.approx(0.0072, rel=0.05)
     assert not v[:, 1].any()
+
+
+@pytest.mark.parametrize("rate", [199.95, 200.0, 200.05])
+def test_logs_of_clocks_that_hardly_differ_have_equally_many_samples_per_row(robot: Robot, rate: float) -> None:
+    made = condition(make_log(np.arange(4000) / rate), robot, SignalConfig(cutoff=8.0, decimate=50.002))
+    assert made.factor == 4

@@ -15,6 +15,7 @@ from logs import Truth, fourier, make_log, torques
 import urdf_ident as ui
 from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import prepare_log
+from urdf_ident.data.recording import excerpts
 from urdf_ident.result.evidence.evidence import DeviatingPart, Evidence, Range, _deviating, measure_evidence, placeholders
 from urdf_ident.result.evidence.scale import CommonScale, common_scale
 from urdf_ident.result.text.brief import brief, joint_errors
@@ -134,6 +135,16 @@ def test_a_short_motion_alone_makes_nothing_good(ident: ui.Identification) -> No
     assert level(2.0, 2.5) == ("usable", True)
     assert level(2.0, 3.5)[1] is False
     assert replace(ident, inputs=({"findings": [{"id": "short", "severity": "warning", "size": 2.0}]},)).verdict.level == "good"
+
+
+def test_an_excerpt_of_a_training_log_is_no_other_motion(robot: ui.Robot, logs: list[ui.Recording]) -> None:
+    whole = logs[0]
+    part = replace(whole.take(slice(0, len(whole) * 2 // 5)), name="part", sha256="")
+    assert excerpts([part, logs[2]], logs[:2]) == {"part": whole.name}
+    assert excerpts([logs[2]], [part]) == {}
+    judged = ui.identify(ui.DynamicModel(robot, friction=FRICTION), logs[:2], held_out=[part])
+    assert judged.validation[0]["repeats"] == whole.name
+    assert judged.verdict.level == "usable"
 
 
 def test_logs_that_all_repeat_one_motion_make_nothing_good(robot: ui.Robot, logs: list[ui.Recording]) -> None:

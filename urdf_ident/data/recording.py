@@ -18,6 +18,9 @@ from ..samples import freeze_arrays
 from ..units import parse_unit
 from .readers.columns.layout import LogLayout
 
+#: Share of a log's samples that another log must hold for it to be an excerpt.
+_SHARED = 0.5
+
 
 @dataclass(frozen=True, eq=False)
 class Recording(Stored):
@@ -219,3 +222,27 @@ class Recording(Stored):
                 values[name] = stored(value[select])
         values["wrenches"] = {frame: value[select] for frame, value in self.wrenches.items()}
         return Recording(**values)
+
+
+def excerpts(logs: Sequence[Recording], others: Sequence[Recording]) -> dict[str, str]:
+    """Finds logs of which at least half the samples are in another one as well, equal in every digit.
+
+    Returns:
+        Log → the other log.
+    """
+    known = {other.name: _marks(other) for other in others}
+    found = {}
+    for log in logs:
+        own = _marks(log)
+        shares = {name: float(np.isin(own, marks).mean()) for name, marks in known.items() if len(own)}
+        nearest = max(shares, key=lambda name: shares[name], default=None)
+        if nearest is not None and shares[nearest] >= _SHARED:
+            found[log.name] = nearest
+    return found
+
+
+def _marks(log: Recording) -> Array:
+    """One number for all positions and efforts of each sample, without repetitions; different samples have different ones."""
+    rows = np.hstack([log.position, *(() if log.effort is None else (log.effort,))])
+    marks = np.sum(rows * np.sqrt(np.arange(2.0, 2 + rows.shape[1])), axis=1)
+    return np.unique(marks[np.isfinite(marks)])

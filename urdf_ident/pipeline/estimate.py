@@ -62,6 +62,7 @@ class DataEstimate:
 
     Attributes:
         model: The model with the friction that was found.
+        logs: The logs, with the weights of resting joints.
         statistics: The factors that the fit is based on.
         prior: Prior of the inertial parameters; friction and rotor inertia are from a first fit.
         estimated: The estimator and the reason for it.
@@ -71,6 +72,7 @@ class DataEstimate:
     """
 
     model: DynamicModel
+    logs: Sequence[PreparedLog]
     statistics: StatisticSet
     fit: Fit
     prior: Prior
@@ -257,6 +259,7 @@ def estimate_from_data(
     drifts = fit.changes.notes(trained.speed, trained.load) if fit.changes else ()
     return DataEstimate(
         model,
+        found.logs,
         statistics,
         fit,
         completed,

@@ -104,8 +104,8 @@ def _scored(
     force: bool,
 ) -> Identification:
     """Adds the scores of the held-out logs, the torques to be plotted, and the errors to be expected at other speeds."""
-    factors = unseen_statistics(from_data, unseen)
-    scored = score_logs(result, held_out, unseen, force=force, repeats=repeated_motions(from_data, factors))
+    factors = unseen_statistics(from_data, unseen, result.project.signal_config())
+    scored = score_logs(result, held_out, unseen, force=force, repeats=repeated_motions(from_data, unseen, factors))
     result = replace(result, validation=scored.entries, traces=traces(result, scored, prepared.logs, shown))
     if not result.prediction or result.evidence is None:
         return result

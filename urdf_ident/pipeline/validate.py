@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from ..data.conditioning.config import SignalConfig
 from ..data.prepare import PreparedLog, prepare_log
-from ..data.recording import Recording
+from ..data.recording import Recording, excerpts
 from ..errors import EstimationError
 from ..estimation.elastic import spring_scores
+from ..estimation.estimators.resting import weigh_alike
 from ..estimation.uncertainty.uncovered_friction import seen_speeds
 from ..linalg import divisors
 from ..model.dynamic_model import DynamicModel
@@ -172,33 +174,38 @@ def prepare_held_out(
     return [prepared(recording) for recording in recordings]
 
 
-def unseen_statistics(from_data: DataEstimate, unseen: Sequence[PreparedLog]) -> list[StatisticSet]:
+def unseen_statistics(from_data: DataEstimate, unseen: Sequence[PreparedLog], config: SignalConfig) -> list[StatisticSet]:
     """Returns the factors of each held-out log in the columns of the estimates; none with elastic joints.
 
     Args:
         from_data: The estimates, with the factors that they are based on.
-        unseen: The held-out logs.
+        unseen: The held-out logs; resting joints get the weights that they have in the training logs.
     """
     if isinstance(from_data.model, ElasticModel):
         return []
     blocks = blocks_of(len(unseen))
     # one log at a time: their velocities may come from different sources
-    return [build_statistics(from_data.model, [log], blocks=blocks) for log in unseen]
+    weighed = weigh_alike(from_data.model, from_data.logs, config, unseen)
+    return [build_statistics(from_data.model, [log], blocks=blocks) for log in weighed]
 
 
-def repeated_motions(from_data: DataEstimate, unseen: Sequence[StatisticSet]) -> dict[str, str] | None:
+def repeated_motions(
+    from_data: DataEstimate, logs: Sequence[PreparedLog], unseen: Sequence[StatisticSet]
+) -> dict[str, str] | None:
     """Finds held-out logs that repeat a training motion: their error does not apply to other motions.
 
     Args:
         from_data: The estimates, with the factors that they are based on.
+        logs: The held-out logs.
         unseen: Result of :func:`unseen_statistics`.
 
     Returns:
-        Held-out log → training log; None where motions are not compared, with elastic joints.
+        Held-out log → training log, of which it may be an excerpt; None where neither is known, with elastic joints.
     """
+    parts = excerpts([log.recording for log in logs], [log.recording for log in from_data.logs])
     if isinstance(from_data.model, ElasticModel):
-        return None
-    return {log: other for own in unseen for log, other in repeated(own, from_data.statistics).items()}
+        return parts or None
+    return {log: other for own in unseen for log, other in repeated(own, from_data.statistics).items()} | parts
 
 
 def held_out_motions(

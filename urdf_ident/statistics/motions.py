@@ -186,7 +186,7 @@ def periodic(statistics: StatisticSet, parts: int) -> bool:
 
 def _parts_alike(log: _Log, parts: int) -> bool:
     """Whether every part of a log is similar to another one."""
-    groups = [g for g in range(len(log.rows)) if log.factors[g]]
+    groups = [g for g, own in enumerate(log.factors) if own]
     moments = [[log.moments(g, x, y) for g in groups] for x, y in pairwise(np.linspace(0, 1, parts + 1))]
 
     def alike(a: int, b: int) -> bool:
@@ -202,15 +202,15 @@ class _Log:
     Attributes:
         factors: Per row group, the factors of its blocks, only the columns of :attr:`.Statistic.factor`.
         expansions: Per row group, E with ``all columns = those @ E``; None if they are all columns.
-        edges: Per group, the fraction of its rows before each block, and 1 at the end, shape (blocks + 1,).
-        rows: Per group, its number of rows.
-        squares: Cumulative mean squares of the columns of all groups, up to each edge of the first, shape (blocks + 1, K).
+        edges: The fraction of the rows before each block, and 1 at the end, shape (blocks + 1,).
+        rows: Number of rows. A joint at rest has few, which count less: in every block, those of the group with the most.
+        squares: Cumulative mean squares of the columns of all groups, up to each edge, shape (blocks + 1, K).
     """
 
     factors: tuple[tuple[Array, ...], ...]
     expansions: tuple[Array | None, ...]
-    edges: tuple[Array, ...]
-    rows: tuple[float, ...]
+    edges: Array
+    rows: float
     squares: Array
 
     @classmethod
@@ -220,36 +220,34 @@ class _Log:
 
     @classmethod
     def _of(cls, statistics: StatisticSet, entries: Mapping[str, Sequence[Statistic]]) -> _Log:
-        factors, expansions, edges, rows, squares = [], [], [], [], []
-        for layout in statistics.layouts:
-            own = entries.get(layout.group, ())
-            count = np.cumsum([0.0, *(entry.rows * entry.repeats for entry in own)])
-            whole = max(float(count[-1]), 1.0)
+        groups = [entries.get(layout.group, ()) for layout in statistics.layouts]
+        counts = np.array([[entry.rows * entry.repeats for entry in own] for own in groups if own])
+        before = np.cumsum([0.0, *counts.max(axis=0, initial=0.0)])
+        whole = max(float(before[-1]), 1.0)
+        factors, expansions, squares = [], [], []
+        for layout, own in zip(statistics.layouts, groups, strict=True):
             expansion = own[0].expansion if own else None
             begin, count_of = (len(layout.instruments), len(layout.columns)) if expansion is None else (0, len(expansion))
             factors.append(tuple(entry.factor[:, begin : begin + count_of] for entry in own))
             expansions.append(expansion)
-            rows.append(whole)
-            edges.append(count / whole)
-            grown = np.cumsum(np.vstack([np.zeros(len(layout.columns)), *_squares(factors[-1], expansion)]), axis=0) / whole
-            squares.append(_between(edges[-1][None], grown[None], np.zeros(len(edges[0]), dtype=np.intp), edges[0]))
-        return cls(tuple(factors), tuple(expansions), tuple(edges), tuple(rows), np.hstack(squares))
+            sums = _squares(factors[-1], expansion) or [np.zeros(len(layout.columns))] * (len(before) - 1)
+            squares.append(np.cumsum(np.vstack([np.zeros(len(layout.columns)), *sums]), axis=0) / whole)
+        return cls(tuple(factors), tuple(expansions), before / whole, whole, np.hstack(squares))
 
     def lengths(self) -> _Log:
         """The norms of some of its columns, without the factors."""
         few = slice(None, None, max(1, self.squares.shape[1] // _FIRST))
-        return _Log((), (), self.edges[:1], self.rows[:1], np.ascontiguousarray(self.squares[:, few]))
+        return _Log((), (), self.edges, self.rows, np.ascontiguousarray(self.squares[:, few]))
 
     def moments(self, group: int, begin: float, end: float) -> Array:
         """Second moments per row of one group's columns over a part of the log, ``begin`` and ``end`` from 0 to 1."""
-        edges = self.edges[group]
-        inside = np.minimum(edges[1:], end) - np.maximum(edges[:-1], begin)
-        shares = np.clip(inside / positive(np.diff(edges)), 0, 1)
+        inside = np.minimum(self.edges[1:], end) - np.maximum(self.edges[:-1], begin)
+        shares = np.clip(inside / positive(np.diff(self.edges)), 0, 1)
         blocks = [np.sqrt(share) * R for share, R in zip(shares, self.factors[group], strict=True) if share > 0]
         stacked = np.vstack([np.zeros((1, self.factors[group][0].shape[1])), *blocks])
         expansion = self.expansions[group]
         stacked = stacked if expansion is None else stacked @ expansion
-        return np.asarray(stacked.T @ stacked / ((end - begin) * self.rows[group]))
+        return np.asarray(stacked.T @ stacked / ((end - begin) * self.rows))
 
 
 def _squares(factors: Sequence[Array], expansion: Array | None) -> list[Array]:
@@ -281,8 +279,8 @@ def _possible_of(lengths: Sequence[_Log], share: Sequence[int]) -> list[list[int
 def _possible(others: Sequence[_Log], log: _Log) -> list[int]:
     """Logs whose motion does not clearly differ from that of one log, by some of the columns, many logs at a time."""
     found = []
-    for count in {len(other.edges[0]) for other in others}:
-        alike = [k for k, other in enumerate(others) if len(other.edges[0]) == count]
+    for count in {len(other.edges) for other in others}:
+        alike = [k for k, other in enumerate(others) if len(other.edges) == count]
         for begin in range(0, len(alike), _AT_ONCE):
             some = alike[begin : begin + _AT_ONCE]
             which, apart, *_ = _unlike([others[k] for k in some], log)
@@ -296,11 +294,11 @@ def _distance(a: _Log, b: _Log) -> float:
     best = int(np.argmin(apart))
     if apart[best] > _FAR:
         return 1.0
-    groups = [g for g in range(len(a.rows)) if a.factors[g] and b.factors[g]]
+    groups = [g for g, own in enumerate(a.factors) if own and b.factors[g]]
     (begin_a, end_a), (begin_b, end_b) = ((float(e[best, 0]), float(e[best, -1])) for e in (edges_a, edges_b))
     both = (a.moments(g, begin_a, end_a) + b.moments(g, begin_b, end_b) for g in groups)
     seen = float(np.mean([whitening(moments, _CUT).shape[1] for moments in both]))
-    blocks = min(len(a.edges[0]) * (end_a - begin_a), len(b.edges[0]) * (end_b - begin_b))
+    blocks = min(len(a.edges) * (end_a - begin_a), len(b.edges) * (end_b - begin_b))
     wanted = np.ceil(_MOMENTS / max(seen * (seen + 1) / 2, 1.0))
     parts = int(np.clip(wanted, _PARTS, max(_PARTS, blocks // _BLOCKS)))
     cuts = (pairwise(np.linspace(*ends, parts + 1)) for ends in ((begin_a, end_a), (begin_b, end_b)))
@@ -316,9 +314,9 @@ def _unlike(logs: Sequence[_Log], b: _Log) -> tuple[IntArray, Array, Array, Arra
         For every stretch the index of the log and the difference, shape (stretches,) each; and the edges of its
         :data:`_PARTS` parts, from 0 to 1 in that log and in b, shape (stretches, parts + 1) each.
     """
-    edges, squares = np.array([log.edges[0] for log in logs]), np.array([log.squares for log in logs])
-    whole, whole_b = np.array([[log.rows[0]] for log in logs]), b.rows[0]
-    late = np.repeat(whole_b * _halved(b.edges[0])[None, 1:-1], len(logs), axis=0)
+    edges, squares = np.array([log.edges for log in logs]), np.array([log.squares for log in logs])
+    whole, whole_b = np.array([[log.rows] for log in logs]), b.rows
+    late = np.repeat(whole_b * _halved(b.edges)[None, 1:-1], len(logs), axis=0)
     shifts = np.hstack([whole * _halved(edges)[:, :-1], -late])
     begin, end = np.maximum(0.0, shifts), np.minimum(whole, shifts + whole_b)
     long = end - begin >= _SHARED * np.minimum(whole, whole_b)
@@ -326,7 +324,7 @@ def _unlike(logs: Sequence[_Log], b: _Log) -> tuple[IntArray, Array, Array, Arra
     places = begin + (end - begin) * np.linspace(0, 1, _PARTS + 1)
     in_each, in_b = places / whole[which], (places - shifts) / whole_b
     lengths = []
-    alone = b.edges[0][None], b.squares[None], np.zeros_like(which), in_b
+    alone = b.edges[None], b.squares[None], np.zeros_like(which), in_b
     for own, grown, place, at in ((edges, squares, which, in_each), alone):
         between = _between(own, grown, np.repeat(place, at.shape[1]), at.ravel()).reshape(*at.shape, -1)
         lengths.append(np.diff(between, axis=1) / np.diff(at, axis=1)[:, :, None])

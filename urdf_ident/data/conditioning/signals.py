@@ -39,6 +39,8 @@ _MOSTLY_WHITE = 0.5
 #: Largest fraction of the acceleration power that may be noise or missing from the harmonics; above it the motion is not
 #: represented well by a Fourier series and the periods are not averaged.
 WASTE = 0.1
+#: Rates of one device's logs, as recovered from their stamps, differ by less: they have the same number of samples per row.
+_CLOCKS = 1e-3
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
     source, why_velocity = _velocity_source(recording, pieces, rate, choice, config)
     cutoff = choice.cutoff
     wanted = _row_rate(cutoff) if config.decimate == "auto" else float(config.decimate)
-    factor = max(1, int(rate / wanted + 1e-9))
+    factor = max(1, int((1 + _CLOCKS) * rate / wanted))
     row_rate = rate / factor
     row_cutoff = 0.4 * row_rate
     why_rows = f"every sample is an equation ({row_rate:.4g} Hz)"

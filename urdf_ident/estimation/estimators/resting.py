@@ -106,6 +106,22 @@ def weigh_rests(
     return [_weighted(rests, ratios, log) for log in logs], (note,)
 
 
+def weigh_alike(
+    model: DynamicModel, trained: Sequence[PreparedLog], config: SignalConfig, others: Sequence[PreparedLog]
+) -> Sequence[PreparedLog]:
+    """Gives resting joints in other logs the weights that they have in the training logs.
+
+    Args:
+        trained: The training logs, from :func:`weigh_rests`.
+        others: The other logs.
+    """
+    weights = [part.weights for log in trained for part in log.segments if part.weights is not None]
+    if not weights:
+        return others
+    rests, ratios = Rests.of(model, trained, config), np.min([own.min(axis=0) for own in weights], axis=0)
+    return [_weighted(rests, ratios, log) for log in others]
+
+
 def _ratio(made: StatisticSet, fit: Fit, group: str) -> float:
     """Variance of the residual in motion over that at rest; 1 unless the latter is significantly larger."""
     still = group + _AT_REST
