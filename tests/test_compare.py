@@ -24,7 +24,7 @@ from urdf_ident.friction import Law, Stribeck
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.common_terms import inertial_rows
-from urdf_ident.pipeline.compare import compare, contradictions, trend
+from urdf_ident.pipeline.compare import _shrunk_covariance, compare, contradictions, trend
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.result.identification import Identification
 
@@ -159,6 +159,38 @@ def test_a_light_tool_that_no_single_parameter_shows_is_found() -> None:
     assert found.hypothesis.mass == pytest.approx(mass, rel=0.05)
     assert "no single parameter shows" in found.summary()
     assert "inertia changed" in found.summary()
+
+
+def test_directions_that_few_blocks_of_time_do_not_show_are_not_known_exactly(before: Identification) -> None:
+    """Independent errors, whose covariance is the scatter of twelve blocks of time: it has eleven directions."""
+    k, blocks = len(before.fit.params), 12
+    assert np.array_equal(_shrunk_covariance(before, np.eye(k)), before.fit.covariance)
+    rows = np.random.default_rng(0).standard_normal((blocks, k))
+    scatter = (rows - rows.mean(axis=0)) / np.sqrt(blocks - 1)
+    few = replace(before.fit, covariance=scatter.T @ scatter, error_dof=np.full(k, blocks - 1.0))
+    assert np.linalg.matrix_rank(few.covariance) < blocks < k
+    used = _shrunk_covariance(replace(before, fit=few), np.eye(k))
+    assert np.allclose(np.diag(used), np.diag(few.covariance))
+    assert np.linalg.eigvalsh(used).min() > 0.2 * np.diag(used).min()  # all are 1
+
+
+def with_spread(ident: Identification, spread: Sequence[float]) -> Identification:
+    """The result as of two logs, with such a relative spread of the dry friction of each joint between them."""
+    changes = ident.fit.changes
+    assert changes is not None
+    found = np.array(spread)[changes.axes] * np.abs(changes.mean) * np.equal(changes.kinds, "dry")
+    two = replace(changes, logs=("a", "b"), spread=found, spread_dof=np.ones(len(found)))
+    return replace(ident, fit=ident.fit.for_next_log(two))
+
+
+def test_a_joint_without_spread_by_chance_has_that_of_the_others(robot: Robot, before: Identification) -> None:
+    """Friction of the first joint, whose two logs agree, is 12 % higher; that of the others differs by 10 % between logs."""
+    after = scaled_friction(before, [1.12, 1.0, 1.0])
+    assert {item.where for item in compare(before, after).changes} == {"j1"}
+    sides = [with_spread(item, [0.0, 0.1, 0.1]) for item in (before, after)]
+    assert not compare(*sides).changes
+    sides = [with_spread(item, [0.0, 0.0, 0.0]) for item in (before, after)]
+    assert {item.where for item in compare(*sides).changes} == {"j1"}
 
 
 def test_friction_that_the_urdf_states_is_compared_at_named_speeds(before: Identification) -> None:

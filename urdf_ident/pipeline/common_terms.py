@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..errors import EstimationError, FingerprintError
-from ..linalg import Array, lstsq, scaled_lstsq
+from ..linalg import Array, lstsq, positive, rms, scaled_lstsq
 from ..model.robot import Robot
 from ..result.dynamics.friction_curves import friction_columns, logged_speeds
 from ..result.identification import Identification
@@ -240,20 +241,43 @@ def spread_between_logs(quantity: Quantity, results: Sequence[Identification]) -
     return float(np.sqrt(max(0.0, *known))) if known else float("nan")
 
 
-def errors_of_means(quantity: Quantity, results: Sequence[Identification]) -> list[float]:
-    """Errors of a quantity in each result; for friction, of the mean over its logs, for whatever laws describe it.
+def errors_of_means(quantities: Sequence[Quantity], results: Sequence[Identification]) -> Array:
+    """Errors of quantities in each result; for friction, of the mean over its logs, for whatever laws describe it.
 
-    The error of a mean over several logs already includes their spread. A result of one log does not know its spread, and the
-    largest of the others is added. An error is never below the distance between the estimate from the data alone and the
-    physically consistent one: where these differ by more than the noise explains, the model lacks something.
+    The error of a mean over several logs already includes their spread, but two or three logs often show none by chance. The
+    relative spread of a joint is therefore not taken for smaller than that of all joints together, which share temperature and
+    maker. A result of one log does not know its spread, and the largest of the others is added. An error is never below
+    the distance between the estimate from the data alone and the physically consistent one: where these differ by more than the
+    noise explains, the model lacks something.
+
+    Returns:
+        Shape (quantities, results), in the units of the quantities.
     """
-    spread = 0.0 if quantity.kind == "inertia" else float(np.nan_to_num(spread_between_logs(quantity, results)))
-    found = []
-    for row, laws, item in zip(quantity.rows, quantity.laws, results, strict=True):
-        of_mean = row_error(item, row) if quantity.kind == "inertia" else row_error(item, row, item.fit.of_mean.covariance)
-        unknown = 0.0 if _knows_spread(item) else spread
-        found.append(max(float(np.linalg.norm([of_mean, laws, unknown])), _from_physics(item, row)))
+    usual = _usual_spread(quantities, results)
+    found = np.zeros((len(quantities), len(results)))
+    for k, quantity in enumerate(quantities):
+        largest = 0.0 if quantity.kind == "inertia" else float(np.nan_to_num(spread_between_logs(quantity, results)))
+        for i, (row, laws, item) in enumerate(zip(quantity.rows, quantity.laws, results, strict=True)):
+            of_mean = row_error(item, row) if quantity.kind == "inertia" else row_error(item, row, item.fit.of_mean.covariance)
+            least = usual * abs(float(row @ item.fit.params)) if quantity.kind == "friction" else 0.0
+            unknown = max(largest, least)
+            if _knows_spread(item):
+                own = row_error(item, row, item.fit.spread_covariance)
+                unknown = math.sqrt(max(least**2 - own**2, 0.0) / _log_count(item))
+            found[k, i] = max(float(np.linalg.norm([of_mean, laws, unknown])), _from_physics(item, row))
     return found
+
+
+def _usual_spread(quantities: Sequence[Quantity], results: Sequence[Identification]) -> float:
+    """Spread of friction between logs over friction, rms over the joints of all results that know it; zero if none does."""
+    shares = [
+        row_error(item, row, item.fit.spread_covariance) / positive(abs(float(row @ item.fit.params)))
+        for quantity in quantities
+        if quantity.kind == "friction"
+        for row, item in zip(quantity.rows, results, strict=True)
+        if _knows_spread(item)
+    ]
+    return rms(shares) if shares else 0.0
 
 
 def _from_physics(ident: Identification, row: Array) -> float:
@@ -262,7 +286,12 @@ def _from_physics(ident: Identification, row: Array) -> float:
 
 
 def _knows_spread(ident: Identification) -> bool:
-    return ident.fit.changes is not None and ident.fit.changes.known
+    return _log_count(ident) > 1
+
+
+def _log_count(ident: Identification) -> int:
+    """Number of logs of which the spread of friction is known."""
+    return 0 if ident.fit.changes is None else len(ident.fit.changes.logs)
 
 
 def _seen(rows: Sequence[Array], results: Sequence[Identification]) -> bool:

@@ -236,8 +236,8 @@ def _judged_by_spread(change: ParameterChange, spread: float) -> ParameterChange
 def _tests(before: Identification, after: Identification) -> list[ParameterChange]:
     """Tests the base parameters of the earlier result, expressed in those of both, and friction, whatever laws describe it."""
     results, found = (before, after), []
-    for item in (*inertial_quantities(results), *friction_quantities(results)):
-        errors = errors_of_means(item, results)
+    quantities = [*inertial_quantities(results), *friction_quantities(results)]
+    for item, errors in zip(quantities, errors_of_means(quantities, results), strict=True):
         old, new = (_side(one, row)._replace(error=error) for one, row, error in zip(results, item.rows, errors, strict=True))
         test = replace(_test(item.kind, item.where, item.what, item.unit, old, new), laws=math.hypot(*item.laws))
         found.append(_judged_by_spread(test, spread_between_logs(item, results)) if item.kind == "friction" else test)
@@ -257,7 +257,7 @@ def _tool(before: Identification, after: Identification, tests: Sequence[Paramet
         return None
     found = [of_name[item.what] for item in quantities]
     own, other = (np.array([item.rows[side] for item in quantities]) for side in (0, 1))
-    covariance = own @ before.fit.covariance @ own.T + other @ after.fit.covariance @ other.T
+    covariance = _shrunk_covariance(before, own) + _shrunk_covariance(after, other)
     scale = np.array([item.std_error for item in found]) / np.sqrt(positive(np.diag(covariance)))
     white = whitening(covariance * np.outer(scale, scale), 1e-10).T
     columns = own @ before.fit.base.projection[:, 10 * body : 10 * body + 10]
@@ -284,6 +284,28 @@ def _tool(before: Identification, after: Identification, tests: Sequence[Paramet
         return None
     mass = float(best.theta[0])
     return AddedBody(link, mass, best.mass_error, centre + best.theta[1:4] / mass, len(moved), rest)
+
+
+def _shrunk_covariance(item: Identification, rows: Array) -> Array:
+    """Covariance of linear functions of the base parameters, shape (k, k); from few samples, with smaller correlations.
+
+    A covariance from blocks of time (jackknife) has no more directions than blocks: others would seem known exactly. Its
+    correlations are therefore weighted by 1 − λ, with λ the sum of their variances over that of their squares (Schäfer and
+    Strimmer 2005, variances as of normal samples). Those of a noise model follow from the motion and are kept.
+
+    Args:
+        rows: Coefficients of the functions, shape (k, b).
+    """
+    covariance = rows @ item.fit.covariance @ rows.T
+    dof = float(np.median(item.fit.dofs))
+    if dof >= item.fit.dof:
+        return np.asarray(covariance)
+    errors = positive(np.sqrt(np.maximum(np.diag(covariance), 0.0)))
+    apart = ~np.eye(len(rows), dtype=bool)
+    squares = (covariance / np.outer(errors, errors))[apart] ** 2
+    variances = (1.0 - np.minimum(squares, 1.0)) ** 2 / dof
+    kept = 1.0 - min(float(variances.sum()) / positive(float(squares.sum())), 1.0)
+    return np.asarray(np.where(apart, kept * covariance, covariance))
 
 
 class _Explained(NamedTuple):

@@ -65,7 +65,7 @@ def pool(results: Mapping[str, Identification], *, level: float = LEVEL) -> Flee
         require_covariance(item)
     wanted = [*friction_quantities(items), *inertial_quantities(items)]
     value = np.array([[row @ item.fit.params for row, item in zip(quantity.rows, items, strict=True)] for quantity in wanted]).T
-    error = np.array([errors_of_means(quantity, items) for quantity in wanted]).T
+    error = errors_of_means(wanted, items).T
     usable = (error > 0).all(axis=0) & np.isfinite(error).all(axis=0)
     if not usable.any():
         raise EstimationError("the robots have nothing in common that their logs show", where=items[0].model.robot.name)
