@@ -20,7 +20,7 @@ from urdf_ident.data.diagnosis.changes.change import Change
 from urdf_ident.data.diagnosis.changes.outlying_logs import LogResidual, outlying_logs
 from urdf_ident.data.diagnosis.corrections import with_free_reversals
 from urdf_ident.data.diagnosis.evidence import RigidEvidence
-from urdf_ident.data.diagnosis.explanations import Explanations
+from urdf_ident.data.diagnosis.explanations import Explanations, differing_in, examined_alone
 from urdf_ident.data.diagnosis.log_group import LogGroup
 from urdf_ident.data.diagnosis.motion_samples import sampler
 from urdf_ident.data.diagnosis.repeated_motion import first_shown
@@ -41,12 +41,17 @@ ARM = Robot.from_urdf(arm_urdf("zyyx"))
 BLOCKS, SAMPLES, INERTIAL = 15, 30, 2
 
 
-def moves_with_sticking_friction(seed: int) -> Recording:
-    """Six moves between poses; each friction reverses over 0.05 rad of travel (Dahl 1968) and is as large as the effort."""
+def moves_with_sticking_friction(seed: int, moving: int = ARM.n) -> Recording:
+    """Six moves between poses; each friction reverses over 0.05 rad of travel (Dahl 1968) and is as large as the effort.
+
+    Args:
+        moving: Number of joints that move; the others rest.
+    """
     rng, step = np.random.default_rng(seed), 0.005
     q = rng.uniform(-1, 1, ARM.n)[None]
     for _ in range(6):
         new, seconds = rng.uniform(-1, 1, ARM.n), float(rng.uniform(1.2, 2.5))
+        new[moving:] = q[-1, moving:]
         x = (np.arange(0, seconds, step) / seconds)[:, None]
         rest = np.tile(new, (60, 1))
         q = np.vstack([q, q[-1] + (new - q[-1]) * x**3 * (10 - 15 * x + 6 * x**2), rest])
@@ -286,3 +291,13 @@ def test_a_joint_that_rests_in_all_other_logs_does_not_set_its_log_apart(second:
         LogResidual(np.array([0.05, 0.01]), np.array([0.05, 0.01]), np.array([1.0, second])),
     ]
     assert outlying_logs(logs) == found
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_joint_that_moves_in_one_log_only_shows_no_other_scale_of_its_effort(seed: int) -> None:
+    """A gain that only this log has explains all its effort there by itself."""
+    made = [condition(moves_with_sticking_friction(seed + 10 * k, ARM.n - k), ARM) for k in (0, 1)]
+    group = LogGroup(ARM, [(item.segments, item.cutoff) for item in made])
+    case, alone = group.case(), [examined_alone(ARM, None, log) for log in group.logs]
+    assert case is not None
+    assert differing_in(case, [own.left for own in alone if own is not None]) == {}

@@ -244,11 +244,12 @@ class Grams:
         Args:
             kind: ``"payload"``: the last body's inertial parameters; ``"zeros or inertias"``: all bodies';
                 ``"friction"``: offset, viscous and Coulomb friction of every joint; ``"offset"``: its offset alone;
-                ``"gain"``: a fraction of each effort.
+                ``"gain"``: a fraction of each effort. Where the weight is the same in all blocks in which a joint moves, its own
+                parameters do not change: a gain would explain its effort by itself.
             weight: Weight of the change in each block, shape (B,).
         """
         beside, within = self._products(kind)
-        w = weight[:, None, None, None]
+        w = (weight[:, None] * self._changes(kind, weight[None])[0])[:, :, None, None]
         return self._with_columns(kind in _OF_BODIES, self.gram, w * beside, w**2 * within)
 
     def with_shared_column(self: Own, made: Array, weight: Array) -> Own:
@@ -273,9 +274,18 @@ class Grams:
             Grams with the additional columns; the first axis is the change instead of the block.
         """
         beside, within = self._products(kind)
-        once, twice = np.tensordot(weights, beside, axes=1), np.tensordot(weights**2, within, axes=1)
+        own = self._changes(kind, weights)[:, :, None, None]
+        once, twice = own * np.tensordot(weights, beside, axes=1), own * np.tensordot(weights**2, within, axes=1)
         changed = self._with_columns(kind in _OF_BODIES, self.total, once, twice)
         return replace(changed, count=np.full(len(weights), self.count.sum()))
+
+    def _changes(self, kind: str, weights: Array) -> BoolArray:
+        """Rows in which parameters of a kind change: all for bodies, else those whose weights of moving blocks differ, (W, n)."""
+        if kind in _OF_BODIES:
+            return np.ones((len(weights), self.n), dtype=bool)
+        moving, weight = self.moving > 0, weights[:, :, None]
+        lowest, highest = np.where(moving, weight, np.inf).min(axis=1), np.where(moving, weight, -np.inf).max(axis=1)
+        return np.asarray(lowest < highest)
 
     def _products(self, kind: str) -> tuple[Array, Array]:
         """Products of each row's columns of a kind with all columns, shape (B, n, k, p), and with each other, (B, n, k, k)."""
