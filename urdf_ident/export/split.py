@@ -15,6 +15,7 @@ import numpy as np
 
 from ..consistency.repair import MARGIN, ROUNDING, acceptable, moving_groups, repaired_theta, small_body
 from ..errors import EstimationError, ModelError
+from ..grouping import abbreviated
 from ..linalg import Array, shaped
 from ..model.inertia import from_pseudo_inertia, margins, pseudo_inertia, transform
 from ..model.prior import lumped_inertials
@@ -177,7 +178,7 @@ def _share(body: Body, theta: Array, pieces: list[_Piece]) -> tuple[dict[str, Ar
     shares = _large_enough(
         pieces, _thick_enough(pieces, total, transported(total, np.array([piece.pseudo for piece in pieces])))
     )
-    names = ", ".join(f"'{piece.link.name}'" for piece in pieces)
+    names = abbreviated([f"'{piece.link.name}'" for piece in pieces])
     note = f"body '{body.name}': its change does not fit into link '{carrier.link.name}' alone and is shared by {names}"
     return {piece.link.name: _in_link(piece, share) for piece, share in zip(pieces, shares, strict=True)}, [note]
 

@@ -158,12 +158,12 @@ def check_text(found: dict[str, Any]) -> str:
     rows = []
     for joint, body in zip(found["joints"], found["bodies"], strict=True):
         bounds = ["-" if joint[key] is None else f"{joint[key]:.4g}" for key in ("lower", "upper", "velocity", "effort")]
-        rows.append([joint["name"], joint["type"], *bounds, body["name"], ", ".join(body["lumped_links"]) or "-"])
+        rows.append([joint["name"], joint["type"], *bounds, body["name"], abbreviated(body["lumped_links"], 2) or "-"])
     lines = [f"{found['robot']} ({found['path']}): {len(rows)} joints", ""]
     lines += table(["joint", "type", "lower", "upper", "velocity", "effort", "body", "fixed links"], rows)
     lines.append("  limits in rad, rad/s and N·m; of prismatic joints in m, m/s and N")
     if found["locked"]:
-        lines.append("  locked: " + ", ".join(f"{name} at {value:g}" for name, value in found["locked"].items()))
+        lines.append(f"  locked: {abbreviated([f'{name} at {value:g}' for name, value in found['locked'].items()])}")
     lines.append("")
     path = Path(found["path"])
     fix = f"urdf-ident check {shlex.quote(str(path))} --fix {shlex.quote(f'{path.stem}_fixed.urdf')}"
@@ -198,7 +198,7 @@ def _identifiable(seen: dict[str, Any]) -> list[str]:
         f"  {seen['parameters']} standard parameters, {seen['base']} base parameters: {len(seen['alone'])} are identifiable "
         f"individually, {len(seen['in_combination'])} only in {seen['base'] - len(seen['alone'])} combinations; "
         f"{len(seen['never'])} never affect a joint torque:",
-        "    " + (", ".join(seen["never"]) or "-"),
+        "    " + (abbreviated(seen["never"], 2 * _LISTED) or "-"),
     ]
     if seen["blurred"]:
         lines.append(

@@ -244,8 +244,8 @@ class Grams:
         Args:
             kind: ``"payload"``: the last body's inertial parameters; ``"zeros or inertias"``: all bodies';
                 ``"friction"``: offset, viscous and Coulomb friction of every joint; ``"offset"``: its offset alone;
-                ``"gain"``: a fraction of each effort. Where the weight is the same in all blocks in which a joint moves, its own
-                parameters do not change: a gain would explain its effort by itself.
+                ``"gain"``: a fraction of each effort. A joint's own parameters do not change if the weight is the same in all
+                blocks in which it moves: a gain would explain its effort by itself.
             weight: Weight of the change in each block, shape (B,).
         """
         beside, within = self._products(kind)
@@ -280,7 +280,7 @@ class Grams:
         return replace(changed, count=np.full(len(weights), self.count.sum()))
 
     def _changes(self, kind: str, weights: Array) -> BoolArray:
-        """Rows in which parameters of a kind change: all for bodies, else those whose weights of moving blocks differ, (W, n)."""
+        """Rows in which parameters of a kind change: of bodies all, else those with different weights in motion, (W, n)."""
         if kind in _OF_BODIES:
             return np.ones((len(weights), self.n), dtype=bool)
         moving, weight = self.moving > 0, weights[:, :, None]

@@ -129,10 +129,13 @@ class Plots:
         """Groups the parameters by plot.
 
         Returns:
-            Body → its ten parameters, and symbol of a joint term → its parameters of all joints.
+            Body → its ten parameters, and symbol of a joint term → its parameters of all joints; those of prismatic joints
+            apart, because newtons beside newton metres hide each other.
         """
         rows, count = list(parameters(self._ident)), self._ident.model.n_inertial
-        return grouped((row.owner, row) for row in rows[:count]), grouped((row.symbol, row) for row in rows[count:])
+        units = grouped(dict.fromkeys((row.symbol, row.unit) for row in rows[count:]))
+        titles = [f"{row.symbol} [{row.unit}]" if len(units[row.symbol]) > 1 else row.symbol for row in rows[count:]]
+        return grouped((row.owner, row) for row in rows[:count]), grouped(zip(titles, rows[count:], strict=True))
 
     def bodies(self) -> Array:
         """Plots the inertia ellipsoids of every body, from the URDF and as identified.

@@ -52,7 +52,7 @@ def _look(verdict: str) -> tuple[str, str, str]:
 
 
 def draw_terms(axis: Any, rows: Sequence[ParameterRow], title: str = "") -> None:
-    """Draws one kind of joint term (viscous friction, rotor inertia, …) of all joints, with 95 % intervals."""
+    """Draws one kind of joint term (viscous friction, rotor inertia, …) of joints of one unit, with 95 % intervals."""
     axis.axvline(0.0, color=PALETTE.soft, linewidth=0.6)
     for k, row in enumerate(rows):
         colour, face, label = _look(row.verdict)
@@ -60,7 +60,7 @@ def draw_terms(axis: Any, rows: Sequence[ParameterRow], title: str = "") -> None
         axis.plot([row.value], [k], "o", markersize=4, color=colour, markerfacecolor=face, label=label)
     axis.set_yticks(range(len(rows)), [row.owner for row in rows])
     axis.set_ylim(len(rows) - 0.4, -0.6)
-    apply_style(axis, title=title, x=" or ".join(dict.fromkeys(row.unit for row in rows)))
+    apply_style(axis, title=title, x=rows[0].unit)
 
 
 def draw_body(axes: Any, before: Array, after: Array, title: str) -> None:
@@ -76,18 +76,18 @@ def draw_body(axes: Any, before: Array, after: Array, title: str) -> None:
             outline = _outline(theta, a, b)
             if outline is None:
                 continue
-            axis.fill(outline[0], outline[1], color=colour, alpha=fill, linewidth=0)
-            axis.plot(outline[0], outline[1], color=colour, linewidth=1.1, linestyle=style)
-            axis.plot(theta[1 + a] / theta[0], theta[1 + b] / theta[0], marker="o", markersize=3, color=colour)
+            axis.fill(*outline, color=colour, alpha=fill, linewidth=0)
+            axis.plot(*outline, color=colour, linewidth=1.1, linestyle=style)
+            axis.plot(1e3 * theta[1 + a] / theta[0], 1e3 * theta[1 + b] / theta[0], marker="o", markersize=3, color=colour)
         axis.set_aspect("equal", adjustable="datalim")
-        apply_style(axis, x=f"{x} [m]", y=f"{y} [m]")
+        apply_style(axis, x=f"{x} [mm]", y=f"{y} [mm]")
         axis.locator_params(axis="x", nbins=3)
         axis.locator_params(axis="y", nbins=4)
     axes[0].set_title(title, fontsize=TEXT + 1, color=PALETTE.ink, loc="left", y=1.0, pad=5)
 
 
 def _outline(theta: Array, a: int, b: int) -> tuple[Array, Array] | None:
-    """Outline of the ellipsoid in one plane; None for a body that is not physically consistent."""
+    """Outline of the ellipsoid in one plane [mm]; None for a body that is not physically consistent."""
     mass = theta[0]
     if mass <= 0:
         return None
@@ -99,7 +99,7 @@ def _outline(theta: Array, a: int, b: int) -> tuple[Array, Array] | None:
         return None
     angle = np.linspace(0.0, 2.0 * np.pi, 73)
     points = vectors @ (np.sqrt(5.0 * values)[:, None] * np.stack([np.cos(angle), np.sin(angle)]))  # ⟨x²⟩ = a²/5
-    return com[a] + points[0], com[b] + points[1]
+    return 1e3 * (com[a] + points[0]), 1e3 * (com[b] + points[1])
 
 
 def draw_changes(axis: Any, changes: FrictionChanges, k: int, unit: str) -> None:

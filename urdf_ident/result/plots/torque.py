@@ -87,7 +87,7 @@ def draw_spectrum(axis: Any, trace: LogTrace, joints: Sequence[str], unit: str) 
     apply_style(
         axis,
         title="spectrum of the residual",
-        x="frequency [Hz]; dashed: cut-off",
+        x="frequency [Hz]; dashed: low-pass of the errors",
         y=f"residual [{unit if ' ' not in unit else f'({unit})'}/√Hz]",
     )
 

@@ -83,7 +83,14 @@ def validation_table(validations: Sequence[Mapping[str, Any]], joints: Sequence[
         if adapting:
             means.insert(1, f"{item['adapted']['mean_rmse']:.3g}" if "adapted" in item else "-")
         rows.append([item["log"], *cells, *means])
-    return table(header, rows)
+    wide, tall = table(header, rows), table(*_turned(header, rows))
+    return min(wide, tall, key=lambda lines: max(map(len, lines)))
+
+
+def _turned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[Sequence[str], list[Sequence[str]]]:
+    """A table whose rows are the columns of the given one."""
+    first, *rest = zip(header, *rows, strict=True)
+    return first, list(rest)
 
 
 def adaptation_remarks(validations: Sequence[Mapping[str, Any]]) -> list[str]:
