@@ -108,6 +108,18 @@ def test_limits_speak_against_grams_motor_torques_and_degrees() -> None:
     assert "DOUBT joints 'j1', 'j2', 'j3', 'j4': may turn" in check_text(check(DynamicModel(Robot.from_urdf(degrees))))
 
 
+def test_a_body_of_many_links_fits_a_line() -> None:
+    text = arm_urdf("zyyx")
+    hand = "".join(
+        f'<link name="finger_{k}"/><joint name="to_{k}" type="fixed"><parent link="l4"/><child link="finger_{k}"/></joint>'
+        for k in range(30)
+    )
+    lines = check_text(check(DynamicModel(Robot.from_urdf(text.replace("</robot>", hand + "</robot>"))))).splitlines()
+    (row,) = (line for line in lines if line.startswith("  j4 "))
+    assert "and 2" in row  # 28, or with the tool 29
+    assert max(map(len, lines[:9])) < 120
+
+
 def test_inertias_and_centres_of_mass_in_millimetres_are_doubted() -> None:
     inertias = sound = arm_urdf("zyyx")
     for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"):

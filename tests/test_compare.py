@@ -74,6 +74,13 @@ def test_more_friction_is_found_and_said(robot: Robot, before: Identification) -
     assert found.hypothesis is None
 
 
+def test_friction_of_a_joint_that_moved_one_way_is_not_compared(before: Identification) -> None:
+    assert before.evidence is not None
+    one_way = replace(before, evidence=replace(before.evidence, one_way=("j2",)))
+    for pair in ((before, one_way), (one_way, before)):
+        assert {item.where for item in compare(*pair).tests if item.kind != "inertia"} == {"j1", "j3"}
+
+
 def test_other_shapes_of_the_laws_are_no_change(robot: Robot) -> None:
     """Stribeck speeds that are wrong in their own way, as automatic choices are; the truth is 0 and 1 N·m more."""
     laws = [Stribeck(velocity=0.3)], [Stribeck(velocity=0.1)]
@@ -119,6 +126,15 @@ def test_a_share_that_all_joints_have_in_common_is_no_change_of_the_robot() -> N
     assert {item.where for item in worn.changes} == {"j3"}
     assert worn.common_friction is not None
     assert compare(before, scaled_friction(before, [1, 1, 1.3, 1, 1])).common_friction is None
+
+
+def test_three_joints_may_share_a_change_of_friction(before: Identification) -> None:
+    warm = compare(before, scaled_friction(before, [0.8, 0.82, 0.81]))
+    assert not warm.changes
+    assert warm.common_friction is not None
+    worn = compare(before, scaled_friction(before, [1.0, 1.0, 1.3]))
+    assert {item.where for item in worn.changes} == {"j3"}
+    assert worn.common_friction is None
 
 
 def test_estimates_that_physics_contradicts_are_no_evidence_of_a_change(robot: Robot, before: Identification) -> None:

@@ -26,6 +26,7 @@ from urdf_ident.result.files.load import load
 from urdf_ident.result.identification import Identification
 from urdf_ident.result.text.brief import brief, joint_errors
 from urdf_ident.result.text.commands import CommandPaths
+from urdf_ident.result.text.summary import validation_table
 from urdf_ident.result.verdict.reason import RICHER_MOTION, Reason
 from urdf_ident.result.verdict.verdict import ResultVerdict
 
@@ -268,6 +269,31 @@ def test_parameters_as_a_frame(ident: Identification) -> None:
     assert ident.parameters["Fv_j1"].unit == "N·m·s/rad"
     with pytest.raises(KeyError):
         ident.parameters["no such"]
+
+
+def test_terms_of_other_units_are_drawn_apart(ident: Identification) -> None:
+    """Newtons of a slide beside newton metres of a wrist hide these."""
+    _, terms = ident.plot.parameter_groups()
+    assert {len({row.unit for row in rows}) for rows in terms.values()} == {1}
+    slide = replace(ident.parameters[-1], unit="N", symbol="Fc", owner="slide")
+    rows = [*ident.parameters, slide]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("urdf_ident.result.plots.accessor.parameters", lambda _: rows)
+        _, terms = ident.plot.parameter_groups()
+    assert [row.owner for row in terms["Fc [N]"]] == ["slide"]
+    assert len(terms["Fc [N·m]"]) == 3
+    assert "Fv" in terms
+
+
+def test_the_table_of_held_out_errors_takes_the_narrower_way() -> None:
+    joints = [f"right_shoulder_{k}_joint" for k in range(7)]
+    errors = {"mean_rmse": 1.0, "fit_mean_rmse": 1.0, "urdf_mean_rmse": 1.0, "urdf_friction_mean_rmse": 1.0}
+    entry = {"log": "run1", "per_joint": [{"joint": joint, "rmse": 0.5} for joint in joints], **errors}
+    lines = validation_table([entry], joints)
+    assert max(map(len, lines)) < 60
+    assert [line.split()[0] for line in lines[1:8]] == joints
+    lines = validation_table([{**entry, "log": f"log_{k}"} for k in range(40)], joints)
+    assert [line.split()[0] for line in lines[1:]] == [f"log_{k}" for k in range(40)]
 
 
 def test_pictures_in_a_session(ident: Identification) -> None:

@@ -254,6 +254,7 @@ def test_masses_that_rotors_may_stand_for_have_no_scale() -> None:
     scale = common_scale(np.column_stack([100 * apart, joints, 130 * apart.sum(axis=1) + noise]), prior, 1.0, 2)
     assert scale is not None
     assert abs(scale.factor - 1.3) < 0.01
+    assert common_scale(np.column_stack([100 * apart, joints, -130 * apart.sum(axis=1) + noise]), prior, 1.0, 2) is None
 
 
 def test_the_scale_of_masses_that_share_no_error_is_within_its_interval(ident: ui.Identification) -> None:

@@ -190,9 +190,15 @@ class Quantity:
 
 
 def friction_quantities(results: Sequence[Identification]) -> list[Quantity]:
-    """Friction at two speeds and the offset of every joint, whatever laws describe them."""
+    """Friction at two speeds and the offset of every joint, whatever laws describe them.
+
+    Those of joints that moved in one direction only in the logs of a result are not separate, and left out.
+    """
     robot, load, found = results[0].model.robot, usual_load(results), []
+    one_way = {joint for item in results if item.evidence is not None for joint in item.evidence.one_way}
     for j, joint in enumerate(robot.joints):
+        if joint in one_way:
+            continue
         unit = joint_units(robot.prismatic[j])["torque"]
         usual = min(usual_speed(item, j) for item in results)
         asked = [

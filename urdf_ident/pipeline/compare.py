@@ -53,7 +53,7 @@ _WITHIN, _NO_SPREAD = 1.96, 0.1
 _POINT, _CENTRINGS = 4, 4
 #: Fewest joints of which most can share a change of friction although one has changed by itself; standard deviation of a normal
 #: distribution over its median absolute deviation; standard error of a median over that of a mean.
-_FEWEST_ALIKE, _SIGMA_OF_MAD, _ERROR_OF_MEDIAN = 4, 1.4826, 1.2533
+_FEWEST_ALIKE, _SIGMA_OF_MAD, _ERROR_OF_MEDIAN = 3, 1.4826, 1.2533
 
 
 def compare(before: Identification, after: Identification, *, level: float = LEVEL) -> Comparison:

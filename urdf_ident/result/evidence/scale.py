@@ -28,7 +28,7 @@ class CommonScale:
     """Factor of all inertial parameters relative to the URDF's.
 
     Attributes:
-        factor: The factor.
+        factor: The factor; positive but in files of earlier versions.
         error: Its standard error relative to the factor; the URDF's bodies have independent errors of the size at which the
             data are most likely, at least the prior's.
     """
@@ -57,7 +57,8 @@ def common_scale(factor: Array, prior: Prior, weight: float, inertial: int) -> C
         inertial: Number of inertial parameters, which come first.
 
     Returns:
-        The scale; None if the data do not determine it, as on gantries, where rotors and offsets may stand for all masses.
+        The scale; None if the data do not determine it, as on gantries, where rotors and offsets may stand for all masses, or
+        if it is not positive: no unit reverses masses, but a few seconds of friction that the model lacks do.
     """
     R, rho = factor[:, :-1], factor[:, -1]
     left, size, _ = np.linalg.svd(R[:, inertial:])
@@ -78,4 +79,4 @@ def common_scale(factor: Array, prior: Prior, weight: float, inertial: int) -> C
         cost = float(np.sum(np.log(variance)) + np.sum((seen - c * stated) ** 2 / variance))
         if cost < best[0]:
             best = cost, c, float(1.0 / np.sqrt(stated / variance @ stated))
-    return CommonScale(best[1], best[2] / positive(abs(best[1])))
+    return CommonScale(best[1], best[2] / positive(best[1])) if best[1] > 0 else None
