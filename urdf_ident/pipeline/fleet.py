@@ -66,7 +66,7 @@ def pool(results: Mapping[str, Identification], *, level: float = LEVEL) -> Flee
     wanted = [*friction_quantities(items), *inertial_quantities(items)]
     value = np.array([[row @ item.fit.params for row, item in zip(quantity.rows, items, strict=True)] for quantity in wanted]).T
     error = errors_of_means(wanted, items).T
-    usable = (error > 0).all(axis=0) & np.isfinite(error).all(axis=0)
+    usable = np.asarray((error > 0).all(axis=0) & np.isfinite(error).all(axis=0))
     if not usable.any():
         raise EstimationError("the robots have nothing in common that their logs show", where=items[0].model.robot.name)
     wanted, value, error = list(compress(wanted, usable)), value[:, usable], error[:, usable]
