@@ -32,18 +32,16 @@ STRETCH = 1.5
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """A family on a time grid: ``q = position @ X + constant[0]``, and likewise v and a.
+    """A family on a time grid: ``q = bases[0] @ X + constant[0]``, and likewise v and a.
 
     Attributes:
         time: Shape (N,) [s].
-        position, velocity, acceleration: Shape (N, d).
+        bases: Of q, v, a, shape (3, N, d).
         constant: q, v, a of X = 0, shape (3, N, n).
     """
 
     time: Array
-    position: Array
-    velocity: Array
-    acceleration: Array
+    bases: Array
     constant: Array
 
     def motion(self, X: Array) -> tuple[Array, Array, Array]:
@@ -52,9 +50,7 @@ class Grid:
         Args:
             X: Shape (d, n).
         """
-        q, v, a = (
-            basis @ X + c for basis, c in zip((self.position, self.velocity, self.acceleration), self.constant, strict=True)
-        )
+        q, v, a = self.bases @ X + self.constant
         return q, v, a
 
     def pull_back(self, by_q: Array, by_v: Array, by_a: Array) -> Array:
@@ -65,7 +61,7 @@ class Grid:
             by_v: Gradient with respect to v, shape (N, n).
             by_a: Gradient with respect to a, shape (N, n).
         """
-        return np.asarray(self.position.T @ by_q + self.velocity.T @ by_v + self.acceleration.T @ by_a)
+        return np.asarray(sum(basis.T @ by for basis, by in zip(self.bases, (by_q, by_v, by_a), strict=True)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,9 +285,9 @@ class Family:
         """
         d = self.unknowns
         imaginary = tuple(f"unknown {k}" for k in range(d))
-        unit = self._build(np.eye(d), imaginary, None if self.start is None else np.zeros((2, d)), 1).evaluate(time)
+        bases = np.array(self._build(np.eye(d), imaginary, None if self.start is None else np.zeros((2, d)), 1).evaluate(time))
         constant = np.array(self._build(np.zeros((d, len(self.joints))), self.joints, self._poses, 1).evaluate(time))
-        return Grid(time, *unit, constant)
+        return Grid(time, bases, constant)
 
     def criterion_grid(self, samples: int) -> Grid:
         """Returns the grid of one period for the criterion.

@@ -24,7 +24,7 @@ from .kinematics import BodyPoses, body_poses, outermost, view_direction
 from .motion import Motion, error_frames, frames, frames_at, limit_notes
 from .scene import inertia_commands, joint_path, robot_commands
 from .stage import stage_commands
-from .surroundings import Nearest, nearest_entry, surroundings
+from .surroundings import Nearest, nearest_entry, nearest_things, rod, world_commands, world_extent
 from .three import Command
 from .trail import SIDES, SPEEDS, tip_speed, trail_commands
 
@@ -142,9 +142,9 @@ def _add_surroundings(
 ) -> Nearest | None:
     """Adds the objects around the robot, and a line between the two closest ones, which is returned."""
     extent = np.concatenate(drawn.extent)
-    near, things, around = surroundings(collisions, position, base, extent, thickness, measured=measured)
-    drawn.commands += things
-    drawn.extent.append(around)
+    near = nearest_things(collisions, position, measured=measured)
+    drawn.commands += [*world_commands(collisions, base, extent), *([] if near is None else [rod(thickness)])]
+    drawn.extent.append(world_extent(collisions, base, extent))
     return near
 
 

@@ -65,26 +65,6 @@ class Nearest(ReadOnly):
         )
 
 
-def surroundings(
-    collisions: Collisions, position: Array, base: Array, extent: Array, radius: float, *, measured: bool = False
-) -> tuple[Nearest | None, list[Command], Array]:
-    """Adds the world to the scene, and a rod that the page places between the closest objects.
-
-    Args:
-        position: Joint positions of all frames, shape (F, n) [rad or m].
-        base: Placement of the robot's root in the scene, shape (4, 4) [m].
-        extent: Points around the moving parts, shape (K, 3) [m].
-        radius: Radius of the rod [m].
-        measured: Whether the motion was executed by the robot.
-
-    Returns:
-        The closest objects, None without monitored pairs; commands; points of the world near the robot, shape (L, 3) [m].
-    """
-    nearest = nearest_things(collisions, position, measured=measured)
-    rod = [] if nearest is None else [_rod(radius)]
-    return nearest, [*world_commands(collisions, base, extent), *rod], _world_extent(collisions, base, extent)
-
-
 def nearest_things(collisions: Collisions, position: Array, *, measured: bool = False) -> Nearest | None:
     """Finds the two closest objects at every time, and their closest points.
 
@@ -137,7 +117,7 @@ def world_commands(collisions: Collisions, base: Array, extent: Array) -> list[C
     return commands if world.tool is None else [*commands, _tool_box(world.tool, origin)]
 
 
-def _world_extent(collisions: Collisions, base: Array, extent: Array) -> Array:
+def world_extent(collisions: Collisions, base: Array, extent: Array) -> Array:
     """Corners of the objects near the moving parts, so that distant walls do not shrink the robot in the view.
 
     Args:
@@ -171,12 +151,16 @@ def nearest_entry(nearest: Nearest, base: Array, pack: Any) -> dict[str, Any]:
     }
 
 
-def _rod(radius: float) -> Command:
-    """A rod of unit length along y, drawn on top of everything."""
+def rod(radius: float) -> Command:
+    """Adds a rod of unit length along y, drawn on top of everything, which the page places between the closest objects.
+
+    Args:
+        radius: [m].
+    """
     item = SceneObject("/nearest")
-    rod = item.geometry(type="CylinderGeometry", radiusTop=radius, radiusBottom=radius, height=1.0, radialSegments=12)
+    shape = item.geometry(type="CylinderGeometry", radiusTop=radius, radiusBottom=radius, height=1.0, radialSegments=12)
     material = item.material(type="MeshBasicMaterial", color=0xFFFFFF, depthTest=False, transparent=True)
-    item.child("Mesh", geometry=rod, material=material, renderOrder=10)
+    item.child("Mesh", geometry=shape, material=material, renderOrder=10)
     return item.command()
 
 

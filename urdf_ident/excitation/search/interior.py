@@ -48,8 +48,7 @@ class LinearLimits:
         upper = np.array([limits.upper, limits.velocity, limits.acceleration])
         lower = np.array([limits.lower, -limits.velocity, -limits.acceleration])
         middle = finite_middle(lower, upper)
-        bases = np.array([grid.position, grid.velocity, grid.acceleration])
-        return cls(bases, grid.constant, middle + shrink * (lower - middle), middle + shrink * (upper - middle))
+        return cls(grid.bases, grid.constant, middle + shrink * (lower - middle), middle + shrink * (upper - middle))
 
     def slack(self, X: Array) -> Array:
         """Returns the slack of every limit, shape (2, 3, K, n): to the upper and lower limits; inf without a limit.

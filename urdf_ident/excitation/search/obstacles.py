@@ -106,7 +106,7 @@ class Obstacles:
         self.push = None
         if not self.collisions.pairs:
             return 0.0, nothing
-        q = self.grid.position @ X + self.grid.constant[0]
+        q = self.grid.bases[0] @ X + self.grid.constant[0]
         if self._repeats_violation(q):
             return np.inf, nothing
         self._bound -= np.abs(q - self._last) @ self._arms
@@ -140,7 +140,7 @@ class Obstacles:
         span, s, by_distance = (
             np.concatenate([getattr(each, name) for each in found]) for name in ("span", "s", "by_distance")
         )
-        basis = self.grid.position
+        basis = self.grid.bases[0]
         if not len(s):
             return 0.0, np.zeros((basis.shape[1], by_distance.shape[1]))
         slope = share * (2 * (1 - s) * np.log(s) - (1 - s) ** 2 / s) / span
