@@ -187,7 +187,7 @@ def periodic(statistics: StatisticSet, parts: int) -> bool:
 def _parts_alike(log: _Log, parts: int) -> bool:
     """Whether every part of a log is similar to another one."""
     groups = [g for g, own in enumerate(log.factors) if own]
-    moments = [[log.moments(g, x, y) for g in groups] for x, y in pairwise(np.linspace(0, 1, parts + 1))]
+    moments = [[log.share_of_rows(g, x, y) for g in groups] for x, y in pairwise(np.linspace(0, 1, parts + 1))]
 
     def alike(a: int, b: int) -> bool:
         return float(np.sqrt(np.mean([_whitened(x, y) for x, y in zip(moments[a], moments[b], strict=True)]))) < SAME
@@ -203,6 +203,7 @@ class _Log:
         factors: Per row group, the factors of its blocks, only the columns of :attr:`.Statistic.factor`.
         expansions: Per row group, E with ``all columns = those @ E``; None if they are all columns.
         edges: The fraction of the rows before each block, and 1 at the end, shape (blocks + 1,).
+        shares: Per group, the fraction of its own rows before each block, and 1 at the end, shape (blocks + 1,).
         rows: Number of rows. A joint at rest has few, which count less: in every block, those of the group with the most.
         squares: Cumulative mean squares of the columns of all groups, up to each edge, shape (blocks + 1, K).
     """
@@ -210,6 +211,7 @@ class _Log:
     factors: tuple[tuple[Array, ...], ...]
     expansions: tuple[Array | None, ...]
     edges: Array
+    shares: tuple[Array, ...]
     rows: float
     squares: Array
 
@@ -224,20 +226,27 @@ class _Log:
         counts = np.array([[entry.rows * entry.repeats for entry in own] for own in groups if own])
         before = np.cumsum([0.0, *counts.max(axis=0, initial=0.0)])
         whole = max(float(before[-1]), 1.0)
-        factors, expansions, squares = [], [], []
+        factors, expansions, shares, squares = [], [], [], []
         for layout, own in zip(statistics.layouts, groups, strict=True):
             expansion = own[0].expansion if own else None
             begin, count_of = (len(layout.instruments), len(layout.columns)) if expansion is None else (0, len(expansion))
             factors.append(tuple(entry.factor[:, begin : begin + count_of] for entry in own))
             expansions.append(expansion)
+            count = np.cumsum([0.0, *(entry.rows * entry.repeats for entry in own)])
+            shares.append(count / max(float(count[-1]), 1.0))
             sums = _squares(factors[-1], expansion) or [np.zeros(len(layout.columns))] * (len(before) - 1)
             squares.append(np.cumsum(np.vstack([np.zeros(len(layout.columns)), *sums]), axis=0) / whole)
-        return cls(tuple(factors), tuple(expansions), before / whole, whole, np.hstack(squares))
+        return cls(tuple(factors), tuple(expansions), before / whole, tuple(shares), whole, np.hstack(squares))
 
     def lengths(self) -> _Log:
         """The norms of some of its columns, without the factors."""
         few = slice(None, None, max(1, self.squares.shape[1] // _FIRST))
-        return _Log((), (), self.edges, self.rows, np.ascontiguousarray(self.squares[:, few]))
+        return _Log((), (), self.edges, (), self.rows, np.ascontiguousarray(self.squares[:, few]))
+
+    def share_of_rows(self, group: int, begin: float, end: float) -> Array:
+        """As :meth:`moments`, of a part that begins and ends at fractions of the group's own rows: rests do not count."""
+        first, last = np.interp([begin, end], self.shares[group], self.edges)
+        return self.moments(group, float(first), float(last)) * (last - first) / (end - begin)
 
     def moments(self, group: int, begin: float, end: float) -> Array:
         """Second moments per row of one group's columns over a part of the log, ``begin`` and ``end`` from 0 to 1."""

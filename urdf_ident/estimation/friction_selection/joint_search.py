@@ -71,14 +71,18 @@ class JointSearch:
         self.usual = frozenset((name, usual_side(candidates)) for name in OF_EVERY_DRIVE)
 
     def run(self, laws: Laws, *, many: bool = False) -> dict[Key, Candidate]:
-        """Searches from given laws until no step improves them; no set of laws is visited twice, to avoid cycles.
+        """Searches from given laws until no step improves them; no set of laws is visited twice.
+
+        Losses are relative to the error with a law, gains to that without it, so that where folds differ the search may go in
+        a circle. Of the sets in it, the one with the lowest held-out error is returned.
 
         Args:
             many: Whether laws with many columns are candidates.
         """
-        now = dict(laws)
-        seen = {frozenset(now.values())}
-        for _ in range(len(self.candidates)):
+        visited = [dict(laws)]
+        circle = steps = len(self.candidates) + 1
+        for _ in range(steps):
+            now = visited[-1]
             for step in (
                 self._unphysical,
                 self._add,
@@ -86,17 +90,17 @@ class JointSearch:
                 self._drop,
                 self._spring,
                 *([self._replace] if many and not self.few else []),
+                self._two_step_change,
             ):
                 found = step(now)
-                if found is not None and frozenset(found.values()) not in seen:
+                if found is not None and found not in visited:
+                    visited.append(found)
                     break
+                circle = circle if found is None else min(circle, visited.index(found))
             else:
-                found = self._two_step_change(now)
-                if found is None or frozenset(found.values()) in seen:
-                    break
-            now = found
-            seen.add(frozenset(now.values()))
-        return now
+                break
+        sound = [laws for laws in visited[circle:-1] if not self._violations(laws)]
+        return min((visited[-1], *sound), key=lambda laws: float(self.sub.errors(self._index(laws)).sum()))
 
     def _index(self, laws: Laws) -> list[int]:
         return [k for law in laws.values() for k in self.places[law]]
@@ -215,26 +219,28 @@ class JointSearch:
         return best[1] if best else None
 
     def _drop(self, laws: Laws) -> dict[Key, Candidate] | None:
-        """Removes the law with the smallest gain, if it is not needed, and would not be added again."""
+        """Removes the law with the smallest gain, if it is not needed."""
         best: tuple[float, dict[Key, Candidate]] | None = None
-        for key in laws:
-            if key in self.usual:
-                continue
+        spare = [key for key in laws if key not in self.usual]
+        if not spare:
+            return None
+        for key, gain, error in zip(spare, *self._gain(laws, self._errors_without(laws, spare)), strict=True):
             new = self._without(laws, key)
-            more, required = self._more(new, laws), self._required_errors(key)
-            change, error = (float(x[0]) for x in self._gain(laws, self.sub.errors(self._index(new))))
-            # relative to the small error with it, the loss may scatter so much between the folds that it is not significant
-            gain, gain_error = self._gain_of(laws, new)
-            missed = -change > least_gain(required * error, more) or gain > least_gain(required * gain_error, more)
-            missed = missed and not self._negligible(laws, key)
-            if not missed and (best is None or change > best[0]) and not self._violations(new):
-                best = (change, new)
+            least = least_gain(self._required_errors(key) * error, self._more(new, laws))
+            missed = -gain > least and not self._negligible(laws, key)
+            if not missed and (best is None or gain > best[0]) and not self._violations(new):
+                best = (float(gain), new)
         return best[1] if best else None
 
-    def _gain_of(self, laws: Laws, fewer: Laws) -> tuple[float, float]:
-        """Mean gain of laws over fewer of them, relative to the error without them, and its :func:`standard_error`."""
-        mean, gain_error = self._gain(fewer, self.sub.errors(self._index(laws)))
-        return float(mean[0]), float(gain_error[0])
+    def _errors_without(self, laws: Laws, keys: Sequence[Key]) -> Array:
+        """Errors without each of several laws, shape (folds, keys)."""
+        alone = [key for key in keys if len(laws[key].columns) == 1 and key[0] not in REPLACES]
+        places = self._places([laws[key] for key in alone])
+        found = dict(zip(alone, self.sub.without_each(self._index(laws), places).T, strict=True)) if alone else {}
+        for key in keys:
+            if key not in found:
+                found[key] = self.sub.errors(self._index(self._without(laws, key)))
+        return np.stack([found[key] for key in keys], axis=1)
 
     def _without(self, laws: Laws, key: Key) -> dict[Key, Candidate]:
         """The laws without one of them, which is replaced by the laws that it contains."""
@@ -323,7 +329,8 @@ class JointSearch:
         if self.few and key not in laws and len(versions[0].columns) > 1 and not versions[0].is_spring:
             return LawGain(versions[0], 0.0, 0.0, "the joint reverses too rarely for so many parameters")
         if key in laws:
-            gain, error = self._gain_of(laws, self._without(laws, key))
+            mean, gain_error = self._gain(self._without(laws, key), self.sub.errors(self._index(laws)))
+            gain, error = float(mean[0]), float(gain_error[0])
             missed = gain > least_gain(error) or key not in self.usual
             word = "missed when it is left out" if missed else "not missed, but kept: every drive has it"
             return LawGain(laws[key], gain, error, word)

@@ -8,10 +8,11 @@ that are not needed.
 
 Parsimony: a law is kept if it lowers the held-out error by more than one standard error of that gain over the folds (more with
 few folds, by Student's t, so that a gain in one fold alone is not enough), by √k of them if it has k columns more than what it
-replaces, and by more than :data:`.joint_search.LEAST_GAIN` of its joint's own error. Where folds differ, the same gain may be
-significant relative to the error without the law and not to that with it: either is enough to keep it, and the first to add it,
-so that the search does not go in circles. The same holds for all selected laws together; otherwise the simple laws are kept.
-Laws that are not significant in the errors of the final fit are omitted later (:mod:`.significance`).
+replaces, and by more than :data:`.joint_search.LEAST_GAIN` of its joint's own error. Where folds differ, a gain may be
+significant relative to the error without the law, and its loss not relative to that with it, so that the search goes in a
+circle; of the sets of laws in it, the one with the lowest held-out error is chosen. All selected laws together must gain as
+well; otherwise the simple laws are kept. Laws that are not significant in the errors of the final fit are omitted later
+(:mod:`.significance`).
 Excitation: a column that is nearly collinear with the others, or a load-dependent friction that is not significant, is not a
 candidate at that joint; a joint that rarely reverses keeps the simple laws (:func:`_steady`), and a law with parameters for
 each direction needs more, :data:`.samples.REVERSALS_FOR_BOTH_DIRECTIONS`.

@@ -266,6 +266,23 @@ class Focus:
         error += base.error[:, None, :]
         return np.asarray(np.einsum("fmr,fmr->fm", error, error))
 
+    def without_each(self, chosen: Sequence[int], taken: Sequence[int]) -> Array:
+        """Returns the errors with one column removed, for each of several columns, shape (folds, m); as :meth:`errors`.
+
+        Args:
+            chosen: Positions of the columns before, shape (k,).
+            taken: Positions of the removed columns, one at a time, shape (m,).
+        """
+        base = self._solve(chosen)
+        if len(base.used) < len(chosen):  # a dependent column may become independent
+            return np.stack([self.errors([k for k in chosen if k != old]) for old in taken], axis=1)
+        inverse, at = np.linalg.inv(base.R), np.searchsorted(base.used, np.asarray(taken, dtype=np.intp))
+        row = inverse[:, at]
+        step = row @ inverse.transpose(0, 2, 1) * (base.theta[:, at] / np.sum(row**2, axis=2))[:, :, None]
+        error = step @ self._left_out[:, base.used]
+        error += base.error[:, None, :]
+        return np.asarray(np.einsum("fmr,fmr->fm", error, error))
+
     def distinct(self, chosen: Sequence[int], added: Sequence[int]) -> tuple[Array, Array]:
         """Returns the part of each column that is independent of the common and chosen columns, minimum over training sets.
 
