@@ -774,6 +774,15 @@ def test_a_slide_that_carries_its_weight_the_other_way_is_reversed_and_not_scale
     assert (found.candidates, found.severity) == (ids, "warning")
 
 
+@pytest.mark.parametrize(("seed", "factor"), [(1, 0.18), (1, 0.25), (4, 0.18), (4, 4.0)])
+def test_a_scale_between_the_candidates_is_named(seed: int, factor: float) -> None:
+    """The last joint's own effort is explained with any scale near by; of the others, with the right one alone."""
+    log = log_of(ARM, seed=seed)
+    (found,) = doubts(replace(log, effort=log.effort * np.array([1.0, 1.0, 1.0, factor])))
+    assert (found.id, found.joint) == ("effort-scale", ARM.joints[3])
+    assert found.size == pytest.approx(factor, rel=0.1)
+
+
 def test_what_no_joint_tells_of_anothers_scale_is_said() -> None:
     report = examine_logs([log_of(ARM, noise=0.1)], ARM, Drive.build(ARM.n), SignalConfig())[0]
     (found,) = (item for item in report.findings if item.id == "effort-scale-open")

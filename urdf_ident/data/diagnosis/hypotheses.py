@@ -121,7 +121,8 @@ def best_step(case: Case, interpretation: Interpretation) -> Step | None:
     if before.score - min((item.score for item in judged), default=np.inf) < DOUBTFUL:
         return None
     springs = with_springs(case.moves, interpretation)
-    tried = [pair for pair in zip(found, judged, strict=True) if _explains_its_row(*pair, before)]
+    tried = [_refined_scale(case, *pair, before) for pair in zip(found, judged, strict=True)]
+    tried = [pair for pair in tried if _explains_its_row(*pair, before)]
     tried += zip(springs, case.judge_all([item.interpretation for item in springs]), strict=True)
     tried.sort(key=_rank)
     if not tried or before.score - _rank(tried[0]) < DOUBTFUL:
@@ -153,6 +154,15 @@ def best_step(case: Case, interpretation: Interpretation) -> Step | None:
 def _explains_its_row(found: Hypothesis, after: InterpretationScore, before: InterpretationScore) -> bool:
     """Whether a scale of one effort explains that effort better: others alone improve where its noise ceases to matter."""
     return found.id != "effort-scale" or bool((after.left < before.left)[list(found.joints)].all())
+
+
+def _refined_scale(
+    case: Case, found: Hypothesis, after: InterpretationScore, before: InterpretationScore
+) -> tuple[Hypothesis, InterpretationScore]:
+    """Refines a promising scale that does not explain its own effort: the candidates are up to five apart."""
+    if _explains_its_row(found, after, before) or before.score - after.score < DOUBTFUL:
+        return found, after
+    return _refined(case, found, after)
 
 
 def _significant(case: Case, found: Hypothesis, after: InterpretationScore, before: InterpretationScore) -> bool:
