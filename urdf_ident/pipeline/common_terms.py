@@ -21,6 +21,8 @@ LEVEL = 0.05
 SPEEDS = {"slow": 0.1, "fast": 1.0}
 #: Weights of the torques forwards and backwards for friction, and for the offset.
 _ODD, _EVEN = np.array([0.5, -0.5]), np.array([0.5, 0.5])
+#: Degrees of freedom with which the usual spread of friction between logs counts beside that of one joint.
+_USUAL_FREEDOM = 2
 #: Number of speeds over which friction laws are compared.
 _CURVE = 81
 
@@ -251,27 +253,33 @@ def errors_of_means(quantities: Sequence[Quantity], results: Sequence[Identifica
     """Errors of quantities in each result; for friction, of the mean over its logs, for whatever laws describe it.
 
     The error of a mean over several logs already includes their spread, but two or three logs often show none by chance. The
-    relative spread of a joint is therefore not taken for smaller than that of all joints together, which share temperature and
-    maker. A result of one log does not know its spread, and the largest of the others is added. An error is never below
-    the distance between the estimate from the data alone and the physically consistent one: where these differ by more than the
-    noise explains, the model lacks something.
+    relative spread of all joints together, which share temperature and maker, therefore counts as well, the less the more logs
+    there are (:func:`_moderated`). A result of one log does not know its spread, and the largest of the others is added. An
+    error is never below the distance between the estimate from the data alone and the physically consistent one: where these
+    differ by more than the noise explains, the model lacks something.
 
     Returns:
         Shape (quantities, results), in the units of the quantities.
     """
-    usual = _usual_spread(quantities, results)
+    usual, most = _usual_spread(quantities, results), max(map(_log_count, results))
     found = np.zeros((len(quantities), len(results)))
     for k, quantity in enumerate(quantities):
         largest = 0.0 if quantity.kind == "inertia" else float(np.nan_to_num(spread_between_logs(quantity, results)))
         for i, (row, laws, item) in enumerate(zip(quantity.rows, quantity.laws, results, strict=True)):
             of_mean = row_error(item, row) if quantity.kind == "inertia" else row_error(item, row, item.fit.of_mean.covariance)
             least = usual * abs(float(row @ item.fit.params)) if quantity.kind == "friction" else 0.0
-            unknown = max(largest, least)
+            unknown = _moderated(largest, most - 1, least)
             if _knows_spread(item):
                 own = row_error(item, row, item.fit.spread_covariance)
-                unknown = math.sqrt(max(least**2 - own**2, 0.0) / _log_count(item))
+                unknown = math.sqrt((_moderated(own, _log_count(item) - 1, least) ** 2 - own**2) / _log_count(item))
             found[k, i] = max(float(np.linalg.norm([of_mean, laws, unknown])), _from_physics(item, row))
     return found
+
+
+def _moderated(own: float, freedom: int, usual: float) -> float:
+    """Spread of one joint, at least its mean with the usual one, weighted by degrees of freedom (Smyth 2004)."""
+    shrunk = (max(freedom, 0) * own**2 + _USUAL_FREEDOM * usual**2) / (max(freedom, 0) + _USUAL_FREEDOM)
+    return math.sqrt(max(own**2, shrunk))
 
 
 def _usual_spread(quantities: Sequence[Quantity], results: Sequence[Identification]) -> float:
