@@ -254,8 +254,8 @@ def errors_of_means(quantities: Sequence[Quantity], results: Sequence[Identifica
 
     The error of a mean over several logs already includes their spread, but two or three logs often show none by chance. The
     relative spread of all joints together, which share temperature and maker, therefore counts as well, the less the more logs
-    there are (:func:`_moderated`). A result of one log does not know its spread, and the largest of the others is added. An
-    error is never below the distance between the estimate from the data alone and the physically consistent one: where these
+    there are (:func:`_unseen_variance`). A result of one log does not know its spread, and the largest of the others is added.
+    An error is never below the distance between the estimate from the data alone and the physically consistent one: where these
     differ by more than the noise explains, the model lacks something.
 
     Returns:
@@ -268,18 +268,20 @@ def errors_of_means(quantities: Sequence[Quantity], results: Sequence[Identifica
         for i, (row, laws, item) in enumerate(zip(quantity.rows, quantity.laws, results, strict=True)):
             of_mean = row_error(item, row) if quantity.kind == "inertia" else row_error(item, row, item.fit.of_mean.covariance)
             least = usual * abs(float(row @ item.fit.params)) if quantity.kind == "friction" else 0.0
-            unknown = _moderated(largest, most - 1, least)
+            unknown = math.sqrt(largest**2 + _unseen_variance(largest, most, least))
             if _knows_spread(item):
                 own = row_error(item, row, item.fit.spread_covariance)
-                unknown = math.sqrt((_moderated(own, _log_count(item) - 1, least) ** 2 - own**2) / _log_count(item))
+                unknown = math.sqrt(_unseen_variance(own, _log_count(item), least) / _log_count(item))
             found[k, i] = max(float(np.linalg.norm([of_mean, laws, unknown])), _from_physics(item, row))
     return found
 
 
-def _moderated(own: float, freedom: int, usual: float) -> float:
-    """Spread of one joint, at least its mean with the usual one, weighted by degrees of freedom (Smyth 2004)."""
-    shrunk = (max(freedom, 0) * own**2 + _USUAL_FREEDOM * usual**2) / (max(freedom, 0) + _USUAL_FREEDOM)
-    return math.sqrt(max(own**2, shrunk))
+def _unseen_variance(own: float, logs: int, usual: float) -> float:
+    """Variance by which the mean of a joint's squared spread and the usual one exceeds the former, by degrees of freedom.
+
+    Weights as of an empirical Bayes estimate (Smyth 2004), with :data:`_USUAL_FREEDOM` for the usual spread.
+    """
+    return _USUAL_FREEDOM * max(usual**2 - own**2, 0.0) / (max(logs - 1, 0) + _USUAL_FREEDOM)
 
 
 def _usual_spread(quantities: Sequence[Quantity], results: Sequence[Identification]) -> float:

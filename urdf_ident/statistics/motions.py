@@ -223,17 +223,16 @@ class _Log:
     @classmethod
     def _of(cls, statistics: StatisticSet, entries: Mapping[str, Sequence[Statistic]]) -> _Log:
         groups = [entries.get(layout.group, ()) for layout in statistics.layouts]
-        counts = np.array([[entry.rows * entry.repeats for entry in own] for own in groups if own])
-        before = np.cumsum([0.0, *counts.max(axis=0, initial=0.0)])
+        counts = [[entry.rows * entry.repeats for entry in own] for own in groups]
+        before = np.cumsum([0.0, *np.array([own for own in counts if own]).max(axis=0, initial=0.0)])
         whole = max(float(before[-1]), 1.0)
         factors, expansions, shares, squares = [], [], [], []
-        for layout, own in zip(statistics.layouts, groups, strict=True):
+        for layout, own, rows in zip(statistics.layouts, groups, counts, strict=True):
             expansion = own[0].expansion if own else None
             begin, count_of = (len(layout.instruments), len(layout.columns)) if expansion is None else (0, len(expansion))
             factors.append(tuple(entry.factor[:, begin : begin + count_of] for entry in own))
             expansions.append(expansion)
-            count = np.cumsum([0.0, *(entry.rows * entry.repeats for entry in own)])
-            shares.append(count / max(float(count[-1]), 1.0))
+            shares.append(np.cumsum([0.0, *rows]) / max(float(sum(rows)), 1.0))
             sums = _squares(factors[-1], expansion) or [np.zeros(len(layout.columns))] * (len(before) - 1)
             squares.append(np.cumsum(np.vstack([np.zeros(len(layout.columns)), *sums]), axis=0) / whole)
         return cls(tuple(factors), tuple(expansions), before / whole, tuple(shares), whole, np.hstack(squares))
@@ -246,17 +245,21 @@ class _Log:
     def share_of_rows(self, group: int, begin: float, end: float) -> Array:
         """As :meth:`moments`, of a part that begins and ends at fractions of the group's own rows: rests do not count."""
         first, last = np.interp([begin, end], self.shares[group], self.edges)
-        return self.moments(group, float(first), float(last)) * (last - first) / (end - begin)
+        return self._products(group, float(first), float(last)) / ((end - begin) * self.rows)
 
     def moments(self, group: int, begin: float, end: float) -> Array:
         """Second moments per row of one group's columns over a part of the log, ``begin`` and ``end`` from 0 to 1."""
+        return self._products(group, begin, end) / ((end - begin) * self.rows)
+
+    def _products(self, group: int, begin: float, end: float) -> Array:
+        """Sums over a part of the log of the products of one group's columns."""
         inside = np.minimum(self.edges[1:], end) - np.maximum(self.edges[:-1], begin)
         shares = np.clip(inside / positive(np.diff(self.edges)), 0, 1)
         blocks = [np.sqrt(share) * R for share, R in zip(shares, self.factors[group], strict=True) if share > 0]
         stacked = np.vstack([np.zeros((1, self.factors[group][0].shape[1])), *blocks])
         expansion = self.expansions[group]
         stacked = stacked if expansion is None else stacked @ expansion
-        return np.asarray(stacked.T @ stacked / ((end - begin) * self.rows))
+        return np.asarray(stacked.T @ stacked)
 
 
 def _squares(factors: Sequence[Array], expansion: Array | None) -> list[Array]:
