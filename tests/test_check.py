@@ -130,6 +130,18 @@ def test_inertias_and_centres_of_mass_in_millimetres_are_doubted() -> None:
         assert {"j1", "j2", "j3"} <= {item["joint"] for item in found if words in item["message"]}
 
 
+def test_origins_in_degrees_are_doubted_also_those_of_fixed_joints() -> None:
+    fixed = (
+        '<link name="hand"/><joint name="grip" type="fixed"><parent link="l4"/><child link="hand"/>'
+        '<origin xyz="0 0 0" rpy="{}"/></joint></robot>'
+    )
+    for rpy, told in (("0 -90 180", ["grip"]), ("0 -1.5708 3.1416", [])):
+        text = arm_urdf("zyyx").replace("</robot>", fixed.format(rpy))
+        found = [item for item in implausible_values(Robot.from_urdf(text)) if "rpy" in item["message"]]
+        assert [item["joint"] for item in found] == told
+        assert all(item["remedy"] == "write it in radians" for item in found)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [

@@ -20,6 +20,8 @@ from ..files import sizes
 from ..linalg import Array
 from .inertia import from_com, symmetric, transform
 
+#: Largest angle of roll, pitch and yaw [rad] that one would write; a larger one is probably in degrees.
+LARGEST_ANGLE = 6.3
 MOVING_TYPES = ("revolute", "continuous", "prismatic")
 _EXPAND = "run `xacro FILE > robot.urdf` on the xacro file"
 _INERTIA_ATTRIBUTES = ("ixx", "ixy", "iyy", "ixz", "iyz", "izz")
@@ -36,7 +38,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Joint:
-    """A joint as written; ``limits`` may contain lower, upper, velocity and effort."""
+    """A joint as written; ``limits`` may contain lower, upper, velocity and effort, ``rpy`` [rad] is that of its origin."""
 
     name: str
     type: str
@@ -46,6 +48,7 @@ class Joint:
     damping: float
     friction: float
     mimic: str | None
+    rpy: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -240,8 +243,7 @@ def _joint(element: ElementTree.Element, where: str) -> Joint:
             raise UrdfError(f"<{end} link=…> is missing", where=here)
         ends[end] = str(node.get("link"))
     limit, dynamics, mimic = element.find("limit"), element.find("dynamics"), element.find("mimic")
-    for key in ("xyz", "rpy"):
-        _vector(element.find("origin"), key, here)
+    _vector(element.find("origin"), "xyz", here)
     if kind != "fixed":
         _check_axis(element.find("axis"), here)
     limits = {} if limit is None else _limits(limit, kind, here)
@@ -258,6 +260,7 @@ def _joint(element: ElementTree.Element, where: str) -> Joint:
         damping=_optional(dynamics, "damping", here),
         friction=_optional(dynamics, "friction", here),
         mimic=None if mimic is None else mimic.get("joint"),
+        rpy=tuple(map(float, _vector(element.find("origin"), "rpy", here))),
     )
 
 

@@ -25,6 +25,7 @@ from ..model.prior import inertial_prior, lumped_inertials
 from ..model.robot import Robot
 from ..model.structure import geometric_rank, random_motion
 from ..model.terms import RotorInertia
+from ..model.urdf import LARGEST_ANGLE
 from ..motion.limits import finite_ends
 from ..result.text.lines import finding_words, table
 from ..units import joint_units
@@ -258,7 +259,7 @@ def findings_text(found: Sequence[Mapping[str, Any]]) -> str:
 
 
 def implausible_values(robot: Robot) -> list[dict[str, str]]:
-    """Finds limits, centres of mass and inertias of a URDF that are implausible given its other values.
+    """Finds limits, origins, centres of mass and inertias of a URDF that are implausible.
 
     Args:
         robot: The robot whose limits are compared with its inertials, and these with its size.
@@ -282,6 +283,10 @@ def implausible_values(robot: Robot) -> list[dict[str, str]]:
             remedy = "check masses [kg], centres of mass [m], and the limit, which is the joint's, not the motor's"
             found.append((joint, message, remedy))
     found += _far_masses(robot)
+    for placed in robot.description.joints.values():
+        if max(map(abs, placed.rpy)) > LARGEST_ANGLE:
+            message = f"the rpy of its origin, {' '.join(f'{angle:g}' for angle in placed.rpy)}, is more than a turn"
+            found.append((placed.name, message, "write it in radians"))
     return [dict(zip(("joint", "message", "remedy"), item, strict=True)) for item in found]
 
 

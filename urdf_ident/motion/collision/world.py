@@ -29,13 +29,11 @@ from ...files.sizes import LARGEST_NUMBER
 from ...linalg import Array
 from ...model.geometry import Visual
 from ...model.meshes import MESH_FORMATS, find_mesh, mesh_box
-from ...model.urdf import rotation_from_rpy
+from ...model.urdf import LARGEST_ANGLE, rotation_from_rpy
 from ...samples import ReadOnly
 
 #: Name of the faces of the tool's box among the objects.
 TOOL_BOX = "the tool's box"
-#: Largest rpy angle of a placement [rad]; a larger one is probably in degrees.
-LARGEST_ANGLE = 6.3
 _KEYS = ("base", "clearance", "objects", "tool", "allow")
 _SIZES = {"box": 3, "sphere": 1, "cylinder": 2, "capsule": 2, "plane": 3, "mesh": 0}
 _PLACED = ("xyz", "rpy")
