@@ -230,3 +230,14 @@ def test_columns_of_any_size_are_whitened_without_overflow() -> None:
     with np.errstate(all="raise", under="ignore"):
         W = whitening(moments, 1e-12)
         np.testing.assert_allclose(W.T @ moments @ W, np.eye(3), atol=1e-9)
+
+
+def test_a_sandwich_has_no_negative_variance_where_the_score_does_not_scatter() -> None:
+    rng = np.random.default_rng(3)
+    scores = rng.normal(size=(4, 12)) * 10.0 ** rng.uniform(-6, 3, 12)
+    blind = linalg.null_space(scores)  # parameters that depend on directions without scatter: their variance is zero
+    root = np.vstack([rng.normal(size=(3, 12)), 1e3 * rng.normal(size=(60, 8)) @ blind.T])
+    found = Solution(np.zeros(63), root, np.ones(63, dtype=bool), 1.0, 100, 12, np.eye(12)).sandwich(scores.T @ scores)
+    assert (np.diag(found) >= 0).all()
+    assert np.allclose(found[:3, :3], root[:3] @ scores.T @ scores @ root[:3].T, rtol=1e-9)
+    assert (np.diag(root @ (scores.T @ scores) @ root.T) < 0).any()

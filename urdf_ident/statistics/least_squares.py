@@ -73,6 +73,17 @@ class Solution(ReadOnly):
         """
         return np.asarray((self.variance if variance is None else variance) * (self.root @ self.root.T))
 
+    def sandwich(self, middle: Array) -> Array:
+        """Returns the covariance of the estimate for another covariance of its score, shape (k, k).
+
+        Args:
+            middle: Covariance of the total score in the coordinates of :attr:`root`, shape (rank, rank); positive semidefinite
+                up to rounding, which does not make variances negative.
+        """
+        values, axes = np.linalg.eigh(middle)
+        half = self.root @ (axes * np.sqrt(np.maximum(values, 0.0)))
+        return np.asarray(half @ half.T)
+
     @cached_property
     def std_error(self) -> Array:
         """Standard errors, shape (k,); inf where a parameter is not identifiable."""

@@ -146,7 +146,8 @@ def _automatic(work: Covariances) -> Covariance:
             found = work.by_period(period)
         else:
             noise = work.autoregressive()
-            ratio = float(np.median(noise.spread[work.fit.seen] / found.spread[work.fit.seen]))
+            compared = work.fit.seen & (found.spread > 0)  # parameters of an effort that is constantly zero do not scatter
+            ratio = float(np.median(noise.spread[compared] / found.spread[compared])) if compared.any() else 1.0
             if 1 / AGREEMENT <= ratio <= AGREEMENT:
                 found = replace(noise, kind=f"{noise.kind}, confirmed by a jackknife over blocks of time")
             else:

@@ -188,13 +188,10 @@ class Covariances:
                     scores[k] += rows[:, :r].T @ rows[:, r]
         return matrices, scores
 
-    def _matrix(self, middle: Array) -> Array:
-        return np.asarray(self.solution.root @ middle @ self.solution.root.T)
-
     def _left_out(self, matrices: Array, scores: Array) -> Array:
         """Jackknife covariance, leaving out one unit after the other."""
         moves = leave_one_out_changes(matrices, scores)
-        return self._matrix((len(moves) - 1) / len(moves) * moves.T @ moves)
+        return self.solution.sandwich((len(moves) - 1) / len(moves) * moves.T @ moves)
 
     @cached_property
     def jackknife(self) -> Covariance:
@@ -233,7 +230,7 @@ class Covariances:
         draws = rng.multinomial(len(self.units), np.full(len(self.units), 1 / len(self.units)), DRAWS)
         moves = [lstsq(np.einsum("u,uij->ij", draw, matrices), draw @ scores, rcond=1e-6)[0] for draw in draws]
         kind = f"bootstrap over {len(self.units)} blocks of time, {DRAWS} draws"
-        return Covariance(self._matrix(np.cov(np.array(moves).T)), kind, len(self.units) - 1.0)
+        return Covariance(self.solution.sandwich(np.cov(np.array(moves).T)), kind, len(self.units) - 1.0)
 
     def autoregressive(self) -> Covariance:
         """Covariance by the model of autocorrelated noise."""
@@ -263,13 +260,14 @@ class Covariances:
     def by_period(self, period: Period) -> Covariance:
         """Covariance from the scatter of the scores between repetitions."""
         middle, count = between_repetitions(self.need_rows("period"), self.logs, self.fit, self.solution, period)
-        return Covariance(self._matrix(middle), f"scatter between {count} repetitions of {period.seconds:.4g} s", count - 1.0)
+        kind = f"scatter between {count} repetitions of {period.seconds:.4g} s"
+        return Covariance(self.solution.sandwich(middle), kind, count - 1.0)
 
     def newey_west(self) -> Covariance:
         """Newey-West covariance, with Bartlett weights."""
         lags = int(4 * (self.fit.rows / len(self.statistics.groups) / 100) ** (2 / 9))
         middle = with_short_memory(self.need_rows("hac"), self.logs, self.fit, self.solution, lags)
-        return Covariance(self._matrix(middle), f"Newey-West, {lags} lags", self.fit.dof)
+        return Covariance(self.solution.sandwich(middle), f"Newey-West, {lags} lags", self.fit.dof)
 
 
 @dataclass(frozen=True, eq=False)

@@ -181,4 +181,4 @@ def sandwich(rows: WhitenedRows, solution: Solution, weights: Mapping[str, float
     """
     weight = np.array([weights[group] for group in noise.groups])
     variance = (noise.power * weight[:, None] ** 4).reshape(-1)[rows.unit]
-    return np.asarray(solution.root @ ((rows.Z * variance[:, None]).T @ rows.Z) @ solution.root.T)
+    return solution.sandwich((rows.Z * variance[:, None]).T @ rows.Z)
