@@ -306,7 +306,7 @@ def test_one_stamp_far_away_is_no_memory_error() -> None:
 # ---- data/quality/checks.py and result/evidence/scores.py -----------------------------------------------------
 
 
-@pytest.mark.parametrize(("factor", "word"), [(np.rad2deg(1), "deg"), (1e3, None), (2.0, None)])
+@pytest.mark.parametrize(("factor", "word"), [(np.rad2deg(1), "deg"), (1e3, "counts"), (2.0, None)])
 def test_only_what_fits_in_degrees_is_taken_for_degrees(factor: float, word: str | None) -> None:
     robot = Robot.from_urdf(arm_urdf("z", fixed_tip=False))
     t = np.arange(0.0, 20.0, 0.01)

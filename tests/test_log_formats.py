@@ -309,6 +309,36 @@ def test_hdf5_links_to_other_files_are_not_followed(tmp_path: Path, robot: Robot
     assert any("not followed: tau" in note for note in log.notes)
 
 
+def test_hdf5_units_in_attributes_and_what_is_no_series(tmp_path: Path, robot: Robot) -> None:
+    h5py = pytest.importorskip("h5py")
+    t, q, v, tau = samples()
+    with h5py.File(tmp_path / "run.h5", "w") as file:
+        for key, values, unit in (("t", 1e3 * t, "ms"), ("q", np.degrees(q), "degrees"), ("tau", 1e3 * tau, b"mNm")):
+            file[f"run/{key}"] = values
+            file[f"run/{key}"].attrs["units"] = unit
+        file["run/dq"], file["run/picture"], file["none"] = v, np.zeros((2000, 1000)), h5py.Empty("f8")
+        file["round"] = h5py.SoftLink("/round")
+    for layout in (LogLayout(), LogLayout(topic="run")):
+        check(read_recording(tmp_path / "run.h5", robot, layout))
+    with h5py.File(tmp_path / "run.h5", "r+") as file:
+        file["run/tau"].attrs["units"] = "furlong"
+    with pytest.raises(LogError, match=r"unknown unit.*'furlong'"):
+        read_recording(tmp_path / "run.h5", robot)
+
+
+def test_times_of_day_in_parquet(tmp_path: Path, robot: Robot) -> None:
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    columns = default_columns()
+    for unit, type_ in ((1e3, pa.time32("ms")), (1e6, pa.time64("us"))):
+        clock = pa.array(np.round(unit * (columns["t"] + 3600)).astype(np.int64)).cast(
+            pa.int32() if pa.types.is_time32(type_) else pa.int64()
+        )
+        pq.write_table(pa.table({**columns, "t": clock.cast(type_)}), tmp_path / "run.parquet")
+        check(read_recording(tmp_path / "run.parquet", robot))
+
+
 def test_arrays_and_frames(tmp_path: Path, robot: Robot) -> None:
     t, q, v, tau = samples()
     check(Recording.from_arrays(t, q, tau, velocity=v, joints=robot))

@@ -328,8 +328,12 @@ def test_lists_of_joints_beside_arrays(tmp_path: Path, robot: Robot) -> None:
     t, q, v, tau = samples()
     own = [NAMES[k] for k in ORDER]
     run = {"t": t, "q": q[:, ORDER], "dq": v[:, ORDER], "tau": tau[:, ORDER]}
-    np.savez(tmp_path / "a.npz", **run, joint_names=np.array(own))
-    check(read_recording(tmp_path / "a.npz", robot))
+    for texts in (np.array(own), np.array(own, dtype="S"), np.array(", ".join(own)), np.array(str(own).encode())):
+        np.savez(tmp_path / "a.npz", **run, joint_names=texts)
+        check(read_recording(tmp_path / "a.npz", robot))
+    np.savez(tmp_path / "b.npz", **run, joint_names=np.array(own[:-1]))
+    notes = read_recording(tmp_path / "b.npz", robot).notes
+    assert f"joint names that do not belong to the columns are not used: {', '.join(own[:-1])}" in notes
     # project files name the columns as they stand in the file
     layout = LogLayout(columns={"effort": ["tau_0", "tau_1", "tau_2"]})
     np.testing.assert_allclose(read_recording(tmp_path / "a.npz", robot, layout).effort, tau[:, ORDER])
@@ -337,7 +341,7 @@ def test_lists_of_joints_beside_arrays(tmp_path: Path, robot: Robot) -> None:
         savemat(tmp_path / f"{name}.mat", {"run": {**run, "joints": texts}})
         check(read_recording(tmp_path / f"{name}.mat", robot))
     h5py = pytest.importorskip("h5py")
-    for name in ("data", "attribute", "group"):
+    for name in ("data", "attribute", "group", "text"):
         with h5py.File(tmp_path / f"{name}.h5", "w") as file:
             group = file.create_group("run")
             for key, value in run.items():
@@ -345,7 +349,7 @@ def test_lists_of_joints_beside_arrays(tmp_path: Path, robot: Robot) -> None:
             if name == "data":
                 group["names"] = own
             else:
-                (group["q"] if name == "attribute" else group).attrs["joint_names"] = own
+                (group["q"] if name == "attribute" else group).attrs["joint_names"] = ";".join(own) if name == "text" else own
         check(read_recording(tmp_path / f"{name}.h5", robot))
 
 

@@ -759,6 +759,19 @@ def test_positions_in_millimetres_are_refused(robot: Robot) -> None:
     assert "mm" in finding.remedy
 
 
+def test_positions_in_counts_are_refused_unless_the_joints_only_stand_far_away(robot: Robot) -> None:
+    log = make_log(velocity=None)
+    counts = np.round(log.position * np.array([65536 / (2 * np.pi)] * 2 + [1e5]))
+    for scale in ((1, 1, 1), (0, 1, 1), (1, 1, 0)):
+        some = np.where(scale, counts, log.position)
+        finding = found(assess(replace(log, position=some), robot), "position-unit")
+        assert finding.severity == "refused"
+        assert "counts(" in finding.remedy
+    report = assess(replace(log, position=log.position + np.array([400 * np.pi, 0, 0])), robot)
+    assert report.acceptable
+    assert found(report, "position-beyond-limit").joint == "a"
+
+
 @pytest.mark.parametrize(
     ("factor", "words"),
     [(np.rad2deg(1), "deg/s"), (30 / np.pi, "rpm"), (1 / (2 * np.pi), "rev/s"), (1 / np.rad2deg(1), "position: deg")],

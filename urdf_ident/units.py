@@ -66,6 +66,13 @@ _SPELLINGS = {
     "msec": "ms",
     "usec": "us",
     "µm": "um",
+    **dict.fromkeys(("second", "seconds"), "s"),
+    **dict.fromkeys(("millisecond", "milliseconds"), "ms"),
+    "radian": "rad",
+    "degree": "deg",
+    **dict.fromkeys(("meter", "meters", "metre", "metres"), "m"),
+    **dict.fromkeys(("N m", "newton meter", "newton-meter", "newton metre"), "N·m"),
+    **dict.fromkeys(("amp", "amps", "ampere", "amperes"), "A"),
 }
 _COUNTS = re.compile(r"counts\((\d+(?:\.\d+)?)\)")
 

@@ -19,7 +19,6 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 _DOF = "np.sqrt(chi_square_quantile(0.5, between.dof) / between.dof)"
 _RATIO = f"float(np.median(ratio[seen]) / {_DOF})"
-_FITS = "_within((low, high), (lower, upper), 1 / factor, stated & kind)"
 #: File, its text, and what stands there instead.
 CHANGES = (
     ("export/split.py", "plausible and margins(", "True and margins("),
@@ -38,7 +37,7 @@ CHANGES = (
     ("data/conditioning/clock.py", "max(10 * period, 0.01", "max(0.1 * period, 0.001"),
     ("data/conditioning/resample.py", "np.diff(time) > 0.2 / rate", "np.diff(time) > 0.0 / rate"),
     ("data/conditioning/resample.py", "np.diff(time) > 0.2 / rate", "np.diff(time) > 0.02 / rate"),
-    ("data/quality/checks.py", f"implausible.any() and {_FITS}:", "implausible.any():"),
+    ("data/quality/checks.py", "(kind & implausible).any() and fits:", "(kind & implausible).any():"),
     ("result/evidence/scores.py", "MOVING = 0.02", "MOVING = 0.2"),
     ("result/evidence/scores.py", "MOVING = 0.02", "MOVING = 0.0"),
 )

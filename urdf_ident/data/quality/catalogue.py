@@ -117,7 +117,7 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
         ),
         "position-unit": FindingKind(
             "refused",
-            "Positions are in another unit than described: degrees, radians, revolutions, metres or millimetres.",
+            "Positions are in another unit than described: degrees, radians, revolutions, metres, millimetres or counts.",
             "`log: {units: {position: deg}}`, or the unit that the message names.",
         ),
         "position-beyond-limit": FindingKind("warning", "Positions exceed the URDF's limits.", "Check zeros, signs and units."),

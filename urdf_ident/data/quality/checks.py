@@ -136,7 +136,7 @@ def gravity_torques(robot: Robot, poses: Array) -> Array:
 
 
 def check_position_unit(state: Examination, robot: Robot) -> None:
-    """Refuses positions that are plausible only in degrees or millimetres; warns of positions beyond the limits."""
+    """Refuses positions in another unit, such as degrees, millimetres or counts; warns of positions beyond the limits."""
     q = state.recording.position
     lower, upper = robot.limit("lower"), robot.limit("upper")
     stated = np.isfinite(lower) & np.isfinite(upper) & (upper > lower)
@@ -146,23 +146,31 @@ def check_position_unit(state: Examination, robot: Robot) -> None:
     largest = np.maximum(np.abs(low), np.abs(high))
     # a wrong zero or sign also exceeds the limits, but not by a factor
     too_far = (over > 0.2 * span) & (largest > 3 * np.maximum(np.abs(lower), np.abs(upper)))
-    too_fast = np.zeros(robot.n, dtype=bool) if stated.all() else ~stated & _too_fast(state, robot)
-    for revolute, factor, unit in ((True, DEGREE, "deg"), (False, 1e3, "mm")):
+    haste = _haste(state, robot) if too_far.any() or not stated.all() else np.zeros(robot.n)
+    implausible = too_far | (~stated & (haste > 1))
+    for revolute, factor, other in ((True, DEGREE, "deg"), (False, 1e3, "mm")):
         kind = robot.prismatic != revolute
-        implausible = kind & (too_far | too_fast)
-        if implausible.any() and _within((low, high), (lower, upper), 1 / factor, stated & kind):
-            j = int(np.flatnonzero(implausible)[0])
+        fits = (haste[kind & ~stated] <= factor).all() and _within((low, high), (lower, upper), 1 / factor, stated & kind)
+        if (kind & implausible).any() and fits:
+            implausible &= kind
             turned = revolute and _within((low, high), (lower, upper), 1 / (2 * np.pi), stated & kind)
-            other = " (or like rad that are described as rev)" if turned else ""
-            state.add(
-                "position-unit",
-                "refused",
-                f"positions look like {unit}{other}: they reach {largest[j]:.4g}, and the URDF's limits are "
-                f"{lower[j]:.4g} to {upper[j]:.4g} {'rad' if revolute else 'm'}",
-                joint=robot.joints[j],
-                remedy=f"in the project file: `log: {{units: {{position: {unit}}}}}` (and `velocity: {unit}/s`)",
-            )
-            return
+            unit = other + (" (or like rad that are described as rev)" if turned else "")
+            remedy = f"in the project file: `log: {{units: {{position: {other}}}}}` (and `velocity: {other}/s`)"
+            break
+    else:
+        implausible &= haste > 1
+        unit = "encoder counts, or another unit"
+        remedy = (
+            "give their unit, of counts how many make a turn (`log: {units: {position: counts(4096)}}`), or for positions "
+            "before the gear `log: {side: motor}` and `drive: {reduction: ...}`"
+        )
+    if implausible.any():
+        j = int(np.flatnonzero(implausible)[0])
+        si = joint_units(robot.prismatic[j])["position"]
+        beside = f"the URDF's limits are {lower[j]:.4g} to {upper[j]:.4g} {si}" if stated[j] else f"too fast for {si}"
+        words = f"positions look like {unit}: they reach {largest[j]:.4g}, and {beside}"
+        state.add("position-unit", "refused", words, joint=robot.joints[j], remedy=remedy)
+        return
     beyond = (q > upper + 0.01) | (q < lower - 0.01)
     for j in (int(index) for index in np.flatnonzero(beyond.any(axis=0))):
         state.add(
@@ -189,12 +197,12 @@ def _within(reached: tuple[Array, Array], limits: tuple[Array, Array], factor: f
     return bool(((factor * low > lower - margin) & (factor * high < upper + margin)).all())
 
 
-def _too_fast(state: Examination, robot: Robot) -> BoolArray:
-    """Joints faster than any robot: 30 rad/s (10 m/s), or three times the URDF's limit if that is above 10 rad/s."""
+def _haste(state: Examination, robot: Robot) -> Array:
+    """Speeds over the highest of any robot: 30 rad/s (10 m/s), or three times the URDF's limit if that is above 10 rad/s."""
     limits = robot.limit("velocity")
     top = np.where(np.isfinite(limits), np.maximum(3 * limits, 10.0), np.where(robot.prismatic, 10.0, 30.0))
     speeds = columns(smooth_speeds(state.recording)[0])
-    return np.asarray([quantiles(np.abs(speed), 0.99)[0] for speed in speeds] > top)
+    return np.array([quantiles(np.abs(speed), 0.99)[0] for speed in speeds]) / top
 
 
 def smooth_speeds(recording: Recording) -> tuple[list[Array], float]:

@@ -258,9 +258,10 @@ def _numbers(batch: Any, field: str, length: int | None, where: str) -> Array:
                 remedy="cut the log where its joints change",
             )
         return np.asarray(column.flatten().to_numpy(zero_copy_only=False), dtype=float).reshape(len(column), length)
-    if types.is_timestamp(column.type) or types.is_duration(column.type):
+    if types.is_timestamp(column.type) or types.is_duration(column.type) or types.is_time(column.type):
         per_second = {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}[column.type.unit]
-        return np.asarray(column.cast(pa.int64()).to_numpy(zero_copy_only=False), dtype=float)[:, None] / per_second
+        whole = column.cast(pa.int32() if types.is_time32(column.type) else pa.int64())
+        return np.asarray(whole.to_numpy(zero_copy_only=False), dtype=float)[:, None] / per_second
     if _is_text(column.type):
         return numbers_of(column.to_pylist())[:, None]
     if not (types.is_floating(column.type) or types.is_integer(column.type)):

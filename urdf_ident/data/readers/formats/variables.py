@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from collections import Counter
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....errors import LogError, nearest
+from ....grouping import abbreviated
 from ....parallel.scratch import scratch_folder
 from ..columns.headers import JOINT_COLUMN, holds_targets, with_joints
 from ..columns.names import TIMES
@@ -20,10 +22,16 @@ from .lines import holds_numbers, numbers_of
 
 #: Maximum number of columns of one matrix; more indicate an image or a transposed time axis.
 _WIDEST = 512
+#: Attributes of HDF5 data sets that state their unit.
+_UNITS = ("unit", "units", "Unit", "Units")
 
 
 def table_of_variables(
-    path: str | Path, variables: Mapping[str, Any], notes: tuple[str, ...] = (), group: str | None = None
+    path: str | Path,
+    variables: Mapping[str, Any],
+    notes: tuple[str, ...] = (),
+    group: str | None = None,
+    units: Mapping[str, str] | None = None,
 ) -> ArrayTable:
     """Creates a table from the named arrays of the most common length (weighted by size).
 
@@ -32,6 +40,7 @@ def table_of_variables(
             ``joints`` gives the joints of the matrices in its group with the same number of columns.
         notes: Notes on what was already left out.
         group: Only variables in this group (``run1`` of ``run1/q``); the group is removed from their names.
+        units: Variable → its unit as stated in the file.
 
     Returns:
         The table; ``<name>`` for vectors, ``<name>_<k>`` for columns of matrices, no names for a single unnamed matrix.
@@ -51,7 +60,8 @@ def table_of_variables(
     arrays = {name: value for name, raw in variables.items() if (value := _numeric(raw)) is not None}
     votes: Counter[int] = Counter()
     for value in arrays.values():
-        votes[max(value.shape)] += value.size
+        if min(value.shape) <= _WIDEST:
+            votes[max(value.shape)] += value.size
     count = votes.most_common(1)[0][0] if votes else 0
     if count < 2:
         raise LogError(
@@ -61,6 +71,7 @@ def table_of_variables(
             remedy="name the file that holds the samples",
         )
     names: list[str] = []
+    stated: list[str] = []
     columns: list[NDArray[Any]] = []
     left_out = []
     for name, value in arrays.items():
@@ -73,10 +84,17 @@ def table_of_variables(
             continue
         names += [name] if value.shape[1] == 1 else [f"{name}_{k}" for k in range(value.shape[1])]
         columns += [value[:, k] for k in range(value.shape[1])]
+        unit = (units or {}).get(f"{group.strip('/.')}/{name}" if group else name)
+        stated += [f" [{unit}]" if unit else ""] * value.shape[1]
     if left_out:
         notes = (*notes, f"variables of another length left out: {', '.join(left_out)}")
     named = tuple(names) if set(arrays) != {""} else None
-    spelled = with_joints(names, _joint_lists(variables)) if named else None
+    lists = _joint_lists(variables) if named else {}
+    joined = with_joints(names, lists)
+    if lists and joined is None and len(columns) > len(arrays):
+        words = "; ".join(abbreviated(joints, 8) for joints in lists.values())
+        notes = (*notes, f"joint names that do not belong to the columns are not used: {words}")
+    spelled = tuple(map(str.__add__, joined or names, stated)) if named and (joined or any(stated)) else None
     return ArrayTable(str(path), named, len(columns), (str(path),), notes, tuple(columns), spelled=spelled)
 
 
@@ -100,12 +118,14 @@ def _first_run(variables: Mapping[str, Any], notes: tuple[str, ...]) -> tuple[Ma
 
 
 def _joint_lists(variables: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Group → joint names from a list of strings in it."""
+    """Group → joint names from a list of strings in it, or from one string with commas or semicolons between them."""
     found: dict[str, list[str]] = {}
     for name, value in variables.items():
         match, texts = JOINT_COLUMN.fullmatch(name), np.asarray(value).ravel()
-        if match and texts.dtype.kind == "U":
-            found.setdefault(match[1] or "", [text.strip() for text in texts.tolist()])
+        if match and texts.dtype.kind in "SU":
+            own = [text.decode("utf-8", "replace") if isinstance(text, bytes) else text for text in texts.tolist()]
+            own = re.split("[,;]", own[0].strip("[]() ")) if len(own) == 1 else own
+            found.setdefault(match[1] or "", [text.strip(" '\"") for text in own])
     return found
 
 
@@ -194,6 +214,7 @@ def open_hdf5(path: str | Path, group: str | None = None) -> ArrayTable:
         LogError: The file is broken, or contains more data than the limit.
     """
     variables: dict[str, Any] = {}
+    units: dict[str, str] = {}
     outside: list[str] = []
     with decoding(path, "HDF5 file", "hdf5"):
         import h5py
@@ -212,10 +233,14 @@ def open_hdf5(path: str | Path, group: str | None = None) -> ArrayTable:
                 total += item.size * item.dtype.itemsize
                 if total > min(MOST_BYTES, max(1 << 28, 1000 * size)):
                     raise LogError("the log unpacks to far more than its size", where=str(path), got=f"over {total >> 20} MiB")
+                unit = next((item.attrs[key] for key in _UNITS if key in item.attrs), "")
+                text = unit.decode("utf-8", "replace") if isinstance(unit, bytes) else unit
+                if isinstance(text, str) and not item.dtype.names:
+                    units[name] = text
                 values = item[()]
                 variables.update({own: values[field] if field else values for own, field in fields.items()})
     notes = (f"links to other files not followed: {', '.join(outside)}",) if outside else ()
-    return table_of_variables(path, variables, notes, group)
+    return table_of_variables(path, variables, notes, group, units)
 
 
 def _texts(h5py: Any, name: str, item: Any) -> dict[str, NDArray[Any]]:
@@ -226,7 +251,7 @@ def _texts(h5py: Any, name: str, item: Any) -> dict[str, NDArray[Any]]:
         found[name] = np.asarray(item.asstr()[()], dtype=str)
     for owner in (item, item.parent):
         for key in owner.attrs:
-            value = np.asarray(owner.attrs[key]) if JOINT_COLUMN.fullmatch(key) else np.zeros(0)
+            value = np.atleast_1d(np.asarray(owner.attrs[key])) if JOINT_COLUMN.fullmatch(key) else np.zeros(0)
             if value.ndim == 1 and 0 < value.size <= _WIDEST and value.dtype.kind in "OSU":
                 texts = [text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text) for text in value.tolist()]
                 found.setdefault(f"{beside}/{key}" if beside else key, np.asarray(texts))
@@ -250,13 +275,16 @@ def _datasets(root: Any, outside: list[str]) -> list[tuple[str, Any]]:
                 continue
             if path.startswith("#"):
                 continue
-            item = group.get(name)
+            try:
+                item = group.get(name)
+            except (OSError, RuntimeError):  # a soft link in a circle
+                item = None
             if item is None or (where := h5py.h5o.get_info(item.id).addr) in visited:
                 continue
             visited.add(where)
             if isinstance(item, h5py.Group):
                 stack.append((path, item))
-            elif isinstance(item, h5py.Dataset):
+            elif isinstance(item, h5py.Dataset) and item.shape is not None:
                 if item.external or item.is_virtual:
                     outside.append(path)
                 else:
