@@ -274,6 +274,19 @@ def _outside(columns: Array, basis: Array) -> Array:
     return columns
 
 
+def placed(columns: Array, place: IntArray, width: int) -> Array:
+    """Columns at other places of a matrix that is zero elsewhere, shape (m, width).
+
+    Args:
+        columns: Shape (m, k).
+        place: New index of each column, shape (k,); columns with a negative one are left out.
+        width: Number of columns of the result.
+    """
+    out, kept = np.zeros((len(columns), width)), place >= 0
+    out[:, place[kept]] = columns[:, kept]
+    return out
+
+
 def block_diagonal(*blocks: Array) -> Array:
     """Block-diagonal matrix, shape (Σm_i, Σk_i).
 
@@ -344,6 +357,16 @@ def quantiles(x: Array, *parts: float) -> tuple[float, ...]:
         rest = place - low
         found.append(below + (above - below) * rest if rest < 0.5 else above - (above - below) * (1 - rest))
     return tuple(found)
+
+
+def vertex(left: float, middle: float, right: float) -> float:
+    """Place of the minimum of the parabola through values at −1, 0 and 1; 0 if it has none.
+
+    Args:
+        left, middle, right: The values.
+    """
+    curvature = left - 2 * middle + right
+    return 0.5 * (left - right) / curvature if curvature > 0 else 0.0
 
 
 def running_median(x: Array, size: int) -> Array:

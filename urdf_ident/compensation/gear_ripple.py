@@ -17,9 +17,10 @@ from numpy.typing import ArrayLike
 
 from ..data.conditioning.filters import lowpass
 from ..data.conditioning.resample import even_pieces
+from ..data.motor_side import require_motor_positions
 from ..data.prepare import PreparedLog
 from ..data.recording import Recording
-from ..errors import LogError, check_shape
+from ..errors import check_shape
 from ..linalg import Array
 from ..model.drive import Drive
 from ..samples import freeze_arrays
@@ -144,13 +145,7 @@ def fit_gear_ripple(logs: Sequence[PreparedLog], drive: Drive) -> GearRipple | N
     rows: list[list[Array]] = [[] for _ in range(drive.n)]
     for log in logs:
         seen = log.report.recording
-        if seen.motor_position is None:
-            raise LogError(
-                "the log has no motor positions",
-                where=seen.where,
-                expected=f"qm_{seen.joints[0]}, … before the gear",
-                remedy="log both encoders",
-            )
+        require_motor_positions(seen, "the log has no motor positions", "log both encoders")
         pieces, clock = even_pieces(seen)
         for piece in pieces:
             if piece.qm is None or len(piece.qm) < 64 or clock.rate < 4 * SLOW:

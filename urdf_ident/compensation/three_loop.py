@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..data.motor_side import require_motor_positions
 from ..data.prepare import PreparedLog
 from ..data.recording import Recording
 from ..errors import EstimationError, LogError, ModelError, check_known
@@ -198,14 +199,8 @@ def check_compensation(model: DynamicModel, logs: Sequence[Recording], kind: str
     if kind == "none" or not any(name.startswith("deformation") for name in use):
         return
     for log in logs:
-        if log.motor_position is None:
-            joint = log.joints[0]
-            raise LogError(
-                "a residual was asked for, and the log has no motor positions",
-                where=log.where,
-                expected=f"qm_{joint}, … before the gear beside q_{joint}, …",
-                remedy="log both encoders, or leave the residual out",
-            )
+        problem = "a residual was asked for, and the log has no motor positions"
+        require_motor_positions(log, problem, "log both encoders, or leave the residual out")
 
 
 def fit_remaining_residual(

@@ -19,7 +19,7 @@ import pinocchio as pin
 
 from ..friction import bias_symbols
 from ..grouping import grouped
-from ..linalg import Array, BoolArray, IntArray, block_diagonal, lstsq, orthogonal_part, positive, rms
+from ..linalg import Array, BoolArray, IntArray, block_diagonal, lstsq, orthogonal_part, placed, positive, rms
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.parameters import Parameter
@@ -200,10 +200,7 @@ def _groups(statistics: StatisticSet, chosen: IntArray, others: Array, weights: 
     for g, layout in enumerate(statistics.layouts):
         weight, width = weights[layout.group], len(layout.columns)
         R = statistics.factor(layout.group)[:, len(layout.instruments) :]
-        block = np.zeros((len(R), len(chosen)))
-        target = place[layout.columns]
-        block[:, target[target >= 0]] = R[:, :width][:, target >= 0]
-        found.blocks.append(weight * block)
+        found.blocks.append(weight * placed(R[:, :width], place[layout.columns], len(chosen)))
         found.rights.append(weight * (R[:, width] - R[:, :width] @ others[layout.columns]))
         found.efforts[g] = weight * np.sqrt(statistics.effort_squares(layout.group))
         found.weights[g], found.counts[g] = weight, statistics.rows[layout.group]

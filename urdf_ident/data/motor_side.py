@@ -69,7 +69,7 @@ def deflections(
     Raises:
         LogError: The log has no motor positions.
     """
-    motor = _motor_position(recording)
+    motor = require_motor_positions(recording)
     steps = [resolution(position) for position in recording.position.T]
     found = []
     for joint, row in zip(recording.joints, drive.geared, strict=True):
@@ -107,7 +107,7 @@ def check_gears(recording: Recording, drive: Drive) -> None:
     Raises:
         LogError: No motor positions; swapped encoders, a missing or a wrong gear ratio, with the ratio found in the log.
     """
-    motor = _motor_position(recording)
+    motor = require_motor_positions(recording)
     for j, joint in enumerate(recording.joints):
         if drive.coupled[j]:
             _check_coupled(recording, motor @ drive.reduction[j], j, drive)
@@ -205,14 +205,22 @@ def visible_stiffness(torque: Array, step: Array | float, least: float = 10.0) -
     return np.asarray(np.abs(torque) / (least * positive(np.asarray(step, dtype=float))))
 
 
-def _motor_position(recording: Recording) -> Array:
+def require_motor_positions(
+    recording: Recording,
+    problem: str = "the log has no motor positions, and the joints are modelled as elastic",
+    remedy: str = "log them, or set model.elastic: false",
+) -> Array:
+    """Motor positions of a log, as logged, shape (N, n).
+
+    Args:
+        recording: The log.
+        problem, remedy: Words of the error.
+
+    Raises:
+        LogError: It has none.
+    """
     if recording.motor_position is None:
-        raise LogError(
-            "the log has no motor positions, and the joints are modelled as elastic",
-            where=recording.where,
-            expected=f"qm_{recording.joints[0]}, … before the gear",
-            remedy="log them, or set model.elastic: false",
-        )
+        raise LogError(problem, where=recording.where, expected=f"qm_{recording.joints[0]}, … before the gear", remedy=remedy)
     return recording.motor_position
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,19 +27,22 @@ _USUAL_FREEDOM = 2
 _CURVE = 81
 
 
-def require_same_robot(first: Robot, second: Robot) -> None:
-    """Refuses results of robots that differ in joints, kinematics or gravity.
+def require_comparable(robot: Robot, results: Iterable[Identification]) -> None:
+    """Refuses results of robots that differ in joints, kinematics or gravity, and those without standard errors.
 
     Args:
-        first, second: The robots.
+        robot: The robot that they should be of.
 
     Raises:
-        FingerprintError: They differ.
+        FingerprintError: One is of another robot.
+        EstimationError: One has no covariance.
     """
-    if difference := first.difference(second):
-        raise FingerprintError(
-            f"results of different robots: {difference}", remedy="compare results of one robot, with the same joints"
-        )
+    for ident in results:
+        if difference := robot.difference(ident.model.robot):
+            raise FingerprintError(
+                f"results of different robots: {difference}", remedy="compare results of one robot, with the same joints"
+            )
+        require_covariance(ident)
 
 
 def require_covariance(ident: Identification) -> None:

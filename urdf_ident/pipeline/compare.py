@@ -35,8 +35,7 @@ from .common_terms import (
     friction_rows,
     friction_words,
     inertial_quantities,
-    require_covariance,
-    require_same_robot,
+    require_comparable,
     row_error,
     spread_between_logs,
     usual_load,
@@ -71,9 +70,7 @@ def compare(before: Identification, after: Identification, *, level: float = LEV
         FingerprintError: The results are of different robots.
         EstimationError: A result has no covariance.
     """
-    require_same_robot(before.model.robot, after.model.robot)
-    require_covariance(before)
-    require_covariance(after)
+    require_comparable(before.model.robot, (before, after))
     tests = _tests(before, after)
     common = _common_friction(tests, level)
     judged = _holm([_beyond(item, common) for item in tests], level)
@@ -96,8 +93,7 @@ def contradictions(robot: Robot, ident: Identification, *, level: float = LEVEL)
         FingerprintError: The result is of another robot.
         EstimationError: The result has no covariance.
     """
-    require_same_robot(robot, ident.model.robot)
-    require_covariance(ident)
+    require_comparable(robot, [ident])
     model, fit = ident.model, ident.fit
     theta = np.zeros(len(model.names))
     theta[: model.n_inertial] = lumped_inertials(robot).ravel()
@@ -141,9 +137,7 @@ def trend(results: Sequence[Identification], names: Sequence[str]) -> Trend:
     """
     if len(results) < 3:
         raise EstimationError("too few results for a trend", got=len(results), expected="three or more")
-    for other in results:
-        require_same_robot(results[0].model.robot, other.model.robot)
-        require_covariance(other)
+    require_comparable(results[0].model.robot, results)
     joints = results[0].model.robot.joints
     value, error = np.zeros((2, len(results), len(joints)))
     speeds = [min(usual_speed(item, j) for item in results) for j in range(len(joints))]

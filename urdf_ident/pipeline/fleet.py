@@ -37,8 +37,7 @@ from .common_terms import (
     errors_of_means,
     friction_quantities,
     inertial_quantities,
-    require_covariance,
-    require_same_robot,
+    require_comparable,
 )
 from .identify import identify
 
@@ -60,9 +59,7 @@ def pool(results: Mapping[str, Identification], *, level: float = LEVEL) -> Flee
     items = list(results.values())
     if len(items) < FEWEST:
         raise EstimationError("a fleet needs several robots", got=len(items), expected=f"{FEWEST} or more")
-    for item in items:
-        require_same_robot(items[0].model.robot, item.model.robot)
-        require_covariance(item)
+    require_comparable(items[0].model.robot, items)
     wanted = [*friction_quantities(items), *inertial_quantities(items)]
     value = np.array([[row @ item.fit.params for row, item in zip(quantity.rows, items, strict=True)] for quantity in wanted]).T
     error = errors_of_means(wanted, items).T

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import EstimationError, FingerprintError
 from ..grouping import grouped
-from ..linalg import Array, triangle
+from ..linalg import Array, placed, triangle
 from .entries import Layout, Statistic, stretches_of
 
 
@@ -224,11 +224,8 @@ class StatisticSet:
         place[kept] = np.arange(len(kept))
         blocks = []
         for layout in self.layouts:
-            R = self.factor(layout.group)[:, len(layout.instruments) :]
-            wide = np.zeros((len(R), len(kept) + 1))
-            target = place[layout.columns]
-            wide[:, target[target >= 0]] = R[:, : len(target)][:, target >= 0]
-            wide[:, -1] = R[:, len(target)]
+            R = self.factor(layout.group)[:, len(layout.instruments) : layout.width]
+            wide = placed(R, np.append(place[layout.columns], len(kept)), len(kept) + 1)
             blocks.append(wide * (1.0 if weights is None else weights[layout.group]))
         return triangle(*blocks, *([] if more is None else [more]))
 

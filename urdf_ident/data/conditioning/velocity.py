@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...linalg import Array, positive, unit_columns
+from ...linalg import Array, positive, unit_columns, vertex
 from .filters import differentiate, lowpass
 
 #: Longest lag searched [s].
@@ -105,11 +105,7 @@ def _lag(reference: Array, delayed: Array, reach: int) -> float:
     energy = energy[len(inner) : len(inner) + 2 * reach + 1] - energy[: 2 * reach + 1]
     values = np.abs(products) / np.sqrt(positive(energy))
     k = int(np.argmax(values))
-    fraction = 0.0
-    if 0 < k < len(values) - 1:
-        left, middle, right = values[k - 1 : k + 2]
-        bend = left - 2 * middle + right
-        fraction = 0.5 * (left - right) / bend if bend < 0 else 0.0
+    fraction = vertex(*-values[k - 1 : k + 2]) if 0 < k < len(values) - 1 else 0.0
     return float(k - reach + fraction)
 
 

@@ -25,7 +25,7 @@ from ...data.conditioning.filters import differentiate, lowpass
 from ...data.prepare import PreparedLog
 from ...data.recording import Recording
 from ...errors import EstimationError
-from ...linalg import Array, IntArray, lstsq, orthogonal_part, positive, solve_triangular, triangle, unit_columns
+from ...linalg import Array, lstsq, orthogonal_part, placed, positive, solve_triangular, triangle, unit_columns
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
@@ -299,19 +299,12 @@ def _stacked(
     entries: Sequence[Statistic], statistics: StatisticSet, base: BaseParameters, weights: Mapping[str, float]
 ) -> Array:
     """Weighted factor of ``[Z | W | tau]`` on the independent columns."""
-    b = len(base)
-    place = base.place
-    blocks = []
+    b, blocks = len(base), []
     for entry in entries:
         layout = statistics.layout(entry.group)
-        z, k = len(layout.instruments), len(layout.columns)
-        R = entry.R
-        wide = np.zeros((len(R), 2 * b + 1))
-        for begin, columns, shift in ((0, np.array(layout.instruments), 0), (z, layout.columns, b)):
-            target: IntArray = place[columns]
-            wide[:, shift + target[target >= 0]] = R[:, begin : begin + len(columns)][:, target >= 0]
-        wide[:, -1] = R[:, z + k]
-        blocks.append(wide * weights[entry.group])
+        own = base.place[layout.columns]
+        place = np.concatenate([base.place[list(layout.instruments)], np.where(own < 0, -1, b + own), [2 * b]])
+        blocks.append(placed(entry.R[:, : layout.width], place, 2 * b + 1) * weights[entry.group])
     return triangle(*blocks)
 
 

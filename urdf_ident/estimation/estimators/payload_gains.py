@@ -18,7 +18,7 @@ from ...data.prepare import PreparedLog, prepare_logs
 from ...data.recording import Recording
 from ...data.torque_constants.gains import resolve_gain
 from ...errors import EstimationError, ModelError
-from ...linalg import Array, orthogonal_part, positive, scaled_lstsq, triangle
+from ...linalg import Array, orthogonal_part, placed, positive, scaled_lstsq, triangle
 from ...model.base import BaseParameters
 from ...model.drive import Drive
 from ...model.dynamic_model import DynamicModel
@@ -104,7 +104,6 @@ def _rows(
     model: DynamicModel, logs: Sequence[PreparedLog], base: BaseParameters, payload: Payload
 ) -> dict[tuple[str, int, int], Array]:
     """Factors of ``[W | w | I]`` on base parameters, per log, stretch of time and row group."""
-    place = base.place
     found: dict[tuple[str, int, int], Array] = {}
     for log in logs:
         row_filter, done = RowFilter(log.conditioned.factor), 0
@@ -120,10 +119,8 @@ def _rows(
             for (first, effort), (_, torque) in pairs:
                 unit = (done + first + np.arange(len(effort[0]))) * STRETCHES // total
                 for g, (group, part, w) in enumerate(zip(model.groups, effort, torque, strict=True)):
-                    target = place[group.columns]
-                    wide = np.zeros((len(part), len(base) + 2))
-                    wide[:, target[target >= 0]] = part[:, :-1][:, target >= 0]
-                    wide[:, -2], wide[:, -1] = w[:, -1], part[:, -1]
+                    wide = placed(part, np.append(base.place[group.columns], len(base) + 1), len(base) + 2)
+                    wide[:, -2] = w[:, -1]
                     for k in np.unique(unit):
                         stacked = np.vstack([found.get((log.name, int(k), g), wide[:0]), wide[unit == k]])
                         found[log.name, int(k), g] = triangle(stacked) if len(stacked) > 4 * stacked.shape[1] else stacked

@@ -52,11 +52,8 @@ def regressor_program(robot: Robot, groups: Sequence[tuple[Array, Sequence[int]]
         A program whose inputs are :func:`program_inputs` and whose outputs are the groups' columns, one group after the
         other.
     """
-    tape, n = Tape(), robot.n
-    cosine, sine, q, v, a = ([tape.input() for _ in range(n)] for _ in range(5))
-    bodies: list[_Body] = []
-    for i in range(n):
-        bodies.append(_moved(tape, robot, bodies, i, (cosine[i], sine[i], q[i], v[i], a[i])))
+    tape = Tape()
+    bodies, _ = _moving(tape, robot, arms=True)
     outputs: list[Value] = []
     for mix, columns in groups:
         for column in columns:
@@ -77,20 +74,18 @@ def torque_program(robot: Robot) -> Program:
         A program whose inputs are :func:`program_inputs`, whose parameters are the 10·n inertial ones and whose outputs
         are the n torques.
     """
-    tape, n = Tape(), robot.n
-    cosine, sine, q, v, a = ([tape.input() for _ in range(n)] for _ in range(5))
-    bodies: list[_Body] = []
-    for i in range(n):
-        bodies.append(_moved(tape, robot, bodies, i, (cosine[i], sine[i], q[i], v[i], a[i]), arms=False))
+    tape = Tape()
+    bodies, inputs = _moving(tape, robot, arms=False)
     wrenches = [_wrench(tape, body, 10 * i) for i, body in enumerate(bodies)]
-    torques: list[Value] = [0.0] * n
-    for i in reversed(range(n)):
+    torques: list[Value] = [0.0] * robot.n
+    for i in reversed(range(robot.n)):
+        cosine, sine, q = inputs[i][:3]
         force, moment = wrenches[i]
         torques[i] = tape.dot([float(x) for x in robot.axes[i]], force if robot.prismatic[i] else moment)
         parent = robot.parents[i]
         if parent >= 0:
-            down, turned = (_seen_before(tape, robot, i, cosine[i], sine[i], x) for x in (force, moment))
-            lever = tape.cross(_offset(tape, robot, i, q[i]), down)
+            down, turned = (_seen(tape, robot, i, cosine, sine, x, back=True) for x in (force, moment))
+            lever = tape.cross(_offset(tape, robot, i, q), down)
             before = wrenches[parent]
             wrenches[parent] = tape.plus(before[0], down), tape.plus(tape.plus(before[1], turned), lever)
     return tape.program(torques)
@@ -142,30 +137,35 @@ def _offset(tape: Tape, robot: Robot, i: int, q: Row) -> list[Value]:
     return offset
 
 
-def _seen(tape: Tape, robot: Robot, i: int, cosine: Row, sine: Row, x: Sequence[Value]) -> list[Value]:
-    """Transforms a vector from parent axes to the axes of body i."""
+def _seen(tape: Tape, robot: Robot, i: int, cosine: Row, sine: Row, x: Sequence[Value], *, back: bool = False) -> list[Value]:
+    """Transforms a vector from parent axes to the axes of body i, or back."""
+    placed = robot.placements[i, :3, :3]
     if robot.prismatic[i]:
-        return tape.transform(robot.placements[i, :3, :3].T, x)
+        return tape.transform(placed if back else placed.T, x)
     frame = _frame(robot.axes[i])
-    x0, x1, x2 = tape.transform((robot.placements[i, :3, :3] @ frame).T, x)
-    c0 = tape.add(tape.multiply(cosine, x0), tape.multiply(sine, x1))
-    c1 = tape.add(tape.multiply(cosine, x1), tape.multiply(sine, x0), sign=-1.0)
-    return tape.transform(frame, [c0, c1, x2])
+    first, last, sign = (frame.T, placed @ frame, -1.0) if back else ((placed @ frame).T, frame, 1.0)
+    x0, x1, x2 = tape.transform(first, x)
+    c0 = tape.add(tape.multiply(cosine, x0), tape.multiply(sine, x1), sign=sign)
+    c1 = tape.add(tape.multiply(cosine, x1), tape.multiply(sine, x0), sign=-sign)
+    return tape.transform(last, [c0, c1, x2])
 
 
-def _seen_before(tape: Tape, robot: Robot, i: int, cosine: Row, sine: Row, x: Sequence[Value]) -> list[Value]:
-    """Inverse of :func:`_seen`."""
-    if robot.prismatic[i]:
-        return tape.transform(robot.placements[i, :3, :3], x)
-    frame = _frame(robot.axes[i])
-    x0, x1, x2 = tape.transform(frame.T, x)
-    c0 = tape.add(tape.multiply(cosine, x0), tape.multiply(sine, x1), sign=-1.0)
-    c1 = tape.add(tape.multiply(cosine, x1), tape.multiply(sine, x0))
-    return tape.transform(robot.placements[i, :3, :3] @ frame, [c0, c1, x2])
+def _moving(tape: Tape, robot: Robot, *, arms: bool) -> tuple[list[_Body], list[tuple[Row, Row, Row, Row, Row]]]:
+    """Records the kinematics of all bodies, with the axes and arms of the joints that carry them if asked.
+
+    Returns:
+        The bodies; per joint the rows of the program's inputs: cosine, sine, position, rate and its rate.
+    """
+    rows = [[tape.input() for _ in range(robot.n)] for _ in range(5)]
+    inputs = list(zip(*rows, strict=True))
+    bodies: list[_Body] = []
+    for i in range(robot.n):
+        bodies.append(_moved(tape, robot, bodies, i, inputs[i], arms=arms))
+    return bodies, inputs
 
 
 def _moved(
-    tape: Tape, robot: Robot, bodies: Sequence[_Body], i: int, inputs: tuple[Row, Row, Row, Row, Row], *, arms: bool = True
+    tape: Tape, robot: Robot, bodies: Sequence[_Body], i: int, inputs: tuple[Row, Row, Row, Row, Row], *, arms: bool
 ) -> _Body:
     """Computes body i from its parent."""
     cosine, sine, q, v, a = inputs

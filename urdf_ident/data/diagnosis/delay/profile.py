@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ....linalg import Array, BoolArray
+from ....linalg import Array, BoolArray, vertex
 from ....model.robot import Robot
 from ....samples import TESTING_REVERSALS, reversals
 from ...conditioning.filters import HIGHEST, SCORE_BAND
@@ -258,7 +258,4 @@ def relative_delay(seconds: float, joint: str | None = None) -> Finding:
 def _lowest(at: Array, values: Array) -> float:
     """Minimum of the parabola through the lowest value and its neighbours."""
     k = int(np.clip(np.argmin(values), 1, len(at) - 2))
-    a, b, c = values[k - 1 : k + 2]
-    bend = a - 2 * b + c
-    shift = 0.0 if bend <= 0 else float(np.clip(0.5 * (a - c) / bend, -1, 1))
-    return float(at[k] + shift * (at[1] - at[0]))
+    return float(at[k] + np.clip(vertex(*values[k - 1 : k + 2]), -1, 1) * (at[1] - at[0]))
