@@ -274,19 +274,6 @@ def _outside(columns: Array, basis: Array) -> Array:
     return columns
 
 
-def placed(columns: Array, place: IntArray, width: int) -> Array:
-    """Columns at other places of a matrix that is zero elsewhere, shape (m, width).
-
-    Args:
-        columns: Shape (m, k).
-        place: New index of each column, shape (k,); columns with a negative one are left out.
-        width: Number of columns of the result.
-    """
-    out, kept = np.zeros((len(columns), width)), place >= 0
-    out[:, place[kept]] = columns[:, kept]
-    return out
-
-
 def block_diagonal(*blocks: Array) -> Array:
     """Block-diagonal matrix, shape (Σm_i, Σk_i).
 

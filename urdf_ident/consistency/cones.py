@@ -178,10 +178,9 @@ class Feasible(SentOnce):
         Returns:
             0 for a feasible point.
         """
-        worst = [0.0, -float(np.linalg.eigvalsh(self.cones.at(x)).min(initial=0.0))]
-        worst.append(-float((self.G @ x + self.h).min(initial=0.0)))
-        worst.append(float(np.abs(self.E @ x - self.e).max(initial=0.0)))
-        return max(worst)
+        cones = -np.linalg.eigvalsh(self.cones.at(x)).min(initial=0.0)
+        walls = -(self.G @ x + self.h).min(initial=0.0)
+        return float(max(0.0, cones, walls, np.abs(self.E @ x - self.e).max(initial=0.0)))
 
     def active(self, x: Array) -> tuple[str, ...]:
         """Describes the active constraints at a point.

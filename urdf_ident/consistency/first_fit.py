@@ -19,7 +19,7 @@ import pinocchio as pin
 
 from ..friction import bias_symbols
 from ..grouping import grouped
-from ..linalg import Array, BoolArray, IntArray, block_diagonal, lstsq, orthogonal_part, placed, positive, rms
+from ..linalg import Array, BoolArray, IntArray, block_diagonal, lstsq, orthogonal_part, positive, rms
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.parameters import Parameter
@@ -28,6 +28,7 @@ from ..model.robot import STANDARD_GRAVITY, Robot
 from ..model.terms import SPRING_SYMBOLS
 from ..samples import ReadOnly, Segment
 from ..statistics.distributions import chi_bar_square_tail
+from ..statistics.entries import placed
 from ..statistics.fit import SIGMA_FLOOR, Fit, usual_weight
 from ..statistics.least_squares import constrained_least_squares
 from ..statistics.statistic import StatisticSet

@@ -200,8 +200,7 @@ class BaseParameters(ReadOnly):
             f"{len(self.names)} standard parameters, {len(self)} base parameters "
             f"({len(self.dependent)} regrouped, {len(self.zero)} not identifiable; rank gap {self.rank_gap:.1e})"
         ]
-        for row in range(len(self) if limit is None else min(limit, len(self))):
-            lines.append(f"  {self.combination(row)}")
+        lines += [f"  {self.combination(row)}" for row in range(len(self))[:limit]]
         return "\n".join(lines)
 
 

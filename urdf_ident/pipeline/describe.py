@@ -89,8 +89,7 @@ def project_text(found: LogDescription | None, project: Project, robot: Robot, u
     if found is not None:
         _merge(data, why, found)
     lines = [_INTRODUCTION.format(log=_in_one_line(log))]
-    for note in found.notes if found is not None else ():
-        lines.append(f"# Note: {_in_one_line(note)}.\n")
+    lines += [f"# Note: {_in_one_line(note)}.\n" for note in (found.notes if found is not None else ())]
     for section in ("robot", "drive", "log", *(key for key in data if key not in ("robot", "drive", "log"))):
         if section in data:
             lines += [f"{section}:\n", *_lines(data[section], section, why, 1)]

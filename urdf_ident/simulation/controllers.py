@@ -230,8 +230,7 @@ class PositionReference(Controller):
         inner = feedback_of(self.inner)
         if inner is None:
             return None
-        feed = inner.feed
-        return replace(inner, feed=lambda q, v, a: feed(q, np.zeros_like(v), np.zeros_like(a)))
+        return replace(inner, feed=lambda q, v, a: inner.feed(q, np.zeros_like(v), np.zeros_like(a)))
 
     def torque(self, reference: Reference, q: Array, v: Array, state: Array) -> Array:
         """The controller's torque for a reference at rest, shape (n,) [N·m or N]."""

@@ -98,6 +98,19 @@ class Layout:
         return len(self.instruments) + len(self.columns) + 1
 
 
+def placed(columns: Array, place: IntArray, width: int) -> Array:
+    """Columns at other places of a matrix that is zero elsewhere, shape (m, width).
+
+    Args:
+        columns: Shape (m, k).
+        place: New index of each column, shape (k,); columns with a negative one are left out.
+        width: Number of columns of the result.
+    """
+    out, kept = np.zeros((len(columns), width)), place >= 0
+    out[:, place[kept]] = columns[:, kept]
+    return out
+
+
 def layouts_of(model: DynamicModel) -> tuple[Layout, ...]:
     """Returns the layouts of a model's row groups."""
     return tuple(

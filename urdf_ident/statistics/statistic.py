@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike
 
 from ..errors import EstimationError, FingerprintError
 from ..grouping import grouped
-from ..linalg import Array, placed, triangle
-from .entries import Layout, Statistic, stretches_of
+from ..linalg import Array, triangle
+from .entries import Layout, Statistic, placed, stretches_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -74,7 +74,6 @@ def effort_columns(
     if row.score > 0.1 and (row.upright < 0 and along < -0.9):
         axis, slopes, along = -axis, -slopes, -along
     for role, other in roles.items():
-        block = other.block
         word = certainty_word(alone and other.clear > 0.5)
         words = {
             "effort": "taken as measured because it has the most noise",
@@ -82,7 +81,7 @@ def effort_columns(
             "torque_target": "in N·m and without noise, so a target torque",
         }[role]
         columns[role] = Recognised(
-            block,
+            other.block,
             "certain: named so in the header"
             if role in named
             else f"{word}: the URDF's torques and friction explain {share_explained(other)}; {words}",

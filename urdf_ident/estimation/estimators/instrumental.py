@@ -25,7 +25,7 @@ from ...data.conditioning.filters import differentiate, lowpass
 from ...data.prepare import PreparedLog
 from ...data.recording import Recording
 from ...errors import EstimationError
-from ...linalg import Array, lstsq, orthogonal_part, placed, positive, solve_triangular, triangle, unit_columns
+from ...linalg import Array, lstsq, orthogonal_part, positive, solve_triangular, triangle, unit_columns
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
@@ -35,7 +35,7 @@ from ...motion.trajectory import Trajectory
 from ...samples import Segment
 from ...statistics.accumulate import BlockFactors
 from ...statistics.distributions import f_tail
-from ...statistics.entries import BLOCKS, Layout, Statistic
+from ...statistics.entries import BLOCKS, Layout, Statistic, placed
 from ...statistics.fit import Fit, fit_base
 from ...statistics.rows import RowFilter, filtered_rows
 from ...statistics.statistic import StatisticSet

@@ -293,8 +293,7 @@ class _Solved:
         at = range(self.b + 10, len(self.base))
         changes = {name: (float(self.solution.estimate[k]), float(errors[k])) for name, k in zip(names, at, strict=True)}
         dof = np.broadcast_to(noise.dof, (len(self.base),))[part]
-        fit = self.problem.fit
-        own = float(np.min(fit.dofs))
+        own = float(np.min(self.problem.fit.dofs))
         cut = (part, part)
         return PayloadFit(
             self.method,

@@ -18,12 +18,13 @@ from ...data.prepare import PreparedLog, prepare_logs
 from ...data.recording import Recording
 from ...data.torque_constants.gains import resolve_gain
 from ...errors import EstimationError, ModelError
-from ...linalg import Array, orthogonal_part, placed, positive, scaled_lstsq, triangle
+from ...linalg import Array, orthogonal_part, positive, scaled_lstsq, triangle
 from ...model.base import BaseParameters
 from ...model.drive import Drive
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
 from ...model.payload import Payload
+from ...statistics.entries import placed
 from ...statistics.rows import RowFilter, filtered_rows
 from .total_least_squares import total_least_squares
 

@@ -25,6 +25,7 @@ from ...linalg import Array, block_diagonal, positive, solve_triangular, triangl
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...samples import Segment
+from ...statistics.entries import placed
 from ...statistics.fit import Fit
 from ...statistics.rows import RowFilter, filtered_rows
 from ...statistics.statistic import StatisticSet
@@ -92,7 +93,6 @@ def noisy_columns(model: DynamicModel, logs: Sequence[PreparedLog], base: BasePa
     rng, levels = np.random.default_rng(seed), []
     squares = {group.name: np.zeros((len(base), len(base))) for group in model.groups}
     rows = dict.fromkeys(squares, 0)
-    place = base.place
     for log in logs:
         found = log.conditioned
         recording = log.report.recording
@@ -106,9 +106,7 @@ def noisy_columns(model: DynamicModel, logs: Sequence[PreparedLog], base: BasePa
             pairs = zip(filtered_rows(model, segment, row_filter), filtered_rows(model, moved, row_filter), strict=True)
             for (_, exact), (_, noisy) in pairs:
                 for group, first, second in zip(model.groups, exact, noisy, strict=True):
-                    target = place[group.columns]
-                    change = np.zeros((len(first), len(base)))
-                    change[:, target[target >= 0]] = (second - first)[:, :-1][:, target >= 0]
+                    change = placed((second - first)[:, :-1], base.place[group.columns], len(base))
                     squares[group.name] += change.T @ change
                     rows[group.name] += len(first)
     covariance = {name: square / max(rows[name], 1) for name, square in squares.items()}

@@ -369,7 +369,6 @@ def _scores(
     """Yields log, times [s] and weighted scores in the solution's coordinates, per piece and row group."""
     weights = fit.row_weights or fit.weights
     for piece in row_pieces(model, logs):
-        time = piece.time
         for group, (index, X, y) in zip(model.groups, base_rows(piece, model, fit.base), strict=True):
             error = y - X @ fit.params[index]
-            yield piece.log, time, weights[group.name] ** 2 * error[:, None] * (X @ solution.root[index])
+            yield piece.log, piece.time, weights[group.name] ** 2 * error[:, None] * (X @ solution.root[index])

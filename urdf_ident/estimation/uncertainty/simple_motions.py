@@ -116,13 +116,12 @@ def motion_factor(
     Returns:
         Factor of full row rank, shape (≤ b, b), scaled to one state; directions below :data:`_NEGLIGIBLE` are omitted.
     """
-    place = base.place
     count = len(motion.states.q)
     gram, means = np.zeros((len(base), len(base))), np.zeros((len(model.groups), len(base)))
     varied: list[tuple[bytes, tuple[IntArray, Array]]] = []
     for _, blocks in model.row_blocks(motion.states, chunk=count):
         for group, block, mean in zip(model.groups, blocks, means, strict=True):
-            target = place[group.columns]
+            target = base.place[group.columns]
             own, kept = block[:, target >= 0] * weights.get(group.name, 1.0), target[target >= 0]
             varying = (own != own[0]).any(axis=0)  # of many joints, few of the other bodies move
             mean[kept] = np.where(varying, own.mean(axis=0), own[0])

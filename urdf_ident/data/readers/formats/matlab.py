@@ -6,6 +6,7 @@ and structs of them are needed, so they are parsed here with all sizes checked (
 
 from __future__ import annotations
 
+import math
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
@@ -106,9 +107,7 @@ def _matrix(data: memoryview, order: str, depth: int) -> tuple[str, Any]:
     name = bytes(parts[2][1]).decode("latin-1")
     if len(flags) == 0 or min(shape, default=-1) < 0:
         raise ValueError(f"a matrix of shape {shape}")
-    kind, count = int(flags[0]) & 0xFF, 1
-    for size in shape:
-        count *= size
+    kind, count = int(flags[0]) & 0xFF, math.prod(shape)
     if kind in _NUMBERS and len(parts) > 3:
         values = _numbers(parts[3], order)
         if len(values) != count:
