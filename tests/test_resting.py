@@ -92,6 +92,19 @@ def test_weights_make_the_estimate_better(model: DynamicModel) -> None:
     assert after < 0.6 * before
 
 
+def test_few_motions_are_not_outweighed_by_their_rests(model: DynamicModel) -> None:
+    """With 27 rows for 20 parameters, gravity that fits the held torque is a fixed point as well; motion contradicts it."""
+    other, found, errors = make_segment(model, 400, seed=99), 0, []
+    for seed in range(200, 216):
+        plain = [as_log(jogged(model, seed, (1,), moves=9), 5)]
+        logs, notes = weigh_rests(model, plain, SignalConfig())
+        found += any("j2" in note for note in notes)
+        errors.append([_error(model, some, other) for some in (plain, logs)])
+    before, after = np.median(errors, axis=0)
+    assert found >= 12
+    assert after < 0.7 * before
+
+
 def _error(model: DynamicModel, logs: list[PreparedLog], other: Segment) -> float:
     fit = fit_base(build_statistics(model, logs), model.base())
     wrong = model.torque(fit.base.embedded(fit.params), other.q, other.v, other.a) - other.tau

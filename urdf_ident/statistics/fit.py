@@ -200,6 +200,7 @@ def fit_base(
     method: str = "wls",
     reference: Array | None = None,
     weights: Mapping[str, float] | None = None,
+    start: Mapping[str, float] | None = None,
 ) -> Fit:
     """Estimates the base parameters by OLS or WLS.
 
@@ -211,6 +212,7 @@ def fit_base(
         method: "ols", or "wls" ("auto" is "wls").
         reference: Base values kept where parameters are not identifiable, shape (b,); 0 if None.
         weights: Fixed weights per row group [1/unit of torque], instead of those from the residuals.
+        start: Relative weights per row group at which the iteration of WLS starts, instead of those of OLS.
 
     Raises:
         EstimationError: Unknown method, or fewer rows than parameters.
@@ -224,8 +226,9 @@ def fit_base(
             expected=f"> {len(base)}",
             remedy="record longer or more logs, or raise signals.decimate",
         )
-    first = solve(statistics.stacked(weights, base.independent), rows, reference)
-    sigma = group_sigma(statistics, base, first, weights)
+    begin = weights or start
+    first = solve(statistics.stacked(begin, base.independent), rows, reference)
+    sigma = group_sigma(statistics, base, first, begin)
     if method == "ols" or weights is not None:
         return _fit(base, first, sigma, method if weights is None else "wls", weights or dict.fromkeys(sigma, 1.0))
     # The OLS residual of a group with little noise (an actuator row, for instance) contains errors due to the noisier groups;

@@ -4,7 +4,9 @@ Dry friction holds a joint at rest with any torque within its Coulomb friction. 
 up to that torque, whose variance is estimated beside that of the residual in motion. A rest is one observation there, because
 the torque hardly changes while it lasts; moving joints are observed over windows as long as the shortest rest. Both variances
 are found together, with the leverage of their rows (variance components, Förstner 1979), as the estimate would otherwise follow
-the resting rows where they are more, and their residuals look small.
+the resting rows where they are more, and their residuals look small. The iteration has several fixed points. It starts with
+small weights of the resting rows: from equal ones it may end with rests that fit gravity and motion that does not, which has
+the smaller likelihood.
 
 Joints that their drives hold without visible stiction keep their full weight.
 """
@@ -41,6 +43,8 @@ SHORTEST = 2.0
 CHANCE = 0.01
 #: Fewest rests and stretches of motion of a joint that show a variance.
 FEWEST = 3
+#: Weight of resting rows relative to those in motion at which the iteration starts; they determine only what motion does not.
+_START = 0.1
 _AT_REST = " at rest"
 
 
@@ -93,8 +97,9 @@ def weigh_rests(
     if not any(rests.labels(part, _shortest(log, part)).any() for log in logs for part in log.segments):
         return logs, ()
     made = merge_all(each(partial(_windows, model, rests, kept), logs))
+    start = {group: _START if group.endswith(_AT_REST) else 1.0 for group in made.groups}
     try:
-        fit = fit_base(made, model.base())
+        fit = fit_base(made, model.base(), start=start)
     except EstimationError:  # fewer windows than parameters
         return logs, ()
     ratios = np.array([_ratio(made, fit, group.name) for group in model.groups])
