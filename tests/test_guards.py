@@ -206,7 +206,10 @@ def test_an_effort_is_clipped_where_it_stands_at_the_end_of_its_range_while_the_
     assert findings(tau) == {}
     assert findings(np.round(tau, 1)) == {}
     assert findings(np.clip(tau, -4.9, 4.9)) == {"effort-clipped": "warning"}
-    assert findings(np.clip(tau, -2.0, 2.0)) == {"effort-clipped": "refused"}
+    for end in (2.0, 0.5):  # nine of ten values are clipped in the second
+        assert findings(np.clip(tau, -end, end)) == {"effort-clipped": "refused"}
+    for rows in (5, 25, 50):  # logged at a lower rate, an effort has its largest value many times
+        assert "effort-clipped" not in findings(np.repeat(tau[::rows], rows, axis=0))
     rests = np.minimum(np.arange(1000), 600)  # stands still where the torque is largest
     assert findings((tau * [1.0, 0.2])[rests], q[rests]).get("effort-clipped") is None
 

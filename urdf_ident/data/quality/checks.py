@@ -292,13 +292,14 @@ def check_clipped(state: Examination, robot: Robot) -> None:
     for j in range(robot.n):
         x = recording.effort[:, j]
         span = float(np.ptp(x))
-        levels = np.unique(x)
-        if span == 0 or len(levels) < 200 or np.ptp(recording.position[:, j]) < 0.01:
+        lowest, highest = x.min(), x.max()
+        if span == 0 or 200 * count_of(x) > span or np.ptp(recording.position[:, j]) < 0.01:
             continue
         own = np.zeros(len(x), dtype=bool)
-        for end, beside in ((levels[-1], x > levels[-1] - 0.05 * span), (levels[0], x < levels[0] + 0.05 * span)):
+        usual = float(np.median(equal_runs(x)[1]))  # rows of a value, more where efforts have a lower rate
+        for end, beside in ((highest, x > highest - 0.05 * span), (lowest, x < lowest + 0.05 * span)):
             at = (x == end) & moving
-            if at.sum() > max(0.01 * len(x), 10) and at.sum() > 0.3 * beside.sum():
+            if at.sum() > max(0.01 * len(x), 10 * usual) and at.sum() > 0.3 * beside.sum():
                 own |= at
         if own.any():
             clipped |= own
@@ -306,7 +307,7 @@ def check_clipped(state: Examination, robot: Robot) -> None:
                 "effort-clipped",
                 "warning",
                 f"{100 * own.mean():.3g} % of the efforts are at the end of their range "
-                f"({levels[0]:.4g} to {levels[-1]:.4g}), as if clipped; left out",
+                f"({lowest:.4g} to {highest:.4g}), as if clipped; left out",
                 joint=robot.joints[j],
                 at=np.flatnonzero(own),
                 size=float(own.mean()),
