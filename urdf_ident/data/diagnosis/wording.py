@@ -190,7 +190,8 @@ def open_scale(robot: Robot, factors: Mapping[int, tuple[float, float]]) -> Find
         "info",
         f"the log does not determine the scale of these efforts (possible factors): {shown}; it depends on `drive.gain` and "
         "the unit of the log",
-        "if in doubt, compare `drive.gain` with the data sheet, or record a motion with a known load (`drive.payload`)",
+        "if in doubt, compare `drive.gain` and the gear ratio with the data sheet, or record a motion with a known load "
+        "(`drive.payload`)",
         joint=robot.joints[next(iter(factors))] if len(factors) == 1 else None,
         candidates=("effort-scale",),
         joints=tuple(robot.joints[j] for j in factors),

@@ -297,7 +297,8 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
         "effort-scale-open": FindingKind(
             "info",
             "The log does not determine the scale of some joints' efforts, because no other joint's effort depends on it.",
-            "If in doubt, compare `drive.gain` with the data sheet, or record a motion with a known load (`drive.payload`).",
+            "If in doubt, compare `drive.gain` and the gear ratio with the data sheet, or record a motion with a known load "
+            "(`drive.payload`).",
         ),
         "time-scale-open": FindingKind(
             "info",
