@@ -52,11 +52,15 @@ def test_one_motion_there_and_one_back_show_no_part_with_another_offset() -> Non
     interpretation, part = np.eye(2).reshape(-1, 1), np.repeat(PART, SAMPLES)
     for seed in range(3):
         turns = np.where(np.random.default_rng(9).random(len(part)) < 0.5, 1.0, -1.0)
-        found = differing_part(grams_of(turns, seed), interpretation, np.ones(2))
+        alike = np.ones((BLOCKS, 2))
+        found = differing_part(grams_of(turns, seed), interpretation, np.ones(2), alike)
         assert found is not None
         assert (found.joint, found.begin, found.end) == (0, 11 / 15, 1.0)
-        once = differing_part(grams_of(np.where(part, -1.0, 1.0), seed), interpretation, np.ones(2))
+        once = differing_part(grams_of(np.where(part, -1.0, 1.0), seed), interpretation, np.ones(2), alike)
         assert once is None or once.joint != 0
+        other = np.where(np.arange(BLOCKS)[:, None] > 10, 5.0, 1.0) * alike  # in other poses than the rest of the log
+        found = differing_part(grams_of(turns, seed), interpretation, np.ones(2), other)
+        assert found is None or found.joint != 0
 
 
 def test_whether_a_joint_moves_both_ways_is_told_by_part() -> None:

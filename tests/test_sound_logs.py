@@ -19,10 +19,11 @@ from urdf_ident.data.diagnosis.changes import contact, drift
 from urdf_ident.data.diagnosis.changes.change import Change
 from urdf_ident.data.diagnosis.changes.outlying_logs import LogResidual, outlying_logs
 from urdf_ident.data.diagnosis.corrections import with_free_reversals
-from urdf_ident.data.diagnosis.evidence import RigidEvidence
+from urdf_ident.data.diagnosis.evidence import RigidEvidence, comparable, prediction_variance
 from urdf_ident.data.diagnosis.explanations import Explanations, differing_in, examined_alone
+from urdf_ident.data.diagnosis.grams import FOLDS, Grams
 from urdf_ident.data.diagnosis.log_group import LogGroup
-from urdf_ident.data.diagnosis.motion_samples import sampler
+from urdf_ident.data.diagnosis.motion_samples import MotionSamples, sampler
 from urdf_ident.data.diagnosis.repeated_motion import first_shown
 from urdf_ident.data.diagnosis.reporting import findings
 from urdf_ident.data.diagnosis.small_faults.columns import FaultRows
@@ -155,6 +156,18 @@ def test_a_joint_that_creeps_within_its_friction_is_no_evidence() -> None:
     assert not alone.evidence(Interpretation.as_logged(ARM.n)).gram[:, 3].any()
 
 
+def test_noise_of_a_joint_that_moves_for_a_moment_is_no_motion() -> None:
+    """As of joints that are jogged one after the other, the last one only begun: it moves for less than 1 % of the time."""
+    rng = np.random.default_rng(2)
+    v = np.column_stack([np.sin(np.arange(500) / 30), 1e-3 * rng.standard_normal(500)])
+    v[-4:, 1] = 0.3
+    rows, travels = np.zeros_like(v), np.ones(v.shape, dtype=bool)
+    block = np.arange(500) // 50
+    samples = MotionSamples(rows, v, rows, rows, np.zeros((500, 2, 2)), block, 0 * block, np.arange(500) / 50, travels)
+    assert np.flatnonzero(samples.glides[:, 1]).tolist() == [496, 497, 498, 499]
+    assert samples.glides[:, 0].mean() > 0.95
+
+
 def evidence_of(moving: Array, seed: int = 0) -> RigidEvidence:
     """One joint with white residual, which moves in some of the blocks only; ``moving``, shape (BLOCKS,)."""
     rng = np.random.default_rng(seed)
@@ -196,7 +209,7 @@ def test_a_block_stands_out_by_the_effort_of_the_time_in_which_the_joint_moves(m
     evidence = evidence_of(acts)
     squares = 0.01 * SAMPLES * moving * acts[:, None]
     squares[7] = 1.2 * SAMPLES * evidence.size**2
-    assert (contact.find_contact(evidence, squares, squares) is not None) == found
+    assert (contact.find_contact(evidence, squares, squares, np.ones((BLOCKS, 1))) is not None) == found
 
 
 @pytest.mark.parametrize(("left", "found"), [(0.1, False), (0.3, True)])
@@ -205,7 +218,24 @@ def test_a_block_that_only_other_blocks_fail_to_predict_is_no_contact(left: floa
     evidence = evidence_of(np.ones(BLOCKS))
     squares, fitted = 0.01 * SAMPLES * np.ones((BLOCKS, 1)), 1e-4 * SAMPLES * np.ones((BLOCKS, 1))
     squares[7], fitted[7] = 1.2 * SAMPLES * evidence.size**2, left**2 * SAMPLES * evidence.size**2
-    assert (contact.find_contact(evidence, squares, fitted) is not None) == found
+    alike = np.ones((BLOCKS, 1))
+    assert (contact.find_contact(evidence, squares, fitted, alike) is not None) == found
+    assert contact.find_contact(evidence, squares, fitted, np.where(np.arange(BLOCKS) == 7, 5.0, 1.0)[:, None] * alike) is None
+
+
+def test_a_block_whose_poses_no_other_shows_has_a_large_leverage() -> None:
+    """The way to the first pose of a grid, against the variance of a prediction by the columns themselves."""
+    rng = np.random.default_rng(5)
+    columns = rng.normal(size=(1, BLOCKS * SAMPLES, 9))
+    columns[0, :, 2] *= 0.02
+    columns[0, 3 * SAMPLES : 4 * SAMPLES, 2] *= 50.0
+    gram = np.stack([x.transpose(0, 2, 1) @ x for x in np.split(columns, BLOCKS, axis=1)])
+    found = Grams(gram, 4, np.ones(10, dtype=bool), np.ones(4), np.ones((1, 1)), np.full(BLOCKS, float(SAMPLES)))
+    variance = prediction_variance(found, np.ones(1))
+    rest = np.repeat(np.arange(BLOCKS) % FOLDS != 3 % FOLDS, SAMPLES)
+    X, mine = columns[0, :, :-1], columns[0, 3 * SAMPLES : 4 * SAMPLES, :-1]
+    assert variance[3, 0] == pytest.approx(1 + np.trace(mine @ np.linalg.inv(X[rest].T @ X[rest]) @ mine.T), rel=1e-3)
+    assert np.flatnonzero(~comparable(variance, np.eye(BLOCKS))[:, 0]).tolist() == [3]
 
 
 class Scored:

@@ -11,10 +11,13 @@ from functools import cached_property
 
 import numpy as np
 
-from ...linalg import Array, positive
-from .gram_fit import solved
+from ...linalg import Array, BoolArray, positive
+from .gram_fit import leverage, solved
 from .grams import DISSIPATES, EXACT, VISCOUS, Grams, column_starts
 
+#: Ratio of a variance of prediction to that of the median block, above which a block has other motion than the rest: in logs of
+#: one kind of motion the ratio is 0.7 to 1.6, on the way to the first pose 5 and more.
+_NOVEL = 2.0
 #: Relative residual in fault-free logs that a change over time or another interpretation may explain by chance.
 MATERIAL = 0.05
 
@@ -120,6 +123,31 @@ def _relative(found: Grams, squares: Array, effort_map: Array) -> Array:
     """The same for sums of squares over all blocks, whose last axes are those of ``size_of(effort_map)``."""
     left = np.sqrt(squares / found.count.sum())
     return np.asarray(np.maximum(left, found.exact_of(effort_map)) / found.size_of(effort_map))
+
+
+def prediction_variance(found: Grams, weights: Array) -> Array:
+    """Variance of the error of each held-out block in each row, relative to that of one in a long log, shape (B, n).
+
+    Errors of the model, as of friction that depends on the position, are alike within a block, so that it counts as one sample:
+    the variance of its error is proportional to one plus its leverage (Belsley, Kuh and Welsch 1980).
+
+    Args:
+        weights: One over the variance of each row, shape (n,).
+    """
+    return 1.0 + leverage(found, weights)
+
+
+def comparable(variance: Array, spans: Array) -> BoolArray:
+    """Whether the other blocks show each row what they need to predict a span of blocks, shape (W, n).
+
+    Poses and speeds that only these blocks show, as of the way to the first of a grid of poses, have larger errors without any
+    change.
+
+    Args:
+        variance: From :func:`prediction_variance`, shape (B, n).
+        spans: Blocks of each span, 0 or 1, shape (W, B).
+    """
+    return np.asarray(spans @ variance / spans.sum(axis=1)[:, None] <= _NOVEL * np.median(variance, axis=0))
 
 
 def material(before: Array, after: Array) -> bool:

@@ -78,3 +78,26 @@ def new_in(found: Grams, shared: Array, square: Array, weights: Array) -> Array:
     beside = shared[:, :, :m].transpose(1, 0, 2) - drag @ inner
     made = np.sum((drag @ own) * drag, axis=2) + weights[:, None] * np.sum((beside @ inertial) * beside, axis=2)
     return np.asarray(square - made.T)
+
+
+def leverage(found: Grams, weights: Array) -> Array:
+    """Leverage of each block on its own prediction if it is held out: what no other block shows has a large one.
+
+    Args:
+        weights: One over the variance of each row, shape (n,).
+
+    Returns:
+        Variance of the prediction relative to that of a sample, summed over the block's samples, shape (B, n).
+    """
+    m, p = found.inertial, found.gram.shape[2] - found.n
+    fold, learnt, counts = found.folds
+    own = np.linalg.inv(_friction(learnt, counts, m, p))
+    inner = own @ learnt[:, :, m:p, :m]
+    summed = np.tensordot(weights, learnt[:, :, :m, :m] - learnt[:, :, :m, m:p] @ inner, axes=(0, 1))
+    inertial = np.linalg.inv(summed + _inertial_ridge(learnt, m, weights))[fold]
+    inner, block = inner[fold], found.gram
+    beside = block[:, :, :m, m:p] @ inner
+    within = block[:, :, :m, :m] - beside - beside.swapaxes(2, 3) + inner.swapaxes(2, 3) @ block[:, :, m:p, m:p] @ inner
+    return np.asarray(
+        np.einsum("bikl,bilk->bi", own[fold], block[:, :, m:p, m:p]) + weights * np.einsum("bkl,bilk->bi", inertial, within)
+    )

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ...linalg import Array, BoolArray, IntArray, quantiles, rms, running_median
+from ...linalg import Array, BoolArray, IntArray, positive, quantiles, rms, running_median
 from ...parallel import each
 from ...parallel.scratch import empty_array, stored
 from ...samples import Segment
@@ -76,8 +76,10 @@ class MotionSamples:
     @cached_property
     def glides(self) -> BoolArray:
         """Mask of samples in which each joint moves, shape (N, n)."""
-        speed = np.abs(self.v)
-        return np.asarray((speed > _AT_REST * np.quantile(speed, _FAST, axis=0)) & self.travels)
+        speed, squares = np.abs(self.v), self.v**2
+        # where a joint moves for less time than the quantile leaves, that is noise: the mean of its energy is then its motion
+        energetic = np.sqrt(np.sum(squares**2, axis=0) / positive(np.sum(squares, axis=0)))
+        return np.asarray((speed > _AT_REST * np.maximum(np.quantile(speed, _FAST, axis=0), energetic)) & self.travels)
 
     @property
     def moves(self) -> BoolArray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ....linalg import Array, positive
-from ..evidence import RigidEvidence, in_sample_each, material, unexplained
+from ..evidence import RigidEvidence, comparable, in_sample_each, material, unexplained
 from ..grams import EXACT
 from .change import Change
 
@@ -20,20 +20,22 @@ EVERYWHERE, PART, PART_OF_ONE, OUTLYING, OUTLYING_SEEN = 1.0, 0.15**2, 1.0, 9.0,
 _PUSHED, PUSH, _FELT = 2, 0.6, 0.02
 
 
-def find_contact(found: RigidEvidence, squares: Array, fitted: Array) -> Change | None:
+def find_contact(found: RigidEvidence, squares: Array, fitted: Array, variance: Array) -> Change | None:
     """Finds contact: blocks with errors far beyond those of the others, both held out and in-sample.
 
     Args:
         found: Evidence of the log alone, blocks in order of time.
         squares: Squared held-out errors by block, shape (B, n).
         fitted: Squared in-sample errors by block, shape (B, n).
+        variance: From :func:`.prediction_variance`, shape (B, n).
     """
     mean, seen = squares / found.count[:, None], fitted / found.count[:, None]
     usual = np.maximum(_median(mean), (EXACT * found.size) ** 2)
     moving = found.moving.sum(axis=0) / found.count.sum()  # sizes are means over all samples, in which a joint may mostly rest
+    usual = np.where(comparable(variance, np.eye(len(mean))), usual, np.maximum(usual, mean))
     above = (mean - usual) * moving / found.size**2
     acts = (mean > 0).any(axis=0)
-    together = 0.5 * np.log(positive(mean[:, acts]) / usual[acts]).mean(axis=1) > EVERYWHERE
+    together = 0.5 * np.log(positive(mean[:, acts]) / usual[:, acts]).mean(axis=1) > EVERYWHERE
     several = (above > PART).sum(axis=1) > 1
     # of a joint that stands out held out alone, the pose is only far from those of the other blocks
     typical = np.maximum(_median(seen), (EXACT * found.size) ** 2)
@@ -50,7 +52,7 @@ def find_contact(found: RigidEvidence, squares: Array, fitted: Array) -> Change 
     return Change("contact", where[0] / blocks, (where[-1] + 1) / blocks, False, joint, gain)
 
 
-def find_push(found: RigidEvidence, effort_map: Array, weights: Array, fitted: Array) -> Change | None:
+def find_push(found: RigidEvidence, effort_map: Array, weights: Array, fitted: Array, variance: Array) -> Change | None:
     """Finds a push: two adjacent blocks with an additional constant torque in every joint.
 
     The block errors alone do not show it, because offsets, gravity and friction of all blocks absorb part of it.
@@ -60,6 +62,7 @@ def find_push(found: RigidEvidence, effort_map: Array, weights: Array, fitted: A
         effort_map: Factor of each logged effort in each row, shape (n², 1).
         weights: Weights of the rows, shape (n,).
         fitted: Squared in-sample errors by block, shape (B, n, 1).
+        variance: From :func:`.prediction_variance`, shape (B, n).
     """
     blocks = len(found.count)
     before = unexplained(found, fitted, effort_map)[:, 0]
@@ -68,7 +71,8 @@ def find_push(found: RigidEvidence, effort_map: Array, weights: Array, fitted: A
         return None
     pushed = ((number >= begin) & (number < begin + _PUSHED)).astype(float)
     after = in_sample_each(found, "offset", pushed, effort_map, weights)
-    gains = np.where(before**2 - after**2 > _FELT**2, np.log(before / after), 0.0)
+    tells = comparable(variance, pushed) & (before**2 - after**2 > _FELT**2)
+    gains = np.where(tells, np.log(before / after), 0.0)
     k = int(np.argmax(gains.sum(axis=1)))
     if gains[k].sum() < PUSH or not material(before, after[k]):
         return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ....linalg import Array
+from ..evidence import comparable
 from ..gram_fit import new_in, solved
 from ..grams import COULOMB, EXACT, OFFSET, Grams
 from .change import Change
@@ -22,13 +23,14 @@ _FEWEST, _MOST = 2, 0.6
 _DEPENDENT = 1e-3
 
 
-def differing_part(found: Grams, effort_map: Array, weights: Array) -> Change | None:
+def differing_part(found: Grams, effort_map: Array, weights: Array, variance: Array) -> Change | None:
     """Finds the part of a log whose own friction or offset explains one joint's effort best, if decisively.
 
     Args:
         found: Grams of the log alone, blocks in order of time.
         effort_map: Factor of each logged effort in each row, shape (n², 1).
         weights: One over the variance of each row, shape (n,).
+        variance: From :func:`.prediction_variance`, shape (B, n).
     """
     blocks, rows = len(found.count), float(found.count.sum())
     lengths = range(_FEWEST, int(_MOST * blocks) + 1)
@@ -42,6 +44,7 @@ def differing_part(found: Grams, effort_map: Array, weights: Array) -> Change | 
     least = (EXACT * size) ** 2
     gains = 0.5 * np.log(np.maximum(left, least) / np.maximum(left - explained, least))
     gains[explained < (_LEAST * size) ** 2] = 0.0
+    gains[~comparable(variance, acts)] = 0.0
     gains[~(found.both_ways(acts) | found.both_ways(1.0 - acts))] = 0.0  # one motion there and one back differ in any position
     span, joint = np.unravel_index(int(np.argmax(gains)), gains.shape)
     if gains[span, joint] < _GAIN:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ....linalg import Array, BoolArray, IntArray
-from ..evidence import RigidEvidence, in_sample, unexplained
+from ..evidence import RigidEvidence, in_sample, prediction_variance, unexplained
 from .change import GAIN_BY_LOG, SCALE_BY_LOG, Change, Unchanged, decisive_changes
 from .contact import find_contact, find_push
 from .differing_parts import differing_part
@@ -56,8 +56,10 @@ def within(found: RigidEvidence, effort_map: Array, turns: float) -> LogChanges:
         if change is not None and testable and (best is None or change[1] > best.gain):
             best = Change(change[0], begin, end, drift, change[2], change[1])
     if best is None:
-        best = find_contact(found, base.squares, fitted[:, :, 0]) or find_push(found, effort_map, usual, fitted)
-        best = best or differing_part(found, effort_map, usual)
+        variance = prediction_variance(found, usual)
+        best = find_contact(found, base.squares, fitted[:, :, 0], variance)
+        best = best or find_push(found, effort_map, usual, fitted, variance)
+        best = best or differing_part(found, effort_map, usual, variance)
     if best is None and (joint := grown.significant(GROWTHS)) is not None and _both_ways(found, along)[joint]:
         best = offset_drift(found, effort_map, base, along, joint)
     best = best or _drift(scale_change(found, effort_map, base, along, min(len(along) - 1.0, turns)))
