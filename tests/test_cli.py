@@ -66,7 +66,7 @@ def test_identify_writes_what_the_contract_says(identified: Path) -> None:
     assert data["consistency"]["consistent"]
     score = data["validation"][0]
     assert {"log", "mean_rmse", "relative", "fit_mean_rmse", "urdf_mean_rmse", "urdf_friction_mean_rmse"} <= set(score)
-    own = {"joint", "rmse", "relative", "rms_torque", "moving_rmse", "p95"}
+    own = {"joint", "unit", "rmse", "relative", "rms_torque", "moving_rmse", "p95"}
     assert set(score["per_joint"][0]) == own | {"fit_rmse", "urdf_rmse", "urdf_friction_rmse"}
     assert score["relative"] < 0.06 < 0.2 * score["urdf_mean_rmse"] / score["mean_rmse"]
     assert score["mean_rmse"] < score["urdf_friction_mean_rmse"] < score["urdf_mean_rmse"]

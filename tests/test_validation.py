@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from itertools import pairwise
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from urdf_ident.data.conditioning.filters import lowpass
 from urdf_ident.errors import LogError
-from urdf_ident.result.evidence.scores import better_than_urdf, score
+from urdf_ident.result.evidence.scores import better_than_urdf, mean_error, score
+from urdf_ident.result.text.summary import validation_table
 from urdf_ident.samples import Segment
 
 RATE = 200.0
@@ -87,3 +89,21 @@ def test_better_means_on_every_log() -> None:
     assert better_than_urdf([good])
     assert better_than_urdf([])
     assert not better_than_urdf([good, bad])
+
+
+def test_newtons_do_not_outweigh_newton_metres() -> None:
+    """A model that halves the wrist's error and adds a hundredth to the slide's is better, not worse by the sum of numbers."""
+    joints = [
+        {"joint": "slide", "unit": "N", "rms_torque": 1000.0, "rmse": 21.0, "urdf_rmse": 20.0},
+        {"joint": "wrist", "unit": "N·m", "rms_torque": 2.0, "rmse": 0.2, "urdf_rmse": 0.4},
+    ]
+    means: dict[str, Any] = {"mean_rmse": 10.6, "urdf_mean_rmse": 10.2}
+    assert not better_than_urdf([means])
+    assert better_than_urdf([{**means, "per_joint": joints}])
+    assert mean_error({**means, "per_joint": joints}) == pytest.approx((0.021 + 0.1) / 2)
+    assert mean_error({**means, "per_joint": joints}, of={"per_joint": [{"rmse": 10.0}, {"rmse": 0.1}]}) == pytest.approx(0.03)
+    both = [{**joint, "fit_rmse": 0.0, "urdf_friction_rmse": 0.0} for joint in joints]
+    shown = validation_table([{**means, "log": "run", "per_joint": both}], ["slide", "wrist"])
+    assert {"mean/effort", "6.05", "11"} <= set(" ".join(shown).split())
+    alike = [{**joint, "unit": "N"} for joint in joints]
+    assert mean_error({**means, "per_joint": alike}) == 10.6

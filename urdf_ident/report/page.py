@@ -10,6 +10,7 @@ from typing import Any
 from ..files.read_write import write_text
 from ..parallel import each
 from ..result.dynamics.friction_curves import friction_curves
+from ..result.evidence.scores import mean_error
 from ..result.evidence.traces import LogTrace
 from ..result.identification import Identification
 from ..result.plots.parameters import draw_body, draw_changes, draw_parameters, draw_terms
@@ -71,7 +72,7 @@ def write_report(ident: Identification, path: str | Path, paths: CommandPaths | 
 def _worst(ident: Identification) -> LogTrace | None:
     """The log to show: the stored one with the largest held-out error."""
     logs = ident.traces.logs if ident.traces is not None else ()
-    errors = {entry["log"]: float(entry["mean_rmse"]) for entry in ident.validation}
+    errors = {entry["log"]: mean_error(entry) for entry in ident.validation}
     return max(logs, key=lambda trace: errors.get(trace.log, 0.0), default=None)
 
 

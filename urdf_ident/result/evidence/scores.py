@@ -15,6 +15,7 @@ from ...data.prepare import PreparedLog
 from ...linalg import Array, BoolArray, divisors, positive, rms
 from ...model.dynamic_model import DynamicModel
 from ...parallel.scratch import empty_array
+from ...units import joint_units
 from .traces import LogTrace, log_trace
 
 #: Below this speed a joint counts as at rest in the ``moving`` scores [rad/s or m/s].
@@ -23,7 +24,7 @@ MOVING = 0.02
 
 @dataclass(frozen=True, eq=False)
 class JointScore:
-    """Errors of one joint on one log [N·m or N]; ``relative`` is ‖error‖/‖torque‖, ``p95`` of |error|."""
+    """Errors of one joint on one log, in its ``unit``; ``relative`` is ‖error‖/‖torque‖, ``p95`` of |error|."""
 
     joint: str
     rmse: float
@@ -31,6 +32,7 @@ class JointScore:
     rms_torque: float
     moving_rmse: float
     p95: float
+    unit: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +55,7 @@ class LogScore:
 
     @property
     def mean_rmse(self) -> float:
-        """Mean of the joints' RMSE."""
+        """Mean of the joints' RMSE, whatever their units; :func:`mean_error` compares models of robots with both."""
         return float(self.rmse.mean())
 
 
@@ -163,6 +165,7 @@ def score(
     """
     tau, error = filtered_errors(log, predicted, cutoff, measured_only=measured_only)
     moving = np.abs(np.vstack([part.v for part in log.segments])) > MOVING
+    forces = np.zeros(len(joints), dtype=bool) if prismatic is None else prismatic
     scores, sizes = [], divisors([rms(column) for column in tau.T])
     for j, joint in enumerate(joints):
         e, t = error[:, j], tau[:, j]
@@ -175,9 +178,9 @@ def score(
                 rms_torque=rms(t),
                 moving_rmse=rms(e[on]) if on.any() else 0.0,
                 p95=float(np.percentile(np.abs(e), 95)),
+                unit=joint_units(bool(forces[j]))["torque"],
             )
         )
-    forces = np.zeros(len(joints), dtype=bool) if prismatic is None else prismatic
     relative = [rms(error[:, k]) / positive(rms(tau[:, k])) for k in (~forces, forces) if k.any()]
     return LogScore(log.name, tuple(scores), max(relative))
 
@@ -220,6 +223,34 @@ def over_logs(entries: Sequence[Mapping[str, Any]], key: str) -> Array:
     return rms([[item.get(key, np.nan) for item in entry["per_joint"]] for entry in entries], axis=0)
 
 
+def mean_error(entry: Mapping[str, Any], model: str = "", of: Mapping[str, Any] | None = None) -> float:
+    """Mean RMSE of the joints [N·m or N]; with joints of both units, relative to the mean effort of each unit, a fraction.
+
+    Args:
+        entry: Result of :meth:`Validation.as_dict`.
+        model: ``""`` (exported), ``"fit_"``, ``"urdf_"`` or ``"urdf_friction_"``.
+        of: Another entry of the same log with the errors, as ``adapted``.
+    """
+    of = entry if of is None else of
+    if not mixed_units([entry]):
+        return float(of[f"{model}mean_rmse"])
+    errors: dict[str, float] = {}
+    efforts: dict[str, float] = {}
+    for joint, own in zip(entry["per_joint"], of["per_joint"], strict=True):
+        errors[joint["unit"]] = errors.get(joint["unit"], 0.0) + own[f"{model}rmse"]
+        efforts[joint["unit"]] = efforts.get(joint["unit"], 0.0) + joint["rms_torque"]
+    return sum(error / positive(efforts[unit]) for unit, error in errors.items()) / len(errors)
+
+
+def mixed_units(entries: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether efforts of the joints are torques and forces; files of earlier versions do not state it.
+
+    Args:
+        entries: Results of :meth:`Validation.as_dict`.
+    """
+    return any(len({joint.get("unit") for joint in entry.get("per_joint", ())}) > 1 for entry in entries)
+
+
 def better_than_urdf(entries: Iterable[Mapping[str, Any]]) -> bool:
     """Whether the exported model beats the original URDF on every log.
 
@@ -229,4 +260,4 @@ def better_than_urdf(entries: Iterable[Mapping[str, Any]]) -> bool:
     Returns:
         True if so, and without any log.
     """
-    return all(entry["mean_rmse"] < entry["urdf_mean_rmse"] for entry in entries)
+    return all(mean_error(entry) < mean_error(entry, "urdf_") for entry in entries)

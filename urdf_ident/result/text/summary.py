@@ -13,6 +13,7 @@ from ...grouping import abbreviated, grouped
 from ...model.terms import SPRING_SYMBOLS
 from ...model.trained import trained_speeds
 from ..dynamics.springs import springs
+from ..evidence.scores import mean_error, mixed_units
 from ..record import Record
 from ..verdict.scale_reasons import CONSEQUENCE, untested
 from ..verdict.verdict import verdict_of
@@ -65,7 +66,7 @@ def details(ident: Record) -> str:
 
 
 def validation_table(validations: Sequence[Mapping[str, Any]], joints: Sequence[str]) -> list[str]:
-    """Formats the held-out errors, compared with those of the original URDF.
+    """Formats the held-out errors, compared with those of the original URDF; means of N and N·m are relative to the efforts.
 
     Args:
         validations: Entries of ``validation``.
@@ -73,15 +74,18 @@ def validation_table(validations: Sequence[Mapping[str, Any]], joints: Sequence[
     compensated = any("residual" in item for item in validations)
     adapting = any("adapted" in item for item in validations)
     more = ["adapted"] * adapting + ["with residual"] * compensated
-    header = ["held-out log, RMSE [N·m or N]", *joints, "mean", *more, "data alone", "URDF", "URDF+friction"]
+    share = mixed_units(validations)
+    mean, scale = ("mean/effort", 100.0) if share else ("mean", 1.0)
+    header = ["held-out log, RMSE [N·m or N]", *joints, mean, *more, "data alone", "URDF", "URDF+friction"]
+    written = ("{:.3g} %" if share else "{:.3g}").format
     rows = []
     for item in validations:
         cells = [f"{joint['rmse']:.3g}" for joint in item["per_joint"]]
-        means = [f"{item[key]:.3g}" for key in ("mean_rmse", "fit_mean_rmse", "urdf_mean_rmse", "urdf_friction_mean_rmse")]
+        means = [written(scale * mean_error(item, model)) for model in ("", "fit_", "urdf_", "urdf_friction_")]
         if compensated:
-            means.insert(1, f"{item['residual']['mean_rmse']:.3g}" if "residual" in item else "no encoders")
+            means.insert(1, written(scale * mean_error(item, of=item["residual"])) if "residual" in item else "no encoders")
         if adapting:
-            means.insert(1, f"{item['adapted']['mean_rmse']:.3g}" if "adapted" in item else "-")
+            means.insert(1, written(scale * mean_error(item, of=item["adapted"])) if "adapted" in item else "-")
         rows.append([item["log"], *cells, *means])
     wide, tall = table(header, rows), table(*_turned(header, rows))
     return min(wide, tall, key=lambda lines: max(map(len, lines)))
@@ -112,7 +116,7 @@ def adaptation_remarks(validations: Sequence[Mapping[str, Any]]) -> list[str]:
             for new, old in zip(after["per_joint"], item["per_joint"], strict=True)
             if new["rmse"] > LOSS * old["rmse"]
         ]
-        if worse or after["mean_rmse"] > LOSS * item["mean_rmse"]:
+        if worse or mean_error(item, of=after) > LOSS * mean_error(item):
             where = f" on {', '.join(worse)}" if worse else ""
             found.append(f"{item['log']}: adaptation increases the error{where}; use the static model (ident.torque)")
     return found
@@ -298,7 +302,9 @@ def _cross(ident: Record) -> list[str]:
     structure = " (friction laws chosen on all of them)" if cross.get("structure", "given") != "given" else ""
     header = [f"cross-validated over {len(cross['folds'])} folds{structure}", "RMSE [N·m or N]"]
     rows = [[group, f"{value:.3g}"] for group, value in zip(cross["groups"], cross["group_rmse"], strict=True)]
-    lines = table(header, [*rows, ["mean", f"{cross['mean_rmse']:.3g}"]])
+    if len(set(ident.model.robot.prismatic)) == 1:  # newtons and newton metres have no mean
+        rows.append(["mean", f"{cross['mean_rmse']:.3g}"])
+    lines = table(header, rows)
     if ident.held_out_errors is not None:
         with_prior = f"with the URDF as prior (as exported) {100 * ident.held_out_errors.mean():.1f} %"
         lines.append(f"  relative error: from the data alone {100 * cross['relative']:.1f} %, {with_prior}")

@@ -9,6 +9,7 @@ from ...grouping import abbreviated
 from ...linalg import positive
 from ...samples import HARDLY_REVERSES, SHORT
 from ..evidence.evidence import Evidence
+from ..evidence.scores import mean_error
 from ..record import Record
 from .reason import RICHER_MOTION, Reason
 
@@ -67,7 +68,7 @@ def held_out_reasons(ident: Record) -> Iterator[Reason]:
 
 def _worse_than_others(ident: Record, scores: Sequence[Mapping[str, Any]]) -> Iterator[Reason]:
     """Held-out logs on which the URDF, the URDF with fitted friction, or the unconstrained fit is better."""
-    worse = [item["log"] for item in scores if item["mean_rmse"] > item["urdf_mean_rmse"]]
+    worse = [item["log"] for item in scores if mean_error(item) > mean_error(item, "urdf_")]
     if worse:
         yield Reason(
             "worse-than-urdf", "poor", "worse than the URDF on " + ", ".join(worse), "do not use it; record richer motion"
@@ -80,7 +81,7 @@ def _worse_than_others(ident: Record, scores: Sequence[Mapping[str, Any]]) -> It
             f"worse than the URDF on {', '.join(joints)}",
             "check sign, scale and column order of these joints in the logs, then record a richer motion",
         )
-    lost = [item["log"] for item in scores if item["mean_rmse"] > LOSS * item["urdf_friction_mean_rmse"]]
+    lost = [item["log"] for item in scores if mean_error(item) > LOSS * mean_error(item, "urdf_friction_")]
     if lost and not worse:
         yield Reason(
             "worse-than-friction",
@@ -94,7 +95,7 @@ def _worse_than_others(ident: Record, scores: Sequence[Mapping[str, Any]]) -> It
 
 def _constraints_cost(ident: Record, scores: Sequence[Mapping[str, Any]]) -> Iterator[Reason]:
     """Constraints with which the exported model predicts worse than without them."""
-    costs = {item["log"]: item["mean_rmse"] / positive(item["fit_mean_rmse"]) for item in scores}
+    costs = {item["log"]: mean_error(item) / positive(mean_error(item, "fit_")) for item in scores}
     if not scores and ident.prediction.get("unlimited") is not None and ident.cross_validated is not None:
         costs = {"held-out parts": ident.cross_validated / positive(sum(ident.prediction["unlimited"]) / ident.model.n)}
     apart = {name: cost for name, cost in costs.items() if cost > LOSS}
