@@ -30,6 +30,7 @@ from urdf_ident.data.diagnosis.motion_samples import Logs, thinned
 from urdf_ident.data.diagnosis.small_faults import columns as fault_columns
 from urdf_ident.data.diagnosis.small_faults.fault import SmallFault, not_excluded
 from urdf_ident.data.diagnosis.small_faults.trial import FaultTrial
+from urdf_ident.data.diagnosis.small_faults.wording import small_fault
 from urdf_ident.data.prepare import check_physics, examine_logs, prepare_logs
 from urdf_ident.data.quality.catalogue import KNOWN
 from urdf_ident.data.quality.findings import Finding
@@ -349,6 +350,16 @@ def test_a_fault_with_a_large_gain_needs_fewer_errors_of_its_size(
     """A link of the Panda that is 11 cm too long in the URDF was GOOD at 1.6 times the error."""
     left = np.array([[0.1, 0.1], [0.03, 0.1]])
     assert SmallFault("joint-origin", (1,), 0.09, errors, gain, significance, left).decided == decided
+
+
+@pytest.mark.parametrize(("size", "words", "told"), [(0.3, "about 17°", 0.3), (48.0, "a large angle", None)])
+def test_the_angle_of_an_axis_is_told_where_the_first_order_approximation_holds(
+    size: float, words: str, told: float | None
+) -> None:
+    """An axis turned by a right angle was said to be tilted by 2800 degrees."""
+    found = small_fault(ARM, [SmallFault("joint-axis", (1,), size, 9.0, 1.0, 9.0, np.array([[0.2] * 4, [0.1] * 4]))])
+    assert f"is tilted by {words} against the URDF's" in found.message
+    assert found.size == told
 
 
 @pytest.mark.parametrize(

@@ -268,7 +268,7 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
             "warning",
             "The axis of a joint is tilted against the URDF's.",
             "Check that the URDF is of this very robot, and the joint's `<origin>` and `<axis>`.",
-            "angle [rad]",
+            "angle [rad], if small",
         ),
         "effort-crosstalk": FindingKind(
             "warning", "The effort of one joint contains a part of another's.", "Check wiring, columns, `drive.reduction`."

@@ -80,9 +80,13 @@ class SmallFault:
         """Whether the logs do not exclude it and the model depends on it."""
         k = 2 / (9 * self.numbers)  # quantile of chi-square, Wilson and Hilferty 1931
         sure = self.errors**2 > (1 - k + _BY_CHANCE * np.sqrt(k)) ** 3 and self.significance > _SUPPORTED and self.seen > _SEEN
-        large = self.id.startswith(("position", "joint")) and abs(self.size) > _FIRST_ORDER
-        told = self.id not in _NEVER_POSSIBLE and not large and not self.logs
+        told = self.id not in _NEVER_POSSIBLE and not self.far and not self.logs
         return bool(sure and self.gain > 0 and self.shift > _FELT and told)
+
+    @property
+    def far(self) -> bool:
+        """Whether the first-order approximation is invalid and the size unknown."""
+        return self.id.startswith(("position", "joint")) and abs(self.size) > _FIRST_ORDER
 
     @property
     def whole(self) -> bool:

@@ -42,7 +42,7 @@ _SMALL = {
         "check that the URDF is of this very robot, and the joint's <origin> (xyz)",
     ),
     "joint-axis": (
-        "the axis of this joint is tilted by about {lean} against the URDF's",
+        "the axis of this joint is tilted by {lean} against the URDF's",
         "check that the URDF is of this very robot, and the joint's <origin> (rpy) and <axis>",
     ),
     "effort-crosstalk": (
@@ -115,6 +115,8 @@ def small_fault(robot: Robot, found: Sequence[SmallFault]) -> Finding:
         f"{before:.3g} %" + (f"; the same fault on {', '.join(same)} would explain about as much" if same else "")
     )
     size = best.size if less or best.id.startswith(("position", "joint", "effort-saturates")) else None
+    if best.id == "joint-axis" and best.far:
+        size = None
     if best.id == "effort-scale":
         size = 1 + best.size  # the factor, as in all findings of this name
     severity = "refused" if best.id == "effort-without-gravity" and best.whole else "warning"
@@ -169,7 +171,7 @@ def _told(robot: Robot, fault: SmallFault) -> str:
         other=names[-1] if names else "",
         signed=f"{fault.size:+.2g} {unit}",
         whose="this joint" if names else "all joints",
-        lean=f"{np.degrees(abs(fault.size)):.2g}°",
+        lean="a large angle" if fault.far else f"about {np.degrees(abs(fault.size)):.2g}°",
         ratio=f"{100 * abs(fault.size):.2g} %",
         wide="large" if fault.size > 0 else "small",
         missing=f"about {100 * fault.size:.2g} % of " if less else "",
