@@ -8,6 +8,7 @@ import mujoco
 import numpy as np
 import pinocchio as pin
 import pytest
+import yaml
 from conftest import arm_urdf, inertials, rnea
 
 from urdf_ident.data.recording import Recording
@@ -236,6 +237,20 @@ def test_mimic_joints_are_refused_unless_locked() -> None:
     with pytest.raises(ModelError, match=r"'j2' mimics 'j1' \(and 4 joints too\); lock them: ") as error:
         Robot.from_urdf(hand)
     assert str(error.value).count("j6") == 1  # a hand of ten fingers is one readable line
+
+
+@pytest.mark.parametrize("last", ["j4", "elbow, left", "2"])
+def test_joints_that_mimic_a_mimicking_one_are_locked_as_the_error_says(last: str) -> None:
+    chain = arm_urdf("zyxz").replace('<joint name="j4"', f'<joint name="{last}"')
+    for name, other in (("j3", "j2"), (last, "j3")):
+        chain = chain.replace(
+            f'<joint name="{name}" type="revolute">', f'<joint name="{name}" type="revolute"><mimic joint="{other}"/>'
+        )
+    with pytest.raises(ModelError, match="mimics") as error:
+        Robot.from_urdf(chain)
+    lock = yaml.safe_load(str(error.value).split("`")[1])["robot"]["lock"]
+    assert str(error.value).count("j3: 0.0") == 1
+    assert Robot.from_urdf(chain, lock=lock).joints == ("j1",)
 
 
 @pytest.mark.parametrize("kind", ["floating", "planar", "spherical"])

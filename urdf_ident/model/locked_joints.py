@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 import pinocchio as pin
@@ -77,7 +79,7 @@ def _refuse_mimics(moving: Mapping[str, Joint], order: Sequence[str], where: str
     if not mimics:
         return
     first, *others = mimics
-    driving = dict.fromkeys(str(moving[name].mimic) for name in mimics if moving[name].mimic in order)
+    driving = dict.fromkeys(str(moving[name].mimic) for name in mimics if moving[name].mimic in {*order} - {*mimics})
     if len(mimics) + len(driving) == len(order):  # a hand: something must move
         driving = {}
     more = ", ".join(others) if len(others) <= _NAMED else f"{len(others)} joints"
@@ -92,7 +94,8 @@ def _refuse_mimics(moving: Mapping[str, Joint], order: Sequence[str], where: str
 
 def lock_words(names: Iterable[str]) -> str:
     """Returns the project-file line that locks joints."""
-    return f"`robot: {{lock: {{{', '.join(f'{name}: 0.0' for name in names)}}}}}`"
+    keys = (name if re.fullmatch(r"[A-Za-z_][\w./-]*", name) else json.dumps(name, ensure_ascii=False) for name in names)
+    return f"`robot: {{lock: {{{', '.join(f'{key}: 0.0' for key in keys)}}}}}`"
 
 
 def reduced_model(text: str, where: str, locked: Mapping[str, float]) -> pin.Model:
