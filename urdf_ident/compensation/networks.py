@@ -99,10 +99,8 @@ def _gain(fit: Callable[[Array, Array], Experts], z: Array, y: Array, splits: Se
     """Fraction of the power of held-out stretches that is explained."""
     left = 0.0
     for kept, out in splits:
-        if kept.sum() < _LEAST_ROWS:
-            left += float(np.sum(y[out] ** 2))
-            continue
-        left += float(np.sum((y[out] - fit(z[kept], y[kept]).predict(z[out])[0]) ** 2))
+        guess = fit(z[kept], y[kept]).predict(z[out])[0] if kept.sum() >= _LEAST_ROWS else 0.0
+        left += float(np.sum((y[out] - guess) ** 2))
     return 1.0 - left / float(np.sum(y**2))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import EstimationError, check_known, nearest
+from ..errors import EstimationError
 from ..linalg import Array
 from ..model.parameters import Parameter
 from ..model.posterior import posterior_variance
@@ -23,7 +23,6 @@ from .constraints import LmiOptions
 from .lmi import LmiProblem
 from .nearest import essential, frozen, minimum_norm
 
-METHODS = ("lmi", "minimum_norm", "frozen", "essential")
 #: Candidate weights of the prior, in proportion to the usual one if that is larger than :data:`.prior.USUAL_WEIGHT`.
 WEIGHTS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 #: Standard errors by which a held-out error must exceed the best to be significantly worse.
@@ -58,15 +57,9 @@ def nearest_to_prior(method: str, fit: Fit, prior: Prior, distance: str = "eucli
 
     Returns:
         The parameters and how they were chosen.
-
-    Raises:
-        EstimationError: Unknown method or distance.
     """
     if method == "frozen":
         return Standard(frozen(fit.base, prior.theta0, fit.params), {"method": method, "status": "exact"})
-    if method != "minimum_norm":
-        raise EstimationError("unknown consistency.method", got=repr(method), remedy=nearest(method, METHODS))
-    check_known("distance for minimum_norm", distance, ("euclid", "plain"), EstimationError)
     theta = minimum_norm(fit.base, prior.theta0, fit.params, prior.root if distance == "euclid" else None)
     return Standard(theta, {"method": method, "distance": distance, "status": "exact"})
 

@@ -219,9 +219,7 @@ class _Run:
         return found, errors()
 
 
-def estimate_from_data(
-    prepared: Prepared, project: Project, progress: Progress | None = None, start: EarlyStatistics | None = None
-) -> DataEstimate:
+def estimate_from_data(prepared: Prepared, project: Project, progress: Progress | None, start: EarlyStatistics) -> DataEstimate:
     """Estimates the structure (springs, friction laws, their shapes), then base parameters and their errors.
 
     Args:
@@ -233,7 +231,6 @@ def estimate_from_data(
     wanted, consistency = project.estimation, project.consistency
     model, deflections, unseen = visible_springs(prepared.model, prepared.logs)  # no effect without elastic joints
     model = with_limited_widths(model, prepared.motion)
-    start = start or EarlyStatistics(project)
     kept, first = start.rows_of(prepared.motion), start.first(model)
     weighting, kept = _weighting(first, prepared, wanted, kept)
     rows = partial(build_statistics, progress=progress, weights=weighting.weights, kept=kept)

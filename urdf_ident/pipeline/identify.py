@@ -147,13 +147,13 @@ def _with_prediction(
     ident: Identification, from_data: DataEstimate, prepared: Prepared, physical: Physical, pending: PendingSamples
 ) -> Identification:
     """Adds the held-out prediction error and whether adaptation would help; adds neither where nothing can be held out."""
-    given = (ident.model, from_data.statistics, ident.fit.weights, ident.prior, ident.prior_weight, prepared.logs)
+    given = (from_data.statistics, ident.fit.weights, ident.prior, ident.prior_weight, prepared.logs)
     try:
         without_folds = physical.standard.without_folds
         by_fold = without_folds() if without_folds is not None else {}
-        held = held_out_torque(*given, by_fold)
+        held = held_out_torque(ident.model, *given, by_fold)
         limited = without_folds is not None and ident.solver.get("active")
-        found = held_out_residual(*given, held, pending, held_out_torque(*given) if limited else None)
+        found = held_out_residual(*given, held, pending, held_out_torque(ident.model, *given) if limited else None)
     except EstimationError:
         return ident
     ident = replace(ident, prediction=found.as_dict(), cross_validation=_with_exported(ident, from_data, by_fold))

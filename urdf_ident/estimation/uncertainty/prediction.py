@@ -140,32 +140,28 @@ def start_samples(model: DynamicModel, logs: Sequence[PreparedLog]) -> PendingSa
 
 
 def held_out_residual(
-    model: DynamicModel,
     statistics: StatisticSet,
     weights: Mapping[str, float],
     prior: Prior,
     weight: float,
     logs: Sequence[PreparedLog],
-    held: HeldOutTorque | None = None,
-    pending: PendingSamples | None = None,
+    held: HeldOutTorque,
+    pending: PendingSamples,
     unlimited: HeldOutTorque | None = None,
 ) -> HeldOutResidual:
     """Predicts every fold from the others, with the prior of the result, and returns quantiles of the residuals.
 
     Args:
-        model: The rigid model.
         statistics: Factors of the data, by time block.
         weights: Row group → weight of its rows [1/unit of torque].
         weight: Weight of the prior.
-        held: The prediction, if it exists already (:func:`held_out_torque`).
-        pending: Result of :func:`start_samples`, if it was started already.
+        held: The prediction (:func:`held_out_torque`).
+        pending: Result of :func:`start_samples`.
         unlimited: As ``held`` without constraints, if they are to be compared.
 
     Raises:
         EstimationError: The data are too short for cross-validation.
     """
-    held = held or held_out_torque(model, statistics, weights, prior, weight, logs)
-    pending = pending or start_samples(model, logs)
     measured, rows = zip(*pending(), strict=True)
     size = divisors(_rms(measured))
     data = statistics.stacked(weights)[:, :-1]
