@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pinocchio as pin
+from numpy.typing import ArrayLike
 
 from ..grouping import abbreviated
 from ..linalg import Array
@@ -107,9 +108,7 @@ def collision_shapes(robot: Robot) -> tuple[tuple[Visual, ...], tuple[str, ...]]
     for name in bare:
         theta = robot.description.links[name].theta
         if all(shape.link != name for shape in made) and theta is not None and theta[0] > 0:
-            ball = np.eye(4)
-            ball[:3, 3] = theta[1:4] / theta[0]
-            made.append(Visual(name, "sphere", (thickness,), ball))
+            made.append(Visual(name, "sphere", (thickness,), placed_at(theta[1:4] / theta[0])))
     stood = [name for name in bare if any(shape.link == name for shape in made)]
     notes = []
     if stood:
@@ -320,12 +319,22 @@ def _joint_placements(robot: Robot) -> dict[str, Array]:
 
 
 def _origin(element: ElementTree.Element) -> Array:
-    placement = np.eye(4)
     origin = element.find("origin")
-    if origin is not None:
-        placement[:3, :3] = rotation_from_rpy(_numbers(origin.get("rpy") or "0 0 0", 3))
-        placement[:3, 3] = _numbers(origin.get("xyz") or "0 0 0", 3)
-    return placement
+    given = {} if origin is None else origin.attrib
+    xyz, rpy = (_numbers(given.get(key) or "0 0 0", 3) for key in ("xyz", "rpy"))
+    return placed_at(xyz, rotation_from_rpy(rpy))
+
+
+def placed_at(translation: ArrayLike, rotation: ArrayLike = ((1, 0, 0), (0, 1, 0), (0, 0, 1))) -> Array:
+    """Matrix of a placement, shape (4, 4).
+
+    Args:
+        translation: Shape (3,) [m].
+        rotation: Shape (3, 3).
+    """
+    matrix = np.eye(4)
+    matrix[:3, :3], matrix[:3, 3] = rotation, translation
+    return matrix
 
 
 def along(direction: Array, origin: Array) -> Array:
@@ -338,7 +347,4 @@ def along(direction: Array, origin: Array) -> Array:
     helper = np.eye(3)[int(np.argmin(np.abs(direction)))]
     x = np.cross(helper, direction)
     x /= np.linalg.norm(x)
-    placement = np.eye(4)
-    placement[:3, :3] = np.column_stack([x, np.cross(direction, x), direction])
-    placement[:3, 3] = origin
-    return placement
+    return placed_at(origin, np.column_stack([x, np.cross(direction, x), direction]))

@@ -167,10 +167,7 @@ def draw(noise: Noise, signal: Array, rng: np.random.Generator) -> Array:
         noise: Its σ, or σ = rms·10^(−snr/20) of the signal (docs/theory.md §4), and its correlation, which does not change σ.
         signal: Shape (N, n).
     """
-    if noise.snr is not None:
-        sigma = rms(signal, 0) * 10.0 ** (-np.asarray(noise.snr) / 20.0)
-    else:
-        sigma = np.asarray(noise.sigma)
+    sigma = np.asarray(noise.sigma) if noise.snr is None else rms(signal, 0) * 10.0 ** (-np.asarray(noise.snr) / 20.0)
     white = rng.standard_normal(signal.shape)
     if rho := noise.correlation:
         white[1:] *= np.sqrt(1.0 - rho**2)  # stationary from the first sample on

@@ -10,10 +10,10 @@ import numpy as np
 from ..errors import MissingFileError
 from ..files.read_write import read_bytes
 from ..linalg import Array
-from ..model.geometry import PLAIN, Colour, Visual
+from ..model.geometry import PLAIN, Colour, Visual, placed_at
 from ..model.inertia import pseudo_inertia
 from ..model.robot import Robot
-from .three import Command, Entry, SceneObject, at, hexadecimal, packed, set_transform
+from .three import Command, Entry, SceneObject, hexadecimal, packed, set_transform
 
 _LYING = np.array([[1.0, 0, 0, 0], [0, 0, -1, 0], [0, 1, 0, 0], [0, 0, 0, 1]])  # three's cylinders lie along y, URDF's along z
 
@@ -87,7 +87,7 @@ def add_shape(item: SceneObject, shape: Visual, *, ghost: bool = False) -> None:
         mesh(_LYING, type="CylinderGeometry", radiusTop=radius, radiusBottom=radius, height=length, radialSegments=48)
         if shape.kind == "capsule":
             for end in (-length / 2, length / 2):
-                mesh(at([0, 0, end]), **_ball(radius))
+                mesh(placed_at([0, 0, end]), **_ball(radius))
 
 
 def _ball(radius: float) -> Entry:
@@ -158,6 +158,4 @@ def ellipsoid(theta: Array) -> Array:
     """
     centre = theta[1:4] / theta[0]
     moments, axes = np.linalg.eigh(pseudo_inertia(theta)[:3, :3] / theta[0] - np.outer(centre, centre))
-    out = at(centre)
-    out[:3, :3] = axes * np.linalg.det(axes) * np.maximum(np.sqrt(5.0 * np.maximum(moments, 0.0)), 1e-3)
-    return out
+    return placed_at(centre, axes * np.linalg.det(axes) * np.maximum(np.sqrt(5.0 * np.maximum(moments, 0.0)), 1e-3))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..linalg import Array
-from ..model.geometry import Visual
+from ..model.geometry import Visual, placed_at
 from .scene import add_shape
-from .three import Command, Entry, SceneObject, at, buffers, hexadecimal, linear
+from .three import Command, Entry, SceneObject, buffers, hexadecimal, linear
 
 _DEFAULTS = (
     "/Grid",
@@ -40,7 +40,7 @@ def stage_commands(points: Array, foot: Array, base: Array) -> list[Command]:
     if standing and foot[2] - level > 0.05 * size:
         column = SceneObject("/stage/column")
         height = float(foot[2] - level)
-        shape = Visual("", "cylinder", (0.045 * size, height), at(foot - [0, 0, height / 2]), (0.80, 0.83, 0.87, 0.6))
+        shape = Visual("", "cylinder", (0.045 * size, height), placed_at(foot - [0, 0, height / 2]), (0.80, 0.83, 0.87, 0.6))
         add_shape(column, shape, ghost=True)
         commands.append(column.command())
     return commands
@@ -114,14 +114,14 @@ def _lights(centre: Array, size: float) -> list[Command]:
     key, fill, sky = (SceneObject(f"/stage/{name} light") for name in ("key", "fill", "sky"))
     key.child(
         "DirectionalLight",
-        at(centre + size * np.array([2.0, -1.6, 3.6])),
+        placed_at(centre + size * np.array([2.0, -1.6, 3.6])),
         color=0xFFF4E6,
         intensity=1.22,
         castShadow=True,
         shadow=shadow,
     )
-    fill.child("DirectionalLight", at(centre + size * np.array([-3.0, 1.5, 1.2])), color=0xCFE2FF, intensity=0.35)
-    sky.child("HemisphereLight", at([0.0, 0.0, 1.0]), color=0xF4F8FF, groundColor=0x9A9488, intensity=0.6)
+    fill.child("DirectionalLight", placed_at(centre + size * np.array([-3.0, 1.5, 1.2])), color=0xCFE2FF, intensity=0.35)
+    sky.child("HemisphereLight", placed_at([0.0, 0.0, 1.0]), color=0xF4F8FF, groundColor=0x9A9488, intensity=0.6)
     return [key.command(), fill.command(), sky.command()]
 
 
@@ -130,9 +130,7 @@ def _axes(base: Array, length: float) -> Command:
     item = SceneObject("/stage/axes")
     turns = np.array([[[0, 1, 0], [-1, 0, 0], [0, 0, 1]], np.eye(3), [[1, 0, 0], [0, 0, -1], [0, 1, 0]]], dtype=float)
     for axis, colour in enumerate(((0.85, 0.22, 0.20), (0.20, 0.65, 0.30), (0.16, 0.40, 0.85))):
-        matrix = np.eye(4)
-        matrix[:3, :3] = turns[axis]
-        matrix[axis, 3] = length / 2
+        matrix = placed_at(length / 2 * np.eye(3)[axis], turns[axis])
         radius = 0.014 * length
         rod = item.geometry(type="CylinderGeometry", radiusTop=radius, radiusBottom=radius, height=length)
         item.child(

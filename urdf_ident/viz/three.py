@@ -87,17 +87,6 @@ def set_transform(path: str, matrix: Array) -> Command:
     return {"type": "set_transform", "path": path, "matrix": flat(matrix)}
 
 
-def at(point: ArrayLike) -> Array:
-    """Returns a pure translation, shape (4, 4).
-
-    Args:
-        point: Shape (3,) [m].
-    """
-    matrix = np.eye(4)
-    matrix[:3, 3] = point
-    return matrix
-
-
 def flat(matrix: Array) -> list[float]:
     """Returns a matrix in the column-major order of three.js.
 

@@ -27,7 +27,7 @@ from ...files.documents import parse_yaml
 from ...files.read_write import read_text
 from ...files.sizes import LARGEST_NUMBER
 from ...linalg import Array
-from ...model.geometry import Visual
+from ...model.geometry import Visual, placed_at
 from ...model.meshes import MESH_FORMATS, find_mesh, mesh_box
 from ...model.urdf import LARGEST_ANGLE, rotation_from_rpy
 from ...samples import ReadOnly
@@ -219,13 +219,10 @@ def _allowed(data: Mapping[str, Any], where: str) -> tuple[tuple[str, str], ...]
 
 
 def _placement(entry: Mapping[str, Any], where: str, owner: str) -> Array:
-    out = np.eye(4)
     rpy = _numbers(entry.get("rpy", [0, 0, 0]), 3, where, owner)
     if (np.abs(rpy) > LARGEST_ANGLE).any():
         raise ProjectError(f"{owner}: rpy is in rad", where=where, got=rpy.tolist(), expected="a turn at most, ±6.2832")
-    out[:3, :3] = rotation_from_rpy(rpy)
-    out[:3, 3] = _numbers(entry.get("xyz", [0, 0, 0]), 3, where, owner)
-    return out
+    return placed_at(_numbers(entry.get("xyz", [0, 0, 0]), 3, where, owner), rotation_from_rpy(rpy))
 
 
 def _numbers(value: Any, count: int, where: str, owner: str) -> Array:
