@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..data.refusals import LeftOut
     from ..model.robot import Robot
     from ..project import Project
+    from ..result.identification import Identification
 
 
 #: Commands in workflow order; others follow alphabetically.
@@ -293,6 +294,17 @@ def open_robot(config: Path | None, urdf: Path | None) -> tuple[Project, Path, R
     if urdf is not None and own is not None and (folder / Path(own).expanduser()).resolve() != urdf.resolve():
         _say(f"note: {urdf} of the command line is used, not {own} of the project file (robot.urdf)")
     return project, folder, project.build_robot(urdf, folder)
+
+
+def open_result(path: Path) -> Identification:
+    """Reads a result.
+
+    Args:
+        path: Its identification.json.
+    """
+    from ..result.files.load import load
+
+    return load(path)
 
 
 def print_implausible_values(robot: Robot) -> None:

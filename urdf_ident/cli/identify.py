@@ -27,6 +27,7 @@ from .common import (
     Verbose,
     coloured,
     command,
+    open_result,
     open_robot,
     print_implausible_values,
     read_logs,
@@ -208,9 +209,8 @@ def validate(
     """
     from ..pipeline.validate import validate as score
     from ..pipeline.validate import with_scores
-    from ..result.files.load import load
 
-    ident = load(result)
+    ident = open_result(result)
     report = score(ident, read_logs(logs, ident.model.robot, ident.project), force=force)
     say(report.entries, as_json, report.summary)
     if not no_report:
@@ -237,9 +237,8 @@ def export(
 ) -> None:
     """Export a result as URDF, MJCF or SDF."""
     from ..result.files.exports import check_source, write_mjcf, write_sdf, write_sidecar, write_urdf
-    from ..result.files.load import load
 
-    ident = load(result)
+    ident = open_result(result)
     wanted = [(urdf, write_urdf), (mjcf, write_mjcf), (sdf, write_sdf), (sidecar, write_sidecar)]
     if all(path is None for path, _ in wanted):
         raise typer.BadParameter("nothing to write: give --urdf, --mjcf, --sdf or --sidecar")

@@ -11,7 +11,7 @@ from ..errors import LogError, ModelError, ProjectError, check_named
 from ..files.folders import check_writable
 from ..files.read_write import check_output, note_input
 from ..progress import search_bar, steps
-from .common import Config, Urdf, command, open_robot, print_implausible_values, read_logs
+from .common import Config, Urdf, command, open_result, open_robot, print_implausible_values, read_logs
 from .report import say_file_replaced
 
 if TYPE_CHECKING:
@@ -39,12 +39,11 @@ def design(
 ) -> None:
     """Design an exciting motion within all limits."""
     from ..motion.trajectory import table_header
-    from ..result.files.load import load
 
     project, folder, robot = open_robot(config, urdf)
     project = project if family is None else _of_family(project, family)
     check_writable(out.parent)
-    earlier = None if after is None else load(after)
+    earlier = None if after is None else open_result(after)
     check_output(out, table_header(robot.joints).encode())
     if plot is not None:
         check_output(plot)
@@ -153,10 +152,9 @@ def play(
 def _with_errors(shown: Motion, result: Path, log: str, robot: Robot) -> Motion:
     """Returns the motion with the torque errors of a result on the log of the motion."""
     from ..pipeline.compensate import torque_error
-    from ..result.files.load import load
     from ..viz.motion import with_error
 
-    ident = load(result)
+    ident = open_result(result)
     if ident.model.robot.joints != robot.joints:
         got, expected = ", ".join(robot.joints), ", ".join(ident.model.robot.joints)
         raise ModelError("the result belongs to another robot", where=str(result), got=got, expected=expected)

@@ -10,7 +10,7 @@ import typer
 from ..errors import LogError
 from ..files.folders import check_writable
 from ..files.read_write import check_output
-from .common import JUDGED_BAD, AsJson, Force, Logs, Result, command, read_logs, say
+from .common import JUDGED_BAD, AsJson, Force, Logs, Result, command, open_result, read_logs, say
 
 if TYPE_CHECKING:
     from ..data.recording import Recording
@@ -50,9 +50,8 @@ def payload(
     Gives mass, centre of mass and inertia with intervals, from a result of the unloaded robot and logs with the load.
     """
     from ..pipeline.payload import weigh
-    from ..result.files.load import load
 
-    ident = load(result)
+    ident = open_result(result)
     target = out or result.parent / "payload.json"
     check_writable(target.parent)
     recordings = read_logs(logs, ident.model.robot, ident.project)
@@ -112,7 +111,6 @@ def compare(
     Given a URDF and a result, lists the URDF values that the data contradict. Given three or more results, shows the trend.
     """
     from ..pipeline import compare
-    from ..result.files.load import load
 
     urdfs = [path for path in results if path.suffix.lower() in (".urdf", ".xml", ".xacro")]
     if len(results) < 2 or (urdfs and (len(results) != 2 or len(urdfs) != 1)):
@@ -123,14 +121,14 @@ def compare(
         raise LogError("--plot shows a trend", got=f"{len(results)} results", expected="three or more", remedy="leave it out")
     found: Comparison | Trend
     if urdfs:
-        ident = load(next(path for path in results if path not in urdfs))
+        ident = open_result(next(path for path in results if path not in urdfs))
         found = compare.contradictions(ident.model.robot.of_urdf(urdfs[0]), ident)
     elif len(results) == 2:
-        found = compare.compare(load(results[0]), load(results[1]))
+        found = compare.compare(open_result(results[0]), open_result(results[1]))
     else:
         parents = [path.parent.name or path.stem for path in results]
         names = parents if len(set(parents)) == len(parents) else [str(path) for path in results]
-        found = compare.trend([load(path) for path in results], names)
+        found = compare.trend([open_result(path) for path in results], names)
         if plot is not None:
             check_output(plot)
             found.plot(plot)

@@ -10,7 +10,7 @@ import typer
 from ..errors import MissingExtraError, ModelError
 from ..files.read_write import check_output
 from ..result.text.commands import CommandPaths
-from .common import Force, Result, command, read_logs
+from .common import Force, Result, command, open_result, read_logs
 
 if TYPE_CHECKING:
     from ..result.identification import Identification
@@ -33,11 +33,10 @@ def report(
     force: Force = False,
 ) -> None:
     """Write report.html again, optionally for other logs."""
-    from ..result.files.load import load
 
     page = out or result.parent / "report.html"
     check_output(page, b"<!doctype html><html>")
-    ident = with_logs(load(result), logs or [], force)
+    ident = with_logs(open_result(result), logs or [], force)
     typer.echo("\n".join(report_lines(ident, page, CommandPaths(ident.model.robot.path, result))))
 
 
@@ -56,12 +55,11 @@ def plot(
     force: Force = False,
 ) -> None:
     """Write single figures of a result."""
-    from ..result.files.load import load
     from ..result.plots.accessor import PICTURES
 
     if kind not in ("png", "svg", "pdf"):
         raise typer.BadParameter(f"unknown format '{kind}': png, svg or pdf")
-    ident = with_logs(load(result), log or [], force)
+    ident = with_logs(open_result(result), log or [], force)
     for picture in pictures or PICTURES:
         try:
             typer.echo(f"wrote {ident.plot.save(picture, out / f'{picture}.{kind}')}")
