@@ -11,6 +11,7 @@ from conftest import arm_urdf
 from logs import Truth, fourier, torques
 from scipy.stats import t as student
 
+from urdf_ident.data import prepare
 from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.conditioning.signals import condition
 from urdf_ident.data.diagnosis import arbitration
@@ -23,7 +24,7 @@ from urdf_ident.data.diagnosis.evidence import RigidEvidence, comparable, predic
 from urdf_ident.data.diagnosis.explanations import Explanations, differing_in, examined_alone
 from urdf_ident.data.diagnosis.grams import FOLDS, Grams
 from urdf_ident.data.diagnosis.log_group import LogGroup
-from urdf_ident.data.diagnosis.motion_samples import MotionSamples, sampler
+from urdf_ident.data.diagnosis.motion_samples import Logs, MotionSamples, sampler
 from urdf_ident.data.diagnosis.repeated_motion import first_shown
 from urdf_ident.data.diagnosis.reporting import findings
 from urdf_ident.data.diagnosis.small_faults.columns import FaultRows
@@ -32,6 +33,7 @@ from urdf_ident.data.diagnosis.small_faults.find import small_faults
 from urdf_ident.data.diagnosis.small_faults.trial import ChosenColumns, FaultTrial
 from urdf_ident.data.diagnosis.small_faults.wording import small_fault
 from urdf_ident.data.prepare import examine_logs
+from urdf_ident.data.quality.findings import Finding
 from urdf_ident.data.recording import Recording
 from urdf_ident.linalg import Array, rms
 from urdf_ident.model.drive import Drive
@@ -331,3 +333,25 @@ def test_a_joint_that_moves_in_one_log_only_shows_no_other_scale_of_its_effort(s
     case, alone = group.case(), [examined_alone(ARM, None, log) for log in group.logs]
     assert case is not None
     assert differing_in(case, [own.left for own in alone if own is not None]) == {}
+
+
+def test_logs_are_inspected_as_they_are_identified(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a low-pass of each log's own, the faster one seemed to differ from the others, and its efforts to be late."""
+    logs = []
+    for k, noise in enumerate((1e-6, 3e-4)):
+        t, q, v, a = fourier(ARM.n, 12.0, 100.0, k)
+        tau, q = torques(ARM, Truth.of(ARM.n), q, v, a), q + noise * np.random.default_rng(k).standard_normal(q.shape)
+        logs.append(Recording(f"log{k}", ARM.joints, t, q, effort=tau))
+    seen: list[list[float]] = []
+
+    def none(robot: Robot, motions: Logs, *_: object) -> list[list[Finding]]:
+        seen.append([cutoff for _, cutoff in motions])
+        return [[] for _ in motions]
+
+    monkeypatch.setattr(prepare, "contradictions", none)
+    for some in (logs[:1], logs[1:], logs):
+        examine_logs(some, ARM, Drive.build(ARM.n), SignalConfig())
+    first, second, common = seen
+    assert first[0] > 1.2 * second[0]
+    made = prepare.prepare_logs(logs, ARM, Drive.build(ARM.n), SignalConfig())
+    assert common == [log.examined.cutoff for log in made]

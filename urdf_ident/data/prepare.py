@@ -113,11 +113,15 @@ def examine_logs(
             try:
                 report = _with_wrenches(report, robot)
                 usable[k] = condition(report.recording, robot, config)
-                report = _with_bandwidth(report, usable[k], robot, config)
             except LogError as error:
                 refused = Finding("not-usable", "refused", error.fact, error.remedy)
                 report = replace(report, findings=(*report.findings, refused))
         reports.append(report)
+    if len(usable) > 1:  # compared with each other as `prepare_logs` conditions them: other low-passes are other motions
+        made = _conditioned([reports[k].recording for k in usable], robot, config)
+        usable = dict(zip(usable, made, strict=True))
+    for k, item in usable.items():
+        reports[k] = _with_bandwidth(reports[k], item, robot, config)
     if unknown is not None:
         words = f"the torque constants are not known ({unknown.what}): efforts are looked at as logged, not against the URDF"
         open_ = Finding("constants-unknown", "warning", words, unknown.remedy)

@@ -59,7 +59,8 @@ def check_effort(state: Examination, robot: Robot) -> None:
                 f"the effort reaches {np.abs(recording.effort[:, j]).max():.4g} {joint_units(robot.prismatic[j])['torque']}, "
                 f"{'the URDF allows' if allowed[j] == limits[j] else 'the largest weight in the URDF is'} {allowed[j]:.4g}",
                 joint=robot.joints[j],
-                remedy="check its unit (a current, `log: {units: {effort: mN·m}}`) and side (`log: {side: {effort: motor}}`)",
+                remedy="state its unit (`log: {units: {effort: mN·m}}`; A or mA and the drive's gain for a current), or that "
+                "it is measured at the motor (`log: {side: {effort: motor}}`)",
             )
 
 
