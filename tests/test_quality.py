@@ -22,6 +22,8 @@ from urdf_ident.data.conditioning.resample import even_pieces
 from urdf_ident.data.conditioning.signals import condition
 from urdf_ident.data.conditioning.velocity import match_velocity
 from urdf_ident.data.quality.checks import gravity_torques
+from urdf_ident.data.quality.clock_repairs import check_lost_rows
+from urdf_ident.data.quality.findings import Examination
 from urdf_ident.data.quality.report import QualityReport, assess
 from urdf_ident.data.quality.wrapping import counter_range, overflow_range
 from urdf_ident.data.readers.read import LogLayout, read_recording
@@ -392,6 +394,21 @@ def test_backlash_and_interpolated_rows_are_no_lost_rows(robot: Robot) -> None:
     finer = replace(log, time=fine, position=lines["q"], effort=lines["tau"], rows=np.arange(len(fine)) + 2)
     for sound in (replace(log, position=loose), finer):
         assert "samples-lost" not in codes(assess(sound, robot), "warning")
+
+
+def test_stamps_rounded_to_whole_milliseconds_are_no_lost_rows() -> None:
+    """At 500 Hz some rows seem to follow the one before after 1 ms, with the step of 2 ms."""
+    even = np.arange(5000) * 2e-3
+    rounded = even + 1e-3 * (np.arange(5000) % 300 == 5)
+    state = Examination(replace(make_log(velocity=None), time=rounded, position=motion(even)[0], effort=motion(even)[0]))
+    check_lost_rows(state)
+    assert not state.findings
+    gone = np.delete(np.arange(5000), np.arange(700, 5000, 900))
+    state.recording = replace(
+        state.recording, time=even[: len(gone)], position=motion(even)[0][gone], effort=motion(even)[0][gone]
+    )
+    check_lost_rows(state)
+    assert [item.id for item in state.findings] == ["samples-lost"]
 
 
 def test_a_joint_jogged_slowly_by_counts_of_its_encoder_loses_and_holds_nothing(robot: Robot) -> None:
