@@ -105,6 +105,20 @@ def test_few_motions_are_not_outweighed_by_their_rests(model: DynamicModel) -> N
     assert after < 0.7 * before
 
 
+def test_too_few_rests_to_show_stiction_count_less(model: DynamicModel) -> None:
+    """Every joint moves in one log and rests once or twice in the other; their variances cannot be estimated."""
+    other, errors = make_segment(model, 400, seed=99), []
+    for seed in range(300, 312):
+        free = make_segment(model, 600, seed=seed, sigma=NOISE, log="free")
+        plain = [as_log(segment, 5) for segment in (free, jogged(model, seed, (0, 1, 2), moves=4))]
+        logs, notes = weigh_rests(model, plain, SignalConfig())
+        assert notes[0].count("too few") == model.n
+        assert logs[0].segments[0].weights.min() == 1.0
+        errors.append([_error(model, some, other) for some in (plain, logs)])
+    before, after = np.median(errors, axis=0)
+    assert after < 0.7 * before
+
+
 def _error(model: DynamicModel, logs: list[PreparedLog], other: Segment) -> float:
     fit = fit_base(build_statistics(model, logs), model.base())
     wrong = model.torque(fit.base.embedded(fit.params), other.q, other.v, other.a) - other.tau

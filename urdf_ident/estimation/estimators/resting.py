@@ -6,9 +6,10 @@ the torque hardly changes while it lasts; moving joints are observed over window
 are found together, with the leverage of their rows (variance components, Förstner 1979), as the estimate would otherwise follow
 the resting rows where they are more, and their residuals look small. The iteration has several fixed points. It starts with
 small weights of the resting rows: from equal ones it may end with rests that fit gravity and motion that does not, which has
-the smaller likelihood.
+the smaller likelihood. Where rests or motions are too few to show a variance, rests keep that small weight: every drive has dry
+friction, and one rest would otherwise count as much as all its samples in motion.
 
-Joints that their drives hold without visible stiction keep their full weight.
+Joints that their drives visibly hold without stiction keep their full weight, and so do joints that never move.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -43,7 +45,8 @@ SHORTEST = 2.0
 CHANCE = 0.01
 #: Fewest rests and stretches of motion of a joint that show a variance.
 FEWEST = 3
-#: Weight of resting rows relative to those in motion at which the iteration starts; they determine only what motion does not.
+#: Factor on resting rows, relative to those in motion, at which the iteration starts, and where rests are too few to show their
+#: variance: they determine only what motion does not.
 _START = 0.1
 _AT_REST = " at rest"
 
@@ -98,15 +101,15 @@ def weigh_rests(
         return logs, ()
     made = merge_all(each(partial(_windows, model, rests, kept), logs))
     start = {group: _START if group.endswith(_AT_REST) else 1.0 for group in made.groups}
-    try:
+    fit = None
+    with suppress(EstimationError):  # fewer windows than parameters
         fit = fit_base(made, model.base(), start=start)
-    except EstimationError:  # fewer windows than parameters
-        return logs, ()
-    ratios = np.array([_ratio(made, fit, group.name) for group in model.groups])
+    shown = [_ratio(made, fit, group.name) for group in model.groups]
+    ratios = np.array([_START**2 if ratio is None else ratio for ratio in shown])
     if (ratios == 1.0).all():
         return logs, ()
-    names = [(model.robot.joints[group.joint], ratio) for group, ratio in zip(model.groups, ratios, strict=True) if ratio < 1]
-    worst = ", ".join(f"{name} ({1 / np.sqrt(ratio):.2g})" for name, ratio in names)
+    names = [(model.robot.joints[group.joint], ratio) for group, ratio in zip(model.groups, shown, strict=True) if ratio != 1.0]
+    worst = ", ".join(f"{name} ({'too few rests' if ratio is None else f'{1 / np.sqrt(ratio):.2g}'})" for name, ratio in names)
     note = f"dry friction holds resting joints: their torque, which deviates more than in motion (times), counts less: {worst}"
     return [_weighted(rests, ratios, log) for log in logs], (note,)
 
@@ -127,14 +130,19 @@ def weigh_alike(
     return [_weighted(rests, ratios, log) for log in others]
 
 
-def _ratio(made: StatisticSet, fit: Fit, group: str) -> float:
-    """Variance of the residual in motion over that at rest; 1 unless the latter is significantly larger."""
+def _ratio(made: StatisticSet, fit: Fit | None, group: str) -> float | None:
+    """Variance of the residual in motion over that at rest, 1 unless the latter is significantly larger; None: too few rows."""
     still = group + _AT_REST
-    if min(made.rows[group], made.rows[still]) < FEWEST:
+    fewest = min(made.rows[group], made.rows[still])
+    if fewest == 0:
         return 1.0
+    if fit is None or fewest < FEWEST:
+        return None
     theta, ratio = fit.base.embedded(fit.params), (fit.sigma[group] / fit.sigma[still]) ** 2
     dof = [made.residual_squares(theta, name) / fit.sigma[name] ** 2 for name in (still, group)]  # rows less leverage
-    return ratio if min(dof) >= 1.0 and f_tail(1.0 / ratio, *dof) < CHANCE else 1.0
+    if min(dof) < 1.0:
+        return None
+    return ratio if f_tail(1.0 / ratio, *dof) < CHANCE else 1.0
 
 
 def _weighted(rests: Rests, ratios: Array, log: PreparedLog) -> PreparedLog:
