@@ -171,6 +171,21 @@ def test_one_unit_per_joint(tmp_path: Path, robot: Robot) -> None:
         read_recording(tmp_path / "run.csv", robot, LogLayout(units={"position": ["deg", "rad", "deg"]}))
 
 
+def test_a_header_with_a_unit_of_another_kind_of_joint_is_refused(tmp_path: Path, robot: Robot) -> None:
+    path = write(tmp_path, table(header="t,q_zeta [deg],q_alpha [deg],q_slide [deg]"))
+    with pytest.raises(LogError, match=r"column 'q_slide \[deg\]'.*prismatic joint 'slide', got deg, expected m;.*units: "):
+        read_recording(path, robot)
+    log = read_recording(path, robot, LogLayout(units={"position": ["deg", "deg", "mm"]}))
+    np.testing.assert_allclose(log.position[0], [np.deg2rad(10), 0.1, np.deg2rad(1)])
+
+
+def test_a_unit_that_fits_no_joint_is_refused(tmp_path: Path) -> None:
+    turning = Robot.from_urdf(URDF, lock={"finger": 0.0, "slide": 0.0})
+    path = write(tmp_path, "t,q_zeta,q_alpha\n0,1,2\n0.01,1,2\n")
+    with pytest.raises(UnitError, match=r"'mm' does not fit a revolute joint"):
+        read_recording(path, turning, LogLayout(units={"position": "mm"}))
+
+
 def test_currents_beside_positions_of_the_default_names(tmp_path: Path, robot: Robot) -> None:
     rows = "0,1,2,3,4,5,6\n" * 2
     names = "t,pos_zeta,pos_alpha,pos_slide,current_zeta{0},current_alpha{0},current_slide{0}\n"

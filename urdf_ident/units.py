@@ -130,6 +130,11 @@ def joint_units(prismatic: bool) -> dict[str, str]:
     return {"position": "rad", "velocity": "rad/s", "acceleration": "rad/s^2", "torque": "N·m"}
 
 
+def fits(unit: Unit, quantity: str, prismatic: bool) -> bool:
+    """Whether a unit of position, velocity or acceleration (key of :data:`KINDS`) suits a joint of this type."""
+    return unit.kind == KINDS[quantity][prismatic]
+
+
 def unit_names(quantity: str | None) -> list[str]:
     """Names of the units of a quantity, a key of :data:`KINDS`; all if it is None."""
     return [unit.name for unit in _UNITS.values() if quantity is None or unit.kind in KINDS[quantity]]

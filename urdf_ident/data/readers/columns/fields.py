@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from ....errors import LogError, UnitError, nearest
 from ....linalg import Array, quantiles
 from ....model.robot import Robot
-from ....units import KINDS, Unit, joint_units, parse_unit
+from ....units import Unit, fits, joint_units, parse_unit
 from ..formats.lines import NO_NUMBER
 from ..tables import Table
 from .columns import ColumnMap, find_columns, inference
-from .layout import KIND, MOTOR, LogLayout
+from .layout import KIND, MOTOR, MOVING, LogLayout
 from .names import NAMES
 
 
@@ -213,10 +213,9 @@ def _to_si(values: dict[str, Array], robot: Robot, layout: LogLayout) -> str:
         names = [given] * robot.n if isinstance(given, str) else [given[k] for k in robot.places_in_order]
         units = [parse_unit(name, kind, f"log.units.{quantity}") for name in names]
         on_motor = quantity in MOTOR or (layout.side.position == "motor" and kind != "effort")
-        factors = [
-            _factor(unit, sliding, kind, on_motor, not isinstance(given, str), quantity)
-            for unit, sliding in zip(units, robot.prismatic, strict=True)
-        ]
+        kinds = list(zip(units, robot.prismatic, strict=True))
+        common = isinstance(given, str) and (kind not in MOVING or any(fits(unit, kind, bool(own)) for unit, own in kinds))
+        factors = [_factor(unit, own, kind, on_motor, not common, quantity) for unit, own in kinds]
         if any(factor != 1.0 for factor in factors):
             array *= np.array(factors)
         if quantity == "effort":
@@ -233,9 +232,9 @@ def _to_si(values: dict[str, Array], robot: Robot, layout: LogLayout) -> str:
 
 def _factor(unit: Unit, sliding: bool, kind: str, on_motor: bool, each: bool, quantity: str) -> float:
     """Factor to SI; a single unit for all joints applies only to the joints whose type it fits."""
-    if kind in ("effort", "temperature") or on_motor:
+    if kind not in MOVING or on_motor:
         return unit.factor
-    if (unit.kind == KINDS[kind][1]) == bool(sliding):
+    if fits(unit, kind, bool(sliding)):
         return unit.factor
     if each:
         raise UnitError(

@@ -21,6 +21,8 @@ KIND = {
 }
 
 MOTOR = ("motor_position", "motor_velocity")
+#: Quantities whose unit depends on whether a joint turns or slides.
+MOVING = ("position", "velocity", "acceleration")
 
 
 class SideSection(Section):
