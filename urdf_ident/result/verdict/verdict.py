@@ -59,6 +59,20 @@ PHYSICAL_FINDINGS = (
 
 #: Poor reasons that a fault of the logs (a unit, a sign, a clock) leads to.
 _CONSEQUENCES = (*ERRORS, *WORSE, "friction-implausible", "torque-implausible")
+#: Reasons that the motion showed too little; a contradiction, which makes a model wrong, is said before them.
+_LITTLE_SHOWN = (
+    "not-validated",
+    "data-alone",
+    "held-out-repeats",
+    "motion-short",
+    "motion-repeated",
+    "motion-hardly-turns",
+    "parameters-unseen",
+    "torque-uncertain",
+    "torque-from-urdf",
+    "one-way",
+    "speed-untested",
+)
 
 
 @dataclass(frozen=True)
@@ -90,8 +104,9 @@ def verdict_of(ident: Record) -> ResultVerdict:
     """Assesses a result from its evidence.
 
     Returns:
-        The verdict; most severe reasons first, and at equal severity causes before the errors that they explain. A poor
-        result whose logs contradict the URDF begins with the contradictions, if all its poor reasons are consequences.
+        The verdict; most severe reasons first, and at equal severity contradictions before what the motion did not show, and
+        both before the errors that they explain. A poor result whose logs contradict the URDF begins with the contradictions,
+        if all its poor reasons are consequences.
     """
     outside = list(held_out_reasons(ident))
     error = max((LEVELS.index(reason.level) for reason in outside), default=0)
@@ -113,8 +128,8 @@ def verdict_of(ident: Record) -> ResultVerdict:
     return ResultVerdict(LEVELS[level], (*sorted(first, key=_rank), *sorted(rest, key=_rank)))
 
 
-def _rank(reason: Reason) -> tuple[int, bool, bool]:
-    return -LEVELS.index(reason.level), reason.id in ERRORS, reason.id in WORSE
+def _rank(reason: Reason) -> tuple[int, bool, bool, bool]:
+    return -LEVELS.index(reason.level), reason.id in ERRORS, reason.id in WORSE, reason.id in _LITTLE_SHOWN
 
 
 def _physics(ident: Record) -> Iterator[Reason]:
