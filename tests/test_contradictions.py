@@ -623,7 +623,7 @@ def test_what_a_column_of_one_row_leaves_is_that_of_a_fit_with_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "noise", "seconds", "seed"), [("offset", 0.3, 10.0, 0), ("gain", 0.2, 6.0, 0), ("friction", 0.2, 6.0, 8)]
+    ("what", "noise", "seconds", "seed"), [("offset", 0.3, 10.0, 0), ("gain", 0.2, 6.0, 40), ("friction", 0.2, 6.0, 40)]
 )
 def test_what_drifts_in_all_logs_alike_is_named_where_no_log_tells_it_alone(
     what: str, noise: float, seconds: float, seed: int
