@@ -121,6 +121,8 @@ def test_an_estimate_that_the_data_hardly_determine_is_read_again(written: tuple
         ("model/terms/0/axis", "nobody", "nobody"),
         ("model/terms", 7, "damaged"),
         ("inputs", [1], "no list of mappings"),
+        ("inputs/0/rows", None, "inputs.0.rows"),
+        ("inputs/0/sha256", 5, "inputs.0.sha256"),
         ("inputs/0/findings", [7], "no list of findings"),
         ("inputs/0/findings", [{"id": "axis-sign", "severity": 1, "message": ""}], "no list of findings"),
         ("inputs/0/findings", 7, "no list of findings"),

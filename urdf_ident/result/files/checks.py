@@ -37,6 +37,8 @@ _SECTIONS = {
     "model": dict,
     "state": dict,
 }
+#: What an entry of ``inputs`` holds.
+_INPUT = {"name": str, "rows": int, "used": int, "sha256": str}
 #: Sections that older or smaller results may lack.
 _OPTIONAL: dict[str, type | tuple[type, ...]] = {"prediction": dict, "adaptation": (dict, type(None))}
 _REMEDY = "restore the file as `urdf-ident identify` wrote it, or identify again"
@@ -80,6 +82,10 @@ def check_result(data: Any, schema: str) -> None:
     for name in ("inputs", "validation", "left_out"):
         if not all(isinstance(item, Mapping) for item in data.get(name, [])):
             raise _wrong("is no list of mappings", name)
+    for k, item in enumerate(data["inputs"]):
+        for key, wanted in _INPUT.items():
+            if not isinstance(item.get(key), wanted):
+                raise _wrong("is missing or of the wrong kind", f"inputs.{k}.{key}", repr(item.get(key))[:40], wanted.__name__)
     for name in ("inputs", "left_out"):
         for k, item in enumerate(data.get(name, [])):
             _check_findings(item.get("findings", []), f"{name}.{k}.findings")
