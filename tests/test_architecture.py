@@ -23,6 +23,7 @@ FOUNDATION = (
     "grouping",
     "scipy_parts",
     "linalg",
+    "sequences",
     "provenance",
     "progress",
     "parallel",

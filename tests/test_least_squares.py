@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from scipy import linalg, ndimage
 
 from urdf_ident.errors import EstimationError, ShapeError
-from urdf_ident.linalg import cholesky, lstsq, running_median, solve_cholesky, solve_triangular, triangle, whitening
+from urdf_ident.linalg import cholesky, lstsq, solve_cholesky, solve_triangular, triangle, whitening
+from urdf_ident.sequences import running_median
 from urdf_ident.statistics.least_squares import Solution, ols, solve
 
 DIGITS = {"longley": 10, "pontius": 10, "norris": 10, "noint1": 10, "wampler1": 9, "wampler2": 9, "filip": 7}

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from .errors import LogError, check_shape
-from .linalg import Array, BoolArray, IntArray, quantiles
+from .linalg import Array, BoolArray, IntArray
 from .parallel.scratch import Stored, stored
+from .sequences import quantiles
 
 #: Minimum duration of motion in a log, and duration below which it is short, so that parameters fit almost any torque [s].
 SHORTEST, SHORT = 1.0, 5.0

@@ -9,9 +9,10 @@ from dataclasses import replace
 import numpy as np
 
 from ...errors import LogError
-from ...linalg import Array, quantiles
+from ...linalg import Array
 from ...model.robot import Robot
 from ...samples import Segment, columns, fast_speed, moving
+from ...sequences import quantiles
 from .config import SignalConfig
 from .resample import UniformPiece
 

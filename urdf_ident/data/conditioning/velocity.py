@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...linalg import Array, positive, unit_columns, vertex
+from ...linalg import Array, positive, unit_columns
+from ...sequences import vertex
 from .filters import differentiate, lowpass
 
 #: Longest lag searched [s].

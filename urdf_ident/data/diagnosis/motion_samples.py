@@ -10,10 +10,11 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ...linalg import Array, BoolArray, IntArray, positive, quantiles, rms, running_median
+from ...linalg import Array, BoolArray, IntArray, positive, rms
 from ...parallel import each
 from ...parallel.scratch import empty_array, stored
 from ...samples import Segment
+from ...sequences import quantiles, running_median
 from ..conditioning.filters import delayed, lowpass
 from .repeated_motion import first_shown
 

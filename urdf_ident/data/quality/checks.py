@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 
-from ...linalg import Array, BoolArray, quantiles, rms
+from ...linalg import Array, BoolArray, rms
 from ...model.robot import Robot
 from ...samples import SHORT, SHORTEST, columns
+from ...sequences import quantiles
 from ...units import joint_units
 from ..conditioning.clock import read_clock
 from ..conditioning.filters import HIGHEST, differentiate, lowpass
@@ -147,11 +148,11 @@ def check_position_unit(state: Examination, robot: Robot) -> None:
     largest = np.maximum(np.abs(low), np.abs(high))
     # a wrong zero or sign also exceeds the limits, but not by a factor
     too_far = (over > 0.2 * span) & (largest > 3 * np.maximum(np.abs(lower), np.abs(upper)))
-    haste = _haste(state, robot) if too_far.any() or not stated.all() else np.zeros(robot.n)
-    implausible = too_far | (~stated & (haste > 1))
+    speed = _relative_speed(state, robot) if too_far.any() or not stated.all() else np.zeros(robot.n)
+    implausible = too_far | (~stated & (speed > 1))
     for revolute, factor, other in ((True, DEGREE, "deg"), (False, 1e3, "mm")):
         kind = robot.prismatic != revolute
-        fits = (haste[kind & ~stated] <= factor).all() and _within((low, high), (lower, upper), 1 / factor, stated & kind)
+        fits = (speed[kind & ~stated] <= factor).all() and _within((low, high), (lower, upper), 1 / factor, stated & kind)
         if (kind & implausible).any() and fits:
             implausible &= kind
             turned = revolute and _within((low, high), (lower, upper), 1 / (2 * np.pi), stated & kind)
@@ -159,7 +160,7 @@ def check_position_unit(state: Examination, robot: Robot) -> None:
             remedy = f"in the project file: `log: {{units: {{position: {other}}}}}` (and `velocity: {other}/s`)"
             break
     else:
-        implausible &= haste > 1
+        implausible &= speed > 1
         unit = "encoder counts, or another unit"
         remedy = (
             "give their unit, of counts how many make a turn (`log: {units: {position: counts(4096)}}`), or for positions "
@@ -198,7 +199,7 @@ def _within(reached: tuple[Array, Array], limits: tuple[Array, Array], factor: f
     return bool(((factor * low > lower - margin) & (factor * high < upper + margin)).all())
 
 
-def _haste(state: Examination, robot: Robot) -> Array:
+def _relative_speed(state: Examination, robot: Robot) -> Array:
     """Speeds over the highest of any robot: 30 rad/s (10 m/s), or three times the URDF's limit if that is above 10 rad/s."""
     limits = robot.limit("velocity")
     top = np.where(np.isfinite(limits), np.maximum(3 * limits, 10.0), np.where(robot.prismatic, 10.0, 30.0))

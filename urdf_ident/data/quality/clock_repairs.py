@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from ...grouping import runs
-from ...linalg import Array, BoolArray, IntArray, positive, quantiles, rms, running_median
+from ...linalg import Array, BoolArray, IntArray, positive, rms
+from ...sequences import quantiles, running_median
 from ..conditioning.clock import GAP_PERIODS, GAP_SECONDS, device_clock, in_bursts, read_clock
 from ..recording import Recording
 from ..resolution import count_of

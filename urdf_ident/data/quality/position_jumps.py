@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...linalg import Array, BoolArray, quantiles, rms
+from ...linalg import Array, BoolArray, rms
 from ...model.robot import Robot
+from ...sequences import quantiles
 from ..conditioning.clock import read_clock
 from .findings import Examination
 

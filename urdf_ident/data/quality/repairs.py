@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ...linalg import Array, BoolArray, IntArray, quantiles, running_median
+from ...linalg import Array, BoolArray, IntArray
 from ...model.robot import Robot
 from ...parallel.scratch import stored
+from ...sequences import quantiles, running_median
 from ..conditioning.clock import GAP_PERIODS
 from ..recording import Recording
 from ..resolution import count_of

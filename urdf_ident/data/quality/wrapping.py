@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...linalg import Array, IntArray, quantiles
+from ...linalg import Array, IntArray
 from ...model.robot import Robot
+from ...sequences import quantiles
 from ...units import joint_units
 from .checks import gravity_torques
 from .findings import Examination

@@ -17,13 +17,14 @@ import numpy as np
 
 from ...data.prepare import PreparedLog
 from ...errors import EstimationError, check_known
-from ...linalg import Array, BoolArray, positive, running_median
+from ...linalg import Array, BoolArray, positive
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.trained import WIDEST
 from ...parallel import each
 from ...parallel.scratch import stored
 from ...samples import Segment, columns, fast_speed
+from ...sequences import running_median
 from ...statistics.accumulate import build_statistics
 from ...statistics.fit import SIGMA_FLOOR, Fit, fit_base
 from ...statistics.statistic import StatisticSet

@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from ....linalg import Array, BoolArray, vertex
+from ....linalg import Array, BoolArray
 from ....model.robot import Robot
 from ....samples import TESTING_REVERSALS, reversals
+from ....sequences import vertex
 from ...conditioning.filters import HIGHEST, SCORE_BAND
 from ...quality.findings import Finding
 from ..motion_samples import Logs, jerks, sampler

@@ -16,10 +16,11 @@ from ....errors import LogError, closest, nearest
 from ....grouping import abbreviated
 from ....model.locked_joints import lock_words
 from ....model.robot import Robot
-from ....units import fits, joint_units, parse_unit, unit_names
+from ....units import unit_names
 from ..tables import Table, refuse_long
+from .header_units import check_kinds, header_units
 from .headers import default_header, unknown_unit
-from .layout import KIND, MOTOR, MOVING, Column, LogLayout
+from .layout import KIND, Column, LogLayout
 from .names import NAMES, TIME_NAMES, WRENCH_AXES
 
 
@@ -87,8 +88,8 @@ def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequ
     _check_shared(table, {**given, **named, **({} if time is None else {"time": (time,)})})
     used = {*sum(given.values(), ()), *sum(named.values(), ()), *sum(wrenches.values(), ()), time}
     if names:
-        of_header = {key: _header_units(key, columns, header.units, robot) for key, columns in {**given, **named}.items()}
-        _check_kinds(table, robot, layout, {**given, **named}, header.units)
+        of_header = {key: header_units(key, columns, header.units, robot) for key, columns in {**given, **named}.items()}
+        check_kinds(table, robot, layout, {**given, **named}, header.units)
         of_header["time"] = header.units[time] if time is not None else ""
         units = {key: unit for key, unit in of_header.items() if unit}
         _check_once(table, layout, used, names if given else header.names)
@@ -98,37 +99,6 @@ def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequ
         if ignored:
             notes.append(f"columns ignored: {abbreviated(ignored, 12)}")
     return ColumnMap(time, {**given, **named}, wrenches, tuple(notes), units, locked)
-
-
-def _header_units(quantity: str, columns: Sequence[int], units: Sequence[str], robot: Robot) -> str | tuple[str, ...]:
-    """The unit of a quantity given by the header, or one per joint in the order of ``robot.order``; "" for none."""
-    known = {units[column] for column in columns}
-    if len(known) == 1:
-        return known.pop()
-    usual = [joint_units(prismatic and quantity not in MOTOR) for prismatic in robot.prismatic]
-    kind = KIND.get(quantity, quantity).replace("effort", "torque")
-    each = [units[column] or own.get(kind, "degC") for column, own in zip(columns, usual, strict=True)]
-    return tuple(each[robot.joints.index(joint)] for joint in robot.order)
-
-
-def _check_kinds(
-    table: Table, robot: Robot, layout: LogLayout, columns: Mapping[str, Sequence[int]], units: Sequence[str]
-) -> None:
-    """Refuses a column of a sliding joint whose name ends with a unit of angle, or of a turning joint with one of length."""
-    for quantity in columns.keys() - layout.units.keys() - set(MOTOR):
-        kind = KIND.get(quantity, quantity)
-        if kind not in MOVING or layout.side.position == "motor":
-            continue
-        for joint, sliding, column in zip(robot.joints, robot.prismatic, columns[quantity], strict=True):
-            unit = parse_unit(units[column] or joint_units(bool(sliding))[kind])
-            if unit.factor != 1.0 and not fits(unit, kind, bool(sliding)):
-                raise LogError(
-                    f"a unit of another kind than the {'prismatic' if sliding else 'revolute'} joint '{joint}'",
-                    where=f"{table.path}, column '{(table.spelled or table.names or ())[column]}'",
-                    got=unit.name,
-                    expected=joint_units(bool(sliding))[kind],
-                    remedy=f"correct the header, or give the units of all joints: `log: {{units: {{{quantity}: [...]}}}}`",
-                )
 
 
 def _unused_clock(table: Table, layout: LogLayout, time: int | None) -> str:

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....errors import LogError, UnitError, nearest
-from ....linalg import Array, quantiles
+from ....linalg import Array
 from ....model.robot import Robot
+from ....sequences import quantiles
 from ....units import Unit, fits, joint_units, parse_unit
 from ..formats.lines import NO_NUMBER
 from ..tables import Table
