@@ -16,6 +16,7 @@ from commands import run
 from conftest import arm_urdf, rnea
 from logs import Truth, fourier, torques, write_csv
 from scipy import stats
+from scipy.ndimage import gaussian_filter1d
 
 from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.conditioning.signals import condition
@@ -243,6 +244,8 @@ def _with_play(q: Array, size: float) -> Array:
         ("position-zero", 1, -0.04),
         ("position-nonlinear", 1, 0.03),
         ("position-play", 1, 0.03),
+        ("position-compliance", 1, 0.01),
+        ("position-compliance", 2, 0.02),
         ("position-late", 1, 0.05),
         ("position-late", 2, -0.05),
         ("joint-origin", 2, 0.15),
@@ -282,6 +285,8 @@ def test_small_faults_are_named_with_their_size(id: str, joint: int | None, size
         q[:, 1] += 0.03 * np.sin(2 * q[:, 1] + 0.5)
     elif id == "position-play":
         q[:, 1] = _with_play(q[:, 1], 0.03)
+    elif id == "position-compliance":  # of an encoder before a gear that gives way
+        q[:, joint] += size * gaussian_filter1d(tau[:, joint] / tau[:, joint].std(), 5)
     elif id == "position-late":
         q[:, joint] = np.interp(recording.time - size, recording.time, q[:, joint])
     elif id == "effort-crosstalk":
@@ -473,7 +478,7 @@ def test_friction_at_reversals_stays_free_where_all_efforts_may_saturate() -> No
     assert case is not None
     rows = fault_columns.FaultRows.of(case)
     zeros = np.zeros((len(rows.samples), 4))
-    shared, _, faults = rows.with_faults_of(0, zeros[:, :3], zeros)
+    shared, _, faults = rows.with_faults_of(0, zeros[:, :3], zeros, zeros[:, :3])
     fault = next(item for item in faults if item.id == "effort-saturates" and not item.joints)
     free = shared[:, :, fault.shared[: fault.given]]
     acts = np.any(free != 0, axis=0)
@@ -1075,7 +1080,7 @@ def test_the_memory_of_small_faults_does_not_grow_with_the_number_of_logs() -> N
     assert case is not None
     rows = fault_columns.FaultRows.of(case)
     zeros = np.zeros((len(rows.samples), 4))
-    trial, faults = FaultTrial.of(rows, 1, zeros[:, :3], zeros)
+    trial, faults = FaultTrial.of(rows, 1, zeros[:, :3], zeros, zeros[:, :3])
     assert np.isfinite(trial.measured(faults[0]).gain)
     assert "_by_log" not in vars(trial)
 

@@ -130,7 +130,7 @@ def test_friction_at_reversals_is_not_taken_for_a_part_of_another_effort(seed: i
     rows = FaultRows.of(case)
     none = np.zeros((len(rows.samples), ARM.n))
     for j in range(ARM.n):
-        trial, faults = FaultTrial.of(rows, j, none[:, :3], none)
+        trial, faults = FaultTrial.of(rows, j, none[:, :3], none, none[:, :3])
         leaks = [item for item in faults if item.id == "effort-crosstalk"]
         assert len(leaks) == ARM.n - 1
         gains = [trial.seen(ChosenColumns.without(item)) - trial.seen(ChosenColumns.of(item)) for item in leaks]

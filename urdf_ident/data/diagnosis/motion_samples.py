@@ -286,6 +286,19 @@ def jerks(logs: Logs, samples: int = SAMPLES, band: float = np.inf) -> tuple[Arr
     return np.concatenate(out[0]), np.concatenate(out[1])
 
 
+def efforts_in_time(logs: Logs, samples: int = SAMPLES) -> Array:
+    """Returns the efforts, filtered like the motion, and their first two derivatives at the samples used, shape (N, 3, n).
+
+    Args:
+        logs: Conditioned motion of each log, and the cut-off of its positions [Hz].
+    """
+    pieces, out = thinned(logs, samples), []
+    for item, x in zip(pieces, _smoothed(pieces), strict=True):
+        rate = np.gradient(x, 1 / item.part.rate, axis=0)
+        out.append(np.stack([y[item.rows] for y in (x, rate, np.gradient(rate, 1 / item.part.rate, axis=0))], axis=1))
+    return np.concatenate(out)
+
+
 def _blocks(log: IntArray, blocks: int) -> IntArray:
     """Block of each sample: two or more blocks per log, or several whole logs per block if there are more logs than blocks."""
     names = np.unique(log)

@@ -252,6 +252,12 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
             "The position of a joint counts that of the joint before in.",
             "Subtract that joint's column, or give `drive.reduction` as a matrix.",
         ),
+        "position-compliance": FindingKind(
+            "warning",
+            "The positions of a joint lead its motion in the direction of its effort, as before a gear that gives way.",
+            "Log the encoder of the joint, or both encoders.",
+            "root mean square of the lead [rad or m]",
+        ),
         "position-late": FindingKind(
             "warning",
             "The positions of a joint lag or lead the motion that the efforts of the other joints show.",

@@ -30,6 +30,7 @@ FRICTION_LIMIT, PEAK_LIMIT = 1.5, 10.0
 PHYSICAL_FINDINGS = (
     "effort",
     "position-bandwidth",
+    "position-compliance",
     "position-coupled",
     "position-held",
     "position-jump",

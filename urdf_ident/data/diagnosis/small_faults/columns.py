@@ -192,12 +192,13 @@ class FaultRows:
             found.size,
         )
 
-    def with_faults_of(self, j: int, play: Array, jerk: Array) -> tuple[Array, Array, list[FaultColumns]]:
+    def with_faults_of(self, j: int, play: Array, jerk: Array, efforts: Array) -> tuple[Array, Array, list[FaultColumns]]:
         """Returns the columns of all faults of a joint.
 
         Args:
             play: Its position in the backlash from :func:`.backlash.play`, shape (N, 3).
             jerk: Jerk of all joints, shape (N, n) [rad/s³ or m/s³].
+            efforts: Its effort with its first two derivatives, shape (N, 3).
 
         Returns:
             Columns shared by all rows, shape (N, n, k), those of the joint's row, shape (N, l), and the faults.
@@ -206,7 +207,7 @@ class FaultRows:
         if j == int(np.flatnonzero(self.case.moves)[0]):
             self._of_all(made)
         turning = self._turning(j)
-        self._of_position(j, play, jerk, turning, made)
+        self._of_position(j, play, jerk, efforts, turning, made)
         self._of_effort(j, turning, made)
         if self.placed[j].any():
             made.add("joint-origin", (j,), shared=[*self.placed[j, :2]])
@@ -229,8 +230,8 @@ class FaultRows:
         slower = [self._torque(k, none, -v, -2 * a) for k, (v, a) in enumerate(motions)]
         made.add(CLOCK, (), shared=[np.sum(slower, axis=0)], unit=-1.0)
 
-    def _of_position(self, j: int, play: Array, jerk: Array, turning: list[Array], made: _Made) -> None:
-        """Adds zero, scale, delay, periodic error and backlash of a joint's positions, and a delay of all positions."""
+    def _of_position(self, j: int, play: Array, jerk: Array, efforts: Array, turning: list[Array], made: _Made) -> None:
+        """Adds zero, scale, compliance, delay, periodic error and play of a joint's positions, and a delay of all positions."""
         robot, samples = self.case.robot, self.samples
         q, v, a = samples.q[:, j], samples.v[:, j], samples.a[:, j]
         zero = self.slopes[j, 0]
@@ -239,6 +240,9 @@ class FaultRows:
         # for any zero, and whether or not the effort has the same ratio
         wider = [zero, self._torque(j, q, v, a)]
         made.add("position-scale", (j,), shared=wider, guard=[self.fitted[:, j]], numbers=1, given=1)
+        # before a gear that gives way, positions lead in the direction of the effort; its own row resembles rotor and friction
+        bent = self._torque(j, *efforts.T / self.size[j])
+        made.add("position-compliance", (j,), shared=[bent], guard=[bent[:, j], *turning], sense=1)
         late = [self._torque(k, samples.v[:, k], samples.a[:, k], jerk[:, k]) for k in range(self.n)]
         # in its own row a delay resembles friction that depends on the pose: only the efforts of other joints show it
         made.add("position-late", (j,), shared=[late[j]], guard=[late[j][:, j], *turning], unit=-1.0)

@@ -15,7 +15,7 @@ import numpy as np
 from ....linalg import Array
 from ..candidates import Interpretation
 from ..case import Case
-from ..motion_samples import COMPARED, Logs, jerks
+from ..motion_samples import COMPARED, Logs, efforts_in_time, jerks
 from .backlash import play
 from .columns import ALL_LATE, CLOCK, FaultColumns, FaultRows
 from .fault import GEOMETRY, SmallFault
@@ -47,9 +47,9 @@ def small_faults(case: Case, logs: Logs) -> list[SmallFault]:
     promising: list[tuple[float, FaultColumns, FaultTrial]] = []
     late: dict[tuple[int, ...], dict[int, float]] = {}
     moving = np.flatnonzero(case.moves)
-    loose, growth = play(logs, moving), jerks(logs)[0]
+    loose, growth, efforts = play(logs, moving), jerks(logs)[0], efforts_in_time(logs)
     for k, j in enumerate(moving.tolist()):
-        trial, faults = FaultTrial.of(rows, j, loose[:, :, k], growth)
+        trial, faults = FaultTrial.of(rows, j, loose[:, :, k], growth, efforts[:, :, j])
         faults = [*faults, *chain.from_iterable(_of_logs(rows, fault) for fault in faults)]
         faults = [fault for fault in faults if fault.logs or fault.id != CLOCK]  # that of all logs is a hypothesis
         plain = {chosen: trial.seen(chosen) for chosen in map(ChosenColumns.without, faults)}
@@ -118,7 +118,8 @@ def effect(case: Case, logs: Logs, fault: SmallFault) -> Array | None:
     j = fault.joints[0] if fault.joints else int(np.flatnonzero(case.moves)[0])
     if not case.moves[j]:
         return None
-    trial, faults = FaultTrial.of(FaultRows.of(case), j, play(logs, np.array([j]))[:, :, 0], jerks(logs)[0])
+    loose, efforts = play(logs, np.array([j]))[:, :, 0], efforts_in_time(logs)[:, :, j]
+    trial, faults = FaultTrial.of(FaultRows.of(case), j, loose, jerks(logs)[0], efforts)
     same = [replace(item, logs=fault.logs) for item in faults if (item.id, item.joints) == (fault.id, fault.joints)]
     return trial.effect(min(same, key=lambda item: trial.seen(ChosenColumns.of(item)))) if same else None
 

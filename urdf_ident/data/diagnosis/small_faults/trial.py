@@ -62,9 +62,9 @@ class FaultTrial:
     own: Array
 
     @classmethod
-    def of(cls, rows: FaultRows, j: int, play: Array, jerk: Array) -> tuple[FaultTrial, list[FaultColumns]]:
+    def of(cls, rows: FaultRows, j: int, play: Array, jerk: Array, efforts: Array) -> tuple[FaultTrial, list[FaultColumns]]:
         """Builds the columns of a joint's faults and their assignment; arguments as for :meth:`.FaultRows.with_faults_of`."""
-        shared, own, faults = rows.with_faults_of(j, play, jerk)
+        shared, own, faults = rows.with_faults_of(j, play, jerk, efforts)
         return cls(rows, j, shared, own), faults
 
     @cached_property

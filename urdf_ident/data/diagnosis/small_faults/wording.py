@@ -37,6 +37,12 @@ _SMALL = {
         "the positions of this joint are {late} than the motion that the efforts of the other joints show",
         "check filter, rate and clock of its encoder; early positions may be a target instead of a measurement",
     ),
+    "position-compliance": (
+        "the positions of this joint lead the motion that the efforts of the other joints show, by about {size} in the "
+        "direction of its effort",
+        "check whether its encoder is before a gear or belt that gives way, or the position a target that the controller "
+        "misses; log the encoder of the joint, or both (elastic joints)",
+    ),
     "joint-origin": (
         "the axis of this joint is about {size} away from where the URDF has it on its parent link",
         "check that the URDF is of this very robot, and the joint's <origin> (xyz)",
