@@ -153,7 +153,7 @@ def test_fix_names_repairs_and_satisfies_the_engines() -> None:
     assert "eigenvalue -0.01 " in words["negative_inertia"]
     assert "no thickness" in words["plate"]
     assert "no thickness" in words["rod"]
-    assert "moves but has no mass" in words["nothing"]
+    assert "no mass, although a joint moves it" in words["nothing"]
     pin.buildModelFromXML(fixed)
     assert load_urdf(fixed).nv == len(BAD)
     links = parse_urdf(fixed).links

@@ -252,14 +252,14 @@ def _problems(theta: Array, eigenvalues: Array, relative: float, level: str) -> 
     if level == "ok":
         return ()
     if not theta.any():
-        return ("it moves but has no mass",)
+        return ("no mass, although a joint moves it",)
     words = []
     if relative >= 0.99 * MARGIN:
         return (f"a principal inertia of {eigenvalues[0]:.3g} kg·m², which strict engines take for zero",)
     if theta[0] <= 0:
         words.append(f"the mass is {theta[0]:.6g} kg, not positive")
     if level == "boundary":
-        words.append(f"it has no thickness (smallest over largest principal second moment {relative:.2g}, wanted {MARGIN:g})")
+        words.append(f"no thickness (smallest over largest principal second moment {relative:.2g}, wanted {MARGIN:g})")
         return tuple(words)
     small, middle, large = eigenvalues
     if small <= 0:

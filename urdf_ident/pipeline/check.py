@@ -169,9 +169,7 @@ def check_text(found: dict[str, Any]) -> str:
     path = Path(found["path"])
     fix = f"urdf-ident check {shlex.quote(str(path))} --fix {shlex.quote(f'{path.stem}_fixed.urdf')}"
     if found["findings"]:
-        for item in found["findings"]:
-            lines.append(f"  {item['level'].upper()} {item['kind']} '{item['name']}': {'; '.join(item['problems'])}")
-            lines.append(f"    {item['correction']}")
+        lines += _inertial_lines(found["findings"])
         lines.append(f"  `{fix}` writes a repaired copy")
     else:
         lines.append("  all inertial parameters are physically consistent")
@@ -191,6 +189,18 @@ def check_text(found: dict[str, Any]) -> str:
         titles = ["joint", "gravity [N·m rms]", "K up to [N·m/rad]", "vigorous motion [N·m rms]", "K up to [N·m/rad]"]
         lines += table(titles, cells)
     return "\n".join(lines)
+
+
+def _inertial_lines(found: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Links and bodies with the same problem and correction together; a body that is nothing but its link is not repeated."""
+    alike = grouped(((item["level"], tuple(item["problems"]), item["correction"]), item) for item in found)
+    lines = []
+    for (level, problems, correction), items in alike.items():
+        links, bodies = ([item["name"] for item in items if item["kind"] == kind] for kind in ("link", "body"))
+        named = (("link", "links", links), ("body", "bodies", [name for name in bodies if name not in links]))
+        words = [f"{one if len(some) == 1 else several} {', '.join(map(repr, some))}" for one, several, some in named if some]
+        lines += [f"  {level.upper()} {' and '.join(words)}: {'; '.join(problems)}", f"    {correction}"]
+    return lines
 
 
 def _identifiable(seen: dict[str, Any]) -> list[str]:
