@@ -344,12 +344,14 @@ def test_a_worker_without_the_package_or_with_one_that_does_not_know_the_questio
 
 
 def test_a_lost_worker_leaves_the_logs_of_others_where_they_are() -> None:
-    alive = ["b", "c"]
-    places = cluster._Places(lambda: alive)
+    alive, joined = ["b", "c"], list[str]()
+    places = cluster._Places(lambda: alive, joined=joined.append)
     assert places() == ["b", "c"]
     alive[:] = ["c"]
     assert places() == [None, "c"]
     alive[:] = ["c", "d"]
+    places.check()
+    assert joined == ["b", "c", "d"]  # the replacement is told to import before the next call gives it work
     assert places() == ["d", "c"]
     alive[:] = ["a", "c", "d"]
     assert places() == ["d", "c", "a"]

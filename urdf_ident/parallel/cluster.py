@@ -21,8 +21,9 @@ from .pool import LostError, WorkerPool
 
 #: Timeout for connecting to a scheduler, and for the workers to say their versions (they import the package first) [s].
 _PATIENCE, _FIRST = 10.0, 60.0
-#: Interval at which the workers of a cluster are checked while an answer is awaited [s].
-_LOOK = 0.5
+#: Shortest interval at which the workers of a cluster are checked while an answer is awaited [s], and maximum share of the time
+#: that the checks take: with very many workers they are made less often.
+_LOOK, _SHARE = 0.1, 0.05
 #: A worker that has not reported to the scheduler for this time, or that has been paused for lack of memory, counts as lost.
 #: Workers report every second or so, but not while one call of a library keeps the interpreter busy [s].
 _SILENT = 30.0
@@ -54,8 +55,14 @@ def cluster(address: str, ready: str) -> Iterator[WorkerPool]:
     with client:
         _check_workers(client, address)
         _keep_memory()
-        _submit = [client.submit(import_module, ready, workers=[place], pure=False) for place in client.nthreads() if ready]
-        places = _Places(alive := _Alive(client, address), lambda: alive.paused)
+        imports: list[Any] = []  # dask gives up tasks whose futures are released
+
+        def joined(place: str) -> None:
+            if ready:
+                imports.append(client.submit(import_module, ready, workers=[place], pure=False))
+
+        places = _Places(alive := _Alive(client, address), lambda: alive.paused, joined)
+        places()
 
         def submit(place: str | None, turn: int, *message: Any) -> _Answer:
             # In order, because a message may refer to objects of the previous one; on this worker only: others lack the logs.
@@ -123,8 +130,11 @@ class _Answer:
             LostError: A worker was lost, which may be that of this answer.
             SchedulerError: The scheduler was lost, or all workers were and no new ones started.
         """
-        while not self.done.wait(_LOOK):
+        wait = _LOOK
+        while not self.done.wait(wait):
+            begin = monotonic()
             self.check()
+            wait = max(_LOOK, (monotonic() - begin) / _SHARE)
         if self.error is not None:
             _explain(self.error)
             raise self.error
@@ -185,19 +195,33 @@ class _Places:
     Args:
         alive: Returns the addresses of the current workers.
         paused: Returns the addresses of those that have been paused for long.
+        joined: Called with the address of every worker when it is first seen, which may be while an answer is awaited.
     """
 
-    def __init__(self, alive: Callable[[], Iterable[str]], paused: Callable[[], Sequence[str]] = list) -> None:
-        self.alive, self.paused, self.held = alive, paused, list[str | None]()
+    def __init__(
+        self,
+        alive: Callable[[], Iterable[str]],
+        paused: Callable[[], Sequence[str]] = list,
+        joined: Callable[[str], object] = str,
+    ) -> None:
+        self.alive, self.paused, self.joined, self.held = alive, paused, joined, list[str | None]()
+        self.seen = set[str]()
         self.alone: float | None = None  # since when there have been no workers
 
     def __call__(self) -> Sequence[str | None]:
         """Address of the worker at each place; None for an empty place, whose work goes to any worker."""
-        alive = set(self.alive())
+        alive = self._seen_now()
         new = sorted(alive.difference(self.held))
         held = [place if place in alive else new.pop(0) if new else None for place in self.held]
         self.held = [*held, *new]
         return list(self.held) or [None]
+
+    def _seen_now(self) -> set[str]:
+        alive = set(self.alive())
+        for place in sorted(alive - self.seen):
+            self.joined(place)
+        self.seen |= alive
+        return alive
 
     def check(self) -> None:
         """Checks the workers while an answer is awaited.
@@ -206,7 +230,7 @@ class _Places:
             LostError: A worker has been lost since the places were last asked for.
             SchedulerError: There have been no workers for a minute, or all are paused.
         """
-        alive = set(self.alive())
+        alive = self._seen_now()
         paused = () if alive else self.paused()
         if paused and len(paused) >= len(self.held):  # none was lost: no others will be started in their places
             raise SchedulerError(

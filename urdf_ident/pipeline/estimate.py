@@ -32,6 +32,7 @@ from ..estimation.friction_selection.shapes import fit_shapes
 from ..estimation.friction_selection.significance import supplements, unsupported, without_chance
 from ..estimation.uncertainty.covariance import start_covariance, with_covariance
 from ..estimation.uncertainty.essential import essential_parameters
+from ..estimation.uncertainty.prediction import PendingSamples, start_samples
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
@@ -69,6 +70,7 @@ class DataEstimate:
         selected: The friction laws and the reasons for them.
         cross_validation: Held-out errors; empty if the logs are too short.
         reversals: Mean number of reversals of the moving joints, repetitions of a motion counted once.
+        samples: For the prediction of held-out torques, computed in the background; None with elastic joints.
     """
 
     model: DynamicModel
@@ -83,6 +85,7 @@ class DataEstimate:
     essential: Mapping[str, Any]
     reversals: float
     notes: tuple[str, ...]
+    samples: PendingSamples | None
 
 
 class EarlyStatistics:
@@ -178,6 +181,12 @@ class _Found:
         """Held-out errors of the parameters."""
         return self.validate()
 
+    @cached_property
+    def samples(self) -> PendingSamples | None:
+        """Samples for the prediction of held-out torques, which workers compute in the background."""
+        model = self.converged.model
+        return None if isinstance(model, ElasticModel) else start_samples(model, self.logs)
+
 
 @dataclass(frozen=True, eq=False)
 class _Run:
@@ -215,6 +224,8 @@ class _Run:
         validate = partial(_cross_validation, converged, estimated, build, estimate, chosen=bool(selected.trials))
         found = _Found(selected, converged, estimated, logs, validate, shaped.notes, held)
         if shared():  # meanwhile; in one process only once the laws are final
+            if not selected.trials:  # laws chosen from the data may still be omitted
+                _ = found.samples
             _ = found.changes, found.cross_validation
         return found, errors()
 
@@ -267,6 +278,7 @@ def estimate_from_data(prepared: Prepared, project: Project, progress: Progress 
         _essential(statistics, fit, wanted.essential),
         reversals,
         (*remarks, *selected.notes, *found.shapes, *converged.notes, *drifts),
+        found.samples,
     )
 
 

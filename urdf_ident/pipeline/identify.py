@@ -10,10 +10,9 @@ from ..data.prepare import PreparedLog
 from ..data.recording import Recording
 from ..data.refusals import LeftOut, refuse_trained
 from ..errors import EstimationError, check_known
-from ..estimation.uncertainty.prediction import PendingSamples, held_out_residual, held_out_torque, start_samples
+from ..estimation.uncertainty.prediction import held_out_residual, held_out_torque
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
-from ..model.elasticity import ElasticModel
 from ..model.engine.rigid import rigid_of
 from ..model.robot import Robot
 from ..motion.limits import Limits
@@ -116,7 +115,6 @@ def _scored(
 def _result(from_data: DataEstimate, prepared: Prepared, project: Project) -> tuple[Identification, Callable[[], SpeedProfile]]:
     """Runs the third stage; returns the complete result and the pending call of :func:`.validate.speeds`."""
     model, fit = from_data.model, from_data.fit
-    pending = None if isinstance(model, ElasticModel) else start_samples(model, prepared.logs)  # runs in the background
     physical = complete(model, from_data.statistics, fit, from_data.prior, project, prepared.trained, from_data.reversals)
     engine, solver = rigid_of(model.robot).used, physical.standard.solver
     notes = [*from_data.notes, *physical.prior.notes, *solver.get("notes", ())]
@@ -140,20 +138,20 @@ def _result(from_data: DataEstimate, prepared: Prepared, project: Project) -> tu
         evidence=physical.evidence,
     )
     shown = speeds(result, prepared.logs)  # runs in the background
-    return result if pending is None else _with_prediction(result, from_data, prepared, physical, pending), shown
+    return _with_prediction(result, from_data, prepared, physical), shown
 
 
-def _with_prediction(
-    ident: Identification, from_data: DataEstimate, prepared: Prepared, physical: Physical, pending: PendingSamples
-) -> Identification:
+def _with_prediction(ident: Identification, from_data: DataEstimate, prepared: Prepared, physical: Physical) -> Identification:
     """Adds the held-out prediction error and whether adaptation would help; adds neither where nothing can be held out."""
+    if from_data.samples is None:
+        return ident
     given = (from_data.statistics, ident.fit.weights, ident.prior, ident.prior_weight, prepared.logs)
     try:
         without_folds = physical.standard.without_folds
         by_fold = without_folds() if without_folds is not None else {}
         held = held_out_torque(ident.model, *given, by_fold)
         limited = without_folds is not None and ident.solver.get("active")
-        found = held_out_residual(*given, held, pending, held_out_torque(ident.model, *given) if limited else None)
+        found = held_out_residual(*given, held, from_data.samples, held_out_torque(ident.model, *given) if limited else None)
     except EstimationError:
         return ident
     ident = replace(ident, prediction=found.as_dict(), cross_validation=_with_exported(ident, from_data, by_fold))

@@ -14,6 +14,7 @@ from functools import partial
 import numpy as np
 
 from ...friction import Viscous
+from ...grouping import grouped
 from ...linalg import Array, BoolArray, divisors, lstsq, rms
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
@@ -23,7 +24,6 @@ from ...model.robot import Robot
 from ...model.trained import sliders, without_inertia, without_joint_terms
 from ...motion.limits import Limits
 from ...samples import moving
-from ...statistics.entries import Statistic
 from ...statistics.statistic import StatisticSet
 from .scale import CommonScale, common_scale
 
@@ -310,25 +310,22 @@ def _deviating_parts(model: DynamicModel, statistics: StatisticSet, theta: Array
     Dry friction holds a joint at rest with any torque: what a part shows less of it than the others may be in its residual.
     """
     found: list[DeviatingPart] = []
-    of_group: dict[str, dict[str, list[Statistic]]] = {
-        group: {log: [] for log in statistics.logs} for group in statistics.groups
-    }
-    for entry in statistics.entries:
-        of_group[entry.group][entry.log].append(entry)
-    for group, logs in of_group.items():
+    for group, entries in statistics.of_group.items():
         layout = statistics.layout(group)
         first = len(layout.instruments)
         last = first + len(layout.columns)
         measured = np.zeros((layout.width, 3))  # R times this: errors, efforts and dry friction
         measured[first:last, 0], measured[-1, :2] = theta[layout.columns], (-1.0, 1.0)
         measured[first:last, 2] = _dry_friction(model, theta)[layout.columns]
+        squares = (np.vstack([entry.factor for entry in entries]) @ entries[0].times(measured)) ** 2
+        ends = np.cumsum([len(entry.factor) for entry in entries])
+        blocks = grouped((entry.log, entry.block) for entry in entries)
         parts: dict[tuple[str, int], Array] = {}
-        for log, entries in logs.items():
-            blocks = sorted({entry.block for entry in entries})
-            for entry in entries:
-                squares = np.sum((entry.factor @ entry.times(measured)) ** 2, axis=0)
-                key = log, blocks.index(entry.block) * PARTS // len(blocks)
-                parts[key] = parts.get(key, np.zeros(4)) + np.append(squares, entry.rows * entry.repeats)
+        for entry, end in zip(entries, ends, strict=True):
+            own = sorted(blocks[entry.log])
+            key = entry.log, own.index(entry.block) * PARTS // len(own)
+            sums = squares[end - len(entry.factor) : end].sum(axis=0)
+            parts[key] = parts.get(key, np.zeros(4)) + np.append(sums, entry.rows * entry.repeats)
         found += _deviating(parts, group)
     return tuple(found)
 
