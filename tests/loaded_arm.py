@@ -32,3 +32,30 @@ def torque(robot: Robot, q, v, a, body: pin.Inertia | None, sign=None) -> np.nda
     k = np.arange(1, robot.n + 1)
     sign = np.tanh(v / 0.02) if sign is None else sign
     return rigid + 0.3 / k * a + 3.0 / k * v + sign * (2.0 / k + LOAD * np.abs(rigid)) + 0.2 / k
+
+
+def moves(n: int, seed: int, seconds: float = 40.0, rate: float = 100.0) -> tuple[np.ndarray, ...]:
+    """Moves of each joint on its own, with rests between them: t, q, v, a."""
+    rng, t = np.random.default_rng(seed), np.arange(round(seconds * rate)) / rate
+    q, v, a = np.zeros((3, len(t), n))
+    for j in range(n):
+        begin, here = 0.0, rng.uniform(-1, 1)
+        while begin < seconds:
+            rest, duration, there = rng.uniform(0.3, 1.5), rng.uniform(0.8, 1.6), rng.uniform(-1.5, 1.5)
+            s, step = np.clip((t - begin - rest) / duration, 0, 1), there - here
+            later = t >= begin
+            q[later, j] = (here + step * (10 * s**3 - 15 * s**4 + 6 * s**5))[later]
+            v[later, j] = (step * (30 * s**2 - 60 * s**3 + 30 * s**4) / duration)[later]
+            a[later, j] = (step * (60 * s - 180 * s**2 + 120 * s**3) / duration**2)[later]
+            begin, here = begin + rest + duration, there
+    return t, q, v, a
+
+
+def stuck(v: np.ndarray, seed: int) -> np.ndarray:
+    """Torque by which dry friction holds resting joints: any within it, the same during a rest."""
+    rng, out = np.random.default_rng(seed), np.zeros_like(v)
+    for j in range(v.shape[1]):
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], v[:, j] == 0, [False]]).astype(int)))
+        for begin, end in edges.reshape(-1, 2):
+            out[begin:end, j] = rng.uniform(-2, 2) / (j + 1)
+    return out

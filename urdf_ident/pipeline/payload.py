@@ -13,6 +13,7 @@ from ..data.recording import Recording
 from ..data.refusals import refuse_trained
 from ..errors import EstimationError, LogError, ModelError, check_known
 from ..estimation.estimators.payload import METHODS, REFIT, PayloadFit, PayloadProblem, estimate_payload, with_usual_gears
+from ..estimation.estimators.resting import weigh_rests
 from ..estimation.estimators.static_poses import estimate_static, pose_notes, resting_poses
 from ..estimation.uncertainty.identifiability import IDENTIFIABLE, KNOWN, LOST, NOTHING, WEAK
 from ..estimation.uncertainty.simple_motions import SECONDS, STATES, simple_motions
@@ -63,6 +64,8 @@ def weigh(
 ) -> PayloadResult:
     """Estimates an unknown payload that all logs have in common.
 
+    Joints that dry friction holds at rest count less, as in :func:`.weigh_rests`.
+
     Args:
         ident: The unloaded robot, identified.
         logs: Logs of the same robot with the payload.
@@ -96,14 +99,15 @@ def weigh(
         return _result(ident, problem, fit, name, "static", tuple(log.name for log in logs), notes, 100.0)
     as_learnt = {key: ident.signals[key] for key in ("cutoff", "decimate") if key in ident.signals}
     config = replace(project.signal_config(), **as_learnt, reason="as of the unloaded logs")
-    prepared = prepare_logs(logs, robot, ident.model.drive, config, force=force, payload=project.build_payload(robot))
+    read = prepare_logs(logs, robot, ident.model.drive, config, force=force, payload=project.build_payload(robot))
+    prepared, held = weigh_rests(ident.model.unloaded(), read, config)
     chosen = _refit(problem, prepared) if refit == "auto" else refit
     fit = estimate_payload(problem, prepared, method="joint" if method == "joint" else "held", refit=chosen)
     if method == "auto":
         joint = estimate_payload(problem, prepared, method="joint", refit=chosen)
         fit = joint if joint.bse[0] < _BETTER * fit.bse[0] else fit
     _same_body(problem, prepared, chosen)
-    notes = _remarks(ident, fit, chosen, errors, gain_error)
+    notes = (*_remarks(ident, fit, chosen, errors, gain_error), *held)
     rate = prepared[0].conditioned.decimate_rate
     return _result(ident, problem, fit, name, "motion", tuple(log.name for log in logs), notes, rate)
 
