@@ -141,10 +141,12 @@ def test_a_log_without_a_load_is_said(ident: Identification, robot: Robot) -> No
     assert "±" not in line
 
 
-def test_a_body_on_another_link_is_not_called_none(ident: Identification, robot: Robot, body: pin.Inertia) -> None:
-    found = weigh(ident, [made(robot, "loaded", 1, body)], link="l2", method="held")
+@pytest.mark.parametrize("link", ["l2", "l3"])
+def test_the_link_that_carries_the_body_is_named(ident: Identification, robot: Robot, body: pin.Inertia, link: str) -> None:
+    """On l2 no mass is found at all; on l3 one of the right size, with a small error."""
+    found = weigh(ident, [made(robot, "loaded", 1, body)], link=link)
     assert found.verdict["level"] == "poor"
-    assert "another link" in str(found.verdict["reasons"])
+    assert "a body on l4, or on a link fixed to it, explains these logs better" in str(found.verdict["reasons"])
     assert "may contain no payload" not in str(found.verdict["reasons"])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -46,6 +47,8 @@ _SIGNIFICANT = 10.0
 _NOISIER = 1.5
 #: The same ratio from which the verdict is not good, whatever the standard error (one torque constant 3 % off: 5 to 13).
 _UNEXPLAINED = 4.0
+#: Largest residual with a body on another link, over that on this one, from which the body is said to sit there.
+_BETTER_LINK = 0.5
 #: Message and remedy for a loaded log that the unloaded model was fitted to.
 _LEARNT = ("this log is one of the training logs of the unloaded model", "name logs that carry the payload")
 
@@ -96,7 +99,8 @@ def weigh(
     if static:
         poses = resting_poses(logs, robot, ident.model.drive)
         fit, notes = estimate_static(problem, poses), pose_notes(problem, poses)
-        return _result(ident, problem, fit, name, "static", tuple(log.name for log in logs), notes, 100.0)
+        names = tuple(log.name for log in logs)  # the residual is not compared: static friction is indeterminate
+        return _result(ident, problem, fit, name, "static", names, notes, 100.0, {})
     as_learnt = {key: ident.signals[key] for key in ("cutoff", "decimate") if key in ident.signals}
     config = replace(project.signal_config(), **as_learnt, reason="as of the unloaded logs")
     read = prepare_logs(logs, robot, ident.model.drive, config, force=force, payload=project.build_payload(robot))
@@ -109,7 +113,9 @@ def weigh(
     _same_body(problem, prepared, chosen)
     notes = (*_remarks(ident, fit, chosen, errors, gain_error), *held)
     rate = prepared[0].conditioned.decimate_rate
-    return _result(ident, problem, fit, name, "motion", tuple(log.name for log in logs), notes, rate)
+    noisier = _noisier(ident, fit)
+    elsewhere = _other_link(ident, problem, prepared, chosen, noisier)
+    return _result(ident, problem, fit, name, "motion", tuple(log.name for log in logs), notes, rate, noisier, elsewhere)
 
 
 def default_link(robot: Robot) -> str:
@@ -218,6 +224,30 @@ def _noisier(ident: Identification, fit: PayloadFit) -> dict[str, float]:
     return {name: value / ident.fit.sigma[name] for name, value in fit.sigma.items() if ident.fit.sigma.get(name)}
 
 
+def _other_link(
+    ident: Identification, problem: PayloadProblem, logs: Sequence[PreparedLog], refit: str, noisier: Mapping[str, float]
+) -> str:
+    """Names the link on which a body explains what one on this link does not; empty if there is none."""
+    loudest = max(noisier, key=lambda name: noisier[name], default="")
+    if not loudest or noisier[loudest] <= _UNEXPLAINED:
+        return ""
+    found = list[tuple[float, str]]()
+    for k, body in enumerate(problem.model.robot.bodies):
+        if k == problem.body:
+            continue
+        with suppress(EstimationError):  # it loads no joint
+            fit = estimate_payload(replace(problem, body=k, placement=np.eye(10)), logs, refit=refit)
+            if fit.params[0] > 2.0 * fit.bse[0]:
+                found.append((max(_noisier(ident, fit).values()), body.links[0].name))
+    left, link = min(found, default=(np.inf, ""))
+    if left > _BETTER_LINK * noisier[loudest]:
+        return ""
+    return (
+        f"a body on {link}, or on a link fixed to it, explains these logs better: residuals up to {left:.2g} times those of "
+        f"the unloaded robot, not {noisier[loudest]:.2g} ({loudest.split(':', 1)[-1]}); name the link that carries it (--link)"
+    )
+
+
 def _result(
     ident: Identification,
     problem: PayloadProblem,
@@ -227,6 +257,8 @@ def _result(
     logs: tuple[str, ...],
     notes: tuple[str, ...],
     rate: float,
+    noisier: Mapping[str, float],
+    elsewhere: str = "",
 ) -> PayloadResult:
     nearest = most_likely_body(fit.params, _precision(fit))
     value, raw = _quantities(nearest), _quantities(fit.params)
@@ -252,7 +284,6 @@ def _result(
     sources = {name: float(np.sqrt(max(matrix[0, 0], 0.0))) for name, matrix in parts.items()}
     if contrary[0]:
         sources["contradiction"] = float(-raw[0])
-    noisier = {} if mode == "static" else _noisier(ident, fit)  # static friction is indeterminate at rest
     how = {"held": "unloaded model held", "joint": "estimated together with the unloaded logs"}[fit.method]
     return PayloadResult(
         ident.model.robot.name,
@@ -269,7 +300,7 @@ def _result(
         notes,
         dict(fit.changes),
         dict(fit.sigma),
-        _verdict(fit, float(value[0]), float(error[0]), interval[0], noisier, bool(contrary[0])),
+        _verdict(fit, float(value[0]), float(error[0]), interval[0], noisier, elsewhere, bool(contrary[0])),
     )
 
 
@@ -298,7 +329,13 @@ def _slopes(theta: Array) -> Array:
 
 
 def _verdict(
-    fit: PayloadFit, mass: float, error: float, interval: Array, noisier: Mapping[str, float], contrary: bool
+    fit: PayloadFit,
+    mass: float,
+    error: float,
+    interval: Array,
+    noisier: Mapping[str, float],
+    elsewhere: str,
+    contrary: bool,
 ) -> dict[str, object]:
     if contrary:
         taken, own = -fit.params[0], fit.bse[0]
@@ -312,6 +349,8 @@ def _verdict(
             "changed, and how the unloaded model does on another unloaded log (`validate`)"
         )
         return {"level": "poor", "reasons": [words, remedy]}
+    if elsewhere:
+        return {"level": "poor", "reasons": [elsewhere]}
     loudest = max(noisier, key=lambda name: noisier[name], default="")
     odd = ""
     if loudest and noisier[loudest] > _UNEXPLAINED:
