@@ -855,6 +855,7 @@ def test_a_short_motion_names_no_cause() -> None:
     short = doubts(long.take(slice(0, 800)))
     assert {(item.id, item.severity) for item in short} == {("physics-undecided", "warning")}
     assert "joints-exchanged" in short[0].candidates
+    assert str(short[0].remedy).startswith("record 5 s or more; if it is found there too, ")
     assert doubts(recording.take(slice(0, 800))) == []
 
 

@@ -28,7 +28,7 @@ from urdf_ident.data.diagnosis.motion_samples import Logs, MotionSamples, sample
 from urdf_ident.data.diagnosis.repeated_motion import first_shown
 from urdf_ident.data.diagnosis.reporting import findings
 from urdf_ident.data.diagnosis.small_faults.columns import FaultRows
-from urdf_ident.data.diagnosis.small_faults.fault import SmallFault
+from urdf_ident.data.diagnosis.small_faults.fault import SmallFault, not_excluded
 from urdf_ident.data.diagnosis.small_faults.find import small_faults
 from urdf_ident.data.diagnosis.small_faults.trial import ChosenColumns, FaultTrial
 from urdf_ident.data.diagnosis.small_faults.wording import small_fault
@@ -90,6 +90,38 @@ def test_a_cycle_of_moves_is_no_evidence_of_a_small_fault(seed: int) -> None:
     case = LogGroup(ARM, logs).case()
     assert case is not None
     assert [item.id for item in small_faults(case, logs) if item.decided] == []
+
+
+@pytest.mark.parametrize("seed", [27, 33, 35, 36, 51, 55])
+def test_a_cycle_of_moves_is_no_evidence_that_a_small_fault_is_possible(seed: int) -> None:
+    """Faults too weak to be named were kept as possible although the repetitions, held out together, do not support them."""
+    logs = cycles(seed)
+    case = LogGroup(ARM, logs).case()
+    assert case is not None
+    assert not_excluded(small_faults(case, logs)) == []
+
+
+def test_a_periodic_error_needs_half_a_wave_of_travel() -> None:
+    """A shorter arc of it is a zero and a scale, whose fit may have any amplitude."""
+    logs = cycles(0)
+    case = LogGroup(ARM, logs).case()
+    assert case is not None
+    rows = FaultRows.of(case)
+    travel = np.ptp(rows.samples.q, axis=0)
+    none = np.zeros((len(rows.samples), 3))
+    for j in range(ARM.n):
+        faults = rows.with_faults_of(j, none, np.zeros_like(rows.samples.q), none)[2]
+        slopes = {fault.slope for fault in faults if fault.id == "position-nonlinear"}
+        assert slopes == {waves for waves in (1, 2, 3, 4, 6, 8) if waves * travel[j] >= np.pi}
+        assert 1 not in slopes
+
+
+@pytest.mark.parametrize(("amplitude", "possible"), [(0.1, True), (0.2, False)])
+def test_an_encoder_whose_reading_would_hardly_rise_is_not_possible(amplitude: float, possible: bool) -> None:
+    """Four waves per radian of 0.2 rad: the reading would rise by 0.2 to 1.8 rad per rad; the fit is linear in the error."""
+    left = np.array([[0.06, 0.05], [0.058, 0.05]])
+    fault = SmallFault("position-nonlinear", (0,), amplitude, 7.7, 0.03, 3.4, left, 2, 0.12, 5.1, slope=4.0)
+    assert fault.possible == possible
 
 
 def test_repetitions_of_a_motion_are_held_out_together() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...linalg import positive
 from ...model.robot import Robot
+from ...samples import SHORT
 from ..quality.findings import Finding
 from .candidates import GAINS, POSITION_UNITS, STRETCHES, Hypothesis
 from .hypotheses import Step
@@ -130,14 +131,16 @@ def too_short_to_tell(found: Finding) -> Finding:
     """Turns a cause found in a motion that is too short to determine causes into a doubt.
 
     Returns:
-        The finding, undecided and not refusing the log; information and computed efforts, which no parameters imitate, are
-        unchanged.
+        The finding, undecided and not refusing the log, whose first remedy is a longer motion; information and computed
+        efforts, which no parameters imitate, are unchanged.
     """
     if found.severity not in ("warning", "refused") or found.id == "effort-commanded":
         return found
     words = found.message if found.id == UNDECIDED else f"the motion is too short to be sure, but {found.message}"
     ids = found.candidates if found.id == UNDECIDED else tuple(dict.fromkeys((found.id, *found.candidates)))
-    return replace(found, id=UNDECIDED, severity="warning", message=words, size=None, candidates=ids)
+    first = f"record {SHORT:g} s or more"
+    remedy = f"{first}; if it is found there too, {found.remedy}" if found.remedy else first
+    return replace(found, id=UNDECIDED, severity="warning", message=words, remedy=remedy, size=None, candidates=ids)
 
 
 def against(

@@ -54,6 +54,7 @@ class FaultColumns:
 
     The size is the norm of the last `numbers` coefficients times the unit; `sense` is the required sign of the coefficient, or
     0. In each of the `logs` it has a size of its own, and is absent from others; without `logs` it has one size in all.
+    The error of a position grows along its travel by at most `slope` times its size [1/rad or 1/m].
     """
 
     id: str
@@ -66,6 +67,7 @@ class FaultColumns:
     numbers: int = 1
     given: int = 0
     logs: tuple[int, ...] = ()
+    slope: float = 1.0
 
     @property
     def sizes(self) -> int:
@@ -93,10 +95,12 @@ class _Made:
         sense: int = 0,
         numbers: int = 0,
         given: int = 0,
+        slope: float = 1.0,
     ) -> None:
         """Adds a fault with its columns and their guard."""
         at = _appended(self.shared, shared), _appended(self.own, own), _appended(self.own, guard)
-        self.faults.append(FaultColumns(id, joints, *at, unit, sense, numbers or len(shared) + len(own), given))
+        numbers = numbers or len(shared) + len(own)
+        self.faults.append(FaultColumns(id, joints, *at, unit, sense, numbers, given, slope=slope))
 
 
 def _appended(columns: list[Array], new: Sequence[Array]) -> tuple[int, ...]:
@@ -247,17 +251,20 @@ class FaultRows:
         # in its own row a delay resembles friction that depends on the pose: only the efforts of other joints show it
         made.add("position-late", (j,), shared=[late[j]], guard=[late[j][:, j], *turning], unit=-1.0)
         made.add(ALL_LATE, (j,), shared=[np.sum(late, axis=0)], guard=turning, unit=-1.0)
-        turn = np.pi / float(np.ptp(q)) if robot.prismatic[j] else 1.0
+        half = np.pi / float(np.ptp(q))
+        turn = half if robot.prismatic[j] else 1.0
         sign = np.tanh(v / (0.1 * max(float(v.std()), 1e-9)))
         for waves in _WAVES if self._drives(j).sum() == 1 else ():  # friction of a coupled motor depends on other positions
             k = turn * waves
+            if k < half:  # an arc of less than half a wave is a zero and a scale
+                continue
             sine, cosine = np.sin(k * q), np.cos(k * q)
             errors = (
                 (sine, k * cosine * v, k * cosine * a - k**2 * sine * v**2),
                 (cosine, -k * sine * v, -k * sine * a - k**2 * cosine * v**2),
             )
             guard = [sine, cosine, sine * sign, cosine * sign]
-            made.add("position-nonlinear", (j,), shared=[self._torque(j, *error) for error in errors], guard=guard)
+            made.add("position-nonlinear", (j,), shared=[self._torque(j, *error) for error in errors], guard=guard, slope=k)
         if play.any():
             guard = [play[:, 0], play[:, 0] * q, *turning]
             made.add("position-play", (j,), shared=[self._torque(j, *play.T)], guard=guard, unit=-2.0, sense=-1)

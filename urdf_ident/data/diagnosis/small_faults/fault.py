@@ -61,6 +61,7 @@ class SmallFault:
         shift: RMS by which the correction changes the torques of bodies and friction, over the held-out error with it; of the
             means over the joints that move.
         logs: Logs in which it is, by their index: of several, in each with its own size; none if it is in all with one size.
+        slope: Growth of a position's error along its travel over the size, at most [1/rad or 1/m].
     """
 
     id: str
@@ -74,6 +75,7 @@ class SmallFault:
     seen: float = 0.0
     shift: float = 0.0
     logs: tuple[int, ...] = ()
+    slope: float = 1.0
 
     @property
     def possible(self) -> bool:
@@ -86,7 +88,7 @@ class SmallFault:
     @property
     def far(self) -> bool:
         """Whether the first-order approximation is invalid and the size unknown."""
-        return self.id.startswith(("position", "joint")) and abs(self.size) > _FIRST_ORDER
+        return self.id.startswith(("position", "joint")) and self.slope * abs(self.size) > _FIRST_ORDER
 
     @property
     def whole(self) -> bool:

@@ -71,12 +71,12 @@ def small_faults(case: Case, logs: Logs) -> list[SmallFault]:
 
 
 def _also_apart(trial: FaultTrial, fault: FaultColumns) -> SmallFault:
-    """A fault as measured, or as with repetitions of a motion held out together, if it then no longer gains."""
+    """A fault as measured, or as with repetitions of a motion held out together, if these support it less."""
     found = _measured(trial, fault)
-    if not found.decided or trial.rows.by_motion is trial.rows:
+    if not (found.decided or found.possible) or trial.rows.by_motion is trial.rows:
         return found
     also = _measured(replace(trial, rows=trial.rows.by_motion), fault)
-    return found if also.gains_apart else also
+    return found if (also.gains_apart if found.decided else also.possible) else also
 
 
 def _measured(trial: FaultTrial, fault: FaultColumns) -> SmallFault:

@@ -169,7 +169,7 @@ class FaultTrial:
         seen = self.seen(ChosenColumns.without(fault)) - self.seen(ChosenColumns.of(fault))
         numbers = len(size[0])
         return SmallFault(
-            fault.id, fault.joints, fault.unit * value, errors, gain, sure, left, numbers, seen, shift, fault.logs
+            fault.id, fault.joints, fault.unit * value, errors, gain, sure, left, numbers, seen, shift, fault.logs, fault.slope
         )
 
     def _shift(self, fault: FaultColumns) -> Array:
