@@ -16,6 +16,7 @@ import urdf_ident as ui
 from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import prepare_log
 from urdf_ident.data.recording import excerpts
+from urdf_ident.result.evidence import evidence as evidence_module
 from urdf_ident.result.evidence.evidence import DeviatingPart, Evidence, Range, _deviating, measure_evidence, placeholders
 from urdf_ident.result.evidence.scale import CommonScale, common_scale
 from urdf_ident.result.text.brief import brief, joint_errors
@@ -197,8 +198,9 @@ def test_another_gravity_torque_than_the_urdf_s_counts_where_the_scale_is_open(
     ident: ui.Identification, gravity: tuple[float, ...], scale: float, level: str
 ) -> None:
     assert isinstance(ident.evidence, Evidence)
-    names = ("j1", "j2", "j3")
-    evidence = replace(ident.evidence, gravity=dict(zip(names, gravity, strict=True)), scales=dict.fromkeys(names, scale))
+    names, common = ("j1", "j2", "j3"), CommonScale(float(np.median(gravity)), 0.1)
+    known = dict.fromkeys(names, scale)
+    evidence = replace(ident.evidence, gravity=dict(zip(names, gravity, strict=True)), scales=known, scale=common)
     verdict = replace(ident, evidence=evidence).verdict
     assert verdict.level == level
     assert ("gravity-scale" in {reason.id for reason in verdict.reasons}) == (level == "usable")
@@ -320,6 +322,35 @@ def test_each_kind_of_evidence_caps_the_level(ident: ui.Identification, change: 
     assert found.cause is not None
     assert found.cause.id == id
     assert found.cause.remedy
+
+
+@pytest.mark.parametrize(
+    ("scale", "level"),
+    [(CommonScale(1.6, 0.2), "good"), (CommonScale(2.4, 0.2), "usable"), (CommonScale(1.6, 0.5), "usable"), (None, "usable")],
+)
+def test_a_missing_tool_is_no_wrong_unit(ident: ui.Identification, scale: CommonScale | None, level: str) -> None:
+    """A tool raises the gravity of most joints, but not all masses and inertias together as a wrong unit does."""
+    assert isinstance(ident.evidence, Evidence)
+    joints = ident.model.robot.joints
+    heavier = dict(zip(joints, (1.4, 1.9, 2.2, 2.4), strict=True))
+    evidence = replace(ident.evidence, gravity=heavier, scales=dict.fromkeys(joints, 0.001), scale=scale)
+    found = verdict_of(replace(ident, evidence=evidence))
+    assert found.level == level
+    assert ("gravity-scale" in {reason.id for reason in found.reasons}) == (level == "usable")
+    turned = replace(evidence, gravity=dict.fromkeys(joints, -1.0))
+    assert verdict_of(replace(ident, evidence=turned)).level == "usable"
+
+
+@pytest.mark.parametrize(("factor", "told"), [(0.2, False), (0.1, True)])
+def test_masses_far_from_the_urdf_count_only_if_the_data_need_them(
+    robot: ui.Robot, logs: list[ui.Recording], monkeypatch: pytest.MonkeyPatch, factor: float, told: bool
+) -> None:
+    """Data alone hardly determine masses of links: a wrist's was at a seventh, and at a quarter the fit was the same."""
+    monkeypatch.setattr(evidence_module, "MASS_FACTOR", 1.5)  # so that all count as far; the data are compared at 6
+    wrong = [scaled(log, factor) for log in logs[:2]]
+    found = ui.identify(ui.DynamicModel(robot, friction=FRICTION), wrong, force=True)
+    assert isinstance(found.evidence, Evidence)
+    assert bool(found.evidence.masses) == told
 
 
 def test_a_contradiction_is_said_before_what_the_motion_did_not_show(ident: ui.Identification) -> None:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from ..consistency.constraints import LmiOptions, lmi_options
 from ..consistency.first_fit import urdf_with_friction
 from ..consistency.friction import dissipating
 from ..consistency.reconciled import reconciled_prior
 from ..consistency.standard import Standard, consistent_parameters, essential_to_prior, nearest_to_prior
-from ..errors import EstimationError
+from ..errors import EstimationError, ModelError, SolverError
 from ..estimation.uncertainty.essential import essential_parameters
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.prior import Prior
 from ..project import Project
-from ..result.evidence.evidence import Evidence, Range, measure_evidence
+from ..result.evidence.evidence import MASS_FACTOR, Evidence, Range, measure_evidence
+from ..result.verdict.held_out import LOSS
 from ..statistics.fit import Fit
 from ..statistics.folds import TIME_FOLDS
 from ..statistics.motions import repeats_itself
@@ -82,8 +86,28 @@ def complete(
         folds_repeat=repeats_itself(statistics, TIME_FOLDS),
         reversals=reversals,
     )
+    if evidence.masses and "weight" in standard.solver:
+        nearer = project.consistency.model_copy(update={"mass_factor": MASS_FACTOR, "weight": weight, "point_to_set": None})
+        limited = project.model_copy(update={"consistency": nearer})
+        if not _masses_needed(lambda: standard_parameters(model, statistics, fit, prior, limited, reversals), standard, factor):
+            evidence = replace(evidence, masses={})
     baseline = urdf_with_friction(model, statistics, fit, prior.theta0)
     return Physical(standard, prior, factor, baseline, evidence)
+
+
+def _masses_needed(nearer: Callable[[], Standard], found: Standard, factor: Array) -> bool:
+    """Whether masses nearer to the prior's explain the data worse: most masses of links are not determined by data alone.
+
+    Args:
+        nearer: Returns parameters with such masses.
+        factor: Whitened data factor ``[R | rho]``, shape (k, p + 1).
+    """
+    try:
+        other = nearer()
+    except (SolverError, ModelError):
+        return True
+    after, before = (np.linalg.norm(factor @ np.append(item.theta, -1.0)) for item in (other, found))
+    return bool(after > LOSS * before)
 
 
 def standard_parameters(

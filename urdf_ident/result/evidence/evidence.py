@@ -35,9 +35,9 @@ SPEEDS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 ENDLESS = {"R": np.pi, "P": 0.5}
 #: Number of parts of a log whose residuals are compared.
 PARTS = 3
-#: Factor of a mass relative to the URDF's from which it is reported; residual of a part of a log over the usual one, and over
-#: the joint's torque, from which it is reported.
-_MASS_FACTOR, _DEVIATING, _OF_TORQUE = 6.0, 3.0, 0.1
+#: Factor of a mass relative to the URDF's from which it is reported, if the data need it; residual of a part of a log over the
+#: usual one, and over the joint's torque, from which it is reported.
+MASS_FACTOR, _DEVIATING, _OF_TORQUE = 6.0, 3.0, 0.1
 #: Least dry friction of a part of a log, over that of another, for their residuals to be compared.
 _AS_MUCH = 0.5
 #: Largest change of a weight over all positions for it to be constant, as a fraction of it; the least weight, of the robot's.
@@ -75,7 +75,8 @@ class Evidence:
         peak: By joint: the largest torque over those states at the URDF's own velocity limits, over the effort limit, or over
             the torque of the URDF's own masses there if that is larger; joints without an effort limit are left out.
         friction: By joint: friction at the trained speed, over the largest measured torque.
-        masses: Bodies whose mass differs from the URDF's by more than a factor of six, with that factor.
+        masses: Bodies whose mass differs from the URDF's by more than a factor of six, with that factor; none where the data
+            allow less as well.
         departures: Parts of logs whose residual differs from the rest.
         folds_repeat: Whether the folds of the cross-validation repeat one motion; None if not checked.
         placeholders: Whether the URDF's inertial parameters look like placeholders, which do not determine a scale.
@@ -299,7 +300,7 @@ def _masses(model: DynamicModel, theta: Array, prior: Prior) -> dict[str, float]
     out: dict[str, float] = {}
     for i, body in enumerate(model.robot.bodies):
         before, after = float(prior.theta0[10 * i]), float(theta[10 * i])
-        if prior.origin[10 * i] != "guess" and before > 0 and not 1 / _MASS_FACTOR < after / before < _MASS_FACTOR:
+        if prior.origin[10 * i] != "guess" and before > 0 and not 1 / MASS_FACTOR < after / before < MASS_FACTOR:
             out[body.name] = after / before
     return out
 

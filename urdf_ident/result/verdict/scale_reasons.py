@@ -84,9 +84,13 @@ def _odd_gravity(evidence: Evidence) -> dict[str, float]:
     """Gravity torques that a wrong scale may explain: for most joints, or for one whose scale the data do not determine.
 
     Where the other joints' efforts determine a joint's scale, its gravity torque differs because the URDF's masses are wrong.
+    For most joints it does so, too, if the factor that all bodies have in common is plausible, as with a tool that the URDF
+    lacks.
     """
     odd = {joint: value for joint, value in evidence.gravity.items() if not GRAVITY[0] < value < GRAVITY[1]}
-    if 2 * len(odd) > len(evidence.gravity):
+    common = evidence.scale
+    plausible = common is not None and common.error < _TELLING and GRAVITY[0] < common.factor < GRAVITY[1]
+    if 2 * len(odd) > len(evidence.gravity) and not plausible:
         return odd
     return {joint: value for joint, value in odd.items() if value <= 0 or evidence.scales.get(joint, 1.0) > SCALE_KNOWN}
 
