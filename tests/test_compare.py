@@ -26,6 +26,7 @@ from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.common_terms import inertial_rows
 from urdf_ident.pipeline.compare import _shrunk_covariance, compare, contradictions, trend
 from urdf_ident.pipeline.identify import identify
+from urdf_ident.result.comparison import Comparison, ParameterChange
 from urdf_ident.result.identification import Identification
 
 LAWS = ["viscous", "coulomb", "offset", "load_coulomb"]
@@ -258,3 +259,15 @@ def test_poses_from_both_sides(robot: Robot) -> None:
         assert all(len(stop) > 50 for stop in stops)
     with pytest.raises(LimitError, match="gravity loads no joint"):
         design_poses(DynamicModel(Robot.from_urdf(arm_urdf("z", fixed_tip=False).replace('rpy="0.1 0 0.2"', 'rpy="0 0 0"'))))
+
+
+def test_the_largest_change_of_friction_comes_first() -> None:
+    """With long logs all p-values are zero, and their order was that of the rounding."""
+    sizes = {"j1": 0.01, "j2": -1.2, "j3": 0.3}
+    changes = [
+        ParameterChange("friction", where, "friction, slow", "N·m", 1.0, 1.0 + size, size, 0.001, 0.0, True)
+        for where, size in sizes.items()
+    ]
+    lines = Comparison("arm", ("a", "b"), tuple(changes), 0.05).summary().splitlines()
+    assert [line.split()[0] for line in lines[2:]] == ["j2", "j3", "j1"]
+    assert "120 ± 0.1 %" in lines[2]

@@ -46,7 +46,7 @@ class ParameterChange:
         if self.kind == "friction" and abs(self.before) > 0:
             share, error = 100 * self.difference / abs(self.before), 100 * self.std_error / abs(self.before)
             word = "more" if self.difference > 0 else "less"
-            text = f"{self.where} needs {abs(share):.2g} ± {error:.1g} % {word} {self.what}"
+            text = f"{self.where} needs {abs(share):.3g} ± {error:.2g} % {word} {self.what}"
             return text + (f"; {self.note}" if self.note else "")
         text = f"{self.where}: {self.what} {self.before:.4g} → {self.after:.4g} ({self.difference:+.3g} ± {self.std_error:.2g})"
         return f"{text} {self.unit}" + (f"; {self.note}" if self.note else "")
@@ -168,6 +168,8 @@ class Comparison:
             lines.append(f"  {self.hypothesis.sentence()}")
         for kind in ("friction", "offset", "inertia"):
             mine = [item for item in changed if item.kind == kind]
+            if kind == "friction":  # p-values may all be zero: the largest relative change first
+                mine.sort(key=lambda item: abs(item.difference / item.before) if item.before else np.inf, reverse=True)
             if mine:
                 lines.append(f"  {kind}:")
                 lines += [f"    {item.sentence()}" for item in mine[:12]]
