@@ -219,3 +219,17 @@ def test_a_cut_off_that_is_too_low_is_named_as_such_and_never_as_a_fault_of_the_
     assert log.conditioned.cutoff == 0.5  # the fit is as configured
     slow = np.sin(2 * np.pi * np.arange(0, 20, 0.01))[:, None]  # 1 Hz, of which two passes at 0.5 Hz keep 1/257
     assert attenuation([slow], 100.0, 0.5, band=2.0)[0] == pytest.approx(1 - 1 / 257, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("estimate", "excluded"),
+    [
+        (Delay(0.1, 0.08, 0.12, 0.03, decided=False, flat=True), True),  # friction in circles, which the search lacks
+        (Delay(0.1, 0.08, 0.12, 0.1, decided=False, flat=True), False),  # too few reversals to decide, but worth a doubt
+        (Delay(0.1, 0.08, 0.12, 0.1, decided=True, flat=False), True),  # another one
+        (Delay(0.08, 0.07, 0.09, 0.1, decided=True, flat=False), False),
+        (Delay(0.15, 0.13, 0.17, 0.03, decided=False, flat=True), False),  # at the end of what was tried
+    ],
+)
+def test_a_delay_that_would_hardly_lower_the_held_out_error_is_excluded(estimate: Delay, excluded: bool) -> None:
+    assert estimate.excludes(0.077) == excluded

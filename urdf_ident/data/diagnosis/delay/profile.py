@@ -73,13 +73,16 @@ class Delay:
     smoothed: float | None = None
 
     def excludes(self, seconds: float) -> bool:
-        """Whether the logs rule out a delay; a delay at the end of the grid may be longer than estimated.
+        """Whether the logs rule out a delay, or none would lower the held-out error by a practical part.
+
+        A delay at the end of the grid may be longer than estimated.
 
         Args:
             seconds: The delay [s].
         """
         inside = _GRID[0] < self.low and self.high < _GRID[-1]
-        return bool(inside and not self.flat and not self.low <= seconds <= self.high)
+        apart = not self.flat and not self.low <= seconds <= self.high
+        return bool(inside and (apart or self.gain < MATERIAL))
 
     def as_dict(self) -> dict[str, Any]:
         """Returns plain data for JSON, with the description."""
