@@ -515,6 +515,7 @@ def test_validate_says_what_was_trained_on_and_when_the_error_jumps(ident: ui.Id
     report = ui.validate(ident, [logs[0]])
     assert report.summary().startswith("GOOD, on training logs alone: ")
     assert "one of the training logs" in report.summary()
+    assert "held-out log" not in report.summary()
     other = ui.validate(ident, [scaled(logs[2], -1.3)], force=True)
     assert "its efforts are a multiple of the model's on all joints (-1." in other.summary()
     flipped = ui.validate(ident, [scaled(logs[2], np.array([1.0, -1.0, 1.0, 1.0]))], force=True)

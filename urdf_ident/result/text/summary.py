@@ -66,7 +66,7 @@ def details(ident: Record) -> str:
 
 
 def validation_table(validations: Sequence[Mapping[str, Any]], joints: Sequence[str]) -> list[str]:
-    """Formats the held-out errors, compared with those of the original URDF; means of N and N·m are relative to the efforts.
+    """Formats the errors on logs, compared with those of the original URDF; means of N and N·m are relative to the efforts.
 
     Args:
         validations: Entries of ``validation``.
@@ -76,7 +76,8 @@ def validation_table(validations: Sequence[Mapping[str, Any]], joints: Sequence[
     more = ["adapted"] * adapting + ["with residual"] * compensated
     share = mixed_units(validations)
     mean, scale = ("mean/effort", 100.0) if share else ("mean", 1.0)
-    header = ["held-out log, RMSE [N·m or N]", *joints, mean, *more, "data alone", "URDF", "URDF+friction"]
+    log = "log" if any(item.get("trained_on") for item in validations) else "held-out log"
+    header = [f"{log}, RMSE [N·m or N]", *joints, mean, *more, "data alone", "URDF", "URDF+friction"]
     written = ("{:.3g} %" if share else "{:.3g}").format
     rows = []
     for item in validations:
