@@ -225,6 +225,9 @@ def test_poses_at_rest(ident: Identification, robot: Robot, body: pin.Inertia) -
     assert any("one side" in note for note in one.notes)
     assert one.std_error[0] > 1.5 * both.std_error[0]
     assert one.interval[0, 0] <= MASS <= one.interval[0, 1]
+    wrong = weigh(ident, [poses(robot, body, (1, -1))], static=True, link="l3")
+    assert wrong.verdict["level"] == "poor"
+    assert "a body on l4, or on a link fixed to it" in wrong.verdict["reasons"][0]
 
 
 def write(path: Path, log: Recording) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -47,8 +48,8 @@ _SIGNIFICANT = 10.0
 _NOISIER = 1.5
 #: The same ratio from which the verdict is not good, whatever the standard error (one torque constant 3 % off: 5 to 13).
 _UNEXPLAINED = 4.0
-#: Largest residual with a body on another link, over that on this one, from which the body is said to sit there.
-_BETTER_LINK = 0.5
+#: Residual of a joint over that with a body on another link, from which the body is said to sit there if that is likelier.
+_BETTER_LINK = 2.0
 #: Message and remedy for a loaded log that the unloaded model was fitted to.
 _LEARNT = ("this log is one of the training logs of the unloaded model", "name logs that carry the payload")
 
@@ -99,8 +100,9 @@ def weigh(
     if static:
         poses = resting_poses(logs, robot, ident.model.drive)
         fit, notes = estimate_static(problem, poses), pose_notes(problem, poses)
+        elsewhere = _other_link(problem, fit, partial(estimate_static, poses=poses))
         names = tuple(log.name for log in logs)  # the residual is not compared: static friction is indeterminate
-        return _result(ident, problem, fit, name, "static", names, notes, 100.0, {})
+        return _result(ident, problem, fit, name, "static", names, notes, 100.0, {}, elsewhere)
     as_learnt = {key: ident.signals[key] for key in ("cutoff", "decimate") if key in ident.signals}
     config = replace(project.signal_config(), **as_learnt, reason="as of the unloaded logs")
     read = prepare_logs(logs, robot, ident.model.drive, config, force=force, payload=project.build_payload(robot))
@@ -114,7 +116,8 @@ def weigh(
     notes = (*_remarks(ident, fit, chosen, errors, gain_error), *held)
     rate = prepared[0].conditioned.decimate_rate
     noisier = _noisier(ident, fit)
-    elsewhere = _other_link(ident, problem, prepared, chosen, noisier)
+    doubtful = not noisier or max(noisier.values()) > _UNEXPLAINED
+    elsewhere = _other_link(problem, fit, partial(estimate_payload, logs=prepared, refit=chosen)) if doubtful else ""
     return _result(ident, problem, fit, name, "motion", tuple(log.name for log in logs), notes, rate, noisier, elsewhere)
 
 
@@ -224,27 +227,25 @@ def _noisier(ident: Identification, fit: PayloadFit) -> dict[str, float]:
     return {name: value / ident.fit.sigma[name] for name, value in fit.sigma.items() if ident.fit.sigma.get(name)}
 
 
-def _other_link(
-    ident: Identification, problem: PayloadProblem, logs: Sequence[PreparedLog], refit: str, noisier: Mapping[str, float]
-) -> str:
-    """Names the link on which a body explains what one on this link does not; empty if there is none."""
-    loudest = max(noisier, key=lambda name: noisier[name], default="")
-    if not loudest or noisier[loudest] <= _UNEXPLAINED:
-        return ""
-    found = list[tuple[float, str]]()
+def _other_link(problem: PayloadProblem, fit: PayloadFit, estimate: Callable[[PayloadProblem], PayloadFit]) -> str:
+    """Names the link on which a body explains the residual that one on this link leaves; empty if there is none."""
+    found = list[tuple[float, str, str, float]]()
     for k, body in enumerate(problem.model.robot.bodies):
         if k == problem.body:
             continue
         with suppress(EstimationError):  # it loads no joint
-            fit = estimate_payload(replace(problem, body=k, placement=np.eye(10)), logs, refit=refit)
-            if fit.params[0] > 2.0 * fit.bse[0]:
-                found.append((max(_noisier(ident, fit).values()), body.links[0].name))
-    left, link = min(found, default=(np.inf, ""))
-    if left > _BETTER_LINK * noisier[loudest]:
+            other = estimate(replace(problem, body=k, placement=np.eye(10)))
+            gains = {name: value / positive(other.sigma[name]) for name, value in fit.sigma.items()}
+            loudest = max(gains, key=lambda name: gains[name])
+            if other.params[0] > 2.0 * other.bse[0] and gains[loudest] > _BETTER_LINK:
+                likelihood = float(np.log(list(gains.values())).sum())
+                found.append((likelihood, body.links[0].name, loudest.split(":", 1)[-1], gains[loudest]))
+    likelihood, link, joint, gain = max(found, default=(0.0, "", "", 0.0))
+    if likelihood <= 0:
         return ""
     return (
-        f"a body on {link}, or on a link fixed to it, explains these logs better: residuals up to {left:.2g} times those of "
-        f"the unloaded robot, not {noisier[loudest]:.2g} ({loudest.split(':', 1)[-1]}); name the link that carries it (--link)"
+        f"a body on {link}, or on a link fixed to it, explains these logs better: the residual of {joint} is {gain:.3g} times "
+        "smaller; name the link that carries it (--link)"
     )
 
 
@@ -258,7 +259,7 @@ def _result(
     notes: tuple[str, ...],
     rate: float,
     noisier: Mapping[str, float],
-    elsewhere: str = "",
+    elsewhere: str,
 ) -> PayloadResult:
     nearest = most_likely_body(fit.params, _precision(fit))
     value, raw = _quantities(nearest), _quantities(fit.params)
