@@ -174,6 +174,16 @@ def test_identify_takes_the_delay_out_and_validates_so(tmp_path: Path) -> None:
     assert np.linalg.norm(auto.torque(q, v, a) - truth) < 0.03 * np.linalg.norm(truth)
 
 
+def test_a_delay_that_may_be_longer_than_estimated_is_told_although_it_is_taken_out() -> None:
+    """Efforts behind a first-order low-pass at 0.7 Hz look late by 0.15 s, and gave a GOOD model with seven times the error."""
+    logs = [made(k, 0.17) for k in (0, 1)]
+    ident = ui.identify(ui.DynamicModel(ARM, friction=LAWS), logs, held_out=[made(2, 0.17)])
+    assert ident.signals["delay"]["compensated"] > 0.1
+    (told,) = (reason for reason in ident.verdict.reasons if reason.id == "effort-delay")
+    assert "it may be longer" in told.text
+    assert ident.verdict.level != "good"
+
+
 def test_filtered_efforts_are_never_good() -> None:
     logs = [replace(made(k, band=1.0), name=f"l{k}") for k in (0, 1)]
     ident = ui.identify(ui.DynamicModel(ARM, friction=LAWS), logs, held_out=[made(2, band=1.0)])

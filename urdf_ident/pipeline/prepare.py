@@ -139,7 +139,8 @@ def _without_delay(
 ) -> tuple[list[PreparedLog], dict[str, Any]]:
     """Removes the delay of the efforts where it is to be estimated and the logs show it clearly.
 
-    No delay is estimated from logs that contradict physics in another way.
+    No delay is estimated from logs that contradict physics in another way. One that may be longer than estimated is taken out,
+    and told as well.
     """
     if any(finding.severity == "refused" for log in loaded for finding in log.report.findings):
         return list(loaded), {}
@@ -155,7 +156,7 @@ def _without_delay(
         loaded = prepare_logs(logs, model.robot, model.drive, shifted, force=force, payload=payload)
         loaded = check_physics(loaded, model.robot, shifted, reduction=model.drive.reduction, payload=payload, force=force)
     known = {finding.id for log in loaded for finding in log.report.findings}
-    common = () if taken_out else found.findings()
+    common = () if taken_out and found.inside else found.findings()
     out = []
     for log, late in zip(loaded, with_known_delays(loaded, model.robot, [(*common, *own) for own in apart]), strict=True):
         new = [item for item in late if item.id not in known]

@@ -72,17 +72,19 @@ class Delay:
     lag: float | None = None
     smoothed: float | None = None
 
+    @property
+    def inside(self) -> bool:
+        """Whether its interval is within the delays that were tried; otherwise it may be longer than estimated."""
+        return bool(_GRID[0] < self.low and self.high < _GRID[-1])
+
     def excludes(self, seconds: float) -> bool:
         """Whether the logs rule out a delay, or none would lower the held-out error by a practical part.
-
-        A delay at the end of the grid may be longer than estimated.
 
         Args:
             seconds: The delay [s].
         """
-        inside = _GRID[0] < self.low and self.high < _GRID[-1]
         apart = not self.flat and not self.low <= seconds <= self.high
-        return bool(inside and (apart or self.gain < MATERIAL))
+        return bool(self.inside and (apart or self.gain < MATERIAL))
 
     def as_dict(self) -> dict[str, Any]:
         """Returns plain data for JSON, with the description."""
@@ -90,7 +92,8 @@ class Delay:
 
     def findings(self) -> tuple[Finding, ...]:
         """Returns a warning if the delay is of practical size."""
-        remedy = "`signals: {delay: auto}` takes it out; check the filters and clocks of the log"
+        remedy = "check the filters and clocks of the log"
+        remedy = f"`signals: {{delay: auto}}` takes it out; {remedy}" if self.inside else remedy
         finding = Finding("effort-delay", "warning", self.describe(), remedy, size=self.seconds, certainty=0.99)
         return (finding,) if self.decided else ()
 
@@ -106,6 +109,7 @@ class Delay:
         return (
             f"the efforts lag the positions by {1e3 * self.seconds:.3g} ms ({between}); without it the held-out error is larger"
             + ("" if self.lag is None else "; a low-pass explains the logs better")
+            + ("" if self.inside else "; it may be longer, or a low-pass")
         )
 
 
