@@ -776,6 +776,22 @@ def test_positions_in_millimetres_are_refused(robot: Robot) -> None:
     assert "mm" in finding.remedy
 
 
+def test_one_joint_in_degrees_is_told_from_counts() -> None:
+    """In degrees, the other joint would be beyond its limits, which are above zero: not all joints are in degrees."""
+    axis = '<axis xyz="0 1 0"/>'
+    limited = URDF.replace("continuous", "revolute").replace(
+        axis, f'{axis}<limit lower="0.7" upper="4.7" velocity="3" effort="50"/>'
+    )
+    robot = Robot.from_urdf(limited)
+    log = make_log(velocity=None)
+    log = replace(log, position=log.position + np.array([0, 2.7, 0]))
+    assert assess(log, robot).acceptable
+    finding = found(assess(replace(log, position=log.position * np.array([np.rad2deg(1), 1, 1])), robot), "position-unit")
+    assert (finding.joint, finding.severity) == ("a", "refused")
+    assert "positions look like deg, unlike those of other joints" in finding.message
+    assert "`q_<joint> [deg]`" in str(finding.remedy)
+
+
 def test_positions_in_counts_are_refused_unless_the_joints_only_stand_far_away(robot: Robot) -> None:
     log = make_log(velocity=None)
     counts = np.round(log.position * np.array([65536 / (2 * np.pi)] * 2 + [1e5]))

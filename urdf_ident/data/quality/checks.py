@@ -24,6 +24,8 @@ MOVING = 0.02
 LOCK_FELT, LOCK_WRONG = 0.02, 0.2
 #: One radian in degrees.
 DEGREE = 180 / np.pi
+#: Other units of positions: whether of revolute joints, how many make a radian or metre, and their name.
+_OTHER_UNITS = ((True, DEGREE, "deg"), (False, 1e3, "mm"))
 
 
 def check_effort(state: Examination, robot: Robot) -> None:
@@ -150,7 +152,7 @@ def check_position_unit(state: Examination, robot: Robot) -> None:
     too_far = (over > 0.2 * span) & (largest > 3 * np.maximum(np.abs(lower), np.abs(upper)))
     speed = _relative_speed(state, robot) if too_far.any() or not stated.all() else np.zeros(robot.n)
     implausible = too_far | (~stated & (speed > 1))
-    for revolute, factor, other in ((True, DEGREE, "deg"), (False, 1e3, "mm")):
+    for revolute, factor, other in _OTHER_UNITS:
         kind = robot.prismatic != revolute
         fits = (speed[kind & ~stated] <= factor).all() and _within((low, high), (lower, upper), 1 / factor, stated & kind)
         if (kind & implausible).any() and fits:
@@ -166,6 +168,10 @@ def check_position_unit(state: Examination, robot: Robot) -> None:
             "give their unit, of counts how many make a turn (`log: {units: {position: counts(4096)}}`), or for positions "
             "before the gear `log: {side: motor}` and `drive: {reduction: ...}`"
         )
+        for revolute, factor, other in _OTHER_UNITS:  # of single joints
+            own = implausible & stated & (robot.prismatic != revolute) & (speed <= factor)
+            if (own == implausible).all() and _within((low, high), (lower, upper), 1 / factor, own):
+                unit, remedy = f"{other}, unlike those of other joints", f"state it in the column's name: `q_<joint> [{other}]`"
     if implausible.any():
         j = int(np.flatnonzero(implausible)[0])
         si = joint_units(robot.prismatic[j])["position"]
