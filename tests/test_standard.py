@@ -24,7 +24,7 @@ from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.prior import inertial_prior
 from urdf_ident.model.robot import Robot
 from urdf_ident.statistics.accumulate import build_statistics
-from urdf_ident.statistics.fit import fit_base
+from urdf_ident.statistics.fit import fit_base, usual_weight
 from urdf_ident.statistics.folds import folds_of
 
 
@@ -105,6 +105,22 @@ def test_the_variance_of_held_out_torque_is_that_of_parameters_drawn_from_prior_
     assert found.as_dict()["folds"] == {"count": len(split.logs), "variance": found.expected}
 
 
+@pytest.mark.parametrize(("factor", "reversals", "raised"), [(1.0, 9.0, False), (1.0, 0.0, True), (4.0, 0.0, True)])
+def test_large_held_out_errors_raise_the_usual_weight(
+    case, monkeypatch: pytest.MonkeyPatch, factor: float, reversals: float, raised: bool
+) -> None:
+    """Only without reversals, where friction passes for another body and held-out errors do not choose the weight."""
+    monkeypatch.setattr(standard, "_descend", lambda _squares, tried, _usual: {w: np.array([1100.0, 1300.0]) for w in tried})
+    theta0 = case.prior.theta0.copy()
+    theta0[20:30] *= factor
+    prior = replace(case.prior, theta0=theta0)
+    found = consistent_parameters(case.statistics, case.fit, prior, case.model.parameters, reversals=reversals).solver
+    expected = usual_weight(case.statistics, case.fit, 1200.0 / (1.0 + found["folds"]["variance"]))
+    assert expected > 1.2 * usual_weight(case.statistics, case.fit)
+    assert found["weight"] == pytest.approx(expected if raised else usual_weight(case.statistics, case.fit))
+    assert ("times as large as expected" in found["weight_choice"]) == raised
+
+
 def test_parameters_without_each_fold_are_those_of_the_cross_validation(case, monkeypatch: pytest.MonkeyPatch) -> None:
     found = consistent_parameters(case.statistics, case.fit, case.prior, case.model.parameters)
     assert found.without_folds is not None
@@ -147,7 +163,7 @@ def test_other_weights_need_data_that_contradict_the_prior(case, monkeypatch, fa
     """Held-out errors that fall or rise with the weight: parts of one motion share errors of the model, which reward both."""
 
     def monotonous(_squares: object, candidates: Sequence[float], _usual: float) -> dict[float, np.ndarray]:
-        return {weight: direction * np.log(weight) + np.array([10.0, 10.1]) for weight in candidates}
+        return {weight: 0.01 * direction * np.log(weight) + np.array([0.10, 0.11]) for weight in candidates}
 
     monkeypatch.setattr(standard, "_descend", monotonous)
     theta0 = case.prior.theta0.copy()

@@ -103,9 +103,14 @@ def consistent_parameters(
 
     Where they do (:func:`contradicted`), the weight is chosen by held-out error over logs, or over parts in time of a single
     log. With few folds the smallest held-out error is mostly chance: of all weights between the best one and
-    the usual one that are not significantly worse than the best, the nearest to the usual one is taken. Elsewhere
-    held-out errors do not choose: parts of one motion share the errors of the model and do not reveal what parameters farther
-    from, or nearer to, the prior cost in another motion. The weight is at least :func:`least_weight`.
+    the usual one that are not significantly worse than the best, the nearest to the usual one is taken.
+
+    Elsewhere, and where joints hardly reverse, so that unmodelled friction looks like another body, held-out errors do not
+    choose: parts of one motion share the errors of the model and do not reveal what parameters farther from, or nearer to, the
+    prior cost in another motion. Where joints hardly reverse, a fit follows the few motions closely in spite of the
+    model's errors, so that its residuals, to which the usual weight (:func:`.usual_weight`) refers, are too small. There
+    the weight is raised in proportion to the held-out mean square over that expected from these residuals. It is at least
+    :func:`least_weight`.
 
     Args:
         fit: The fit, for the weights of the row groups.
@@ -133,9 +138,9 @@ def consistent_parameters(
         solution = problem.solve(*factor, weight)
     else:
         usual = usual_weight(statistics, fit)
-        solution = problem.solve(*factor, usual)
-        free = contradicted(prior, solution.theta, fit)
-        if choice := held_out_weights(problem, statistics, fit, least_weight(reversals), usual, free=free):
+        solution, floor = problem.solve(*factor, usual), least_weight(reversals)
+        free = floor == 0 and contradicted(prior, solution.theta, fit)
+        if choice := held_out_weights(problem, statistics, fit, floor, usual, free=free):
             record, refit = choice.as_dict(), choice.without_folds
             solution = solution if choice.chosen == usual else problem.solve(*factor, choice.chosen)
         else:
@@ -185,8 +190,9 @@ class HeldOutWeights:
         expected: Mean whitened variance of the held-out torque due to the parameters, at :data:`.prior.USUAL_WEIGHT`; 0 if
             unknown.
         floor: The least weight that the motion requires.
-        usual: The usual weight (:func:`.usual_weight`).
+        usual: The usual weight (:func:`.usual_weight`) with ``misfit``.
         free: Whether held-out errors choose the weight, because the data contradict the prior; otherwise it is the usual one.
+        misfit: If joints hardly reverse, mean squared held-out error over the one expected from the residuals; at least 1.
     """
 
     without_folds: Callable[[float], Mapping[str, Array]]
@@ -195,6 +201,7 @@ class HeldOutWeights:
     floor: float = 0.0
     usual: float = USUAL_WEIGHT
     free: bool = True
+    misfit: float = 1.0
 
     @property
     def best(self) -> float:
@@ -221,11 +228,14 @@ class HeldOutWeights:
         doubtful = f": smallest at {self.best:.3g}, {favoured:.3g} is not significantly worse"
         word += " is smallest" if favoured == self.best else doubtful
         if not self.free:
-            word = "the usual one, because the data do not contradict the prior"
+            reason = "the joints hardly reverse" if self.floor else "the data do not contradict the prior"
+            word = f"the usual one, because {reason}"
         if self.usual > USUAL_WEIGHT:
             word += (
                 f"; that is {self.usual:.3g}, because residuals are not independent: variances are so many times the nominal"
             )
+        if self.misfit > 1.0 and self.usual > USUAL_WEIGHT:
+            word += f"; held-out errors squared, {self.misfit:.3g} times as large as expected, are counted in it"
         if self.floor > favoured:
             word += f"; raised to {self.floor:g}, because the joints hardly reverse"
         table = [{"weight": tried, "held_out": float(np.sqrt(self.errors[tried].mean()))} for tried in sorted(self.errors)]
@@ -246,8 +256,8 @@ def held_out_weights(
 
     Args:
         fit: The fit, for the weights of the row groups.
-        floor, usual, free: As for :class:`HeldOutWeights`; all :data:`WEIGHTS` are candidates, or only the usual one and the
-            floor.
+        floor, free: As for :class:`HeldOutWeights`; all :data:`WEIGHTS` are candidates, or only the usual one and the floor.
+        usual: The usual weight (:func:`.usual_weight`).
 
     Returns:
         The weights tried; None if the data are too short for cross-validation.
@@ -271,14 +281,19 @@ def held_out_weights(
         found = without_folds(weight).values()
         return np.array([np.sum((S @ x - y) ** 2) / rows for (S, y, rows), x in zip(tests, found, strict=True)])
 
-    expected = [
+    def tried(usual: float) -> dict[float, Array]:
+        every = [weight / USUAL_WEIGHT * usual for weight in WEIGHTS]
+        return _descend(squares, every if free else sorted({usual, max(usual, floor)}), usual)
+
+    variances = [
         np.sum(posterior_variance(R, problem.prior, USUAL_WEIGHT, S)) / rows
         for ((R, _), _), (S, _, rows) in zip(folds, tests, strict=True)
     ]
-    every = [weight / USUAL_WEIGHT * usual for weight in WEIGHTS]
-    candidates = every if free else sorted({usual, max(usual, floor)})
-    errors = _descend(squares, candidates, usual)
-    return HeldOutWeights(without_folds, errors, float(np.mean(expected)), floor, usual, free)
+    expected, errors = float(np.mean(variances)), tried(usual)
+    misfit = max(1.0, errors[usual].mean() / (1.0 + expected)) if floor > 0 else 1.0
+    if misfit > 1.0 and (raised := usual_weight(statistics, fit, misfit)) > usual:
+        usual, errors = raised, tried(raised)
+    return HeldOutWeights(without_folds, errors, expected, floor, usual, free, misfit)
 
 
 def _descend(squares: Callable[[float], Array], candidates: Sequence[float], usual: float = USUAL_WEIGHT) -> dict[float, Array]:

@@ -364,7 +364,7 @@ def fit_ridge(statistics: StatisticSet, fit: Fit, prior: Prior) -> Fit:
     )
 
 
-def usual_weight(statistics: StatisticSet, fit: Fit) -> float:
+def usual_weight(statistics: StatisticSet, fit: Fit, misfit: float = 1.0) -> float:
     """Returns the prior's weight that the errors of a fit justify: the factor by which its nominal variances are too small.
 
     The likelihood of independent residuals is too sharp where they are not independent: in slow motion, where unmodelled
@@ -374,9 +374,10 @@ def usual_weight(statistics: StatisticSet, fit: Fit) -> float:
 
     Args:
         fit: The fit with the errors of its covariance estimate.
+        misfit: Squared errors of the model over those that the residuals of the fit show.
 
     Returns:
-        At least :data:`.prior.USUAL_WEIGHT`.
+        At least :data:`.prior.USUAL_WEIGHT`, which is that of usual errors of the model.
     """
     rows = statistics.stacked(fit.weights, fit.base.independent)[:, :-1]
-    return max(USUAL_WEIGHT, fit.variance_factor(rows))
+    return max(USUAL_WEIGHT, misfit * fit.variance_factor(rows))
