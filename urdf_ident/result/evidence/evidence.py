@@ -320,10 +320,11 @@ def _deviating_parts(model: DynamicModel, statistics: StatisticSet, theta: Array
         measured[first:last, 2] = _dry_friction(model, theta)[layout.columns]
         squares = (np.vstack([entry.factor for entry in entries]) @ entries[0].times(measured)) ** 2
         ends = np.cumsum([len(entry.factor) for entry in entries])
-        blocks = grouped((entry.log, entry.block) for entry in entries)
+        every = grouped((entry.log, entry.block) for entry in entries)
+        blocks = {log: sorted(set(own)) for log, own in every.items()}
         parts: dict[tuple[str, int], Array] = {}
         for entry, end in zip(entries, ends, strict=True):
-            own = sorted(blocks[entry.log])
+            own = blocks[entry.log]
             key = entry.log, own.index(entry.block) * PARTS // len(own)
             sums = squares[end - len(entry.factor) : end].sum(axis=0)
             parts[key] = parts.get(key, np.zeros(4)) + np.append(sums, entry.rows * entry.repeats)
