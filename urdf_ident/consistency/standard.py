@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,11 @@ from ..statistics.folds import folds_of
 from ..statistics.statistic import StatisticSet
 from .active_constraints import limit_notes
 from .constraints import LmiOptions
-from .lmi import LmiProblem
+from .lmi import LmiProblem, LmiSolution
 from .nearest import essential, frozen, minimum_norm
+
+#: Parameters without each fold, for a weight of the prior.
+_Refit = Callable[[float], Mapping[str, Array]]
 
 #: Candidate weights of the prior, in proportion to the usual one if that is larger than :data:`.prior.USUAL_WEIGHT`.
 WEIGHTS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
@@ -129,28 +132,34 @@ def consistent_parameters(
     """
     problem = LmiProblem(prior, parameters, options)
     factor = _data(statistics, fit)
-    record: dict[str, Any] = {}
-    refit: Callable[[float], Mapping[str, Array]] = partial(_without_folds, problem, statistics, fit)
+    record: Mapping[str, Any] = {}
+    refit: _Refit = partial(_without_folds, problem, statistics, fit)
     if slack is not None:
         solution = problem.point_to_set(*factor, slack)
         record = {"weight_choice": f"point-to-set: squared residual at most {100 * slack:g} % above the least possible"}
     elif weight is not None:
         solution = problem.solve(*factor, weight)
     else:
-        usual = usual_weight(statistics, fit)
-        solution, floor = problem.solve(*factor, usual), least_weight(reversals)
-        free = floor == 0 and contradicted(prior, solution.theta, fit)
-        if choice := held_out_weights(problem, statistics, fit, floor, usual, free=free):
-            record, refit = choice.as_dict(), choice.without_folds
-            solution = solution if choice.chosen == usual else problem.solve(*factor, choice.chosen)
-        else:
-            record = {"weight_choice": "the default: the data are too short for held-out errors"}
+        solution, record, refit = _chosen_by_data(problem, factor, statistics, fit, least_weight(reversals))
     kept = {**solution.as_dict(), **record}
     least = float(np.sum((factor[0][:, fit.base.independent] @ fit.params - factor[1]) ** 2))
     held = limit_notes(problem, solution, factor, solution.weight, least) if np.isfinite(solution.weight) else []
     kept["notes"] = [*notes, *kept["notes"], *_held_at_zero(fit, parameters, solution.active), *held]
     without_folds = None if slack is not None else partial(refit, solution.weight)
     return Standard(solution.theta, {"method": "lmi", **kept}, without_folds)
+
+
+def _chosen_by_data(
+    problem: LmiProblem, factor: tuple[Array, Array], statistics: StatisticSet, fit: Fit, floor: float
+) -> tuple[LmiSolution, Mapping[str, Any], _Refit]:
+    """The solution with the weight of :func:`consistent_parameters`, the reason for it, and the estimates without each fold."""
+    solve = cache(partial(problem.solve, *factor))
+    usual = usual_weight(statistics, fit)
+    free = floor == 0 and contradicted(problem.prior, solve(usual).theta, fit)
+    if choice := held_out_weights(problem, statistics, fit, floor, usual, free=free):
+        return solve(choice.chosen), choice.as_dict(), choice.without_folds
+    why = {"weight_choice": "the default: the data are too short for held-out errors"}
+    return solve(usual), why, partial(_without_folds, problem, statistics, fit)
 
 
 def contradicted(prior: Prior, theta: Array, fit: Fit) -> bool:

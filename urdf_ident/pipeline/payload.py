@@ -92,7 +92,7 @@ def weigh(
     """
     _check(ident, logs, method, refit)
     robot, project = ident.model.robot, ident.project
-    name = link or default_link(robot)
+    name, names = link or default_link(robot), tuple(log.name for log in logs)
     body, place = moving_link(robot, name)
     errors = _gain_error(ident, gain_error)
     placement = transform_matrix(place.rotation, place.translation)
@@ -101,24 +101,29 @@ def weigh(
         poses = resting_poses(logs, robot, ident.model.drive)
         fit, notes = estimate_static(problem, poses), pose_notes(problem, poses)
         elsewhere = _other_link(problem, fit, partial(estimate_static, poses=poses))
-        names = tuple(log.name for log in logs)  # the residual is not compared: static friction is indeterminate
-        return _result(ident, problem, fit, name, "static", names, notes, 100.0, {}, elsewhere)
+        noisier: Mapping[str, float] = {}  # not compared: static friction is indeterminate
+        return _result(ident, problem, fit, name, "static", names, notes, 100.0, noisier, elsewhere)
     as_learnt = {key: ident.signals[key] for key in ("cutoff", "decimate") if key in ident.signals}
     config = replace(project.signal_config(), **as_learnt, reason="as of the unloaded logs")
     read = prepare_logs(logs, robot, ident.model.drive, config, force=force, payload=project.build_payload(robot))
     prepared, held = weigh_rests(ident.model.unloaded(), read, config)
     chosen = _refit(problem, prepared) if refit == "auto" else refit
-    fit = estimate_payload(problem, prepared, method="joint" if method == "joint" else "held", refit=chosen)
-    if method == "auto":
-        joint = estimate_payload(problem, prepared, method="joint", refit=chosen)
-        fit = joint if joint.bse[0] < _BETTER * fit.bse[0] else fit
+    fit = _estimated(problem, prepared, method, chosen)
     _same_body(problem, prepared, chosen)
-    notes = (*_remarks(ident, fit, chosen, errors, gain_error), *held)
-    rate = prepared[0].conditioned.decimate_rate
     noisier = _noisier(ident, fit)
+    notes = (*_remarks(ident, fit, chosen, errors, gain_error, noisier), *held)
     doubtful = not noisier or max(noisier.values()) > _UNEXPLAINED
     elsewhere = _other_link(problem, fit, partial(estimate_payload, logs=prepared, refit=chosen)) if doubtful else ""
-    return _result(ident, problem, fit, name, "motion", tuple(log.name for log in logs), notes, rate, noisier, elsewhere)
+    rate = prepared[0].conditioned.decimate_rate
+    return _result(ident, problem, fit, name, "motion", names, notes, rate, noisier, elsewhere)
+
+
+def _estimated(problem: PayloadProblem, logs: Sequence[PreparedLog], method: str, refit: str) -> PayloadFit:
+    """The estimate by one method, or the more precise one."""
+    if method != "auto":
+        return estimate_payload(problem, logs, method=method, refit=refit)
+    held, joint = (estimate_payload(problem, logs, method=each, refit=refit) for each in ("held", "joint"))
+    return joint if joint.bse[0] < _BETTER * held.bse[0] else held
 
 
 def default_link(robot: Robot) -> str:
@@ -196,7 +201,9 @@ def _same_body(problem: PayloadProblem, logs: Sequence[PreparedLog], refit: str)
         raise EstimationError("these logs do not carry the same body", got=each, remedy="one call a payload")
 
 
-def _remarks(ident: Identification, fit: PayloadFit, refit: str, errors: Array, given: float | None) -> tuple[str, ...]:
+def _remarks(
+    ident: Identification, fit: PayloadFit, refit: str, errors: Array, given: float | None, noisier: Mapping[str, float]
+) -> tuple[str, ...]:
     notes = []
     if refit == "friction":
         far = max(fit.changes.items(), key=lambda item: abs(item[1][0]) / positive(item[1][1]), default=None)
@@ -211,7 +218,7 @@ def _remarks(ident: Identification, fit: PayloadFit, refit: str, errors: Array, 
         notes.append(
             f"{unseen} base parameters of the unloaded robot are unknown; their effect in these logs is attributed to the body"
         )
-    noisy = [name.split(":", 1)[-1] for name, times in _noisier(ident, fit).items() if times > _NOISIER]
+    noisy = [name.split(":", 1)[-1] for name, times in noisier.items() if times > _NOISIER]
     if noisy:
         notes.append(
             f"the residual of {', '.join(noisy)} is more than {_NOISIER:g} times the unloaded robot's: a load that is "
