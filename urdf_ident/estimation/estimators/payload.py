@@ -92,6 +92,21 @@ class PayloadFit(ReadOnly):
         """Standard errors, shape (10,); inf where a parameter is not identifiable."""
         return np.where(self.seen, np.sqrt(np.maximum(np.diag(self.covariance), 0.0)), np.inf)
 
+    @property
+    def massive(self) -> bool:
+        """Whether the mass is positive by more than two standard errors."""
+        return bool(self.params[0] > 2.0 * self.bse[0])
+
+    @property
+    def precision(self) -> Array:
+        """A factor of the inverse covariance, zero for unobserved parameters, shape (≤ 10, 10)."""
+        scale = np.where(self.seen, np.sqrt(positive(np.diag(self.covariance))), 1.0)
+        shape = self.covariance / np.outer(scale, scale)
+        shape[~self.seen] = shape[:, ~self.seen] = 0.0
+        values, vectors = np.linalg.eigh(shape)
+        kept = values > 1e-12 * values.max(initial=0.0)
+        return np.asarray((vectors[:, kept] / np.sqrt(values[kept])).T / scale)
+
     def dof(self, row: Array) -> float:
         """Returns the degrees of freedom of a linear function of the parameters (Satterthwaite 1946).
 
