@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+from conftest import load_script
+
 from urdf_ident.data.diagnosis.changes.wording import _CHANGES
 from urdf_ident.data.diagnosis.small_faults.wording import _SMALL
 from urdf_ident.data.diagnosis.wording import _WORDS, UNDECIDED
-from urdf_ident.data.quality.catalogue import KNOWN, page
+from urdf_ident.data.quality.catalogue import KNOWN
 from urdf_ident.data.quality.findings import SEVERITIES
 
 ROOT = Path(__file__).parents[1]
@@ -38,7 +40,9 @@ def test_every_finding_is_in_the_catalogue_and_every_entry_can_be_found() -> Non
 
 
 def test_the_page_is_up_to_date() -> None:
-    assert (ROOT / "docs" / "findings.md").read_text(encoding="utf-8") == page(), "run scripts/docs/findings.py"
+    assert (ROOT / "docs" / "findings.md").read_text(encoding="utf-8") == load_script("docs/findings.py").page(), (
+        "run scripts/docs/findings.py"
+    )
 
 
 def test_kinds_are_complete() -> None:

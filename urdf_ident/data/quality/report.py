@@ -10,7 +10,7 @@ from typing import Any
 
 from ...model.robot import Robot
 from ..recording import Recording
-from . import channels, checks, clock_repairs, interpolated, repairs
+from . import channels, checks, clock_repairs, interpolated, repairs, stuck_values
 from .findings import SEVERITIES, Examination, Finding
 from .position_jumps import correct_jumps
 from .velocity_checks import check_velocity
@@ -98,8 +98,8 @@ def _examine(state: Examination, robot: Robot) -> None:
         channels.check_held(state, robot)
         interpolated.check_straight(state, robot)
         interpolated.check_averaged(state, robot)
-        checks.check_clipped(state, robot)
-        checks.check_frozen(state, robot)
+        stuck_values.check_clipped(state, robot)
+        stuck_values.check_frozen(state, robot)
         channels.check_computed(state, robot)
     checks.check_effort(state, robot)
     channels.check_steps(state, robot)

@@ -49,20 +49,12 @@ def table_of_variables(
     Raises:
         LogError: No array is long enough to be a log.
     """
-    if group is not None:
-        inside = {name.removeprefix(group).lstrip("/."): value for name, value in variables.items() if _inside(name, group)}
-        if not inside:
-            groups = {name.rsplit("/", 1)[0] for name in variables if "/" in name}
-            raise LogError(f"no group '{group}'", where=f"{path} (log.topic)", remedy=nearest(group, groups))
-        variables = inside
-    else:
+    if group is None:
         variables, notes = _first_run(variables, notes)
+    else:
+        variables = _of_group(path, variables, group)
     arrays = {name: value for name, raw in variables.items() if (value := _numeric(raw)) is not None}
-    votes: Counter[int] = Counter()
-    for value in arrays.values():
-        if min(value.shape) <= _WIDEST:
-            votes[max(value.shape)] += value.size
-    count = votes.most_common(1)[0][0] if votes else 0
+    count = _most_common_length(arrays)
     if count < 2:
         raise LogError(
             "no variable of the log is a series of numbers",
@@ -75,11 +67,8 @@ def table_of_variables(
     columns: list[NDArray[Any]] = []
     left_out = []
     for name, value in arrays.items():
-        if count not in value.shape:
-            left_out.append(name)
-            continue
         value = value if value.shape[0] == count else value.T
-        if value.shape[1] > _WIDEST:
+        if value.shape[0] != count or value.shape[1] > _WIDEST:
             left_out.append(name)
             continue
         names += [name] if value.shape[1] == 1 else [f"{name}_{k}" for k in range(value.shape[1])]
@@ -96,6 +85,24 @@ def table_of_variables(
         notes = (*notes, f"joint names that do not belong to the columns are not used: {words}")
     spelled = tuple(map(str.__add__, joined or names, stated)) if named and (joined or any(stated)) else None
     return ArrayTable(str(path), named, len(columns), (str(path),), notes, tuple(columns), spelled=spelled)
+
+
+def _of_group(path: str | Path, variables: Mapping[str, Any], group: str) -> dict[str, Any]:
+    """The variables of a group, without its name."""
+    inside = {name.removeprefix(group).lstrip("/."): value for name, value in variables.items() if _inside(name, group)}
+    if not inside:
+        groups = {name.rsplit("/", 1)[0] for name in variables if "/" in name}
+        raise LogError(f"no group '{group}'", where=f"{path} (log.topic)", remedy=nearest(group, groups))
+    return inside
+
+
+def _most_common_length(arrays: Mapping[str, NDArray[Any]]) -> int:
+    """The length with the most numbers; 0 without arrays that could be series."""
+    votes: Counter[int] = Counter()
+    for value in arrays.values():
+        if min(value.shape) <= _WIDEST:
+            votes[max(value.shape)] += value.size
+    return votes.most_common(1)[0][0] if votes else 0
 
 
 def _first_run(variables: Mapping[str, Any], notes: tuple[str, ...]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
