@@ -15,7 +15,7 @@ from scipy import linalg, ndimage
 from urdf_ident.errors import EstimationError, ShapeError
 from urdf_ident.linalg import cholesky, lstsq, solve_cholesky, solve_triangular, triangle, whitening
 from urdf_ident.sequences import running_median
-from urdf_ident.statistics.least_squares import Solution, ols, solve
+from urdf_ident.statistics.least_squares import Solution, leave_one_out_changes, ols, solve
 
 DIGITS = {"longley": 10, "pontius": 10, "norris": 10, "noint1": 10, "wampler1": 9, "wampler2": 9, "filip": 7}
 
@@ -242,3 +242,21 @@ def test_a_sandwich_has_no_negative_variance_where_the_score_does_not_scatter() 
     assert (np.diag(found) >= 0).all()
     assert np.allclose(found[:3, :3], root[:3] @ scores.T @ scores @ root[:3].T, rtol=1e-9)
     assert (np.diag(root @ (scores.T @ scores) @ root.T) < 0).any()
+
+
+@pytest.mark.parametrize("parts", [2, 200])
+def test_leaving_a_part_out_is_solving_without_it(parts: int) -> None:
+    """Few parts, each of which nearly determines some direction, and many, of which none does."""
+    rng = np.random.default_rng(parts)
+    X, y = np.linalg.qr(rng.normal(size=(parts * 10, 6)))[0], rng.normal(size=parts * 10)
+    estimate, rows = X.T @ y, np.arange(len(y)).reshape(parts, -1)
+    matrices = np.array([X[own].T @ X[own] for own in rows])
+    scores = np.array([X[own].T @ (y[own] - X[own] @ estimate) for own in rows])
+    without = [np.linalg.lstsq(np.delete(X, own, axis=0), np.delete(y, own), rcond=None)[0] for own in rows]
+    assert leave_one_out_changes(matrices, scores) == pytest.approx(np.array(without) - estimate, rel=1e-6, abs=1e-9)
+
+
+def test_a_direction_that_one_part_alone_determines_changes_by_a_bounded_amount() -> None:
+    matrices = np.array([np.diag([1.0, 0.5]), np.diag([0.0, 0.5])])
+    changes = leave_one_out_changes(matrices, np.array([[0.2, 0.1], [0.0, 0.1]]))
+    assert changes == pytest.approx(np.array([[-20.0, -0.2], [0.0, -0.2]]))

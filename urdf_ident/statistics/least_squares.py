@@ -24,6 +24,8 @@ from ..scipy_parts import lapack, non_negative_least_squares
 
 #: Number of left-out parts that are processed at a time.
 _AT_ONCE = 64
+#: Information that remains in any direction when a part is left out, at least this share of that of all parts.
+_LEAST_LEFT = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,10 +174,13 @@ def leave_one_out_changes(matrices: Array, scores: Array) -> Array:
     """
     moves, unit = np.empty_like(scores), np.eye(matrices.shape[1])
     for begin in range(0, len(scores), _AT_ONCE):  # bounds the memory for many logs
-        some = slice(begin, begin + _AT_ONCE)
-        values, vectors = np.linalg.eigh(unit - matrices[some])
-        inside = np.einsum("uij,ui->uj", vectors, scores[some]) / np.maximum(values, 0.01)
-        moves[some] = -np.einsum("uij,uj->ui", vectors, inside)
+        G, g = matrices[begin : begin + _AT_ONCE], scores[begin : begin + _AT_ONCE]
+        if np.linalg.norm(G, axis=(1, 2)).max() < 1 - _LEAST_LEFT:  # this norm is no less than the largest eigenvalue
+            moves[begin : begin + _AT_ONCE] = -np.linalg.solve(unit - G, g[:, :, None])[:, :, 0]
+            continue
+        values, vectors = np.linalg.eigh(unit - G)
+        inside = np.einsum("uij,ui->uj", vectors, g) / np.maximum(values, _LEAST_LEFT)
+        moves[begin : begin + _AT_ONCE] = -np.einsum("uij,uj->ui", vectors, inside)
     return moves
 
 

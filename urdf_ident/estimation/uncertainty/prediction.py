@@ -40,6 +40,7 @@ from ...model.term_chunks import torque_by_sample
 from ...parallel import each, start_each
 from ...parallel.scratch import stored
 from ...samples import ReadOnly, Segment, columns
+from ...sequences import quantiles
 from ...statistics.entries import Statistic
 from ...statistics.folds import fold_labels, folds_of
 from ...statistics.statistic import StatisticSet
@@ -278,7 +279,7 @@ def _owners(
 
 def _quantiles(errors: Array) -> Array:
     """Quantiles as for one more sample, so that a class with few samples has wide intervals, shape (levels,)."""
-    return np.asarray(np.quantile(errors, np.minimum(np.array(LEVELS) * (1 + 1 / len(errors)), 1.0)))
+    return np.array(quantiles(errors, *np.minimum(np.array(LEVELS) * (1 + 1 / len(errors)), 1.0)))
 
 
 def _classes(edges: Array, speed: Array, turn: Array, band: float) -> NDArray[np.int8]:
@@ -295,12 +296,12 @@ def _classed(errors: Sequence[Array], motion: Sequence[Segment], variance: Array
     moved = (columns([part.v for part in motion]), columns([part.a for part in motion]))
     for error, v, a in zip(columns(errors), *moved, strict=True):
         speed, turn = np.abs(v, out=v), np.abs(a, out=a)
-        fast = float(np.percentile(speed, 95))
-        steps = np.maximum.accumulate([*(x * fast for x in _REVERSAL), *(float(np.percentile(speed, x)) for x in (50, 90))])
+        half, most, fast, fastest = quantiles(speed, 0.5, 0.9, 0.95, 0.995)
+        steps = np.maximum.accumulate([*(x * fast for x in _REVERSAL), half, most])
         kind = _classes(steps, speed, turn, band)
-        every = np.quantile(error, LEVELS)
+        every = np.array(quantiles(error, *LEVELS))
         table = [_quantiles(error[kind == k]) if np.sum(kind == k) >= _FEWEST else every for k in range(len(steps) + 1)]
         edges.append(steps)
         tables.append(table)
-        top.append(np.percentile(speed, 99.5))
+        top.append(fastest)
     return HeldOutResidual(band, np.array(edges), np.array(top), np.array(tables), variance, blocks)
