@@ -133,6 +133,18 @@ def test_noise_on_the_current_shrinks_no_constant_and_errors_are_honest() -> Non
     np.testing.assert_allclose(mean, GAIN, rtol=0.04)
 
 
+def test_a_payload_that_the_logs_contradict_gives_no_constants() -> None:
+    """A wrong centre of mass made constants wrong by several of their errors; the mass cannot be tested."""
+    robot = Robot.from_urdf(arm_urdf("zyx"))
+    model = DynamicModel(robot, friction=["viscous", {"term": "coulomb", "width": 0.02}, "offset"])
+    heavy = Payload.create(robot, logs=["loaded"], **{**PAYLOAD, "mass": 10.0, "inertia": 2.0 * np.array(PAYLOAD["inertia"])})
+    np.testing.assert_allclose(gains_of(0, 0.005, model, heavy, loaded_robot())[0], 2.0 * GAIN, rtol=0.02)
+    for com in ([0.02, -0.01, 0.13], [0.02, -0.01, -0.08]):
+        beside = Payload.create(robot, logs=["loaded"], **{**PAYLOAD, "com": com})
+        with pytest.raises(EstimationError, match=r"contradict the payload.*residual of j\d .* times that with another body"):
+            gains_of(0, 0.005, model, beside, loaded_robot())
+
+
 def test_motors_of_coupled_axes_have_their_own_constants() -> None:
     model = coupled_model()
     payload = Payload.create(model.robot, logs=["loaded"], **PAYLOAD)
@@ -160,7 +172,10 @@ def test_the_joint_whose_constant_does_not_settle_is_named(monkeypatch: pytest.M
     """One that the payload does not load jumps about, and the others are no reason to look further."""
     turns = iter(range(1000))
     monkeypatch.setattr(estimator, "_solved", lambda rows, gain: np.array([2.0, 3.0, 5.0 + next(turns) % 2]))
-    with pytest.raises(EstimationError, match=r"torque constants of j3 do not converge, got 2, 3, \d; carry the payload off"):
+    with pytest.raises(
+        EstimationError,
+        match=r"torque constants of j3 do not converge, got 2, 3, \d; check drive.payload .* carry the payload off",
+    ):
         estimator._converged({}, np.ones(3), ["j1", "j2", "j3"])
 
 
@@ -170,6 +185,11 @@ def test_what_is_wrong_with_a_payload_is_said(tmp_path: Path) -> None:
         Payload.create(robot, logs=[], **{**PAYLOAD, "link": "tol"})
     with pytest.raises(ModelError, match="no body has this inertia"):
         Payload.create(robot, logs=[], **{**PAYLOAD, "inertia": [1, 0, 0, 0.1, 0, 0.1]})
+    with pytest.raises(ModelError, match=r"far outside the robot, got 80 m from 'tool', expected metres"):
+        Payload.create(robot, logs=[], **{**PAYLOAD, "com": [0, 0, 80]})
+    for k in range(100):  # point masses, whose inertia about the joint is rounded
+        mass, *com = np.random.default_rng(k).uniform(0.1, 0.5, 4)
+        Payload.create(robot, logs=[], link="tool", mass=10 * mass, com=com, inertia=[0] * 6)
     with pytest.raises(ProjectError, match=r"drive\.payload"):
         parse_project({"drive": {"payload": {"mass": 3.0}}})
 

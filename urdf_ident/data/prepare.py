@@ -19,6 +19,7 @@ from .conditioning.config import SignalConfig
 from .conditioning.signals import Conditioned, condition, resolve
 from .diagnosis.contradictions import contradictions
 from .diagnosis.delay.profile import delay_findings, unreported
+from .diagnosis.wording import UNDECIDED
 from .joint_side import external_torque, joint_side
 from .motor_side import without_gears
 from .quality.hidden_delays import known_delays
@@ -28,6 +29,19 @@ from .refusals import all_usable, each_usable
 
 #: Part of a joint's acceleration that the low-pass of the positions may take away: half the torque error of a good result.
 _LOST = 0.05
+#: Findings that a wrong description of a known payload causes.
+_OF_THE_PAYLOAD = frozenset(
+    {
+        "effort-beyond-limit",
+        "effort-drift",
+        "effort-scale",
+        "effort-sign",
+        "log-differs",
+        "logs-disagree",
+        "payload-changes",
+        UNDECIDED,
+    }
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +153,7 @@ def examine_logs(
     shown = [(reports[k].recording.position, item.segments, item.cutoff) for k, item in usable.items()]
     found = known_delays(robot.joints, shown, found)
     for k, findings in zip(usable, found, strict=True):
-        reports[k] = replace(reports[k], findings=(*reports[k].findings, *findings))
+        reports[k] = replace(reports[k], findings=_suspecting(payload, (*reports[k].findings, *findings)))
     return reports
 
 
@@ -203,6 +217,8 @@ def prepare_logs(
     reports = each_usable(partial(_accepted, robot=robot, drive=drive, force=force), recordings)
     made = _conditioned([report.recording for report in reports], robot, config)
     reports = [_with_bandwidth(report, item, robot, config) for report, item in zip(reports, made, strict=True)]
+    scale = payload if drive.gain_error is not None else None  # a payload of which the torque constants come
+    reports = [replace(report, findings=_suspecting(scale, report.findings)) for report in reports]
     logs = [PreparedLog(*parts) for parts in zip(recordings, reports, made, strict=True)]
     return [replace(log, conditioned=_unloaded(log.conditioned, log.name, robot, payload)) for log in logs]
 
@@ -260,7 +276,8 @@ def check_physics(
         logs = [replace(log, automatic=_unloaded(item, log.name, robot, payload)) for log, item in zip(logs, made, strict=True)]
     found = contradictions(robot, [(log.examined.segments, log.examined.cutoff) for log in logs], reduction, meanwhile)
     out: list[PreparedLog | UrdfIdentError] = []
-    for log, physical in zip(logs, with_known_delays(logs, robot, found), strict=True):
+    for log, known in zip(logs, with_known_delays(logs, robot, found), strict=True):
+        physical = _suspecting(payload, known)
         findings = (*log.report.findings, *physical)
         refused = [finding for finding in physical if finding.severity == "refused"]
         if refused and not force:
@@ -331,6 +348,16 @@ def _refusal(recording: Recording, findings: Sequence[Finding], refused: Sequenc
 def _unloaded(made: Conditioned, name: str, robot: Robot, payload: Payload | None) -> Conditioned:
     """Subtracts the torque of a known payload from a log that carries it; other logs are unchanged."""
     return made if payload is None else replace(made, segments=payload.taken_off(robot, name, made.segments))
+
+
+def _suspecting(payload: Payload | None, findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Adds the known payload to the remedies of findings that a wrong description of it causes."""
+    if payload is None:
+        return tuple(findings)
+    first = "check drive.payload (logs, link, mass [kg], com [m]); if it is right, "
+    return tuple(
+        replace(item, remedy=first + item.remedy) if item.id in _OF_THE_PAYLOAD and item.remedy else item for item in findings
+    )
 
 
 def unused(payload: Payload | None, logs: Sequence[PreparedLog]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from ..errors import ModelError, nearest
 from ..linalg import Array
 from ..samples import ReadOnly, Segment
 from .engine.rigid import rigid_of
+from .geometry import reach
 from .inertia import from_com, margins, transform
 from .robot import LumpedLink, Robot
 
@@ -66,11 +67,12 @@ class Payload(ReadOnly):
             logs: Names of the logs with the payload.
 
         Raises:
-            ModelError: The link does not move or does not exist, or the inertia is not physically consistent.
+            ModelError: The link does not move or does not exist, the inertia is not physically consistent, or the centre of
+                mass is ten times farther away than the robot reaches.
         """
         xx, xy, xz, yy, yz, zz = (float(value) for value in np.asarray(inertia, dtype=float))
-        own = from_com(mass, com, [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-        if not margins(own).relative >= -1e-9:
+        about_com = [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]
+        if not margins(from_com(mass, np.zeros(3), about_com)).relative >= -1e-9:
             raise ModelError(
                 "no body has this inertia",
                 where="drive.payload",
@@ -78,7 +80,14 @@ class Payload(ReadOnly):
                 expected="moments about the centre of mass that satisfy the triangle inequality",
             )
         body, item = moving_link(robot, link, "drive.payload.link")
-        return cls(body, transform(own, item.rotation, item.translation), tuple(logs))
+        if (away := float(np.linalg.norm(com))) > 10 * (longest := reach(robot)):
+            raise ModelError(
+                "this centre of mass is far outside the robot",
+                where="drive.payload.com",
+                got=f"{away:.3g} m from '{link}'",
+                expected=f"metres; the robot reaches {longest:.3g} m",
+            )
+        return cls(body, transform(from_com(mass, com, about_com), item.rotation, item.translation), tuple(logs))
 
     def on(self, log: str) -> bool:
         """Whether a log was recorded with the payload.

@@ -34,6 +34,11 @@ ROUNDS, CONVERGED = 30, 1e-9
 STRETCHES = 8
 #: Largest relative standard error of an acceptable gain.
 FOUND = 0.2
+#: Residual of a joint over that with any body on the payload's link, from which the stated body is refused. Right ones gave at
+#: most 1.09 on ten simulated robots (load-dependent friction), centres of mass beside the true one by 40 mm 1.04 to 2.3.
+OTHER_BODY = 1.25
+#: What to look at where the constants do not fit.
+_CHECK = "check drive.payload (logs, link, mass [kg], com [m]); if it is right, "
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +71,8 @@ def drive_gains(model: DynamicModel, logs: Sequence[PreparedLog], base: BasePara
         logs: Prepared logs; ``tau`` is the effort as logged.
 
     Raises:
-        EstimationError: Only logs with or only logs without it, a joint that it does not load, or no convergence.
+        EstimationError: Only logs with or only logs without it, a joint that it does not load, no convergence, or logs that
+            contradict the payload.
     """
     carried = [payload.on(log.name) for log in logs]
     if all(carried) or not any(carried):
@@ -96,9 +102,50 @@ def drive_gains(model: DynamicModel, logs: Sequence[PreparedLog], base: BasePara
             "the payload hardly loads this joint: its torque constant cannot be found",
             where=groups[k],
             got=f"{gain[k]:.4g} ± {gain_error[k]:.2g}",
-            remedy="move it more with the payload, or give drive.gain",
+            remedy=_CHECK + "move the joint more with the payload, or give drive.gain",
         )
+    _check_body(model, base, rows, gain, payload)
     return DriveGains(groups, gain, gain_error)
+
+
+def _check_body(
+    model: DynamicModel, base: BaseParameters, rows: Mapping[tuple[str, int, int], Array], gain: Array, payload: Payload
+) -> None:
+    """Refuses a payload if another body on its link explains the loaded logs clearly better, with the same torque constants.
+
+    Its mass is not tested: the constants follow it.
+    """
+    moved, b = base.projection[:, 10 * payload.body : 10 * payload.body + 10], len(base)
+    stated, free = list[Array](), list[Array]()
+    for g in range(model.n):
+        loaded, empty = (
+            triangle(*(part for (log, _, group), part in rows.items() if group == g and payload.on(log) == on))
+            for on in (True, False)
+        )
+        both = np.vstack([loaded, empty])
+        torque, body = gain[g] * both[:, -1:], np.vstack([loaded[:, :b] @ moved, np.zeros((len(empty), 10))])
+        left = np.linalg.norm(orthogonal_part(both[:, -1], both[:, : b + 1], rcond=1e-12))
+        unit = 1.0 / positive(abs(gain[g]) * float(max(left, 1e-9 * np.linalg.norm(both[:, -1]))))
+        stated.append(unit * np.hstack([both[:, :b], torque - both[:, b : b + 1]]))
+        free.append(unit * np.hstack([both[:, :b], body, torque]))
+    before, after = (_residuals(parts) for parts in (stated, free))
+    times = before / np.maximum(after, 1e-6 * np.array([np.linalg.norm(part[:, -1]) for part in stated]))
+    worst = int(np.argmax(times))
+    if times[worst] > OTHER_BODY:
+        name = model.groups[worst].name.split(":", 1)[-1]
+        raise EstimationError(
+            "these logs contradict the payload",
+            where="drive.payload",
+            got=f"a residual of {name} {times[worst]:.3g} times that with another body on this link",
+            remedy="check drive.payload (logs, link, com [m], inertia), or give drive.gain",
+        )
+
+
+def _residuals(parts: Sequence[Array]) -> Array:
+    """Residual of every row group ``[X | y]`` after common least squares, shape (n,)."""
+    stacked = np.vstack(parts)
+    params = scaled_lstsq(stacked[:, :-1], stacked[:, -1], rcond=1e-10)
+    return np.array([np.linalg.norm(part[:, :-1] @ params - part[:, -1]) for part in parts])
 
 
 def _rows(
@@ -148,7 +195,7 @@ def _converged(rows: Mapping[int, Array], gain: Array, names: Sequence[str]) -> 
     raise EstimationError(
         f"the torque constants of {', '.join(restless)} do not converge",
         got=", ".join(f"{g:.4g}" for g in gain),
-        remedy="carry the payload off their axes, record more motion with and without it, or give drive.gain",
+        remedy=_CHECK + "carry the payload off their axes, record more motion with and without it, or give drive.gain",
     )
 
 
@@ -163,7 +210,11 @@ def _solved(rows: Mapping[int, Array], gain: Array) -> Array:
     columns = np.roll(triangle(*parts), -1 - b, axis=1)  # efforts, base parameters, payload
     if not columns[:, -1].any():
         raise EstimationError("the payload does not show in the efforts", remedy="check drive.payload.logs")
-    return -total_least_squares(columns, np.diag([*(1.0 / np.abs(gain)), *np.zeros(b + 1)]))[:n]
+    try:
+        return -total_least_squares(columns, np.diag([*(1.0 / np.abs(gain)), *np.zeros(b + 1)]))[:n]
+    except EstimationError as error:
+        remedy = _CHECK + "record more motion with and without it, or give drive.gain"
+        raise EstimationError("the payload does not set the torque constants", remedy=remedy) from error
 
 
 def _wide(part: Array, g: int, n: int) -> Array:

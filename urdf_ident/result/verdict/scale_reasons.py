@@ -39,12 +39,12 @@ def scale_reasons(ident: Record, evidence: Evidence) -> Iterator[Reason]:
     if known:
         odd = {joint: value for joint, value in odd.items() if value <= 0}
     confirm = "if the scale was checked, for example with a known weight, set drive.scale_known: true"
-    if evidence.placeholders and not known:
+    if evidence.placeholders and not (known or gains_estimated(ident)):
         yield Reason(
             "scale-unproven",
             "usable",
             "the URDF's masses are missing or all equal, as placeholders are: the scale rests on the unit of the log alone",
-            f"check drive.gain and log.units; {confirm}",
+            f"check {_source(ident)}; {confirm}",
         )
     elif odd and not evidence.placeholders:
         words = ", ".join(f"{joint} {value:.2g} ×" for joint, value in odd.items())
@@ -52,7 +52,7 @@ def scale_reasons(ident: Record, evidence: Evidence) -> Iterator[Reason]:
             "gravity-scale",
             "usable",
             f"gravity torque differs from the URDF's: {words}",
-            f"check the unit of the efforts, drive.gain, drive.reduction, and tools missing in the URDF; {confirm}",
+            f"check {_source(ident)}, and tools missing in the URDF; {confirm}",
         )
     elif (
         evidence.scale is not None
@@ -65,8 +65,15 @@ def scale_reasons(ident: Record, evidence: Evidence) -> Iterator[Reason]:
             "usable",
             f"the masses and inertias together are {evidence.scale} × the URDF's: the scale of the efforts, or the URDF's, is "
             "wrong",
-            f"check the unit of the efforts, drive.gain and drive.reduction; {confirm}",
+            f"check {_source(ident)}; {confirm}",
         )
+
+
+def _source(ident: Record) -> str:
+    """Where the scale of the efforts comes from, for remedies."""
+    if gains_estimated(ident) and ident.project.drive.payload is not None:
+        return "the mass and centre of mass in drive.payload, which set the scale"
+    return "the unit of the efforts, drive.gain, drive.reduction"
 
 
 def _gravity_agrees(ratios: Iterable[float], factor: float) -> bool:
