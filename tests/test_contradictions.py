@@ -163,6 +163,7 @@ def test_a_wrong_clock_is_told_with_what_looks_like_it() -> None:
         (recording, larger, r"lengths are ([0-9.]+) times", 1.5),
     ):
         found = next(item for item in doubts(log, robot) if item.id == "time-scale")
+        assert "all lengths in the URDF" in found.message
         told = re.search(words, str(found.remedy))
         assert told is not None
         assert float(told[1]) == pytest.approx(part, rel=0.1)

@@ -40,7 +40,7 @@ _NOUNS = {
     ),
     "position-unit": ("the unit of the positions of {joints}", "move one joint by a known angle or distance"),
     "joints-exchanged": ("the order of {joints}", "move one of them alone"),
-    "time-scale": ("the clock", "compare the duration of the log with a watch"),
+    "time-scale": ("the clock or the URDF's lengths", "compare the duration of the log with a watch"),
     "effort-delay": ("a delay of the efforts", "record faster reversals"),
     "gravity-direction": ("the direction of gravity", "check how the base is mounted"),
     "spring": ("no fault, but a spring or balancer on {joints}", "hold that joint still at several poses"),
@@ -340,7 +340,8 @@ def _exchanged(robot: Robot, step: Step) -> _Worded:
 def _time_scale(robot: Robot, step: Step) -> _Worded:
     size = step.found.size
     remedy = f"correct the time column's unit or `log: {{rate: ...}}` (it is {1 / size:.4g} times what is used now)"
-    return f"the clock is wrong: 1 s of the log is {size:.3g} s", f"{remedy}; {_like_a_clock(size)}", size
+    words = f"the clock is wrong (1 s of the log is {size:.3g} s), or all lengths in the URDF are"
+    return words, f"{remedy}; {_like_a_clock(size)}", size
 
 
 def _like_a_clock(size: float) -> str:

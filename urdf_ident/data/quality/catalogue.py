@@ -281,8 +281,9 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
         ),
         "time-scale": FindingKind(
             "refused",
-            "The clock is wrong by a factor: dq/dt is a multiple of all velocities, or inertia and gravity disagree.",
-            "Correct the time column's unit or `log.rate`.",
+            "The clock is wrong by a factor: dq/dt is a multiple of all velocities, or inertia and gravity disagree, as with "
+            "other lengths of the links.",
+            "Correct the time column's unit or `log.rate`, or the URDF's lengths.",
             "true duration of one logged second [s]",
         ),
         "gravity-direction": FindingKind(
