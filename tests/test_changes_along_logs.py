@@ -152,3 +152,13 @@ def test_a_clock_of_one_log_that_runs_at_another_rate_is_named_with_it(rate: flo
     assert [[item.id for item in own] for own in found] == [[], ["time-scale"], []]
     said = float(found[1][0].message.split("1 s of the clock is ")[1].split(" s")[0])
     assert said == pytest.approx(1 / rate, abs=0.01)
+
+
+def test_a_log_that_cannot_be_conditioned_is_told_and_the_others_are_examined_without_it() -> None:
+    logs = [replace(log, velocity=np.gradient(log.position, log.time, axis=0)) for log in three_logs()]
+    config = SignalConfig(velocity="logged")
+    some = examine_logs([logs[0], replace(logs[1], velocity=None), logs[2]], ARM, Drive.build(ARM.n), config)
+    (refused,) = some[1].findings
+    assert (refused.id, refused.severity, refused.message) == ("not-usable", "refused", "the log has no velocities")
+    alone = examine_logs([logs[0], logs[2]], ARM, Drive.build(ARM.n), config)
+    assert [some[0].findings, some[2].findings] == [report.findings for report in alone]

@@ -17,7 +17,7 @@ from ..model.robot import Robot
 from ..samples import Segment
 from .conditioning.config import SignalConfig
 from .conditioning.signals import Conditioned, condition, resolve
-from .diagnosis.contradictions import contradictions
+from .diagnosis.contradictions import physics_findings
 from .diagnosis.delay.profile import delay_findings, unreported
 from .diagnosis.wording import UNDECIDED
 from .joint_side import external_torque, joint_side
@@ -25,7 +25,7 @@ from .motor_side import without_gears
 from .quality.hidden_delays import known_delays
 from .quality.report import Finding, QualityReport, assess
 from .recording import Recording
-from .refusals import all_usable, each_usable
+from .refusals import all_usable, attempts, each_usable
 
 #: Part of a joint's acceleration that the low-pass of the positions may take away: half the torque error of a good result.
 _LOST = 0.05
@@ -119,21 +119,8 @@ def examine_logs(
     Raises:
         LogError: The effort is a current without a known gain.
     """
-    reports: list[QualityReport] = []
-    usable: dict[int, Conditioned] = {}
-    for k, recording in enumerate(recordings):
-        report = _assessed(recording, robot, drive, recording.effort_unit if unknown is not None else None)
-        if report.acceptable:
-            try:
-                report = _with_wrenches(report, robot)
-                usable[k] = condition(report.recording, robot, config)
-            except LogError as error:
-                refused = Finding("not-usable", "refused", error.fact, error.remedy)
-                report = replace(report, findings=(*report.findings, refused))
-        reports.append(report)
-    if len(usable) > 1:  # compared with each other as `prepare_logs` conditions them: other low-passes are other motions
-        made = _conditioned([reports[k].recording for k in usable], robot, config)
-        usable = dict(zip(usable, made, strict=True))
+    reports = [_assessed(log, robot, drive, log.effort_unit if unknown is not None else None) for log in recordings]
+    usable = _usable(reports, robot, config)
     for k, item in usable.items():
         reports[k] = _with_bandwidth(reports[k], item, robot, config)
     if unknown is not None:
@@ -144,7 +131,7 @@ def examine_logs(
         made = _conditioned([reports[k].recording for k in usable], robot, replace(config, cutoff="auto"))
         usable = dict(zip(usable, made, strict=True))
     motions = [(_unloaded(item, recordings[k].name, robot, payload).segments, item.cutoff) for k, item in usable.items()]
-    found = contradictions(robot, motions, drive.reduction)
+    found = physics_findings(robot, motions, drive.reduction)
     if not any(item.severity == "refused" for findings in found for item in findings):  # delays need physically plausible logs
         banded = [(parts, item.band) for (parts, _), item in zip(motions, usable.values(), strict=True)]
         late, apart = delay_findings(robot, banded, drive.reduction)
@@ -155,6 +142,27 @@ def examine_logs(
     for k, findings in zip(usable, found, strict=True):
         reports[k] = replace(reports[k], findings=_suspecting(payload, (*reports[k].findings, *findings)))
     return reports
+
+
+def _usable(reports: list[QualityReport], robot: Robot, config: SignalConfig) -> dict[int, Conditioned]:
+    """The accepted logs, conditioned alike; in ``reports``, those that cannot be conditioned get a finding."""
+    left = [k for k, report in enumerate(reports) if report.acceptable]
+    while left:
+        logs = [reports[k].recording for k in left]
+        try:
+            accepted = all_usable(logs, attempts(partial(_with_wrenches, robot=robot), [reports[k] for k in left]))
+            made = _conditioned([report.recording for report in accepted], robot, config)
+        except LogError as error:
+            for k, log in zip(tuple(left), logs, strict=True):
+                if why := error.logs.get(log.name):
+                    refused = Finding("not-usable", "refused", why.fact, why.remedy)
+                    reports[k] = replace(reports[k], findings=(*reports[k].findings, refused))
+                    left.remove(k)
+        else:
+            for k, report in zip(left, accepted, strict=True):
+                reports[k] = report
+            return dict(zip(left, made, strict=True))
+    return {}
 
 
 def prepare_log(
@@ -274,7 +282,7 @@ def check_physics(
     if config.cutoff != "auto":
         made = _conditioned([log.report.recording for log in logs], robot, replace(config, cutoff="auto"))
         logs = [replace(log, automatic=_unloaded(item, log.name, robot, payload)) for log, item in zip(logs, made, strict=True)]
-    found = contradictions(robot, [(log.examined.segments, log.examined.cutoff) for log in logs], reduction, meanwhile)
+    found = physics_findings(robot, [(log.examined.segments, log.examined.cutoff) for log in logs], reduction, meanwhile)
     out: list[PreparedLog | UrdfIdentError] = []
     for log, known in zip(logs, with_known_delays(logs, robot, found), strict=True):
         physical = _suspecting(payload, known)

@@ -23,7 +23,7 @@ from .reporting import findings
 from .wording import too_short_to_tell
 
 
-def contradictions(
+def physics_findings(
     robot: Robot,
     logs: Logs,
     reduction: Array | None = None,

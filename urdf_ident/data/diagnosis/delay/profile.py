@@ -241,7 +241,7 @@ def unreported(late: Sequence[Finding], found: Sequence[Finding]) -> list[Findin
 
     Args:
         late: Findings of :func:`delay_findings`.
-        found: Findings of :func:`.contradictions.contradictions`.
+        found: Findings of :func:`.contradictions.physics_findings`.
     """
     reported = {(item.id, item.joint) for item in found} | {
         ("effort-delay", item.joint) for item in found if item.id == "position-late"
