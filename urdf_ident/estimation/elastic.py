@@ -27,6 +27,7 @@ from ..linalg import Array, positive, rms, triangle
 from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
+from ..model.row_groups import joint_of
 from ..statistics.entries import Layout, Statistic, is_measured
 from ..statistics.fit import Fit, fit_base
 from ..statistics.statistic import StatisticSet
@@ -273,7 +274,7 @@ def _check_positive(springs: Mapping[str, int], theta: Array) -> None:
         if not (np.isfinite(theta[k]) and theta[k] > 0):
             raise EstimationError(
                 "no positive stiffness fits the log",
-                where=group.removeprefix("link:"),
+                where=joint_of(group),
                 got=f"{theta[k]:.4g}",
                 remedy="are motor and link encoders swapped, or is the joint too stiff for them (elastic: {rigid: [...]})?",
             )
@@ -293,7 +294,7 @@ def _start(statistics: StatisticSet, base: BaseParameters, springs: dict[str, in
         if not theta[k] > 0:
             raise EstimationError(
                 "no spring is found between motor and link",
-                where=group.removeprefix("link:"),
+                where=joint_of(group),
                 got=f"a stiffness of {theta[k]:.4g}",
                 remedy="its deflection is below the noise (record larger torques or list it as rigid), or encoders are swapped",
             )

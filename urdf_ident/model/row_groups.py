@@ -18,7 +18,7 @@ class RowGroup:
     """Rows of the estimation problem that share a noise level and a set of columns.
 
     Attributes:
-        name: ``"joint:<name>"`` or ``"actuator:<name>"``.
+        name: ``"joint:<name>"`` or ``"actuator:<name>"``; with elastic joints also ``"link:<name>"`` and ``"motor:<name>"``.
         joint: Index of the joint it is named after.
         mix: Shape (n,): weights of the joint rows in this row.
         columns: Indices into theta of the columns that are not structurally zero here, shape (k,).
@@ -30,6 +30,11 @@ class RowGroup:
     mix: Array
     columns: IntArray
     scale: Array
+
+
+def joint_of(group: str) -> str:
+    """Name of the joint or actuator that a row group is named after."""
+    return group.split(":", 1)[-1]
 
 
 @dataclass(frozen=True, eq=False)

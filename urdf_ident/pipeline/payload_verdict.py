@@ -13,6 +13,7 @@ from ..estimation.estimators.payload import PayloadFit, PayloadProblem
 from ..estimation.uncertainty.identifiability import IDENTIFIABLE, KNOWN, LOST, NOTHING, WEAK
 from ..estimation.uncertainty.simple_motions import SECONDS, STATES, simple_motions
 from ..linalg import Array, positive, triangle
+from ..model.row_groups import joint_of
 from ..result.identification import Identification
 from .payload_quantities import Quantities
 
@@ -49,7 +50,7 @@ def other_link(problem: PayloadProblem, fit: PayloadFit, estimate: Callable[[Pay
             loudest = max(gains, key=lambda name: gains[name])
             if other.massive and gains[loudest] > _BETTER_LINK:
                 likelihood = float(np.log(list(gains.values())).sum())
-                found.append((likelihood, body.links[0].name, loudest.split(":", 1)[-1], gains[loudest]))
+                found.append((likelihood, body.links[0].name, joint_of(loudest), gains[loudest]))
     likelihood, link, joint, gain = max(found, default=(0.0, "", "", 0.0))
     if likelihood <= 0:
         return ""
@@ -83,7 +84,7 @@ def payload_remarks(
         notes.append(
             f"{unseen} base parameters of the unloaded robot are unknown; their effect in these logs is attributed to the body"
         )
-    noisy = [name.split(":", 1)[-1] for name, times in ratios.items() if times > _NOISIER]
+    noisy = [joint_of(name) for name, times in ratios.items() if times > _NOISIER]
     if noisy:
         notes.append(
             f"the residual of {', '.join(noisy)} is more than {_NOISIER:g} times the unloaded robot's: a load that is "

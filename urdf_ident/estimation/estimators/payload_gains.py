@@ -24,6 +24,7 @@ from ...model.drive import Drive
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
 from ...model.payload import Payload
+from ...model.row_groups import joint_of
 from ...statistics.entries import placed
 from ...statistics.rows import RowFilter, filtered_rows
 from .total_least_squares import total_least_squares
@@ -84,7 +85,7 @@ def drive_gains(model: DynamicModel, logs: Sequence[PreparedLog], base: BasePara
         )
     rows = _rows(model, logs, base, payload)
     whole = {g: triangle(*(part for (_, _, group), part in rows.items() if group == g)) for g in range(model.n)}
-    gain = _converged(whole, _started(whole), [group.name.split(":", 1)[-1] for group in model.groups])
+    gain = _converged(whole, _started(whole), [joint_of(group.name) for group in model.groups])
     units = sorted({(log, unit) for log, unit, _ in rows})
     moves = []
     for unit in units:
@@ -132,7 +133,7 @@ def _check_body(
     times = before / np.maximum(after, 1e-6 * np.array([np.linalg.norm(part[:, -1]) for part in stated]))
     worst = int(np.argmax(times))
     if times[worst] > OTHER_BODY:
-        name = model.groups[worst].name.split(":", 1)[-1]
+        name = joint_of(model.groups[worst].name)
         raise EstimationError(
             "these logs contradict the payload",
             where="drive.payload",

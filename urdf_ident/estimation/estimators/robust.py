@@ -20,6 +20,7 @@ from ...errors import EstimationError, check_known
 from ...linalg import Array, BoolArray, positive
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
+from ...model.row_groups import joint_of
 from ...model.trained import WIDEST
 from ...parallel import each
 from ...parallel.scratch import stored
@@ -203,7 +204,7 @@ class Outliers:
 
     def describe(self) -> str:
         """Returns the outliers in one sentence."""
-        joint = self.group.split(":", 1)[-1]
+        joint = joint_of(self.group)
         return (
             f"{100 * self.share:.2g} % of the torque samples of {joint} are outliers, more than {FAR:g} times the usual error "
             f"away, with {100 * self.power:.3g} % of its squared residual"

@@ -21,6 +21,7 @@ from ...model.elasticity import ElasticModel
 from ...model.posterior import posterior_covariance
 from ...model.prior import WIDER, Prior
 from ...model.robot import Robot
+from ...model.row_groups import joint_of
 from ...model.trained import sliders, without_inertia, without_joint_terms
 from ...motion.limits import Limits
 from ...samples import moving
@@ -348,9 +349,7 @@ def _deviating(parts: Mapping[tuple[str, int], Array], group: str) -> Iterator[D
         beyond = np.sqrt(max(square - max(usual_dry - dry, 0.0), 0.0))
         if beyond > max(least, _DEVIATING * np.sqrt(usual)):
             log, part = list(parts)[k]
-            yield DeviatingPart(
-                log, group.split(":", 1)[-1], f"{part + 1}/{PARTS}", float(np.sqrt(square)), float(np.sqrt(usual))
-            )
+            yield DeviatingPart(log, joint_of(group), f"{part + 1}/{PARTS}", float(np.sqrt(square)), float(np.sqrt(usual)))
 
 
 def _dry_friction(model: DynamicModel, theta: Array) -> Array:

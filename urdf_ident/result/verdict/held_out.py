@@ -7,6 +7,7 @@ from typing import Any
 
 from ...grouping import abbreviated
 from ...linalg import positive
+from ...model.row_groups import joint_of
 from ...samples import HARDLY_REVERSES, SHORT
 from ..evidence.evidence import Evidence
 from ..evidence.scores import mean_error
@@ -153,7 +154,7 @@ def _errors_with_and_without_prior(ident: Record, scores: Sequence[Mapping[str, 
     if not all(columns):
         return {}
     return {
-        group.split(":", 1)[-1]: (error / effort, alone / effort)
+        joint_of(group): (error / effort, alone / effort)
         for group, error, alone, effort in zip(*columns, strict=True)
         if effort > 0
     }
