@@ -205,7 +205,7 @@ def _sampled(motion: Motion, robot: Robot, time: Array) -> Array:
 def _is_trajectory(path: Path, robot: Robot) -> bool:
     if not path.is_file() or path.suffix.lower() not in TEXT:
         return False
-    names = open_table(path).names or ()
+    names = open_table(path).header
     wanted = {"t", *(f"q_{joint}" for joint in robot.joints)}
     return wanted <= set(names) and not any(name.startswith("tau_") for name in names)
 

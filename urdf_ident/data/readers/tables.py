@@ -62,6 +62,16 @@ class Table(ABC):
     first: tuple[str, ...] = field(default=(), kw_only=True)
     texts: tuple[str, ...] = field(default=(), kw_only=True)
 
+    @property
+    def header(self) -> tuple[str, ...]:
+        """Column names; empty if the file has none."""
+        return self.names or ()
+
+    @property
+    def full_header(self) -> tuple[str, ...]:
+        """Column names as completed by other information in the file; empty without any."""
+        return self.spelled or self.header
+
     @abstractmethod
     def cells(self, groups: Sequence[Sequence[int]]) -> Cells:
         """Reads groups of columns.
@@ -185,7 +195,7 @@ def refuse_long(table: Table) -> None:
             expected="a column for every joint and quantity (q_<joint>, tau_<joint>)",
             remedy="record a bag or Parquet, which may hold lists, or write each element in a column of its own",
         )
-    plain = {name: re.sub(r"[^a-z]", "", name.rpartition(".")[2].lower()) for name in (*(table.names or ()), *table.texts)}
+    plain = {name: re.sub(r"[^a-z]", "", name.rpartition(".")[2].lower()) for name in (*table.header, *table.texts)}
     keys = [name for name, word in plain.items() if _KEYS.fullmatch(word)]
     values = [name for name, word in plain.items() if _VALUES.fullmatch(word)]
     if keys and values:
@@ -241,7 +251,7 @@ def array_hash(table: ArrayTable) -> str:
     Returns:
         64 hexadecimal digits.
     """
-    digest = hashlib.sha256("\0".join(table.names or ()).encode())
+    digest = hashlib.sha256("\0".join(table.header).encode())
     for column in table.columns:
         digest.update(np.ascontiguousarray(column).data)
     return digest.hexdigest()

@@ -70,10 +70,10 @@ def find_columns(table: Table, robot: Robot, layout: LogLayout, quantities: Sequ
     locked: dict[str, int] = {}
     notes: list[str] = []
     units: dict[str, str | tuple[str, ...]] = {}
-    names, wrenches = table.names or (), _wrenches(table)
-    header = default_header(table.spelled or names, robot, layout.joints, table.path)
+    names, wrenches = table.header, _wrenches(table)
+    header = default_header(table.full_header, robot, layout.joints, table.path)
     if rest and names:
-        spelled = replace(table, names=header.names, spelled=table.spelled or names)
+        spelled = replace(table, names=header.names, spelled=table.full_header)
         _check_units(table, robot, layout, [key for key in ("position", "effort") if key in rest], header.names)
         named, notes = _named(spelled, robot, rest, strict="position" in rest)
         if "position" in named:
@@ -116,7 +116,7 @@ def _check_units(table: Table, robot: Robot, layout: LogLayout, quantities: Sequ
     Args:
         names: The header in the default spelling.
     """
-    bare, units = zip(*map(unknown_unit, table.spelled or table.names or ()), strict=True)
+    bare, units = zip(*map(unknown_unit, table.full_header), strict=True)
     if not any(units):
         return
     stripped = replace(table, names=default_header(bare, robot, layout.joints, table.path).names)
@@ -126,7 +126,7 @@ def _check_units(table: Table, robot: Robot, layout: LogLayout, quantities: Sequ
         if odd and len(meant) == robot.n > sum(not units[column] for column in known):
             raise LogError(
                 "unknown unit",
-                where=f"{table.path}, column '{(table.spelled or table.names or ())[odd[0]]}'",
+                where=f"{table.path}, column '{table.full_header[odd[0]]}'",
                 got=f"'{units[odd[0]]}'",
                 expected=", ".join(unit_names(KIND.get(quantity, quantity))),
                 remedy="correct it, or list the columns by number with their unit: `log: {columns: ..., units: ...}`",
@@ -135,7 +135,7 @@ def _check_units(table: Table, robot: Robot, layout: LogLayout, quantities: Sequ
 
 def _columns_of(table: Table, robot: Robot, quantity: str) -> list[int]:
     """Columns of a quantity in a header in the default spelling, of all joints or not."""
-    names = table.names or ()
+    names = table.header
     prefix = _prefix(names, robot.joints, quantity)
     named = [names.index(prefix + joint) for joint in robot.joints if prefix + joint in names]
     return named or list(next(filter(None, (_numbers(table, own) for own in NAMES[quantity].prefixes)), {}).values())
@@ -164,7 +164,7 @@ def _check_once(table: Table, layout: LogLayout, used: Collection[int | None], s
         for column in ([chosen] if isinstance(chosen, int | str) else chosen)
         if isinstance(column, int)
     }
-    for names in (table.names or (), spelled):
+    for names in (table.header, spelled):
         _refuse_repeated(table, names, {k for k in used if k is not None} - numbers)
 
 
@@ -185,7 +185,7 @@ def _time(table: Table, layout: LogLayout) -> int | None:
         if len(columns) != 1:
             raise LogError("time has one column", where="log.columns.time", got=columns, expected="one name or number")
         return _locate(table, columns[0], "time")
-    for k, name in enumerate(table.names or ()):
+    for k, name in enumerate(table.header):
         if name.lower() in TIME_NAMES:
             return k
     return None
@@ -239,7 +239,7 @@ def _locate(table: Table, column: Column, quantity: str) -> int:
 
 def _named(table: Table, robot: Robot, quantities: Sequence[str], strict: bool) -> tuple[dict[str, tuple[int, ...]], list[str]]:
     """Columns with default names, or numbered columns."""
-    names = table.names or ()
+    names = table.header
     known = {*robot.joints, *robot.locked}
     prefixes = {key: _prefix(names, known, key) for key in quantities}
     if not any(f"{prefix}{joint}" in names for prefix in prefixes.values() for joint in known):
@@ -277,7 +277,7 @@ def _prefix(names: Sequence[str], joints: Collection[str], quantity: str) -> str
 
 
 def _check_positions(table: Table, robot: Robot, prefix: str) -> None:
-    names = table.names or ()
+    names = table.header
     known = [*robot.joints, *robot.locked]
     longer = tuple(f"{own.prefix}_" for own in NAMES.values() if own.prefix.startswith(prefix))
     missing = [joint for joint in robot.joints if prefix + joint not in names]
@@ -321,9 +321,7 @@ def _resembles(name: str, joints: Collection[str]) -> bool:
 
 def _similar_column(table: Table, known: Collection[str], prefix: str) -> str:
     """Hint at a position column of an unknown joint, which may be the missing joint under another name."""
-    spare = [
-        name for name in table.spelled or table.names or () if name.startswith(prefix) and name[len(prefix) :] not in known
-    ]
+    spare = [name for name in table.full_header if name.startswith(prefix) and name[len(prefix) :] not in known]
     return f"; if '{spare[0]}' is this joint, correct the name or give `log: {{joints: ...}}`" if spare else ""
 
 
@@ -339,7 +337,7 @@ def _numbered(table: Table, robot: Robot, quantities: Sequence[str]) -> tuple[di
             raise LogError(
                 f"the log numbers {len(numbers)} joints in {key}, the robot has {robot.n}",
                 where=table.path,
-                got=f"{(table.names or ())[numbers[first]]} …",
+                got=f"{table.header[numbers[first]]} …",
                 expected=", ".join(robot.order),
                 remedy=_too_few(len(numbers), robot),
             )
@@ -352,7 +350,7 @@ def _numbered(table: Table, robot: Robot, quantities: Sequence[str]) -> tuple[di
 def _numbers(table: Table, prefix: str) -> dict[int, int]:
     """Number → column of the names such as ``q1``, ``q_1`` and ``q[1]``."""
     pattern = re.compile(rf"{prefix}[_\[ ]?(\d+)\]?", re.IGNORECASE)
-    return {int(match[1]): k for k, name in enumerate(table.names or ()) if (match := pattern.fullmatch(name))}
+    return {int(match[1]): k for k, name in enumerate(table.header) if (match := pattern.fullmatch(name))}
 
 
 def _too_few(count: int, robot: Robot) -> str:
@@ -363,7 +361,7 @@ def _too_few(count: int, robot: Robot) -> str:
 
 
 def _wrenches(table: Table) -> dict[str, tuple[int, ...]]:
-    names = table.names or ()
+    names = table.header
     frames = {match[1] for name in names if (match := re.fullmatch(r"wrench_(.+)_[fm][xyz]", name))}
     found = {}
     for frame in sorted(frames):

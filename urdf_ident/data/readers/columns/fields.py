@@ -43,7 +43,7 @@ def recording_fields(
         raise LogError(
             "the log holds no joint positions",
             where=path,
-            got=", ".join((tables[0][0].names or ())[:8]),
+            got=", ".join(tables[0][0].header[:8]),
             expected="q_<joint> columns",
             remedy="describe the columns in the project file (`log: {columns: ...}`)",
         )
@@ -154,7 +154,7 @@ def _clock(time: Array | None, count: int, layout: LogLayout, table: Table, robo
     if time is not None:
         return time
     if layout.rate is None:
-        names = table.names or ()
+        names = table.header
         raise LogError(
             "the log has no time column",
             where=table.path,

@@ -35,7 +35,7 @@ def check_kinds(
             if unit.factor != 1.0 and not fits(unit, kind, bool(sliding)):
                 raise LogError(
                     f"a unit of another kind than the {'prismatic' if sliding else 'revolute'} joint '{joint}'",
-                    where=f"{table.path}, column '{(table.spelled or table.names or ())[column]}'",
+                    where=f"{table.path}, column '{table.full_header[column]}'",
                     got=unit.name,
                     expected=joint_units(bool(sliding))[kind],
                     remedy=f"correct the header, or give the units of all joints: `log: {{units: {{{quantity}: [...]}}}}`",

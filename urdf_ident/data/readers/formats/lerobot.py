@@ -127,7 +127,7 @@ def open_episode(folder: str | Path, number: int) -> ParquetTable:
     episode, names = found[number], _names(_info(folder))
     table = open_parquet(episode.file, "parquet", names=names)
     path = str(Path(folder) / f"episode_{number:06d}")
-    clean = tuple("t" if name == "timestamp" else name for name in table.names or ())
+    clean = tuple("t" if name == "timestamp" else name for name in table.header)
     notes = list(table.notes)
     if not any(name.startswith(("tau", "current")) for name in clean):
         features = ", ".join(name for name in names if name.startswith(("observation", "action")))

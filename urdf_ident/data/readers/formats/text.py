@@ -160,7 +160,7 @@ class TextTable(Table):
 
     def _refuse_second_header(self, line: str) -> None:
         """Refuses a line that names the columns again, in another order or in other units."""
-        again, own = tuple(cells_of(line, self.delimiter)), self.names or ()
+        again, own = tuple(cells_of(line, self.delimiter)), self.header
         bare, known = ({without_unit(name)[0] for name in names} for names in (again, own))
         if again != own and len(again) == len(own) and bare == known:
             other, first = next((x, y) for x, y in zip(again, own, strict=True) if x != y)
