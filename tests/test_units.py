@@ -7,7 +7,7 @@ import math
 import pytest
 
 from urdf_ident.errors import UnitError
-from urdf_ident.units import KINDS, joint_units, parse_unit
+from urdf_ident.units import KINDS, joint_units, parse_unit, percent
 
 
 @pytest.mark.parametrize(
@@ -75,6 +75,14 @@ def test_the_kind_is_checked(quantity: str, good: str, bad: str) -> None:
 def test_unknown_units_are_refused(text: str) -> None:
     with pytest.raises(UnitError, match="unknown unit"):
         parse_unit(text)
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0.034, "0.034"), (1.26, "1.3"), (12.6, "13"), (123.0, "123"), (-1234.0, "-1234"), (float("inf"), "inf")],
+)
+def test_percentages_have_no_exponent(share: float, text: str) -> None:
+    assert percent(share) == text
 
 
 def test_the_nearest_unit_is_named() -> None:

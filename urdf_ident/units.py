@@ -138,3 +138,15 @@ def fits(unit: Unit, quantity: str, prismatic: bool) -> bool:
 def unit_names(quantity: str | None) -> list[str]:
     """Names of the units of a quantity, a key of :data:`KINDS`; all if it is None."""
     return [unit.name for unit in _UNITS.values() if quantity is None or unit.kind in KINDS[quantity]]
+
+
+def percent(value: float) -> str:
+    """Formats a percentage with two digits or as a whole number, without an exponent.
+
+    Args:
+        value: A share [%].
+
+    Returns:
+        The number, without a percent sign.
+    """
+    return f"{value:.0f}" if abs(value) >= 10.0 else f"{value:.2g}"

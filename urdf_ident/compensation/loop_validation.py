@@ -25,6 +25,7 @@ from ..samples import ReadOnly, Segment
 from ..statistics.accumulate import build_statistics
 from ..statistics.distributions import student_quantile
 from ..statistics.motions import motions
+from ..units import percent
 from .residual import DEFAULT_INPUTS
 from .three_loop import ThreeLoop, three_loop
 
@@ -153,7 +154,7 @@ def _residual(errors: Mapping[str, Array], kinds: Sequence[str], what: str) -> t
     if not kinds:
         return "none", f"friction and links judged on {what}"
     best, mean, gain_error = _best(errors, "none", kinds)
-    words = f"{best} lowers the squared error on {what} by {100 * mean:.3g} ± {100 * gain_error:.2g} %"
+    words = f"{best} lowers the squared error on {what} by {100 * mean:.3g} ± {percent(100 * gain_error)} %"
     enough = mean > max(LEAST_GAIN, gain_error)
     if len(kinds) == 1:
         return best, words if enough else f"{words}: not significant, used because it was requested"

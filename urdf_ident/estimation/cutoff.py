@@ -30,6 +30,7 @@ from ..statistics.accumulate import build_statistics
 from ..statistics.distributions import student_quantile
 from ..statistics.fit import fit_base
 from ..statistics.motions import motions
+from ..units import percent
 
 #: Candidates as multiples of the cut-off of the spectrum.
 FACTORS = (0.4, 0.55, 0.75, 1.0, 1.35, 1.8, 2.5)
@@ -70,7 +71,7 @@ class CutoffSweep(ReadOnly):
         if self.chosen == self.spectrum:
             return f"that of the spectrum: no other beats it on {len(self.folds)} held-out parts by more than their scatter"
         gain = 100 * (1 - self.mean.min() / self.mean[np.argmin(np.abs(self.cutoffs - self.spectrum))])
-        return f"{gain:.2g} % better on {len(self.folds)} held-out parts than the {self.spectrum:.4g} Hz of the spectrum"
+        return f"{percent(gain)} % better on {len(self.folds)} held-out parts than the {self.spectrum:.4g} Hz of the spectrum"
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the entry in identification.json."""

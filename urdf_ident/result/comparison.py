@@ -11,6 +11,7 @@ import numpy as np
 from ..files.records import plain
 from ..linalg import Array, positive
 from ..samples import ReadOnly
+from ..units import percent
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class ParameterChange:
         if self.kind == "friction" and abs(self.before) > 0:
             share, error = 100 * self.difference / abs(self.before), 100 * self.std_error / abs(self.before)
             word = "more" if self.difference > 0 else "less"
-            text = f"{self.where} needs {abs(share):.3g} ± {error:.2g} % {word} {self.what}"
+            text = f"{self.where} needs {abs(share):.3g} ± {percent(error)} % {word} {self.what}"
             return text + (f"; {self.note}" if self.note else "")
         text = f"{self.where}: {self.what} {self.before:.4g} → {self.after:.4g} ({self.difference:+.3g} ± {self.std_error:.2g})"
         return f"{text} {self.unit}" + (f"; {self.note}" if self.note else "")
@@ -104,8 +105,8 @@ class CommonFriction:
         """Describes the change in words."""
         word, share, error = "more" if self.share > 0 else "less", 100 * abs(self.share), 100 * self.std_error
         return (
-            f"most joints need {share:.2g} ± {error:.1g} % {word} friction alike, as at another temperature or with another "
-            "lubricant; joints are tested for a change beyond it"
+            f"most joints need {percent(share)} ± {percent(error)} % {word} friction alike, as at another temperature or with "
+            "another lubricant; joints are tested for a change beyond it"
         )
 
 
@@ -189,7 +190,7 @@ class Comparison:
         most = max(100 * item.laws / positive(abs(item.before)) for item in mine)
         return [
             f"  the two results describe friction by different laws, or shapes of them, at {joints}:"
-            f" this adds up to ± {most:.2g} % to its error, and smaller changes are not seen"
+            f" this adds up to ± {percent(most)} % to its error, and smaller changes are not seen"
         ]
 
 
@@ -255,7 +256,7 @@ class Trend(ReadOnly):
             rising = "" if abs(slope[j]) < 3 * error[j] else "  rises" if slope[j] > 0 else "  falls"
             share = 100 / positive(abs(float(np.mean(self.value[:, j]))))
             lines.append(
-                f"  {joint:<20} at {self.speed[j]:.2g}: {values}  {share * slope[j]:+.2g} ± {share * error[j]:.1g} % "
+                f"  {joint:<20} at {self.speed[j]:.2g}: {values}  {share * slope[j]:+.3g} ± {percent(share * error[j])} % "
                 f"per result{rising}"
             )
         return "\n".join(lines)

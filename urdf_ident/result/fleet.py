@@ -13,6 +13,7 @@ from ..files.read_write import write_text
 from ..files.records import json_text, plain
 from ..linalg import Array, BoolArray, positive
 from ..samples import ReadOnly
+from ..units import percent
 
 _SHOWN = 12
 
@@ -57,7 +58,7 @@ class Pooled(ReadOnly):
         if self.kind == "friction" and usual > 0:
             word = "more" if gap > 0 else "less"
             share, error = 100 * abs(gap) / usual, 100 * float(self.deviation[robot]) / usual
-            return f"{self.where} has {share:.3g} ± {error:.2g} % {word} {self.what}"
+            return f"{self.where} has {share:.3g} ± {percent(error)} % {word} {self.what}"
         return f"{self.where}: {self.what} {gap:+.3g} ± {self.deviation[robot]:.2g} {self.unit} from the others"
 
 

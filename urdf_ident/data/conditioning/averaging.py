@@ -16,6 +16,7 @@ import numpy as np
 
 from ...linalg import Array
 from ...samples import ReadOnly, Segment
+from ...units import percent
 from .filters import HIGHEST
 from .periods import Repetition, deviations, periods_of
 from .resample import UniformPiece
@@ -66,8 +67,9 @@ class Averaged(ReadOnly):
         """A one-line description of the averaging."""
         return (
             f"{self.count} periods of {self.seconds:.4g} s; {self.harmonics} harmonics of their mean "
-            f"({self.harmonics / self.seconds:.3g} Hz) represent the motion, {100 * self.missing:.2g} % of its acceleration is "
-            f"noise or left out; torque noise from their scatter {', '.join(f'{x:.2g}' for x in self.noise)} N·m or N"
+            f"({self.harmonics / self.seconds:.3g} Hz) represent the motion, {percent(100 * self.missing)} % of its "
+            "acceleration is noise or left out; "
+            f"torque noise from their scatter {', '.join(f'{x:.2g}' for x in self.noise)} N·m or N"
             + (f"; {self.outliers} outliers of it left out" if self.outliers else "")
         )
 

@@ -13,6 +13,7 @@ import numpy as np
 from ...errors import LogError
 from ...linalg import Array, BoolArray, positive
 from ...parallel.scratch import empty_array
+from ...units import percent
 from .recursive import both_ways, butterworth, welch
 
 #: Order of the Butterworth filter; forward-backward filtering doubles it.
@@ -197,7 +198,7 @@ def estimate_cutoff(pieces: list[Array], rate: float, moving: list[BoolArray] | 
     if cutoff >= ceiling:
         why += f"bounded by a fifth of the rate ({rate:.4g} Hz)"
     elif cutoff < HEADROOM * motion_end * 0.999:
-        why += f"{cutoff:.3g} Hz keeps the noise let through near or below {100 * NOISE_SHARE:.2g} % of its power"
+        why += f"{cutoff:.3g} Hz keeps the noise let through near or below {percent(100 * NOISE_SHARE)} % of its power"
     else:
         why += f"{HEADROOM:g} times that keeps 96 % of the signal there"
     return CutoffChoice(cutoff, motion_end, why)

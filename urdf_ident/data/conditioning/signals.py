@@ -18,6 +18,7 @@ from ...errors import LogError
 from ...linalg import Array, positive
 from ...model.robot import Robot
 from ...samples import Segment
+from ...units import percent
 from ..recording import Recording
 from ..refusals import each_usable
 from .averaging import Averaged, average
@@ -228,7 +229,7 @@ def _row_rate(cutoff: float) -> float:
 
 
 def _rate_words(clock: Clock) -> str:
-    how = "as logged" if clock.even else f"resampled from a clock that varies by {100 * clock.jitter:.2g} % of a period"
+    how = "as logged" if clock.even else f"resampled from a clock that varies by {percent(100 * clock.jitter)} % of a period"
     why = f"{clock.rate:.5g} Hz, {how}"
     if len(clock.gaps):
         why += f"; split at {len(clock.gaps)} pause(s) longer than {max(GAP_PERIODS * clock.period, GAP_SECONDS):.3g} s"

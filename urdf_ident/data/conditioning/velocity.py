@@ -8,6 +8,7 @@ import numpy as np
 
 from ...linalg import Array, positive, unit_columns
 from ...sequences import vertex
+from ...units import percent
 from .filters import differentiate, lowpass
 
 #: Longest lag searched [s].
@@ -88,7 +89,7 @@ def match_velocity(q: Array, v: Array, rate: float, cutoff: float) -> VelocityMa
     timing = f"comes {1e3 * lag:.3g} ms after dq/dt" if abs(lag_samples) > 0.5 else "is in step with dq/dt"
     words = (
         f"the logged velocity {timing}, its scale is off by at most "
-        f"{100 * np.nanmax(np.abs(scale - 1), initial=0.0):.2g} %, its noise power is {noise:.2g} times that of dq/dt"
+        f"{percent(100 * np.nanmax(np.abs(scale - 1), initial=0.0))} %, its noise power is {noise:.2g} times that of dq/dt"
     )
     return VelocityMatch(scale, correlation, lag, float(np.median(sizes)), noise, cross, words)
 

@@ -9,6 +9,7 @@ import numpy as np
 from ...grouping import runs
 from ...linalg import Array, BoolArray, IntArray, positive, rms
 from ...sequences import quantiles, running_median
+from ...units import percent
 from ..conditioning.clock import GAP_PERIODS, GAP_SECONDS, device_clock, in_bursts, read_clock
 from ..recording import Recording
 from ..resolution import count_of
@@ -129,8 +130,8 @@ def repair_clock(state: Examination) -> None:
         state.add(
             "clock-jitter",
             "repaired",
-            f"the time stamps jitter by {100 * found.spread_before:.2g} % of a period; the motion shows an even clock of "
-            f"{1e3 * found.period:.6g} ms behind them (within {100 * found.spread_after:.2g} %), which is used instead",
+            f"the time stamps jitter by {percent(100 * found.spread_before)} % of a period; the motion shows an even clock of "
+            f"{1e3 * found.period:.6g} ms behind them (within {percent(100 * found.spread_after)} %), which is used instead",
         )
         if found.lost:
             state.add(
@@ -156,7 +157,7 @@ def repair_clock(state: Examination) -> None:
         state.add(
             "clock-uneven",
             "repaired",
-            f"intervals vary by {100 * clock.jitter:.2g} % of a period around {1e3 * clock.period:.4g} ms; "
+            f"intervals vary by {percent(100 * clock.jitter)} % of a period around {1e3 * clock.period:.4g} ms; "
             f"the log is resampled evenly at {clock.rate:.4g} Hz",
         )
     if len(clock.gaps):

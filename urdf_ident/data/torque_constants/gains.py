@@ -20,6 +20,7 @@ from ...grouping import grouped
 from ...linalg import Array
 from ...model.drive import Drive
 from ...samples import ReadOnly
+from ...units import percent
 from ..recording import Recording
 from ..refusals import each_usable
 from .targets import TWINS, Estimate, Targets, at_rest, check_targets, in_motion, ratio_at_rest
@@ -45,7 +46,7 @@ class TorqueConstants(ReadOnly):
     def describe(self) -> str:
         """One sentence for ``drive.gain_origin``."""
         each = zip(self.origin, self.joints, self.gain, self.relative_error, strict=True)
-        by_origin = grouped((text, f"{joint} {value:.5g} (± {100 * error:.2g} %)") for text, joint, value, error in each)
+        by_origin = grouped((text, f"{joint} {value:.5g} (± {percent(100 * error)} %)") for text, joint, value, error in each)
         parts = (f"{text}: {', '.join(joints)}" for text, joints in by_origin.items())
         return "auto, target torque / target current; " + "; ".join(parts)
 
@@ -146,5 +147,5 @@ def _with_twins(joints: tuple[str, ...], rest: Sequence[Estimate], moving: Seque
         model = min(twins, key=lambda k: best[k].error, default=j)
         if best[model].error < item.error:
             gain[j], error[j] = float(np.copysign(best[model].value, item.value)), best[model].error
-            origin[j] = f"motor twin of {joints[model]} ({words[model]}; own value agrees within {100 * reach:.2g} %)"
+            origin[j] = f"motor twin of {joints[model]} ({words[model]}; own value agrees within {percent(100 * reach)} %)"
     return TorqueConstants(joints, np.array(gain), np.array(error), tuple(origin))

@@ -27,6 +27,7 @@ from ...model.payload import Payload
 from ...model.row_groups import joint_of
 from ...statistics.entries import placed
 from ...statistics.rows import RowFilter, filtered_rows
+from ...units import percent
 from .total_least_squares import total_least_squares
 
 #: Maximum number of iterations of scaling rows and columns by the gains; relative change of the gains at convergence.
@@ -58,7 +59,7 @@ class DriveGains:
     def describe(self) -> str:
         """Returns the values and their relative errors, for ``gain_origin``."""
         each = ", ".join(
-            f"{name.split(':', 1)[-1]} {g:.5g} ± {100 * s / abs(g):.2g} %"
+            f"{name.split(':', 1)[-1]} {g:.5g} ± {percent(100 * s / abs(g))} %"
             for name, g, s in zip(self.groups, self.gain, self.std_error, strict=True)
         )
         return f"known payload, total least squares ({each})"

@@ -29,6 +29,7 @@ from ...sequences import running_median
 from ...statistics.accumulate import build_statistics
 from ...statistics.fit import SIGMA_FLOOR, Fit, fit_base
 from ...statistics.statistic import StatisticSet
+from ...units import percent
 
 #: Tuning constants for an efficiency of 95 % with Gaussian noise.
 HUBER, TUKEY = 1.345, 4.685
@@ -206,8 +207,8 @@ class Outliers:
         """Returns the outliers in one sentence."""
         joint = joint_of(self.group)
         return (
-            f"{100 * self.share:.2g} % of the torque samples of {joint} are outliers, more than {FAR:g} times the usual error "
-            f"away, with {100 * self.power:.3g} % of its squared residual"
+            f"{percent(100 * self.share)} % of the torque samples of {joint} are outliers, more than {FAR:g} times the usual "
+            f"error away, with {100 * self.power:.3g} % of its squared residual"
         )
 
 

@@ -28,6 +28,7 @@ from ...statistics.fit import Fit, fit_ridge, likely_slopes, prior_mean
 from ...statistics.folds import CrossValidation, folds_of, held_out, whole_motions
 from ...statistics.motions import start_motions
 from ...statistics.statistic import StatisticSet
+from ...units import percent
 
 #: Relative change of the rigid torque at convergence (root mean square, weighted as the fit); the same for a fold, from which
 #: only a held-out error is computed.
@@ -71,7 +72,7 @@ class ConvergedFit:
             return (f"the rigid torque of load-dependent friction converged in {len(self.changes)} rounds",)
         return (
             f"the rigid torque of load-dependent friction did not converge in {len(self.changes)} rounds (it still changes by "
-            f"{100 * self.changes[-1]:.2g} %): leave load_coulomb out, or record motions with more load",
+            f"{percent(100 * self.changes[-1])} %): leave load_coulomb out, or record motions with more load",
         )
 
 

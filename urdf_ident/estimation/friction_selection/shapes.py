@@ -31,6 +31,7 @@ from ...model.dynamic_model import DynamicModel
 from ...model.terms import AppliedTerm
 from ...samples import Segment
 from ...statistics.fit import fit_base
+from ...units import percent
 from .excited import check_excited, excited
 from .reference_torque import Build, converge
 
@@ -77,7 +78,7 @@ class ShapeReport:
         low, high = self.interval
         text = f"{self.term} of {self.joint}: {self.shape} = {self.value:.3g} {self.unit} (95 %: {low:.2g} to {high:.2g})"
         if self.determined:
-            return f"{text}, residual {100 * self.gain:.2g} % smaller than at {self.start:.3g}"
+            return f"{text}, residual {percent(100 * self.gain)} % smaller than at {self.start:.3g}"
         where = f", at the {self.at_bound} bound of its search" if self.at_bound else ""
         return f"{text}{where}: the data do not determine it; give a number, or leave {self.term} out of {self.joint}"
 

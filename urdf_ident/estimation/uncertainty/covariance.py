@@ -36,6 +36,7 @@ from ...statistics.fit import Fit
 from ...statistics.least_squares import Solution
 from ...statistics.motions import motions
 from ...statistics.statistic import StatisticSet
+from ...units import percent
 from .covariance_kinds import FEWEST_LOGS, FEWEST_STRETCHES, Covariance, Covariances
 from .reversals import excess_shift
 
@@ -153,7 +154,7 @@ def _automatic(work: Covariances) -> Covariance:
             else:
                 found = replace(found, kind=f"{found.kind}: no stationary noise explains the residuals (ratio {ratio:.2g})")
             if work.averaged:
-                explained = f"{100 / lack_of_fit:.2g} % of the residual"
+                explained = f"{percent(100 / lack_of_fit)} % of the residual"
                 words = f"; the scatter between periods explains {explained}, the model lacks the rest"
                 found = replace(found, kind=found.kind + words)
     if len(motions(work.statistics)) >= FEWEST_LOGS:

@@ -29,6 +29,7 @@ from ...statistics.fit import Fit
 from ...statistics.folds import cross_validate
 from ...statistics.least_squares import Solution, solve
 from ...statistics.statistic import StatisticSet
+from ...units import percent
 from .covariance import with_covariance
 
 #: Relative increase of the held-out error that is accepted for a smaller model.
@@ -159,7 +160,7 @@ def _selected(rule: str, bound: float, models: Sequence[IntArray], steps: Sequen
         return models[-1], f"relative standard errors at most {bound:g} %"
     # the smallest that predicts as well as the full one
     last = max(k for k in range(len(models)) if k == 0 or steps[k - 1].held_out <= 1 + ALLOWED)
-    return models[last], "F-test" if last == len(models) - 1 else f"held-out error may grow by {100 * ALLOWED:.2g} %"
+    return models[last], "F-test" if last == len(models) - 1 else f"held-out error may grow by {percent(100 * ALLOWED)} %"
 
 
 def _columns(factor: Array, kept: IntArray) -> Array:

@@ -9,6 +9,7 @@ from typing import ClassVar
 from ...motion.collision.clearance import ClearanceReport
 from ...motion.limits import LimitReport, Limits
 from ...motion.trajectory import Trajectory
+from ...units import percent
 
 UNWATCHED = (
     "not watched; to keep links apart: `excitation: {collisions: true}`, in Python collisions=find_collisions(robot); "
@@ -57,18 +58,6 @@ class PlannedMotion:
         return "\n".join([*self.describe(), *closest_lines(self.report, self.clearance), *notes])
 
     __str__ = summary
-
-
-def percent(value: float) -> str:
-    """Formats a percentage with two digits or as a whole number, without an exponent.
-
-    Args:
-        value: A share [%].
-
-    Returns:
-        The number, without a percent sign.
-    """
-    return f"{value:.0f}" if value >= 10.0 else f"{value:.2g}"
 
 
 def closest_lines(report: LimitReport, clearance: ClearanceReport | None) -> list[str]:

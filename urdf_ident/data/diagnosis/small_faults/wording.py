@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ....model.robot import Robot
+from ....units import percent
 from ...quality.findings import Finding
 from ..delay.profile import relative_delay
 from ..wording import UNDECIDED
@@ -178,10 +179,10 @@ def _told(robot: Robot, fault: SmallFault) -> str:
         signed=f"{fault.size:+.2g} {unit}",
         whose="this joint" if names else "all joints",
         lean="a large angle" if fault.far else f"about {np.degrees(abs(fault.size)):.2g}°",
-        ratio=f"{100 * abs(fault.size):.2g} %",
+        ratio=f"{percent(100 * abs(fault.size))} %",
         wide="large" if fault.size > 0 else "small",
-        missing=f"about {100 * fault.size:.2g} % of " if less else "",
-        share=f"{100 * abs(fault.size):.2g} %",
+        missing=f"about {percent(100 * fault.size)} % of " if less else "",
+        share=f"{percent(100 * abs(fault.size))} %",
         part=f"{200 * fault.size:+.2g} %",
         late=f"{1e3 * abs(fault.size):.2g} ms {'later' if fault.size > 0 else 'earlier'}",
     )
