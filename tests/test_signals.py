@@ -186,6 +186,21 @@ def test_encoder_noise_is_not_taken_for_motion(noise: float) -> None:
     assert estimate_cutoff([q + noise * white], rate).cutoff < 10
 
 
+@pytest.mark.parametrize(("rate", "seconds"), [(500.0, 4.0), (800.0, 2.5), (100.0, 6.0)])
+def test_chance_in_the_spectrum_of_a_short_log_is_not_taken_for_motion(rate: float, seconds: float) -> None:
+    """Late time stamps give all joints the same errors, so that more joints do not make the spectrum of the noise smoother."""
+
+    def choose(seed: int) -> float:
+        rng, t = np.random.default_rng(seed), np.arange(0, seconds, 1 / rate)
+        taken = t - 1e-3 * np.abs(rng.standard_normal(len(t)))
+        way = np.clip((taken[:, None] - [0.2, 1.5, 2.8]) / 1.1, 0.0, 1.0)
+        return estimate_cutoff([(way**3 * (10 - 15 * way + 6 * way**2)) @ rng.uniform(-1, 1, (3, 6))], rate).cutoff
+
+    chosen = [choose(seed) for seed in range(40)]
+    assert np.percentile(chosen, 90) < 18
+    assert min(chosen) > 3  # 96 % of the acceleration of a move is below 2 Hz
+
+
 def test_cutoff_is_near_the_best_one_for_acceleration() -> None:
     t = np.arange(0, 20, 0.004)
     for noise in (1e-5, 1e-4, 1e-3):

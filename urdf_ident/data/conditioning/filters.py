@@ -182,11 +182,12 @@ def estimate_cutoff(pieces: list[Array], rate: float, moving: list[BoolArray] | 
         moving: Samples of each piece that are in motion, shapes (N_k,); None: all. Standstill between motions belongs to the
             spectrum, as a window over a single motion would suppress its beginning and end; long standstill does not.
     """
-    frequency, density, slow = _acceleration_spectrum(pieces, rate, moving or [np.ones(len(q), bool) for q in pieces])
+    moving = moving or [np.ones(len(q), bool) for q in pieces]
+    frequency, density, slow, windows = _acceleration_spectrum(pieces, rate, moving)
     ceiling = HIGHEST * rate
     step = frequency[1] - frequency[0]
     inside = frequency <= ceiling
-    motion_end = _motion_end(frequency[inside], density[inside], slow, rate)
+    motion_end = _motion_end(frequency[inside], density[inside], slow, rate, windows)
     below = frequency <= motion_end
     floor = float(np.interp(motion_end, frequency, density))
     motion_power = float(density[below].sum() * step)
@@ -247,8 +248,11 @@ def _mean_spectrum(pieces: list[Array], rate: float) -> tuple[Array, Array]:
     return spectra[0][0], np.average([density for _, density in spectra], axis=0, weights=[len(piece) for piece in long])
 
 
-def _acceleration_spectrum(pieces: list[Array], rate: float, moving: list[BoolArray]) -> tuple[Array, Array, float]:
-    """Frequencies [Hz], geometric mean of the joints' acceleration spectra, and of their positions' density below these."""
+def _acceleration_spectrum(pieces: list[Array], rate: float, moving: list[BoolArray]) -> tuple[Array, Array, float, float]:
+    """Frequencies [Hz], geometric mean of the joints' acceleration spectra, and of their positions' density below these.
+
+    The last value is the number of windows of motion that do not overlap, at least 1.
+    """
     longest = max(len(piece) for piece, moves in zip(pieces, moving, strict=True) if moves[1:-1].any())
     window = int(min(longest - 2, max(64, 4 * rate)))
     step = max(LONG, 4 * window)
@@ -260,18 +264,19 @@ def _acceleration_spectrum(pieces: list[Array], rate: float, moving: list[BoolAr
     ]
     long = [(part, moves) for part, moves in parts if len(part) - 2 >= window and moves.any()]
     spectra = [welch(np.diff(part, 2, axis=0) * rate**2, rate, window, weights=moves) for part, moves in long]
-    power = np.average([spectrum[1][1:] for spectrum in spectra], axis=0, weights=[moves.sum() for _, moves in long])
+    counts = [moves.sum() for _, moves in long]
+    power = np.average([spectrum[1][1:] for spectrum in spectra], axis=0, weights=counts)
     # geometric mean of normalised spectra: every joint has the same weight
     total = np.maximum(power.sum(axis=0), np.finfo(float).tiny)
     frequency = spectra[0][0][1:]
     within = (power / (rate**4 * _twice_differenced(frequency, rate)[:, None])).sum(axis=0) * frequency[0]
-    variance = np.average([part.var(axis=0) for part, _ in long], axis=0, weights=[moves.sum() for _, moves in long])
+    variance = np.average([part.var(axis=0) for part, _ in long], axis=0, weights=counts)
     slow = np.maximum(variance - within, 0.0) / frequency[0]
     density, below = (np.exp(np.log(positive(x / total)).mean(axis=-1)) for x in (power, slow))
-    return frequency, density, float(below)
+    return frequency, density, float(below), max(1.0, sum(counts) / window)
 
 
-def _motion_end(frequency: Array, density: Array, slow: float, rate: float) -> float:
+def _motion_end(frequency: Array, density: Array, slow: float, rate: float, windows: float) -> float:
     """Frequency [Hz] at which the acceleration density turns from the motion's slope to the noise's.
 
     The acceleration of a motion does not rise with frequency, beyond its lobes; noise of positions rises with the fourth
@@ -279,16 +284,21 @@ def _motion_end(frequency: Array, density: Array, slow: float, rate: float) -> f
     first minimum of density over frequency that is followed by a clear rise. (The minimum of the density itself can be anywhere
     on the plateau that tracking errors and friction leave.) Without a clear rise, a filter of the positions ends the noise; its
     slope is then smaller, and so is the power. Noise of positions does not rise with frequency and is small; what is followed
-    by a larger density of positions, or by one near the largest, is therefore within the motion.
+    by a larger density of positions, or by one near the largest, is therefore within the motion. Larger means beyond chance:
+    the logarithm of a density has the variance π²/6 over the number of independent values in it (chi-squared with two
+    degrees of freedom; joints with the same errors, as of late time stamps, add none), and a spectrum of few windows has few.
+    A density of very few values may be small between two lobes of a move; chance does not count there.
 
     Args:
         slow: Density of positions below the lowest frequency, in the unit of density.
+        windows: Number of independent windows in the spectrum.
     """
-    smooth = _third_octaves(frequency, density)
+    smooth, values = _third_octaves(frequency, density)
+    chance = np.where(values < _LOBES, 1.0, np.exp(_CHANCE * np.sqrt(2 * np.pi**2 / 6 * _HANN / (values * windows))))
     position = smooth / (rate**4 * _twice_differenced(frequency, rate))
     largest_above = np.maximum.accumulate(position[::-1])[::-1]
     largest = max(slow, float(largest_above[0]))  # of a slow motion the spectrum has only the noise
-    within = np.flatnonzero(largest_above > np.minimum(_NOT_RISING * position, _NOT_NOISE * largest))
+    within = np.flatnonzero(largest_above > np.minimum(_NOT_RISING * chance * position, _NOT_NOISE * largest))
     first = min(int(within[-1]) + 1 if len(within) else 0, len(position) - 1)
     frequency, smooth = frequency[first:], smooth[first:]
     tilted = smooth / frequency
@@ -303,8 +313,11 @@ _NOISY = 0.1
 _ACCELERATED = 1e-6
 #: Rise of density over frequency that ends the search for its minimum.
 _RISE = 10.0
-#: Ratio of densities of positions above which the later one is not noise: densities estimated from few periods vary by two.
+#: Ratio of densities of positions above which the later one is not noise, besides chance.
 _NOT_RISING = 3.0
+#: Standard errors of the logarithm of that ratio that are chance; bandwidth of a Hann window in steps of frequency; number of
+#: values in a third of an octave that contains lobes of a move and what is between them.
+_CHANCE, _HANN, _LOBES = 2.0, 1.5, 5
 #: Ratio of densities of positions to their largest above which they are the motion's, as the noise is less than a tenth of it.
 _NOT_NOISE = 0.01
 #: Factor on the noise that is subtracted from the spectrum of the positions: the median of few averaged spectra is up to a
@@ -312,9 +325,10 @@ _NOT_NOISE = 0.01
 _WHITE = 1.25
 
 
-def _third_octaves(frequency: Array, density: Array) -> Array:
-    """Geometric running mean over a third of an octave around each frequency."""
+def _third_octaves(frequency: Array, density: Array) -> tuple[Array, Array]:
+    """Geometric running mean over a third of an octave around each frequency, and the number of values in each."""
     total = np.concatenate([[0.0], np.cumsum(np.log(density))])
     begin = np.searchsorted(frequency, frequency * 2 ** (-1 / 6))
     end = np.searchsorted(frequency, frequency * 2 ** (1 / 6), side="right")
-    return np.asarray(np.exp((total[end] - total[begin]) / (end - begin)))
+    values = (end - begin).astype(float)
+    return np.exp((total[end] - total[begin]) / values), values
