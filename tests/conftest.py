@@ -69,6 +69,12 @@ def arm_urdf(axes: str = "zyyxyx", *, fixed_tip: bool = True, kind: str = "revol
 
 
 @pytest.fixture(scope="module")
+def robot() -> Robot:
+    """An arm of three joints."""
+    return Robot.from_urdf(arm_urdf("zyx"))
+
+
+@pytest.fixture(scope="module")
 def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A true robot's logs and a URDF of it that is wrong."""
     from logs import make_log

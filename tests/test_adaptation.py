@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from conftest import arm_urdf
 from logs import Truth, fourier, torques
 
 from urdf_ident.compensation.friction_filter import ROW, FilterSettings, FrictionFilter, replay, samples_per_row
@@ -157,11 +156,6 @@ def carried(robot: Robot, q: np.ndarray, mass: float) -> np.ndarray:
 
     eye = step * np.eye(robot.n)
     return np.array([[mass * 9.81 * (height(x + e) - height(x - e)) / (2 * step) for e in eye] for x in q])
-
-
-@pytest.fixture(scope="module")
-def robot() -> Robot:
-    return Robot.from_urdf(arm_urdf("zyx"))
 
 
 @pytest.fixture(scope="module")

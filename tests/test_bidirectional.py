@@ -36,11 +36,6 @@ def driven(robot: Robot, trajectory, noise: float = 0.05, law=friction) -> Segme
 
 
 @pytest.fixture(scope="module")
-def robot() -> Robot:
-    return Robot.from_urdf(arm_urdf("zyx"))
-
-
-@pytest.fixture(scope="module")
 def limits(robot: Robot) -> Limits:
     return Limits.from_robot(robot, acceleration=4.0)
 

@@ -16,11 +16,6 @@ from urdf_ident.model.robot import Robot
 
 
 @pytest.fixture(scope="module")
-def robot() -> Robot:
-    return Robot.from_urdf(arm_urdf("zyx"))
-
-
-@pytest.fixture(scope="module")
 def work(tmp_path_factory: pytest.TempPathFactory, robot: Robot) -> Path:
     folder = tmp_path_factory.mktemp("friction")
     (folder / "arm.urdf").write_text(arm_urdf("zyx"))

@@ -46,11 +46,6 @@ def learnt(
 
 
 @pytest.fixture(scope="module")
-def robot() -> Robot:
-    return Robot.from_urdf(arm_urdf("zyx"))
-
-
-@pytest.fixture(scope="module")
 def before(robot: Robot) -> Identification:
     return learnt(robot, 1)
 

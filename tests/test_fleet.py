@@ -38,11 +38,6 @@ def simulated(robot: Robot, seed: int, seconds: float = 12.0) -> Recording:
 
 
 @pytest.fixture(scope="module")
-def robot() -> Robot:
-    return Robot.from_urdf(arm_urdf("zyx"))
-
-
-@pytest.fixture(scope="module")
 def ident(robot: Robot) -> Identification:
     return identify(DynamicModel(robot, friction=LAWS), [simulated(robot, 1)])
 

@@ -213,11 +213,6 @@ TRUTHS: dict[str, tuple[list, Callable]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def robot() -> Robot:
-    return Robot.from_urdf(arm_urdf("zyx"))
-
-
 def make_log(robot: Robot, friction: Callable, seed: int, noise: float = 0.01) -> Recording:
     """20 s at 200 Hz; torque noise of 1 % of the joint's torque, a 20-bit encoder. Some motions are slow."""
     t, q, v, a = fourier(robot.n, 20.0, 200.0, seed, amplitude=1.5)

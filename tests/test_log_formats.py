@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import arm_urdf
 
 from urdf_ident.data.readers.columns.layout import LogLayout
 from urdf_ident.data.readers.read import read_recording
@@ -22,11 +21,6 @@ from urdf_ident.model.robot import Robot
 
 ROWS = 60
 NAMES = ("j1", "j2", "j3")
-
-
-@pytest.fixture(scope="module")
-def robot() -> Robot:
-    return Robot.from_urdf(arm_urdf("zyx"))
 
 
 def samples(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

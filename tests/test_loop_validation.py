@@ -30,11 +30,6 @@ from urdf_ident.project import parse_project
 
 
 @pytest.fixture(scope="module")
-def robot() -> Robot:
-    return Robot.from_urdf(arm_urdf("zyx"))
-
-
-@pytest.fixture(scope="module")
 def model(robot: Robot) -> DynamicModel:
     return DynamicModel(robot, friction=["viscous", "coulomb", "offset"], drive=Drive.build(3, reduction=[GEAR] * 3))
 

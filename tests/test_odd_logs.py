@@ -23,11 +23,6 @@ from conftest import arm_urdf  # isort: skip
 ORDER = [2, 0, 1]
 
 
-@pytest.fixture(scope="module")
-def robot() -> Robot:
-    return Robot.from_urdf(arm_urdf("zyx"))
-
-
 def rows(separator: str = ",", decimal: str = ".", quote: str = "") -> list[str]:
     table = zip(*default_columns().values(), strict=True)
     return [separator.join(f"{quote}{value:.17g}{quote}".replace(".", decimal) for value in row) for row in table]

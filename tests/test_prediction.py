@@ -7,7 +7,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-from conftest import arm_urdf
 from logs import fourier
 from scipy.interpolate import CubicSpline
 from test_selection import make_logs, prepared, with_torque
@@ -33,11 +32,6 @@ from urdf_ident.result.identification import Identification
 TRUTH = [{"viscous": 3.0, "coulomb": 2.0}, {"viscous": 4.0, "coulomb": 2.0}, {"viscous": 0.5, "coulomb": 0.6, "offset": 0.4}]
 
 SIMPLE = ["viscous", "coulomb", "offset"]
-
-
-@pytest.fixture(scope="module")
-def robot() -> Robot:
-    return Robot.from_urdf(arm_urdf("zyx"))
 
 
 @pytest.fixture(scope="module")

@@ -94,11 +94,6 @@ def laws_of(model: DynamicModel, axis: int) -> set[str]:
     return {item.term.name for item in model.terms if item.axis == axis} - {"rotor_inertia"}
 
 
-@pytest.fixture(scope="module")
-def robot() -> Robot:
-    return Robot.from_urdf(arm_urdf("zyx"))
-
-
 TRUTH = [
     {"viscous": 3.0, "coulomb": 2.0, "cubic": 0.8},
     {"viscous": 4.0, "coulomb": 2.0, "load_coulomb": 0.15, "stribeck": 2.5},

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import arm_urdf
 from logs import fourier
 from motion_samples import A, make_segment, robot_3r
 from scipy.optimize import minimize_scalar
@@ -31,11 +30,6 @@ from urdf_ident.statistics.accumulate import accumulate, build_statistics
 from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.rows import RowFilter
 from urdf_ident.statistics.statistic import StatisticSet
-
-
-@pytest.fixture(scope="module")
-def robot() -> Robot:
-    return Robot.from_urdf(arm_urdf("zyx"))
 
 
 def find(robot: Robot, terms: object, logs: list[PreparedLog]) -> Shaped:

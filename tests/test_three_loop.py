@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pinocchio as pin
 import pytest
-from conftest import arm_urdf
 from two_encoders import GEAR, RATE, SIGNALS, excitation, record
 
 import urdf_ident as ui
@@ -23,11 +22,6 @@ from urdf_ident.model.elasticity import ElasticModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits
 from urdf_ident.pipeline.compensate import compensate, compensated_score
-
-
-@pytest.fixture(scope="module")
-def robot() -> Robot:
-    return Robot.from_urdf(arm_urdf("zyx"))
 
 
 @pytest.fixture(scope="module")
