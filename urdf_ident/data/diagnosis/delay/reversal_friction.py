@@ -31,11 +31,10 @@ def reversal_columns(motion: MotionSamples, j: int) -> Array:
 
 def _dahl_state(q: Array, part: float) -> Array:
     """The state of Dahl's model, between −1 and 1, shape (N,)."""
-    travel = max(part * float(np.ptp(q)), 1e-9)
-    state, out, before = 0.0, np.empty(len(q)), q[0]
-    for k, value in enumerate(q):
-        step = value - before
-        direction = np.sign(step)
-        state = direction - (direction - state) * float(np.exp(-abs(step) / travel)) if step else state
-        out[k], before = state, value
-    return out
+    step = np.diff(q, prepend=q[0])
+    directions, kept = np.sign(step), np.exp(-np.abs(step) / max(part * float(np.ptp(q)), 1e-9))
+    state, out = 0.0, []
+    for direction, share in zip(directions.tolist(), kept.tolist(), strict=True):
+        state = direction - (direction - state) * share
+        out.append(state)
+    return np.array(out)
