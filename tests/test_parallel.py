@@ -102,7 +102,7 @@ def test_the_motions_that_checks_examine_are_conditioned_by_the_workers(monkeypa
     prepared = prepare_logs(logs(robot, 2), robot, Drive.build(robot.n), config)
     together = prepare.each_usable
     monkeypatch.setattr(prepare, "each_usable", lambda function, items: asked.append(len(items)) or together(function, items))
-    monkeypatch.setattr(prepare, "contradictions", lambda robot, motions, *others: [()] * len(motions))
+    monkeypatch.setattr(prepare, "physics_findings", lambda robot, motions, *others: [()] * len(motions))
     checked = check_physics(prepared, robot, config)
     assert asked == [2]
     assert [log.conditioned.cutoff for log in checked] == [8.0, 8.0]

@@ -380,7 +380,7 @@ def test_logs_are_inspected_as_they_are_identified(monkeypatch: pytest.MonkeyPat
         seen.append([cutoff for _, cutoff in motions])
         return [[] for _ in motions]
 
-    monkeypatch.setattr(prepare, "contradictions", none)
+    monkeypatch.setattr(prepare, "physics_findings", none)
     for some in (logs[:1], logs[1:], logs):
         examine_logs(some, ARM, Drive.build(ARM.n), SignalConfig())
     first, second, common = seen
