@@ -572,3 +572,28 @@ def test_thirty_two_bodies():
     assert solution.status == "optimal"
     assert physical(solution.theta, 32)
     assert solution.seconds < 5.0  # about 0.2 s alone on a machine; a regression to raw rows would take minutes
+
+
+def test_a_start_beyond_half_spaces_that_touch_the_prior_is_found_without_a_conic_solver(poor, monkeypatch):
+    feasible = LmiProblem(poor.prior, poor.parameters).feasible
+    of_joints = ~feasible.G[:, : 10 * feasible.n].any(axis=1)
+    assert of_joints.any()
+    touching = replace(feasible, h=np.where(of_joints, 0.0, feasible.h))
+    monkeypatch.setattr(barrier, "solve_conic", lambda *_: pytest.fail("not needed"))
+    found = barrier.interior(touching)
+    nearest = minimize(
+        lambda x: x @ x,
+        found,
+        jac=lambda x: 2 * x,
+        method="SLSQP",
+        constraints={"type": "ineq", "fun": lambda x: feasible.G @ x - 1},
+    )
+    assert (touching.G @ found + touching.h).min() == pytest.approx(1.0)
+    assert found @ found == pytest.approx(nearest.fun, rel=1e-6)
+    assert np.linalg.eigvalsh(feasible.cones.at(found)).min() > 0
+
+
+def test_half_spaces_with_nothing_between_them_have_no_start(poor):
+    feasible = LmiProblem(poor.prior, poor.parameters).feasible
+    both = np.vstack([feasible.G, -feasible.G])
+    assert barrier.interior(replace(feasible, G=both, h=np.zeros(len(both)))) is None

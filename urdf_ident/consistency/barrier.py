@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..linalg import Array, IntArray, lstsq
-from ..scipy_parts import lapack
+from ..scipy_parts import lapack, non_negative_least_squares
 from .clarabel import solve_conic
 from .cones import Feasible
 from .programme import Point, Programme
@@ -32,6 +32,8 @@ _LOOSE, _TIGHT = 3.0, 0.1
 _NEAR = 0.03
 #: Relative gap at which the rough optimum is accepted.
 _ROUGH_GAP = 1e-4
+#: Smallest slack of a start.
+_INSIDE = 1e-6
 
 
 def minimise(programme: Programme) -> tuple[Point | None, str]:
@@ -78,14 +80,17 @@ def minimise_roughly(programme: Programme, start: Array) -> Array:
 
 
 def interior(feasible: Feasible) -> Array | None:
-    """A strictly feasible point: the prior if it is one, otherwise the point with the largest minimum slack.
+    """A strictly feasible point: the prior or the closest point inside all half-spaces, otherwise that with the largest slack.
 
     Returns:
         Shape (p,), or None if there is no such point.
     """
-    origin = np.zeros(feasible.p)
-    if not len(feasible.e) and _least_slack(feasible, origin) > 1e-6:
-        return origin
+    if not len(feasible.e):
+        near = np.zeros(feasible.p)
+        if len(feasible.h) and feasible.h.min() <= _INSIDE:
+            near = _inside_half_spaces(feasible)
+        if _least_slack(feasible, near) > _INSIDE:
+            return near
 
     def objective(cp: Any, x: Any, slack: Any) -> Any:
         return 1e-6 * cp.sum_squares(x) - slack
@@ -94,6 +99,20 @@ def interior(feasible: Feasible) -> Array | None:
     if x is not None and len(feasible.e):
         x = x + lstsq(feasible.E, feasible.e - feasible.E @ x, rcond=None)[0]
     return x if x is not None and _least_slack(feasible, x) > 0 else None
+
+
+def _inside_half_spaces(feasible: Feasible) -> Array:
+    """The point closest to the prior with a slack of 1 in all half-spaces, shape (p,); the prior if there is none.
+
+    A least-distance problem, by its dual, a non-negative least-squares problem (Lawson and Hanson, 1974, ch. 23).
+    """
+    lifted = np.vstack([feasible.G.T, 1.0 - feasible.h])
+    goal = np.eye(len(lifted))[-1]
+    try:
+        left = goal - lifted @ non_negative_least_squares(lifted, goal, 50 * len(feasible.h))
+    except RuntimeError:  # it did not converge
+        left = goal
+    return np.asarray(-left[:-1] / left[-1]) if left[-1] > 1e-12 else np.zeros(feasible.p)
 
 
 def _least_slack(feasible: Feasible, x: Array) -> float:
