@@ -132,6 +132,12 @@ def test_poses_and_sweeps_with_little_torque() -> None:
         bidirectional_experiment(weak, torque=torque)
 
 
+def test_poses_of_a_gantry_weigh_within_the_constant_of_its_slide() -> None:
+    """Weight is the same in all poses; the error was infinite, though `payload --static` finds the mass."""
+    found = design_poses(DynamicModel(Robot.from_urdf(arm_urdf("xz", kind="prismatic"))))
+    assert 1.0 / 9.81 < found.information["mass [kg]"] < 1.2 / 9.81
+
+
 def test_poses_that_cannot_be_held_or_are_too_close_are_named() -> None:
     robot = Robot.from_urdf(robot_path("generic_6axis"))
     limits = Limits.from_robot(robot)

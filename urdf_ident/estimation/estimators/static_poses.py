@@ -3,7 +3,9 @@
 At rest dry friction balances any torque up to its level, with the sign of the preceding motion. In poses that are approached
 from both sides it cancels; from one side it is indistinguishable from weight. Every joint's friction at rest is therefore an
 unknown share of its level, at most ± 1, along the direction of approach: data with both directions determine it; otherwise its
-whole range contributes to the error of the body.
+whole range contributes to the error of the body. Integral action leaves other shares in one direction than in the other, alike
+in all poses. Every joint therefore has a constant torque, unknown within the deviation of one pose and within what a mean share
+s allows: none exceeds 1, so that the two directions differ from s by at most 1 − s.
 """
 
 from __future__ import annotations
@@ -188,19 +190,26 @@ def _solved(problem: PayloadProblem, rows: _Rows, poses: StaticPoses) -> tuple[A
     fit, n = problem.fit, problem.model.n
     total = sum(map(len, rows.torque))
     weights = [1.0 / fit.sigma.get(name, 1.0) for name in rows.groups]
+    constants = np.eye(len(weights))
     lean = [
-        np.column_stack([body, share, torque - known @ fit.params])
-        for known, body, share, torque in zip(rows.known, rows.body, rows.friction, rows.torque, strict=True)
+        np.column_stack([body, share, np.tile(constant, (len(torque), 1)), torque - known @ fit.params])
+        for known, body, share, constant, torque in zip(
+            rows.known, rows.body, rows.friction, constants, rows.torque, strict=True
+        )
     ]
-    prior = np.column_stack([np.zeros((n, 10)), np.eye(n) / _SHARE, np.zeros(n)])
+    levels = np.array([np.abs(friction).mean(axis=0) for friction in rows.friction])
+    own, shared = n + len(weights), np.ones(n)
     for _ in range(5):
-        found = solve(np.vstack([*(w * part for w, part in zip(weights, lean, strict=True)), prior]), total + n)
+        apart = _SHARE * np.linalg.norm(levels * (1.0 - np.minimum(np.abs(shared), 1.0)), axis=1)
+        firm = [*np.full(n, 1.0 / _SHARE), *(1.0 / np.hypot(1.0 / np.array(weights), apart))]
+        prior = np.column_stack([np.zeros((own, 10)), np.diag(firm), np.zeros(own)])
+        found = solve(np.vstack([*(w * part for w, part in zip(weights, lean, strict=True)), prior]), total + own)
         sigma = []
         for w, part in zip(weights, lean, strict=True):
             rest = part[:, -1] - part[:, :-1] @ found.estimate
             leverage = float(np.sum((w * part[:, :-1] @ found.root) ** 2))
             sigma.append(max(float(np.sqrt(rest @ rest / max(len(rest) - leverage, 1.0))), 1e-9))
-        weights = [1.0 / value for value in sigma]
+        weights, shared = [1.0 / value for value in sigma], found.estimate[10 : 10 + n]
     if not found.seen[0]:
         raise EstimationError(
             "the weight of a body on this link turns no joint in these poses",
@@ -218,7 +227,6 @@ def _solved(problem: PayloadProblem, rows: _Rows, poses: StaticPoses) -> tuple[A
         gains += error**2 * np.outer(move, move)
     information = np.vstack([w * part for w, part in zip(weights, rows.body, strict=True)])
     dof = max(total - found.rank, 1)
-    own = float(np.min(fit.dofs))
     params = np.where(found.seen[:10], found.estimate[:10], 0.0)
     shares = {
         f"share_at_rest_{joint}": (float(found.estimate[10 + j]), float(np.linalg.norm(found.root[10 + j])))
@@ -232,7 +240,7 @@ def _solved(problem: PayloadProblem, rows: _Rows, poses: StaticPoses) -> tuple[A
         gains,
         found.seen[:10],
         np.full(10, float(dof)),
-        own,
+        float(np.min(fit.dofs)),
         np.asarray(np.linalg.qr(information, mode="r")),
         shares,
         dict(zip(rows.groups, sigma, strict=True)),

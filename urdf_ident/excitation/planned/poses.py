@@ -2,8 +2,8 @@
 
 At rest, dry friction can take any value up to its level, with the sign of the preceding motion; the mean of both approaches
 cancels it. Poses are chosen one after the other from feasible random poses, to determine best the mass and centre of mass
-of a body on the last link together with a constant in every joint. Joints that do not carry it, such as those of the other
-arm, stay where they are.
+of a body on the last link together with a constant in every joint, unknown within the noise of one pose. Joints that do not
+carry the body, such as those of the other arm, stay where they are.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def _chosen(robot: Robot, poses: Array, count: int) -> tuple[list[int], Array]:
     if not len(used):
         raise LimitError("gravity loads no joint of this robot: no pose at rest shows a weight", remedy="use motion instead")
     rows = [np.hstack([np.eye(robot.n), one[:, used]]) for one in columns]
-    total, taken = 1e-6 * np.eye(robot.n + len(used)), list[int]()
+    total, taken = np.diag([*np.ones(robot.n), *np.full(len(used), 1e-6)]), list[int]()
     for _ in range(count):
         inverse = np.linalg.inv(total)
         gains = [np.linalg.slogdet(np.eye(robot.n) + W @ inverse @ W.T)[1] for W in rows]
