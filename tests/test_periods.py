@@ -146,6 +146,16 @@ def test_a_closed_loop_gets_the_harmonics_whose_acceleration_is_best() -> None:
     assert true / 3 < share < 3 * true  # told without the truth
 
 
+@pytest.mark.parametrize("middle", [0.0, 0.3])
+def test_encoder_steps_that_repeat_in_every_period_are_no_harmonics(middle: float) -> None:
+    """Samples in step with a sine: rising and falling flanks have the same errors, and about a step's middle the halves too."""
+    order, size = np.arange(400) / 400, np.random.default_rng(4).uniform(0.1, 0.3, (60, 1, 2))
+    step = 2 * np.pi / 2**18
+    periods = np.round(size * np.sin(2 * np.pi * order)[:, None] / step + middle) * step
+    chosen = [choose_harmonics(mean, np.zeros((4, *mean.shape)), 80)[0] for mean in periods]
+    assert np.median(chosen) <= 20
+
+
 @pytest.fixture(scope="module")
 def model() -> DynamicModel:
     return DynamicModel(Robot.from_urdf(arm_urdf("zyx")), friction=["viscous", {"term": "coulomb", "width": 0.1}, "offset"])

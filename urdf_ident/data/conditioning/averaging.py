@@ -25,8 +25,6 @@ from .resample import UniformPiece
 FAR, _QUARTILE = 10.0, 0.6745
 #: Differences between periods below this fraction of the largest torque are rounding.
 ROUNDING = 1e-12
-#: Ratio of median to mean of a squared complex normal coefficient.
-_MEDIAN = float(np.log(2.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,8 +143,9 @@ def choose_harmonics(q: Array, scatter: Array, reach: int) -> tuple[int, float]:
     apart = np.abs(np.fft.rfft(scatter, axis=1)[:, 1:] / samples) ** 2
     dof = count - 1
     noise = np.median(apart.sum(axis=0), axis=0) / (dof * count * (1.0 - 1.0 / (3.0 * dof)))  # median to mean of a χ²
-    if reach < len(power) - 2:  # floor of the mean beyond the motion: quantisation repeats in every period
-        noise = np.maximum(noise, np.median(power[reach:], axis=0) / _MEDIAN)
+    # Errors that repeat in every period, as of encoder steps, show beyond the motion only. Their mean counts, as they need
+    # not be normal, and of a sine about the middle of a step half of the coefficients are zero.
+    noise = np.maximum(noise, power[int(HIGHEST * samples) :].mean(axis=0))
     order = np.arange(1.0, reach + 1.0)[:, None] ** 4
     added, gained = order * noise, order * (power[:reach] - noise)  # noise added and signal gained by a harmonic
     loss = np.cumsum(added - gained, axis=0)
