@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -44,10 +43,7 @@ def test_coarse_encoders_of_a_sound_arm_are_no_delay() -> None:
     plant = true_plant(project, robot, path.with_name("generic_6axis_truth.yaml"))
     log = run_experiment(project, robot, motion, plant=plant, name="log", seed=1).recording
     (report,) = examine_logs([log], robot, ui.Drive.build(robot.n), SignalConfig())
-    late = [finding for finding in report.findings if finding.id == "effort-delay"]
-    assert late
-    assert {finding.severity for finding in late} == {"info"}
-    assert all("not distinguishable from the counts of" in finding.message for finding in late)
+    assert [finding for finding in report.findings if finding.id == "effort-delay"] == []
 
 
 def test_joints_that_stick_behind_a_low_cutoff_are_no_delay() -> None:
@@ -59,9 +55,7 @@ def test_joints_that_stick_behind_a_low_cutoff_are_no_delay() -> None:
     log = run_experiment(project, robot, motion, plant=plant, name="log", seed=1).recording
     log = replace(log, position=log.position + 3e-4 * np.random.default_rng(1).standard_normal(log.position.shape))
     (report,) = examine_logs([log], robot, ui.Drive.build(robot.n), SignalConfig())
-    late = [finding for finding in report.findings if finding.id == "effort-delay"]
-    assert {finding.severity for finding in late} == {"info"}
-    assert all(re.search(r"positions low-pass filtered at [12](\.\d+)? Hz do not show", finding.message) for finding in late)
+    assert [finding for finding in report.findings if finding.id == "effort-delay"] == []
 
 
 def test_the_time_on_a_count_is_that_of_a_body_that_accelerates_from_rest() -> None:

@@ -50,7 +50,7 @@ def arbitrated(found: Explanations) -> Explanations:
     found = replace(found, lasting=found.changed != before)
     others = [*(item.gain for item in found.changed if item is not None), *(item.gain for item in found.small)]
     surpassed = not found.differing and found.steps and max(others, default=0.0) > found.steps[0].gain
-    return replace(found, steps=[]) if surpassed else found
+    return replace(found, steps=[], interpretation=logged) if surpassed else found
 
 
 def _besides_friction(found: Explanations) -> Explanations:

@@ -19,7 +19,7 @@ from ...samples import TESTING_REVERSALS, distinct_reversals, one_way
 from .candidates import Interpretation
 from .delay.reversal_friction import reversal_columns
 from .evidence import RigidEvidence, held_out, in_sample, unexplained
-from .grams import EXACT, column_starts, smoothed_signs
+from .grams import EXACT, column_starts
 from .motion_samples import MotionSamples, travels
 
 T = TypeVar("T")
@@ -344,11 +344,15 @@ class Case:
             samples.a[:, places] * sign / s**2,
             samples.signs[:, places] * sign[:, None],
         )
+        turned = np.eye(len(sign))[places] * sign[:, None]
         for j, i, sense in interpretation.counted:
-            for x in (q, v, a):
-                x[:, j] -= sense * x[:, i]
-            signs[:, j] = smoothed_signs(v[:, j])
-        return replace(samples.with_motion(q, v, a, signs), travels=samples.travels[:, places])
+            for x in (q.T, v.T, a.T, turned):
+                x[j] -= sense * x[i]
+        whole = None if samples.whole is None else replace(samples.whole, turned=turned)
+        moved = replace(samples.with_motion(q, v, a, signs), travels=samples.travels[:, places], whole=whole)
+        for j, _, _ in interpretation.counted:
+            signs[:, j] = moved.signs_along(np.eye(len(sign))[j])
+        return moved
 
     def _regressor(self, interpretation: Interpretation) -> Array:
         """The regressor of an interpretation; it is linear in gravity and in one over the square of the stretch."""

@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 
 from ...linalg import Array, BoolArray, IntArray, positive, rms
-from .motion_samples import WIDTHS, MotionSamples
+from .motion_samples import MotionSamples
 
 Own = TypeVar("Own", bound="Grams")
 #: Number of folds; each leaves out every ``FOLDS``-th block.
@@ -49,7 +49,7 @@ def friction_columns(motion: MotionSamples, j: int, springs: Sequence[int] = ())
         columns += [x - x.mean() if j in springs else np.zeros(len(q)) for x in (q, np.sin(q), np.cos(q))]
     for motor in coupled_with(motion.reduction, j):
         columns += (
-            _dissipating(motion.v @ motor, motion.a @ motor, smoothed_signs(motion.v @ motor))
+            _dissipating(motion.v @ motor, motion.a @ motor, motion.signs_along(motor))
             if motor.any()
             else [*np.zeros((_OF_ONE, len(motion.v)))]
         )
@@ -84,16 +84,6 @@ def column_starts(columns: int) -> list[int]:
 
 def _dissipating(v: Array, a: Array, signs: Array) -> list[Array]:
     return [a, np.ones(len(v)), v, *signs.T, v * np.abs(v)]
-
-
-def smoothed_signs(v: Array) -> Array:
-    """Smoothed signs of the velocity of a joint or motor, one per width of :data:`WIDTHS`, shape (N, widths).
-
-    Args:
-        v: Velocity, shape (N,) [rad/s or m/s].
-    """
-    typical = max(rms(v), 1e-9)
-    return np.stack([np.tanh(v / (w * typical)) for w in WIDTHS], axis=1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
@@ -15,11 +15,13 @@ from ...parallel import each
 from ...parallel.scratch import empty_array, stored
 from ...samples import Segment
 from ...sequences import quantiles, running_median
-from ..conditioning.filters import delayed, lowpass
+from ..conditioning.filters import SCORE_BAND, delayed, lowpass
 from .repeated_motion import first_shown
 
 #: Conditioned motion with measured torque of each log, and the cut-off of its positions [Hz].
 Logs = Sequence[tuple[Sequence[Segment], float]]
+#: Log of a segment, and its positions and velocities in one direction, shape (N,) each [rad or m, and per s].
+MovingPart = tuple[int, Array, Array]
 #: Number of samples from all logs together, and of blocks of time they are split into.
 SAMPLES, BLOCKS = 500, 15
 #: Maximum number of logs compared at a time.
@@ -39,6 +41,53 @@ _NEIGHBOURS, _OUTLIER, _FELT = 7, 12.0, 0.3
 
 
 @dataclass(frozen=True, eq=False)
+class WholeMotion:
+    """The motion that samples were taken from, for what cannot be computed from them: it varies between two samples.
+
+    Attributes:
+        turned: Positions of the samples per logged ones, up to a zero, shape (n, n).
+        low_pass: Coefficients of a low-pass of the positions that is taken back, as :meth:`MotionSamples.before_low_pass`
+            [s, s²].
+        made: What was computed, by the direction of the motion.
+    """
+
+    pieces: tuple[ThinnedPiece, ...]
+    turned: Array
+    low_pass: tuple[float, float] = (0.0, 0.0)
+    made: dict[tuple[object, ...], Array] = field(default_factory=dict)
+
+    def sampled(self, direction: Array, make: Callable[[Sequence[MovingPart]], Iterable[Array]]) -> Array:
+        """Returns functions of the motion of one joint or motor, filtered like the torques, at the samples.
+
+        Args:
+            direction: Its rate per rate of the samples' joints, shape (n,).
+            make: Computes them for each segment, shape (N, k); they are odd in the direction and do not depend on its size.
+
+        Returns:
+            Shape (N, k).
+        """
+        logged = direction @ self.turned
+        size = logged[np.argmax(np.abs(logged))] or 1.0
+        key = (make, *np.round(logged / size, 12))
+        if key not in self.made:
+            smooth = zip(self.pieces, make(self._along(logged / size)), strict=True)
+            self.made[key] = np.concatenate([lowpass(x, item.part.rate, item.cutoff)[item.rows] for item, x in smooth])
+        return np.asarray(self.made[key] * np.sign(size))
+
+    def _along(self, logged: Array) -> list[MovingPart]:
+        (first, second), out = self.low_pass, list[MovingPart]()
+        for item in self.pieces:
+            part = item.part
+            q, v = part.q @ logged, part.v @ logged
+            if first or second:
+                a = part.a @ logged
+                jerk = np.gradient(lowpass(a, part.rate, SCORE_BAND), 1 / part.rate)
+                q, v = q + first * v + second * a, v + first * a + second * jerk
+            out.append((item.log, q, v))
+        return out
+
+
+@dataclass(frozen=True, eq=False)
 class MotionSamples:
     """Samples of logs.
 
@@ -53,6 +102,7 @@ class MotionSamples:
         time: Since the start of its log [s], shape (N,).
         travels: Mask of samples of logs in which each joint travels, shape (N, n).
         reduction: Motor rates per joint rates, shape (n, n), if motors are coupled to several joints; otherwise None.
+        whole: The motion that the samples were taken from.
     """
 
     q: Array
@@ -65,6 +115,7 @@ class MotionSamples:
     time: Array
     travels: BoolArray
     reduction: Array | None = None
+    whole: WholeMotion | None = None
 
     def __len__(self) -> int:
         return len(self.q)
@@ -99,28 +150,15 @@ class MotionSamples:
         squares = moving.T @ away**2 - moving.sum(axis=0)[:, None] * means**2
         return np.asarray(np.maximum(np.sqrt(np.maximum(squares, 0.0) / len(self.tau)), 1e-12))
 
-    def of(self, select: BoolArray) -> MotionSamples:
-        """Selects samples.
+    def signs_along(self, direction: Array) -> Array:
+        """Returns smoothed signs of the velocity of a joint or motor, as :attr:`signs`, shape (N, widths).
 
         Args:
-            select: Mask, shape (N,).
-
-        Returns:
-            The selected samples, with blocks renumbered.
+            direction: Its rate per rate of the joints, shape (n,).
         """
-        _, block = np.unique(self.block[select], return_inverse=True)
-        return MotionSamples(
-            self.q[select],
-            self.v[select],
-            self.a[select],
-            self.tau[select],
-            self.signs[select],
-            block,
-            self.log[select],
-            self.time[select],
-            self.travels[select],
-            self.reduction,
-        )
+        if self.whole is not None:
+            return self.whole.sampled(direction, _signs_of)
+        return next(iter(_signs_of([(0, self.q @ direction, self.v @ direction)])))
 
     def in_order(self) -> MotionSamples:
         """Returns the same samples in contiguous blocks of time, for what changes along a log."""
@@ -158,7 +196,9 @@ class MotionSamples:
         x = (self.q, self.v, self.a, *derivatives)
         q, v, a = (x[k] + first * x[k + 1] + second * x[k + 2] for k in range(3))
         typical = np.maximum(rms(v, 0), 1e-9)
-        return self.with_motion(q, v, a, np.stack([np.tanh(v / (w * typical)) for w in WIDTHS], axis=2))
+        signs = np.stack([np.tanh(v / (w * typical)) for w in WIDTHS], axis=2)
+        whole = None if self.whole is None else replace(self.whole, low_pass=(first, second), made={})
+        return replace(self.with_motion(q, v, a, signs), whole=whole)
 
     def with_motion(self, q: Array, v: Array, a: Array, signs: Array | None = None) -> MotionSamples:
         """Returns the same efforts with another motion.
@@ -258,8 +298,15 @@ def sampler(
     coupled = reduction is not None and bool((reduction - np.diag(np.diag(reduction))).any())
     typical = np.maximum(rms(v, 0), 1e-9)
     signs = np.concatenate([_signs(item, typical) for item in pieces])
-    first = MotionSamples(q, v, a, efforts(0.0), signs, block, log, time, travels(q, log), reduction if coupled else None)
+    motors, whole = reduction if coupled else None, WholeMotion(tuple(pieces), np.eye(q.shape[1]))
+    first = MotionSamples(q, v, a, efforts(0.0), signs, block, log, time, travels(q, log), motors, whole)
     return lambda delay: replace(first, tau=efforts(delay)) if delay else first
+
+
+def _signs_of(parts: Sequence[MovingPart]) -> Iterable[Array]:
+    """Smoothed signs of one joint's or motor's velocities in each segment, shape (N, widths)."""
+    typical = max(rms(np.concatenate([v for _, _, v in parts])), 1e-9)
+    return (np.tanh(v[:, None] / (np.array(WIDTHS) * typical)) for _, _, v in parts)
 
 
 def _signs(item: ThinnedPiece, typical: Array) -> Array:

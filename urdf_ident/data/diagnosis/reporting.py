@@ -90,7 +90,8 @@ def _of_interpretation(found: Explanations) -> tuple[Finding, ...]:
     if steps and not steps[-1].decided and not weak:
         return _steps_in_words(robot, case, interpretation, steps)
     loaded = any(part.external is not None for parts, _ in found.group.logs for part in parts)
-    reported = against_the_urdf(robot, case, interpretation, loaded, found.group.noise)
+    explained = of_fault(found.small[0])(case, found.group.logs) if found.small and not steps else case
+    reported = against_the_urdf(robot, explained, interpretation, loaded, found.group.noise)
     out = (*_steps_in_words(robot, case, interpretation, steps[:-1] if weak and reported else steps), *reported)
     if steps:
         return out

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
 import numpy as np
 
 from ....linalg import Array
@@ -10,31 +13,63 @@ from ..motion_samples import MotionSamples
 
 #: Widths of the friction reversal besides those of the other checks, as fractions of the joint's typical speed.
 _TURNS = (0.03, 0.25, 1.5)
-#: Presliding distances, as fractions of the joint's range of motion. With a thousandth as well, noise of the encoders was taken
-#: for a lead of the efforts by 37 ms (12 s at 200 Hz, noise 0.2 mrad).
-_SLIPS = (0.003, 0.008, 0.02)
+#: Presliding distances, as fractions of the joint's range of motion. With three ten-thousandths as well, late positions of one
+#: joint were a lead of all efforts.
+_SLIPS = (0.001, 0.003, 0.008, 0.02)
 
 
 def reversal_columns(motion: MotionSamples, j: int) -> Array:
     """Returns friction columns that change sign with the speed or over a short travel, and so resemble a delayed effort.
 
+    They are computed from the whole motion and filtered like the efforts: a joint passes a short presliding distance
+    between two samples.
+
     Returns:
         One column per width of speed, one per travel, and the same for coupled motors, shape (N, k), between −1 and 1.
     """
-    columns: list[Array] = []
-    for direction in (np.eye(motion.q.shape[1])[j], *coupled_with(motion.reduction, j)):
-        q, v = motion.q @ direction, motion.v @ direction
-        columns += [np.tanh(v / (width * max(float(v.std()), 1e-9))) for width in _TURNS]
-        columns += [_dahl_state(q, part) for part in _SLIPS]
-    return np.column_stack(columns)
+    directions = (np.eye(motion.q.shape[1])[j], *coupled_with(motion.reduction, j))
+    if motion.whole is None:
+        return np.hstack([column for x in directions for column in _reversing([(0, motion.q @ x, motion.v @ x)])])
+    return np.hstack([motion.whole.sampled(x, _reversing) for x in directions])
 
 
-def _dahl_state(q: Array, part: float) -> Array:
-    """The state of Dahl's model, between −1 and 1, shape (N,)."""
+def _reversing(parts: Sequence[tuple[int, Array, Array]]) -> Iterator[Array]:
+    """Yields the columns of one joint or motor from log, position and velocity of each segment, shape (N, k) each.
+
+    Between two segments of a log the state of presliding remains as far as the joint did not move on, as in a rest that was cut
+    out; otherwise, and where a log begins, it is that after the travel since the joint stood still.
+    """
+    _, positions, speeds = zip(*parts, strict=True)
+    typical, travel = max(float(np.concatenate(speeds).std()), 1e-9), float(np.ptp(np.concatenate(positions)))
+    slips, before, states = np.maximum(np.array(_SLIPS) * travel, 1e-9), (-1, 0.0), np.zeros((1, len(_SLIPS)))
+    for log, q, v in parts:
+        turns = [np.tanh(v / (width * typical)) for width in _TURNS]
+        kept = np.exp(-abs(q[0] - before[1]) / slips) if log == before[0] else np.zeros(len(slips))
+        starts = states[-1] * kept + np.sign(q[1] - q[0]) * (1 - np.exp(-_travelled(q) / slips)) * (1 - kept)
+        states = np.column_stack([_dahl_state(q, start, slip) for start, slip in zip(starts, slips, strict=True)])
+        before = log, float(q[-1])
+        yield np.column_stack([*turns, states])
+
+
+def _travelled(q: Array) -> float:
+    """Travel between the last standstill of a joint and its first position, from its acceleration; inf if it slows down."""
+    first, second = q[1] - q[0], q[2] - q[1]
+    return float(first**2 / (2 * abs(second - first))) if first * (second - first) > 0 else np.inf
+
+
+def _dahl_state(q: Array, start: float, travel: float) -> Array:
+    """The state of Dahl's model, between −1 and 1, shape (N,), which approaches the direction over a travel.
+
+    Args:
+        q: Positions, shape (N,) [rad or m].
+        start: The state at the first sample.
+    """
     step = np.diff(q, prepend=q[0])
-    directions, kept = np.sign(step), np.exp(-np.abs(step) / max(part * float(np.ptp(q)), 1e-9))
-    state, out = 0.0, []
-    for direction, share in zip(directions.tolist(), kept.tolist(), strict=True):
-        state = direction - (direction - state) * share
-        out.append(state)
-    return np.array(out)
+    way, out, state = np.cumsum(np.abs(step)), np.full(len(q), start), start
+    moving = np.flatnonzero(step)
+    turns = moving[np.flatnonzero(np.diff(np.sign(step[moving]), prepend=0.0))]
+    for begin, end in pairwise([*turns, len(q)]):
+        direction, passed = np.sign(step[begin]), way[begin] - abs(step[begin])
+        out[begin:end] = direction - (direction - state) * np.exp(-(way[begin:end] - passed) / travel)
+        state = out[end - 1]
+    return out

@@ -68,6 +68,7 @@ class FaultColumns:
     given: int = 0
     logs: tuple[int, ...] = ()
     slope: float = 1.0
+    narrower: FaultColumns | None = None
 
     @property
     def sizes(self) -> int:
@@ -93,14 +94,14 @@ class _Made:
         guard: Sequence[Array] = (),
         unit: float = 1.0,
         sense: int = 0,
-        numbers: int = 0,
         given: int = 0,
         slope: float = 1.0,
+        narrower: FaultColumns | None = None,
     ) -> None:
         """Adds a fault with its columns and their guard."""
         at = _appended(self.shared, shared), _appended(self.own, own), _appended(self.own, guard)
-        numbers = numbers or len(shared) + len(own)
-        self.faults.append(FaultColumns(id, joints, *at, unit, sense, numbers, given, slope=slope))
+        numbers = len(shared) - given + len(own)
+        self.faults.append(FaultColumns(id, joints, *at, unit, sense, numbers, given, slope=slope, narrower=narrower))
 
 
 def _appended(columns: list[Array], new: Sequence[Array]) -> tuple[int, ...]:
@@ -222,13 +223,9 @@ class FaultRows:
         """Adds missing gravity, a saturation of all with free friction at reversals, a pull at the last body, and a clock."""
         if self.weight.any():
             made.faults.append(FaultColumns("effort-without-gravity", (), shared=(0,), sense=1))
-        turning = [
-            np.outer(column, np.arange(self.n) == j)
-            for j in np.flatnonzero(self.case.moves).tolist()
-            for column in self._turning(j)
-        ]
+        turning = self._all_turning
         bent = np.column_stack([_bend(x) for x in self.fitted.T])
-        made.add("effort-saturates", (), shared=[*turning, bent], sense=1, numbers=1, given=len(turning))
+        made.add("effort-saturates", (), shared=[*turning, bent], sense=1, given=len(turning))
         made.add("contact-spring", (), shared=[*np.moveaxis(self.pulls, 2, 0)])
         none, motions = np.zeros(len(self.samples)), zip(self.samples.v.T, self.samples.a.T, strict=True)
         slower = [self._torque(k, none, -v, -2 * a) for k, (v, a) in enumerate(motions)]
@@ -243,14 +240,16 @@ class FaultRows:
             made.add("position-zero", (j,), shared=[zero], unit=-1.0)
         # for any zero, and whether or not the effort has the same ratio
         wider = [zero, self._torque(j, q, v, a)]
-        made.add("position-scale", (j,), shared=wider, guard=[self.fitted[:, j]], numbers=1, given=1)
+        made.add("position-scale", (j,), shared=wider, guard=[self.fitted[:, j]], given=1)
         # before a gear that gives way, positions lead in the direction of the effort; its own row resembles rotor and friction
         bent = self._torque(j, *efforts.T / self.size[j])
-        made.add("position-compliance", (j,), shared=[bent], guard=[bent[:, j], *turning], sense=1)
+        beside = self._turning_beside(j)
+        given = len(beside)
+        made.add("position-compliance", (j,), shared=[*beside, bent], guard=[bent[:, j], *turning], sense=1, given=given)
         late = [self._torque(k, samples.v[:, k], samples.a[:, k], jerk[:, k]) for k in range(self.n)]
         # in its own row a delay resembles friction that depends on the pose: only the efforts of other joints show it
-        made.add("position-late", (j,), shared=[late[j]], guard=[late[j][:, j], *turning], unit=-1.0)
-        made.add(ALL_LATE, (j,), shared=[np.sum(late, axis=0)], guard=turning, unit=-1.0)
+        made.add("position-late", (j,), shared=[*beside, late[j]], guard=[late[j][:, j], *turning], unit=-1.0, given=given)
+        made.add(ALL_LATE, (j,), shared=[*beside, np.sum(late, axis=0)], guard=turning, unit=-1.0, given=given)
         half = np.pi / float(np.ptp(q))
         turn = half if robot.prismatic[j] else 1.0
         sign = np.tanh(v / (0.1 * max(float(v.std()), 1e-9)))
@@ -267,7 +266,8 @@ class FaultRows:
             made.add("position-nonlinear", (j,), shared=[self._torque(j, *error) for error in errors], guard=guard, slope=k)
         if play.any():
             guard = [play[:, 0], play[:, 0] * q, *turning]
-            made.add("position-play", (j,), shared=[self._torque(j, *play.T)], guard=guard, unit=-2.0, sense=-1)
+            lost = [*beside, self._torque(j, *play.T)]
+            made.add("position-play", (j,), shared=lost, guard=guard, unit=-2.0, sense=-1, given=given)
 
     def _of_effort(self, j: int, turning: list[Array], made: _Made) -> None:
         """Adds crosstalk, scale, delay, saturation, excessive growth and asymmetry of a joint's effort."""
@@ -282,9 +282,10 @@ class FaultRows:
         # what depends on the joint's position alone, as a cable, is no scale; nor is friction that grows with the load where a
         # joint moves one way, for which there is no other column
         loads, alone = self._one_way_loads, [np.sin(q), np.cos(q)]
-        made.add(
-            "effort-scale", (j,), shared=loads, own=[tau], guard=[*turning, *alone], unit=-1.0, numbers=1, given=len(loads)
-        )
+        made.add("effort-scale", (j,), shared=loads, own=[tau], guard=[*turning, *alone], unit=-1.0, given=len(loads))
+        # the scale of another joint resembles it: they are compared with the friction of all joints at reversals free
+        narrower, loads = made.faults.pop(), [*self._all_turning, *loads]
+        made.add("effort-scale", (j,), shared=loads, own=[tau], guard=alone, unit=-1.0, given=len(loads), narrower=narrower)
         if not swept and min(np.sum(tau.clip(0) ** 2), np.sum(tau.clip(None, 0) ** 2)) > _BOTH * np.sum(tau**2):
             made.add("effort-progressive", (j,), own=[_bend(tau)], guard=turning, unit=-1.0, sense=-1)
             guard = [*turning, np.abs(v), v**2]  # allow friction that depends on the direction
@@ -299,6 +300,19 @@ class FaultRows:
     def _turning(self, j: int) -> list[Array]:
         """Friction of a joint at its reversals, shape (N,) each; none if it moves one way."""
         return [] if one_way(self.samples.v[:, j]) else [*reversal_columns(self.samples, j).T]
+
+    @cached_property
+    def _all_turning(self) -> list[Array]:
+        """Friction of all joints at their reversals, shape (N, n) each."""
+        return self._turning_of(self.case.moves)
+
+    def _turning_beside(self, j: int) -> list[Array]:
+        """Friction at reversals of other joints that the motors of this one drive, shape (N, n) each."""
+        return self._turning_of(self._drives(j) & (np.arange(self.n) != j))
+
+    def _turning_of(self, joints: BoolArray) -> list[Array]:
+        some = np.flatnonzero(joints).tolist()
+        return [np.outer(column, np.arange(self.n) == j) for j in some for column in self._turning(j)]
 
     def _drives(self, j: int) -> BoolArray:
         """Joints that a motor of this joint drives, itself included, shape (n,)."""

@@ -80,14 +80,18 @@ def _also_apart(trial: FaultTrial, fault: FaultColumns) -> SmallFault:
 
 
 def _measured(trial: FaultTrial, fault: FaultColumns) -> SmallFault:
-    """Size, error and gain of a fault; of crosstalk with and without free friction at reversals, whichever says less.
+    """Size, error and gain of a fault; not significant if it is not with less friction at reversals free.
 
-    That friction resembles another effort on few moves, and with it free, small effects of other causes become significant.
+    That friction resembles another effort on few moves, and with it free, small effects of other causes become significant. Of
+    crosstalk, whichever says less counts, so that it is not possible either.
     """
-    found = [trial.measured(fault)]
+    found = trial.measured(fault)
     if fault.id == "effort-crosstalk":
-        found.append(trial.measured(replace(fault, guard=())))
-    return min(found, key=lambda item: (item.decided, item.significance))
+        return min(found, trial.measured(replace(fault, guard=())), key=lambda item: (item.decided, item.significance))
+    if fault.narrower is None or not found.decided:
+        return found
+    other = trial.measured(replace(fault.narrower, logs=fault.logs))
+    return found if other.decided else other
 
 
 def _rank(found: SmallFault) -> float:

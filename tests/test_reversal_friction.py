@@ -1,0 +1,128 @@
+"""Friction around reversals that the checks of delays and small faults leave free: of the whole motion, low-passed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from conftest import arm_urdf
+from logs import Truth, fourier, torques
+
+from urdf_ident.data.conditioning.config import SignalConfig
+from urdf_ident.data.conditioning.filters import lowpass
+from urdf_ident.data.conditioning.signals import condition
+from urdf_ident.data.diagnosis.candidates import Interpretation
+from urdf_ident.data.diagnosis.delay.reversal_friction import reversal_columns
+from urdf_ident.data.diagnosis.log_group import LogGroup
+from urdf_ident.data.diagnosis.motion_samples import Logs, MotionSamples, sampler
+from urdf_ident.data.diagnosis.small_faults.columns import FaultRows
+from urdf_ident.data.diagnosis.small_faults.trial import FaultTrial
+from urdf_ident.data.recording import Recording
+from urdf_ident.linalg import Array, lstsq, rms
+from urdf_ident.model.robot import Robot
+from urdf_ident.samples import Segment
+
+ARM = Robot.from_urdf(arm_urdf("zyyx"))
+
+
+def bristles(q: Array, travel: float) -> Array:
+    """Dahl's friction (1968) of first order over its limit, of a joint that starts from rest, shape (N,)."""
+    state, out = 0.0, np.empty(len(q))
+    for k, step in enumerate(np.diff(q, prepend=q[0])):
+        out[k] = state = np.sign(step) + (state - np.sign(step)) * np.exp(-abs(step) / travel)
+    return out
+
+
+def log_with_bristles(seed: int, joint: int, travel: float) -> Recording:
+    t, q, v, a = fourier(ARM.n, 20.0, 100.0, seed)
+    tau, rng = torques(ARM, Truth.of(ARM.n), q, v, a), np.random.default_rng(seed)
+    tau[:, joint] += (3.0, 6.0, 2.5, 0.8)[joint] * bristles(q[:, joint], travel)  # about half of its torque
+    tau += 0.01 * tau.std(axis=0) * rng.standard_normal(tau.shape)
+    return Recording(f"log{seed}", ARM.joints, t, q, effort=tau)
+
+
+def conditioned(recording: Recording) -> Logs:
+    made = condition(recording, ARM, SignalConfig())
+    return [(made.segments, made.cutoff)]
+
+
+def samples_of(logs: Logs, reduction: Array | None = None) -> MotionSamples:
+    sampled = sampler(logs, reduction=reduction)
+    assert sampled is not None
+    return sampled(0.0)
+
+
+def test_presliding_within_the_steps_of_the_samples_is_among_the_columns() -> None:
+    """Samples are 40 ms apart, in which a joint leaves such a travel; the efforts are seen behind the low-pass."""
+    logs = conditioned(log_with_bristles(0, 1, 1.0))
+    ((part,), cutoff), motion = logs[0], samples_of(logs)
+    step = round(float(np.median(np.diff(motion.time))) * part.rate)
+    assert step >= 4
+    states = lowpass(bristles(part.q[:, 1], 1e-3 * np.ptp(part.q[:, 1])), part.rate, cutoff)
+    friction, columns = states[::step], np.column_stack([reversal_columns(motion, 1), motion.v[:, 1]])
+    left = friction - columns @ lstsq(columns, friction)[0]
+    assert rms(left[5:]) < 0.01  # the first state is not known
+
+
+def test_columns_follow_the_interpretation_of_the_positions() -> None:
+    logs = conditioned(log_with_bristles(0, 1, 1.0))
+    case = LogGroup(ARM, logs).case()
+    assert case is not None
+    logged = case.sampled(0.0)
+    at = Interpretation.as_logged(ARM.n)
+    moved = case._moved(replace(at, places=(0, 2, 1, 3), sign=(1.0, 1.0, -0.5, 1.0), zero=(0.3, 0.0, 0.0, 0.0)))
+    for j, (i, sign) in enumerate(((0, 1.0), (2, 1.0), (1, -1.0), (3, 1.0))):
+        assert reversal_columns(moved, j) == pytest.approx(sign * reversal_columns(logged, i))
+    counted = case._moved(replace(at, counted=((2, 1, 1.0),)))
+    (part,) = logs[0][0]
+    apart = part.slice(0, len(part))
+    apart = replace(
+        apart, q=apart.q - np.outer(apart.q[:, 1], np.eye(ARM.n)[2]), v=apart.v - np.outer(apart.v[:, 1], np.eye(ARM.n)[2])
+    )
+    assert reversal_columns(counted, 2) == pytest.approx(reversal_columns(samples_of([([apart], logs[0][1])]), 2))
+    assert counted.signs[:, 2] == pytest.approx(samples_of([([apart], logs[0][1])]).signs[:, 2], abs=1e-3)
+
+
+def test_a_motor_of_two_joints_has_columns_of_its_own_motion() -> None:
+    A = np.eye(ARM.n)
+    A[3, 2] = -1.0
+    logs = conditioned(log_with_bristles(0, 1, 1.0))
+    motion, (part,) = samples_of(logs, A), logs[0][0]
+    turned = replace(part, q=part.q @ A.T, v=part.v @ A.T)
+    alone = reversal_columns(samples_of([([turned], logs[0][1])]), 3)
+    own = alone.shape[1]
+    assert reversal_columns(motion, 3)[:, own:] == pytest.approx(alone)
+    assert reversal_columns(motion, 2)[:, own:] == pytest.approx(-alone)
+    assert not reversal_columns(motion, 0)[:, own:].any()
+
+
+def test_the_state_of_presliding_remains_in_a_rest_that_was_cut_out_and_is_new_after_a_gap() -> None:
+    (part,), cutoff = conditioned(log_with_bristles(1, 1, 1.0))[0]
+    turns = np.flatnonzero(np.diff(np.sign(part.v[:, 1])))
+    turn = int(turns[np.argmin(np.abs(turns - len(part) // 2))])
+
+    def states(parts: list[Segment]) -> Array:
+        sampled = sampler([(parts, cutoff)], samples=10**6)
+        assert sampled is not None
+        return reversal_columns(sampled(0.0), 1)[:, -4:]
+
+    whole, soon, late = states([part]), turn + 3, turn + 60
+    assert np.abs(whole[soon]).min() < 0.5  # on the way from one direction to the other
+    rest = states([part.slice(0, soon), part.slice(soon, len(part))])
+    assert rest[soon:] == pytest.approx(whole[soon:], abs=0.3)
+    gap = states([part.slice(0, turn - 60), part.slice(late, len(part))])
+    assert gap[turn - 60 :] == pytest.approx(whole[late:], abs=0.3)
+
+
+@pytest.mark.parametrize(("seed", "joint"), [(10, 1), (20, 1), (20, 2), (30, 1)])
+def test_presliding_friction_is_no_late_effort(seed: int, joint: int) -> None:
+    """It looked like a delay of that joint's effort of 20 to 32 ms, by six to nine standard errors."""
+    case = LogGroup(ARM, [own for k in range(3) for own in conditioned(log_with_bristles(seed + k, joint, 0.003))]).case()
+    assert case is not None
+    rows = FaultRows.of(case)
+    none = np.zeros((len(rows.samples), ARM.n))
+    trial, faults = FaultTrial.of(rows, joint, none[:, :3], none, none[:, :3])
+    found = trial.measured(next(item for item in faults if item.id == "effort-delay"))
+    assert abs(found.errors) < 3.0
+    assert found.size < 0.015
