@@ -245,7 +245,7 @@ def _solved(problem: PayloadProblem, rows: _Rows, poses: StaticPoses) -> tuple[A
         shares,
         dict(zip(rows.groups, sigma, strict=True)),
         total,
-        f"{len(poses)} poses at rest, independent of each other",
+        f"{len(poses)} poses at rest, with one unknown constant torque a joint",
     )
     return params, finished
 
