@@ -21,7 +21,7 @@ from urdf_ident.estimation.friction_selection.reference_torque import converge
 from urdf_ident.estimation.friction_selection.selection import Selected, _turns, select_friction
 from urdf_ident.estimation.friction_selection.structure import kept_without_gain
 from urdf_ident.estimation.friction_selection.subsets import SubModels
-from urdf_ident.friction import SIGN_WIDTH, Coulomb
+from urdf_ident.friction import SIGN_WIDTH, Coulomb, Trained
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
@@ -233,6 +233,30 @@ def test_a_circle_of_the_search_ends_with_the_lowest_error(sub_models) -> None:
     assert gain.gain == pytest.approx(search.law_gain({}, law.key).gain)
     assert gain.gain > 0
     assert gain.reason == "missed when it is left out"
+
+
+class HardlyDetermined:
+    """Estimates of dry friction and of a Stribeck law that the data hardly determine, and their standard errors."""
+
+    def __init__(self, stribeck: float) -> None:
+        self.theta, self.error = np.array([0.1, stribeck]), np.array([0.01, 1.2 * stribeck])
+
+    def estimates(self, chosen) -> tuple[np.ndarray, np.ndarray]:
+        return self.theta[list(chosen)], self.error[list(chosen)]
+
+    def combinations(self, chosen, rows) -> tuple[np.ndarray, np.ndarray]:
+        return rows @ self.theta[list(chosen)], np.abs(rows) @ self.error[list(chosen)]
+
+
+@pytest.mark.parametrize(("stribeck", "bad"), [(50.0, [("stribeck", "joint")]), (0.3, [])])
+def test_friction_far_above_the_measured_torque_is_impossible(sub_models, stribeck: float, bad: list) -> None:
+    """Its peak is between the speeds of the samples, so that held-out data say nothing against it."""
+    every = sub_models[0].candidates[0]
+    laws = {law.key: law for law in every if law.key in {("coulomb", "joint"), ("stribeck", "joint")}}
+    laws = {key: laws[key] for key in sorted(laws)}
+    trained = {"joint": Trained(-1.2, 1.2, 0.5)}
+    search = JointSearch(HardlyDetermined(stribeck), list(laws.values()), np.ones(2, dtype=bool), trained)
+    assert search._violations(laws) == bad
 
 
 def test_a_column_that_is_there_twice_is_told_from_nothing(sub_models) -> None:

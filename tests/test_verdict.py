@@ -16,6 +16,7 @@ import urdf_ident as ui
 from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import prepare_log
 from urdf_ident.data.recording import excerpts
+from urdf_ident.friction import MOST_FRICTION
 from urdf_ident.result.evidence import evidence as evidence_module
 from urdf_ident.result.evidence.evidence import DeviatingPart, Evidence, Range, _deviating, measure_evidence, placeholders
 from urdf_ident.result.evidence.scale import CommonScale, common_scale
@@ -565,3 +566,16 @@ def test_constraints_that_cost_more_than_chance_are_named(ident: ui.Identificati
     assert not {"constraints-cost", "constraints-contradicted"} & set(reasons(1.0, active))
     assert reasons(1.2, active)["constraints-cost"] == "good"
     assert reasons(2.0, active)["constraints-contradicted"] == "usable"
+
+
+def test_friction_counts_where_it_is_largest_and_not_at_the_trained_speed_only() -> None:
+    """A Stribeck law has fallen to nothing long before the trained speed."""
+    robot = ui.Robot.from_urdf(arm_urdf("y"))
+    model = ui.DynamicModel(robot, friction=["stribeck"])
+    theta = np.zeros(len(model.parameters))
+    theta[-1] = 50.0
+    trained = Range(np.ones(1), np.ones(1), 0.1 * np.ones(1), 0.1 * np.ones(1), np.zeros(1, dtype=bool))
+    (found,) = evidence_module._friction(model, theta, trained).values()
+    assert found > MOST_FRICTION
+    speed = np.linspace(0.0, 1.0, 2000)[:, None]
+    assert found == pytest.approx(np.abs(model.torque(theta, 0 * speed, speed, 0 * speed)).max() / 0.1, rel=0.1)

@@ -7,7 +7,7 @@ is one new class; importing its module registers it by name.
 
 from __future__ import annotations
 
-from .dissipation import SPEEDS, Trained, dissipation, law_rows, trained_range
+from .dissipation import MOST_FRICTION, SPEEDS, Trained, dissipation, law_rows, moments, trained_range
 from .law import FRICTION, SIGN_WIDTH, AxisScale, FormerName, Friction, Law, Sliding, bias_symbols, combine_axes, smooth_sign
 from .laws import (
     Asymmetric,
@@ -37,6 +37,7 @@ from .term import AxisMotion, Shape, Term
 __all__ = [
     "DEFAULT_FRICTION",
     "FRICTION",
+    "MOST_FRICTION",
     "MOTOR_FRICTION",
     "SIGN_WIDTH",
     "SPEEDS",
@@ -71,6 +72,7 @@ __all__ = [
     "friction_from_mapping",
     "friction_term",
     "law_rows",
+    "moments",
     "play",
     "smooth_sign",
     "trained_range",

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...friction import Coulomb, Trained, Viscous, law_rows
+from ...friction import MOST_FRICTION, Coulomb, Trained, Viscous, law_rows, moments
 from ...linalg import Array, positive
 from .candidates import LEAST_GAIN, LEAST_SHAPE_GAIN, REPLACES, Candidate, Key, LawGain, least_gain, standard_error
 from .subsets import Focus
@@ -142,7 +142,7 @@ class JointSearch:
         return [bool(s > DISTINCT and n > least) for s, n, least in zip(share, length, needed, strict=True)]
 
     def _violations(self, laws: Laws) -> list[Key]:
-        """Laws whose estimates have an impossible sign or share of the load, or make friction drive the axis."""
+        """Laws whose estimates have an impossible sign or share of the load, or friction that is impossible."""
         index = self._index(laws)
         theta, error = self.sub.estimates(index)
         at = {k: row for row, k in enumerate(index)}
@@ -152,27 +152,41 @@ class JointSearch:
                 negative = self.nonnegative[k] and theta[at[k]] < -error[at[k]]
                 if negative or (law.item.term.loaded and theta[at[k]] > MOST_LOST):
                     bad.append(key)
-        driving = [self._driving_law(laws, side) for side in self.trained] if not bad else []
-        return list(dict.fromkeys([*bad, *(key for key in driving if key is not None)]))
+        impossible = [self._impossible_law(laws, side) for side in self.trained] if not bad else []
+        return list(dict.fromkeys([*bad, *(key for key in impossible if key is not None)]))
 
-    def _driving_law(self, laws: Laws, side: str) -> Key | None:
-        """The law mainly responsible if the friction of one side significantly drives the axis, or None if it does not."""
+    def _impossible_law(self, laws: Laws, side: str) -> Key | None:
+        """The law mainly responsible if the friction of one side significantly drives the axis, or exceeds what was measured.
+
+        Returns:
+            The law; None if the friction is possible. A law that the data hardly determine, as a narrow Stribeck peak at speeds
+            between the samples, may be hundreds of times the measured torque. Friction that every drive has is not refused for
+            its size, as most samples of a joint that hardly ever moves do not show it.
+        """
         own = {key: law for key, law in laws.items() if law.item.side == side}
         if not own:
             return None
         trained = self.trained[side].of([law.item.term for law in own.values()])  # type: ignore[misc]
         blocks = [self._rows(law, trained) for law in own.values()]
         value, error = self._among(laws, own, np.hstack(blocks))
-        worst = int(np.argmin(value + error))
-        if value[worst] + error[worst] >= -_ROUNDING * float(np.abs(value).max()):
-            return None
+        slope = np.array([each for _, _, each in moments(trained, _SPEEDS)])
+        least, most = int(np.argmin(value + error)), int(np.argmax(np.where(slope, -np.inf, value)))
         theta, _ = self.sub.estimates(self._index(laws))
         at = {k: row for row, k in enumerate(self._index(laws))}
-        parts = {
-            key: float(block[worst] @ theta[[at[k] for k in self.places[law]]])
-            for (key, law), block in zip(own.items(), blocks, strict=True)
-        }
-        return min(parts, key=lambda key: parts[key])
+
+        def parts(row: int) -> dict[Key, float]:
+            """Friction of each law."""
+            return {
+                key: float(block[row] @ theta[[at[k] for k in self.places[law]]])
+                for (key, law), block in zip(own.items(), blocks, strict=True)
+            }
+
+        if value[least] + error[least] < -_ROUNDING * float(np.abs(value).max()):
+            return min(drive := parts(least), key=drive.__getitem__)
+        if value[most] > MOST_FRICTION * trained.load:
+            resist = {key: part for key, part in parts(most).items() if part > 0 and key not in self.usual}
+            return max(resist, key=resist.__getitem__, default=None)
+        return None
 
     def _among(self, laws: Laws, own: Laws, rows: Array) -> tuple[Array, Array]:
         index, mine = self._index(laws), self._index(own)

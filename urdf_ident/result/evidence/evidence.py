@@ -39,6 +39,8 @@ PARTS = 3
 #: Factor of a mass relative to the URDF's from which it is reported, if the data need it; residual of a part of a log over the
 #: usual one, and over the joint's torque, from which it is reported.
 MASS_FACTOR, _DEVIATING, _OF_TORQUE = 6.0, 3.0, 0.1
+#: Fractions of the trained speed at which friction is compared with the measured torque.
+_SLOWER = np.geomspace(0.01, 1.0, 16)
 #: Least dry friction of a part of a log, over that of another, for their residuals to be compared.
 _AS_MUCH = 0.5
 #: Largest change of a weight over all positions for it to be constant, as a fraction of it; the least weight, of the robot's.
@@ -75,7 +77,7 @@ class Evidence:
             coefficient); joints without gravity load, or with less than its prior uncertainty, are left out.
         peak: By joint: the largest torque over those states at the URDF's own velocity limits, over the effort limit, or over
             the torque of the URDF's own masses there if that is larger; joints without an effort limit are left out.
-        friction: By joint: friction at the trained speed, over the largest measured torque.
+        friction: By joint: largest friction up to the trained speed, over the largest measured torque.
         masses: Bodies whose mass differs from the URDF's by more than a factor of six, with that factor; none where the data
             allow less as well.
         departures: Parts of logs whose residual differs from the rest.
@@ -291,9 +293,12 @@ def _peak(
 
 
 def _friction(model: DynamicModel, theta: Array, trained: Range) -> dict[str, float]:
-    """Friction and offset at the trained speed, both directions, relative to the largest measured torque."""
-    zero, speeds = np.zeros((2, model.n)), np.vstack([trained.speed, -trained.speed])
-    tau = np.abs(model.torque(without_inertia(model, theta), zero, speeds, zero)).max(axis=0)
+    """Largest friction and offset up to the trained speed, both directions, relative to the largest measured torque.
+
+    The largest may be far below the trained speed: that of a Stribeck law is.
+    """
+    bare, zero, fastest = without_inertia(model, theta), np.zeros((2, model.n)), np.vstack([trained.speed, -trained.speed])
+    tau = np.max([np.abs(model.torque(bare, zero, part * fastest, zero)) for part in _SLOWER], axis=(0, 1))
     return dict(zip(model.robot.joints, (tau / divisors(trained.torque)).tolist(), strict=True))
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ...friction import MOST_FRICTION
 from ...grouping import grouped
 from ...linalg import positive
 from ..evidence.evidence import SPEEDS, Evidence
@@ -24,8 +25,8 @@ from .scale_reasons import scale_reasons
 LEVELS = ("good", "usable", "poor")
 #: Relative standard error of the torque over random feasible states, mean over joints.
 GOOD_UNCERTAINTY, USABLE_UNCERTAINTY = 0.15, 0.6
-#: Relative friction at the trained speed, and relative torque at the velocity limits, above which a model is unusable.
-FRICTION_LIMIT, PEAK_LIMIT = 1.5, 10.0
+#: Relative torque at the velocity limits above which a model is unusable.
+PEAK_LIMIT = 10.0
 #: Prefixes of the ids of findings that concern sign, order, gravity, units or time.
 PHYSICAL_FINDINGS = (
     "effort",
@@ -232,7 +233,7 @@ def _implausible(evidence: Evidence) -> Iterator[Reason]:
         yield Reason(
             "mass-far", "usable", f"masses differ strongly from the URDF's: {words}", "check units, gains and missing tools"
         )
-    if words := _above(evidence.friction, FRICTION_LIMIT):
+    if words := _above(evidence.friction, MOST_FRICTION):
         yield Reason(
             "friction-implausible",
             "poor",
