@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -10,16 +12,21 @@ from conftest import arm_urdf
 from logs import Truth, fourier, torques
 
 from urdf_ident.data.conditioning.config import SignalConfig
+from urdf_ident.data.diagnosis import explanations
+from urdf_ident.data.diagnosis.candidates import Interpretation
 from urdf_ident.data.diagnosis.changes.differing_parts import differing_part
 from urdf_ident.data.diagnosis.changes.drift import GROWTHS_TOGETHER, Growth, along_log, scale_growth
 from urdf_ident.data.diagnosis.evidence import RigidEvidence
 from urdf_ident.data.diagnosis.grams import Grams
+from urdf_ident.data.diagnosis.log_group import LogGroup
+from urdf_ident.data.diagnosis.motion_samples import COMPARED
 from urdf_ident.data.prepare import examine_logs
 from urdf_ident.data.quality.findings import Finding
 from urdf_ident.data.recording import Recording
 from urdf_ident.linalg import Array
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.robot import Robot
+from urdf_ident.samples import Segment
 
 BLOCKS, SAMPLES, INERTIAL = 15, 30, 4
 PART = np.arange(BLOCKS) >= 11
@@ -162,3 +169,21 @@ def test_a_log_that_cannot_be_conditioned_is_told_and_the_others_are_examined_wi
     assert (refused.id, refused.severity, refused.message) == ("not-usable", "refused", "the log has no velocities")
     alone = examine_logs([logs[0], logs[2]], ARM, Drive.build(ARM.n), config)
     assert [some[0].findings, some[2].findings] == [report.findings for report in alone]
+
+
+def test_many_logs_are_compared_by_their_samples_without_sending_their_motion(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other processes got the whole motion of all logs with the samples."""
+    parts = [Segment("log", 0.0, 500.0, *fourier(ARM.n, 20.0, 500.0, seed)[1:]) for seed in range(COMPARED + 1)]
+    logs = [([replace(part, tau=part.a)], 10.0) for part in parts]
+    group, sent = LogGroup(ARM, logs), list[bytes]()
+
+    def sending(_: Callable[..., object], tasks: list[object]) -> list[dict[int, object]]:
+        sent.append(pickle.dumps(tasks))
+        return [{} for _ in tasks]
+
+    monkeypatch.setattr(explanations, "each", sending)
+    case = group.case()
+    assert case is not None
+    found = explanations.Explanations(group, case, Interpretation.as_logged(ARM.n), [])
+    explanations._differing_logs(found, [None] * len(logs))  # type: ignore[list-item]
+    assert 0 < len(sent[0]) < 0.2 * 4 * sum(part.q.nbytes for part in parts)

@@ -76,6 +76,11 @@ def test_the_time_on_a_count_is_that_of_a_body_that_accelerates_from_rest() -> N
     within = known_delay(relative_delay(0.004, ARM.joints[2]), hidden)
     assert within.severity == "info"
     assert "the times of the samples, which are 10 ms apart" in within.message
+    smooth = hidden_delays(ARM.joints, [(logged, parts, 20.0), (logged, parts, 1.0)])
+    behind = known_delay(relative_delay(0.06, ARM.joints[2]), smooth)
+    assert behind.severity == "info"
+    assert "friction that sticks at reversals, which positions low-pass filtered at 1 Hz do not show" in behind.message
+    assert known_delay(relative_delay(0.07, ARM.joints[2]), smooth).severity == "warning"
     positions = replace(relative_delay(0.004, ARM.joints[2]), id="position-late")
     assert known_delay(positions, hidden).severity == "info"
     assert known_delay(replace(positions, size=-0.006), hidden).severity == "warning"

@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import LogError, QualityError, UrdfIdentError
 from ..linalg import Array
 from ..model.drive import Drive
-from ..model.payload import Payload
+from ..model.payload import CHECK_PAYLOAD, Payload
 from ..model.robot import Robot
 from ..samples import Segment
 from .conditioning.config import SignalConfig
@@ -225,7 +225,7 @@ def prepare_logs(
     reports = each_usable(partial(_accepted, robot=robot, drive=drive, force=force), recordings)
     made = _conditioned([report.recording for report in reports], robot, config)
     reports = [_with_bandwidth(report, item, robot, config) for report, item in zip(reports, made, strict=True)]
-    scale = payload if drive.gain_error is not None else None  # a payload of which the torque constants come
+    scale = payload if drive.gain_error is not None else None  # one that the torque constants come from
     reports = [replace(report, findings=_suspecting(scale, report.findings)) for report in reports]
     logs = [PreparedLog(*parts) for parts in zip(recordings, reports, made, strict=True)]
     return [replace(log, conditioned=_unloaded(log.conditioned, log.name, robot, payload)) for log in logs]
@@ -362,9 +362,9 @@ def _suspecting(payload: Payload | None, findings: Sequence[Finding]) -> tuple[F
     """Adds the known payload to the remedies of findings that a wrong description of it causes."""
     if payload is None:
         return tuple(findings)
-    first = "check drive.payload (logs, link, mass [kg], com [m]); if it is right, "
     return tuple(
-        replace(item, remedy=first + item.remedy) if item.id in _OF_THE_PAYLOAD and item.remedy else item for item in findings
+        replace(item, remedy=CHECK_PAYLOAD + item.remedy) if item.id in _OF_THE_PAYLOAD and item.remedy else item
+        for item in findings
     )
 
 

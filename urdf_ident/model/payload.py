@@ -17,6 +17,9 @@ from .geometry import reach
 from .inertia import from_com, margins, transform
 from .robot import LumpedLink, Robot
 
+#: Begin of a remedy where logs do not fit a known payload.
+CHECK_PAYLOAD = "check drive.payload (logs, link, mass [kg], com [m]); if it is right, "
+
 
 def moving_link(robot: Robot, link: str, where: str | None = None) -> tuple[int, LumpedLink]:
     """Finds a link that is moved by a joint.

@@ -111,7 +111,7 @@ def payload_verdict(fit: PayloadFit, body: Quantities, ratios: Mapping[str, floa
     odd = ""
     if loudest and ratios[loudest] > UNEXPLAINED:
         times = f"{ratios[loudest]:.2g} times the unloaded robot's"
-        odd = f"the residual of {loudest.split(':', 1)[-1]} is {times} and not explained by the body"
+        odd = f"the residual of {joint_of(loudest)} is {times} and not explained by the body"
     if body.interval[0, 0] <= 0 or not np.isfinite(body.std_error[0]):
         nothing = "the interval includes 0 kg: these logs may contain no payload"
         other = f"{odd}; check whether it sits on another link (--link), or friction or torque constants have changed"

@@ -221,7 +221,7 @@ def _differing_logs(found: Explanations, alone: Sequence[LogResidual]) -> list[D
     else:
         cases = [found.group.some(group).case() for group in groups]
         thin = [
-            None if case is None else (case.sampled(0.0), case.moves, [alone[k] for k in group])
+            None if case is None else (replace(case.sampled(0.0), whole=None), case.moves, [alone[k] for k in group])
             for case, group in zip(cases, groups, strict=True)
         ]  # much less data to send than the logs
         differing = each(partial(_differing_samples, found.group.robot), thin)

@@ -102,7 +102,7 @@ class MotionSamples:
         time: Since the start of its log [s], shape (N,).
         travels: Mask of samples of logs in which each joint travels, shape (N, n).
         reduction: Motor rates per joint rates, shape (n, n), if motors are coupled to several joints; otherwise None.
-        whole: The motion that the samples were taken from.
+        whole: The motion that the samples were taken from; None where only the samples are known.
     """
 
     q: Array

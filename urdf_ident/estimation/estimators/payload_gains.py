@@ -23,7 +23,7 @@ from ...model.base import BaseParameters
 from ...model.drive import Drive
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
-from ...model.payload import Payload
+from ...model.payload import CHECK_PAYLOAD, Payload
 from ...model.row_groups import joint_of
 from ...statistics.entries import placed
 from ...statistics.rows import RowFilter, filtered_rows
@@ -39,8 +39,6 @@ FOUND = 0.2
 #: Residual of a joint over that with any body on the payload's link, from which the stated body is refused. Right ones gave at
 #: most 1.09 on ten simulated robots (load-dependent friction), centres of mass beside the true one by 40 mm 1.04 to 2.3.
 OTHER_BODY = 1.25
-#: What to look at where the constants do not fit.
-_CHECK = "check drive.payload (logs, link, mass [kg], com [m]); if it is right, "
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +57,7 @@ class DriveGains:
     def describe(self) -> str:
         """Returns the values and their relative errors, for ``gain_origin``."""
         each = ", ".join(
-            f"{name.split(':', 1)[-1]} {g:.5g} ± {percent(100 * s / abs(g))} %"
+            f"{joint_of(name)} {g:.5g} ± {percent(100 * s / abs(g))} %"
             for name, g, s in zip(self.groups, self.gain, self.std_error, strict=True)
         )
         return f"known payload, total least squares ({each})"
@@ -104,7 +102,7 @@ def drive_gains(model: DynamicModel, logs: Sequence[PreparedLog], base: BasePara
             "the payload hardly loads this joint: its torque constant cannot be found",
             where=groups[k],
             got=f"{gain[k]:.4g} ± {gain_error[k]:.2g}",
-            remedy=_CHECK + "move the joint more with the payload, or give drive.gain",
+            remedy=CHECK_PAYLOAD + "move the joint more with the payload, or give drive.gain",
         )
     _check_body(model, base, rows, gain, payload)
     return DriveGains(groups, gain, gain_error)
@@ -197,7 +195,7 @@ def _converged(rows: Mapping[int, Array], gain: Array, names: Sequence[str]) -> 
     raise EstimationError(
         f"the torque constants of {', '.join(restless)} do not converge",
         got=", ".join(f"{g:.4g}" for g in gain),
-        remedy=_CHECK + "carry the payload off their axes, record more motion with and without it, or give drive.gain",
+        remedy=CHECK_PAYLOAD + "carry the payload off their axes, record more motion with and without it, or give drive.gain",
     )
 
 
@@ -215,7 +213,7 @@ def _solved(rows: Mapping[int, Array], gain: Array) -> Array:
     try:
         return -total_least_squares(columns, np.diag([*(1.0 / np.abs(gain)), *np.zeros(b + 1)]))[:n]
     except EstimationError as error:
-        remedy = _CHECK + "record more motion with and without it, or give drive.gain"
+        remedy = CHECK_PAYLOAD + "record more motion with and without it, or give drive.gain"
         raise EstimationError("the payload does not set the torque constants", remedy=remedy) from error
 
 

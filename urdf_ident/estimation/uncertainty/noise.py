@@ -17,6 +17,7 @@ import numpy as np
 
 from ...errors import EstimationError
 from ...linalg import Array, cholesky, positive, solve_cholesky
+from ...model.row_groups import joint_of
 from ...samples import ReadOnly
 from ...statistics.fit import SIGMA_FLOOR, Fit
 from ...statistics.least_squares import Solution
@@ -55,7 +56,7 @@ class NoiseModel(ReadOnly):
 
     def describe(self) -> str:
         """Returns the time constants in one line."""
-        return ", ".join(f"{group.split(':', 1)[-1]} {m:.2g} s" for group, m in zip(self.groups, self.memory, strict=True))
+        return ", ".join(f"{joint_of(group)} {m:.2g} s" for group, m in zip(self.groups, self.memory, strict=True))
 
 
 @dataclass(frozen=True, eq=False)

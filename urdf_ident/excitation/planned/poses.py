@@ -48,7 +48,7 @@ class PosesExperiment(PlannedMotion):
     Attributes:
         poses: Shape (P, n) [rad or m].
         information: Parameter of the body (mass, three first moments) → standard error for unit torque noise at every
-            joint and pose.
+            joint and pose, and a constant torque of unit standard deviation in every joint.
     """
 
     trajectory: PiecewisePolynomial

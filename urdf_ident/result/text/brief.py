@@ -12,6 +12,7 @@ import numpy as np
 from ...estimation.uncertainty.identifiability import COMBINATION, LOST
 from ...linalg import divisors
 from ...model.inertia import to_com
+from ...model.row_groups import joint_of
 from ..evidence.scores import over_logs
 from ..parameters import parameters
 from ..record import Record
@@ -79,7 +80,7 @@ def joint_errors(ident: Record) -> tuple[str, list[JointError]]:
     loads = np.atleast_1d(ident.signals.get("load", []))
     if not cross or len(loads) != len(joints):
         return "", []
-    groups = {group.split(":")[-1]: float(value) for group, value in zip(cross["groups"], cross["group_rmse"], strict=True)}
+    groups = {joint_of(group): float(value) for group, value in zip(cross["groups"], cross["group_rmse"], strict=True)}
     of_size = zip(joints, divisors(loads).tolist(), strict=True)
     return "cross-validated", [JointError(joint, groups[joint] / size) for joint, size in of_size if joint in groups]
 

@@ -10,6 +10,7 @@ import numpy as np
 from ...estimation.uncertainty.identifiability import COMBINATION, IDENTIFIABLE, LOST, WEAK, missing_motions
 from ...friction import Law
 from ...grouping import abbreviated, grouped
+from ...model.row_groups import joint_of
 from ...model.terms import SPRING_SYMBOLS
 from ...model.trained import trained_speeds
 from ..dynamics.springs import springs
@@ -135,7 +136,7 @@ def selection_table(selection: Mapping[str, Any]) -> list[str]:
     if not selection:
         return []
     pairs = zip(selection["groups"], selection["rmse_simple"], selection["rmse_chosen"], strict=True)
-    errors = {group.split(":")[1]: (f"{simple:.3g}", f"{chosen:.3g}") for group, simple, chosen in pairs}
+    errors = {joint_of(group): (f"{simple:.3g}", f"{chosen:.3g}") for group, simple, chosen in pairs}
     laws = {(trial["term"], trial["side"]): None for trial in selection["trials"]}
     cells = {(trial["joint"], trial["term"], trial["side"]): _tried(trial) for trial in selection["trials"]}
     joints = dict.fromkeys(trial["joint"] for trial in selection["trials"])

@@ -9,12 +9,12 @@ import numpy as np
 
 from ....linalg import Array
 from ..grams import coupled_with
-from ..motion_samples import MotionSamples
+from ..motion_samples import MotionSamples, MovingPart
 
 #: Widths of the friction reversal besides those of the other checks, as fractions of the joint's typical speed.
 _TURNS = (0.03, 0.25, 1.5)
 #: Presliding distances, as fractions of the joint's range of motion. With three ten-thousandths as well, late positions of one
-#: joint were a lead of all efforts.
+#: joint were taken for a lead of all efforts.
 _SLIPS = (0.001, 0.003, 0.008, 0.02)
 
 
@@ -25,7 +25,8 @@ def reversal_columns(motion: MotionSamples, j: int) -> Array:
     between two samples.
 
     Returns:
-        One column per width of speed, one per travel, and the same for coupled motors, shape (N, k), between −1 and 1.
+        One column per width of speed, one per travel, and the same for coupled motors, shape (N, k), before the filter between
+        −1 and 1.
     """
     directions = (np.eye(motion.q.shape[1])[j], *coupled_with(motion.reduction, j))
     if motion.whole is None:
@@ -33,7 +34,7 @@ def reversal_columns(motion: MotionSamples, j: int) -> Array:
     return np.hstack([motion.whole.sampled(x, _reversing) for x in directions])
 
 
-def _reversing(parts: Sequence[tuple[int, Array, Array]]) -> Iterator[Array]:
+def _reversing(parts: Sequence[MovingPart]) -> Iterator[Array]:
     """Yields the columns of one joint or motor from log, position and velocity of each segment, shape (N, k) each.
 
     Between two segments of a log the state of presliding remains as far as the joint did not move on, as in a rest that was cut
@@ -58,11 +59,12 @@ def _travelled(q: Array) -> float:
 
 
 def _dahl_state(q: Array, start: float, travel: float) -> Array:
-    """The state of Dahl's model, between −1 and 1, shape (N,), which approaches the direction over a travel.
+    """The state of Dahl's model, between −1 and 1, shape (N,), which approaches the sign of the velocity over a travel.
 
     Args:
         q: Positions, shape (N,) [rad or m].
         start: The state at the first sample.
+        travel: Within which the distance to the sign falls to 1/e [rad or m].
     """
     step = np.diff(q, prepend=q[0])
     way, out, state = np.cumsum(np.abs(step)), np.full(len(q), start), start

@@ -54,7 +54,8 @@ class FaultColumns:
 
     The size is the norm of the last `numbers` coefficients times the unit; `sense` is the required sign of the coefficient, or
     0. In each of the `logs` it has a size of its own, and is absent from others; without `logs` it has one size in all.
-    The error of a position grows along its travel by at most `slope` times its size [1/rad or 1/m].
+    The error of a position grows along its travel by at most `slope` times its size [1/rad or 1/m]. The `narrower` fault is the
+    same one with less friction free, which must be significant as well.
     """
 
     id: str

@@ -183,6 +183,6 @@ def _told(robot: Robot, fault: SmallFault) -> str:
         wide="large" if fault.size > 0 else "small",
         missing=f"about {percent(100 * fault.size)} % of " if less else "",
         share=f"{percent(100 * abs(fault.size))} %",
-        part=f"{200 * fault.size:+.2g} %",
+        part=f"{'+' if fault.size > 0 else ''}{percent(200 * fault.size)} %",
         late=f"{1e3 * abs(fault.size):.2g} ms {'later' if fault.size > 0 else 'earlier'}",
     )
