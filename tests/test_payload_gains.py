@@ -187,6 +187,8 @@ def test_what_is_wrong_with_a_payload_is_said(tmp_path: Path) -> None:
         Payload.create(robot, logs=[], **{**PAYLOAD, "inertia": [1, 0, 0, 0.1, 0, 0.1]})
     with pytest.raises(ModelError, match=r"far outside the robot, got 80 m from 'tool', expected metres"):
         Payload.create(robot, logs=[], **{**PAYLOAD, "com": [0, 0, 80]})
+    with pytest.raises(ModelError, match=r"far outside the robot, got nan m from 'tool'"):
+        Payload.create(robot, logs=[], **{**PAYLOAD, "com": [0, 0, np.nan]})
     for k in range(100):  # point masses, whose inertia about the joint is rounded
         mass, *com = np.random.default_rng(k).uniform(0.1, 0.5, 4)
         Payload.create(robot, logs=[], link="tool", mass=10 * mass, com=com, inertia=[0] * 6)

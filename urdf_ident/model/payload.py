@@ -83,7 +83,7 @@ class Payload(ReadOnly):
                 expected="moments about the centre of mass that satisfy the triangle inequality",
             )
         body, item = moving_link(robot, link, "drive.payload.link")
-        if (away := float(np.linalg.norm(com))) > 10 * (longest := reach(robot)):
+        if not (away := float(np.linalg.norm(com))) <= 10 * (longest := reach(robot)):  # also NaN
             raise ModelError(
                 "this centre of mass is far outside the robot",
                 where="drive.payload.com",
