@@ -217,6 +217,18 @@ def test_a_low_pass_that_smooths_the_motion_is_named() -> None:
         assert [item.id for item in report.findings if item.id == "position-bandwidth"] == names
 
 
+@pytest.mark.parametrize(("steps", "named"), [((1, 0.03), ["2"]), ((1, 2e-4), []), ((slice(None), 0.01), [])])
+def test_coarse_steps_of_one_position_are_named_where_the_low_pass_leaves_them(steps: tuple, named: list[str]) -> None:
+    """Steps of all positions lower the cut-off instead."""
+    log = made(0, seconds=30.0)
+    position, (joints, step) = log.position.copy(), steps
+    position[:, joints] = np.round(position[:, joints] / step) * step
+    (report,) = examine_logs([replace(log, position=position)], ARM, Drive.build(ARM.n), SignalConfig(periodic="off"))
+    coarse = [item for item in report.findings if item.id == "position-quantised"]
+    assert [item.joint for item in coarse] == [ARM.joints[int(name) - 1] for name in named]
+    assert all(item.size == pytest.approx(step) for item in coarse)
+
+
 def test_a_cut_off_that_is_too_low_is_named_as_such_and_never_as_a_fault_of_the_log() -> None:
     (report,) = examine_logs([made(1)], ARM, Drive.build(ARM.n), SignalConfig(cutoff=0.5, periodic="off"))
     project = parse_project({"signals": {"cutoff": 0.5, "periodic": "off"}})

@@ -23,6 +23,7 @@ from .diagnosis.wording import UNDECIDED
 from .joint_side import external_torque, joint_side
 from .motor_side import without_gears
 from .quality.hidden_delays import known_delays
+from .quality.position_steps import step_findings
 from .quality.report import Finding, QualityReport, assess
 from .recording import Recording
 from .refusals import all_usable, attempts, each_usable
@@ -122,7 +123,7 @@ def examine_logs(
     reports = [_assessed(log, robot, drive, log.effort_unit if unknown is not None else None) for log in recordings]
     usable = _usable(reports, robot, config)
     for k, item in usable.items():
-        reports[k] = _with_bandwidth(reports[k], item, robot, config)
+        reports[k] = _with_low_pass(reports[k], item, robot, config)
     if unknown is not None:
         words = f"the torque constants are not known ({unknown.what}): efforts are looked at as logged, not against the URDF"
         open_ = Finding("constants-unknown", "warning", words, unknown.remedy)
@@ -187,7 +188,7 @@ def prepare_log(
     """
     report = _accepted(recording, robot, drive, force)
     conditioned = condition(report.recording, robot, config)
-    report = _with_bandwidth(report, conditioned, robot, config)
+    report = _with_low_pass(report, conditioned, robot, config)
     return PreparedLog(recording, report, _unloaded(conditioned, recording.name, robot, payload))
 
 
@@ -224,7 +225,7 @@ def prepare_logs(
     _refuse_copies(recordings)
     reports = each_usable(partial(_accepted, robot=robot, drive=drive, force=force), recordings)
     made = _conditioned([report.recording for report in reports], robot, config)
-    reports = [_with_bandwidth(report, item, robot, config) for report, item in zip(reports, made, strict=True)]
+    reports = [_with_low_pass(report, item, robot, config) for report, item in zip(reports, made, strict=True)]
     scale = payload if drive.gain_error is not None else None  # one that the torque constants come from
     reports = [replace(report, findings=_suspecting(scale, report.findings)) for report in reports]
     logs = [PreparedLog(*parts) for parts in zip(recordings, reports, made, strict=True)]
@@ -330,10 +331,16 @@ def _conditioned(recordings: Sequence[Recording], robot: Robot, config: SignalCo
     return each_usable(partial(condition, robot=robot, config=fixed), recordings)
 
 
-def _with_bandwidth(report: QualityReport, log: Conditioned, robot: Robot, config: SignalConfig) -> QualityReport:
-    """Adds a finding if the low-pass of the positions takes away a relevant part of the accelerations."""
+def _with_low_pass(report: QualityReport, log: Conditioned, robot: Robot, config: SignalConfig) -> QualityReport:
+    """Adds findings if the low-pass of the positions takes away, or leaves unknown, a relevant part of the accelerations."""
+    found = (_bandwidth(log, robot, config), *step_findings(report.recording, log, robot))
+    return replace(report, findings=(*report.findings, *(item for item in found if item is not None)))
+
+
+def _bandwidth(log: Conditioned, robot: Robot, config: SignalConfig) -> Finding | None:
+    """The joint whose acceleration the low-pass reduces most, if it does by a relevant part."""
     if log.lost is None or log.lost.max() <= _LOST:
-        return report
+        return None
     j = int(np.argmax(log.lost))
     words = (
         f"the low-pass of the positions at {log.cutoff:.3g} Hz takes away {100 * log.lost[j]:.0f} % of the acceleration of "
@@ -342,8 +349,7 @@ def _with_bandwidth(report: QualityReport, log: Conditioned, robot: Robot, confi
     remedy = "log at a higher rate or with less noise of the positions, or move more slowly"
     if config.cutoff != "auto":
         remedy = "raise `signals.cutoff` in the project file, or leave it out"
-    found = Finding("position-bandwidth", "warning", words, remedy, joint=robot.joints[j], size=log.cutoff, certainty=0.99)
-    return replace(report, findings=(*report.findings, found))
+    return Finding("position-bandwidth", "warning", words, remedy, joint=robot.joints[j], size=log.cutoff, certainty=0.99)
 
 
 def _refusal(recording: Recording, findings: Sequence[Finding], refused: Sequence[Finding]) -> QualityError:

@@ -167,6 +167,12 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
             "warning", "The positions of two joints are equal in every row.", "Check the columns; move the joints differently."
         ),
         "effort-unsigned": FindingKind("refused", "An effort is logged without its sign.", "Log it with its sign."),
+        "position-quantised": FindingKind(
+            "warning",
+            "The position of a joint comes in coarse steps, which the low-pass leaves in its acceleration.",
+            "Log it with more digits.",
+            "step [rad or m]",
+        ),
         "position-held": FindingKind(
             "warning", "A position is logged at a lower rate than the others.", "Log it at their rate.", "its rate [Hz]"
         ),

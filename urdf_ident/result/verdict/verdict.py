@@ -39,6 +39,7 @@ PHYSICAL_FINDINGS = (
     "position-scale",
     "position-nonlinear",
     "position-play",
+    "position-quantised",
     "position-sign",
     "position-twice",
     "position-zero",

@@ -1,0 +1,59 @@
+"""Positions in steps that are so coarse that the low-pass leaves them in the accelerations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pinocchio as pin
+
+from ...linalg import Array, positive, rms
+from ...model.robot import Robot
+from ...samples import fast_speed, moving
+from ..conditioning.signals import Conditioned
+from ..recording import Recording
+from ..resolution import count_of
+from .findings import Finding
+
+#: Part of a joint's acceleration that steps of its position may be, as inertias come out too small by its square; part of an
+#: effort that they may be, as the error of a good result; number of poses for the inertia.
+_OF_MOTION, _OF_EFFORT, _POSES = 0.3, 0.1, 20
+
+
+def step_findings(recording: Recording, log: Conditioned, robot: Robot) -> Iterator[Finding]:
+    """Yields a finding for each moving joint whose position's steps are a relevant part of its acceleration and of an effort.
+
+    Steps of size s are noise of variance s²/12, white up to half the rate (Widrow and Kollár, Quantization Noise, 2008).
+    With the URDF's inertias, their acceleration is a torque. The cut-off follows the noise of most joints, so that it fits
+    steps of all joints, but not those of one.
+
+    Args:
+        recording: The log as repaired.
+        log: The same log, conditioned.
+        robot: The robot with the inertias of the URDF.
+    """
+    if log.averaged is not None or log.velocity_source == "logged":
+        return  # harmonics take the place of the low-pass, or accelerations do not come from positions
+    q, v, a, tau = (np.vstack([getattr(part, name) for part in log.segments]) for name in ("q", "v", "a", "tau"))
+    moves = moving(np.array([fast_speed(x) for x in v.T]), robot.prismatic)
+    steps = np.where(moves, [count_of(x) for x in recording.position.T], 0.0)
+    power = float(np.median(np.diff(recording.time))) / 6.0 * (2 * np.pi) ** 4 * log.cutoff**5 / 5.0
+    noise = np.sqrt(power) * steps
+    share = _inertia(robot, q) * noise / positive(rms(tau, 0))[:, None]
+    for j in np.flatnonzero((noise > _OF_MOTION * rms(a, 0)) & (share.max(axis=0) > _OF_EFFORT)):
+        i = int(np.argmax(share[:, j]))
+        words = (
+            f"the position comes in steps of {steps[j]:.3g} {'m' if robot.prismatic[j] else 'rad'}: with the low-pass at "
+            f"{log.cutoff:.3g} Hz, their acceleration makes {100 * share[i, j]:.0f} % of the torque of {robot.joints[i]}"
+        )
+        remedy = "log it with more digits, or move faster"
+        yield Finding(
+            "position-quantised", "warning", words, remedy, joint=robot.joints[j], size=float(steps[j]), certainty=0.99
+        )
+
+
+def _inertia(robot: Robot, q: Array) -> Array:
+    """RMS over the motion of each entry of the URDF's mass matrix, shape (n, n)."""
+    data, poses = robot.model.createData(), q[:: max(len(q) // _POSES, 1)]
+    upper = np.array([np.triu(pin.crba(robot.model, data, pose)) for pose in robot.configuration(poses)])
+    return np.asarray(rms(upper + np.triu(upper, 1).transpose(0, 2, 1), 0))
