@@ -51,6 +51,12 @@ def test_demo_friction_is_near_the_truth(demo) -> None:
             assert result.ident.theta[k] == pytest.approx(result.truth[k], rel=tolerance)
 
 
+def test_torque_that_builds_up_while_a_joint_sticks_is_no_lead_of_the_efforts(tmp_path: Path) -> None:
+    """A seeming lead that is taken out makes all rotor inertias too small."""
+    result = run_demo(tmp_path)
+    assert list(result.ident.term_values("Ia").values()) == pytest.approx([4.0, 4.0, 1.8, 0.4, 0.4, 0.4], rel=0.07)
+
+
 def test_an_identified_robot_can_be_simulated_and_found_again(demo, tmp_path: Path) -> None:
     """identify → simulate with --truth → identify: the same model comes back."""
     result, folder = demo

@@ -139,12 +139,10 @@ def find_delays(robot: Robot, logs: Logs, reduction: Array | None = None) -> tup
 
     found, tried = problem.errors(late(_GRID)), _GRID
     worst = found.held[:, :, int(np.argmax(mean_score(found.held.sum(axis=0))))]
-    for step in (0.005, 0.00125):
-        tried = tried[int(np.argmin(mean_score(found.seen)))] + step * _FINE
-        found = problem.errors(late(tried))
-    seconds = _lowest(tried, mean_score(found.seen))
-    parts = np.array([_lowest(tried, mean_score(each)) for each in found.without])
-    half = _ERRORS * max(float(np.sqrt(len(parts) - 1) * parts.std()), _RESOLUTION)
+    nearest = float(tried[int(np.argmin(mean_score(found.seen)))])
+    seconds, half = _refined(problem, late, nearest)
+    if seconds < 0.0 and 2 * motion.glides.sum() > motion.glides.size:  # torque builds up while a joint sticks: a seeming lead
+        seconds, half = _refined(problem.gliding(), lambda delays: late(delays) * motion.glides[:, :, None], nearest)
     pair = late(np.array([0.0, seconds]))
     held = problem.errors(pair).held
     gain, errors = problem.gained(held[:, :, 0], held[:, :, 1])
@@ -164,6 +162,17 @@ def find_delays(robot: Robot, logs: Logs, reduction: Array | None = None) -> tup
     apart = _relative_delays(problem, late, common, turning) if enough else {}
     apart = {(kind, chosen[k] if kind == "log" else k): seconds for (kind, k), seconds in apart.items()}
     return delay, apart
+
+
+def _refined(problem: DelayProblem, late: Callable[[Array], Array], seconds: float) -> tuple[float, float]:
+    """The delay near a given one with the least error, and the half-width of its interval [s]."""
+    for step in (0.005, 0.00125):
+        tried = seconds + step * _FINE
+        found = problem.errors(late(tried))
+        seconds = float(tried[int(np.argmin(mean_score(found.seen)))])
+    parts = np.array([_lowest(tried, mean_score(each)) for each in found.without])
+    half = _ERRORS * max(float(np.sqrt(len(parts) - 1) * parts.std()), _RESOLUTION)
+    return _lowest(tried, mean_score(found.seen)), half
 
 
 def _relative_delays(
