@@ -27,11 +27,11 @@ from urdf_ident.data.diagnosis.changes import between_logs, contact
 from urdf_ident.data.diagnosis.gram_fit import new_in, solved
 from urdf_ident.data.diagnosis.grams import COULOMB, Grams
 from urdf_ident.data.diagnosis.log_group import LogGroup
-from urdf_ident.data.diagnosis.motion_samples import Logs, thinned
 from urdf_ident.data.diagnosis.small_faults import columns as fault_columns
 from urdf_ident.data.diagnosis.small_faults.fault import SmallFault, not_excluded
 from urdf_ident.data.diagnosis.small_faults.trial import FaultTrial
 from urdf_ident.data.diagnosis.small_faults.wording import small_fault
+from urdf_ident.data.diagnosis.thinned_logs import Logs, thinned
 from urdf_ident.data.prepare import check_physics, examine_logs, prepare_logs
 from urdf_ident.data.quality.catalogue import KNOWN
 from urdf_ident.data.quality.findings import Finding

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from urdf_ident.data.diagnosis import motion_samples
+from urdf_ident.data.diagnosis import motion_samples, thinned_logs
 from urdf_ident.samples import Segment
 
 
@@ -16,11 +16,11 @@ def segment(length: int, seed: int) -> Segment:
 
 def test_long_and_short_segments_keep_their_own_torques(monkeypatch: pytest.MonkeyPatch) -> None:
     """Smoothed torques of short segments are cached and those of long ones are not: neither takes the place of the other."""
-    monkeypatch.setattr(motion_samples, "_SHORT", 500)
+    monkeypatch.setattr(thinned_logs, "_SHORT", 500)
     parts = [segment(length, seed) for seed, length in enumerate((600, 400, 700))]
     alone = [motion_samples.sampler([([part], 5.0)], samples=10_000) for part in parts]
     expected = np.concatenate([take(0.0).tau for take in alone if take])
-    motion_samples.forget(parts)
+    thinned_logs.forget(parts)
     for _ in range(2):  # first computed, then partly from the cache
         together = motion_samples.sampler([([part], 5.0) for part in parts], samples=10_000)
         assert together is not None

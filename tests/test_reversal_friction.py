@@ -15,9 +15,10 @@ from urdf_ident.data.conditioning.signals import condition
 from urdf_ident.data.diagnosis.candidates import Interpretation
 from urdf_ident.data.diagnosis.delay.reversal_friction import reversal_columns
 from urdf_ident.data.diagnosis.log_group import LogGroup
-from urdf_ident.data.diagnosis.motion_samples import Logs, MotionSamples, sampler
+from urdf_ident.data.diagnosis.motion_samples import MotionSamples, sampler
 from urdf_ident.data.diagnosis.small_faults.columns import FaultRows
 from urdf_ident.data.diagnosis.small_faults.trial import FaultTrial
+from urdf_ident.data.diagnosis.thinned_logs import Logs
 from urdf_ident.data.recording import Recording
 from urdf_ident.linalg import Array, lstsq, rms
 from urdf_ident.model.robot import Robot

@@ -24,7 +24,7 @@ from urdf_ident.data.diagnosis.evidence import RigidEvidence, comparable, predic
 from urdf_ident.data.diagnosis.explanations import Explanations, differing_in, examined_alone
 from urdf_ident.data.diagnosis.grams import FOLDS, Grams
 from urdf_ident.data.diagnosis.log_group import LogGroup
-from urdf_ident.data.diagnosis.motion_samples import Logs, MotionSamples, sampler
+from urdf_ident.data.diagnosis.motion_samples import MotionSamples, sampler
 from urdf_ident.data.diagnosis.repeated_motion import first_shown
 from urdf_ident.data.diagnosis.reporting import findings
 from urdf_ident.data.diagnosis.small_faults.columns import FaultRows
@@ -32,6 +32,7 @@ from urdf_ident.data.diagnosis.small_faults.fault import SmallFault, not_exclude
 from urdf_ident.data.diagnosis.small_faults.find import small_faults
 from urdf_ident.data.diagnosis.small_faults.trial import ChosenColumns, FaultTrial
 from urdf_ident.data.diagnosis.small_faults.wording import small_fault
+from urdf_ident.data.diagnosis.thinned_logs import Logs
 from urdf_ident.data.prepare import examine_logs
 from urdf_ident.data.quality.findings import Finding
 from urdf_ident.data.recording import Recording

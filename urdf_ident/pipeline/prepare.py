@@ -11,7 +11,7 @@ import numpy as np
 
 from ..data.conditioning.config import SignalConfig
 from ..data.diagnosis.delay.profile import delay_findings
-from ..data.diagnosis.motion_samples import forget
+from ..data.diagnosis.thinned_logs import forget
 from ..data.prepare import PreparedLog, check_physics, prepare_logs, with_known_delays
 from ..data.recording import Recording
 from ..data.refusals import LeftOut

@@ -18,8 +18,8 @@ from ..quality.findings import Finding
 from .arbitration import arbitrated
 from .explanations import by_interpretation, examined_alone, with_changes
 from .log_group import LogGroup
-from .motion_samples import Logs
 from .reporting import findings
+from .thinned_logs import Logs
 from .wording import too_short_to_tell
 
 

@@ -19,9 +19,10 @@ from .candidates import Interpretation
 from .case import Case
 from .delay.profile import Delay
 from .load_friction import LoadedFit
-from .motion_samples import Logs, MotionSamples, jerks
+from .motion_samples import MotionSamples, jerks
 from .small_faults.fault import SmallFault
 from .small_faults.find import effect
+from .thinned_logs import Logs
 
 #: Returns a case without the effect of a fault; its logs are those that the case was sampled from.
 Correction = Callable[[Case, Logs], Case]

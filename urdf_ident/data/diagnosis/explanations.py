@@ -20,9 +20,10 @@ from .changes.stationarity import LogChanges, in_all, within
 from .corrections import Correction, unchanged
 from .hypotheses import DOUBTFUL, Step, search
 from .log_group import LogGroup
-from .motion_samples import COMPARED, Logs, MotionSamples
+from .motion_samples import COMPARED, MotionSamples
 from .small_faults.fault import SmallFault, not_excluded
 from .small_faults.find import small_faults
+from .thinned_logs import Logs
 
 #: Minimum number of samples per joint for small faults, whose bounds were measured with as many.
 _FOR_SMALL_FAULTS = 25

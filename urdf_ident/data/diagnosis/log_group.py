@@ -13,7 +13,8 @@ from ...model.robot import Robot
 from ..conditioning.filters import white_noise
 from .case import Case
 from .delay.profile import Delay, find_delays
-from .motion_samples import Logs, sampler
+from .motion_samples import sampler
+from .thinned_logs import Logs
 
 #: Minimum number of samples. Each gives one equation per joint, and each joint has about 13 unknowns: a fit to four of five
 #: folds then has five times as many equations as unknowns. Whether the motion is long and reverses is asked elsewhere.

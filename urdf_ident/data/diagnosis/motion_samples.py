@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from ...linalg import Array, BoolArray, IntArray, positive, rms
-from ...parallel import each
-from ...parallel.scratch import empty_array, stored
-from ...samples import Segment
-from ...sequences import quantiles, running_median
 from ..conditioning.filters import SCORE_BAND, delayed, lowpass
 from .repeated_motion import first_shown
+from .thinned_logs import SAMPLES, Logs, ThinnedPiece, smoothed_efforts, thinned
 
-#: Conditioned motion with measured torque of each log, and the cut-off of its positions [Hz].
-Logs = Sequence[tuple[Sequence[Segment], float]]
 #: Log of a segment, and its positions and velocities in one direction, shape (N,) each [rad or m, and per s].
 MovingPart = tuple[int, Array, Array]
-#: Number of samples from all logs together, and of blocks of time they are split into.
-SAMPLES, BLOCKS = 500, 15
+#: Number of blocks of time that the samples are split into.
+BLOCKS = 15
 #: Maximum number of logs compared at a time.
 COMPARED = 8
-#: Number of samples of a segment below which the first one would have a weight of more than a tenth.
-_FEW_OF_A_STRETCH = 10
 #: Widths of the friction reversal, as fractions of a joint's typical speed.
 WIDTHS = (0.1, 0.6)
 #: Part of a joint's motion in a log beyond which one block of time holds all of it: blocks are then spread over the log.
@@ -35,9 +26,6 @@ _ONLY_THERE = 0.9
 #: A joint is at rest below this fraction of its fast speed, and the quantile that defines the latter; and in a log in which it
 #: travels less than this [rad or m]: it creeps within the slack of its friction, which holds any torque up to its break-away.
 _AT_REST, _FAST, _TRAVEL = 0.02, 0.99, 0.02
-#: A torque is an outlier if its distance from the median of this many neighbours exceeds this multiple of the usual distance
-#: and this fraction of the torque's standard deviation.
-_NEIGHBOURS, _OUTLIER, _FELT = 7, 12.0, 0.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,47 +198,6 @@ class MotionSamples:
         return replace(self, q=q, v=v, a=a, signs=self.signs if signs is None else signs)
 
 
-@dataclass(frozen=True, eq=False)
-class ThinnedPiece:
-    """A segment of a log, its log's index and cut-off [Hz], and the step between its samples used."""
-
-    log: int
-    cutoff: float
-    part: Segment
-    step: int
-
-    @property
-    def rows(self) -> slice:
-        """The samples used: the first of every step, but the middle ones in a segment with few samples.
-
-        Filters are inaccurate at the ends of a segment, and among few samples the first has a large weight.
-        """
-        few = len(self.part) < _FEW_OF_A_STRETCH * self.step
-        return slice((min(self.step, len(self.part)) - 1) // 2 if few else 0, None, self.step)
-
-
-def thinned(logs: Logs, samples: int = SAMPLES) -> list[ThinnedPiece]:
-    """Subsamples the segments of conditioned logs with measured torque evenly.
-
-    Args:
-        logs: Segments of each log, and the cut-off of its positions [Hz].
-        samples: Approximate maximum number of samples in total.
-
-    Returns:
-        The segments, in order.
-    """
-    parts = [
-        (k, cutoff, part)
-        for k, (segments, cutoff) in enumerate(logs)
-        for part in segments
-        if part.tau is not None and len(part) > 20
-    ]
-    if not parts:
-        return []
-    per_second = samples / sum(len(part) / part.rate for _, _, part in parts)
-    return [ThinnedPiece(k, cutoff, part, max(1, math.ceil(part.rate / per_second - 1e-9))) for k, cutoff, part in parts]
-
-
 def travels(q: Array, log: IntArray) -> BoolArray:
     """Mask of samples of logs in which positions travel, rather than creep.
 
@@ -285,7 +232,7 @@ def sampler(
     pieces = thinned(logs, samples)
     if not pieces:
         return None
-    smooth = _smoothed(pieces)  # a delay only shifts it
+    smooth = smoothed_efforts(pieces)  # a delay only shifts it
 
     def efforts(delay: float) -> Array:
         every = zip(pieces, smooth, strict=True)
@@ -312,7 +259,7 @@ def _signs_of(parts: Sequence[MovingPart]) -> Iterable[Array]:
 def _signs(item: ThinnedPiece, typical: Array) -> Array:
     """Smoothed signs of a segment's velocities, shape (N, n, widths); widths are relative to ``typical``, shape (n,)."""
     part, widths = item.part, np.array(WIDTHS) * typical[:, None]
-    some = [slice(None)] if len(part) <= _SHORT else [slice(j, j + 1) for j in range(part.v.shape[1])]
+    some = [slice(None)] if item.short else [slice(j, j + 1) for j in range(part.v.shape[1])]
     made = [lowpass(np.tanh(part.v[:, at, None] / widths[at]), part.rate, item.cutoff)[item.rows] for at in some]
     return np.concatenate(made, axis=1)
 
@@ -340,7 +287,7 @@ def efforts_in_time(logs: Logs, samples: int = SAMPLES) -> Array:
         logs: Conditioned motion of each log, and the cut-off of its positions [Hz].
     """
     pieces, out = thinned(logs, samples), []
-    for item, x in zip(pieces, _smoothed(pieces), strict=True):
+    for item, x in zip(pieces, smoothed_efforts(pieces), strict=True):
         rate = np.gradient(x, 1 / item.part.rate, axis=0)
         out.append(np.stack([y[item.rows] for y in (x, rate, np.gradient(rate, 1 / item.part.rate, axis=0))], axis=1))
     return np.concatenate(out)
@@ -368,53 +315,4 @@ def _spread(log: IntArray, block: IntArray, v: Array) -> IntArray:
         own = np.unique(block[mine])
         if len(own) > 1 and (energy[own].max(axis=0) > _ONLY_THERE * energy[own].sum(axis=0)).any():
             out[mine] = own[np.arange(len(mine)) * len(own) * v.shape[1] // len(mine) % len(own)]
-    return out
-
-
-def _smoothed(pieces: Sequence[ThinnedPiece]) -> list[Array]:
-    """Smoothed torque of each segment, in order; only those not in the cache are computed."""
-    found = [_known(item) for item in pieces]  # before `each`, which fills the cache of this process
-    fresh = iter(each(_smooth, [item for item, known in zip(pieces, found, strict=True) if known is None]))
-    return [_kept(item, next(fresh)) if known is None else known for item, known in zip(pieces, found, strict=True)]
-
-
-def _smooth(item: ThinnedPiece) -> Array:
-    """Torque of a whole segment, without outliers, filtered like the motion."""
-    known, part = _known(item), item.part
-    if known is not None:
-        return known
-    return _kept(item, lowpass(_without_outliers(part.total), part.rate, item.cutoff))
-
-
-def _known(item: ThinnedPiece) -> Array | None:
-    """The segment's smoothed torque if already computed, in this or another process."""
-    cutoff, made = _SMOOTH.get(item.part, (None, None))
-    return made if cutoff == item.cutoff else None
-
-
-def _kept(item: ThinnedPiece, made: Array) -> Array:
-    if len(item.part) <= _SHORT:
-        made = stored(made)
-        _SMOOTH[item.part] = item.cutoff, made
-    return made
-
-
-def forget(segments: Iterable[Segment]) -> None:
-    """Removes the smoothed torques of checked segments from the cache."""
-    for segment in segments:
-        _SMOOTH.pop(segment, None)
-
-
-#: Cache of cut-off and smoothed torque of short segments: each is used alone, with some others and with all.
-_SMOOTH: WeakKeyDictionary[Segment, tuple[float, Array]] = WeakKeyDictionary()
-_SHORT = 20_000
-
-
-def _without_outliers(tau: Array) -> Array:
-    """Replaces single samples far from their neighbours by the neighbours' median; the estimators handle them separately."""
-    out = empty_array(tau.shape)
-    for j, x in enumerate(tau.T):
-        usual = running_median(x, _NEIGHBOURS)
-        away = np.abs(x - usual)
-        out[:, j] = np.where(away > max(_OUTLIER * quantiles(away, 0.5)[0], _FELT * float(x.std())), usual, x)
     return out

@@ -23,7 +23,8 @@ from ....samples import TESTING_REVERSALS, reversals
 from ....sequences import vertex
 from ...conditioning.filters import HIGHEST, SCORE_BAND
 from ...quality.findings import Finding
-from ..motion_samples import Logs, jerks, sampler
+from ..motion_samples import jerks, sampler
+from ..thinned_logs import Logs
 from .filters import MATERIAL, SIGNIFICANT, Filters, filter_findings
 from .residuals import DelayProblem, mean_score
 

@@ -15,7 +15,8 @@ import numpy as np
 from ....linalg import Array
 from ..candidates import Interpretation
 from ..case import Case
-from ..motion_samples import COMPARED, Logs, efforts_in_time, jerks
+from ..motion_samples import COMPARED, efforts_in_time, jerks
+from ..thinned_logs import Logs
 from .backlash import play
 from .columns import ALL_LATE, CLOCK, FaultColumns, FaultRows
 from .fault import GEOMETRY, SmallFault
