@@ -7,7 +7,7 @@ is one new class; importing its module registers it by name.
 
 from __future__ import annotations
 
-from .dissipation import MOST_FRICTION, SPEEDS, Trained, dissipation, law_rows, moments, trained_range
+from .dissipation import FRACTIONS, MOST_FRICTION, SPEEDS, Trained, dissipation, law_rows, moments, trained_range
 from .law import FRICTION, SIGN_WIDTH, AxisScale, FormerName, Friction, Law, Sliding, bias_symbols, combine_axes, smooth_sign
 from .laws import (
     Asymmetric,
@@ -36,6 +36,7 @@ from .term import AxisMotion, Shape, Term
 
 __all__ = [
     "DEFAULT_FRICTION",
+    "FRACTIONS",
     "FRICTION",
     "MOST_FRICTION",
     "MOTOR_FRICTION",

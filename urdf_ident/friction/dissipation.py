@@ -26,6 +26,8 @@ _SLIDING = 5.0
 _STEP = 1e-4
 #: Number of speeds per direction at which friction must dissipate, and the slowest as a fraction of the fastest.
 SPEEDS, _SLOWEST = 16, 0.01
+#: These speeds as fractions of the fastest.
+FRACTIONS = np.geomspace(_SLOWEST, 1.0, SPEEDS)
 #: Friction over the largest measured torque above which it is impossible, at speeds inside the data: inertia and weight can
 #: hide a part of friction from the torque only while they help the motion.
 MOST_FRICTION = 1.5

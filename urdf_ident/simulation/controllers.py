@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import ModelError, check_shape
 from ..linalg import Array
+from ..model.engine.pinocchio import mass_matrices
 from ..model.robot import Robot
 
 
@@ -295,10 +296,7 @@ def tuned_gains(robot: Robot, *, bandwidth: float, damping: float, rotor: ArrayL
 
 def masses_of_poses(robot: Robot) -> Array:
     """Returns the mass matrices of 50 random poses, without rotors, shape (50, n, n) [kg·m², kg·m or kg]."""
-    rng, data = np.random.default_rng(0), robot.model.createData()
-    poses = robot.configuration(rng.uniform(-np.pi, np.pi, (50, robot.n)))
-    upper = np.triu([pin.crba(robot.model, data, pose) for pose in poses])
-    return np.asarray(upper + np.triu(upper, 1).swapaxes(1, 2))
+    return mass_matrices(robot, np.random.default_rng(0).uniform(-np.pi, np.pi, (50, robot.n)))
 
 
 def _configuration(robot: Robot, q: Array) -> Array:

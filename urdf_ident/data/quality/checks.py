@@ -6,6 +6,7 @@ import numpy as np
 import pinocchio as pin
 
 from ...linalg import Array, BoolArray, rms
+from ...model.engine.pinocchio import mass_matrices
 from ...model.robot import Robot
 from ...samples import SHORT, SHORTEST, columns
 from ...sequences import quantiles
@@ -108,10 +109,8 @@ def _effect_of_lock(robot: Robot, joint: str, position: float, poses: Array) -> 
     """Largest relative change of a joint's gravity torque or inertia if a locked joint is at another position."""
     lock = {**robot.locked, joint: position}
     other = Robot.from_urdf(robot.urdf, joints=robot.order, lock=lock, gravity=robot.gravity)
-    weights, inertia = gravity_torques(robot, poses), []
-    for model in (robot.model, other.model):
-        data = model.createData()
-        inertia.append(np.array([np.diag(pin.crba(model, data, q)) for q in robot.configuration(poses)]))
+    weights = gravity_torques(robot, poses)
+    inertia = [np.diagonal(mass_matrices(one, poses), axis1=1, axis2=2) for one in (robot, other)]
     torque, change = rms(weights, 0), rms(gravity_torques(other, poses) - weights, 0)
     loaded = torque > 0.01 * torque.max()
     share = np.abs(inertia[1] - inertia[0]).mean(axis=0) / inertia[0].mean(axis=0)

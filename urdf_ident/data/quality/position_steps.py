@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import pinocchio as pin
 
-from ...linalg import Array, positive, rms
+from ...linalg import positive, rms
+from ...model.engine.pinocchio import mass_matrices
 from ...model.robot import Robot
 from ...samples import fast_speed, moving
 from ..conditioning.signals import Conditioned
@@ -39,7 +39,8 @@ def step_findings(recording: Recording, log: Conditioned, robot: Robot) -> Itera
     steps = np.where(moves, [count_of(x) for x in recording.position.T], 0.0)
     power = float(np.median(np.diff(recording.time))) / 6.0 * (2 * np.pi) ** 4 * log.cutoff**5 / 5.0
     noise = np.sqrt(power) * steps
-    share = _inertia(robot, q) * noise / positive(rms(tau, 0))[:, None]
+    inertia = rms(mass_matrices(robot, q[:: max(len(q) // _POSES, 1)]), 0)
+    share = inertia * noise / positive(rms(tau, 0))[:, None]
     for j in np.flatnonzero((noise > _OF_MOTION * rms(a, 0)) & (share.max(axis=0) > _OF_EFFORT)):
         i = int(np.argmax(share[:, j]))
         words = (
@@ -50,10 +51,3 @@ def step_findings(recording: Recording, log: Conditioned, robot: Robot) -> Itera
         yield Finding(
             "position-quantised", "warning", words, remedy, joint=robot.joints[j], size=float(steps[j]), certainty=0.99
         )
-
-
-def _inertia(robot: Robot, q: Array) -> Array:
-    """RMS over the motion of each entry of the URDF's mass matrix, shape (n, n)."""
-    data, poses = robot.model.createData(), q[:: max(len(q) // _POSES, 1)]
-    upper = np.array([np.triu(pin.crba(robot.model, data, pose)) for pose in robot.configuration(poses)])
-    return np.asarray(rms(upper + np.triu(upper, 1).transpose(0, 2, 1), 0))

@@ -69,6 +69,20 @@ def regressor(robot: Robot, q: Array, v: Array, a: Array) -> Array:
     return out
 
 
+def mass_matrices(robot: Robot, q: Array) -> Array:
+    """Computes the mass matrix of each configuration, without rotors (Featherstone 2008, ch. 6).
+
+    Args:
+        q: Shape (N, n) [rad or m].
+
+    Returns:
+        Shape (N, n, n) [kg·m², kg·m or kg].
+    """
+    data = _workspace(robot)
+    upper = np.array([np.triu(pin.crba(robot.model, data, pose)) for pose in robot.configuration(q)])
+    return np.asarray(upper + np.triu(upper, 1).swapaxes(1, 2))
+
+
 def tip_jacobians(robot: Robot, q: Array, frame: pin.ReferenceFrame) -> tuple[Array, Array]:
     """Returns the Jacobian of the last body (:attr:`.Robot.tip`) and the place of its joint in every configuration.
 

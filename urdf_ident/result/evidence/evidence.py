@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from ...friction import Viscous
+from ...friction import FRACTIONS, Viscous
 from ...grouping import grouped
 from ...linalg import Array, BoolArray, divisors, lstsq, rms
 from ...model.dynamic_model import DynamicModel
@@ -39,8 +39,6 @@ PARTS = 3
 #: Factor of a mass relative to the URDF's from which it is reported, if the data need it; residual of a part of a log over the
 #: usual one, and over the joint's torque, from which it is reported.
 MASS_FACTOR, _DEVIATING, _OF_TORQUE = 6.0, 3.0, 0.1
-#: Fractions of the trained speed at which friction is compared with the measured torque.
-_SLOWER = np.geomspace(0.01, 1.0, 16)
 #: Least dry friction of a part of a log, over that of another, for their residuals to be compared.
 _AS_MUCH = 0.5
 #: Largest change of a weight over all positions for it to be constant, as a fraction of it; the least weight, of the robot's.
@@ -298,7 +296,7 @@ def _friction(model: DynamicModel, theta: Array, trained: Range) -> dict[str, fl
     The largest may be far below the trained speed: that of a Stribeck law is.
     """
     bare, zero, fastest = without_inertia(model, theta), np.zeros((2, model.n)), np.vstack([trained.speed, -trained.speed])
-    tau = np.max([np.abs(model.torque(bare, zero, part * fastest, zero)) for part in _SLOWER], axis=(0, 1))
+    tau = np.max([np.abs(model.torque(bare, zero, part * fastest, zero)) for part in FRACTIONS], axis=(0, 1))
     return dict(zip(model.robot.joints, (tau / divisors(trained.torque)).tolist(), strict=True))
 
 
