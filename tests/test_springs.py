@@ -146,6 +146,50 @@ def test_a_spring_of_no_practical_size_is_not_claimed(robot: Robot) -> None:
     assert "less than 2 %" in trial["reason"]
 
 
+def springy(robot: Robot, spring: Spring | Balancer, scale: float, seed: int) -> Identification:
+    """Model from three logs of a robot with this spring, in a motion of this size."""
+    n, rng, logs = robot.n, np.random.default_rng(seed), []
+    laws = (Coulomb.of(1.0), Viscous.of(1.5), Offset.of(0.2), spring)
+    plant = RigidPlant.create(robot, friction=FrictionTruth(n, laws), rotor_inertia=[0.1] * n)
+    for name in ("one", "two", "three"):
+        t, *motion = wander(8.0, rng)
+        q, v, a = (scale * x[:, 2 - n :] for x in motion)
+        tau = torque(plant, q, v, a)
+        noise = lfilter([0.6], [1.0, -0.8], rng.standard_normal(tau.shape), axis=0)
+        logs.append(Recording(name, robot.joints, t, q, effort=tau + 0.01 * tau.std(axis=0) * noise, sha256=name))
+    return identify(DynamicModel(robot), logs, force=True)
+
+
+def springs_of(ident: Identification) -> dict[str, float]:
+    """Parameters of springs and balancers."""
+    return {name: x for name, x in zip(ident.model.names, ident.theta, strict=True) if name[:2] in ("ks", "Gs", "Gc")}
+
+
+def test_the_spring_that_balances_a_vertical_slide_is_found() -> None:
+    """Its constant torque is that of the weight, its stiffness is nothing else."""
+    slide = Robot.from_urdf(
+        '<robot name="lift"><link name="base"/><joint name="z" type="prismatic"><parent link="base"/><child link="a"/>'
+        '<axis xyz="0 0 1"/><limit lower="-3" upper="3" velocity="5" effort="500"/></joint>'
+        + LINK.format(name="a", mass=4)
+        + "</robot>"
+    )
+    ident = springy(slide, Spring.of(30.0, -25.0), 0.1, 0)
+    assert springs_of(ident) == {"ks_z": pytest.approx(30.0, rel=0.01)}
+    assert ident.cross_validation["relative"] < 0.01
+
+
+@pytest.mark.parametrize(("stiffness", "found"), [(8.0, True), (0.4, False)])
+def test_a_spring_that_resembles_gravity_must_explain_most_of_what_remains(robot: Robot, stiffness: float, found: bool) -> None:
+    """The weight takes up most of the torque of a spring on the arm: its stiffness rests on the rest of it."""
+    ident = springy(robot, Spring.of([0.0, stiffness], [0.0, 0.0]), 0.35, 1)
+    assert springs_of(ident) == ({"ks_lift": pytest.approx(stiffness, rel=0.1)} if found else {})
+
+
+def test_of_two_springs_that_gain_the_better_one_is_chosen(robot: Robot) -> None:
+    ident = springy(robot, Balancer.of([5.0, 0.0], [-4.0, 0.0]), 0.6, 2)
+    assert springs_of(ident) == {"Gs_turn": pytest.approx(5.0, rel=0.02), "Gc_turn": pytest.approx(-4.0, rel=0.02)}
+
+
 def test_what_looks_like_gravity_is_said(ident: Identification) -> None:
     trial = next(t for t in ident.selection["trials"] if (t["joint"], t["term"]) == ("lift", "balancer"))
     assert not trial["chosen"]

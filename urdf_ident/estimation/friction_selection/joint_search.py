@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -18,6 +19,10 @@ DISTINCT = 0.02
 #: A spring must gain this many standard errors, and its torque must vary by this share of its joint's: a spring is a statement
 #: about the mechanics of the axis, and smaller effects arise by chance or from unmodelled friction.
 SURE_SPRING, LEAST_SPRING = 2.0, 0.02
+#: Share of a spring's varying torque that must be independent of the rigid bodies and an offset. Otherwise what friction or the
+#: URDF's geometry lack may look like a much larger spring, and the spring must explain more than all that remains. In 8 s logs
+#: of a real arm without springs, with a share of a tenth, a spring gained.
+LEAST_INDEPENDENCE, MOST_OF_IT = 0.2, 0.5
 #: Friction that every drive has. Only a law that gains this many standard errors may replace it: even if a short log does not
 #: need it, or another law can replace it there, it is needed in faster motion.
 OF_EVERY_DRIVE, SURE_CHANGE = (Viscous.name, Coulomb.name), 2.0
@@ -26,6 +31,25 @@ MOST_LOST = 0.5
 
 #: Number of speeds per direction at which friction must be dissipative; share of the largest value that counts as rounding.
 _SPEEDS, _ROUNDING = 8, 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class SpringColumns:
+    """How the data show a spring.
+
+    Attributes:
+        independence: Share of its varying torque that the rigid bodies and an offset cannot explain, 0 to 1.
+        varying: Matrix that gives the varying part of its torque over the joint's torque, shape (r, k).
+    """
+
+    independence: float
+    varying: Array
+
+    @property
+    def hidden(self) -> bool:
+        """Whether the data do not distinguish it from other forces."""
+        return self.independence < DISTINCT
+
 
 #: (law, side) → the selected candidate.
 Laws = Mapping[Key, Candidate]
@@ -44,9 +68,7 @@ class JointSearch:
         candidates: The candidates.
         nonnegative: Which of their columns' parameters cannot be negative, shape (columns,).
         trained: By side, the range of speed and load of the axis: there, and beyond, friction must dissipate.
-        hidden: Laws that the data do not distinguish from other forces, and that are excluded.
-        varying: By spring, a matrix that gives the varying part of its torque over the joint's torque, shape (r, k) each;
-            springs of any size are accepted if None.
+        springs: The springs among them; others, if any, are accepted like friction.
         few: Whether the joint reverses too rarely for friction laws with many columns.
     """
 
@@ -56,14 +78,13 @@ class JointSearch:
         candidates: Sequence[Candidate],
         nonnegative: Array,
         trained: Mapping[str, Trained] | None = None,
-        hidden: Set[Key] = frozenset(),
-        varying: Mapping[Key, Array] | None = None,
+        springs: Mapping[Key, SpringColumns] | None = None,
         few: bool = False,
     ) -> None:
         self.few = few
         self.sub, self.candidates, self.nonnegative = sub, candidates, nonnegative
         self.trained, self._demands = trained or {}, dict[tuple[Candidate, Trained], Array]()
-        self.hidden, self.varying = hidden, varying or {}
+        self.springs = springs or {}
         ends = np.cumsum([0, *(len(law.columns) for law in candidates)]).tolist()
         self.places = {law: range(*span) for law, span in zip(candidates, pairwise(ends), strict=True)}
         single = [law for law in candidates if len(law.columns) == 1]
@@ -240,7 +261,7 @@ class JointSearch:
             return None
         for key, gain, error in zip(spare, *self._gain(laws, self._errors_without(laws, spare)), strict=True):
             new = self._without(laws, key)
-            least = least_gain(self._required_errors(key) * error, self._more(new, laws))
+            least = self._least(key, float(error), self._more(new, laws))
             missed = -gain > least and not self._negligible(laws, key)
             if not missed and (best is None or gain > best[0]) and not self._violations(new):
                 best = (float(gain), new)
@@ -265,36 +286,45 @@ class JointSearch:
 
     def _required_errors(self, key: Key) -> float:
         """Number of standard errors that a law, or the replacement of one that every drive has, must gain."""
-        return SURE_CHANGE if key in self.usual else SURE_SPRING if key in self.varying else 1.0
+        return SURE_CHANGE if key in self.usual else SURE_SPRING if key in self.springs else 1.0
+
+    def _least(self, key: Key, gain_error: float, more: int) -> float:
+        """Gain that a law with so many more columns needs (:func:`.candidates.least_gain`)."""
+        faint = key in self.springs and self.springs[key].independence < LEAST_INDEPENDENCE
+        return max(least_gain(self._required_errors(key) * gain_error, more), MOST_OF_IT if faint else 0.0)
 
     def _negligible(self, laws: Laws, key: Key) -> bool:
         """Whether a law is a spring with a negligible torque."""
-        if key not in self.varying:
+        if key not in self.springs:
             return False
         theta, _ = self.sub.estimates(self._index(laws))
         at = {k: row for row, k in enumerate(self._index(laws))}
-        return bool(np.linalg.norm(self.varying[key] @ theta[[at[k] for k in self.places[laws[key]]]]) < LEAST_SPRING)
+        return bool(np.linalg.norm(self.springs[key].varying @ theta[[at[k] for k in self.places[laws[key]]]]) < LEAST_SPRING)
 
     def _spring(self, laws: Laws) -> dict[Key, Candidate] | None:
         """Adds a spring, at most one per joint, if the data distinguish it from gravity."""
         if any(law.is_spring for law in laws.values()):
             return None
-        return self._widest(laws, [law for law in self.candidates if law.is_spring and law.key not in self.hidden])
+        hidden = {key for key, spring in self.springs.items() if spring.hidden}
+        return self._widest(laws, [law for law in self.candidates if law.is_spring and law.key not in hidden])
 
     def _replace(self, laws: Laws) -> dict[Key, Candidate] | None:
         """Replaces laws by a law with many columns that contains them."""
         return self._widest(laws, [law for law in self.candidates if len(law.columns) > 1 and not law.is_spring])
 
     def _widest(self, laws: Laws, options: Sequence[Candidate]) -> dict[Key, Candidate] | None:
+        """Adds the law of several that gains most, if it gains enough, and removes those that it contains."""
+        best: tuple[float, dict[Key, Candidate]] | None = None
         for law in options:
             if law.key in laws:
                 continue
             new = changed(laws, add=law, remove=[key for key in laws if key[0] in REPLACES.get(law.key[0], ())])
-            mean, gain_error = self._gain(laws, self.sub.errors(self._index(new)))
-            gains = mean[0] > least_gain(self._required_errors(law.key) * gain_error[0], self._more(laws, new))
-            if gains and not self._negligible(new, law.key) and not self._violations(new):
-                return new
-        return None
+            mean, gain_error = (float(x[0]) for x in self._gain(laws, self.sub.errors(self._index(new))))
+            if mean <= max(self._least(law.key, gain_error, self._more(laws, new)), best[0] if best else 0.0):
+                continue
+            if not self._negligible(new, law.key) and not self._violations(new):
+                best = mean, new
+        return best[1] if best else None
 
     def _two_step_change(self, laws: Laws) -> dict[Key, Candidate] | None:
         """Adds or removes a law, adapts the shapes of the others to it, and only then removes laws that are not needed.
@@ -338,7 +368,7 @@ class JointSearch:
             Its best version, its gain and the reason for the decision.
         """
         versions = [law for law in self.candidates if law.key == key]
-        if key in self.hidden:
+        if key in self.springs and self.springs[key].hidden:
             return LawGain(versions[0], 0.0, 0.0, "the data do not tell it from gravity or an offset")
         if self.few and key not in laws and len(versions[0].columns) > 1 and not versions[0].is_spring:
             return LawGain(versions[0], 0.0, 0.0, "the joint reverses too rarely for so many parameters")
@@ -360,7 +390,7 @@ class JointSearch:
         k = int(np.argmax([mean[0] for mean, _ in gains]))
         gain, error = (float(x[0]) for x in gains[k])
         word = "gains too little"
-        if gain > least_gain(self._required_errors(key) * error, self._more(laws, news[k])):
+        if gain > self._least(key, error, self._more(laws, news[k])):
             word = "needs parameters that cannot be" if self._violations(news[k]) else word
             if self._negligible(news[k], key):
                 word = f"its torque varies by less than {100 * LEAST_SPRING:g} % of the joint's"

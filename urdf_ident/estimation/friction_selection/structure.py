@@ -12,7 +12,7 @@ from ...friction import Offset, Viscous
 from ...linalg import Array, IntArray, orthogonal_part, positive
 from ...statistics.statistic import StatisticSet
 from .candidates import CONVEX, REPLACES, Candidate, Key, WideModel
-from .joint_search import JointSearch, Laws, usual_side
+from .joint_search import JointSearch, Laws, SpringColumns, usual_side
 from .subsets import SubModels
 
 #: Maximum number of sweeps over the joints.
@@ -20,9 +20,6 @@ SWEEPS = 8
 
 #: Axis → its laws.
 State = Mapping[int, Laws]
-#: Smallest share of a spring's columns that must be independent of the rigid columns: below it, the URDF's error would decide
-#: between the two. In 8 s logs of a real arm without springs, with a share of a tenth, a spring was found.
-LEAST_INDEPENDENCE = 0.2
 #: Relative tolerance for the rank of the rigid columns.
 _CUT = 1e-9
 #: Why a law is kept without a gain.
@@ -115,8 +112,7 @@ class StructureSearch:
         weights = {group: 1.0 / value for group, value in sigma.items()}
         self.sub = SubModels.of(statistics, weights, [int(c) for c in wide.common], every, prior_rows)
         self.joint_of_group = [layout.joint for layout in statistics.layouts]
-        self.hidden = [_hidden(wide, statistics, weights, axis) for axis in range(len(wide.candidates))]
-        self.varying = [_varying(wide, statistics, axis) for axis in range(len(wide.candidates))]
+        self.springs = [_springs(wide, statistics, weights, axis) for axis in range(len(wide.candidates))]
         self.nonnegative = np.array([sign or law.key[0] in CONVEX for law in candidates for sign in law.item.term.nonnegative])
 
     def run(self, state: State, *, many: bool = False) -> dict[int, Laws]:
@@ -184,46 +180,48 @@ class StructureSearch:
         own = self._columns(list(self.wide.candidates[axis]))
         groups = [k for k, joint in enumerate(self.joint_of_group) if joint == axis]
         sub = self.sub.focus(self._columns(others), own, groups)
-        trained, hidden, varying = self.wide.trained[axis], self.hidden[axis], self.varying[axis]
-        return JointSearch(sub, self.wide.candidates[axis], self.nonnegative[own], trained, hidden, varying, axis in self.few)
+        trained, springs, few = self.wide.trained[axis], self.springs[axis], axis in self.few
+        return JointSearch(sub, self.wide.candidates[axis], self.nonnegative[own], trained, springs, few)
 
 
-def _hidden(wide: WideModel, statistics: StatisticSet, weights: Mapping[str, float], axis: int) -> frozenset[Key]:
-    """Springs of a joint that the data alone do not distinguish from rigid-body torques."""
-    found = set()
-    for law in wide.candidates[axis]:
-        if law.is_spring and independence(statistics, weights, [int(c) for c in wide.common], law.columns) < LEAST_INDEPENDENCE:
-            found.add(law.key)
-    return frozenset(found)
-
-
-def _varying(wide: WideModel, statistics: StatisticSet, axis: int) -> dict[Key, Array]:
-    """Matrices that give the torque of a joint's springs from their parameters (:func:`.varying_torque`)."""
-    groups = [layout.group for layout in statistics.layouts if layout.joint == axis]
+def _springs(wide: WideModel, statistics: StatisticSet, weights: Mapping[str, float], axis: int) -> dict[Key, SpringColumns]:
+    """Columns of the springs of a joint."""
+    groups, common = [layout.group for layout in statistics.layouts if layout.joint == axis], [int(c) for c in wide.common]
     laws = wide.candidates[axis]
     still = [int(law.columns[0]) for law in laws if law.key == (Offset.name, "joint")]
-    return {law.key: varying_torque(statistics, groups, law.columns, still[0]) for law in laws if law.is_spring and still}
+    return {
+        law.key: SpringColumns(
+            independence(statistics, weights, [*common, *still], law.columns),
+            varying_torque(statistics, groups, law.columns, still[0]),
+        )
+        for law in laws
+        if law.is_spring and still
+    }
 
 
 def independence(statistics: StatisticSet, weights: Mapping[str, float], common: Sequence[int], columns: IntArray) -> float:
-    """Returns how independent a spring's columns are of the rigid columns in the data.
+    """Returns how independent a spring's varying torque is of the rigid columns in the data.
 
-    The columns of a spring are nearly collinear in a small motion: the weakest combination of them is decisive.
+    Its constant torque is that of an offset, which a joint has anyway, and which on a vertical slide is the weight. The columns
+    of a balancer are nearly collinear in a small motion: their weakest combination is decisive.
 
     Args:
         weights: Row group → weight [1/unit of torque].
-        common: Columns of theta in every model, shape (c,), without a constant of the joint, which the spring or the
-            joint's offset contains.
+        common: Columns of theta in every model, the last of them a constant torque of the joint, shape (c,).
         columns: The spring's columns of theta, shape (k,).
 
     Returns:
-        Share of the norm, 0 to 1, of the weakest combination of the spring's columns that the common columns cannot explain.
+        Share of the norm, 0 to 1, of the weakest combination of the spring's columns, apart from their means, that the common
+        columns cannot explain.
     """
     factor = statistics.stacked(weights, np.concatenate([common, columns]).astype(np.intp))[:, :-1]
     rigid, own = factor[:, : len(common)], factor[:, len(common) :]
-    lengths = np.linalg.norm(own, axis=0)
-    if not (lengths > 0).all():
+    varying = orthogonal_part(own, rigid[:, -1:], _CUT)
+    moved = np.linalg.norm(varying, axis=0) > _CUT * np.linalg.norm(own, axis=0)
+    own, varying = own[:, moved], varying[:, moved]
+    if not moved.any():
         return 0.0
+    lengths = np.linalg.norm(varying, axis=0)
     return float(np.linalg.svd(orthogonal_part(own, rigid, _CUT) / lengths, compute_uv=False)[-1])
 
 
