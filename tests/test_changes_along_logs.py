@@ -16,7 +16,7 @@ from urdf_ident.data.diagnosis import explanations
 from urdf_ident.data.diagnosis.candidates import Interpretation
 from urdf_ident.data.diagnosis.changes.differing_parts import differing_part
 from urdf_ident.data.diagnosis.changes.drift import GROWTHS_TOGETHER, Growth, along_log, scale_growth
-from urdf_ident.data.diagnosis.evidence import RigidEvidence
+from urdf_ident.data.diagnosis.evidence import RigidEvidence, held_out
 from urdf_ident.data.diagnosis.grams import Grams
 from urdf_ident.data.diagnosis.log_group import LogGroup
 from urdf_ident.data.diagnosis.motion_samples import COMPARED
@@ -53,6 +53,16 @@ def grams_of(way: Array, seed: int) -> Grams:
     gram = np.einsum("ibsk,ibsl->bikl", rows, rows)
     sizes = np.diag([effort.std(), other[:, -1].std()])
     return Grams(gram, INERTIAL, np.ones(20, dtype=bool), np.ones(INERTIAL), sizes, np.full(BLOCKS, float(SAMPLES)))
+
+
+def test_columns_that_change_are_no_friction_of_coupled_motors() -> None:
+    """They were counted as such: a change of friction of a robot with one joint ended in an IndexError."""
+    found = grams_of(np.sign(np.random.default_rng(4).standard_normal(BLOCKS * SAMPLES)), 4)
+    alone = replace(found, gram=np.delete(found.gram[:, :1], -1, axis=2)[..., :-1], sizes=found.sizes[:1, :1])
+    for kind in ("friction", "offset", "gain"):
+        changed = alone.changing(kind, PART.astype(float))
+        assert changed.friction_starts == [INERTIAL]
+        assert np.isfinite(held_out(changed, np.ones((1, 1)), np.ones(1)).power).all()
 
 
 def test_one_motion_there_and_one_back_show_no_part_with_another_offset() -> None:

@@ -19,7 +19,7 @@ from ...samples import TESTING_REVERSALS, distinct_reversals, one_way
 from .candidates import Interpretation
 from .delay.reversal_friction import reversal_columns
 from .evidence import RigidEvidence, held_out, in_sample, unexplained
-from .grams import EXACT, column_starts
+from .grams import EXACT
 from .motion_samples import MotionSamples, travels
 
 T = TypeVar("T")
@@ -239,7 +239,7 @@ class Case:
         found = self._whole(interpretation)
         n, m = found.n, found.inertial
         own = found.gram.shape[2] - n - m
-        free = m + np.setdiff1d(np.arange(own), column_starts(own))
+        free = np.setdiff1d(m + np.arange(own), found.friction_starts)
         x = np.zeros((n, m + own + n))
         x[:, :m] = -self._stated[found.active] * found.scale
         x[:, -n:] = interpretation.effort_map().reshape(n, n)

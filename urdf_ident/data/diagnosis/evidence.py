@@ -13,7 +13,7 @@ import numpy as np
 
 from ...linalg import Array, BoolArray, positive
 from .gram_fit import leverage, solved
-from .grams import DISSIPATES, EXACT, VISCOUS, Grams, column_starts
+from .grams import DISSIPATES, EXACT, VISCOUS, Grams
 
 #: Ratio of a variance of prediction to that of the median block, above which a block has other motion than the rest: in logs of
 #: one kind of motion the ratio is 0.7 to 1.6, on the way to the first pose 5 and more.
@@ -64,12 +64,11 @@ def held_out(found: Grams, effort_map: Array, weights: Array) -> Errors:
     efforts = effort_map.reshape(n, n, -1)
     x = solved(learnt, counts, m, efforts, weights)
     squares = np.sum(x[fold] * (found.gram @ x[fold]), axis=2)
-    p = total.shape[1] - n
     size = found.size_of(effort_map)
     power = np.zeros_like(x[:, :, 0])
-    for k in column_starts(p - m):  # only the sum of the friction of a joint and its motor is identifiable
-        own = slice(m + k + DISSIPATES.start, m + k + DISSIPATES.stop)
-        power -= np.sum(x[:, :, own] * (total[:, m + k + VISCOUS, own] / rows)[None, :, :, None], axis=2)
+    for k in found.friction_starts:  # only the sum of the friction of a joint and its motor is identifiable
+        own = slice(k + DISSIPATES.start, k + DISSIPATES.stop)
+        power -= np.sum(x[:, :, own] * (total[:, k + VISCOUS, own] / rows)[None, :, :, None], axis=2)
     return Errors(np.maximum(squares, 0.0), power / size, -x[:, 0, :m])
 
 

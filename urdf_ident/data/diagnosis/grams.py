@@ -96,6 +96,7 @@ class Grams:
         scale: Scale factors by which they were divided, shape (m,).
         sizes: Root mean square of each effort about its mean, where the row's joint moves, shape (rows, efforts) [N·m or N].
         count: Samples of each block, shape (B,).
+        added: Number of columns of each row behind its :func:`friction_columns` and before the efforts.
     """
 
     gram: Array
@@ -104,6 +105,7 @@ class Grams:
     scale: Array
     sizes: Array
     count: Array
+    added: int = 0
 
     @classmethod
     def of(
@@ -144,7 +146,13 @@ class Grams:
         for out, end, length in zip(gram, np.cumsum(count), count, strict=True):
             rows = columns[:, end - length : end]
             np.matmul(rows.transpose(0, 2, 1), rows, out=out)
-        return cls(gram, m, active, scale, motion.sizes, count.astype(float))
+        return cls(gram, m, active, scale, motion.sizes, count.astype(float), frictions.shape[2] - own[0].shape[1])
+
+    @property
+    def friction_starts(self) -> list[int]:
+        """:func:`column_starts` of the friction of each row, as columns of its Gram matrix."""
+        own = self.gram.shape[2] - self.n - self.inertial - self.added
+        return [self.inertial + k for k in column_starts(own)]
 
     @property
     def n(self) -> int:
@@ -310,4 +318,5 @@ class Grams:
             out[:, :, place, new] = beside[..., old].swapaxes(2, 3)
             for other, there in both:
                 out[:, :, place, there] = gram[..., old, other]
-        return replace(self, gram=out, inertial=self.inertial + (k if inertial else 0))
+        more = (k, 0) if inertial else (0, k)
+        return replace(self, gram=out, inertial=self.inertial + more[0], added=self.added + more[1])
