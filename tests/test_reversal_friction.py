@@ -13,6 +13,7 @@ from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.conditioning.filters import lowpass
 from urdf_ident.data.conditioning.signals import condition
 from urdf_ident.data.diagnosis.candidates import Interpretation
+from urdf_ident.data.diagnosis.delay import reversal_friction
 from urdf_ident.data.diagnosis.delay.reversal_friction import reversal_columns
 from urdf_ident.data.diagnosis.log_group import LogGroup
 from urdf_ident.data.diagnosis.motion_samples import MotionSamples, sampler
@@ -22,6 +23,7 @@ from urdf_ident.data.diagnosis.thinned_logs import Logs
 from urdf_ident.data.recording import Recording
 from urdf_ident.linalg import Array, lstsq, rms
 from urdf_ident.model.robot import Robot
+from urdf_ident.parallel import each, workers
 from urdf_ident.samples import Segment
 
 ARM = Robot.from_urdf(arm_urdf("zyyx"))
@@ -61,7 +63,7 @@ def test_presliding_within_the_steps_of_the_samples_is_among_the_columns() -> No
     step = round(float(np.median(np.diff(motion.time))) * part.rate)
     assert step >= 4
     states = lowpass(bristles(part.q[:, 1], 1e-3 * np.ptp(part.q[:, 1])), part.rate, cutoff)
-    friction, columns = states[::step], np.column_stack([reversal_columns(motion, 1), motion.v[:, 1]])
+    friction, columns = states[::step], np.column_stack([reversal_columns(motion, [1])[0], motion.v[:, 1]])
     left = friction - columns @ lstsq(columns, friction)[0]
     assert rms(left[5:]) < 0.01  # the first state is not known
 
@@ -74,14 +76,14 @@ def test_columns_follow_the_interpretation_of_the_positions() -> None:
     at = Interpretation.as_logged(ARM.n)
     moved = case._moved(replace(at, places=(0, 2, 1, 3), sign=(1.0, 1.0, -0.5, 1.0), zero=(0.3, 0.0, 0.0, 0.0)))
     for j, (i, sign) in enumerate(((0, 1.0), (2, 1.0), (1, -1.0), (3, 1.0))):
-        assert reversal_columns(moved, j) == pytest.approx(sign * reversal_columns(logged, i))
+        assert reversal_columns(moved, [j])[0] == pytest.approx(sign * reversal_columns(logged, [i])[0])
     counted = case._moved(replace(at, counted=((2, 1, 1.0),)))
     (part,) = logs[0][0]
     apart = part.slice(0, len(part))
     apart = replace(
         apart, q=apart.q - np.outer(apart.q[:, 1], np.eye(ARM.n)[2]), v=apart.v - np.outer(apart.v[:, 1], np.eye(ARM.n)[2])
     )
-    assert reversal_columns(counted, 2) == pytest.approx(reversal_columns(samples_of([([apart], logs[0][1])]), 2))
+    assert reversal_columns(counted, [2])[0] == pytest.approx(reversal_columns(samples_of([([apart], logs[0][1])]), [2])[0])
     assert counted.signs[:, 2] == pytest.approx(samples_of([([apart], logs[0][1])]).signs[:, 2], abs=1e-3)
 
 
@@ -91,11 +93,11 @@ def test_a_motor_of_two_joints_has_columns_of_its_own_motion() -> None:
     logs = conditioned(log_with_bristles(0, 1, 1.0))
     motion, (part,) = samples_of(logs, A), logs[0][0]
     turned = replace(part, q=part.q @ A.T, v=part.v @ A.T)
-    alone = reversal_columns(samples_of([([turned], logs[0][1])]), 3)
+    alone = reversal_columns(samples_of([([turned], logs[0][1])]), [3])[0]
     own = alone.shape[1]
-    assert reversal_columns(motion, 3)[:, own:] == pytest.approx(alone)
-    assert reversal_columns(motion, 2)[:, own:] == pytest.approx(-alone)
-    assert not reversal_columns(motion, 0)[:, own:].any()
+    assert reversal_columns(motion, [3])[0][:, own:] == pytest.approx(alone)
+    assert reversal_columns(motion, [2])[0][:, own:] == pytest.approx(-alone)
+    assert not reversal_columns(motion, [0])[0][:, own:].any()
 
 
 def test_the_state_of_presliding_remains_in_a_rest_that_was_cut_out_and_is_new_after_a_gap() -> None:
@@ -106,7 +108,7 @@ def test_the_state_of_presliding_remains_in_a_rest_that_was_cut_out_and_is_new_a
     def states(parts: list[Segment]) -> Array:
         sampled = sampler([(parts, cutoff)], samples=10**6)
         assert sampled is not None
-        return reversal_columns(sampled(0.0), 1)[:, -4:]
+        return reversal_columns(sampled(0.0), [1])[0][:, -4:]
 
     whole, soon, late = states([part]), turn + 3, turn + 60
     assert np.abs(whole[soon]).min() < 0.5  # on the way from one direction to the other
@@ -114,6 +116,22 @@ def test_the_state_of_presliding_remains_in_a_rest_that_was_cut_out_and_is_new_a
     assert rest[soon:] == pytest.approx(whole[soon:], abs=0.3)
     gap = states([part.slice(0, turn - 60), part.slice(late, len(part))])
     assert gap[turn - 60 :] == pytest.approx(whole[late:], abs=0.3)
+
+
+def test_workers_compute_the_columns_of_each_log_bitwise_as_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their scales are those of all logs, and the state of presliding begins anew in each log."""
+    logs = [log for seed in (1, 2, 3) for log in conditioned(log_with_bristles(seed, 1, 1.0))]
+    joints = range(ARM.n)
+    alone = reversal_columns(samples_of(logs), joints)
+    turned = reversal_columns(samples_of(logs[::-1]), joints)
+    log = samples_of(logs).log
+    for x, y in zip(alone, turned, strict=True):
+        assert x[log == 2] == pytest.approx(y[samples_of(logs[::-1]).log == 0])
+    with workers(2):
+        motion = samples_of(logs)
+        each(abs, range(4))  # starts the workers, which inherit the modules as they are
+        monkeypatch.setattr(reversal_friction, "_dahl_state", None)  # must not be called in this process
+        assert all(np.array_equal(x, y) for x, y in zip(reversal_columns(motion, joints), alone, strict=True))
 
 
 @pytest.mark.parametrize(("seed", "joint"), [(10, 1), (20, 1), (20, 2), (30, 1)])

@@ -200,7 +200,8 @@ class Case:
 
         def make() -> RigidEvidence:
             moved, columns = self._moved(interpretation), self._regressor(interpretation)
-            more = [reversal_columns(moved, j) * (not one_way(v)) for j, v in enumerate(moved.v.T)] if self.reversals else ()
+            turning = reversal_columns(moved, range(self.robot.n)) if self.reversals else ()
+            more = [own * (not one_way(v)) for own, v in zip(turning, moved.v.T, strict=False)]
             found = RigidEvidence.of(moved, columns, self._kept_columns, interpretation.springs, more)
             self._summed[interpretation.motion()] = found.summed()
             return found

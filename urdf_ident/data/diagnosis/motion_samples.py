@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import groupby
 
 import numpy as np
 
 from ...linalg import Array, BoolArray, IntArray, positive, rms
+from ...parallel import each
 from ..conditioning.filters import SCORE_BAND, delayed, lowpass
 from .repeated_motion import first_shown
 from .thinned_logs import SAMPLES, Logs, ThinnedPiece, smoothed_efforts, thinned
 
-#: Log of a segment, and its positions and velocities in one direction, shape (N,) each [rad or m, and per s].
-MovingPart = tuple[int, Array, Array]
+#: Positions and velocities of a segment in one direction, shape (N,) each [rad or m, and per s].
+MovingPart = tuple[Array, Array]
+#: Functions of the motion in the segments of one log, in order, shape (N, k) each.
+OfOneLog = Callable[[Sequence[MovingPart]], Iterable[Array]]
 #: Number of blocks of time that the samples are split into.
 BLOCKS = 15
 #: Maximum number of logs compared at a time.
@@ -44,35 +48,49 @@ class WholeMotion:
     low_pass: tuple[float, float] = (0.0, 0.0)
     made: dict[tuple[object, ...], Array] = field(default_factory=dict)
 
-    def sampled(self, direction: Array, make: Callable[[Sequence[MovingPart]], Iterable[Array]]) -> Array:
-        """Returns functions of the motion of one joint or motor, filtered like the torques, at the samples.
+    def sampled(self, directions: Sequence[Array], make: Callable[[Sequence[MovingPart]], OfOneLog]) -> list[Array]:
+        """Returns functions of the motion of joints or motors, filtered like the torques, at the samples.
 
         Args:
-            direction: Its rate per rate of the samples' joints, shape (n,).
-            make: Computes them for each segment, shape (N, k); they are odd in the direction and do not depend on its size.
+            directions: Rate of each per rate of the samples' joints, shape (n,).
+            make: Returns them for one log, given all segments of all logs for their scales; they are odd in the direction and
+                do not depend on its size.
 
         Returns:
-            Shape (N, k).
+            Those of each joint or motor, shape (N, k).
         """
-        logged = direction @ self.turned
-        size = logged[np.argmax(np.abs(logged))] or 1.0
-        key = (make, *np.round(logged / size, 12))
-        if key not in self.made:
-            smooth = zip(self.pieces, make(self._along(logged / size)), strict=True)
-            self.made[key] = np.concatenate([lowpass(x, item.part.rate, item.cutoff)[item.rows] for item, x in smooth])
-        return np.asarray(self.made[key] * np.sign(size))
+        logged = [direction @ self.turned for direction in directions]
+        sizes = [x[np.argmax(np.abs(x))] or 1.0 for x in logged]
+        units = [x / size for x, size in zip(logged, sizes, strict=True)]
+        keys = [(make, *np.round(x, 12)) for x in units]
+        if new := {key: x for key, x in zip(keys, units, strict=True) if key not in self.made}:
+            of_log = [make([_along(item, x, self.low_pass) for item in self.pieces]) for x in new.values()]
+            logs = [list(own) for _, own in groupby(self.pieces, key=lambda item: item.log)]
+            found = each(partial(_sampled_in, self.low_pass, list(zip(new.values(), of_log, strict=True))), logs)
+            self.made.update({key: np.concatenate(own) for key, own in zip(new, zip(*found, strict=True), strict=True)})
+        return [self.made[key] * np.sign(size) for key, size in zip(keys, sizes, strict=True)]
 
-    def _along(self, logged: Array) -> list[MovingPart]:
-        (first, second), out = self.low_pass, list[MovingPart]()
-        for item in self.pieces:
-            part = item.part
-            q, v = part.q @ logged, part.v @ logged
-            if first or second:
-                a = part.a @ logged
-                jerk = np.gradient(lowpass(a, part.rate, SCORE_BAND), 1 / part.rate)
-                q, v = q + first * v + second * a, v + first * a + second * jerk
-            out.append((item.log, q, v))
-        return out
+
+def _sampled_in(
+    low_pass: tuple[float, float], wanted: Sequence[tuple[Array, OfOneLog]], log: Sequence[ThinnedPiece]
+) -> list[Array]:
+    """Functions of the motion in each direction, filtered like the torques, at the samples of one log."""
+    out = []
+    for logged, functions in wanted:
+        smooth = zip(log, functions([_along(item, logged, low_pass) for item in log]), strict=True)
+        out.append(np.concatenate([lowpass(x, item.part.rate, item.cutoff)[item.rows] for item, x in smooth]))
+    return out
+
+
+def _along(item: ThinnedPiece, logged: Array, low_pass: tuple[float, float]) -> MovingPart:
+    """The motion of a segment in a direction, shape (n,), with a low-pass of the positions taken back."""
+    part, (first, second) = item.part, low_pass
+    q, v = part.q @ logged, part.v @ logged
+    if not (first or second):
+        return q, v
+    a = part.a @ logged
+    jerk = np.gradient(lowpass(a, part.rate, SCORE_BAND), 1 / part.rate)
+    return q + first * v + second * a, v + first * a + second * jerk
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,8 +163,9 @@ class MotionSamples:
             direction: Its rate per rate of the joints, shape (n,).
         """
         if self.whole is not None:
-            return self.whole.sampled(direction, _signs_of)
-        return next(iter(_signs_of([(0, self.q @ direction, self.v @ direction)])))
+            return self.whole.sampled([direction], _signs_of)[0]
+        motion = [(self.q @ direction, self.v @ direction)]
+        return next(iter(_signs_of(motion)(motion)))
 
     def in_order(self) -> MotionSamples:
         """Returns the same samples in contiguous blocks of time, for what changes along a log."""
@@ -250,10 +269,13 @@ def sampler(
     return lambda delay: replace(first, tau=efforts(delay)) if delay else first
 
 
-def _signs_of(parts: Sequence[MovingPart]) -> Iterable[Array]:
-    """Smoothed signs of one joint's or motor's velocities in each segment, shape (N, widths)."""
-    typical = max(rms(np.concatenate([v for _, _, v in parts])), 1e-9)
-    return (np.tanh(v[:, None] / (np.array(WIDTHS) * typical)) for _, _, v in parts)
+def _signs_of(parts: Sequence[MovingPart]) -> OfOneLog:
+    """Smoothed signs of one joint's or motor's velocities, shape (N, widths)."""
+    return partial(_smooth_signs, max(rms(np.concatenate([v for _, v in parts])), 1e-9))
+
+
+def _smooth_signs(typical: float, log: Sequence[MovingPart]) -> list[Array]:
+    return [np.tanh(v[:, None] / (np.array(WIDTHS) * typical)) for _, v in log]
 
 
 def _signs(item: ThinnedPiece, typical: Array) -> Array:

@@ -71,8 +71,8 @@ class DelayProblem:
         scale = rms(columns, (0, 1))
         active = scale > 1e-9 * scale.max()
         friction = []
-        for j in range(robot.n):
-            own = np.hstack([friction_columns(motion, j), reversal_columns(motion, j)])
+        for j, turning in enumerate(reversal_columns(motion, range(robot.n))):
+            own = np.hstack([friction_columns(motion, j), turning])
             friction.append(own / np.maximum(rms(own, 0), 1e-12))
         variance = np.maximum(motion.tau.var(axis=0), 1e-24)
         count = np.bincount(motion.block)

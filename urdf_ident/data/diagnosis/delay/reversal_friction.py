@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 
 from ....linalg import Array
 from ..grams import coupled_with
-from ..motion_samples import MotionSamples, MovingPart
+from ..motion_samples import MotionSamples, MovingPart, OfOneLog
 
 #: Widths of the friction reversal besides those of the other checks, as fractions of the joint's typical speed.
 _TURNS = (0.03, 0.25, 1.5)
@@ -18,37 +19,50 @@ _TURNS = (0.03, 0.25, 1.5)
 _SLIPS = (0.001, 0.003, 0.008, 0.02)
 
 
-def reversal_columns(motion: MotionSamples, j: int) -> Array:
+def reversal_columns(motion: MotionSamples, joints: Sequence[int]) -> list[Array]:
     """Returns friction columns that change sign with the speed or over a short travel, and so resemble a delayed effort.
 
     They are computed from the whole motion and filtered like the efforts: a joint passes a short presliding distance
     between two samples.
 
     Returns:
-        One column per width of speed, one per travel, and the same for coupled motors, shape (N, k), before the filter between
-        −1 and 1.
+        For each of the joints one column per width of speed, one per travel, and the same for coupled motors, shape (N, k),
+        before the filter between −1 and 1.
     """
-    directions = (np.eye(motion.q.shape[1])[j], *coupled_with(motion.reduction, j))
+    directions = [[np.eye(motion.q.shape[1])[j], *coupled_with(motion.reduction, j)] for j in joints]
+    every = [x for own in directions for x in own]
     if motion.whole is None:
-        return np.hstack([column for x in directions for column in _reversing([(0, motion.q @ x, motion.v @ x)])])
-    return np.hstack([motion.whole.sampled(x, _reversing) for x in directions])
+        moving = [[(motion.q @ x, motion.v @ x)] for x in every]
+        found = iter([next(iter(_reversing(parts)(parts))) for parts in moving])
+    else:
+        found = iter(motion.whole.sampled(every, _reversing))
+    return [np.hstack([next(found) for _ in own]) for own in directions]
 
 
-def _reversing(parts: Sequence[MovingPart]) -> Iterator[Array]:
-    """Yields the columns of one joint or motor from log, position and velocity of each segment, shape (N, k) each.
+def _reversing(parts: Sequence[MovingPart]) -> OfOneLog:
+    """Columns of one joint or motor, shape (N, k) for each segment of a log; their scales are those of all logs."""
+    positions, speeds = (np.concatenate(x) for x in zip(*parts, strict=True))
+    typical, slips = max(float(speeds.std()), 1e-9), np.maximum(np.array(_SLIPS) * np.ptp(positions), 1e-9)
+    return partial(_reversing_in, np.array(_TURNS) * typical, slips)
 
-    Between two segments of a log the state of presliding remains as far as the joint did not move on, as in a rest that was cut
-    out; otherwise, and where a log begins, it is that after the travel since the joint stood still.
+
+def _reversing_in(widths: Array, slips: Array, log: Sequence[MovingPart]) -> Iterator[Array]:
+    """Yields the columns of each segment of a log.
+
+    Between two segments the state of presliding remains as far as the joint did not move on, as in a rest that was cut out;
+    otherwise, and where the log begins, it is that after the travel since the joint stood still.
+
+    Args:
+        widths: Of the speed, shape (k,) [rad/s or m/s].
+        slips: Presliding distances, shape (l,) [rad or m].
     """
-    _, positions, speeds = zip(*parts, strict=True)
-    typical, travel = max(float(np.concatenate(speeds).std()), 1e-9), float(np.ptp(np.concatenate(positions)))
-    slips, before, states = np.maximum(np.array(_SLIPS) * travel, 1e-9), (-1, 0.0), np.zeros((1, len(_SLIPS)))
-    for log, q, v in parts:
-        turns = [np.tanh(v / (width * typical)) for width in _TURNS]
-        kept = np.exp(-abs(q[0] - before[1]) / slips) if log == before[0] else np.zeros(len(slips))
+    last, states = np.inf, np.zeros((1, len(slips)))
+    for q, v in log:
+        turns = [np.tanh(v / width) for width in widths]
+        kept = np.exp(-abs(q[0] - last) / slips)
         starts = states[-1] * kept + np.sign(q[1] - q[0]) * (1 - np.exp(-_travelled(q) / slips)) * (1 - kept)
         states = np.column_stack([_dahl_state(q, start, slip) for start, slip in zip(starts, slips, strict=True)])
-        before = log, float(q[-1])
+        last = float(q[-1])
         yield np.column_stack([*turns, states])
 
 

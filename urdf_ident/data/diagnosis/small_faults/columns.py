@@ -8,7 +8,7 @@ their effect on one joint's effort. Friction or torque ripple with a similar eff
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -212,7 +212,7 @@ class FaultRows:
         made = _Made([self.weight], [], [])
         if j == int(np.flatnonzero(self.case.moves)[0]):
             self._of_all(made)
-        turning = self._turning(j)
+        turning = self._turning[j]
         self._of_position(j, play, jerk, efforts, turning, made)
         self._of_effort(j, turning, made)
         if self.placed[j].any():
@@ -232,7 +232,7 @@ class FaultRows:
         slower = [self._torque(k, none, -v, -2 * a) for k, (v, a) in enumerate(motions)]
         made.add(CLOCK, (), shared=[np.sum(slower, axis=0)], unit=-1.0)
 
-    def _of_position(self, j: int, play: Array, jerk: Array, efforts: Array, turning: list[Array], made: _Made) -> None:
+    def _of_position(self, j: int, play: Array, jerk: Array, efforts: Array, turning: Sequence[Array], made: _Made) -> None:
         """Adds zero, scale, compliance, delay, periodic error and play of a joint's positions, and a delay of all positions."""
         robot, samples = self.case.robot, self.samples
         q, v, a = samples.q[:, j], samples.v[:, j], samples.a[:, j]
@@ -270,7 +270,7 @@ class FaultRows:
             lost = [*beside, self._torque(j, *play.T)]
             made.add("position-play", (j,), shared=lost, guard=guard, unit=-2.0, sense=-1, given=given)
 
-    def _of_effort(self, j: int, turning: list[Array], made: _Made) -> None:
+    def _of_effort(self, j: int, turning: Sequence[Array], made: _Made) -> None:
         """Adds crosstalk, scale, delay, saturation, excessive growth and asymmetry of a joint's effort."""
         q, v, tau = self.samples.q[:, j], self.samples.v[:, j], self.fitted[:, j]
         for i in np.flatnonzero(self.case.moves & ~self._drives(j)):
@@ -298,9 +298,12 @@ class FaultRows:
         one = [j for j in np.flatnonzero(self.case.moves).tolist() if one_way(self.samples.v[:, j])]
         return [np.outer(np.abs(self.fitted[:, j]), np.arange(self.n) == j) for j in one]
 
-    def _turning(self, j: int) -> list[Array]:
-        """Friction of a joint at its reversals, shape (N,) each; none if it moves one way."""
-        return [] if one_way(self.samples.v[:, j]) else [*reversal_columns(self.samples, j).T]
+    @cached_property
+    def _turning(self) -> Mapping[int, Sequence[Array]]:
+        """Friction of each joint at its reversals, shape (N,) each; none if it moves one way."""
+        both = [j for j in range(self.n) if not one_way(self.samples.v[:, j])]
+        found = zip(both, reversal_columns(self.samples, both), strict=True)
+        return {j: [] for j in range(self.n)} | {j: [*columns.T] for j, columns in found}
 
     @cached_property
     def _all_turning(self) -> list[Array]:
@@ -313,7 +316,7 @@ class FaultRows:
 
     def _turning_of(self, joints: BoolArray) -> list[Array]:
         some = np.flatnonzero(joints).tolist()
-        return [np.outer(column, np.arange(self.n) == j) for j in some for column in self._turning(j)]
+        return [np.outer(column, np.arange(self.n) == j) for j in some for column in self._turning[j]]
 
     def _drives(self, j: int) -> BoolArray:
         """Joints that a motor of this joint drives, itself included, shape (n,)."""
