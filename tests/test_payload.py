@@ -18,7 +18,10 @@ from urdf_ident.cli import app
 from urdf_ident.consistency.single_body import most_likely_body
 from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, LogError, ModelError
+from urdf_ident.estimation.estimators.payload import PayloadProblem
+from urdf_ident.estimation.estimators.static_poses import estimate_static, resting_poses
 from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.model.inertia import transform_matrix
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.pipeline.payload import default_link, weigh
@@ -234,6 +237,17 @@ def test_poses_at_rest(ident: Identification, robot: Robot, body: pin.Inertia) -
     wrong = weigh(ident, [poses(robot, body, (1, -1))], static=True, link="l3")
     assert wrong.verdict["level"] == "poor"
     assert "a body on l4, or on a link fixed to it" in wrong.verdict["reasons"][0]
+
+
+def test_what_priors_determine_takes_no_degrees_of_freedom_from_poses_at_rest(robot: Robot, body: pin.Inertia) -> None:
+    """Without friction no pose tells the shares, and each of ten poses has a torque for every joint."""
+    ident = identify(DynamicModel(robot, friction=["offset"]), [made(robot, "empty", 0)])
+    link = transform_matrix(np.eye(3), np.zeros(3))
+    problem = PayloadProblem(ident.model, ident.fit, ident.factor, robot.n - 1, link, np.zeros(robot.n))
+    found = estimate_static(problem, resting_poses([poses(robot, body, (1,))], robot, ident.model.drive))
+    visible = 4 + robot.n  # mass, first moments and constants, of which the prior may determine a part
+    assert (found.noise_dof >= 10 * robot.n - visible).all()
+    assert (found.noise_dof <= 10 * robot.n - 4).all()
 
 
 def test_a_slide_at_rest_weighs_no_better_than_its_dry_friction_is_alike_in_both_directions(body: pin.Inertia) -> None:

@@ -27,7 +27,8 @@ from ...model.drive import Drive
 from ...model.robot import Robot
 from ...model.trained import without_inertia
 from ...samples import ReadOnly, Segment
-from ...statistics.least_squares import solve
+from ...statistics.fit import Fit
+from ...statistics.least_squares import Solution, solve
 from .loaded_model import LoadedModel
 from .payload import PayloadFit, PayloadProblem
 
@@ -186,30 +187,37 @@ def _levels(loaded: LoadedModel, poses: StaticPoses) -> Array:
     return np.asarray(np.maximum(0.5 * (np.array(both[0]) - np.array(both[1])), 0.0))
 
 
-def _solved(problem: PayloadProblem, rows: _Rows, poses: StaticPoses) -> tuple[Array, PayloadFit]:
-    fit, n = problem.fit, problem.model.n
-    total = sum(map(len, rows.torque))
-    weights = [1.0 / fit.sigma.get(name, 1.0) for name in rows.groups]
-    constants = np.eye(len(weights))
+def _weighted(fit: Fit, rows: _Rows) -> tuple[Solution, list[Array], list[float], float]:
+    """Least squares of the rows with the known torque taken off, weighted by their residuals.
+
+    Returns:
+        The solution for body, shares and constants, these rows ``[columns | torque]`` and the weight of each row group, and
+        the degrees of freedom: the rows less their leverages, as priors determine shares and constants in part.
+    """
+    n, groups = rows.friction[0].shape[1], len(rows.groups)
+    given = zip(rows.known, rows.body, rows.friction, np.eye(groups), rows.torque, strict=True)
     lean = [
         np.column_stack([body, share, np.tile(constant, (len(torque), 1)), torque - known @ fit.params])
-        for known, body, share, constant, torque in zip(
-            rows.known, rows.body, rows.friction, constants, rows.torque, strict=True
-        )
+        for known, body, share, constant, torque in given
     ]
+    weights = [1.0 / fit.sigma.get(name, 1.0) for name in rows.groups]
     levels = np.array([np.abs(friction).mean(axis=0) for friction in rows.friction])
-    own, shared = n + len(weights), np.ones(n)
+    own, shared, total = n + groups, np.ones(n), sum(map(len, lean))
     for _ in range(5):
         apart = _SHARE * np.linalg.norm(levels * (1.0 - np.minimum(np.abs(shared), 1.0)), axis=1)
         firm = [*np.full(n, 1.0 / _SHARE), *(1.0 / np.hypot(1.0 / np.array(weights), apart))]
         prior = np.column_stack([np.zeros((own, 10)), np.diag(firm), np.zeros(own)])
         found = solve(np.vstack([*(w * part for w, part in zip(weights, lean, strict=True)), prior]), total + own)
-        sigma = []
-        for w, part in zip(weights, lean, strict=True):
-            rest = part[:, -1] - part[:, :-1] @ found.estimate
-            leverage = float(np.sum((w * part[:, :-1] @ found.root) ** 2))
-            sigma.append(max(float(np.sqrt(rest @ rest / max(len(rest) - leverage, 1.0))), 1e-9))
-        weights, shared = [1.0 / value for value in sigma], found.estimate[10 : 10 + n]
+        free = [len(x) - float(np.sum((w * x[:, :-1] @ found.root) ** 2)) for w, x in zip(weights, lean, strict=True)]
+        rests = [part[:, -1] - part[:, :-1] @ found.estimate for part in lean]
+        sigma = [np.sqrt(rest @ rest / max(dof, 1.0)) for rest, dof in zip(rests, free, strict=True)]
+        weights, shared = [1.0 / max(float(value), 1e-9) for value in sigma], found.estimate[10 : 10 + n]
+    return found, lean, weights, max(sum(free), 1.0)
+
+
+def _solved(problem: PayloadProblem, rows: _Rows, poses: StaticPoses) -> tuple[Array, PayloadFit]:
+    fit = problem.fit
+    found, lean, weights, dof = _weighted(fit, rows)
     if not found.seen[0]:
         raise EstimationError(
             "the weight of a body on this link turns no joint in these poses",
@@ -226,7 +234,6 @@ def _solved(problem: PayloadProblem, rows: _Rows, poses: StaticPoses) -> tuple[A
         move = root @ (found.root.T @ (mine.T @ (mine[:, :10] @ found.estimate[:10])))
         gains += error**2 * np.outer(move, move)
     information = np.vstack([w * part for w, part in zip(weights, rows.body, strict=True)])
-    dof = max(total - found.rank, 1)
     params = np.where(found.seen[:10], found.estimate[:10], 0.0)
     shares = {
         f"share_at_rest_{joint}": (float(found.estimate[10 + j]), float(np.linalg.norm(found.root[10 + j])))
@@ -239,12 +246,12 @@ def _solved(problem: PayloadProblem, rows: _Rows, poses: StaticPoses) -> tuple[A
         response @ fit.covariance[np.ix_(known, known)] @ response.T,
         gains,
         found.seen[:10],
-        np.full(10, float(dof)),
+        np.full(10, dof),
         float(np.min(fit.dofs)),
         np.asarray(np.linalg.qr(information, mode="r")),
         shares,
-        dict(zip(rows.groups, sigma, strict=True)),
-        total,
+        {name: 1.0 / w for name, w in zip(rows.groups, weights, strict=True)},
+        sum(map(len, lean)),
         f"{len(poses)} poses at rest, with one unknown constant torque a joint",
     )
     return params, finished
