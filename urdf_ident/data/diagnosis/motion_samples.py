@@ -156,16 +156,20 @@ class MotionSamples:
         squares = moving.T @ away**2 - moving.sum(axis=0)[:, None] * means**2
         return np.asarray(np.maximum(np.sqrt(np.maximum(squares, 0.0) / len(self.tau)), 1e-12))
 
+    def along(self, directions: Sequence[Array], make: Callable[[Sequence[MovingPart]], OfOneLog]) -> list[Array]:
+        """Returns :meth:`WholeMotion.sampled`, or the same functions of the samples alone if the whole motion is not known."""
+        if self.whole is not None:
+            return self.whole.sampled(directions, make)
+        motions = [[(self.q @ x, self.v @ x)] for x in directions]
+        return [next(iter(make(parts)(parts))) for parts in motions]
+
     def signs_along(self, direction: Array) -> Array:
         """Returns smoothed signs of the velocity of a joint or motor, as :attr:`signs`, shape (N, widths).
 
         Args:
             direction: Its rate per rate of the joints, shape (n,).
         """
-        if self.whole is not None:
-            return self.whole.sampled([direction], _signs_of)[0]
-        motion = [(self.q @ direction, self.v @ direction)]
-        return next(iter(_signs_of(motion)(motion)))
+        return self.along([direction], _signs_of)[0]
 
     def in_order(self) -> MotionSamples:
         """Returns the same samples in contiguous blocks of time, for what changes along a log."""
