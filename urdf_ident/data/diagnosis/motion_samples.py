@@ -157,7 +157,11 @@ class MotionSamples:
         return np.asarray(np.maximum(np.sqrt(np.maximum(squares, 0.0) / len(self.tau)), 1e-12))
 
     def along(self, directions: Sequence[Array], make: Callable[[Sequence[MovingPart]], OfOneLog]) -> list[Array]:
-        """Returns :meth:`WholeMotion.sampled`, or the same functions of the samples alone if the whole motion is not known."""
+        """Returns :meth:`WholeMotion.sampled`, or the same functions of the samples alone if the whole motion is not known.
+
+        Args:
+            directions, make: As there.
+        """
         if self.whole is not None:
             return self.whole.sampled(directions, make)
         motions = [[(self.q @ x, self.v @ x)] for x in directions]
