@@ -262,6 +262,7 @@ def _with_play(q: Array, size: float) -> Array:
         ("effort-delay", 2, 0.015),
         ("effort-without-gravity", None, None),
         ("effort-without-gravity", None, 0.3),
+        ("effort-without-gravity", None, -0.35),
         ("position-scale", 1, 0.1),
         ("position-scale", 2, -0.15),
     ],
@@ -307,7 +308,7 @@ def test_small_faults_are_named_with_their_size(id: str, joint: int | None, size
         tau[:, 1] = most * np.tanh(tau[:, 1] / most)
     elif id == "effort-delay":
         tau[:, 2] = np.interp(recording.time - 0.015, recording.time, tau[:, 2])
-    elif id == "effort-without-gravity":  # subtracted by a URDF that is wrong by a fifth, or lacks a tool
+    elif id == "effort-without-gravity":  # subtracted, or added, by a URDF that is wrong by a fifth, or lacks a tool
         data = robot.model.createData()
         tau -= (size or 1.0) * np.array([pin.computeGeneralizedGravity(robot.model, data, x) for x in q])
     found = doubts(replace(recording, position=q, effort=tau), robot)

@@ -297,9 +297,9 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
         ),
         "effort-without-gravity": FindingKind(
             "refused",
-            "The efforts do not contain the gravity torque, or only a part of it.",
-            "Log the whole joint torque.",
-            "missing fraction of the URDF's gravity torque",
+            "The efforts do not contain the gravity torque, only a part of it, or a part in addition.",
+            "Log the whole joint torque, as measured.",
+            "missing fraction of the URDF's gravity torque, negative if in addition",
         ),
         "effort-scale": FindingKind(
             "refused",

@@ -35,12 +35,13 @@ _OFTENER = 2.0
 GEOMETRY, _PLACED = ("joint-origin", "joint-axis"), 0.015
 #: Size of a fault of positions, axes or scales (fraction, rad or m) above which the first-order approximation is invalid.
 _FIRST_ORDER = 0.5
-#: Least fraction by which a scale must be wrong: torque constants and sensors are calibrated to a few per cent.
-_CALIBRATED = 0.03
+#: Scales of efforts, or of their gravity, and the least fraction by which they must be wrong: torque constants and sensors are
+#: calibrated to a few per cent.
+SCALES, _CALIBRATED = ("effort-scale", "effort-without-gravity"), 0.03
 #: Faults that need more support: delays are estimated elsewhere, and what the model of a light wrist lacks resembles another
 #: scale of its effort.
 _NEVER_POSSIBLE = ("effort-delay", "effort-scale")
-#: Missing fraction of the URDF's gravity if all of it was subtracted; other fractions may be a clock or direction fault.
+#: Fraction of the URDF's gravity if all of it was subtracted or added; others may be a clock or direction fault.
 _WHOLE = (0.8, 1.25)
 
 
@@ -52,7 +53,7 @@ class SmallFault:
         joints: Its joints; for crosstalk the joint with the wrong effort, then the joint whose effort leaks into it.
         size: [rad or m]; delay [s], negative if positions are early; crosstalk: fraction of the other effort; saturation: the
             bend; scale: fraction by which the effort is too large; asymmetry: the same of positive efforts, while negative ones
-            are too small; gravity: its fraction.
+            are too small; gravity: the missing fraction of the URDF's, negative if it was added.
         errors: The size over its standard error.
         gain: Gain in the sum of the log relative residuals on held-out blocks.
         significance: The gain over its standard error between blocks.
@@ -92,8 +93,8 @@ class SmallFault:
 
     @property
     def whole(self) -> bool:
-        """Whether all of the URDF's gravity is missing."""
-        return _WHOLE[0] < self.size < _WHOLE[1]
+        """Whether all of the URDF's gravity is missing, or was added."""
+        return _WHOLE[0] < abs(self.size) < _WHOLE[1]
 
     @property
     def gains_apart(self) -> bool:
@@ -113,7 +114,7 @@ class SmallFault:
             return sure and felt > _PLACED**2
         if self.id in ("position-scale", "effort-scale") and abs(self.size) > _FIRST_ORDER:
             return False
-        if self.id == "effort-scale" and abs(self.size) < _CALIBRATED:
+        if self.id in SCALES and abs(self.size) < _CALIBRATED:
             return False
         return sure and (self.gain > _MORE or felt > _LIKE_FRICTION.get(self.id, 0.0) ** 2)
 

@@ -19,10 +19,11 @@ from ..motion_samples import COMPARED, efforts_in_time, jerks
 from ..thinned_logs import Logs
 from .backlash import play
 from .columns import ALL_LATE, CLOCK, FaultColumns, FaultRows
-from .fault import GEOMETRY, SmallFault
+from .fault import GEOMETRY, SCALES, SmallFault
 from .trial import ChosenColumns, FaultTrial
 
-#: Least relative residual for which small faults are searched.
+#: Least relative residual for which faults are searched that are not a scale: a scale may be wrong by much and leave less, as
+#: gravity that was added looks like heavier bodies.
 _LEFT = 0.02
 #: In-sample gain from which errors are computed, and for how many faults and axis placements.
 _WORTH, _CLOSE, _CLOSE_PLACES = 0.05, 4, 2
@@ -40,10 +41,9 @@ def small_faults(case: Case, logs: Logs) -> list[SmallFault]:
         logs: Conditioned motion with measured torque of each log, and the cut-off of its positions [Hz].
 
     Returns:
-        The faults that explain most, best first; they may be insignificant. None if the residual is small.
+        The faults that explain most, best first; they may be insignificant. Scales only if the residual is small.
     """
-    if case.judge(Interpretation.as_logged(case.robot.n)).left[case.moves].max() < _LEFT:
-        return []
+    exact = case.judge(Interpretation.as_logged(case.robot.n)).left[case.moves].max() < _LEFT
     rows = FaultRows.of(case)
     promising: list[tuple[float, FaultColumns, FaultTrial]] = []
     late: dict[tuple[int, ...], dict[int, float]] = {}
@@ -51,6 +51,7 @@ def small_faults(case: Case, logs: Logs) -> list[SmallFault]:
     loose, growth, efforts = play(logs, moving), jerks(logs)[0], efforts_in_time(logs)
     for k, j in enumerate(moving.tolist()):
         trial, faults = FaultTrial.of(rows, j, loose[:, :, k], growth, efforts[:, :, j])
+        faults = [fault for fault in faults if fault.id in SCALES or not exact]
         faults = [*faults, *chain.from_iterable(_of_logs(rows, fault) for fault in faults)]
         faults = [fault for fault in faults if fault.logs or fault.id != CLOCK]  # that of all logs is a hypothesis
         plain = {chosen: trial.seen(chosen) for chosen in map(ChosenColumns.without, faults)}

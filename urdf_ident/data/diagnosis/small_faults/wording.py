@@ -85,12 +85,17 @@ _SMALL = {
         "log the whole joint torque, or add the gravity torque that the controller subtracted",
     ),
 }
+#: The same for gravity that the efforts contain in addition.
+_MORE_GRAVITY = (
+    "the efforts contain {missing}the gravity torque of the URDF in addition",
+    "log the measured joint torque, or subtract the gravity torque that the controller added",
+)
 #: The same for a zero that is set anew in each log.
 _ZERO_OF_EACH_LOG = (
     "the zero of this joint is another in each log, by up to {size}",
     "log absolute positions, not counts from the start of a log, or move the joint to its reference before each log",
 )
-#: Causes that resemble partially missing gravity.
+#: Causes that resemble missing or additional gravity.
 _LIKE_LESS_GRAVITY = ("time-scale", "gravity-direction")
 
 
@@ -98,7 +103,7 @@ def small_fault(robot: Robot, found: Sequence[SmallFault]) -> Finding:
     """Builds the finding of a small fault.
 
     Returns:
-        The finding of the first: a warning, or a refusal if all gravity is missing; others with a similar gain are
+        The finding of the first: a warning, or a refusal if all gravity is missing or added; others with a similar gain are
         candidates.
     """
     best = found[0]
@@ -155,7 +160,7 @@ def possible_faults(robot: Robot, found: Sequence[SmallFault]) -> list[Finding]:
         f"this corrected the torques of the model differ by {best.shift:.2g} times its error"
     )
     ids = tuple(dict.fromkeys(item.id for item in found))
-    return [Finding(UNDECIDED, "warning", message, _SMALL[best.id][1], joint=joint, size=best.gain, candidates=ids)]
+    return [Finding(UNDECIDED, "warning", message, _words(best)[1], joint=joint, size=best.gain, candidates=ids)]
 
 
 def _where(fault: SmallFault) -> str:
@@ -164,6 +169,8 @@ def _where(fault: SmallFault) -> str:
 
 def _words(fault: SmallFault) -> tuple[str, str]:
     """Text and remedy."""
+    if fault.id == "effort-without-gravity" and fault.size < 0:
+        return _MORE_GRAVITY
     return _ZERO_OF_EACH_LOG if len(fault.logs) > 1 else _SMALL[fault.id]
 
 
@@ -181,7 +188,7 @@ def _told(robot: Robot, fault: SmallFault) -> str:
         lean="a large angle" if fault.far else f"about {np.degrees(abs(fault.size)):.2g}°",
         ratio=f"{percent(100 * abs(fault.size))} %",
         wide="large" if fault.size > 0 else "small",
-        missing=f"about {percent(100 * fault.size)} % of " if less else "",
+        missing=f"about {percent(100 * abs(fault.size))} % of " if less else "",
         share=f"{percent(100 * abs(fault.size))} %",
         part=f"{'+' if fault.size > 0 else ''}{percent(200 * fault.size)} %",
         late=f"{1e3 * abs(fault.size):.2g} ms {'later' if fault.size > 0 else 'earlier'}",
