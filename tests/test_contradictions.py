@@ -359,6 +359,12 @@ def test_a_fault_with_a_large_gain_needs_fewer_errors_of_its_size(
     assert SmallFault("joint-origin", (1,), 0.09, errors, gain, significance, left).decided == decided
 
 
+@pytest.mark.parametrize(("factor", "decided"), [(0.45, False), (0.55, True), (0.98, False), (1.6, True), (2.2, False)])
+def test_factors_of_an_effort_are_limited_alike_either_way(factor: float, decided: bool) -> None:
+    left = np.array([[0.2] * 4, [0.1] * 4])
+    assert SmallFault("effort-scale", (1,), factor - 1, 9.0, 0.4, 5.2, left).decided == decided
+
+
 @pytest.mark.parametrize(("size", "words", "told"), [(0.3, "about 17°", 0.3), (48.0, "a large angle", None)])
 def test_the_angle_of_an_axis_is_told_where_the_first_order_approximation_holds(
     size: float, words: str, told: float | None
@@ -737,12 +743,13 @@ def test_short_moves_are_no_noise_that_was_computed_from_the_positions(noise: fl
 
 @pytest.mark.parametrize("seed", range(3))
 def test_efforts_that_the_urdf_and_friction_explain_are_computed_where_they_have_no_noise(seed: int) -> None:
-    """After identification the URDF explains all but friction and noise; a controller's feedforward has friction, too."""
+    """After identification the URDF explains all but friction and noise; a controller's feedforward has friction and rotors."""
     t, q, v, a = fourier(ARM.n, 20.0, 200.0, seed)
     rigid = rnea(ARM.model, ARM.configuration(q), v, a)
     size, rng = rigid.std(axis=0), np.random.default_rng(seed)
     for noise, friction, found in ((0.01, 0.03, []), (0.01, 0.2, []), (0.0, 0.2, ["effort-commanded"])):
-        tau = rigid + friction * size * np.tanh(v / 0.02) + noise * size * rng.standard_normal(q.shape)
+        tau = rigid + 0.5 * size * a / a.std(axis=0) + friction * size * np.tanh(v / 0.02)
+        tau += noise * size * rng.standard_normal(q.shape)
         recording = Recording("log", ARM.joints, t, q + 1e-5 * rng.standard_normal(q.shape), effort=tau)
         (report,) = examine_logs([recording], ARM, Drive.build(ARM.n), SignalConfig())
         assert [item.id for item in report.findings if item.severity != "info"] == found

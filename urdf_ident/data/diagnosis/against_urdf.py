@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...linalg import Array, rms
+from ...linalg import Array
 from ...model.engine.pinocchio import regressor
 from ...model.prior import lumped_inertials
 from ...model.robot import Robot
@@ -44,10 +44,10 @@ _COMPUTED = 0.01
 #: Alternatively, the largest ratio to the residual of free inertias with friction, for poor positions or noisy efforts.
 _NO_FRICTION = 1.1
 #: Noise of the noisiest effort, over its standard deviation, below which none was measured: real measured efforts reach 0.06 to
-#: 0.13, simulated ones 0.02. The feedforward of a controller that knows the URDF and some friction is then told by the URDF's
-#: inertias, which leave 1.1 times as much as free ones, in sound logs 5 times and more. With noise, a URDF that was identified
-#: from the same robot explains measured efforts as well.
-_NOISELESS = 0.005
+#: 0.13, simulated ones 0.02. The feedforward of a controller that knows the URDF, rotors and friction is then told by the
+#: URDF's bodies, which are exact: they miss less than the other part of the torques that bodies explain. With noise, a URDF
+#: that was identified from the same robot explains measured efforts as well.
+_NOISELESS, _EXACT_BODIES = 0.005, 0.02
 #: Ratio to the largest gravity torque below which that of a joint counts as zero.
 _CARRIES = 1e-6
 #: Plausible range of an effort over the weight that its joint carries according to the URDF.
@@ -73,10 +73,8 @@ def against_the_urdf(robot: Robot, case: Case, interpretation: Interpretation, l
     left = case.with_urdf_alone(interpretation)
     if left < _COMPUTED or left < min(_NO_FRICTION * case.judge(interpretation).part, _LEFT):
         return [_computed(left, "without any friction")]
-    if noise < _NOISELESS:
-        left = case.with_urdf_alone(interpretation, friction=True)
-        if left < min(_NEARLY * rms(case.in_sample(interpretation)), _LEFT):
-            return [_computed(left, "with friction, but without rotors and noise,")]
+    if noise < _NOISELESS and case.error_of_urdf(interpretation) < _EXACT_BODIES:
+        return [_computed(case.with_scaled_urdf(interpretation)[1], "with friction and rotors, but without noise,")]
     if not robot.gravity.any() or interpretation.gravity is not None:
         return []
     if not loaded and (held := _weight_held(robot, case)):

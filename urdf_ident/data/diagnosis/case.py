@@ -30,6 +30,8 @@ T = TypeVar("T")
 DRIVES, DRIVES_ERRORS = -0.05, 4.0
 #: Number of motions whose regressors and Gram matrices are cached: hundreds are tried, most of them once.
 _KEPT = 12
+#: Ratio of squared residuals without bodies and with free ones above which the torques show bodies.
+_BODIES = 2.0
 #: Penalty for a row whose friction drives it, in the sum of the rows' log relative residuals.
 PENALTY = 1.5
 
@@ -209,43 +211,35 @@ class Case:
         return _kept(self._evidence, interpretation.motion(), make)
 
     def with_urdf(self, interpretation: Interpretation) -> float:
-        """Score of the URDF's own inertias with free friction; used as a tie-breaker, not as evidence.
+        """Score of the URDF's own inertias with free friction and rotors; used as a tie-breaker, not as evidence.
 
         Returns:
             Sum of the rows' log relative residuals; lower is better.
         """
-        found = self._whole(interpretation)
-        n, m = found.n, found.inertial
-        p = found.gram.shape[2] - n
-        theta = self._stated[found.active] * found.scale
-        total, efforts, score = found.total, interpretation.effort_map().reshape(n, n), 0.0
-        sizes = found.size_of(interpretation.effort_map())
-        for i in np.flatnonzero(self.moves):
-            x = np.concatenate([-theta, np.zeros(p - m), efforts[i]])
-            G = total[i]
-            x[m:p] = -lstsq(G[m:p, m:p], G[m:p] @ x, rcond=1e-9)[0]
-            size = float(sizes[i]) ** 2 * float(found.count.sum())
-            score += 0.5 * float(np.log(max(float(x @ G @ x) / size, EXACT**2)))
-        return score
+        return float(0.5 * np.log(self._left_by_urdf(interpretation)[1]).sum())
 
-    def with_urdf_alone(self, interpretation: Interpretation, *, friction: bool = False) -> float:
-        """Relative residual of the efforts with the URDF's own inertias, without rotors.
+    def error_of_urdf(self, interpretation: Interpretation) -> float:
+        """Relative error of the torques of the URDF's bodies, friction and rotors free.
 
-        Args:
-            friction: Whether offsets and friction are free; otherwise there are none.
+        Returns:
+            RMS of what free bodies explain and the URDF's do not, over that of what bodies explain; infinite if they explain
+            hardly anything that friction, rotors and offsets do not.
+        """
+        without, stated = self._left_by_urdf(interpretation).mean(axis=1)
+        free = float(np.mean(self.in_sample(interpretation) ** 2))
+        return float(np.sqrt(max(stated - free, 0.0) / (without - free))) if without > _BODIES * free else np.inf
+
+    def with_urdf_alone(self, interpretation: Interpretation) -> float:
+        """Relative residual of the efforts with the URDF's own inertias, without friction and rotors.
 
         Returns:
             Root mean square over the joints that move.
         """
         found = self._whole(interpretation)
         n, m = found.n, found.inertial
-        own = found.gram.shape[2] - n - m
-        free = np.setdiff1d(m + np.arange(own), found.friction_starts)
-        x = np.zeros((n, m + own + n))
+        x = np.zeros((n, found.gram.shape[2]))
         x[:, :m] = -self._stated[found.active] * found.scale
         x[:, -n:] = interpretation.effort_map().reshape(n, n)
-        for i, G in enumerate(found.total) if friction else ():
-            x[i, free] = -lstsq(G[free][:, free], G[free] @ x[i], rcond=1e-9)[0]
         size = found.size_of(interpretation.effort_map())
         squares = np.einsum("ip,ipq,iq->i", x, found.total, x) / size**2 / found.count.sum()
         return float(np.sqrt(np.maximum(squares[self.moves], 0.0).mean()))
@@ -275,6 +269,11 @@ class Case:
         columns[kept] = expansion @ changes.reshape(-1, own.size).T
         return float(np.sqrt(self._left_by_inertias(interpretation, columns).mean(axis=1).min()))
 
+    def _left_by_urdf(self, interpretation: Interpretation) -> Array:
+        """Squared relative residuals of the moving rows without inertias and with the URDF's, shape (2, moving joints)."""
+        S = self._products(interpretation, np.empty((len(self._stated), 0)))
+        return np.maximum([S[:, 1, 1], S[:, 1, 1] - 2 * S[:, 0, 1] + S[:, 0, 0]], EXACT**2)
+
     def _left_by_inertias(self, interpretation: Interpretation, changes: Array) -> Array:
         """Squared relative residuals of the moving rows with the URDF's scaled inertias, alone and with each of the changes.
 
@@ -283,6 +282,22 @@ class Case:
 
         Returns:
             Shape (1 + K, moving joints).
+        """
+        S, last, out = self._products(interpretation, changes), changes.shape[1] + 1, []
+        for some in ([0], *([0, k] for k in range(1, last))):
+            x = lstsq(S[:, some][:, :, some].sum(axis=0), S[:, some, last].sum(axis=0), rcond=1e-9)[0]
+            explained = 2 * S[:, last, some] @ x - np.einsum("a,iab,b->i", x, S[:, some][:, :, some], x)
+            out.append(np.maximum(S[:, last, last] - explained, EXACT**2))
+        return np.array(out)
+
+    def _products(self, interpretation: Interpretation, changes: Array) -> Array:
+        """Products of the torques of the URDF's inertias, of changes of these, and of the efforts, orthogonal to the friction.
+
+        Args:
+            changes: As for :meth:`_left_by_inertias`.
+
+        Returns:
+            Mean products over the square of each moving row's effort, shape (moving joints, 2 + K, 2 + K).
         """
         found = self._whole(interpretation)
         n, m = found.n, found.inertial
@@ -297,13 +312,7 @@ class Case:
             own = lstsq(total[i][m:p, m:p], moments[m:p], rcond=1e-9)[0]
             size = float(sizes[i]) ** 2 * float(found.count.sum())
             rows.append((both.T @ moments - moments[m:p].T @ own) / size)
-        S = np.array(rows)
-        out = []
-        for some in ([0], *([0, k] for k in range(1, last))):
-            x = lstsq(S[:, some][:, :, some].sum(axis=0), S[:, some, last].sum(axis=0), rcond=1e-9)[0]
-            explained = 2 * S[:, last, some] @ x - np.einsum("a,iab,b->i", x, S[:, some][:, :, some], x)
-            out.append(np.maximum(S[:, last, last] - explained, EXACT**2))
-        return np.array(out)
+        return np.array(rows)
 
     @property
     def _kept_columns(self) -> IntArray:

@@ -221,7 +221,7 @@ class FaultRows:
         return np.stack(made.shared, axis=2), np.column_stack(made.own), made.faults
 
     def _of_all(self, made: _Made) -> None:
-        """Adds missing or excess gravity, a saturation of all with free friction at reversals, a pull at the last body, and a clock."""
+        """Adds gravity, a saturation of all with free friction at reversals, a pull at the last body, and a clock."""
         if self.weight.any():
             made.faults.append(FaultColumns("effort-without-gravity", (), shared=(0,)))
         turning = self._all_turning

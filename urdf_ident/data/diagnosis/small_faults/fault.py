@@ -33,7 +33,8 @@ _OFTENER = 2.0
 #: Least part of some torque that another axis placement must explain: no URDF is exact, and the published one of the Panda
 #: reaches 0.01.
 GEOMETRY, _PLACED = ("joint-origin", "joint-axis"), 0.015
-#: Size of a fault of positions, axes or scales (fraction, rad or m) above which the first-order approximation is invalid.
+#: Size of a fault of positions or axes (fraction, rad or m) above which the first-order approximation is invalid; an effort's
+#: factor may be as far from 1 either way.
 _FIRST_ORDER = 0.5
 #: Scales of efforts, or of their gravity, and the least fraction by which they must be wrong: torque constants and sensors are
 #: calibrated to a few per cent.
@@ -112,7 +113,9 @@ class SmallFault:
         felt = float((self.left[0] ** 2 - self.left[1] ** 2).max())
         if self.id in GEOMETRY:
             return sure and felt > _PLACED**2
-        if self.id in ("position-scale", "effort-scale") and abs(self.size) > _FIRST_ORDER:
+        if self.id == "position-scale" and abs(self.size) > _FIRST_ORDER:
+            return False
+        if self.id == "effort-scale" and not _FIRST_ORDER < 1 + self.size < 1 / _FIRST_ORDER:
             return False
         if self.id in SCALES and abs(self.size) < _CALIBRATED:
             return False
