@@ -185,6 +185,11 @@ def test_what_is_wrong_with_a_payload_is_said(tmp_path: Path) -> None:
         Payload.create(robot, logs=[], **{**PAYLOAD, "link": "tol"})
     with pytest.raises(ModelError, match="no body has this inertia"):
         Payload.create(robot, logs=[], **{**PAYLOAD, "inertia": [1, 0, 0, 0.1, 0, 0.1]})
+    for number in (np.nan, np.inf):
+        with pytest.raises(ModelError, match=f"no body has this mass, got {number}"):
+            Payload.create(robot, logs=[], **{**PAYLOAD, "mass": number})
+        with pytest.raises(ModelError, match="no body has this inertia"):
+            Payload.create(robot, logs=[], **{**PAYLOAD, "inertia": [number, 0, 0, 1, 0, 1]})
     with pytest.raises(ModelError, match=r"far outside the robot, got 80 m from 'tool', expected metres"):
         Payload.create(robot, logs=[], **{**PAYLOAD, "com": [0, 0, 80]})
     with pytest.raises(ModelError, match=r"far outside the robot, got nan m from 'tool'"):

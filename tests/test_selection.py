@@ -238,8 +238,8 @@ def test_a_circle_of_the_search_ends_with_the_lowest_error(sub_models) -> None:
 class HardlyDetermined:
     """Estimates of dry friction and of a Stribeck law that the data hardly determine, and their standard errors."""
 
-    def __init__(self, stribeck: float) -> None:
-        self.theta, self.error = np.array([0.1, stribeck]), np.array([0.01, 1.2 * stribeck])
+    def __init__(self, coulomb: float, stribeck: float) -> None:
+        self.theta, self.error = np.array([coulomb, stribeck]), np.array([0.1 * coulomb, 1.2 * stribeck])
 
     def estimates(self, chosen) -> tuple[np.ndarray, np.ndarray]:
         return self.theta[list(chosen)], self.error[list(chosen)]
@@ -248,15 +248,17 @@ class HardlyDetermined:
         return rows @ self.theta[list(chosen)], np.abs(rows) @ self.error[list(chosen)]
 
 
-@pytest.mark.parametrize(("stribeck", "bad"), [(50.0, [("stribeck", "joint")]), (0.3, [])])
-def test_friction_far_above_the_measured_torque_is_impossible(sub_models, stribeck: float, bad: list) -> None:
+@pytest.mark.parametrize(("coulomb", "stribeck", "refused"), [(0.1, 50.0, True), (0.1, 0.3, False), (5.0, 0.3, False)])
+def test_friction_far_above_the_measured_torque_is_impossible(
+    sub_models, coulomb: float, stribeck: float, refused: bool
+) -> None:
     """Its peak is between the speeds of the samples, so that held-out data say nothing against it."""
     every = sub_models[0].candidates[0]
     laws = {law.key: law for law in every if law.key in {("coulomb", "joint"), ("stribeck", "joint")}}
     laws = {key: laws[key] for key in sorted(laws)}
     trained = {"joint": Trained(-1.2, 1.2, 0.5)}
-    search = JointSearch(HardlyDetermined(stribeck), list(laws.values()), np.ones(2, dtype=bool), trained)
-    assert search._violations(laws) == bad
+    search = JointSearch(HardlyDetermined(coulomb, stribeck), list(laws.values()), np.ones(2, dtype=bool), trained)
+    assert search._violations(laws) == ([("stribeck", "joint")] if refused else [])
 
 
 def test_a_column_that_is_there_twice_is_told_from_nothing(sub_models) -> None:

@@ -70,12 +70,14 @@ class Payload(ReadOnly):
             logs: Names of the logs with the payload.
 
         Raises:
-            ModelError: The link does not move or does not exist, the inertia is not physically consistent, or the centre of
-                mass is ten times farther away than the robot reaches.
+            ModelError: The link does not move or does not exist, no body has the mass or inertia, or the centre of mass is ten
+                times farther away than the robot reaches.
         """
         xx, xy, xz, yy, yz, zz = (float(value) for value in np.asarray(inertia, dtype=float))
         about_com = [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]
-        if not margins(from_com(mass, np.zeros(3), about_com)).relative >= -1e-9:
+        if not 0.0 < mass < np.inf:
+            raise ModelError("no body has this mass", where="drive.payload.mass", got=mass, expected="a positive number of kg")
+        if not np.isfinite(about_com).all() or margins(from_com(mass, np.zeros(3), about_com)).relative < -1e-9:
             raise ModelError(
                 "no body has this inertia",
                 where="drive.payload",

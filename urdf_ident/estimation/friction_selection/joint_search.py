@@ -182,7 +182,7 @@ class JointSearch:
         Returns:
             The law; None if the friction is possible. A law that the data hardly determine, as a narrow Stribeck peak at speeds
             between the samples, may be hundreds of times the measured torque. Friction that every drive has is not refused for
-            its size, as most samples of a joint that hardly ever moves do not show it.
+            its size, as most samples of a joint that hardly ever moves do not show it; nor are others for being beside it.
         """
         own = {key: law for key, law in laws.items() if law.item.side == side}
         if not own:
@@ -204,9 +204,11 @@ class JointSearch:
 
         if value[least] + error[least] < -_ROUNDING * float(np.abs(value).max()):
             return min(drive := parts(least), key=drive.__getitem__)
-        if value[most] > MOST_FRICTION * trained.load:
+        if value[most] > (allowed := MOST_FRICTION * trained.load):
             resist = {key: part for key, part in parts(most).items() if part > 0 and key not in self.usual}
-            return max(resist, key=resist.__getitem__, default=None)
+            together = sum(resist.values())
+            if together > allowed or value[most] - together <= allowed:
+                return max(resist, key=resist.__getitem__)
         return None
 
     def _among(self, laws: Laws, own: Laws, rows: Array) -> tuple[Array, Array]:

@@ -13,6 +13,7 @@ from ...grouping import abbreviated, grouped
 from ...model.row_groups import joint_of
 from ...model.terms import SPRING_SYMBOLS
 from ...model.trained import trained_speeds
+from ...units import percent
 from ..dynamics.springs import springs
 from ..evidence.scores import mean_error, mixed_units
 from ..record import Record
@@ -155,8 +156,8 @@ def selection_table(selection: Mapping[str, Any]) -> list[str]:
 
 def _tried(trial: Mapping[str, Any]) -> str:
     gain = 100 * trial["gain"]
-    percent = f"{gain:.{0 if abs(gain) >= 10 else 1}f}" if abs(gain) < 1000 else "<-999" if gain < 0 else ">999"
-    return percent if trial["chosen"] else f"({percent})" if trial["std_error"] > 0 else "-"
+    shown = f"{gain:.{0 if abs(gain) >= 10 else 1}f}" if abs(gain) < 1000 else "<-999" if gain < 0 else ">999"
+    return shown if trial["chosen"] else f"({shown})" if trial["std_error"] > 0 else "-"
 
 
 def compensation_table(ident: Record) -> list[str]:
@@ -220,8 +221,8 @@ def _essential(essential: Mapping[str, Any], count: int) -> str:
         return f"all {count} base parameters are essential ({essential['rule']})"
     growth = 100 * (essential["held_out"] - 1)
     return (
-        f"{needed} of {count} base parameters are essential: without the others the held-out error changes by {growth:+.2g} % "
-        f"({essential['rule']})"
+        f"{needed} of {count} base parameters are essential: without the others the held-out error changes by "
+        f"{percent(growth)} % ({essential['rule']})"
     )
 
 
