@@ -170,6 +170,24 @@ def test_friction_at_reversals_is_not_taken_for_a_part_of_another_effort(seed: i
         assert max(gains) < 0.12
 
 
+def test_a_weak_fault_rests_on_the_legs_of_the_motion() -> None:
+    """Each leg shows its friction once: a bend of an effort in 6 legs of pick and place was 3.4 errors over 15 blocks."""
+    made = condition(moves_with_sticking_friction(0), ARM)
+    case = LogGroup(ARM, [(made.segments, made.cutoff)]).case()
+    assert case is not None
+    rows = FaultRows.of(case)
+    assert case.turns < len(rows.count) - 1
+    none = np.zeros((len(rows.samples), ARM.n))
+    trial, faults = FaultTrial.of(rows, 0, none[:, :3], none, none[:, :3])
+    bend = trial.measured(next(item for item in faults if item.id == "effort-saturates" and item.joints))
+    chance = student.sf(bend.errors, max(case.turns, 1.0))
+    assert student.sf(bend.errors_of_legs, len(rows.count) - 1) == pytest.approx(chance, rel=1e-6)
+    assert bend.errors_of_legs < bend.errors
+    fault = replace(bend, errors=3.4, errors_of_legs=3.4, gain=0.3, significance=2.9, seen=0.15, shift=6.0)
+    assert fault.possible
+    assert not replace(fault, errors_of_legs=2.5).possible
+
+
 def test_a_joint_that_creeps_within_its_friction_is_no_evidence() -> None:
     """In the second log the last joint moves by 5 mrad, and holds whatever torque its friction lets it."""
     logs = []
@@ -227,14 +245,17 @@ def test_the_drift_of_a_joint_that_moves_in_few_blocks_has_their_degrees_of_free
     found = evidence_of(few)
     changed = found.changing("offset", drift.along_log(BLOCKS))
     raw = drift._jackknifed(changed, np.ones((1, 1)), np.ones(1), lambda x: x[:, :, -2] / found.size)
-    grown = drift.growth(found, np.ones((1, 1)), np.ones(1))
+    grown = drift.growth(found, np.ones((1, 1)), np.ones(1), np.full(1, 30))
     assert grown.size == pytest.approx(raw.size)
     expected = student.sf(np.abs(raw.size / raw.error), 2)  # three blocks
     assert student.sf(np.abs(grown.size / grown.error), BLOCKS - 1) == pytest.approx(expected)
     everywhere = evidence_of(np.ones(BLOCKS))
     changed = everywhere.changing("offset", drift.along_log(BLOCKS))
     raw = drift._jackknifed(changed, np.ones((1, 1)), np.ones(1), lambda x: x[:, :, -2] / everywhere.size)
-    assert drift.growth(everywhere, np.ones((1, 1)), np.ones(1)).error == pytest.approx(raw.error)
+    assert drift.growth(everywhere, np.ones((1, 1)), np.ones(1), np.full(1, 30)).error == pytest.approx(raw.error)
+    grown = drift.growth(everywhere, np.ones((1, 1)), np.ones(1), np.full(1, 3))  # blocks within a leg are not independent
+    expected = student.sf(np.abs(raw.size / raw.error), 3)
+    assert student.sf(np.abs(grown.size / grown.error), BLOCKS - 1) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(("moving", "found"), [(1.0, True), (0.2, False)])

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...linalg import Array, BoolArray, positive
+from ...scipy_parts import special
 from .gram_fit import leverage, solved
 from .grams import DISSIPATES, EXACT, VISCOUS, Grams
 
@@ -159,6 +161,25 @@ def material(before: Array, after: Array) -> bool:
         True if some row is reduced by more than :data:`MATERIAL`.
     """
     return bool((before**2 - after**2).max() > MATERIAL**2)
+
+
+def of_fewer(errors: ArrayLike, free: ArrayLike, blocks: int, numbers: int = 1) -> Array:
+    """Sizes over their jackknife errors, which rest on fewer independent parts of the motion than blocks.
+
+    An error of few degrees of freedom is often small by chance, and blocks within one leg of the motion are not independent.
+
+    Args:
+        errors: Sizes over their errors, over blocks of time, any shape.
+        free: Degrees of freedom that the errors have, same shape.
+        blocks: Number of blocks.
+        numbers: Of which a size consists; its square over the error's is their mean.
+
+    Returns:
+        Those that have the same probability with all blocks (Student's t, or F for several numbers), at most ``errors``, same
+        shape.
+    """
+    chance = special("fdtrc")(numbers, np.clip(free, 1.0, blocks - 1.0), np.square(errors))
+    return np.asarray(np.minimum(errors, np.sqrt(special("fdtri")(numbers, blocks - 1.0, 1.0 - chance))))
 
 
 def significance(before: Array, after: Array) -> float:

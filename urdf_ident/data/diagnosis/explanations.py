@@ -9,7 +9,7 @@ from functools import partial
 from ...linalg import Array, BoolArray
 from ...model.robot import Robot
 from ...parallel import each
-from ...samples import FEWEST_REVERSALS, SHORT, TESTING_REVERSALS, Segment
+from ...samples import FEWEST_REVERSALS, SHORT, TESTING_REVERSALS, Segment, reversals
 from ..quality.hidden_delays import DELAY
 from .candidates import Interpretation
 from .case import Case
@@ -130,7 +130,7 @@ def examined_alone(
         return None
     correct, interpretation = corrected or (unchanged, Interpretation.as_logged(robot.n))
     evidence = correct(case, [log]).in_order().evidence(interpretation)
-    own = within(evidence, interpretation.effort_map()[:, None], case.turns)
+    own = within(evidence, interpretation.effort_map()[:, None], case.turns, reversals(case.sampled(0.0).v))
     return own if case.turns >= FEWEST_REVERSALS and group.seconds >= SHORT else replace(own, change=None)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ....linalg import Array, positive
 from ....scipy_parts import special
-from ..evidence import MATERIAL, RigidEvidence, in_sample, unexplained
+from ..evidence import MATERIAL, RigidEvidence, in_sample, of_fewer, unexplained
 from ..gram_fit import solved
 from .change import Change, Unchanged
 
@@ -67,24 +67,24 @@ def along_log(blocks: int) -> Array:
     return (np.arange(blocks) + 0.5) / blocks - 0.5
 
 
-def growth(found: RigidEvidence, effort_map: Array, weights: Array) -> Growth:
+def growth(found: RigidEvidence, effort_map: Array, weights: Array, reversals: Array) -> Growth:
     """Growth of the offsets along a log: one number per joint, with its error.
 
-    A joint that moves in a few blocks only has a jackknife error of as few degrees of freedom, which is often small by chance.
-    It is widened so that its ratio to the growth has the probability that it would have with all blocks (Student's t).
+    A joint that moves in a few blocks only, or hardly reverses, has a jackknife error of as few degrees of freedom: each leg
+    shows its friction once. It is widened accordingly (:func:`.evidence.of_fewer`).
 
     Args:
         found: Evidence of the log alone, blocks in order of time.
         effort_map: Factor of each logged effort in each row, shape (n², 1).
         weights: Weights of the rows, shape (n,).
+        reversals: Number of velocity reversals of each joint, shape (n,).
     """
     blocks = len(found.count)
     changed = found.changing("offset", along_log(blocks))
     at = changed.gram.shape[2] - found.n - 1
     grown = _jackknifed(changed, effort_map, weights, lambda x: x[:, :, at] / found.size)
-    free = np.maximum(np.minimum(_effective(found.moving), blocks) - 1.0, 1.0)
     ratio = np.abs(grown.size) / np.maximum(grown.error, 1e-12)
-    alike = -special("stdtrit")(blocks - 1.0, special("stdtr")(free, -ratio))
+    alike = of_fewer(ratio, np.minimum(_effective(found.moving) - 1.0, reversals), blocks)
     return Growth(grown.size, grown.error * np.maximum(ratio / np.maximum(alike, 1e-12), 1.0))
 
 

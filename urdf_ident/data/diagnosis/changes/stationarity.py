@@ -33,19 +33,20 @@ class LogChanges:
     left: LogResidual
 
 
-def within(found: RigidEvidence, effort_map: Array, turns: float) -> LogChanges:
+def within(found: RigidEvidence, effort_map: Array, turns: float, reversals: Array) -> LogChanges:
     """Finds changes along one log.
 
     Args:
         found: Evidence of the log alone, blocks in order of time.
         effort_map: Factor of each logged effort in each row, shape (n², 1).
-        turns: Reversals of a joint (median).
+        turns: Reversals of a joint at different poses (median).
+        reversals: Reversals of each joint, shape (n,).
 
     Returns:
         The results of the log by itself.
     """
     base = Unchanged.of(found, effort_map)
-    grown, along = growth(found, effort_map, base.weights), along_log(len(found.count))
+    grown, along = growth(found, effort_map, base.weights, reversals), along_log(len(found.count))
     usual = 1.0 / (found.usual * found.size) ** 2
     fitted = in_sample(found, effort_map, usual)
     best: Change | None = None

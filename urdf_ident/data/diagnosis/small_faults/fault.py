@@ -64,6 +64,7 @@ class SmallFault:
             means over the joints that move.
         logs: Logs in which it is, by their index: of several, in each with its own size; none if it is in all with one size.
         slope: Growth of a position's error along its travel over the size, at most [1/rad or 1/m].
+        errors_of_legs: The size over its standard error, where legs of the motion count as blocks if they are fewer.
     """
 
     id: str
@@ -78,12 +79,14 @@ class SmallFault:
     shift: float = 0.0
     logs: tuple[int, ...] = ()
     slope: float = 1.0
+    errors_of_legs: float = np.inf
 
     @property
     def possible(self) -> bool:
         """Whether the logs do not exclude it and the model depends on it."""
         k = 2 / (9 * self.numbers)  # quantile of chi-square, Wilson and Hilferty 1931
-        sure = self.errors**2 > (1 - k + _BY_CHANCE * np.sqrt(k)) ** 3 and self.significance > _SUPPORTED and self.seen > _SEEN
+        errors = min(self.errors, self.errors_of_legs)
+        sure = errors**2 > (1 - k + _BY_CHANCE * np.sqrt(k)) ** 3 and self.significance > _SUPPORTED and self.seen > _SEEN
         told = self.id not in _NEVER_POSSIBLE and not self.far and not self.logs
         return bool(sure and self.gain > 0 and self.shift > _FELT and told)
 

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from ....linalg import Array, IntArray, lstsq, rms
-from ..evidence import significance
+from ..evidence import of_fewer, significance
 from ..gram_fit import solved
 from .columns import FaultColumns, FaultRows
 from .fault import SmallFault
@@ -167,10 +167,9 @@ class FaultTrial:
         value = float(np.ptp(size[0]) if each else size[0, 0] if len(size[0]) == 1 else np.linalg.norm(size[0]))
         shift = float(self._shift(fault)[moves].sum() / left[1][moves].sum())
         seen = self.seen(ChosenColumns.without(fault)) - self.seen(ChosenColumns.of(fault))
-        numbers = len(size[0])
-        return SmallFault(
-            fault.id, fault.joints, fault.unit * value, errors, gain, sure, left, numbers, seen, shift, fault.logs, fault.slope
-        )
+        of_legs = float(of_fewer(errors, rows.case.turns, len(rows.count), len(size[0])))
+        measured = fault.unit * value, errors, gain, sure, left, len(size[0]), seen, shift
+        return SmallFault(fault.id, fault.joints, *measured, fault.logs, fault.slope, of_legs)
 
     def _shift(self, fault: FaultColumns) -> Array:
         """RMS change of the torques of bodies and friction by the correction, over the size of each effort, shape (n,)."""
