@@ -174,6 +174,25 @@ def test_locked_joints_are_lumped_without_changing_the_dynamics(lock: dict[str, 
         np.testing.assert_allclose(total, inertia.toDynamicParameters(), rtol=1e-10, atol=1e-12)
 
 
+def test_joints_may_have_the_names_of_links() -> None:
+    """The gripper's mount of the Z1 has that of the link behind it: with another joint locked, Pinocchio found two frames."""
+    renamed = TREE
+    for old, new in (("mount", "camera"), ("z_arm", "zoe"), ("a_arm", "adam")):
+        renamed = renamed.replace(f'<joint name="{old}"', f'<joint name="{new}"')
+    for lock in ({}, {"b_slide": 0.3}, {"m_base": 0.3}):
+        robot, same = Robot.from_urdf(TREE, lock=lock), Robot.from_urdf(renamed, lock=lock)
+        q, v, a = motion(robot)
+        order = [same.index({"z_arm": "zoe", "a_arm": "adam"}.get(name, name)) for name in robot.joints]
+        expected, got = np.empty((2, len(q), robot.n))
+        expected[:] = engine.regressor(robot, q, v, a) @ inertials(robot)
+        q, v, a = (x[:, np.argsort(order)] for x in (q, v, a))
+        got[:] = (engine.regressor(same, q, v, a) @ inertials(same))[:, order]
+        np.testing.assert_allclose(got, expected, atol=1e-9)
+        for name in ("camera", "zoe"):
+            assert same.model.frames[same.model.getFrameId(name)].type == pin.FrameType.BODY
+        assert same.model.existFrame("zoe (joint)")
+
+
 def test_naming_the_joints_locks_the_others_and_sets_the_order() -> None:
     robot = Robot.from_urdf(TREE, joints=["z_arm", "a_arm"], lock={"b_slide": 0.25})
     assert robot.order == ("z_arm", "a_arm")

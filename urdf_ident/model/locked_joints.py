@@ -15,6 +15,8 @@ from .urdf import MOVING_TYPES, Description, Joint
 
 #: Number of further joints up to which an error names them.
 _NAMED = 3
+#: Added to the names of links while the model is reduced.
+_LINK = " (link)"
 
 
 def choose_joints(
@@ -101,6 +103,9 @@ def lock_words(names: Iterable[str]) -> str:
 def reduced_model(text: str, where: str, locked: Mapping[str, float]) -> pin.Model:
     """Returns the Pinocchio model of a URDF without its locked joints.
 
+    A joint may have the name of a link, as URDF allows. Pinocchio finds frames by name alone, so that such a joint's frame is
+    called ``"NAME (joint)"`` in the model.
+
     Args:
         text: The URDF.
         where: Its origin, for messages.
@@ -113,8 +118,22 @@ def reduced_model(text: str, where: str, locked: Mapping[str, float]) -> pin.Mod
         model = pin.buildModelFromXML(text)
     except Exception as error:
         raise UrdfError("Pinocchio does not accept the URDF", where=where, got=str(error)) from error
-    if not locked:
-        return model
+    links = [frame for frame in model.frames if frame.type == pin.FrameType.BODY]
+    names = {frame.name for frame in links}
+    for frame in links:
+        frame.name += _LINK
+    if locked:
+        model = _without(model, locked)
+    for frame in model.frames:
+        if frame.type == pin.FrameType.BODY:
+            frame.name = frame.name.removesuffix(_LINK)
+        elif frame.name in names:
+            frame.name += " (joint)"
+    return model
+
+
+def _without(model: pin.Model, locked: Mapping[str, float]) -> pin.Model:
+    """The model with joints locked at their positions [rad or m]."""
     reference = pin.neutral(model)
     for name, value in locked.items():
         joint = model.joints[model.getJointId(name)]
