@@ -95,6 +95,9 @@ def test_a_robot_with_more_friction_is_found_and_equals_are_not(ident: Identific
     found = pool(equal)
     assert not any(item.stands_out.any() for item in found.pooled)
     assert "no outliers" in found.summary()
+    named = replace(found, pooled=tuple(replace(item, where=f"shoulder_lift_joint_{item.where}") for item in found.pooled))
+    rows = [line.split("  ") for line in named.summary().splitlines() if "friction" in line]
+    assert all(len([cell for cell in row if cell.strip()]) == 3 for row in rows), "columns of long names do not touch"
     truth = dict(zip(ident.fit.base.labels, ident.fit.params, strict=True))
     inertia = [item for item in found.pooled if item.kind == "inertia"]
     assert len(inertia) > 5

@@ -14,6 +14,7 @@ from ..files.records import json_text, plain
 from ..linalg import Array, BoolArray, positive
 from ..samples import ReadOnly
 from ..units import percent
+from .text.lines import table
 
 _SHOWN = 12
 
@@ -172,13 +173,16 @@ class Fleet:
             if len(sentences) > _SHOWN:
                 lines.append(f"  {'':<{width}}          and {len(sentences) - _SHOWN} more (--json)")
         lines += [f"  {name}: not used: {why}" for name, why in self.failed.items()]
-        friction = [item for item in self.pooled if item.kind == "friction"]
-        if friction:
-            lines.append("  friction of the fleet           mean                 spread between robots")
-        for item in friction:
-            share = 100 * item.spread / positive(abs(item.mean))
-            value = f"{item.mean:.4g} ± {item.std_error:.2g} {item.unit}"
-            lines.append(f"    {item.where + ', ' + item.what:<46}{value:<22}{item.spread:.2g} ({share:.3g} %)")
+        friction = [
+            (
+                f"{item.where}, {item.what}",
+                f"{item.mean:.4g} ± {item.std_error:.2g} {item.unit}",
+                f"{item.spread:.2g} ({percent(float(100 * item.spread / positive(abs(item.mean))))} %)",
+            )
+            for item in self.pooled
+            if item.kind == "friction"
+        ]
+        lines += table(("friction of the fleet", "mean", "spread between robots"), friction) if friction else []
         return "\n".join(lines)
 
     def plot(self, path: str | Path) -> Path:
