@@ -599,6 +599,22 @@ def test_dry_friction_begins_within_the_speeds_of_slow_joints() -> None:
     assert with_limited_widths(listed, motion) is listed
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_dry_friction_that_builds_up_as_a_joint_creeps_is_not_viscous(seed: int) -> None:
+    """A move of 35 mrad at up to 20 mrad/s, with friction that is dry from 16 mrad/s on: four times as much at 0.5 rad/s."""
+    robot, rng = Robot.from_urdf(arm_urdf("zyx", fixed_tip=False)), np.random.default_rng(seed)
+    t = np.arange(800) / 200
+    s = np.clip((t - 0.3) / 3.4, 0.0, 1.0)
+    path = 10 * s**3 - 15 * s**4 + 6 * s**5
+    rate = np.gradient(path, t)
+    q, v, a = (np.outer(x, [0.035, 0.6, -0.5]) for x in (path, rate, np.gradient(rate, t)))
+    tau = rnea(robot.model, q, v, a) + 1.5 * np.tanh(v / 0.008) + 0.3 * v + 0.02 * rng.standard_normal(q.shape)
+    log = Recording("move", robot.joints, t, q + 1e-6 * rng.standard_normal(q.shape), effort=tau)
+    found = identify(DynamicModel(robot), [log], force=True)
+    rest, fast = np.zeros(3), np.array([0.5, 0.0, 0.0])
+    assert found.torque(rest, fast, rest)[0] - found.torque(rest, rest, rest)[0] == pytest.approx(1.5 + 0.15, rel=0.3)
+
+
 def test_dry_friction_of_a_joint_that_hardly_ever_moves_is_as_wide_as_its_motion_allows() -> None:
     """Joints jogged one after the other: the 95 % quantile of a speed is rounding, whose sign was taken for friction."""
     robot, rng = Robot.from_urdf(arm_urdf("zyx", fixed_tip=False)), np.random.default_rng(0)

@@ -21,7 +21,6 @@ from ...linalg import Array, BoolArray, positive
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.row_groups import joint_of
-from ...model.trained import WIDEST
 from ...parallel import each
 from ...parallel.scratch import stored
 from ...samples import Segment, columns, fast_speed
@@ -47,6 +46,8 @@ NEIGHBOURS = 5
 #: Outliers matter if they cause more than this share of a row group's squared residual: they alone then increase standard
 #: errors by more than a factor of √2.
 POWER = 0.5
+#: Samples below this share of a joint's fast speed are near a reversal.
+_SWIFT = 0.2
 
 
 def huber(u: Array) -> Array:
@@ -252,5 +253,5 @@ def _away_from_reversals(model: DynamicModel, joint: int, segments: Sequence[Seg
     for turn in np.unique(turns, axis=0):  # one at a time, as arrays of many logs are large
         rate = np.concatenate([segment.v @ turn for segment in segments])
         np.abs(rate, out=rate)
-        swift = swift & (rate >= WIDEST * fast_speed(rate))
+        swift = swift & (rate >= _SWIFT * fast_speed(rate))
     return swift
