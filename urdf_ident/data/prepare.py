@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -43,6 +43,8 @@ _OF_THE_PAYLOAD = frozenset(
         UNDECIDED,
     }
 )
+#: A motion, with findings on what its low-pass takes away or leaves.
+_ConditionedLog = tuple[Conditioned, tuple[Finding, ...]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,15 +124,13 @@ def examine_logs(
     """
     reports = [_assessed(log, robot, drive, log.effort_unit if unknown is not None else None) for log in recordings]
     usable = _usable(reports, robot, config)
-    for k, item in usable.items():
-        reports[k] = _with_low_pass(reports[k], item, robot, config)
     if unknown is not None:
         words = f"the torque constants are not known ({unknown.what}): efforts are looked at as logged, not against the URDF"
         open_ = Finding("constants-unknown", "warning", words, unknown.remedy)
         return [replace(report, findings=(*report.findings, open_)) for report in reports]
     if config.cutoff != "auto" and usable:
         made = _conditioned([reports[k].recording for k in usable], robot, replace(config, cutoff="auto"))
-        usable = dict(zip(usable, made, strict=True))
+        usable = {k: item for k, (item, _) in zip(usable, made, strict=True)}
     motions = [(_unloaded(item, recordings[k].name, robot, payload).segments, item.cutoff) for k, item in usable.items()]
     found = physics_findings(robot, motions, drive.reduction)
     if not any(item.severity == "refused" for findings in found for item in findings):  # delays need physically plausible logs
@@ -160,9 +160,9 @@ def _usable(reports: list[QualityReport], robot: Robot, config: SignalConfig) ->
                     reports[k] = replace(reports[k], findings=(*reports[k].findings, refused))
                     left.remove(k)
         else:
-            for k, report in zip(left, accepted, strict=True):
-                reports[k] = report
-            return dict(zip(left, made, strict=True))
+            for k, report, (_, found) in zip(left, accepted, made, strict=True):
+                reports[k] = replace(report, findings=(*report.findings, *found))
+            return {k: item for k, (item, _) in zip(left, made, strict=True)}
     return {}
 
 
@@ -187,9 +187,9 @@ def prepare_log(
         LogError: The effort is a current without a known gain, or no usable motion remains.
     """
     report = _accepted(recording, robot, drive, force)
-    conditioned = condition(report.recording, robot, config)
-    report = _with_low_pass(report, conditioned, robot, config)
-    return PreparedLog(recording, report, _unloaded(conditioned, recording.name, robot, payload))
+    made, found = _condition_one(report.recording, robot, config, config.cutoff == "auto")
+    report = replace(report, findings=(*report.findings, *found))
+    return PreparedLog(recording, report, _unloaded(made, recording.name, robot, payload))
 
 
 def prepare_logs(
@@ -224,12 +224,14 @@ def prepare_logs(
         raise LogError("two logs have the same name", got=names, remedy="rename one, or give each once")
     _refuse_copies(recordings)
     reports = each_usable(partial(_accepted, robot=robot, drive=drive, force=force), recordings)
-    made = _conditioned([report.recording for report in reports], robot, config)
-    reports = [_with_low_pass(report, item, robot, config) for report, item in zip(reports, made, strict=True)]
     scale = payload if drive.gain_error is not None else None  # one that the torque constants come from
-    reports = [replace(report, findings=_suspecting(scale, report.findings)) for report in reports]
-    logs = [PreparedLog(*parts) for parts in zip(recordings, reports, made, strict=True)]
-    return [replace(log, conditioned=_unloaded(log.conditioned, log.name, robot, payload)) for log in logs]
+    logs = []
+    every = zip(recordings, reports, _conditioned([report.recording for report in reports], robot, config), strict=True)
+    for recording, report, (made, found) in every:
+        findings = _suspecting(scale, (*report.findings, *found))
+        motion = _unloaded(made, recording.name, robot, payload)
+        logs.append(PreparedLog(recording, replace(report, findings=findings), motion))
+    return logs
 
 
 def _refuse_copies(recordings: Sequence[Recording]) -> None:
@@ -282,7 +284,8 @@ def check_physics(
     """
     if config.cutoff != "auto":
         made = _conditioned([log.report.recording for log in logs], robot, replace(config, cutoff="auto"))
-        logs = [replace(log, automatic=_unloaded(item, log.name, robot, payload)) for log, item in zip(logs, made, strict=True)]
+        both = zip(logs, made, strict=True)
+        logs = [replace(log, automatic=_unloaded(item, log.name, robot, payload)) for log, (item, _) in both]
     found = physics_findings(robot, [(log.examined.segments, log.examined.cutoff) for log in logs], reduction, meanwhile)
     out: list[PreparedLog | UrdfIdentError] = []
     for log, known in zip(logs, with_known_delays(logs, robot, found), strict=True):
@@ -325,31 +328,35 @@ def _with_wrenches(report: QualityReport, robot: Robot) -> QualityReport:
     return report if external is None else replace(report, recording=replace(report.recording, external_torque=external))
 
 
-def _conditioned(recordings: Sequence[Recording], robot: Robot, config: SignalConfig) -> list[Conditioned]:
+def _conditioned(recordings: Sequence[Recording], robot: Robot, config: SignalConfig) -> list[_ConditionedLog]:
     """The motions, conditioned alike, on the available workers."""
     fixed = resolve(recordings, config)
-    return each_usable(partial(condition, robot=robot, config=fixed), recordings)
+    return each_usable(partial(_condition_one, robot=robot, config=fixed, automatic=config.cutoff == "auto"), recordings)
 
 
-def _with_low_pass(report: QualityReport, log: Conditioned, robot: Robot, config: SignalConfig) -> QualityReport:
-    """Adds findings if the low-pass of the positions takes away, or leaves unknown, a relevant part of the accelerations."""
-    found = (_bandwidth(log, robot, config), *step_findings(report.recording, log, robot))
-    return replace(report, findings=(*report.findings, *(item for item in found if item is not None)))
+def _condition_one(recording: Recording, robot: Robot, config: SignalConfig, automatic: bool) -> _ConditionedLog:
+    """One motion, with findings if its low-pass takes away, or leaves unknown, a relevant part of the accelerations."""
+    made = condition(recording, robot, config)
+    return made, (*_bandwidth(made, robot, automatic), *step_findings(recording, made, robot))
 
 
-def _bandwidth(log: Conditioned, robot: Robot, config: SignalConfig) -> Finding | None:
-    """The joint whose acceleration the low-pass reduces most, if it does by a relevant part."""
+def _bandwidth(log: Conditioned, robot: Robot, automatic: bool) -> Iterator[Finding]:
+    """Yields a finding on the joint whose acceleration the low-pass reduces most, if it does by a relevant part.
+
+    Args:
+        automatic: Whether its cut-off was chosen from the logs.
+    """
     if log.lost is None or log.lost.max() <= _LOST:
-        return None
+        return
     j = int(np.argmax(log.lost))
     words = (
         f"the low-pass of the positions at {log.cutoff:.3g} Hz takes away {100 * log.lost[j]:.0f} % of the acceleration of "
         "this joint: its inertia and rotor inertia come out too small"
     )
     remedy = "log at a higher rate or with less noise of the positions, or move more slowly"
-    if config.cutoff != "auto":
+    if not automatic:
         remedy = "raise `signals.cutoff` in the project file, or leave it out"
-    return Finding("position-bandwidth", "warning", words, remedy, joint=robot.joints[j], size=log.cutoff, certainty=0.99)
+    yield Finding("position-bandwidth", "warning", words, remedy, joint=robot.joints[j], size=log.cutoff, certainty=0.99)
 
 
 def _refusal(recording: Recording, findings: Sequence[Finding], refused: Sequence[Finding]) -> QualityError:
