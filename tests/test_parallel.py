@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Thread, Timer
@@ -107,6 +108,19 @@ def test_the_motions_that_checks_examine_are_conditioned_by_the_workers(monkeypa
     assert asked == [2]
     assert [log.conditioned.cutoff for log in checked] == [8.0, 8.0]
     assert all(log.automatic is not None and log.automatic.cutoff != 8.0 for log in checked)
+
+
+def test_what_the_low_pass_leaves_of_each_log_is_judged_by_the_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    robot = Robot.from_urdf(arm_urdf())
+    recordings = logs(robot, 2)
+    recordings[0] = replace(recordings[0], position=np.round(recordings[0].position, 2))
+    alone = prepare_logs(recordings, robot, Drive.build(robot.n), SignalConfig(cutoff=20.0))
+    assert "position-quantised" in {finding.id for finding in alone[0].report.findings}
+    with parallel.workers(2):
+        parallel.each(abs, range(4))  # starts the workers, which inherit the modules as they are
+        monkeypatch.setattr(prepare, "step_findings", None)  # must not be called in this process
+        shared = prepare_logs(recordings, robot, Drive.build(robot.n), SignalConfig(cutoff=20.0))
+    assert [log.report.findings for log in shared] == [log.report.findings for log in alone]
 
 
 def size(log: Recording) -> tuple[float, Recording]:
