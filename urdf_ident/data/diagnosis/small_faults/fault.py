@@ -87,8 +87,18 @@ class SmallFault:
         k = 2 / (9 * self.numbers)  # quantile of chi-square, Wilson and Hilferty 1931
         errors = min(self.errors, self.errors_of_legs)
         sure = errors**2 > (1 - k + _BY_CHANCE * np.sqrt(k)) ** 3 and self.significance > _SUPPORTED and self.seen > _SEEN
-        told = self.id not in _NEVER_POSSIBLE and not self.far and not self.logs
+        told = self.id not in _NEVER_POSSIBLE and not self.far and not self.logs and self._placed
         return bool(sure and self.gain > 0 and self.shift > _FELT and told)
+
+    @property
+    def _explains(self) -> float:
+        """Largest part of the square of some torque that it explains."""
+        return float((self.left[0] ** 2 - self.left[1] ** 2).max())
+
+    @property
+    def _placed(self) -> bool:
+        """Whether it is no placement of an axis that is as near the URDF's as that of any robot may be."""
+        return self.id not in GEOMETRY or self._explains > _PLACED**2
 
     @property
     def far(self) -> bool:
@@ -113,16 +123,15 @@ class SmallFault:
         sure = self.gain > _GAIN and (steady or (self.errors > _ERRORS and self.significance > _SIGNIFICANT))
         if not self.joints and self.id == "effort-saturates":
             return sure and np.sum(self.left[1] < self.left[0]) > _OFTENER * np.sum(self.left[1] > self.left[0])
-        felt = float((self.left[0] ** 2 - self.left[1] ** 2).max())
         if self.id in GEOMETRY:
-            return sure and felt > _PLACED**2
+            return sure and self._placed
         if self.id == "position-scale" and abs(self.size) > _FIRST_ORDER:
             return False
         if self.id == "effort-scale" and not _FIRST_ORDER < 1 + self.size < 1 / _FIRST_ORDER:
             return False
         if self.id in SCALES and abs(self.size) < _CALIBRATED:
             return False
-        return sure and (self.gain > _MORE or felt > _LIKE_FRICTION.get(self.id, 0.0) ** 2)
+        return sure and (self.gain > _MORE or self._explains > _LIKE_FRICTION.get(self.id, 0.0) ** 2)
 
 
 def not_excluded(tested: Sequence[SmallFault]) -> list[SmallFault]:

@@ -116,7 +116,7 @@ def small_fault(robot: Robot, found: Sequence[SmallFault]) -> Finding:
     remedy = _words(best)[1]
     if less:
         rivals |= dict.fromkeys(_LIKE_LESS_GRAVITY)
-        remedy += "; a clock that is wrong by a factor, or another direction of gravity, would look the same"
+        remedy += "; a clock, or lengths of the URDF, wrong by a factor, or another direction of gravity, would look the same"
     before, after = 100 * best.left[:, int(np.argmax(best.left[0] / best.left[1]))]
     alike = [
         robot.joints[j] for item in found[1:] if item.id == best.id and item.gain > _RIVAL * best.gain for j in item.joints[:1]
