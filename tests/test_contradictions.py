@@ -524,18 +524,23 @@ def test_gravity_from_another_side_is_named(gravity: tuple[float, float, float],
 
 
 @pytest.mark.parametrize("held", [True, False])
-def test_efforts_that_hold_the_urdfs_weight_are_not_reversed(held: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One joint is jogged: gravity hardly varies, and what of it a free fit finds in friction and noise may be opposite."""
+@pytest.mark.parametrize(("times", "id"), [(-1.0, "gravity-direction"), (8.0, "effort-scale")])
+def test_efforts_that_hold_the_urdfs_weight_are_not_reversed_or_in_another_unit(
+    times: float, id: str, held: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One joint is jogged: gravity hardly varies, and a free fit may find it reversed, or 65 times of it, in friction."""
     gravity_torques = against_urdf._gravity_torques
 
-    def opposite(*of: Any) -> tuple[Array, Array]:
+    def odd(*of: Any) -> tuple[Array, Array]:
         stated = gravity_torques(*of)[1]
-        return -stated, stated
+        return times * stated, stated
 
-    monkeypatch.setattr(against_urdf, "_gravity_torques", opposite)
-    robot = ARM if held else Robot.from_urdf(URDF, gravity=(0.0, 0.0, 9.81))
-    found = {item.id for item in doubts(log_of(robot, speed=0.3, seconds=40.0))}
-    assert ("gravity-direction" in found) == (not held)
+    monkeypatch.setattr(against_urdf, "_gravity_torques", odd)
+    robot = ARM if held or times > 0 else Robot.from_urdf(URDF, gravity=(0.0, 0.0, 9.81))
+    log = log_of(robot, speed=0.3, seconds=40.0)
+    assert log.effort is not None
+    found = {item.id for item in doubts(log if held or times < 0 else replace(log, effort=times * log.effort))}
+    assert (id in found) == (not held)
 
 
 @pytest.mark.parametrize("degrees", [4.0, 12.0])

@@ -92,15 +92,16 @@ def against_the_urdf(robot: Robot, case: Case, interpretation: Interpretation, l
         return []
     alike = float(np.sum(fitted * stated)) / (lengths[0] * lengths[1])
     ratio = float(np.sum(fitted * stated)) / lengths[1] ** 2
-    if alike < _OPPOSITE and _held_as_stated(robot, case):
-        return []
+    odd = alike < _OPPOSITE or (alike > _ALIKE and not 1 / _SCALE < ratio < _SCALE)
+    if odd and _held_as_stated(robot, case):
+        return [] if alike < 0 else doubts(robot, case, interpretation)
     if alike < _OPPOSITE and scale < 0:
         words = "the efforts of all joints have the wrong sign: gravity and inertia are the opposite of the URDF's"
         remedy = "reverse them by a negative drive.gain"
         return [Finding("effort-sign", "refused", words, remedy, certainty=abs(alike))]
     if alike < _OPPOSITE:
         return [_upside_down(robot, loaded, abs(alike))]
-    if alike > _ALIKE and not 1 / _SCALE < ratio < _SCALE:
+    if odd:
         words = f"the efforts are {ratio:.4g} times the gravity torque of the URDF's masses"
         remedy = "check `log.units.effort` (A, mA, mN·m; motor side: `log.side.effort`), `drive.gain` and `drive.reduction`"
         return [Finding("effort-scale", "warning", words, remedy, size=ratio, certainty=alike)]
@@ -122,7 +123,8 @@ def _weight_held(robot: Robot, case: Case) -> list[Finding]:
 def _held_as_stated(robot: Robot, case: Case) -> bool:
     """Whether the efforts of the joints that carry most weight, and little else, hold that of the URDF.
 
-    In few poses gravity hardly varies, and its variation in the free fit may be opposite to the URDF's by chance.
+    In few poses gravity hardly varies, and its variation in the free fit may by chance be opposite to the URDF's, or many times
+    as large.
     """
     samples = case.sampled(0.0)
     stated = gravity_torques(robot, samples.q)
