@@ -248,8 +248,11 @@ class HardlyDetermined:
         return rows @ self.theta[list(chosen)], np.abs(rows) @ self.error[list(chosen)]
 
 
-@pytest.mark.parametrize(("coulomb", "stribeck", "refused"), [(0.1, 50.0, True), (0.1, 0.3, False), (5.0, 0.3, False)])
-def test_friction_far_above_the_measured_torque_is_impossible(
+@pytest.mark.parametrize(
+    ("coulomb", "stribeck", "refused"),
+    [(0.1, 50.0, True), (0.1, 0.35, True), (0.1, 0.15, False), (0.3, 0.35, False), (5.0, 0.35, False)],
+)
+def test_friction_far_above_the_measured_torque_or_that_at_high_speed_is_impossible(
     sub_models, coulomb: float, stribeck: float, refused: bool
 ) -> None:
     """Its peak is between the speeds of the samples, so that held-out data say nothing against it."""

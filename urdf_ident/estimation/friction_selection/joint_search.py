@@ -28,6 +28,9 @@ LEAST_INDEPENDENCE, MOST_OF_IT = 0.2, 0.5
 OF_EVERY_DRIVE, SURE_CHANGE = (Viscous.name, Coulomb.name), 2.0
 #: Largest plausible share of the load that is lost in gears; its standard error must be below a tenth of this.
 MOST_LOST = 0.5
+#: Largest friction at low speed over that at the fastest trained speed. Static friction of lubricated contacts is up to about
+#: twice the sliding friction; a higher peak explains the few samples near reversals by chance.
+MOST_AT_LOW_SPEED = 3.0
 
 #: Number of speeds per direction at which friction must be dissipative; share of the largest value that counts as rounding.
 _SPEEDS, _ROUNDING = 8, 1e-9
@@ -177,12 +180,13 @@ class JointSearch:
         return list(dict.fromkeys([*bad, *(key for key in impossible if key is not None)]))
 
     def _impossible_law(self, laws: Laws, side: str) -> Key | None:
-        """The law mainly responsible if the friction of one side significantly drives the axis, or exceeds what was measured.
+        """The law mainly responsible if the friction of one side significantly drives the axis, or is too large.
 
         Returns:
             The law; None if the friction is possible. A law that the data hardly determine, as a narrow Stribeck peak at speeds
-            between the samples, may be hundreds of times the measured torque. Friction that every drive has is not refused for
-            its size, as most samples of a joint that hardly ever moves do not show it; nor are others for being beside it.
+            between the samples, may be hundreds of times the measured torque, or the friction at other speeds. Friction that
+            every drive has is not refused for its size, as most samples of a joint that hardly ever moves do not show it; nor
+            are others for being beside it.
         """
         own = {key: law for key, law in laws.items() if law.item.side == side}
         if not own:
@@ -190,8 +194,11 @@ class JointSearch:
         trained = self.trained[side].of([law.item.term for law in own.values()])  # type: ignore[misc]
         blocks = [self._rows(law, trained) for law in own.values()]
         value, error = self._among(laws, own, np.hstack(blocks))
-        slope = np.array([each for _, _, each in moments(trained, _SPEEDS)])
-        least, most = int(np.argmin(value + error)), int(np.argmax(np.where(slope, -np.inf, value)))
+        speed, _, slope = np.array(moments(trained, _SPEEDS)).T
+        friction = np.where(slope, -np.inf, value)
+        least, most = int(np.argmin(value + error)), int(np.argmax(friction))
+        fast = np.isin(speed, (trained.low, trained.high))
+        allowed = min(MOST_FRICTION * trained.load, MOST_AT_LOW_SPEED * float(friction[fast].max()))
         theta, _ = self.sub.estimates(self._index(laws))
         at = {k: row for row, k in enumerate(self._index(laws))}
 
@@ -204,7 +211,7 @@ class JointSearch:
 
         if value[least] + error[least] < -_ROUNDING * float(np.abs(value).max()):
             return min(drive := parts(least), key=drive.__getitem__)
-        if value[most] > (allowed := MOST_FRICTION * trained.load):
+        if value[most] > allowed:
             resist = {key: part for key, part in parts(most).items() if part > 0 and key not in self.usual}
             together = sum(resist.values())
             if together > allowed or value[most] - together <= allowed:
