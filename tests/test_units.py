@@ -79,7 +79,17 @@ def test_unknown_units_are_refused(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("share", "text"),
-    [(0.034, "0.034"), (1.26, "1.3"), (12.6, "13"), (123.0, "123"), (-1234.0, "-1234"), (float("inf"), "inf")],
+    [
+        (0.034, "0.034"),
+        (1.26, "1.3"),
+        (12.6, "13"),
+        (123.0, "123"),
+        (-1234.0, "-1234"),
+        (float("inf"), "inf"),
+        (0.0003, "0.0003"),
+        (6e-5, "0.0001"),
+        (-3e-9, "0"),
+    ],
 )
 def test_percentages_have_no_exponent(share: float, text: str) -> None:
     assert percent(share) == text

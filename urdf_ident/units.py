@@ -141,7 +141,7 @@ def unit_names(quantity: str | None) -> list[str]:
 
 
 def percent(value: float) -> str:
-    """Formats a percentage with two digits or as a whole number, without an exponent.
+    """Formats a percentage with two digits or as a whole number, without an exponent: with four decimals at most.
 
     Args:
         value: A share [%].
@@ -149,4 +149,4 @@ def percent(value: float) -> str:
     Returns:
         The number, without a percent sign.
     """
-    return f"{value:.0f}" if abs(value) >= 10.0 else f"{value:.2g}"
+    return f"{value:.0f}" if abs(value) >= 10.0 else f"{round(value, 4) + 0.0:.2g}"
