@@ -45,8 +45,8 @@ _COMPUTED = 0.01
 _NO_FRICTION = 1.1
 #: Noise of the noisiest effort, over its standard deviation, below which none was measured: real measured efforts reach 0.06 to
 #: 0.13, simulated ones 0.02. The feedforward of a controller that knows the URDF, rotors and friction is then told by the
-#: URDF's bodies, which are exact: they miss less than the other part of the torques that bodies explain. With noise, a URDF
-#: that was identified from the same robot explains measured efforts as well.
+#: URDF's bodies, whose torques differ from those of free ones by less than the second number, relative to them. With noise, a
+#: URDF that was identified from the same robot explains measured efforts as well.
 _NOISELESS, _EXACT_BODIES = 0.005, 0.02
 #: Ratio to the largest gravity torque below which that of a joint counts as zero.
 _CARRIES = 1e-6
