@@ -22,7 +22,7 @@ from ...data.quality.report import assess
 from ...data.recording import Recording
 from ...errors import EstimationError
 from ...grouping import runs
-from ...linalg import Array, BoolArray
+from ...linalg import Array, BoolArray, positive
 from ...model.drive import Drive
 from ...model.robot import Robot
 from ...model.trained import without_inertia
@@ -187,12 +187,12 @@ def _levels(loaded: LoadedModel, poses: StaticPoses) -> Array:
     return np.asarray(np.maximum(0.5 * (np.array(both[0]) - np.array(both[1])), 0.0))
 
 
-def _weighted(fit: Fit, rows: _Rows) -> tuple[Solution, list[Array], list[float], float]:
+def _weighted(fit: Fit, rows: _Rows) -> tuple[Solution, list[Array], list[float], list[Array]]:
     """Least squares of the rows with the known torque taken off, weighted by their residuals.
 
     Returns:
-        The solution for body, shares and constants, these rows ``[columns | torque]`` and the weight of each row group, and
-        the degrees of freedom: the rows less their leverages, as priors determine shares and constants in part.
+        The solution for body, shares and constants; of each row group these rows ``[columns | torque]``, the weight, and the
+        weighted columns times the solution's root, whose squares sum to the leverage.
     """
     n, groups = rows.friction[0].shape[1], len(rows.groups)
     given = zip(rows.known, rows.body, rows.friction, np.eye(groups), rows.torque, strict=True)
@@ -208,22 +208,44 @@ def _weighted(fit: Fit, rows: _Rows) -> tuple[Solution, list[Array], list[float]
         firm = [*np.full(n, 1.0 / _SHARE), *(1.0 / np.hypot(1.0 / np.array(weights), apart))]
         prior = np.column_stack([np.zeros((own, 10)), np.diag(firm), np.zeros(own)])
         found = solve(np.vstack([*(w * part for w, part in zip(weights, lean, strict=True)), prior]), total + own)
-        free = [len(x) - float(np.sum((w * x[:, :-1] @ found.root) ** 2)) for w, x in zip(weights, lean, strict=True)]
+        hats = [w * part[:, :-1] @ found.root for w, part in zip(weights, lean, strict=True)]
         rests = [part[:, -1] - part[:, :-1] @ found.estimate for part in lean]
-        sigma = [np.sqrt(rest @ rest / max(dof, 1.0)) for rest, dof in zip(rests, free, strict=True)]
+        sigma = [np.sqrt(rest @ rest / dof) for rest, dof in zip(rests, _free(hats), strict=True)]
         weights, shared = [1.0 / max(float(value), 1e-9) for value in sigma], found.estimate[10 : 10 + n]
-    return found, lean, weights, max(sum(free), 1.0)
+    return found, lean, weights, hats
+
+
+def _free(hats: Sequence[Array]) -> Array:
+    """Degrees of freedom of each row group's variance: its rows less their leverages, as priors determine some parameters."""
+    return np.maximum([len(hat) - float(np.sum(hat**2)) for hat in hats], 1.0)
+
+
+def _noise(root: Array, hats: Sequence[Array]) -> tuple[Array, Array]:
+    """Covariance of the body's parameters from the noise, shape (10, 10), and the degrees of freedom of each variance, (10,).
+
+    Weights that are estimated from few poses each make the errors too small (Meier 1953, variance of a weighted mean), and the
+    row groups' degrees of freedom do not add up (Satterthwaite 1946).
+
+    Args:
+        root: Of the covariance with known weights, rows of the body's parameters, shape (10, k).
+        hats: As from :func:`_weighted`.
+    """
+    parts, total = np.array([np.sum((root @ hat.T) ** 2, axis=1) for hat in hats]), np.sum(root**2, axis=1)
+    share, free = parts / positive(total), _free(hats)[:, None]
+    wider = np.sqrt(1.0 + 4.0 * np.sum(share * (1.0 - share) / free, axis=0))
+    return root @ root.T * np.outer(wider, wider), np.maximum(1.0 / positive(np.sum(share**2 / free, axis=0)), 1.0)
 
 
 def _solved(problem: PayloadProblem, rows: _Rows, poses: StaticPoses) -> tuple[Array, PayloadFit]:
     fit = problem.fit
-    found, lean, weights, dof = _weighted(fit, rows)
+    found, lean, weights, hats = _weighted(fit, rows)
     if not found.seen[0]:
         raise EstimationError(
             "the weight of a body on this link turns no joint in these poses",
             remedy="poses in which gravity loads the joints before it, or another link",
         )
     root = found.root[:10]
+    noise, dof = _noise(root, hats)
     stacked = np.vstack([w * part[:, :-1] for w, part in zip(weights, lean, strict=True)])
     known = np.flatnonzero(fit.seen)
     beta = np.vstack([w * part[:, known] for w, part in zip(weights, rows.known, strict=True)])
@@ -242,11 +264,11 @@ def _solved(problem: PayloadProblem, rows: _Rows, poses: StaticPoses) -> tuple[A
     finished = PayloadFit(
         "held",
         params,
-        root @ root.T,
+        noise,
         response @ fit.covariance[np.ix_(known, known)] @ response.T,
         gains,
         found.seen[:10],
-        np.full(10, dof),
+        dof,
         float(np.min(fit.dofs)),
         np.asarray(np.linalg.qr(information, mode="r")),
         shares,
