@@ -222,7 +222,7 @@ def _essential(essential: Mapping[str, Any], count: int) -> str:
     growth = 100 * (essential["held_out"] - 1)
     return (
         f"{needed} of {count} base parameters are essential: without the others the held-out error changes by "
-        f"{percent(growth)} % ({essential['rule']})"
+        f"{'+' if growth > 0 else ''}{percent(growth)} % ({essential['rule']})"
     )
 
 
