@@ -146,6 +146,23 @@ def test_a_spring_of_no_practical_size_is_not_claimed(robot: Robot) -> None:
     assert "less than 2 %" in trial["reason"]
 
 
+def test_a_spring_that_explains_less_than_half_of_what_remains_is_not_claimed(robot: Robot) -> None:
+    """Unmodelled friction looks like such a spring, which grows beyond the positions of the data."""
+    laws = (Coulomb.of(1.0), Viscous.of(1.5), Spring.of([0.1, 0.0], [0.0, 0.0]))
+    plant = RigidPlant.create(robot, friction=FrictionTruth(2, laws), rotor_inertia=[0.1, 0.1])
+    rng = np.random.default_rng(0)
+    logs = []
+    for name in ("one", "two"):
+        t, *motion = wander(8.0, rng)
+        tau = torque(plant, *motion) + 0.25 * rng.standard_normal((len(t), 2))
+        logs.append(Recording(name, robot.joints, t, motion[0], effort=tau, sha256=name))
+    found = identify(DynamicModel(robot), logs, force=True)
+    trial = next(t for t in found.selection["trials"] if (t["joint"], t["term"]) == ("turn", "spring"))
+    assert trial["gain"] > 2 * trial["std_error"]
+    assert not trial["chosen"]
+    assert "less than half" in trial["reason"]
+
+
 def springy(robot: Robot, spring: Spring | Balancer, scale: float, seed: int) -> Identification:
     """Model from three logs of a robot with this spring, in a motion of this size."""
     n, rng, logs = robot.n, np.random.default_rng(seed), []
