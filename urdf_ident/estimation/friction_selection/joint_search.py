@@ -395,8 +395,10 @@ class JointSearch:
         gains = [self._gain(laws, self.sub.errors(self._index(new))) for new in news]
         k = int(np.argmax([mean[0] for mean, _ in gains]))
         gain, error = (float(x[0]) for x in gains[k])
-        word = "explains less than half of what remains" if key in self.springs and gain > 0 else "gains too little"
-        if gain > self._least(key, error, self._more(laws, news[k])):
+        more = self._more(laws, news[k])
+        sure = least_gain(self._required_errors(key) * error, more) < gain <= MOST_OF_IT
+        word = "explains less than half of what remains" if sure and key in self.springs else "gains too little"
+        if gain > self._least(key, error, more):
             word = "needs parameters that cannot be" if self._violations(news[k]) else word
             if self._negligible(news[k], key):
                 word = f"its torque varies by less than {100 * LEAST_SPRING:g} % of the joint's"
