@@ -15,8 +15,8 @@ from test_periods import wave
 from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import PreparedLog, prepare_logs
 from urdf_ident.data.recording import Recording
-from urdf_ident.estimation.friction_selection.candidates import LEAST_GAIN, least_gain, standard_error, wide_model
-from urdf_ident.estimation.friction_selection.joint_search import DISTINCT, JointSearch
+from urdf_ident.estimation.friction_selection.candidates import DISTINCT, LEAST_GAIN, least_gain, standard_error, wide_model
+from urdf_ident.estimation.friction_selection.joint_search import JointSearch
 from urdf_ident.estimation.friction_selection.reference_torque import converge
 from urdf_ident.estimation.friction_selection.selection import Selected, _turns, select_friction
 from urdf_ident.estimation.friction_selection.structure import kept_without_gain

@@ -30,6 +30,8 @@ from ...model.trained import trained_ranges
 from ...samples import Segment, fast_speed
 from ...statistics.distributions import one_sigma
 
+#: A column is distinguishable if more than this share of its norm is independent of the others.
+DISTINCT = 0.02
 #: Displacements over which presliding friction reverses [rad, or the same fraction of a prismatic joint's travel over π].
 DISPLACEMENTS = tuple(1e-4 * 1.8**k for k in range(10))
 #: Multiples of each shape of the previously selected laws that the subsequent searches try.

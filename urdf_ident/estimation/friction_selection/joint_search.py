@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -11,11 +10,10 @@ import numpy as np
 
 from ...friction import MOST_FRICTION, Coulomb, Trained, Viscous, law_rows, moments
 from ...linalg import Array, positive
-from .candidates import LEAST_GAIN, LEAST_SHAPE_GAIN, REPLACES, Candidate, Key, LawGain, least_gain, standard_error
+from .candidates import DISTINCT, LEAST_GAIN, LEAST_SHAPE_GAIN, REPLACES, Candidate, Key, LawGain, least_gain, standard_error
+from .springs import SpringColumns
 from .subsets import Focus
 
-#: A column is distinguishable if more than this share of its norm is independent of the others.
-DISTINCT = 0.02
 #: A spring must gain this many standard errors and lower the squared held-out error by more than this part, and its torque must
 #: vary by this share of its joint's: a spring is a statement about the mechanics of the axis. Smaller effects arise by chance,
 #: from unmodelled friction or from what the URDF's geometry lacks, and grow beyond the positions of the data. In 8 of 201 sets
@@ -32,25 +30,6 @@ MOST_AT_LOW_SPEED = 3.0
 
 #: Number of speeds per direction at which friction must be dissipative; share of the largest value that counts as rounding.
 _SPEEDS, _ROUNDING = 8, 1e-9
-
-
-@dataclass(frozen=True, eq=False)
-class SpringColumns:
-    """How the data show a spring.
-
-    Attributes:
-        independence: Share of its varying torque that the rigid bodies and an offset cannot explain, 0 to 1.
-        varying: Matrix that gives the varying part of its torque over the joint's torque, shape (r, k).
-    """
-
-    independence: float
-    varying: Array
-
-    @property
-    def hidden(self) -> bool:
-        """Whether the data do not distinguish it from other forces."""
-        return self.independence < DISTINCT
-
 
 #: (law, side) → the selected candidate.
 Laws = Mapping[Key, Candidate]

@@ -1,4 +1,4 @@
-"""Search for friction laws on one set of factors, from joint to joint until nothing changes; whether springs stand out."""
+"""Search for friction laws on one set of factors, from joint to joint until nothing changes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from ...friction import Offset, Viscous
-from ...linalg import Array, IntArray, orthogonal_part, positive
+from ...linalg import Array
 from ...statistics.statistic import StatisticSet
-from .candidates import CONVEX, REPLACES, Candidate, Key, WideModel
-from .joint_search import JointSearch, Laws, SpringColumns, usual_side
+from .candidates import CONVEX, REPLACES, Candidate, WideModel
+from .joint_search import JointSearch, Laws, usual_side
+from .springs import spring_columns
 from .subsets import SubModels
 
 #: Maximum number of sweeps over the joints.
@@ -20,8 +21,6 @@ SWEEPS = 8
 
 #: Axis → its laws.
 State = Mapping[int, Laws]
-#: Relative tolerance for the rank of the rigid columns.
-_CUT = 1e-9
 #: Why a law is kept without a gain.
 _WHY_KEPT = {
     Offset.name: "gravity parameters would otherwise replace it",
@@ -112,7 +111,7 @@ class StructureSearch:
         weights = {group: 1.0 / value for group, value in sigma.items()}
         self.sub = SubModels.of(statistics, weights, [int(c) for c in wide.common], every, prior_rows)
         self.joint_of_group = [layout.joint for layout in statistics.layouts]
-        self.springs = [_springs(wide, statistics, weights, axis) for axis in range(len(wide.candidates))]
+        self.springs = [spring_columns(wide, statistics, weights, axis) for axis in range(len(wide.candidates))]
         self.nonnegative = np.array([sign or law.key[0] in CONVEX for law in candidates for sign in law.item.term.nonnegative])
 
     def run(self, state: State, *, many: bool = False) -> dict[int, Laws]:
@@ -182,64 +181,3 @@ class StructureSearch:
         sub = self.sub.focus(self._columns(others), own, groups)
         trained, springs, few = self.wide.trained[axis], self.springs[axis], axis in self.few
         return JointSearch(sub, self.wide.candidates[axis], self.nonnegative[own], trained, springs, few)
-
-
-def _springs(wide: WideModel, statistics: StatisticSet, weights: Mapping[str, float], axis: int) -> dict[Key, SpringColumns]:
-    """Columns of the springs of a joint."""
-    groups, common = [layout.group for layout in statistics.layouts if layout.joint == axis], [int(c) for c in wide.common]
-    laws = wide.candidates[axis]
-    still = [int(law.columns[0]) for law in laws if law.key == (Offset.name, "joint")]
-    return {
-        law.key: SpringColumns(
-            independence(statistics, weights, [*common, *still], law.columns),
-            varying_torque(statistics, groups, law.columns, still[0]),
-        )
-        for law in laws
-        if law.is_spring and still
-    }
-
-
-def independence(statistics: StatisticSet, weights: Mapping[str, float], common: Sequence[int], columns: IntArray) -> float:
-    """Returns how independent a spring's varying torque is of the rigid columns in the data.
-
-    Its constant torque is that of an offset, which a joint has anyway, and which on a vertical slide is the weight. The columns
-    of a balancer are nearly collinear in a small motion: their weakest combination is decisive.
-
-    Args:
-        weights: Row group → weight [1/unit of torque].
-        common: Columns of theta in every model, the last of them a constant torque of the joint, shape (c,).
-        columns: The spring's columns of theta, shape (k,).
-
-    Returns:
-        Share of the norm, 0 to 1, of the weakest combination of the spring's columns, apart from their means, that the common
-        columns cannot explain.
-    """
-    factor = statistics.stacked(weights, np.concatenate([common, columns]).astype(np.intp))[:, :-1]
-    rigid, own = factor[:, : len(common)], factor[:, len(common) :]
-    varying = orthogonal_part(own, rigid[:, -1:], _CUT)
-    moved = np.linalg.norm(varying, axis=0) > _CUT * np.linalg.norm(own, axis=0)
-    own, varying = own[:, moved], varying[:, moved]
-    if not moved.any():
-        return 0.0
-    lengths = np.linalg.norm(varying, axis=0)
-    return float(np.linalg.svd(orthogonal_part(own, rigid, _CUT) / lengths, compute_uv=False)[-1])
-
-
-def varying_torque(statistics: StatisticSet, groups: Sequence[str], columns: IntArray, constant: int) -> Array:
-    """Returns a matrix that gives the varying part of a spring's torque, relative to the joint's torque.
-
-    Args:
-        columns: Columns of theta of the spring, shape (k,).
-        constant: Column of theta of a constant torque of the joint.
-
-    Returns:
-        Matrix M, shape (r, k), such that for parameters x ``‖M x‖`` is the standard deviation of the spring's torque over the
-        root mean square of the joint's torque.
-    """
-    weights = {group: float(group in groups) for group in statistics.groups}
-    factor = statistics.stacked(weights, np.append(columns, constant).astype(np.intp))
-    own, still = factor[:, :-2], factor[:, -2]
-    length = float(still @ still)
-    left = own - np.outer(still, still @ own / length) if length > 0 else own
-    effort = np.sqrt(sum(statistics.effort_squares(group) for group in groups))
-    return np.asarray(left / positive(float(effort)))
