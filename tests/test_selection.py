@@ -264,6 +264,16 @@ def test_friction_far_above_the_measured_torque_or_that_at_high_speed_is_impossi
     assert search._violations(laws) == ([("stribeck", "joint")] if refused else [])
 
 
+def test_friction_of_a_chance_negative_sign_is_possible(sub_models) -> None:
+    """Of a joint without friction, the estimate at the highest speed is as often negative; no law is responsible for that."""
+    laws = {law.key: law for law in sub_models[0].candidates[0] if law.key in {("coulomb", "joint"), ("stribeck", "joint")}}
+    estimates = HardlyDetermined(0.05, 0.01)
+    estimates.theta = -estimates.theta
+    estimates.error[:] = 0.1
+    search = JointSearch(estimates, list(laws.values()), np.ones(2, dtype=bool), {"joint": Trained(-1.2, 1.2, 0.5)})
+    assert search._violations(laws) == []
+
+
 def test_a_column_that_is_there_twice_is_told_from_nothing(sub_models) -> None:
     wide, _, _, columns, sub = sub_models
     k = next(k for k, c in enumerate(columns) if wide.model.term_of(c).name == "coulomb")

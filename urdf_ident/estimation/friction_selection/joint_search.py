@@ -175,7 +175,7 @@ class JointSearch:
         friction = np.where(slope, -np.inf, value)
         least, most = int(np.argmin(value + error)), int(np.argmax(friction))
         fast = np.isin(speed, (trained.low, trained.high))
-        allowed = min(MOST_FRICTION * trained.load, MOST_AT_LOW_SPEED * float(friction[fast].max()))
+        allowed = min(MOST_FRICTION * trained.load, MOST_AT_LOW_SPEED * max(float(friction[fast].max()), 0.0))
         theta, _ = self.sub.estimates(self._index(laws))
         at = {k: row for row, k in enumerate(self._index(laws))}
 
