@@ -389,6 +389,25 @@ def test_a_joint_that_moves_in_one_log_only_shows_no_other_scale_of_its_effort(s
     assert differing_in(case, [own.left for own in alone if own is not None]) == {}
 
 
+@pytest.mark.parametrize("what", ["friction", "effort"])
+def test_a_log_of_cold_gears_has_no_other_scale_of_an_effort(what: str) -> None:
+    """20 % more friction of all joints, or 10 % more of the fourth effort, in the first of three logs."""
+    logs = []
+    for k in range(3):
+        t, q, v, a = fourier(ARM.n, 15.0, 100.0, seed=40 + k)
+        truth, cold = Truth.of(ARM.n), 1.0 + 0.2 * (k == 0 and what == "friction")
+        tau = torques(ARM, replace(truth, viscous=cold * truth.viscous, coulomb=cold * truth.coulomb), q, v, a)
+        tau[:, 3] *= 1.0 + 0.1 * (k == 0 and what == "effort")
+        noise = 0.02 * tau.std(axis=0) * np.random.default_rng(k).standard_normal(tau.shape)
+        made = condition(Recording("log", ARM.joints, t, q, effort=tau + noise), ARM)
+        logs.append((made.segments, made.cutoff))
+    case = LogGroup(ARM, logs).case()
+    assert case is not None
+    found = next(iter(item for item in small_faults(case, logs) if item.decided), None)
+    told = None if found is None else (found.id, found.joints, found.logs, round(found.size, 2))
+    assert told == (None if what == "friction" else ("effort-scale", (3,), (0,), 0.1))
+
+
 def test_logs_are_inspected_as_they_are_identified(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a low-pass of each log's own, the faster one seemed to differ from the others, and its efforts to be late."""
     logs = []

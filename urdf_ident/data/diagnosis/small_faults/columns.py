@@ -54,6 +54,7 @@ class FaultColumns:
 
     The size is the norm of the last `numbers` coefficients times the unit; `sense` is the required sign of the coefficient, or
     0. In each of the `logs` it has a size of its own, and is absent from others; without `logs` it has one size in all.
+    In `cold` logs joints have friction of their own, with and without the fault.
     The error of a position grows along its travel by at most `slope` times its size [1/rad or 1/m]. The `narrower` fault is the
     same one with less friction free, which must be significant as well.
     """
@@ -68,6 +69,7 @@ class FaultColumns:
     numbers: int = 1
     given: int = 0
     logs: tuple[int, ...] = ()
+    cold: tuple[int, ...] = ()
     slope: float = 1.0
     narrower: FaultColumns | None = None
 

@@ -2,7 +2,8 @@
 
 Each fault adds columns to the fit of one rigid robot (:mod:`.columns`). Its size is a coefficient with a jackknife
 standard error over blocks of time. Friction and torque ripple with a similar effect are free in the fits with and without it.
-A fault of one log is tested with the bodies and friction of all logs: with its own, a log would explain much of its fault.
+A fault of one log is tested with the bodies of all logs: with its own, a log would explain much of its fault. It is tested both
+with the friction of all logs and with its own: that of cold gears looks like another scale of an effort, or another clock.
 """
 
 from __future__ import annotations
@@ -82,6 +83,14 @@ def _also_apart(trial: FaultTrial, fault: FaultColumns) -> SmallFault:
 
 
 def _measured(trial: FaultTrial, fault: FaultColumns) -> SmallFault:
+    """Size, error and gain of a fault; of one log with the friction of that log or of all, whichever fit says less."""
+    found = _beside_reversals(trial, fault)
+    if not (fault.cold and found.decided):
+        return found
+    return min(found, _beside_reversals(trial, replace(fault, cold=())), key=lambda item: (item.decided, item.gain))
+
+
+def _beside_reversals(trial: FaultTrial, fault: FaultColumns) -> SmallFault:
     """Size, error and gain of a fault; not significant if it is not with less friction at reversals free.
 
     That friction resembles another effort on few moves, and with it free, small effects of other causes become significant. Of
@@ -92,7 +101,7 @@ def _measured(trial: FaultTrial, fault: FaultColumns) -> SmallFault:
         return min(found, trial.measured(replace(fault, guard=())), key=lambda item: (item.decided, item.significance))
     if fault.narrower is None or not found.decided:
         return found
-    other = trial.measured(replace(fault.narrower, logs=fault.logs))
+    other = trial.measured(replace(fault.narrower, logs=fault.logs, cold=fault.cold))
     return found if other.decided else other
 
 
@@ -106,8 +115,8 @@ def _of_logs(rows: FaultRows, fault: FaultColumns) -> list[FaultColumns]:
     """The same fault in single logs, and a zero that is set anew in each log; none in one log, and of many."""
     if not 1 < rows.logs <= COMPARED or fault.id in GEOMETRY:
         return []
-    single = [replace(fault, logs=(k,)) for k in range(rows.logs)]
-    return [*single, *([replace(fault, logs=tuple(range(rows.logs)))] if fault.id == "position-zero" else [])]
+    of = [*((k,) for k in range(rows.logs)), *([tuple(range(rows.logs))] if fault.id == "position-zero" else [])]
+    return [replace(fault, logs=logs, cold=logs) for logs in of]
 
 
 def effect(case: Case, logs: Logs, fault: SmallFault) -> Array | None:

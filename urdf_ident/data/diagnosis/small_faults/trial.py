@@ -1,6 +1,7 @@
 """Fits of one rigid robot to logs with and without the columns of one joint's faults.
 
-A fault has one size in all logs, or one in each of some logs; bodies and friction are those of all logs.
+A fault has one size in all logs, or one in each of some logs. The bodies are those of all logs; friction may be another one in
+some of them, as long as the gears are cold.
 """
 
 from __future__ import annotations
@@ -13,32 +14,36 @@ import numpy as np
 from ....linalg import Array, IntArray, lstsq, rms
 from ..evidence import of_fewer, significance
 from ..gram_fit import solved
+from ..grams import COULOMB, VISCOUS
 from .columns import FaultColumns, FaultRows
 from .fault import SmallFault
 
 #: Index of a column, and the log in which it acts; :data:`_ALL` if in all of them.
 _Column = tuple[int, int]
 _ALL = -1
+#: Friction columns that change while gears warm up; more of them would explain faults as well.
+_WARMS = (VISCOUS, COULOMB)
 
 
 @dataclass(frozen=True)
 class ChosenColumns:
-    """Columns of a fit: those shared by all rows, and those of one row."""
+    """Columns of a fit: those shared by all rows, those of one row, and logs in which the friction of every row is another."""
 
     shared: tuple[_Column, ...]
     own: tuple[_Column, ...]
+    cold: tuple[int, ...] = ()
 
     @classmethod
     def without(cls, fault: FaultColumns) -> ChosenColumns:
         """Columns of the fit without a fault."""
-        return cls(_acting(fault.shared[: fault.given]), _acting(fault.guard))
+        return cls(_acting(fault.shared[: fault.given]), _acting(fault.guard), fault.cold)
 
     @classmethod
     def of(cls, fault: FaultColumns) -> ChosenColumns:
         """Columns of the fit with a fault."""
         base, logs = cls.without(fault), fault.logs or (_ALL,)
         shared, own = _acting(fault.shared[fault.given :], logs), _acting(fault.own, logs)
-        return cls((*base.shared, *shared), (*base.own, *own))
+        return cls((*base.shared, *shared), (*base.own, *own), base.cold)
 
 
 def _acting(columns: tuple[int, ...], logs: tuple[int, ...] = (_ALL,)) -> tuple[_Column, ...]:
@@ -97,6 +102,7 @@ class FaultTrial:
             *_acting(tuple(range(m))),
             *((m + k, at) for k, at in chosen.shared),
             *_acting(tuple(range(begin, begin + f))),
+            *_acting(tuple(begin + k for k in _WARMS), chosen.cold),
             *((begin + f + k, at) for k, at in chosen.own),
             *_acting(tuple(range(p - self.rows.n, p))),
         ]
@@ -116,12 +122,10 @@ class FaultTrial:
         """What corrects a fault if added to the efforts, from a fit to all samples, shape (N, n)."""
         chosen = ChosenColumns.of(fault)
         x = self._fitted(chosen)[1][0, :, :, 0]
-        m, guard = self.rows.inertial.shape[2], len(fault.guard)
-        begin = m + len(chosen.shared)
-        out = np.asarray(self._at(self.shared, chosen.shared) @ x[0, m:begin])
-        begin += self.rows.friction.shape[2] + guard
-        own = chosen.own[guard:]
-        out[:, self.joint] += self._at(self.own, own) @ x[self.joint, begin : begin + len(own)]
+        m, own = self.rows.inertial.shape[2], chosen.own[len(fault.guard) :]
+        end = x.shape[1] - self.rows.n
+        out = np.asarray(self._at(self.shared, chosen.shared) @ x[0, m : m + len(chosen.shared)])
+        out[:, self.joint] += self._at(self.own, own) @ x[self.joint, end - len(own) : end]
         return out
 
     def _at(self, columns: Array, chosen: tuple[_Column, ...]) -> Array:
@@ -143,10 +147,9 @@ class FaultTrial:
 
     def _sizes(self, fault: FaultColumns, x: Array) -> Array:
         """Selects the coefficients of a fault's size, shape (..., numbers), from all coefficients, shape (..., n, p)."""
-        m, chosen = self.rows.inertial.shape[2], ChosenColumns.of(fault)
-        row, end = 0, m + len(chosen.shared)
+        row, end = 0, self.rows.inertial.shape[2] + len(ChosenColumns.of(fault).shared)
         if fault.own:
-            row, end = fault.joints[0], end + self.rows.friction.shape[2] + len(chosen.own)
+            row, end = fault.joints[0], x.shape[-1] - self.rows.n
         return x[..., row, end - fault.sizes : end]
 
     def measured(self, fault: FaultColumns) -> SmallFault:
