@@ -154,6 +154,23 @@ def test_friction_at_reversals_is_free_in_all_fits() -> None:
     assert with_free_reversals(case, logs).in_order().reversals
 
 
+@pytest.mark.parametrize("seed", [1, 4, 9, 15])
+def test_friction_that_varies_with_the_position_is_no_other_scale_of_one_sign(seed: int) -> None:
+    """It is larger where a joint's weight has one sign: that effort seemed to be scaled by up to 60 % in one direction."""
+    rng = np.random.default_rng(100 + seed)
+    t, q, v, a = fourier(ARM.n, 20.0, 100.0, seed)
+    tau = torques(ARM, Truth.of(ARM.n), q, v, a)
+    size, phase = tau.std(axis=0), rng.uniform(0, 6, ARM.n)
+    tau += 0.2 * size * np.sin(q + phase) * np.tanh(v / (0.03 * v.std(axis=0)))
+    noise = rng.standard_normal((2, *q.shape))
+    log = Recording("log", ARM.joints, t, q + 1e-5 * noise[0], effort=tau + 0.01 * size * noise[1])
+    made = condition(log, ARM)
+    logs = [(made.segments, made.cutoff)]
+    case = LogGroup(ARM, logs).case()
+    assert case is not None
+    assert not [item for item in small_faults(case, logs) if item.decided or item.possible]
+
+
 @pytest.mark.parametrize("seed", [0, 5])
 def test_friction_at_reversals_is_not_taken_for_a_part_of_another_effort(seed: int) -> None:
     """All joints start and stop together: the effort of one has the shape of another's friction, on a few moves."""

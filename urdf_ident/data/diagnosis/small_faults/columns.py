@@ -282,16 +282,19 @@ class FaultRows:
         made.add("effort-delay", (j,), own=[(after - soon) / (2 * _SOON)], guard=turning, sense=1)
         swept = one_way(v)  # then load-dependent friction also gives each sign another scale
         made.add("effort-saturates", (j,), own=[_bend(tau)], guard=[*turning, *([np.abs(tau)] if swept else [])], sense=1)
-        # what depends on the joint's position alone, as a cable, is no scale; nor is friction that grows with the load where a
-        # joint moves one way, for which there is no other column
-        loads, alone = self._one_way_loads, [np.sin(q), np.cos(q)]
-        made.add("effort-scale", (j,), shared=loads, own=[tau], guard=[*turning, *alone], unit=-1.0, given=len(loads))
+        # what depends on the joint's position, as a cable or friction that varies along the teeth, is no fault of the effort,
+        # although it may be larger where the effort has one sign, or is large
+        sign, alone = np.tanh(v / (0.1 * max(float(v.std()), 1e-9))), [np.sin(q), np.cos(q)]
+        varying = [*alone, *(wave * sign for wave in alone)]
+        # nor is friction that grows with the load where a joint moves one way, for which there is no other column
+        loads = self._one_way_loads
+        made.add("effort-scale", (j,), shared=loads, own=[tau], guard=[*turning, *varying], unit=-1.0, given=len(loads))
         # the scale of another joint resembles it: they are compared with the friction of all joints at reversals free
         narrower, loads = made.faults.pop(), [*self._all_turning, *loads]
-        made.add("effort-scale", (j,), shared=loads, own=[tau], guard=alone, unit=-1.0, given=len(loads), narrower=narrower)
+        made.add("effort-scale", (j,), shared=loads, own=[tau], guard=varying, unit=-1.0, given=len(loads), narrower=narrower)
         if not swept and min(np.sum(tau.clip(0) ** 2), np.sum(tau.clip(None, 0) ** 2)) > _BOTH * np.sum(tau**2):
-            made.add("effort-progressive", (j,), own=[_bend(tau)], guard=turning, unit=-1.0, sense=-1)
-            guard = [*turning, np.abs(v), v**2]  # allow friction that depends on the direction
+            made.add("effort-progressive", (j,), own=[_bend(tau)], guard=[*turning, *varying], unit=-1.0, sense=-1)
+            guard = [*turning, *varying, np.abs(v), v**2]  # allow friction that depends on the direction
             made.add("effort-asymmetric", (j,), own=[np.abs(tau)], guard=guard, unit=-1.0)
 
     @cached_property
