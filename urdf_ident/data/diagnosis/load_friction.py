@@ -22,7 +22,7 @@ from .grams import friction_columns
 from .motion_samples import MotionSamples
 
 #: Bounds of the relative residuals from which the rows' weights are computed.
-_TRUSTED = (0.01, 0.5)
+TRUSTED = (0.01, 0.5)
 #: Friction per load from which one of the fits begins, and the largest that a fit may have.
 _MUCH, _MOST = 0.3, 0.9
 #: Largest number of steps of a fit, parts of a step that are tried, and the relative reduction below which it has converged.
@@ -62,7 +62,7 @@ class LoadedFit:
         """
         robot, samples, logged = case.robot, case.sampled(0.0), Interpretation.as_logged(case.robot.n)
         found = case.evidence(logged)
-        weights = 1 / (np.clip(case.judge(logged).left, *_TRUSTED) * found.size) ** 2
+        weights = 1 / (np.clip(case.judge(logged).left, *TRUSTED) * found.size) ** 2
         columns = regressor(robot, samples.q, samples.v, samples.a)
         inertial = columns[:, :, found.active] / found.scale
         own = [friction_columns(samples, j) for j in range(robot.n)]

@@ -15,6 +15,7 @@ from .changes.wording import changes, differs, worse_explained
 from .corrections import of_fault
 from .explanations import Explanations
 from .hypotheses import Step, open_clock, open_scales, search
+from .part_of_gravity import part_of_gravity
 from .small_faults.wording import possible_faults, small_fault
 from .tip_forces import tip_force
 from .wording import SEVERE, doubt, named, open_scale, open_time
@@ -92,6 +93,8 @@ def _of_interpretation(found: Explanations) -> tuple[Finding, ...]:
     loaded = any(part.external is not None for parts, _ in found.group.logs for part in parts)
     explained = of_fault(found.small[0])(case, found.group.logs) if found.small and not steps else case
     reported = against_the_urdf(robot, explained, interpretation, loaded, found.group.noise)
+    if not (reported or steps or found.several):
+        reported = part_of_gravity(case)
     out = (*_steps_in_words(robot, case, interpretation, steps[:-1] if weak and reported else steps), *reported)
     if steps:
         return out

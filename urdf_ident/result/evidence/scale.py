@@ -11,14 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...linalg import Array, positive
+from ...linalg import Array
+from ...model.common_factor import scaled_bodies
 from ...model.prior import Prior
 
-#: Candidate sizes of the URDF's errors in units of the prior's standard deviations. They are at least these: how well the
-#: bodies of one robot agree with each other does not show an error that they share.
-_SPREADS = np.geomspace(1.0, 10.0, 25)
-#: Number of fixed-point steps of the factor for one size; each reduces the error about tenfold.
-_STEPS = 6
 #: Relative singular value of the joint terms' columns below which they are linearly dependent.
 _DEPENDENT = 1e-10
 
@@ -48,8 +44,7 @@ class CommonScale:
 def common_scale(factor: Array, prior: Prior, weight: float, inertial: int) -> CommonScale | None:
     """Estimates the common scale by generalised least squares.
 
-    The inertial parameters are ``c (theta0 + s u)`` with ``u`` distributed as the prior, friction and rotor inertia are free,
-    and ``s`` is estimated by maximum likelihood.
+    Friction and rotor inertia are free.
 
     Args:
         factor: Whitened data factor ``[R | rho]``, shape (k, p + 1).
@@ -64,19 +59,10 @@ def common_scale(factor: Array, prior: Prior, weight: float, inertial: int) -> C
     left, size, _ = np.linalg.svd(R[:, inertial:])
     free = left[:, int(np.sum(size > _DEPENDENT * size.max(initial=0.0))) :].T  # the part of the data without joint terms
     own = free @ R[:, :inertial]
-    axes, singular, _ = np.linalg.svd(np.linalg.solve(prior.root[:inertial, :inertial].T, own.T).T)
-    stated, seen = axes.T @ (own @ prior.theta0[:inertial]), axes.T @ (free @ rho)
-    square = np.zeros(len(seen))
-    square[: len(singular)] = singular**2
+    stated = own @ prior.theta0[:inertial]
     if stated @ stated <= weight:  # noise alone leaves the factor open by its own size or more
         return None
-    best = (np.inf, 1.0, 1.0)
-    for s in _SPREADS:
-        c = 1.0
-        for _ in range(_STEPS):
-            variance = weight + (c * s) ** 2 * square
-            c = float(stated / variance @ seen / (stated / variance @ stated))
-        cost = float(np.sum(np.log(variance)) + np.sum((seen - c * stated) ** 2 / variance))
-        if cost < best[0]:
-            best = cost, c, float(1.0 / np.sqrt(stated / variance @ stated))
-    return CommonScale(best[1], best[2] / positive(best[1])) if best[1] > 0 else None
+    errors = np.asarray(np.linalg.solve(prior.root[:inertial, :inertial].T, own.T).T)
+    found = scaled_bodies(stated[:, None], errors, free @ rho, weight)
+    common = float(found.sizes[0])
+    return CommonScale(common, float(found.errors[0]) / common) if common > 0 else None

@@ -95,8 +95,9 @@ _ZERO_OF_EACH_LOG = (
     "the zero of this joint is another in each log, by up to {size}",
     "log absolute positions, not counts from the start of a log, or move the joint to its reference before each log",
 )
-#: Causes that resemble missing or additional gravity.
-_LIKE_LESS_GRAVITY = ("time-scale", "gravity-direction")
+#: Causes that resemble a missing or additional part of gravity, and what the remedy says of them.
+LIKE_LESS_GRAVITY = ("time-scale", "gravity-direction")
+OR_ALIKE = "; a clock, or lengths of the URDF, wrong by a factor, or another direction of gravity, would look the same"
 
 
 def small_fault(robot: Robot, found: Sequence[SmallFault]) -> Finding:
@@ -115,8 +116,8 @@ def small_fault(robot: Robot, found: Sequence[SmallFault]) -> Finding:
     names = [robot.joints[j] for j in best.joints]
     remedy = _words(best)[1]
     if less:
-        rivals |= dict.fromkeys(_LIKE_LESS_GRAVITY)
-        remedy += "; a clock, or lengths of the URDF, wrong by a factor, or another direction of gravity, would look the same"
+        rivals |= dict.fromkeys(LIKE_LESS_GRAVITY)
+        remedy += OR_ALIKE
     before, after = 100 * best.left[:, int(np.argmax(best.left[0] / best.left[1]))]
     alike = [
         robot.joints[j] for item in found[1:] if item.id == best.id and item.gain > _RIVAL * best.gain for j in item.joints[:1]
@@ -169,9 +170,18 @@ def _where(fault: SmallFault) -> str:
 
 def _words(fault: SmallFault) -> tuple[str, str]:
     """Text and remedy."""
-    if fault.id == "effort-without-gravity" and fault.size < 0:
-        return _MORE_GRAVITY
+    if fault.id == "effort-without-gravity":
+        return gravity_words(fault.size)
     return _ZERO_OF_EACH_LOG if len(fault.logs) > 1 else _SMALL[fault.id]
+
+
+def gravity_words(missing: float) -> tuple[str, str]:
+    """Text, with a place for how much it is, and remedy where gravity is missing from the efforts, or was added.
+
+    Args:
+        missing: Fraction of the URDF's gravity that is missing, negative if it was added.
+    """
+    return _SMALL["effort-without-gravity"] if missing > 0 else _MORE_GRAVITY
 
 
 def _told(robot: Robot, fault: SmallFault) -> str:

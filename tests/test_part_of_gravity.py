@@ -1,0 +1,97 @@
+"""Gravity that is missing from the efforts, or was added, told by the URDF's bodies where free ones would absorb it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from conftest import arm_urdf
+from logs import Truth, fourier, torques
+
+from urdf_ident.data.conditioning.config import SignalConfig
+from urdf_ident.data.diagnosis.log_group import LogGroup
+from urdf_ident.data.diagnosis.part_of_gravity import estimated
+from urdf_ident.data.prepare import examine_logs, prepare_logs
+from urdf_ident.data.quality.findings import Finding
+from urdf_ident.data.recording import Recording
+from urdf_ident.linalg import Array
+from urdf_ident.model.common_factor import scaled_bodies
+from urdf_ident.model.drive import Drive
+from urdf_ident.model.robot import Robot
+
+ARM = Robot.from_urdf(arm_urdf("zyyxy"))
+
+
+def slow_log(seed: int, added: float = 0.0) -> Recording:
+    """A log in which friction that depends on the position hides the inertia of bodies that differ from the URDF's."""
+    real, draw = Robot.from_urdf(arm_urdf("zyyxy")), np.random.default_rng(seed)
+    for k in range(1, real.n + 1):
+        body, share = real.model.inertias[k], np.exp(0.15 * draw.standard_normal())
+        lever = body.lever + 0.01 * draw.standard_normal(3)
+        real.model.inertias[k] = pin.Inertia(share * body.mass, lever, share * body.inertia)
+    speed = 0.9
+    t, q, v, a = fourier(real.n, 40.0 * speed, 100.0 / speed, seed)
+    t, v, a = t / speed, speed * v, speed**2 * a
+    tau = torques(real, Truth.of(real.n), q, v, a)
+    size = tau.std(axis=0)
+    tau += (
+        0.15 * size * np.tanh(v / (0.05 * v.std(axis=0))) * np.sin(draw.uniform(2, 5, real.n) * q + draw.uniform(0, 6, real.n))
+    )
+    tau += 0.02 * size * draw.standard_normal(tau.shape) + added * weight(q)
+    return Recording("log", real.joints, t, q + 1e-5 * draw.standard_normal(q.shape), effort=tau)
+
+
+def weight(q: Array) -> Array:
+    data = ARM.model.createData()
+    return np.array([pin.computeGeneralizedGravity(ARM.model, data, row) for row in q])
+
+
+def doubts(recording: Recording) -> list[Finding]:
+    report = examine_logs([recording], ARM, Drive.build(ARM.n), SignalConfig())[0]
+    return [item for item in report.findings if item.id == "effort-without-gravity"]
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("added", [0.25, -0.25])
+def test_a_part_of_gravity_is_told_where_friction_hides_inertia(seed: int, added: float) -> None:
+    """It was taken for heavier or lighter bodies: a GOOD model with up to five times the error."""
+    assert doubts(slow_log(seed)) == []
+    (found,) = doubts(slow_log(seed, added))
+    assert (found.severity, found.joint) == ("warning", None)
+    assert found.size == pytest.approx(-added, abs=0.05)
+    assert found.candidates == ("effort-without-gravity", "time-scale", "gravity-direction")
+    assert ("in addition" in found.message) == (added > 0)
+
+
+def test_what_is_added_changes_the_estimate_by_as_much() -> None:
+    sizes = []
+    for added in (0.0, 0.3):
+        log = slow_log(2, added)
+        prepared = prepare_logs([log], ARM, Drive.build(ARM.n), SignalConfig(), force=True)
+        case = LogGroup(ARM, [(item.examined.segments, item.examined.cutoff) for item in prepared]).case()
+        assert case is not None
+        found = estimated(case)
+        assert found is not None
+        sizes.append(found.size)
+        assert abs(found.size - added) < 2 * found.error < 0.2
+        assert estimated(replace(case, robot=ARM.with_gravity((0.0, 0.0, 0.0)))) is None
+    assert sizes[1] - sizes[0] == pytest.approx(0.3, abs=0.01)
+
+
+@pytest.mark.parametrize("spread", [1.0, 3.0])
+def test_intervals_of_the_common_factor_and_of_what_is_beside_it_hold_the_truth(spread: float) -> None:
+    """Errors of the bodies are larger than the prior's in the second case, which the data show."""
+    draw, held, found = np.random.default_rng(3), np.zeros(2), []
+    bodies, columns = draw.standard_normal((40, 12)), draw.standard_normal((40, 2)) * (4.0, 1.0)
+    truth, trials = np.array([0.8, 0.3]), 300
+    for _ in range(trials):
+        errors = 0.8 * spread * draw.standard_normal(12)
+        seen = columns @ truth + bodies @ errors + np.sqrt(0.5) * draw.standard_normal(40)
+        estimate = scaled_bodies(columns, bodies, seen, 0.5)
+        held += np.abs(estimate.sizes - truth) < 1.96 * estimate.errors
+        found.append(estimate.spread)
+    assert (held / trials > 0.90).all()
+    assert (held / trials < 0.99).all()
+    assert np.median(found) == pytest.approx(spread, rel=0.25)
