@@ -812,6 +812,17 @@ def test_a_slide_that_carries_its_weight_the_other_way_is_reversed_and_not_scale
     assert (found.candidates, found.severity) == (ids, "warning")
 
 
+@pytest.mark.parametrize(("factor", "told"), [(0.55, True), (0.8, False), (1.25, False), (1.8, True)])
+def test_a_slide_holds_its_weight_up_to_usual_errors_of_the_urdf(factor: float, told: bool) -> None:
+    """An offset would absorb the rest, and leave a GOOD model with eight times the error."""
+    slide = Robot.from_urdf(arm_urdf("z", kind="prismatic", fixed_tip=False))
+    recording = log_of(slide, seed=1)
+    effort = np.asarray(recording.effort)
+    found = doubts(replace(recording, effort=effort + (factor - 1) * effort.mean(axis=0)), slide)
+    assert [item.id for item in found] == ["effort-scale"] * told
+    assert [item.size for item in found] == pytest.approx([factor] * told, abs=0.05)
+
+
 @pytest.mark.parametrize(("seed", "factor"), [(1, 0.18), (1, 0.25), (4, 0.18), (4, 4.0)])
 def test_a_scale_between_the_candidates_is_named(seed: int, factor: float) -> None:
     """The last joint's own effort is explained with any scale near by; of the others, with the right one alone."""

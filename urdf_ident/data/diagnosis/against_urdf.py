@@ -12,16 +12,18 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...linalg import Array
+from ...linalg import Array, scaled_lstsq
 from ...model.engine.pinocchio import regressor
-from ...model.prior import lumped_inertials
+from ...model.prior import inertial_prior, lumped_inertials
 from ...model.robot import Robot
-from ...samples import TESTING_REVERSALS
+from ...samples import TESTING_REVERSALS, one_way
 from ..quality.checks import gravity_torques
 from ..quality.findings import Finding
 from .candidates import Hypothesis, Interpretation, candidates
 from .case import Case
+from .grams import OFFSET, friction_columns
 from .hypotheses import refined
+from .motion_samples import MotionSamples
 from .wording import UNDECIDED, against
 
 #: Correlation with the URDF's gravity torque that counts as opposite, and as equal.
@@ -50,8 +52,9 @@ _NO_FRICTION = 1.1
 _NOISELESS, _EXACT_BODIES = 0.005, 0.02
 #: Ratio to the largest gravity torque below which that of a joint counts as zero.
 _CARRIES = 1e-6
-#: Plausible range of an effort over the weight that its joint carries according to the URDF.
-_WEIGHTS = (0.5, 2.0)
+#: Plausible range of an effort over the weight that its joint carries according to the URDF, where friction may be part of it;
+#: and error of the URDF's bodies, in standard deviations of their prior, that is usual.
+_WEIGHTS, _USUAL = (0.5, 2.0), 2.0
 #: Least power of a joint's gravity torque over that of its effort for the effort to consist of gravity.
 _MOSTLY = 0.25
 #: Least power of a joint's gravity torque over the largest one: a small one depends on the centres of mass of light links.
@@ -109,15 +112,29 @@ def against_the_urdf(robot: Robot, case: Case, interpretation: Interpretation, l
 
 
 def _weight_held(robot: Robot, case: Case) -> list[Finding]:
-    """Slides whose effort differs from the URDF's weight by a factor, which an offset would absorb."""
+    """Slides whose effort differs from their weight by more than usual errors of the URDF, which an offset would absorb."""
     samples, found = case.sampled(0.0), []
-    stated = gravity_torques(robot, samples.q)
-    for j in np.flatnonzero(case.moves & robot.prismatic):
-        weight, effort = float(stated[:, j].mean()), samples.tau[:, j]
-        steady = abs(weight) > max(float(effort.std()), 10 * float(stated[:, j].std()), 1e-9)
-        if steady and not _WEIGHTS[0] < effort.mean() / weight < _WEIGHTS[1]:
-            found.append(_odd_weight(robot.joints[j], float(effort.mean()) / weight))
+    still = np.zeros_like(samples.q)
+    for j in np.flatnonzero(case.moves & robot.prismatic).tolist():
+        row, effort = regressor(robot, samples.q, still, still)[:, j], samples.tau[:, j]
+        stated = row @ lumped_inertials(robot).ravel()
+        weight = float(stated.mean())
+        if abs(weight) <= max(float(effort.std()), 10 * float(stated.std()), 1e-9):
+            continue
+        prior = inertial_prior(robot)
+        error = float(np.linalg.norm(np.linalg.solve(prior.root.T, row.mean(axis=0)))) / abs(weight)
+        turned = not one_way(samples.v[:, j])
+        times = (_constant(samples, j) if turned else float(effort.mean())) / weight
+        lowest, highest = np.exp(np.array([-1, 1]) * _USUAL * error) if turned else _WEIGHTS
+        if not lowest < times < highest:
+            found.append(_odd_weight(robot.joints[j], times))
     return found
+
+
+def _constant(samples: MotionSamples, j: int) -> float:
+    """Part of an effort that neither friction nor inertia explains, while its joint moves [N·m or N]."""
+    glides = samples.glides[:, j]
+    return float(scaled_lstsq(friction_columns(samples, j)[glides], samples.tau[glides, j])[OFFSET])
 
 
 def _held_as_stated(robot: Robot, case: Case) -> bool:
