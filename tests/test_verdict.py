@@ -17,6 +17,7 @@ from urdf_ident.data.conditioning.config import SignalConfig
 from urdf_ident.data.prepare import prepare_log
 from urdf_ident.data.recording import excerpts
 from urdf_ident.friction import MOST_FRICTION
+from urdf_ident.model.prior import inertial_prior, with_joint_terms
 from urdf_ident.result.evidence import evidence as evidence_module
 from urdf_ident.result.evidence.evidence import DeviatingPart, Evidence, Range, _deviating, measure_evidence, placeholders
 from urdf_ident.result.evidence.scale import CommonScale, common_scale
@@ -189,10 +190,10 @@ def test_the_same_sine_on_all_joints_is_never_good(robot: ui.Robot, frequency: f
 @pytest.mark.parametrize(
     ("gravity", "scale", "level"),
     [
-        ((0.4, 1.0, 0.9), 0.002, "good"),  # the other joints' efforts tell its scale: the URDF's masses are wrong
-        ((0.4, 1.0, 0.9), 0.3, "usable"),  # a wrong gain explains it as well
+        ((0.35, 1.0, 0.9), 0.002, "good"),  # the other joints' efforts tell its scale: the URDF's masses are wrong
+        ((0.35, 1.0, 0.9), 0.3, "usable"),  # a wrong gain explains it as well
         ((-0.4, 1.0, 0.9), 0.002, "usable"),
-        ((0.4, 0.5, 0.9), 0.002, "usable"),  # most of them: the unit of all efforts
+        ((0.35, 0.3, 0.9), 0.002, "usable"),  # most of them: the unit of all efforts
     ],
 )
 def test_another_gravity_torque_than_the_urdf_s_counts_where_the_scale_is_open(
@@ -201,10 +202,40 @@ def test_another_gravity_torque_than_the_urdf_s_counts_where_the_scale_is_open(
     assert isinstance(ident.evidence, Evidence)
     names, common = ("j1", "j2", "j3"), CommonScale(float(np.median(gravity)), 0.1)
     known = dict.fromkeys(names, scale)
-    evidence = replace(ident.evidence, gravity=dict(zip(names, gravity, strict=True)), scales=known, scale=common)
+    ratios = dict(zip(names, gravity, strict=True))
+    evidence = replace(ident.evidence, gravity=ratios, gravity_errors={}, scales=known, scale=common)
     verdict = replace(ident, evidence=evidence).verdict
     assert verdict.level == level
     assert ("gravity-scale" in {reason.id for reason in verdict.reasons}) == (level == "usable")
+
+
+@pytest.mark.parametrize(
+    ("ratio", "error", "level"),
+    [(0.45, 0.3, "good"), (0.45, 0.2, "usable"), (1.65, 0.3, "good"), (1.65, 0.2, "usable"), (1.3, 0.2, "good")],
+)
+def test_a_gravity_torque_counts_beyond_usual_errors_of_its_own_bodies(
+    ident: ui.Identification, ratio: float, error: float, level: str
+) -> None:
+    """That of a light link depends on its centre of mass, which a URDF knows less than the masses of heavy ones."""
+    assert isinstance(ident.evidence, Evidence)
+    gravity = {"heavy": 1.0, "also": 1.1, "link": ratio}
+    errors = {"heavy": 0.2, "also": 0.2, "link": error}
+    evidence = replace(ident.evidence, gravity=gravity, gravity_errors=errors, scales=dict.fromkeys(gravity, 1.0))
+    assert replace(ident, evidence=evidence).verdict.level == level
+
+
+def test_errors_of_a_gravity_torque_are_those_of_bodies_drawn_from_the_prior(robot: ui.Robot) -> None:
+    model, own = ui.DynamicModel(robot, friction=FRICTION), inertial_prior(robot)
+    prior = with_joint_terms(own, model.parameters, np.zeros(len(model.parameters) - model.n_inertial))
+    draw, drawn = np.random.default_rng(0), []
+    q = draw.uniform(-2, 2, (200, robot.n))
+    for _ in range(400):
+        theta = prior.theta0.copy()
+        theta[: model.n_inertial] += np.linalg.solve(own.root, draw.standard_normal(model.n_inertial))
+        drawn.append([ratio for ratio, _ in evidence_module._gravity(model, theta, prior, q).values()])
+    found = evidence_module._gravity(model, prior.theta0, prior, q).values()
+    assert [ratio for ratio, _ in found] == pytest.approx([1.0] * len(found))
+    assert np.std(drawn, axis=0) == pytest.approx([error for _, error in found], rel=0.12)
 
 
 def test_the_scale_of_a_joint_is_told_by_the_other_joints_alone(ident: ui.Identification) -> None:
@@ -334,7 +365,7 @@ def test_a_missing_tool_is_no_wrong_unit(ident: ui.Identification, scale: Common
     assert isinstance(ident.evidence, Evidence)
     joints = ident.model.robot.joints
     heavier = dict(zip(joints, (1.4, 1.9, 2.2, 2.4), strict=True))
-    evidence = replace(ident.evidence, gravity=heavier, scales=dict.fromkeys(joints, 0.001), scale=scale)
+    evidence = replace(ident.evidence, gravity=heavier, gravity_errors={}, scales=dict.fromkeys(joints, 0.001), scale=scale)
     found = verdict_of(replace(ident, evidence=evidence))
     assert found.level == level
     assert ("gravity-scale" in {reason.id for reason in found.reasons}) == (level == "usable")

@@ -94,6 +94,8 @@ class Evidence:
         at_speeds: By joint: relative error of the torque to be expected over random feasible states at each of :data:`SPEEDS`,
             friction that the logs do not cover included, or measured on held-out logs as fast; empty for elastic joints, or
             where nothing could be held out.
+        gravity_errors: By joint of ``gravity``: standard deviation of that ratio due to the URDF's errors; empty in files of
+            earlier versions.
     """
 
     uncertainty: Mapping[str, float]
@@ -113,6 +115,7 @@ class Evidence:
     scale: CommonScale | None = None
     overdriven: Mapping[str, float] = field(default_factory=dict)
     at_speeds: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    gravity_errors: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,11 +176,12 @@ def measure_evidence(
     rows = model.torque(np.eye(len(theta)), q, v, a)
     uncertain = partial(_uncertainty, rows, rows @ theta, factor[:, :-1], weight, joints)
     blank = placeholders(robot)
+    gravity = _gravity(model, theta, prior, q)
     peak, overdriven = _peak(model, np.column_stack([theta, without_joint_terms(model, prior.theta0)]), q, v, a, trained)
     return Evidence(
         uncertain(prior.without_first_fit, 1.0),
         seen,
-        _gravity(model, theta, prior, q),
+        {joint: ratio for joint, (ratio, _) in gravity.items()},
         peak,
         _friction(model, theta, trained),
         masses,
@@ -191,6 +195,7 @@ def measure_evidence(
         _scales(statistics, row_weights, factor[:, :-1], fitted, joints),
         None if blank else common_scale(factor, prior, weight, model.n_inertial),
         overdriven,
+        gravity_errors={joint: error for joint, (_, error) in gravity.items()},
     )
 
 
@@ -228,8 +233,8 @@ def random_states(robot: Robot, trained: Range) -> tuple[Array, Array, Array]:
     return (lower + upper) / 2 + (upper - lower) / 2 * draw[0], trained.speed * draw[1], trained.acceleration * draw[2]
 
 
-def _gravity(model: DynamicModel, theta: Array, prior: Prior, q: Array) -> dict[str, float]:
-    """Regression of the identified gravity torque on the URDF's, for joints with gravity load in the URDF.
+def _gravity(model: DynamicModel, theta: Array, prior: Prior, q: Array) -> dict[str, tuple[float, float]]:
+    """Regression of the identified gravity torque on the URDF's, and its standard deviation by the prior, by joint with a load.
 
     A gravity torque below its own prior uncertainty is none: a balanced body, or a vertical axis that rounded angles tilt.
     """
@@ -238,11 +243,13 @@ def _gravity(model: DynamicModel, theta: Array, prior: Prior, q: Array) -> dict[
     tau = model.torque(without_joint_terms(model, known), q, still, still)
     ours, theirs = tau[..., 0], tau[..., 1]
     size, doubt = rms(theirs, axis=0), rms(np.linalg.norm(tau[..., 2:], axis=-1), axis=0)
-    out: dict[str, float] = {}
+    out: dict[str, tuple[float, float]] = {}
     prismatic = model.robot.prismatic
     for group in (np.flatnonzero(prismatic), np.flatnonzero(~prismatic)):  # forces and torques separately
         carries = [j for j in group if size[j] > max(0.02 * size[group].max(), doubt[j])]
-        out |= {model.robot.joints[j]: float(ours[:, j] @ theirs[:, j] / (theirs[:, j] @ theirs[:, j])) for j in carries}
+        for j in carries:
+            along = theirs[:, j] / (theirs[:, j] @ theirs[:, j])
+            out[model.robot.joints[j]] = float(along @ ours[:, j]), float(np.linalg.norm(along @ tau[:, j, 2:]))
     return out
 
 

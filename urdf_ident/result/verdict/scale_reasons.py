@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from statistics import median
 
+import numpy as np
+
 from ..evidence.evidence import Evidence
 from ..record import Record
 from .reason import Reason
 
-#: Plausible range of the identified gravity torque over the URDF's.
-GRAVITY = (0.55, 1.8)
+#: Usual error of the URDF, in standard deviations of the prior; and relative standard deviation of one body, for the factor
+#: that all have in common, and for gravity torques in files without theirs.
+_USUAL, _OF_A_BODY = 2.0, 0.3
 #: Standard error of a factor on a joint's efforts (white noise) up to which the data exclude a factor of two. It is small
 #: because on simulated arms friction and coloured noise leave factors undetermined that are 50 and more such errors away.
 SCALE_KNOWN = 0.01
@@ -94,12 +97,18 @@ def _odd_gravity(evidence: Evidence) -> dict[str, float]:
     For most joints it does so, too, if the factor that all bodies have in common is plausible, as with a tool that the URDF
     lacks.
     """
-    odd = {joint: value for joint, value in evidence.gravity.items() if not GRAVITY[0] < value < GRAVITY[1]}
+    errors = evidence.gravity_errors
+    odd = {joint: value for joint, value in evidence.gravity.items() if not _usual(value, errors.get(joint, _OF_A_BODY))}
     common = evidence.scale
-    plausible = common is not None and common.error < _TELLING and GRAVITY[0] < common.factor < GRAVITY[1]
+    plausible = common is not None and common.error < _TELLING and _usual(common.factor, _OF_A_BODY)
     if 2 * len(odd) > len(evidence.gravity) and not plausible:
         return odd
     return {joint: value for joint, value in odd.items() if value <= 0 or evidence.scales.get(joint, 1.0) > SCALE_KNOWN}
+
+
+def _usual(ratio: float, error: float) -> bool:
+    """Whether usual errors of the URDF explain a ratio: of masses, a factor either way, or of first moments, a difference."""
+    return 1 - _USUAL * error < ratio < float(np.exp(_USUAL * error))
 
 
 def untested(ident: Record) -> tuple[str, ...]:
