@@ -95,3 +95,11 @@ def test_intervals_of_the_common_factor_and_of_what_is_beside_it_hold_the_truth(
     assert (held / trials > 0.90).all()
     assert (held / trials < 0.99).all()
     assert np.median(found) == pytest.approx(spread, rel=0.25)
+
+
+def test_a_spring_that_carries_weight_of_one_joint_is_no_missing_gravity() -> None:
+    log = slow_log(1)
+    q, effort = log.position[:, 1], np.array(log.effort)
+    lever = np.column_stack([np.sin(q), np.cos(q)])
+    effort[:, 1] -= 0.3 * lever @ np.linalg.lstsq(lever, weight(log.position)[:, 1], rcond=None)[0]
+    assert doubts(replace(log, effort=effort)) == []
