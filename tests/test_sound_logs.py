@@ -17,7 +17,8 @@ from urdf_ident.data.conditioning.signals import condition
 from urdf_ident.data.diagnosis import arbitration
 from urdf_ident.data.diagnosis.candidates import Hypothesis, Interpretation
 from urdf_ident.data.diagnosis.changes import contact, drift
-from urdf_ident.data.diagnosis.changes.change import Change
+from urdf_ident.data.diagnosis.changes.between_logs import between
+from urdf_ident.data.diagnosis.changes.change import KINDS, Change
 from urdf_ident.data.diagnosis.changes.outlying_logs import LogResidual, outlying_logs
 from urdf_ident.data.diagnosis.corrections import with_free_reversals
 from urdf_ident.data.diagnosis.evidence import RigidEvidence, comparable, prediction_variance
@@ -404,6 +405,20 @@ def test_a_joint_that_moves_in_one_log_only_shows_no_other_scale_of_its_effort(s
     case, alone = group.case(), [examined_alone(ARM, None, log) for log in group.logs]
     assert case is not None
     assert differing_in(case, [own.left for own in alone if own is not None]) == {}
+
+
+@pytest.mark.parametrize(("turns", "found"), [(4.0, True), (1.0, False)])
+def test_logs_differ_by_more_errors_where_joints_hardly_reverse(turns: float, found: bool) -> None:
+    """Blocks of one leg of a motion are alike, and overstate the significance of what a leg leaves unexplained."""
+    first, second = (moves_with_sticking_friction(seed) for seed in (0, 1))
+    first = replace(first, effort=first.effort * [1.0, 2.0, 1.0, 1.0])
+    group = LogGroup(ARM, [(made.segments, made.cutoff) for made in (condition(log, ARM) for log in (first, second))])
+    case, alone = group.case(), [examined_alone(ARM, None, log) for log in group.logs]
+    assert case is not None
+    logged = Interpretation.as_logged(ARM.n)
+    left = [own.left for own in alone if own is not None]
+    blocks = case.sampled(0.0).log_of_block
+    assert bool(between(case.evidence(logged), blocks, logged.effort_map()[:, None], left, turns, KINDS)) is found
 
 
 @pytest.mark.parametrize("what", ["friction", "effort"])

@@ -15,10 +15,10 @@ from ...model.engine.pinocchio import regressor
 from ...model.engine.rigid import rigid_of
 from ...model.prior import lumped_inertials
 from ...model.robot import Robot
-from ...samples import TESTING_REVERSALS, distinct_reversals, one_way
+from ...samples import distinct_reversals, one_way
 from .candidates import Interpretation
 from .delay.reversal_friction import reversal_columns
-from .evidence import RigidEvidence, held_out, in_sample, unexplained
+from .evidence import RigidEvidence, held_out, in_sample, scarcity, unexplained
 from .grams import EXACT
 from .motion_samples import MotionSamples, travels
 
@@ -139,11 +139,8 @@ class Case:
 
     @property
     def scarcity(self) -> float:
-        """Factor by which few reversals overstate significance: those needed over those there are, 1 if there are enough.
-
-        Each leg between two reversals shows friction and gravity once, however many blocks of time it is cut into.
-        """
-        return max(1.0, TESTING_REVERSALS / max(self.turns, 1.0))
+        """Factor by which its few reversals overstate significance (:func:`.evidence.scarcity`)."""
+        return scarcity(self.turns)
 
     @cached_property
     def _signed(self) -> BoolArray:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...linalg import Array, BoolArray, positive
+from ...samples import TESTING_REVERSALS
 from ...scipy_parts import special
 from .gram_fit import leverage, solved
 from .grams import DISSIPATES, EXACT, VISCOUS, Grams
@@ -180,6 +181,17 @@ def of_fewer(errors: ArrayLike, free: ArrayLike, blocks: int, numbers: int = 1) 
     """
     chance = special("fdtrc")(numbers, np.clip(free, 1.0, blocks - 1.0), np.square(errors))
     return np.asarray(np.minimum(errors, np.sqrt(special("fdtri")(numbers, blocks - 1.0, 1.0 - chance))))
+
+
+def scarcity(turns: float) -> float:
+    """Factor by which few reversals overstate significance: those needed over those there are, 1 if there are enough.
+
+    Each leg between two reversals shows friction and gravity once, however many blocks of time it is cut into.
+
+    Args:
+        turns: Reversals of a joint (median).
+    """
+    return max(1.0, TESTING_REVERSALS / max(turns, 1.0))
 
 
 def significance(before: Array, after: Array) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ....linalg import Array, BoolArray, IntArray
-from ..evidence import MATERIAL, RigidEvidence, held_out, in_sample, material, significance, unexplained
+from ..evidence import MATERIAL, RigidEvidence, held_out, in_sample, material, scarcity, significance, unexplained
 from .change import DECISIVE, KINDS, SIGNIFICANT, Unchanged, decisive_changes
 from .drift import scale_change
 from .outlying_logs import LogResidual
@@ -40,12 +40,13 @@ def between(
     logs = np.unique(log_of_block)
     if len(logs) < 2:
         return {}
+    errors = SIGNIFICANT * scarcity(turns)
     base = Unchanged.of(found, effort_map)
     some = [kind for kind in kinds if kind != EVERYTHING]
-    changes = decisive_changes(found, (log_of_block == logs[:, None]).astype(float), base, effort_map, some)
+    changes = decisive_changes(found, (log_of_block == logs[:, None]).astype(float), base, effort_map, some, errors)
     odd: dict[int, tuple[str, float, int]] = {}
     for log, change in zip(map(int, logs), changes, strict=True):
-        apart = _apart(found, log_of_block == log, base, effort_map, alone[log]) if EVERYTHING in kinds else None
+        apart = _apart(found, log_of_block == log, base, effort_map, alone[log], errors) if EVERYTHING in kinds else None
         if apart is not None and (change is None or apart[1] > change[1] + DECISIVE):
             change = apart
         if change is not None:
@@ -81,7 +82,7 @@ def _free(some: float, others: float) -> float:
 
 
 def _apart(
-    found: RigidEvidence, mine: BoolArray, base: Unchanged, effort_map: Array, alone: LogResidual
+    found: RigidEvidence, mine: BoolArray, base: Unchanged, effort_map: Array, alone: LogResidual, errors: float
 ) -> tuple[str, float, int] | None:
     """Change of all parameters: one log, whose blocks are ``mine``, explained by itself, and the others without it."""
     if base.left.max() <= MATERIAL:
@@ -96,7 +97,7 @@ def _apart(
     gains = np.log(base.left) - np.log(after)
     area = found.count[:, None] * found.size**2
     gain = float(gains.sum())
-    decisive = gain > DECISIVE and significance(base.squares / area, squares / area) > SIGNIFICANT
+    decisive = gain > DECISIVE and significance(base.squares / area, squares / area) > errors
     if not decisive or base.seen - float(np.log(fitted).sum()) < DECISIVE or not material(base.left, after):
         return None
     return EVERYTHING, gain, int(np.argmax(gains))

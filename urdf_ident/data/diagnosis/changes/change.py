@@ -71,7 +71,12 @@ class Unchanged:
 
 
 def decisive_changes(
-    found: RigidEvidence, weights: Array, base: Unchanged, effort_map: Array, kinds: Sequence[str] = KINDS
+    found: RigidEvidence,
+    weights: Array,
+    base: Unchanged,
+    effort_map: Array,
+    kinds: Sequence[str] = KINDS,
+    errors: float = SIGNIFICANT,
 ) -> list[tuple[str, float, int] | None]:
     """Kinds of change for given weights of the blocks, if decisive.
 
@@ -79,6 +84,7 @@ def decisive_changes(
         weights: Weight of each change in each block, shape (W, B).
         base: Residuals without a change.
         effort_map: Factor of each logged effort in each row, shape (n², 1).
+        errors: Least gain over its standard error.
 
     Returns:
         For each change its kind, gain and the joint with the largest gain; None if nothing is decisive.
@@ -89,25 +95,27 @@ def decisive_changes(
     left = [np.log(in_sample_each(found, kind, weights, effort_map, base.weights)).sum(axis=1) for kind in kinds]
     gained = base.seen - np.array(left) > DECISIVE
     return [
-        _decisive_change(found, weight, base, effort_map, [kind for kind, good in zip(kinds, some, strict=True) if good])
+        _decisive_change(
+            found, weight, base, effort_map, [kind for kind, good in zip(kinds, some, strict=True) if good], errors
+        )
         for weight, some in zip(weights, gained.T, strict=True)
     ]
 
 
 def _decisive_change(
-    found: RigidEvidence, weight: Array, base: Unchanged, effort_map: Array, kinds: Sequence[str]
+    found: RigidEvidence, weight: Array, base: Unchanged, effort_map: Array, kinds: Sequence[str], errors: float
 ) -> tuple[str, float, int] | None:
     """One change of :func:`decisive_changes`, with weights of shape (B,), tested on held-out blocks."""
     best: tuple[str, float, int] | None = None
     for kind in kinds:
         changed = found.changing(kind, weight)
-        errors = held_out(changed, effort_map, base.weights)
-        after = unexplained(changed, errors.squares, effort_map)[:, 0]
+        squares = held_out(changed, effort_map, base.weights).squares
+        after = unexplained(changed, squares, effort_map)[:, 0]
         gains = np.log(base.left) - np.log(after)
         area = found.count[:, None] * found.size**2
-        errors_away = significance(base.squares / area, errors.squares[:, :, 0] / area)
+        sure = significance(base.squares / area, squares[:, :, 0] / area) > errors
         gain = float(gains.sum())
-        decisive = gain > DECISIVE and errors_away > SIGNIFICANT and (best is None or gain > best[1] + DECISIVE)
+        decisive = gain > DECISIVE and sure and (best is None or gain > best[1] + DECISIVE)
         if decisive and material(base.left, after):
             best = kind, gain, int(np.argmax(gains))
     return best
