@@ -15,7 +15,7 @@ from logs import Truth, fourier, torques, write_csv
 from motion_samples import coupled_model, make_segment
 
 from urdf_ident.data.recording import Recording
-from urdf_ident.errors import EstimationError, ModelError, ProjectError, QualityError
+from urdf_ident.errors import EstimationError, ModelError, ProjectError, QualityError, ShapeError
 from urdf_ident.estimation.estimators import payload_gains as estimator
 from urdf_ident.estimation.estimators.payload_gains import drive_gains
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -190,6 +190,9 @@ def test_what_is_wrong_with_a_payload_is_said(tmp_path: Path) -> None:
             Payload.create(robot, logs=[], **{**PAYLOAD, "mass": number})
         with pytest.raises(ModelError, match="no body has this inertia"):
             Payload.create(robot, logs=[], **{**PAYLOAD, "inertia": [number, 0, 0, 1, 0, 1]})
+    for key, value in (("mass", "3"), ("com", [0, 0]), ("com", "front"), ("inertia", [1, 1, 1]), ("inertia", None)):
+        with pytest.raises(ShapeError, match=f"'{key}'"):
+            Payload.create(robot, logs=[], **{**PAYLOAD, key: value})
     with pytest.raises(ModelError, match=r"far outside the robot, got 80 m from 'tool', expected metres"):
         Payload.create(robot, logs=[], **{**PAYLOAD, "com": [0, 0, 80]})
     with pytest.raises(ModelError, match=r"far outside the robot, got nan m from 'tool'"):

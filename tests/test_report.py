@@ -24,7 +24,7 @@ from urdf_ident.report.svg import svg
 from urdf_ident.result.dynamics.friction_curves import friction_curves
 from urdf_ident.result.files.load import load
 from urdf_ident.result.identification import Identification
-from urdf_ident.result.text.brief import brief, joint_errors
+from urdf_ident.result.text.brief import brief, changes, joint_errors
 from urdf_ident.result.text.commands import CommandPaths
 from urdf_ident.result.text.summary import validation_table
 from urdf_ident.result.verdict.reason import RICHER_MOTION, Reason
@@ -237,6 +237,22 @@ def test_without_a_held_out_log_the_report_lists_cross_validated_errors(ident: I
     assert "cross-validated error</th>" in page
     for error in joint_errors(replace(ident, validation=()))[1]:
         assert f"<td>{error.joint}</td><td>{number(100 * error.identified, 2)} %</td>" in page
+
+
+def test_bodies_whose_masses_are_guessed_are_named(ident: Identification) -> None:
+    """The column of the URDF's errors showed those of 1 kg per body, as if the URDF said so; so did changes of its masses."""
+    body, origin = ident.model.robot.bodies[1].name, list(ident.prior.origin)
+    origin[10:20] = ["guess"] * 10
+    words = f"the URDF has no mass for {body}; its errors are those of a guess"
+    bare = replace(ident, prior=replace(ident.prior, origin=tuple(origin)))
+    assert f"  guessed: {words}" in brief(bare).splitlines()
+    assert not [item for item in changes(bare) if item.startswith(f"{body} ")]
+    for page in (report_html(bare), bare._repr_html_()):
+        assert words in page
+    assert "guessed:" not in brief(ident)
+    assert "no mass for" not in report_html(ident)
+    origin = ["guess"] * len(origin)
+    assert "no mass for any body" in brief(replace(ident, prior=replace(ident.prior, origin=tuple(origin))))
 
 
 def test_of_many_joints_the_worst_five_are_listed(ident: Identification) -> None:

@@ -8,7 +8,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .errors import LimitError, UrdfIdentError, check_shape
+from .errors import LimitError, ShapeError, UrdfIdentError, check_shape
 from .scipy_parts import lapack
 
 #: Array of 64-bit floats; shapes and units are given in the docstrings.
@@ -55,9 +55,15 @@ def shaped(name: str, values: ArrayLike, expected: tuple[int | str, ...]) -> Arr
         The array, of the expected shape.
 
     Raises:
-        ShapeError: It has another shape.
+        ShapeError: It has another shape, or there is something else than numbers.
     """
-    found = np.asarray(values, dtype=float)
+    try:
+        given = np.asarray(values)
+        found = given.astype(float, copy=False)
+    except (TypeError, ValueError):
+        given = np.asarray("")
+    if given.dtype.kind in "US":  # also text that reads as a number
+        raise ShapeError(f"'{name}' is no number or array of numbers", got=values)
     check_shape(name, found.shape, expected)
     return found
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ModelError, nearest
-from ..linalg import Array
+from ..linalg import Array, shaped
 from ..samples import ReadOnly, Segment
 from .engine.rigid import rigid_of
 from .geometry import reach
@@ -72,8 +72,10 @@ class Payload(ReadOnly):
         Raises:
             ModelError: The link does not move or does not exist, no body has the mass or inertia, or the centre of mass is ten
                 times farther away than the robot reaches.
+            ShapeError: Mass, centre of mass or inertia do not consist of one, three and six numbers.
         """
-        xx, xy, xz, yy, yz, zz = (float(value) for value in np.asarray(inertia, dtype=float))
+        xx, xy, xz, yy, yz, zz = shaped("inertia", inertia, (6,)).tolist()
+        mass, com = float(shaped("mass", mass, ())), shaped("com", com, (3,))
         about_com = [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]
         if not 0.0 < mass < np.inf:
             raise ModelError("no body has this mass", where="drive.payload.mass", got=mass, expected="a positive number of kg")

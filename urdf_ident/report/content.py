@@ -15,7 +15,7 @@ from ..model.inertia import to_com
 from ..provenance import versions
 from ..result.evidence.scores import over_logs
 from ..result.identification import Identification
-from ..result.text.brief import headline, joint_errors
+from ..result.text.brief import guessed, headline, joint_errors
 from ..result.text.lines import finding_words
 from ..result.verdict.scale_reasons import CONSEQUENCE, untested
 
@@ -38,6 +38,7 @@ def content(ident: Identification) -> dict[str, Any]:
         "headline": headline(ident),
         "reasons": [reason for reason in ident.verdict.reasons[1:] if reason.level != "good"],
         "untested": untested(ident),
+        "guessed": guessed(ident),
         "consequence": CONSEQUENCE,
         "facts": _facts(ident),
         "errors": _errors(ident),
@@ -140,6 +141,7 @@ def _bodies(ident: Identification) -> list[dict[str, Any]]:
             "name": entry.body,
             "mass": ident.bodies[k, 0],
             "mass_before": ident.prior_bodies[k, 0],
+            "guessed": entry.body in ident.guessed_bodies,
             "com": _com(ident.bodies[k]),
             "com_before": _com(ident.prior_bodies[k]),
             "share": ident.bodies_from_data[k].mean(),

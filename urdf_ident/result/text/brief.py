@@ -10,6 +10,7 @@ from math import isnan
 import numpy as np
 
 from ...estimation.uncertainty.identifiability import COMBINATION, LOST
+from ...grouping import abbreviated
 from ...linalg import divisors
 from ...model.inertia import to_com
 from ...model.row_groups import joint_of
@@ -51,6 +52,7 @@ def brief(ident: Record) -> str:
     taken = _wrapped(f"  not tested: {', '.join(open_)}; {CONSEQUENCE}", _HANGING, 3) if open_ else []
     ends = [
         *(_line("compensated:", late) if (late := _delay(ident)) else []),
+        *(_line("guessed:", words) if (words := guessed(ident)) else []),
         *_line("changed most:", ", ".join(changes(ident)) or "no body by a significant amount"),
         *_line("not identified:", _unknown(ident)),
         *(_line("left out:", _left_out(ident)) if ident.left_out else []),
@@ -94,7 +96,7 @@ def changes(ident: Record) -> list[str]:
     found, share = [], ident.bodies_from_data
     for k, body in enumerate(ident.model.robot.bodies):
         old, new = ident.prior_bodies[k], ident.bodies[k]
-        if old[0] <= 0 or new[0] <= 0:
+        if old[0] <= 0 or new[0] <= 0 or body.name in ident.guessed_bodies:
             continue
         mass = float(new[0] / old[0] - 1.0)
         if share[k, 0] > _SHARE:
@@ -131,6 +133,8 @@ def html(ident: Record) -> str:
         parts.append(f"<table><caption>{kind} error over torque</caption>{head}{rows}</table>")
     if open_ := untested(ident):
         parts.append(f"<p>not tested: {escape(', '.join(open_))}; {CONSEQUENCE}</p>")
+    if words := guessed(ident):
+        parts.append(f"<p>guessed: {escape(words)}</p>")
     if late := _delay(ident):
         parts.append(f"<p>compensated: {late}</p>")
     parts.append(f"<p>not identified: {escape(_unknown(ident))}</p>")
@@ -151,6 +155,13 @@ def _table(kind: str, errors: list[JointError], count: int) -> list[str]:
         rest = f"  {_percent(error.urdf):>8}  {_percent(error.urdf_friction):>15}" if known else ""
         lines.append(f"  {name:<{max(width, len(title))}}  {_percent(error.identified):>10}{rest}")
     return lines
+
+
+def guessed(ident: Record) -> str:
+    """Bodies without a mass in the URDF, whose errors are those of a guess; empty if there are none."""
+    names = ident.guessed_bodies
+    some = abbreviated(names, 3) if len(names) < len(ident.model.robot.bodies) else "any body"
+    return f"the URDF has no mass for {some}; its errors are those of a guess" if names else ""
 
 
 def _delay(ident: Record) -> str:
