@@ -11,6 +11,7 @@ from conftest import arm_urdf
 from logs import Truth, fourier, torques
 
 from urdf_ident.data.conditioning.config import SignalConfig
+from urdf_ident.data.diagnosis.case import Case
 from urdf_ident.data.diagnosis.log_group import LogGroup
 from urdf_ident.data.diagnosis.part_of_gravity import estimated
 from urdf_ident.data.prepare import examine_logs, prepare_logs
@@ -24,11 +25,11 @@ from urdf_ident.model.robot import Robot
 ARM = Robot.from_urdf(arm_urdf("zyyxy"))
 
 
-def slow_log(seed: int, added: float = 0.0) -> Recording:
+def slow_log(seed: int, added: float = 0.0, wrong: float = 0.15) -> Recording:
     """A log in which friction that depends on the position hides the inertia of bodies that differ from the URDF's."""
     real, draw = Robot.from_urdf(arm_urdf("zyyxy")), np.random.default_rng(seed)
     for k in range(1, real.n + 1):
-        body, share = real.model.inertias[k], np.exp(0.15 * draw.standard_normal())
+        body, share = real.model.inertias[k], np.exp(wrong * draw.standard_normal())
         lever = body.lever + 0.01 * draw.standard_normal(3)
         real.model.inertias[k] = pin.Inertia(share * body.mass, lever, share * body.inertia)
     speed = 0.9
@@ -46,6 +47,13 @@ def slow_log(seed: int, added: float = 0.0) -> Recording:
 def weight(q: Array) -> Array:
     data = ARM.model.createData()
     return np.array([pin.computeGeneralizedGravity(ARM.model, data, row) for row in q])
+
+
+def case_of(recording: Recording) -> Case:
+    prepared = prepare_logs([recording], ARM, Drive.build(ARM.n), SignalConfig(), force=True)
+    case = LogGroup(ARM, [(item.examined.segments, item.examined.cutoff) for item in prepared]).case()
+    assert case is not None
+    return case
 
 
 def doubts(recording: Recording) -> list[Finding]:
@@ -68,16 +76,19 @@ def test_a_part_of_gravity_is_told_where_friction_hides_inertia(seed: int, added
 def test_what_is_added_changes_the_estimate_by_as_much() -> None:
     sizes = []
     for added in (0.0, 0.3):
-        log = slow_log(2, added)
-        prepared = prepare_logs([log], ARM, Drive.build(ARM.n), SignalConfig(), force=True)
-        case = LogGroup(ARM, [(item.examined.segments, item.examined.cutoff) for item in prepared]).case()
-        assert case is not None
+        case = case_of(slow_log(2, added))
         found = estimated(case)
         assert found is not None
         sizes.append(found.size)
         assert abs(found.size - added) < 2 * found.error < 0.2
         assert estimated(replace(case, robot=ARM.with_gravity((0.0, 0.0, 0.0)))) is None
     assert sizes[1] - sizes[0] == pytest.approx(0.3, abs=0.01)
+
+
+def test_a_urdf_that_is_wrong_by_factors_is_no_evidence() -> None:
+    """Friction along the travel of joints that were jogged one by one seemed to be two thirds of gravity in addition."""
+    assert estimated(case_of(slow_log(0, 0.25, wrong=1.2))) is None
+    assert estimated(case_of(slow_log(0, 0.25))) is not None
 
 
 @pytest.mark.parametrize("spread", [1.0, 3.0])

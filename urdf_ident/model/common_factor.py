@@ -14,7 +14,7 @@ from ..linalg import Array
 
 #: Candidate sizes of the URDF's errors in units of the prior's standard deviations. They are at least these: how well the
 #: bodies of one robot agree with each other does not show an error that they share.
-SPREADS = np.geomspace(1.0, 10.0, 25)
+_SPREADS = np.geomspace(1.0, 10.0, 25)
 #: Number of fixed-point steps of the factor for one size; each reduces the error about tenfold.
 _STEPS = 6
 
@@ -48,7 +48,7 @@ def scaled_bodies(columns: Array, bodies: Array, seen: Array, noise: float) -> S
     square = np.zeros(len(seen))
     square[: len(singular)] = singular**2
     least, best = np.inf, ScaledBodies(np.zeros(columns.shape[1]), np.zeros(columns.shape[1]), 1.0)
-    for spread in SPREADS:
+    for spread in _SPREADS:
         factor = 1.0
         for _ in range(_STEPS):
             variance = noise + (factor * spread) ** 2 * square

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...linalg import Array, IntArray, lstsq, orthogonal_part
-from ...model.common_factor import SPREADS, scaled_bodies
+from ...model.common_factor import scaled_bodies
 from ...model.engine.pinocchio import regressor
 from ...model.prior import USUAL_WEIGHT, inertial_prior
 from ...samples import TESTING_REVERSALS
@@ -26,6 +26,9 @@ from .small_faults.wording import LIKE_LESS_GRAVITY, OR_ALIKE, gravity_words
 #: Least distance in standard errors from a part that friction and the calibration of torques explain. Sound sets of an
 #: independent simulator reach 2.4.
 _ERRORS, _CALIBRATED = 3.0, 0.03
+#: Largest errors of the URDF's bodies, in standard deviations of their prior, with which they are evidence: a part of gravity
+#: that leaves them wrong by more is something else, as friction along the travel of joints that are moved one by one.
+_USUAL = 2.0
 #: Size, relative to gravity and efforts, below which friction and offsets absorb gravity, as on a vertical slide, or rotors the
 #: rest of the torque; singular values of friction columns, relative to the largest, that count as zero.
 _ABSORBED, _DEPENDENT = 1e-3, 1e-7
@@ -65,7 +68,7 @@ def part_of_gravity(case: Case) -> list[Finding]:
 
 
 def estimated(case: Case) -> GravityPart | None:
-    """Estimates the part; None if friction and offsets absorb it, or the URDF's bodies are as good as none."""
+    """Estimates the part; None if friction and offsets absorb it, or the URDF's bodies are no evidence."""
     samples = case.sampled(0.0)
     torques = _besides_friction(case)
     if torques is None or len(torques) <= torques.shape[1]:
@@ -75,7 +78,7 @@ def estimated(case: Case) -> GravityPart | None:
     factor, torques = factor[:-1] / size, torques / size
     block = np.concatenate([samples.block[samples.glides[:, i]] for i in np.flatnonzero(case.moves)])
     found = scaled_bodies(factor[:, :2], factor[:, 2:-1], factor[:, -1], _noise(torques, block))
-    if found.spread == SPREADS[-1]:
+    if found.spread > _USUAL:
         return None
     part, error = float(found.sizes[1]), float(found.errors[1])
     beyond = max(abs(part) - _CALIBRATED, 0.0) / error
