@@ -387,12 +387,14 @@ def test_a_pull_that_two_logs_show_is_told_without_a_joint() -> None:
     assert "in this log, unlike the others" in found.message
 
 
-@pytest.mark.parametrize(("second", "found"), [(1e-12, {}), (1.0, {0: (1, pytest.approx(40.0))})])
-def test_a_joint_that_rests_in_all_other_logs_does_not_set_its_log_apart(second: float, found: object) -> None:
-    """Joints jogged one after the other: the second one moves in the first log only, where friction leaves 40 %."""
+@pytest.mark.parametrize(("second", "turns", "found"), [(1e-12, 5, {}), (1.0, 1, {}), (1.0, 5, {0: (1, pytest.approx(40.0))})])
+def test_a_joint_that_rests_or_hardly_turns_in_all_other_logs_does_not_set_its_log_apart(
+    second: float, turns: int, found: object
+) -> None:
+    """Jogged one after the other, or moved once: the second joint turns in the first log only, where friction leaves 40 %."""
     logs = [
-        LogResidual(np.array([0.05, 0.4]), np.array([0.05, 0.5]), np.ones(2)),
-        LogResidual(np.array([0.05, 0.01]), np.array([0.05, 0.01]), np.array([1.0, second])),
+        LogResidual(np.array([0.05, 0.4]), np.array([0.05, 0.5]), np.ones(2), np.array([5, 5])),
+        LogResidual(np.array([0.05, 0.01]), np.array([0.05, 0.01]), np.array([1.0, second]), np.array([5, turns])),
     ]
     assert outlying_logs(logs) == found
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ....linalg import Array
+from ....samples import FEWEST_REVERSALS
 from ..grams import EXACT
 
 #: Least ratio of a joint's residual to that in any other log, and least relative residual. Fault-free logs, real and simulated,
@@ -27,11 +28,13 @@ class LogResidual:
         seen: In-sample relative residual of each effort, shape (n,).
         elsewhere: The same on held-out blocks of time, shape (n,).
         size: Root mean square of each effort about its mean, shape (n,) [N·m or N].
+        reversals: Reversals of each joint, shape (n,).
     """
 
     seen: Array
     elsewhere: Array
     size: Array
+    reversals: Array
 
     def gains_over(self, other: LogResidual) -> Array:
         """Logarithms by which the held-out residuals are smaller than other ones of the same log, shape (n,)."""
@@ -51,13 +54,15 @@ def outlying_logs(logs: Sequence[LogResidual]) -> dict[int, tuple[int, float]]:
 def _times(logs: Sequence[LogResidual], least: float) -> Array:
     """Ratio of each joint's residual to that in any other log, 0 below a relative residual, shape (logs, n).
 
-    A log in which the joint's effort is constant, as where it rests, shows nothing to compare with.
+    A log in which the joint's effort is constant, as where it rests, shows nothing to compare with. Nor does one in which it
+    hardly turns back: along a single move, the log's own parameters explain friction of any kind.
     """
-    seen, elsewhere, size = (np.stack([getattr(log, name) for log in logs]) for name in ("seen", "elsewhere", "size"))
-    out, varies = np.zeros_like(seen), size > EXACT * size.max(axis=0)
+    names = ("seen", "elsewhere", "size", "reversals")
+    seen, elsewhere, size, turns = (np.stack([getattr(log, name) for log in logs]) for name in names)
+    out, shows = np.zeros_like(seen), (size > EXACT * size.max(axis=0)) & (turns >= FEWEST_REVERSALS)
     for k in range(len(logs)) if len(logs) > 1 else ():
         others = np.arange(len(logs)) != k
         part = seen[k] / np.maximum(elsewhere[others], EXACT).max(axis=0)
         whole = seen[k] * size[k] / np.maximum((elsewhere * size)[others].max(axis=0), EXACT * size[k])
-        out[k] = np.where((seen[k] > least) & varies[others].any(axis=0), np.minimum(part, whole), 0.0)
+        out[k] = np.where((seen[k] > least) & shows[others].any(axis=0), np.minimum(part, whole), 0.0)
     return out

@@ -64,7 +64,8 @@ def within(found: RigidEvidence, effort_map: Array, turns: float, reversals: Arr
     if best is None and (joint := grown.significant(GROWTHS)) is not None and _both_ways(found, along)[joint]:
         best = offset_drift(found, effort_map, base, along, joint)
     best = best or _drift(scale_change(found, effort_map, base, along, min(len(along) - 1.0, turns)))
-    return LogChanges(best, grown, LogResidual(unexplained(found, fitted, effort_map)[:, 0], base.left, found.size))
+    seen = unexplained(found, fitted, effort_map)[:, 0]
+    return LogChanges(best, grown, LogResidual(seen, base.left, found.size, reversals))
 
 
 def in_all(
