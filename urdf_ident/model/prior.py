@@ -46,6 +46,8 @@ USUAL_WEIGHT = 10.0
 UNTURNED_WEIGHT = 30.0
 #: Factor on standard deviations of the prior with which the data alone decide, and a parameter without data stays finite.
 WIDER = 10.0
+#: Error of a URDF, in standard deviations of the prior of its bodies, that is usual.
+USUAL_ERROR = 2.0
 #: A body lighter than this fraction of the heaviest counts as massless: a frame defined as a link.
 _MASSLESS = 1e-6
 #: Ratio of principal second moments below which engines that read the exported URDF treat a body as singular.

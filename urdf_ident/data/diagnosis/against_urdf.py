@@ -14,7 +14,7 @@ import numpy as np
 
 from ...linalg import Array, scaled_lstsq
 from ...model.engine.pinocchio import regressor
-from ...model.prior import inertial_prior, lumped_inertials
+from ...model.prior import USUAL_ERROR, inertial_prior, lumped_inertials
 from ...model.robot import Robot
 from ...samples import TESTING_REVERSALS, one_way
 from ..quality.checks import gravity_torques
@@ -52,9 +52,8 @@ _NO_FRICTION = 1.1
 _NOISELESS, _EXACT_BODIES = 0.005, 0.02
 #: Ratio to the largest gravity torque below which that of a joint counts as zero.
 _CARRIES = 1e-6
-#: Plausible range of an effort over the weight that its joint carries according to the URDF, where friction may be part of it;
-#: and error of the URDF's bodies, in standard deviations of their prior, that is usual.
-_WEIGHTS, _USUAL = (0.5, 2.0), 2.0
+#: Plausible range of an effort over the weight that its joint carries according to the URDF, where friction may be part of it.
+_WEIGHTS = (0.5, 2.0)
 #: Least power of a joint's gravity torque over that of its effort for the effort to consist of gravity.
 _MOSTLY = 0.25
 #: Least power of a joint's gravity torque over the largest one: a small one depends on the centres of mass of light links.
@@ -113,7 +112,7 @@ def against_the_urdf(robot: Robot, case: Case, interpretation: Interpretation, l
 
 def _weight_held(robot: Robot, case: Case) -> list[Finding]:
     """Slides whose effort differs from their weight by more than usual errors of the URDF, which an offset would absorb."""
-    samples, found = case.sampled(0.0), []
+    samples, prior, found = case.sampled(0.0), inertial_prior(robot), []
     still = np.zeros_like(samples.q)
     for j in np.flatnonzero(case.moves & robot.prismatic).tolist():
         row, effort = regressor(robot, samples.q, still, still)[:, j], samples.tau[:, j]
@@ -121,11 +120,10 @@ def _weight_held(robot: Robot, case: Case) -> list[Finding]:
         weight = float(stated.mean())
         if abs(weight) <= max(float(effort.std()), 10 * float(stated.std()), 1e-9):
             continue
-        prior = inertial_prior(robot)
         error = float(np.linalg.norm(np.linalg.solve(prior.root.T, row.mean(axis=0)))) / abs(weight)
         turned = not one_way(samples.v[:, j])
         times = (_constant(samples, j) if turned else float(effort.mean())) / weight
-        lowest, highest = np.exp(np.array([-1, 1]) * _USUAL * error) if turned else _WEIGHTS
+        lowest, highest = np.exp(np.array([-1, 1]) * USUAL_ERROR * error) if turned else _WEIGHTS
         if not lowest < times < highest:
             found.append(_odd_weight(robot.joints[j], times))
     return found
@@ -152,9 +150,9 @@ def _held_as_stated(robot: Robot, case: Case) -> bool:
 
 
 def _odd_weight(joint: str, times: float) -> Finding:
-    """A slide whose mean effort is a multiple of its weight; where the effort pulls as hard the other way, its axis is reversed
+    """A slide whose effort is a multiple of its weight; where the effort pulls as hard the other way, its axis is reversed
     or the robot hangs, which one slide does not distinguish."""
-    words = f"on average the effort of this joint is {times:.3g} times the weight that it carries according to the URDF: "
+    words = f"this joint's effort holds {times:.3g} times the weight that it carries according to the URDF: "
     if _WEIGHTS[0] < -times < _WEIGHTS[1]:
         words += "its axis points the other way, or gravity does"
         remedy = "reverse the axis in the URDF (or both columns); if the robot is mounted upside down, set robot.gravity"

@@ -13,7 +13,7 @@ import numpy as np
 from ...linalg import Array, IntArray, lstsq, orthogonal_part
 from ...model.common_factor import scaled_bodies
 from ...model.engine.pinocchio import regressor
-from ...model.prior import USUAL_WEIGHT, inertial_prior
+from ...model.prior import USUAL_ERROR, USUAL_WEIGHT, inertial_prior
 from ...samples import TESTING_REVERSALS
 from ...units import percent
 from ..quality.findings import Finding
@@ -26,9 +26,6 @@ from .small_faults.wording import LIKE_LESS_GRAVITY, OR_ALIKE, gravity_words
 #: Least distance in standard errors from a part that friction and the calibration of torques explain. Sound sets of an
 #: independent simulator reach 2.4.
 _ERRORS, _CALIBRATED = 3.0, 0.03
-#: Largest errors of the URDF's bodies, in standard deviations of their prior, with which they are evidence: a part of gravity
-#: that leaves them wrong by more is something else, as friction along the travel of joints that are moved one by one.
-_USUAL = 2.0
 #: Size, relative to gravity and efforts, below which friction and offsets absorb gravity, as on a vertical slide, or rotors the
 #: rest of the torque; singular values of friction columns, relative to the largest, that count as zero.
 _ABSORBED, _DEPENDENT = 1e-3, 1e-7
@@ -78,7 +75,8 @@ def estimated(case: Case) -> GravityPart | None:
     factor, torques = factor[:-1] / size, torques / size
     block = np.concatenate([samples.block[samples.glides[:, i]] for i in np.flatnonzero(case.moves)])
     found = scaled_bodies(factor[:, :2], factor[:, 2:-1], factor[:, -1], _noise(torques, block))
-    if found.spread > _USUAL:
+    # a part of gravity that leaves larger errors is something else, as friction along the travel of joints moved one by one
+    if found.spread > USUAL_ERROR:
         return None
     part, error = float(found.sizes[1]), float(found.errors[1])
     beyond = max(abs(part) - _CALIBRATED, 0.0) / error

@@ -11,13 +11,14 @@ from statistics import median
 
 import numpy as np
 
+from ...model.prior import USUAL_ERROR
 from ..evidence.evidence import Evidence
 from ..record import Record
 from .reason import Reason
 
-#: Usual error of the URDF, in standard deviations of the prior; and relative standard deviation of one body, for the factor
-#: that all have in common, and for gravity torques in files without theirs.
-_USUAL, _OF_A_BODY = 2.0, 0.3
+#: Relative standard deviation of one body, for the factor that all have in common, and for gravity torques in files without
+#: theirs.
+_OF_A_BODY = 0.3
 #: Standard error of a factor on a joint's efforts (white noise) up to which the data exclude a factor of two. It is small
 #: because on simulated arms friction and coloured noise leave factors undetermined that are 50 and more such errors away.
 SCALE_KNOWN = 0.01
@@ -108,7 +109,7 @@ def _odd_gravity(evidence: Evidence) -> dict[str, float]:
 
 def _usual(ratio: float, error: float) -> bool:
     """Whether usual errors of the URDF explain a ratio: of masses, a factor either way, or of first moments, a difference."""
-    return 1 - _USUAL * error < ratio < float(np.exp(_USUAL * error))
+    return 1 - USUAL_ERROR * error < ratio < float(np.exp(USUAL_ERROR * error))
 
 
 def untested(ident: Record) -> tuple[str, ...]:
