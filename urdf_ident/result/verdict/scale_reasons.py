@@ -16,8 +16,8 @@ from ..evidence.evidence import Evidence
 from ..record import Record
 from .reason import Reason
 
-#: Relative standard deviation of one body, for the factor that all have in common, and for gravity torques in files without
-#: theirs.
+#: Relative standard deviation of one body: for the factor that all have in common, for gravity torques in files without
+#: theirs, and the least by which one may be larger.
 _OF_A_BODY = 0.3
 #: Standard error of a factor on a joint's efforts (white noise) up to which the data exclude a factor of two. It is small
 #: because on simulated arms friction and coloured noise leave factors undetermined that are 50 and more such errors away.
@@ -108,8 +108,11 @@ def _odd_gravity(evidence: Evidence) -> dict[str, float]:
 
 
 def _usual(ratio: float, error: float) -> bool:
-    """Whether usual errors of the URDF explain a ratio: of masses, a factor either way, or of first moments, a difference."""
-    return 1 - USUAL_ERROR * error < ratio < float(np.exp(USUAL_ERROR * error))
+    """Whether usual errors of the URDF explain a ratio: of masses, a factor either way, or of first moments, a difference.
+
+    Errors of several bodies average out, but not a tool that the URDF lacks, which makes the ratio larger.
+    """
+    return 1 - USUAL_ERROR * error < ratio < float(np.exp(USUAL_ERROR * max(error, _OF_A_BODY)))
 
 
 def untested(ident: Record) -> tuple[str, ...]:
