@@ -217,9 +217,11 @@ def test_a_low_pass_that_smooths_the_motion_is_named() -> None:
         assert [item.id for item in report.findings if item.id == "position-bandwidth"] == names
 
 
-@pytest.mark.parametrize(("steps", "named"), [((1, 0.03), ["2"]), ((1, 2e-4), []), ((slice(None), 0.01), [])])
+@pytest.mark.parametrize(
+    ("steps", "named"), [((1, 0.03), ["2"]), ((1, 2e-4), []), ((2, 1e-3), ["3"]), ((slice(None), 0.01), [])]
+)
 def test_coarse_steps_of_one_position_are_named_where_the_low_pass_leaves_them(steps: tuple, named: list[str]) -> None:
-    """Steps of all positions lower the cut-off instead."""
+    """Steps of all positions lower the cut-off instead; the third joint's inertia is mostly that of its rotor."""
     log = made(0, seconds=30.0)
     position, (joints, step) = log.position.copy(), steps
     position[:, joints] = np.round(position[:, joints] / step) * step

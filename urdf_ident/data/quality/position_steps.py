@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...linalg import positive, rms
+from ...linalg import Array, orthogonal_part, positive, rms
 from ...model.engine.pinocchio import mass_matrices
 from ...model.robot import Robot
 from ...samples import fast_speed, moving
@@ -18,14 +18,17 @@ from .findings import Finding
 #: Part of a joint's acceleration that steps of its position may be, as inertias come out too small by its square; part of an
 #: effort that they may be, as the error of a good result; number of poses for the inertia.
 _OF_MOTION, _OF_EFFORT, _POSES = 0.3, 0.1, 20
+#: Least part of the square of an acceleration that is taken for motion; singular values, relative to the largest, that count as
+#: zero.
+_LEAST, _DEPENDENT = 0.2, 1e-7
 
 
 def step_findings(recording: Recording, log: Conditioned, robot: Robot) -> Iterator[Finding]:
     """Yields a finding for each moving joint whose position's steps are a relevant part of its acceleration and of an effort.
 
     Steps of size s are noise of variance s²/12, white up to half the rate (Widrow and Kollár, Quantization Noise, 2008).
-    With the URDF's inertias, their acceleration is a torque. The cut-off follows the noise of most joints, so that it fits
-    steps of all joints, but not those of one.
+    With the URDF's inertias, or with that of the joint and its rotor if the log shows a larger one, their acceleration is a
+    torque. The cut-off follows the noise of most joints, so that it fits steps of all joints, but not those of one.
 
     Args:
         recording: The log as repaired.
@@ -39,7 +42,9 @@ def step_findings(recording: Recording, log: Conditioned, robot: Robot) -> Itera
     steps = np.where(moves, [count_of(x) for x in recording.position.T], 0.0)
     power = float(np.median(np.diff(recording.time))) / 6.0 * (2 * np.pi) ** 4 * log.cutoff**5 / 5.0
     noise = np.sqrt(power) * steps
-    inertia = rms(mass_matrices(robot, q[:: max(len(q) // _POSES, 1)]), 0)
+    inertia, own = rms(mass_matrices(robot, q[:: max(len(q) // _POSES, 1)]), 0), np.flatnonzero(steps)
+    shown = [_inertia(q[:, j], v[:, j], a[:, j], tau[:, j], noise[j]) for j in own]
+    inertia[own, own] = np.maximum(inertia[own, own], shown)
     share = inertia * noise / positive(rms(tau, 0))[:, None]
     for j in np.flatnonzero((noise > _OF_MOTION * rms(a, 0)) & (share.max(axis=0) > _OF_EFFORT)):
         i = int(np.argmax(share[:, j]))
@@ -51,3 +56,16 @@ def step_findings(recording: Recording, log: Conditioned, robot: Robot) -> Itera
         yield Finding(
             "position-quantised", "warning", words, remedy, joint=robot.joints[j], size=float(steps[j]), certainty=0.99
         )
+
+
+def _inertia(q: Array, v: Array, a: Array, tau: Array, noise: float) -> float:
+    """Inertia of a joint as its effort shows it beside friction and its own weight [kg·m² or kg]; positive or zero.
+
+    Args:
+        q, v, a, tau: Motion and effort of the joint, shape (N,) each.
+        noise: RMS of the noise in ``a``, which makes the inertia too small by its share in the square of ``a``.
+    """
+    beside = np.column_stack([v, np.sign(v), np.sin(q), np.cos(q), np.ones_like(q)])
+    a, tau = orthogonal_part(np.column_stack([a, tau]), beside, _DEPENDENT).T
+    square = float(a @ a)
+    return max(float(a @ tau), 0.0) / positive(max(square - len(a) * noise**2, _LEAST * square))
