@@ -13,7 +13,7 @@ import numpy as np
 from ...linalg import Array, IntArray, lstsq, orthogonal_part
 from ...model.common_factor import scaled_bodies
 from ...model.engine.pinocchio import regressor
-from ...model.prior import USUAL_ERROR, USUAL_WEIGHT, inertial_prior
+from ...model.prior import USUAL_ERROR, USUAL_WEIGHT, Prior, inertial_prior
 from ...samples import TESTING_REVERSALS
 from ...units import percent
 from ..quality.findings import Finding
@@ -65,9 +65,10 @@ def part_of_gravity(case: Case) -> list[Finding]:
 
 
 def estimated(case: Case) -> GravityPart | None:
-    """Estimates the part; None if friction and offsets absorb it, or the URDF's bodies are no evidence."""
-    samples = case.sampled(0.0)
-    torques = _besides_friction(case)
+    """Estimates the part; None if friction and offsets absorb it, or the URDF's bodies are no evidence or mostly guessed."""
+    samples, prior = case.sampled(0.0), inertial_prior(case.robot)
+    masses, guessed = prior.theta0[::10], np.array(prior.origin[::10]) == "guess"
+    torques = None if 2 * masses[guessed].sum() > masses.sum() else _besides_friction(case, prior)
     if torques is None or len(torques) <= torques.shape[1]:
         return None
     factor = np.asarray(np.linalg.qr(torques, mode="r"))
@@ -83,15 +84,18 @@ def estimated(case: Case) -> GravityPart | None:
     return GravityPart(part, error, float(of_fewer(beyond, case.turns, len(np.unique(block)))))
 
 
-def _besides_friction(case: Case) -> Array | None:
+def _besides_friction(case: Case, prior: Prior) -> Array | None:
     """Torques of all moving joints that their friction does not absorb, weighted by row.
+
+    Args:
+        prior: Of the URDF's bodies.
 
     Returns:
         Those of the URDF's bodies, of their weight, of independent errors of the bodies of one standard deviation of the prior,
         and of the efforts, shape (N, 2 + m + 1); None if hardly any weight is left that is not in proportion to the bodies.
     """
     robot, samples, fit = case.robot, case.sampled(0.0), LoadedFit.of(case)
-    prior, still = inertial_prior(robot), np.zeros_like(samples.v)
+    still = np.zeros_like(samples.v)
     weight = regressor(robot, samples.q, still, still) @ prior.theta0
     bodies, errors = fit.columns @ prior.theta0, fit.columns @ np.linalg.inv(prior.root)
     out, before = [], np.zeros(2)
