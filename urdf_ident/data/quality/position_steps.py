@@ -42,11 +42,14 @@ def step_findings(recording: Recording, log: Conditioned, robot: Robot) -> Itera
     steps = np.where(moves, [count_of(x) for x in recording.position.T], 0.0)
     power = float(np.median(np.diff(recording.time))) / 6.0 * (2 * np.pi) ** 4 * log.cutoff**5 / 5.0
     noise = np.sqrt(power) * steps
-    inertia, own = rms(mass_matrices(robot, q[:: max(len(q) // _POSES, 1)]), 0), np.flatnonzero(steps)
-    shown = [_inertia(q[:, j], v[:, j], a[:, j], tau[:, j], noise[j]) for j in own]
-    inertia[own, own] = np.maximum(inertia[own, own], shown)
+    coarse = np.flatnonzero(noise > _OF_MOTION * rms(a, 0))
+    if not len(coarse):
+        return
+    inertia = rms(mass_matrices(robot, q[:: max(len(q) // _POSES, 1)]), 0)
+    shown = [_inertia(q[:, j], v[:, j], a[:, j], tau[:, j], noise[j]) for j in coarse]
+    inertia[coarse, coarse] = np.maximum(inertia[coarse, coarse], shown)
     share = inertia * noise / positive(rms(tau, 0))[:, None]
-    for j in np.flatnonzero((noise > _OF_MOTION * rms(a, 0)) & (share.max(axis=0) > _OF_EFFORT)):
+    for j in coarse[share[:, coarse].max(axis=0) > _OF_EFFORT]:
         i = int(np.argmax(share[:, j]))
         words = (
             f"the position comes in steps of {steps[j]:.3g} {'m' if robot.prismatic[j] else 'rad'}: with the low-pass at "
