@@ -54,7 +54,7 @@ class FaultColumns:
 
     The size is the norm of the last `numbers` coefficients times the unit; `sense` is the required sign of the coefficient, or
     0. In each of the `logs` it has a size of its own, and is absent from others; without `logs` it has one size in all.
-    In `cold` logs joints have friction of their own, with and without the fault.
+    If `cold`, joints have friction of their own in the `logs`, with and without the fault.
     The error of a position grows along its travel by at most `slope` times its size [1/rad or 1/m]. The `narrower` fault is the
     same one with less friction free, which must be significant as well.
     """
@@ -69,7 +69,7 @@ class FaultColumns:
     numbers: int = 1
     given: int = 0
     logs: tuple[int, ...] = ()
-    cold: tuple[int, ...] = ()
+    cold: bool = False
     slope: float = 1.0
     narrower: FaultColumns | None = None
 
@@ -255,17 +255,15 @@ class FaultRows:
         made.add(ALL_LATE, (j,), shared=[*beside, np.sum(late, axis=0)], guard=turning, unit=-1.0, given=given)
         half = np.pi / float(np.ptp(q))
         turn = half if robot.prismatic[j] else 1.0
-        sign = np.tanh(v / (0.1 * max(float(v.std()), 1e-9)))
         for waves in _WAVES if self._drives(j).sum() == 1 else ():  # friction of a coupled motor depends on other positions
             k = turn * waves
             if k < half:  # an arc of less than half a wave is a zero and a scale
                 continue
-            sine, cosine = np.sin(k * q), np.cos(k * q)
+            sine, cosine, *_ = guard = _along_the_travel(q, v, k)
             errors = (
                 (sine, k * cosine * v, k * cosine * a - k**2 * sine * v**2),
                 (cosine, -k * sine * v, -k * sine * a - k**2 * cosine * v**2),
             )
-            guard = [sine, cosine, sine * sign, cosine * sign]
             made.add("position-nonlinear", (j,), shared=[self._torque(j, *error) for error in errors], guard=guard, slope=k)
         if play.any():
             guard = [play[:, 0], play[:, 0] * q, *turning]
@@ -284,8 +282,7 @@ class FaultRows:
         made.add("effort-saturates", (j,), own=[_bend(tau)], guard=[*turning, *([np.abs(tau)] if swept else [])], sense=1)
         # what depends on the joint's position, as a cable or friction that varies along the teeth, is no fault of the effort,
         # although it may be larger where the effort has one sign, or is large
-        sign, alone = np.tanh(v / (0.1 * max(float(v.std()), 1e-9))), [np.sin(q), np.cos(q)]
-        varying = [*alone, *(wave * sign for wave in alone)]
+        varying = _along_the_travel(q, v)
         # nor is friction that grows with the load where a joint moves one way, for which there is no other column
         loads = self._one_way_loads
         made.add("effort-scale", (j,), shared=loads, own=[tau], guard=[*turning, *varying], unit=-1.0, given=len(loads))
@@ -332,6 +329,20 @@ class FaultRows:
         """Effect of a small error of a joint's positions on all torques, shape (N, n)."""
         by_position, by_velocity, by_acceleration = self.slopes[j]
         return np.asarray(by_position * error[:, None] + by_velocity * rate[:, None] + by_acceleration * growth[:, None])
+
+
+def _along_the_travel(q: Array, v: Array, waves: float = 1.0) -> list[Array]:
+    """A wave of the position, and friction that varies with it: sine and cosine, then the same with the sign of the velocity.
+
+    Args:
+        q, v: Motion of the joint, shape (N,) each.
+        waves: Radians of the wave per unit of the position [1/rad or 1/m].
+
+    Returns:
+        Four columns, shape (N,) each.
+    """
+    sine, cosine, sign = np.sin(waves * q), np.cos(waves * q), np.tanh(v / (0.1 * max(float(v.std()), 1e-9)))
+    return [sine, cosine, sine * sign, cosine * sign]
 
 
 def _bend(tau: Array) -> Array:

@@ -87,7 +87,7 @@ def _measured(trial: FaultTrial, fault: FaultColumns) -> SmallFault:
     found = _beside_reversals(trial, fault)
     if not (fault.cold and found.decided):
         return found
-    return min(found, _beside_reversals(trial, replace(fault, cold=())), key=lambda item: (item.decided, item.gain))
+    return min(found, _beside_reversals(trial, replace(fault, cold=False)), key=lambda item: (item.decided, item.gain))
 
 
 def _beside_reversals(trial: FaultTrial, fault: FaultColumns) -> SmallFault:
@@ -116,7 +116,7 @@ def _of_logs(rows: FaultRows, fault: FaultColumns) -> list[FaultColumns]:
     if not 1 < rows.logs <= COMPARED or fault.id in GEOMETRY:
         return []
     of = [*((k,) for k in range(rows.logs)), *([tuple(range(rows.logs))] if fault.id == "position-zero" else [])]
-    return [replace(fault, logs=logs, cold=logs) for logs in of]
+    return [replace(fault, logs=logs, cold=True) for logs in of]
 
 
 def effect(case: Case, logs: Logs, fault: SmallFault) -> Array | None:

@@ -36,7 +36,7 @@ class ChosenColumns:
     @classmethod
     def without(cls, fault: FaultColumns) -> ChosenColumns:
         """Columns of the fit without a fault."""
-        return cls(_acting(fault.shared[: fault.given]), _acting(fault.guard), fault.cold)
+        return cls(_acting(fault.shared[: fault.given]), _acting(fault.guard), fault.logs if fault.cold else ())
 
     @classmethod
     def of(cls, fault: FaultColumns) -> ChosenColumns:
