@@ -305,7 +305,7 @@ def _mass_bounds(rows: _Rows, bodies: tuple[str, ...], prior: Prior, options: Lm
     if options.mass_factor is None:
         return
     for i, body in enumerate(bodies):
-        factor = options.mass_factor ** (2.0 if prior.origin[10 * i] == "guess" else 1.0)
+        factor = options.mass_factor ** (2.0 if prior.guessed[i] else 1.0)
         mass, a = prior.theta0[10 * i], np.zeros(len(rows.theta0))
         a[10 * i] = 1.0
         rows.add(a, -mass / factor, f"{body}: mass at 1/{factor:g} of the prior's")

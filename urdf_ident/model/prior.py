@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ModelError, check_shape
-from ..linalg import Array, block_diagonal, rms, shaped
+from ..linalg import Array, BoolArray, block_diagonal, rms, shaped
 from ..samples import HARDLY_REVERSES, freeze_arrays
 from .inertia import (
     PSEUDO_BASIS,
@@ -96,6 +96,11 @@ class Prior:
     def std(self) -> Array:
         """Prior standard deviation of each parameter, shape (p,)."""
         return np.asarray(np.linalg.norm(np.linalg.inv(self.root), axis=1))
+
+    @cached_property
+    def guessed(self) -> BoolArray:
+        """Which bodies have no mass in the URDF, so that their values are guesses, shape (n_bodies,)."""
+        return np.asarray(np.array(self.origin[: 10 * len(self.relative_std) : 10]) == "guess")
 
     @cached_property
     def without_first_fit(self) -> Prior:

@@ -141,7 +141,7 @@ def _bodies(ident: Identification) -> list[dict[str, Any]]:
             "name": entry.body,
             "mass": ident.bodies[k, 0],
             "mass_before": ident.prior_bodies[k, 0],
-            "guessed": entry.body in ident.guessed_bodies,
+            "guessed": bool(ident.prior.guessed[k]),
             "com": _com(ident.bodies[k]),
             "com_before": _com(ident.prior_bodies[k]),
             "share": ident.bodies_from_data[k].mean(),

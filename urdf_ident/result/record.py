@@ -250,11 +250,6 @@ class Record(ReadOnly):
         return self.prior.theta0[: self.model.n_inertial].reshape(-1, 10)
 
     @property
-    def guessed_bodies(self) -> list[str]:
-        """Names of the bodies without a mass in the URDF: their :attr:`prior_bodies` are guesses."""
-        return [body.name for k, body in enumerate(self.model.robot.bodies) if self.prior.origin[10 * k] == "guess"]
-
-    @property
     def bodies_from_data(self) -> Array:
         """Share of each inertial parameter of :attr:`bodies` that comes from the data, shape (n, 10)."""
         return self.from_data[: self.model.n_inertial].reshape(-1, 10)

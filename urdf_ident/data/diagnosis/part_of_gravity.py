@@ -67,8 +67,8 @@ def part_of_gravity(case: Case) -> list[Finding]:
 def estimated(case: Case) -> GravityPart | None:
     """Estimates the part; None if friction and offsets absorb it, or the URDF's bodies are no evidence or mostly guessed."""
     samples, prior = case.sampled(0.0), inertial_prior(case.robot)
-    masses, guessed = prior.theta0[::10], np.array(prior.origin[::10]) == "guess"
-    torques = None if 2 * masses[guessed].sum() > masses.sum() else _besides_friction(case, prior)
+    masses = prior.theta0[::10]
+    torques = None if 2 * masses[prior.guessed].sum() > masses.sum() else _besides_friction(case, prior)
     if torques is None or len(torques) <= torques.shape[1]:
         return None
     factor = np.asarray(np.linalg.qr(torques, mode="r"))

@@ -311,7 +311,7 @@ def _masses(model: DynamicModel, theta: Array, prior: Prior) -> dict[str, float]
     out: dict[str, float] = {}
     for i, body in enumerate(model.robot.bodies):
         before, after = float(prior.theta0[10 * i]), float(theta[10 * i])
-        if prior.origin[10 * i] != "guess" and before > 0 and not 1 / MASS_FACTOR < after / before < MASS_FACTOR:
+        if not prior.guessed[i] and before > 0 and not 1 / MASS_FACTOR < after / before < MASS_FACTOR:
             out[body.name] = after / before
     return out
 

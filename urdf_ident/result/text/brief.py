@@ -96,7 +96,7 @@ def changes(ident: Record) -> list[str]:
     found, share = [], ident.bodies_from_data
     for k, body in enumerate(ident.model.robot.bodies):
         old, new = ident.prior_bodies[k], ident.bodies[k]
-        if old[0] <= 0 or new[0] <= 0 or body.name in ident.guessed_bodies:
+        if old[0] <= 0 or new[0] <= 0 or ident.prior.guessed[k]:
             continue
         mass = float(new[0] / old[0] - 1.0)
         if share[k, 0] > _SHARE:
@@ -159,8 +159,9 @@ def _table(kind: str, errors: list[JointError], count: int) -> list[str]:
 
 def guessed(ident: Record) -> str:
     """Bodies without a mass in the URDF, whose errors are those of a guess; empty if there are none."""
-    names = ident.guessed_bodies
-    some = abbreviated(names, 3) if len(names) < len(ident.model.robot.bodies) else "any body"
+    bodies, unknown = ident.model.robot.bodies, ident.prior.guessed
+    names = [body.name for body, missing in zip(bodies, unknown, strict=True) if missing]
+    some = "any body" if unknown.all() else abbreviated(names, 3)
     return f"the URDF has no mass for {some}; its errors are those of a guess" if names else ""
 
 

@@ -257,7 +257,7 @@ def _bodies(ident: Record) -> list[str]:
             [
                 name,
                 f"{ident.bodies[k, 0]:.4g}",
-                f"{ident.prior_bodies[k, 0]:.4g}{' (guess)' if entry.body in ident.guessed_bodies else ''}",
+                f"{ident.prior_bodies[k, 0]:.4g}{' (guess)' if ident.prior.guessed[k] else ''}",
                 f"{100 * ident.bodies_from_data[k].mean():.0f} %",
                 f"{entry.margins.min_eigenvalue:.2g}",
                 "yes" if entry.consistent else "NO",
