@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import check_shape
-from ..linalg import Array, BoolArray, IntArray, solve_triangular
+from ..linalg import Array, BoolArray, IntArray
 from ..model.inertia import PSEUDO_BASIS, nearest_physical, pseudo_inertia
 from ..model.parameters import Parameter
 from ..model.prior import Prior
@@ -212,7 +212,7 @@ def feasible_set(prior: Prior, parameters: Sequence[Parameter], options: LmiOpti
     """
     p, n = len(prior.theta0), len(prior.relative_std)
     check_shape("parameters", (len(parameters),), (p,))
-    back: Array = solve_triangular(prior.root, np.eye(p))
+    back = prior.deviations
     bodies = tuple(parameters[10 * i].owner for i in range(n))
     relative, cones, cone_names = _cones(prior, bodies, back, options)
     rows = _Rows(prior.theta0, back)

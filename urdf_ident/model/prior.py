@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ModelError, check_shape
-from ..linalg import Array, BoolArray, block_diagonal, rms, shaped
+from ..linalg import Array, BoolArray, block_diagonal, rms, shaped, solve_triangular
 from ..samples import HARDLY_REVERSES, freeze_arrays
 from .inertia import (
     PSEUDO_BASIS,
@@ -93,9 +93,14 @@ class Prior:
         return self.root.T @ self.root
 
     @cached_property
+    def deviations(self) -> Array:
+        """Independent deviations of theta of one standard deviation each, as columns, shape (p, p): the inverse of ``root``."""
+        return solve_triangular(self.root, np.eye(len(self.root)))
+
+    @cached_property
     def std(self) -> Array:
         """Prior standard deviation of each parameter, shape (p,)."""
-        return np.asarray(np.linalg.norm(np.linalg.inv(self.root), axis=1))
+        return np.asarray(np.linalg.norm(self.deviations, axis=1))
 
     @cached_property
     def guessed(self) -> BoolArray:

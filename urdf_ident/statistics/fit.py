@@ -329,7 +329,7 @@ def likely_slopes(base: BaseParameters, prior: Prior) -> Array:
     held, coefficients = _known(base, prior)
     M = np.zeros((len(prior.theta0), len(base)))
     if len(held):
-        M[:, held] = solve_triangular(prior.root, np.asarray(np.linalg.pinv(coefficients.T), dtype=float))
+        M[:, held] = prior.deviations @ np.linalg.pinv(coefficients.T)
     return M
 
 
@@ -337,7 +337,7 @@ def _known(base: BaseParameters, prior: Prior) -> tuple[np.ndarray, Array]:
     """Indices of the base parameters that contain only parameters with a prior, and a root of their prior covariance."""
     k = len(prior.theta0)
     held = np.flatnonzero(np.abs(base.projection[:, k:]).max(axis=1, initial=0.0) < _ROUNDING)
-    return held, solve_triangular(prior.root, base.projection[held, :k].T, transposed=True)
+    return held, prior.deviations.T @ base.projection[held, :k].T
 
 
 def fit_ridge(statistics: StatisticSet, fit: Fit, prior: Prior) -> Fit:

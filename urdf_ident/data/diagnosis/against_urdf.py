@@ -120,7 +120,7 @@ def _weight_held(robot: Robot, case: Case) -> list[Finding]:
         weight = float(stated.mean())
         if abs(weight) <= max(float(effort.std()), 10 * float(stated.std()), 1e-9):
             continue
-        error = float(np.linalg.norm(np.linalg.solve(prior.root.T, row.mean(axis=0)))) / abs(weight)
+        error = float(np.linalg.norm(row.mean(axis=0) @ prior.deviations)) / abs(weight)
         turned = not one_way(samples.v[:, j])
         times = (_constant(samples, j) if turned else float(effort.mean())) / weight
         lowest, highest = np.exp(np.array([-1, 1]) * USUAL_ERROR * error) if turned else _WEIGHTS

@@ -97,7 +97,7 @@ def _besides_friction(case: Case, prior: Prior) -> Array | None:
     robot, samples, fit = case.robot, case.sampled(0.0), LoadedFit.of(case)
     still = np.zeros_like(samples.v)
     weight = regressor(robot, samples.q, still, still) @ prior.theta0
-    bodies, errors = fit.columns @ prior.theta0, fit.columns @ np.linalg.inv(prior.root)
+    bodies, errors = fit.columns @ prior.theta0, fit.columns @ prior.deviations
     out, before = [], np.zeros(2)
     for i in np.flatnonzero(case.moves):
         glides = samples.glides[:, i]

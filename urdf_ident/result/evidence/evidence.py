@@ -239,7 +239,7 @@ def _gravity(model: DynamicModel, theta: Array, prior: Prior, q: Array) -> dict[
     A gravity torque below its own prior uncertainty is none: a balanced body, or a vertical axis that rounded angles tilt.
     """
     still = np.zeros_like(q)
-    known = np.column_stack([theta, prior.theta0, np.linalg.inv(prior.root)])
+    known = np.column_stack([theta, prior.theta0, prior.deviations])
     tau = model.torque(without_joint_terms(model, known), q, still, still)
     ours, theirs = tau[..., 0], tau[..., 1]
     size, doubt = rms(theirs, axis=0), rms(np.linalg.norm(tau[..., 2:], axis=-1), axis=0)

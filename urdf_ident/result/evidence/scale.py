@@ -62,7 +62,7 @@ def common_scale(factor: Array, prior: Prior, weight: float, inertial: int) -> C
     stated = own @ prior.theta0[:inertial]
     if stated @ stated <= weight:  # noise alone leaves the factor open by its own size or more
         return None
-    errors = np.asarray(np.linalg.solve(prior.root[:inertial, :inertial].T, own.T).T)
+    errors = own @ prior.deviations[:inertial, :inertial]
     found = scaled_bodies(stated[:, None], errors, free @ rho, weight)
     common = float(found.sizes[0])
     return CommonScale(common, float(found.errors[0]) / common) if common > 0 else None
