@@ -76,7 +76,9 @@ def test_a_wrong_start_is_corrected(model: DynamicModel, recordings: list[Record
 
     right = sweep_cutoff(model, recordings, SignalConfig(), judged=4.0).spectrum
     honest = signals.estimate_cutoff
-    monkeypatch.setattr(signals, "estimate_cutoff", lambda *args: replace(honest(*args), cutoff=right / 6.0))
+    monkeypatch.setattr(
+        signals, "estimate_cutoff", lambda *args, **options: replace(honest(*args, **options), cutoff=right / 6.0)
+    )
     found = sweep_cutoff(model, recordings, SignalConfig(), judged=4.0)
     assert found.spectrum == pytest.approx(right / 6.0)
     assert found.mean[0] > 1.5 * found.mean.min()  # it bends the motion

@@ -186,6 +186,22 @@ def test_encoder_noise_is_not_taken_for_motion(noise: float) -> None:
     assert estimate_cutoff([q + noise * white], rate).cutoff < 10
 
 
+@pytest.mark.parametrize(("rate", "step", "speed"), [(1000.0, 1.5e-3, 0.04), (500.0, 5e-4, 0.3), (250.0, 1.5e-3, 0.04)])
+def test_steps_of_an_encoder_at_a_steady_speed_are_not_taken_for_motion(rate: float, step: float, speed: float) -> None:
+    """Their rounding errors are lines at multiples of the steps per second, above a lower density between motion and lines."""
+    t = np.arange(0, 16, 1 / rate)
+    ramp = [np.clip((t[:, None] - begin - [0.2, 0.4]) / 0.4, 0, 1) for begin in range(16)]
+    rise = [x**2 * (3 - 2 * x) for x in ramp]
+    v = speed * np.array([1.0, 0.8]) * sum((-1) ** k * (rise[4 * k] - rise[4 * k + 3]) for k in range(4))
+    exact = np.gradient(v, 1 / rate, axis=0)
+    q = step * np.round(np.cumsum(v, axis=0) / rate / step)
+    cutoff = estimate_cutoff([q], rate, steps=np.full(2, step)).cutoff
+    found = differentiate(differentiate(lowpass(q, rate, cutoff), rate), rate)
+    assert np.linalg.norm(found - exact) < 0.2 * np.linalg.norm(exact)
+    unknown = estimate_cutoff([q], rate).cutoff
+    assert cutoff < 0.6 * unknown
+
+
 @pytest.mark.parametrize(("rate", "seconds"), [(500.0, 4.0), (800.0, 2.5), (100.0, 6.0)])
 def test_chance_in_the_spectrum_of_a_short_log_is_not_taken_for_motion(rate: float, seconds: float) -> None:
     """Late time stamps give all joints the same errors, so that more joints do not make the spectrum of the noise smoother."""

@@ -168,7 +168,9 @@ def white_noise(x: Array) -> Array:
     return np.asarray(np.median(np.abs(third), axis=0) / (0.6745 * np.sqrt(20.0)) if len(third) else np.zeros(x.shape[1:]))
 
 
-def estimate_cutoff(pieces: list[Array], rate: float, moving: list[BoolArray] | None = None) -> CutoffChoice:
+def estimate_cutoff(
+    pieces: list[Array], rate: float, moving: list[BoolArray] | None = None, steps: Array | None = None
+) -> CutoffChoice:
     """Chooses the low-pass for positions from the frequency at which the motion's acceleration falls below the noise.
 
     The spectrum of the measured acceleration first falls with the motion and then rises with the noise (position noise
@@ -181,13 +183,15 @@ def estimate_cutoff(pieces: list[Array], rate: float, moving: list[BoolArray] | 
         rate: Samples per second [Hz].
         moving: Samples of each piece that are in motion, shapes (N_k,); None: all. Standstill between motions belongs to the
             spectrum, as a window over a single motion would suppress its beginning and end; long standstill does not.
+        steps: Steps in which the positions come, shape (n,) [rad or m]; 0: not quantised; None: none is.
     """
     moving = moving or [np.ones(len(q), bool) for q in pieces]
-    frequency, density, slow, windows = _acceleration_spectrum(pieces, rate, moving)
+    steps = np.zeros(pieces[0].shape[1]) if steps is None else steps
+    frequency, density, slow, quantised, windows = _acceleration_spectrum(pieces, rate, moving, steps)
     ceiling = HIGHEST * rate
     step = frequency[1] - frequency[0]
     inside = frequency <= ceiling
-    motion_end = _motion_end(frequency[inside], density[inside], slow, rate, windows)
+    motion_end = _motion_end(frequency[inside], density[inside], slow, quantised, rate, windows)
     below = frequency <= motion_end
     floor = float(np.interp(motion_end, frequency, density))
     motion_power = float(density[below].sum() * step)
@@ -248,8 +252,11 @@ def _mean_spectrum(pieces: list[Array], rate: float) -> tuple[Array, Array]:
     return spectra[0][0], np.average([density for _, density in spectra], axis=0, weights=[len(piece) for piece in long])
 
 
-def _acceleration_spectrum(pieces: list[Array], rate: float, moving: list[BoolArray]) -> tuple[Array, Array, float, float]:
-    """Frequencies [Hz], geometric mean of the joints' acceleration spectra, and of their positions' density below these.
+def _acceleration_spectrum(
+    pieces: list[Array], rate: float, moving: list[BoolArray], steps: Array
+) -> tuple[Array, Array, float, float, float]:
+    """Frequencies [Hz], geometric means of the joints' acceleration spectra, of their positions' density below these, and of
+    the density of their rounding errors, white noise of variance step²/12.
 
     The last value is the number of windows of motion that do not overlap, at least 1.
     """
@@ -272,11 +279,12 @@ def _acceleration_spectrum(pieces: list[Array], rate: float, moving: list[BoolAr
     within = (power / (rate**4 * _twice_differenced(frequency, rate)[:, None])).sum(axis=0) * frequency[0]
     variance = np.average([part.var(axis=0) for part, _ in long], axis=0, weights=counts)
     slow = np.maximum(variance - within, 0.0) / frequency[0]
-    density, below = (np.exp(np.log(positive(x / total)).mean(axis=-1)) for x in (power, slow))
-    return frequency, density, float(below), max(1.0, sum(counts) / window)
+    means = (np.exp(np.log(positive(x / total)).mean(axis=-1)) for x in (power, slow, steps**2 / (6.0 * rate)))
+    density, below, quantised = means
+    return frequency, density, float(below), float(quantised), max(1.0, sum(counts) / window)
 
 
-def _motion_end(frequency: Array, density: Array, slow: float, rate: float, windows: float) -> float:
+def _motion_end(frequency: Array, density: Array, slow: float, quantised: float, rate: float, windows: float) -> float:
     """Frequency [Hz] at which the acceleration density turns from the motion's slope to the noise's.
 
     The acceleration of a motion does not rise with frequency, beyond its lobes; noise of positions rises with the fourth
@@ -287,10 +295,12 @@ def _motion_end(frequency: Array, density: Array, slow: float, rate: float, wind
     by a larger density of positions, or by one near the largest, is therefore within the motion. Larger means beyond chance:
     the logarithm of a density has the variance π²/6 over the number of independent values in it (chi-squared with two
     degrees of freedom; joints with the same errors, as of late time stamps, add none), and a spectrum of few windows has few.
-    A density of very few values may be small between two lobes of a move; chance does not count there.
+    A density of very few values may be small between two lobes of a move; chance does not count there. Rounding errors are
+    white only on average: at a steady speed they are lines at multiples of the number of steps per second.
 
     Args:
         slow: Density of positions below the lowest frequency, in the unit of density.
+        quantised: Mean density of rounding errors of the positions, in the unit of density.
         windows: Number of independent windows in the spectrum.
     """
     smooth, values = _third_octaves(frequency, density)
@@ -298,7 +308,8 @@ def _motion_end(frequency: Array, density: Array, slow: float, rate: float, wind
     position = smooth / (rate**4 * _twice_differenced(frequency, rate))
     largest_above = np.maximum.accumulate(position[::-1])[::-1]
     largest = max(slow, float(largest_above[0]))  # of a slow motion the spectrum has only the noise
-    within = np.flatnonzero(largest_above > np.minimum(_NOT_RISING * chance * position, _NOT_NOISE * largest))
+    beyond = np.maximum(np.minimum(_NOT_RISING * chance * position, _NOT_NOISE * largest), _ROUNDING * quantised)
+    within = np.flatnonzero(largest_above > beyond)
     first = min(int(within[-1]) + 1 if len(within) else 0, len(position) - 1)
     frequency, smooth = frequency[first:], smooth[first:]
     tilted = smooth / frequency
@@ -320,6 +331,8 @@ _NOT_RISING = 3.0
 _CHANCE, _HANN, _LOBES = 2.0, 1.5, 5
 #: Ratio of densities of positions to their largest above which they are the motion's, as the noise is less than a tenth of it.
 _NOT_NOISE = 0.01
+#: Ratio of a density of positions to the mean density of their rounding errors up to which it may be one of their lines.
+_ROUNDING = 10.0
 #: Factor on the noise that is subtracted from the spectrum of the positions: the median of few averaged spectra is up to a
 #: fifth below their mean.
 _WHITE = 1.25

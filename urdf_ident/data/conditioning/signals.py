@@ -21,6 +21,7 @@ from ...samples import Segment
 from ...units import percent
 from ..recording import Recording
 from ..refusals import each_usable
+from ..resolution import count_of
 from .averaging import Averaged, average
 from .clock import GAP_PERIODS, GAP_SECONDS, Clock
 from .config import FEWEST_PERIODS, SignalConfig
@@ -99,7 +100,7 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
     rate, raw = clock.rate, [piece.q for piece in pieces]
     if config.delay != "auto" and config.delay:
         pieces = [advanced(piece, rate, float(config.delay), recording.name) for piece in pieces]
-    choice, why_cutoff = _cutoff(pieces, rate, config, recording.name)
+    choice, why_cutoff = _cutoff(pieces, rate, config, recording)
     source, why_velocity = _velocity_source(recording, pieces, rate, choice, config)
     cutoff = choice.cutoff
     wanted = _row_rate(cutoff) if config.decimate == "auto" else float(config.decimate)
@@ -130,7 +131,8 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
         motion = hold_resting_joints(motion, robot, config)
         segments, why["rest"] = cut_rest(motion, pieces, rate, cutoff, config, recording.name)
         given = config.cutoff != "auto" and "cutoff" not in config.chosen
-        lost = attenuation(raw, rate, cutoff, config.order, estimate_cutoff(raw, rate).motion_end if given else 0.0)
+        end = estimate_cutoff(raw, rate, steps=_steps(recording)).motion_end if given else 0.0
+        lost = attenuation(raw, rate, cutoff, config.order, end)
     else:
         segments, why["rest"] = _one_period(hold_resting_joints([tiled], robot, config)[0], around, factor, config)
         why["velocity"] = "exact derivatives of the harmonics, which replace the low-pass filtered positions"
@@ -219,7 +221,7 @@ def resolve(recordings: Sequence[Recording], config: SignalConfig | None = None)
 def _choices(recording: Recording, config: SignalConfig) -> tuple[tuple[CutoffChoice, str], tuple[str, str]]:
     """Cut-off and source of velocities chosen for one log, each with its reason."""
     pieces, clock = even_pieces(recording)
-    cutoff = _cutoff(pieces, clock.rate, config, recording.name)
+    cutoff = _cutoff(pieces, clock.rate, config, recording)
     return cutoff, _velocity_source(recording, pieces, clock.rate, cutoff[0], config)
 
 
@@ -241,13 +243,18 @@ def _white_share(q: Array) -> Array:
     return np.asarray(0.5 * np.mean(np.diff(q, axis=0) ** 2, axis=0) / positive(q.var(axis=0)))
 
 
-def _cutoff(pieces: list[UniformPiece], rate: float, config: SignalConfig, name: str) -> tuple[CutoffChoice, str]:
+def _steps(recording: Recording) -> Array:
+    """Steps in which the positions were recorded, shape (n,) [rad or m]; 0: not quantised."""
+    return np.array([count_of(q) for q in recording.position.T])
+
+
+def _cutoff(pieces: list[UniformPiece], rate: float, config: SignalConfig, recording: Recording) -> tuple[CutoffChoice, str]:
     if config.cutoff != "auto":
         cutoff = float(config.cutoff)
         if "cutoff" not in config.chosen and cutoff >= 0.5 * rate:
             raise LogError(
                 "signals.cutoff is above what the log's rate can show",
-                where=name,
+                where=recording.name,
                 got=f"{cutoff:g} Hz",
                 expected=f"below {0.5 * rate:.4g} Hz, half the rate",
                 remedy="leave it out: `signals: {cutoff: auto}` finds it",
@@ -263,11 +270,12 @@ def _cutoff(pieces: list[UniformPiece], rate: float, config: SignalConfig, name:
             longest = max(longest, end - begin)
         moving.append(moves)
     if longest < max(32, 0.2 * rate):
-        raise no_motion(positions, rate, config, name)
+        raise no_motion(positions, rate, config, recording.name)
     moved = [q[moves] for q, moves in zip(positions, moving, strict=True) if moves.any()]
     travel = np.max([np.ptp(q, axis=0) for q in moved], axis=0)
     movers = (travel > 1e-3 * travel.max()) & (np.min([_white_share(q) for q in moved], axis=0) < _MOSTLY_WHITE)
-    choice = estimate_cutoff([q[:, movers] for q in positions] if movers.any() else positions, rate, moving)
+    movers = movers if movers.any() else np.ones_like(movers)
+    choice = estimate_cutoff([q[:, movers] for q in positions], rate, moving, _steps(recording)[movers])
     return choice, f"{choice.cutoff:.4g} Hz, Butterworth of order {config.order} forwards and backwards: {choice.why}"
 
 
