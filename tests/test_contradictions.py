@@ -738,6 +738,19 @@ def test_efforts_partly_computed_from_the_positions_contain_their_noise(share: f
     assert said == pytest.approx([100 * share] * len(found), abs=3)
 
 
+def test_a_controller_that_answers_the_steps_of_its_encoders_has_not_computed_its_efforts() -> None:
+    """Near a quarter of the rate, gains on position and speed answer rounding errors much as inertia does."""
+    t, q, v, a = fourier(ARM.n, 20.0, 100.0, 4)
+    masses = np.array([pin.crba(ARM.model, ARM.model.createData(), x) for x in q[::100]])
+    inertia = np.sum(masses**2, axis=2).mean(axis=0) / np.diagonal(masses, axis1=1, axis2=2).mean(axis=0)
+    tau = torques(ARM, Truth.of(ARM.n), q, v, a)
+    logged = 3e-4 * np.round(q / 3e-4)
+    errors = logged - q
+    tau -= inertia * (4000.0 * errors + 10.0 * np.gradient(errors, t, axis=0))
+    (report,) = examine_logs([Recording("log", ARM.joints, t, logged, effort=tau)], ARM, Drive.build(ARM.n), SignalConfig())
+    assert "effort-commanded" not in {item.id for item in report.findings}
+
+
 @pytest.mark.parametrize("noise", [0.01, 0.002])
 def test_short_moves_are_no_noise_that_was_computed_from_the_positions(noise: float) -> None:
     """Motors do respond to the beginning and end of a move, which are in some rows; noise is in all of them."""

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from ...linalg import Array, IntArray, positive
+from ...linalg import Array, IntArray, orthogonal_part, positive
 from ...model.engine.rigid import rigid_of
 from ...model.prior import lumped_inertials
 from ...model.robot import Robot
@@ -47,6 +47,8 @@ _OF_A_PART = 50
 #: Standard error of a median of normal numbers, times the root of their number, over their median absolute deviation.
 _OF_MEDIAN = 1.858
 _SHARE_ERROR, _CLEAR, _ALIKE = 0.1, 8.0, (0.2, 4.0)
+#: Singular values, relative to the largest, that count as zero.
+_DEPENDENT = 1e-7
 #: Number of rows per held value from which a signal has a low rate.
 _HELD = 3.0
 
@@ -233,9 +235,10 @@ def check_copied(state: Examination, robot: Robot) -> None:
 def check_computed(state: Examination, robot: Robot) -> None:
     """Warns of efforts that are partly the URDF's torque at the logged positions, with their rounding errors and noise.
 
-    Above the frequencies of the motion, logged positions contain rounding errors and noise, to which no motor responds. Where
-    the efforts contain the same fraction of the torque that the URDF has for them on all joints and in all parts of the log, it
-    was computed.
+    Above the frequencies of the motion, logged positions contain rounding errors and noise, to which no joint responds, but the
+    controller of a joint may: by gains on its own position and speed, and these parts of both torques are left out. Where the
+    efforts contain the same fraction of the torque that the URDF has for them on all joints and in all parts of the log, it was
+    computed.
     """
     recording = state.recording
     if recording.effort is None:
@@ -246,9 +249,11 @@ def check_computed(state: Examination, robot: Robot) -> None:
     time, q, effort = recording.time[part], recording.position[part], recording.effort[part]
     rate = 1.0 / float(np.median(np.diff(time)))
     v = np.gradient(q, time, axis=0) if recording.velocity is None else recording.velocity[part]
-    both = rigid_of(robot).torque(lumped_inertials(robot).ravel(), q, v, np.gradient(v, time, axis=0)), effort
+    stated = rigid_of(robot).torque(lumped_inertials(robot).ravel(), q, v, np.gradient(v, time, axis=0))
     inner = slice(len(time) // 20, -(len(time) // 20))  # without the transients of the filter
-    share, error = _shares(*((x - lowpass(x, rate, _ABOVE * rate))[inner] for x in both))
+    fast = np.array([(x - lowpass(x, rate, _ABOVE * rate))[inner] for x in (stated, effort, q, v)])
+    left = np.array([orthogonal_part(x[:2].T, x[2:].T, _DEPENDENT) for x in np.moveaxis(fast, -1, 0)])
+    share, error = _shares(left[..., 0].T, left[..., 1].T)
     known = (error > 0) & (error < _SHARE_ERROR)
     if known.sum() < 2:
         return
