@@ -223,5 +223,5 @@ CELL_KINDS: dict[str, tuple[Make, set[str], bool]] = {
     "derated": (_derated, {*VARYING, "effort-clipped", "effort-saturates"}, False),
     "bit errors": (_bit_errors, {"values-spike", "values-impossible", "position-jump", "values-jump", "position-noise"}, False),
     "coarse position": (_coarse_position, {"position-quantised", "position-held", "position-play", "channel-frozen"}, False),
-    "humming": (_ticking, {"effort-ripple"}, False),
+    "humming": (_ticking, {"effort-periodic"}, False),
 }

@@ -8,6 +8,7 @@ scale of the torques if the motion is too slow to determine it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from ...linalg import Array
@@ -16,8 +17,10 @@ from ...parallel import shared, start_each
 from ...samples import SHORT
 from ..quality.findings import Finding
 from .arbitration import arbitrated
-from .explanations import by_interpretation, examined_alone, with_changes
+from .corrections import gains_of
+from .explanations import Explanations, by_interpretation, examined_alone, with_changes
 from .log_group import LogGroup
+from .oscillation import Oscillation, oscillation
 from .reporting import findings
 from .thinned_logs import Logs
 from .wording import too_short_to_tell
@@ -57,6 +60,9 @@ def physics_findings(
         if found is None:
             break
         found = with_changes(found, [alone[k] for k in compared], brief)
+        if not brief and len(compared) == len(logs) and (wave := _oscillation(found)) is not None:
+            others = physics_findings(robot, wave.removed(logs), reduction)
+            return [(wave.finding(robot), *own) for own in others]
         found = found if brief else arbitrated(found)
         for k, own in zip(compared, findings(found), strict=True):
             out[k] += own
@@ -64,3 +70,13 @@ def physics_findings(
             break
         compared = [k for at, k in enumerate(compared) if not any(at in some for some in found.differing)]
     return [tuple(map(too_short_to_tell, own)) if brief else tuple(own) for own in out]
+
+
+def _oscillation(found: Explanations) -> Oscillation | None:
+    """An oscillation of one effort, if there is one and it explains more than each of the other explanations."""
+    group = found.group
+    wave = oscillation(found.case, len(group.logs))
+    if wave is None or not (found.steps or found.several):
+        return wave
+    case = replace(group, logs=wave.removed(group.logs)).case()
+    return wave if case is not None and gains_of(found.case, case).sum() > found.most else None

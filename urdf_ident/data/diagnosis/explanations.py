@@ -64,6 +64,14 @@ class Explanations:
         """Whether anything but the interpretation may explain the torques."""
         return bool(self.differing or self.small or any(self.changed))
 
+    @property
+    def most(self) -> float:
+        """Largest gain of an explanation, 0 without any."""
+        of_logs = [gain for some in self.differing for _, gain, _ in some.values()]
+        changes = [item.gain for item in self.changed if item is not None]
+        gains = [*(item.gain for item in self.steps[:1]), *(item.gain for item in self.small), *changes, *of_logs]
+        return max(gains, default=0.0)
+
 
 def by_interpretation(group: LogGroup, case: Case | None = None) -> Explanations | None:
     """Searches for the interpretation that explains the torques of all logs.

@@ -338,6 +338,12 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
         "effort-progressive": FindingKind(
             "warning", "Large efforts of a joint are too large for the motion.", "Check its torque constant at high currents."
         ),
+        "effort-periodic": FindingKind(
+            "warning",
+            "An effort oscillates at a frequency that the motion does not explain, in time and not with the position.",
+            "Check shielding and supply of its sensor, the drives beside it, and its control loop.",
+            "frequency [Hz]",
+        ),
         "effort-bandwidth": FindingKind(
             "warning",
             "The efforts were filtered below the bandwidth of the motion.",

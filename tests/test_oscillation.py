@@ -1,0 +1,62 @@
+"""Oscillations of one effort in time: what a model leaves unexplained of it is at one frequency, and no motion is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from conftest import arm_urdf
+from logs import Truth, fourier, torques
+
+from urdf_ident.data.conditioning.config import SignalConfig
+from urdf_ident.data.prepare import examine_logs
+from urdf_ident.data.quality.findings import Finding
+from urdf_ident.data.recording import Recording
+from urdf_ident.linalg import Array
+from urdf_ident.model.drive import Drive
+from urdf_ident.model.robot import Robot
+
+ARM = Robot.from_urdf(arm_urdf("zyyx"))
+HERTZ = np.array([0.31, 0.43, 0.57, 0.71])
+
+
+def sines() -> tuple[Array, Array, Array, Array]:
+    """Every joint at one frequency of its own, t, q, v and a."""
+    t = np.arange(0, 20.0, 0.01)
+    w = 2 * np.pi * HERTZ
+    q, v = np.sin(w * t[:, None]), w * np.cos(w * t[:, None])
+    return t, q, v, -(w**2) * q
+
+
+def log_of(motion: tuple[Array, Array, Array, Array], error: Array, name: str = "log") -> Recording:
+    """A log with an error of the efforts, relative to their standard deviations, shape (N, n)."""
+    t, q, v, a = motion
+    tau = torques(ARM, Truth.of(ARM.n), q, v, a)
+    rng = np.random.default_rng(1)
+    tau += tau.std(axis=0) * (error + 0.01 * rng.standard_normal(tau.shape))
+    return Recording(name, ARM.joints, t, q + 1e-5 * rng.standard_normal(q.shape), effort=tau)
+
+
+def warnings(*logs: Recording) -> list[list[Finding]]:
+    reports = examine_logs(logs, ARM, Drive.build(ARM.n), SignalConfig())
+    return [[item for item in report.findings if item.severity != "info"] for report in reports]
+
+
+@pytest.mark.parametrize("hertz", [0.53, 1.7])
+def test_an_effort_that_oscillates_in_all_logs_is_named_and_nothing_else(hertz: float) -> None:
+    """As slow as the motion it left a good model with 1.6 times the error, or looked like drift, contact or a payload."""
+    logs = []
+    for seed in (1, 2):
+        motion = fourier(ARM.n, 10.0, 100.0, seed)
+        wave = np.sin(2 * np.pi * hertz * motion[0] + seed)
+        logs.append(log_of(motion, 0.5 * np.outer(wave, np.arange(ARM.n) == 2), f"log{seed}"))
+    for found in warnings(*logs):
+        assert [item.id for item in found] == ["effort-periodic"]
+        assert found[0].joint == ARM.joints[2]
+        assert found[0].size == pytest.approx(hertz, abs=0.01)
+
+
+def test_friction_that_the_model_lacks_is_no_oscillation_even_where_every_joint_moves_at_one_frequency() -> None:
+    """It has lines at odd multiples of that frequency, at which no joint moves."""
+    motion = sines()
+    stribeck = np.tanh(10 * motion[2]) * np.exp(-((motion[2] / 0.5) ** 2))
+    assert "effort-periodic" not in {item.id for item in warnings(log_of(motion, stribeck))[0]}
