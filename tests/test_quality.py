@@ -637,6 +637,26 @@ def test_device_clock_is_even_where_the_robot_creeps(robot: Robot, stamped: str)
     assert {item.id for item in report.findings} & {"samples-lost", "samples-repeated", "stamps-repeated"} == set()
 
 
+@pytest.mark.parametrize("lose", [0.0, 0.05])
+def test_late_stamps_beside_rests_are_no_missing_samples(lose: float) -> None:
+    """Stamps of slow motion, up to one and a half periods late, made the clock longer by one period or two at each."""
+    rng = np.random.default_rng(8)
+    true = np.arange(0, 30, 0.005)
+    true = true[rng.random(len(true)) >= lose]
+    way = np.clip((true[:, None, None] - 1.5 * np.arange(20)[:, None] - [0.2, 0.3, 0.4]) / 0.9, 0, 1)
+    goals = np.random.default_rng(1).uniform(-1, 1, (20, 3))
+    position = np.sum(goals * way**3 * (10 - 15 * way + 6 * way**2), axis=1)
+    clock = device_clock(
+        np.maximum.accumulate(true + 0.0075 * rng.random(len(true))), position + 1e-6 * rng.random((len(true), 3))
+    )
+    assert clock is not None
+    assert clock.period == pytest.approx(0.005, rel=1e-3)
+    moves = np.abs(np.diff(position, axis=0)).max(axis=1) > 1e-4  # 0.02 rad/s
+    wrong = np.round(np.diff(clock.time) / clock.period) != np.round(np.diff(true) / 0.005)
+    assert np.mean(wrong[moves]) < 0.002
+    assert np.std(clock.time - true) < 0.02
+
+
 def test_device_clock_does_not_invent_one() -> None:
     rng = np.random.default_rng(4)
     uneven = np.cumsum(0.002 * (1 + 0.4 * rng.random(10_000)))  # the samples really were uneven

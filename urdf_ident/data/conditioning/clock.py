@@ -12,7 +12,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from ...linalg import Array, IntArray, positive, rms
+from ...grouping import runs
+from ...linalg import Array, BoolArray, IntArray, positive, rms
 from ...scipy_parts import windowed
 from .filters import differentiate, lowpass
 
@@ -28,8 +29,12 @@ _ONCE = 0.99
 _SHORT = 0.5
 #: Least number of long intervals that show bursts, and least step of the joints beside them, of its root mean square.
 _SEVERAL, _MOVING = 5, 0.3
-#: Number of intervals within which one late stamp is made up for.
-_BESIDE = 5
+#: Largest standard deviation of intervals shown by the motion from whole periods; least square of the speed that is tried, over
+#: its mean.
+_WHOLE, _SLOWEST = 0.1, 1e-4
+#: Number of intervals within which one late stamp is made up for; most stamps of fast motion before and after a slow one
+#: that are compared.
+_BESIDE, _LEVEL = 5, 25
 
 
 @dataclass(frozen=True)
@@ -158,20 +163,78 @@ def _device_clock(time: Array, position: Array, *, bursts: bool) -> DeviceClock 
     near_whole = fast & (count <= 3)
     after = float(np.std((shown - count * period)[near_whole]) / period)
     before = float(np.std((shown - intervals)[near_whole]) / period)
-    if after > 0.1 or after > 0.5 * before:
+    if after > _WHOLE or after > 0.5 * before:
         return None
     period = float(intervals[fast].sum() / count[fast].sum())
     slow = intervals
     if bursts:
         slow = np.where(intervals > 3 * np.percentile(intervals, 99), intervals, period)
     elif (count[fast] > 0).mean() > _ONCE:
-        longer = np.where(fast, 0.0, intervals / period - 1)
-        around = np.convolve(longer, np.ones(_BESIDE), "same")  # about 0 where a stamp is late: the next interval is shorter
-        slow = period * (1 + np.round(np.maximum(np.minimum(longer, around), 0)))
+        fast = _shown_as_well(fast, np.where(count <= 3, energy, 0.0), shown / period - count)
+        count = np.where(fast, count, 1 + _lost_while_slow(time / _slope(time, count, fast), count, fast))
+        period = _slope(time, count, np.ones(len(count), dtype=bool))
+        slow = count * period
     repaired = time[0] + np.concatenate([[0.0], np.cumsum(np.where(fast, count * period, slow))])
     if np.abs(repaired - time).max() > max(10 * period, 0.01 * (time[-1] - time[0])):
         return None
     return DeviceClock(repaired, period, before, after, int(np.maximum(count - 1, 0)[fast].sum()))
+
+
+def _shown_as_well(fast: BoolArray, energy: Array, off: Array) -> BoolArray:
+    """Adds slower motion to the fast one as long as it shows whole periods.
+
+    Args:
+        energy: Square of the speed, shape (N - 1,), any unit.
+        off: Deviations of the intervals shown by the motion from whole periods, shape (N - 1,) [periods].
+    """
+    least = np.mean(energy)
+    while least > _SLOWEST * energy.mean():
+        least /= 2
+        slower = (energy > least) & ~fast
+        if slower.any() and np.std(off[slower]) > _WHOLE:
+            break
+        fast = fast | slower
+    return fast
+
+
+def _slope(time: Array, count: Array, fast: BoolArray) -> float:
+    """Period [s] of a clock by least squares over the rows of each fast motion, whose counts of periods are known."""
+    square, product = 0.0, 0.0
+    for begin, end in runs(fast):
+        passed = np.concatenate([[0.0], np.cumsum(count[begin:end])])
+        passed -= passed.mean()
+        square += float(passed @ passed)
+        product += float(passed @ time[begin : end + 1])
+    return product / square
+
+
+def _lost_while_slow(stamps: Array, count: Array, fast: BoolArray) -> Array:
+    """Number of samples that are missing in each interval of slow motion or rest, where a log holds each sample once.
+
+    Stamps jitter, and a late one is no missing sample: no more samples are missing in a stretch of slow motion than the stamps
+    before it and after it are further apart in the median.
+
+    Args:
+        stamps: Shape (N,) [periods].
+        count: Periods that each interval of fast motion took, shape (N - 1,).
+        fast: Intervals of fast motion, shape (N - 1,).
+    """
+    late = stamps - np.concatenate([[0.0], np.cumsum(np.where(fast, count, 1.0))])
+    longer = np.where(fast, 0.0, np.diff(stamps) - 1)
+    around = np.convolve(longer, np.ones(_BESIDE), "same")  # about 0 where a stamp is late: the next interval is shorter
+    missing = np.minimum(longer, around)
+    lost, slow = np.zeros(len(count)), runs(~fast)
+    ends = [0, *(end for _, end in slow)]
+    begins = [*(begin for begin, _ in slow), len(count)]
+    for k, (begin, end) in enumerate(slow):
+        inside = (end - begin) // 2 + 1  # of a stretch at the beginning or end of the log
+        before = late[max(ends[k], begin - _LEVEL) : begin + 1] if begin else late[: min(inside, _LEVEL)]
+        after = late[end : min(begins[k + 1], end + _LEVEL) + 1] if end < len(count) else late[-min(inside, _LEVEL) :]
+        left = max(0.0, round(float(np.median(after) - np.median(before))))
+        for row in begin + np.argsort(-missing[begin:end], kind="stable"):
+            lost[row] = min(max(np.round(missing[row]), 1.0), left)
+            left -= lost[row]
+    return lost
 
 
 def in_bursts(time: Array, position: Array) -> bool:
