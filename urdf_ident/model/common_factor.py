@@ -43,10 +43,8 @@ def scaled_bodies(columns: Array, bodies: Array, seen: Array, noise: float) -> S
         seen: Measured torque, shape (N,).
         noise: Variance of its noise.
     """
-    axes, singular, _ = np.linalg.svd(bodies)
-    columns, seen = axes.T @ columns, axes.T @ seen
-    square = np.zeros(len(seen))
-    square[: len(singular)] = singular**2
+    square, axes = np.linalg.eigh(bodies @ bodies.T)  # the singular values of a few such matrices do not converge
+    columns, seen, square = axes.T @ columns, axes.T @ seen, square.clip(0.0)
     least, best = np.inf, ScaledBodies(np.zeros(columns.shape[1]), np.zeros(columns.shape[1]), 1.0)
     for spread in _SPREADS:
         factor = 1.0
