@@ -284,7 +284,7 @@ def test_masses_that_rotors_may_stand_for_have_no_scale() -> None:
     rng = np.random.default_rng(1)
     joints = rng.standard_normal((40, 2))
     masses = joints + 1e-9 * rng.standard_normal((40, 2))
-    prior = SimpleNamespace(root=np.eye(2), theta0=np.ones(2))
+    prior = SimpleNamespace(deviations=np.eye(2), theta0=np.ones(2))
     noise = 0.1 * rng.standard_normal(40)
     assert common_scale(np.column_stack([masses, joints, masses.sum(axis=1) + noise]), prior, 1.0, 2) is None
     apart = rng.standard_normal((40, 2))
