@@ -116,6 +116,8 @@ BAD = {
     "no type": (urdf(kind=""), "joint 'hinge': <joint> lacks 'type', expected revolute"),
     "two parents": (urdf(extra=JOINT.replace("hinge", "h2")), "'tip' is the child of two joints.*kinematic tree.*joint 'h2'"),
     "two roots": (urdf(extra='<link name="stray"/>'), "2 links without a parent .base, stray., expected exactly one root"),
+    "no robot name": (urdf().replace('robot name="', 'robot label="'), "the robot has no name; write one"),
+    "no joint name": (urdf().replace('"hinge"', '" "'), "joint 1 has no name; write one: <joint name"),
     "no link at all": ('<robot name="r"/>', "the URDF has no <link>; run `xacro"),
     "loop": (urdf(extra=LOOP), "link '[ab]' hangs in a loop of joints"),
     "loop of one": (

@@ -94,6 +94,8 @@ def parse_urdf(text: str, where: str = "URDF", *, allow_negative_mass: bool = Fa
         raise UrdfError("not a URDF", where=where, got=f"<{root.tag}>", expected="<robot>")
     if any(element.tag.startswith("xacro:") for element in root.iter()):
         raise UrdfError("unprocessed xacro", where=where, remedy=_EXPAND)
+    if not root.get("name"):  # Pinocchio refuses the whole file
+        raise UrdfError("the robot has no name", where=where, remedy='write one: <robot name="...">')
     links: dict[str, Link] = {}
     joints: dict[str, Joint] = {}
     materials = Counter(element.get("name") for element in root if element.tag == "material")
@@ -107,7 +109,7 @@ def parse_urdf(text: str, where: str = "URDF", *, allow_negative_mass: bool = Fa
     if not links:
         raise UrdfError("the URDF has no <link>", where=where, remedy=f"{_EXPAND} that calls the macros")
     _check_tree(links, joints, where)
-    return Description(root.get("name") or "robot", links, joints)
+    return Description(root.get("name", ""), links, joints)
 
 
 def _check_tree(links: dict[str, Link], joints: dict[str, Joint], where: str) -> None:
@@ -199,7 +201,10 @@ def read_xml(text: str, where: str) -> ElementTree.Element:
     return builder.close()
 
 
-def _add(table: dict[str, Any], item: Any, where: str) -> None:
+def _add(table: dict[str, Any], item: Link | Joint, where: str) -> None:
+    if not item.name.strip():
+        kind = type(item).__name__.lower()
+        raise UrdfError(f"{kind} {len(table) + 1} has no name", where=where, remedy=f'write one: <{kind} name="...">')
     if item.name in table:
         raise UrdfError(f"two elements are called '{item.name}'", where=where, remedy="rename one")
     table[item.name] = item
