@@ -473,6 +473,24 @@ def test_bags_that_were_cut_short_name_what_saves_them(tmp_path: Path, robot: Ro
             read_recording(cut, robot)
 
 
+def test_a_bag_with_damaged_bytes_says_how_much_of_it_was_read(tmp_path: Path, robot: Robot) -> None:
+    """The reader stops at the bytes without an error: half of the log was missing, and nothing said so."""
+    t, q, v, tau = samples()
+    path = write_bag(tmp_path, "mcap", [("/joint_states", list(NAMES), t, {"q": q, "v": v, "tau": tau})])
+    whole = read_recording(path, robot)
+    file = next(path.glob("*.mcap"))
+    data = file.read_bytes()
+    middle = len(data) // 2
+    file.write_bytes(data[:middle] + bytes(100) + data[middle + 100 :])
+    half = read_recording(path, robot)
+    assert len(half) < 0.8 * len(whole)
+    assert [note for note in half.notes if f"declares {len(t)} messages" in note]
+    assert not [note for note in whole.notes if "declares" in note]
+    file.write_bytes(data[:middle] + np.random.default_rng(0).bytes(400) + data[middle + 400 :])
+    with pytest.raises(LogError, match="the bag is broken"):  # no topic had joint positions, although it was named
+        read_recording(path, robot)
+
+
 def test_archives_and_names_that_are_something_else(tmp_path: Path, robot: Robot) -> None:
     import zipfile
 

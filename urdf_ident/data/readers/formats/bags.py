@@ -27,6 +27,8 @@ from .bag_messages import Sample, sample_of
 
 #: Messages of each topic that are read to choose the topic.
 _LOOK = 200
+#: A type whose definition is known: where its messages cannot be read, the bag is broken.
+_JOINT_STATE = "sensor_msgs/msg/JointState"
 
 
 @dataclass
@@ -168,6 +170,7 @@ def _topics(reader: _Reader, path: str | Path, notes: list[str]) -> list[_Topic]
     """Topics whose messages contain joint positions."""
     found: dict[str, _Topic] = {}
     unknown = []
+    damage: Exception | None = None
     for connection in list(reader.storage.connections):
         own = _Topic(connection.topic, [connection], connection.msgcount)
         try:
@@ -184,6 +187,8 @@ def _topics(reader: _Reader, path: str | Path, notes: list[str]) -> list[_Topic]
             if isinstance(error, UrdfIdentError | MemoryError):
                 raise
             unknown.append(f"{connection.topic} ({connection.msgtype})")
+            if connection.msgtype == _JOINT_STATE:
+                damage = error
             if not own.joints:
                 continue
         if own.joints:
@@ -194,6 +199,8 @@ def _topics(reader: _Reader, path: str | Path, notes: list[str]) -> list[_Topic]
             topic.effort |= own.effort
     if unknown:
         notes.append(f"topics with messages that cannot be read: {', '.join(unknown[:5])}")
+    if not found and damage is not None:
+        raise damage
     if not found:
         held = ", ".join(sorted(f"{c.topic} ({c.msgtype})" for c in reader.storage.connections)[:8])
         raise LogError(
@@ -257,6 +264,12 @@ def _samples(reader: _Reader, connections: list[Any], notes: list[str]) -> tuple
         if len(samples) < 2 or isinstance(error, MemoryError):
             raise
         notes.append(f"the bag breaks off after {len(samples)} messages ({' '.join(str(error).split())[:80]})")
+    else:
+        declared, read = sum(connection.msgcount for connection in connections), len(samples) + broken
+        if read < declared:
+            notes.append(
+                f"the bag declares {declared} messages, of which {read} could be read: part of it is damaged or missing"
+            )
     if broken:
         notes.append(f"{broken} messages without joint positions left out")
     stamps = [sample.stamp for sample in samples]
