@@ -59,13 +59,13 @@ def shaped(name: str, values: ArrayLike, expected: tuple[int | str, ...]) -> Arr
     """
     try:
         given = np.asarray(values)
-        found = given.astype(float, copy=False)
-    except (TypeError, ValueError):
+        given = np.asarray(given.tolist()) if given.dtype.kind == "O" else given  # its values may be numbers
+    except ValueError:
         given = np.asarray("")
-    if given.dtype.kind in "US":  # also text that reads as a number
+    if given.dtype.kind not in "biuf":  # also text that reads as a number
         raise ShapeError(f"'{name}' is no number or array of numbers", got=values)
-    check_shape(name, found.shape, expected)
-    return found
+    check_shape(name, given.shape, expected)
+    return given.astype(float, copy=False)
 
 
 def one_each(name: str, values: ArrayLike, n: int, error: type[UrdfIdentError] = LimitError) -> Array:
