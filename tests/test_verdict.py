@@ -324,7 +324,11 @@ def test_what_the_data_do_not_test_is_in_the_first_lines(ident: ui.Identificatio
     assert untested(open_) == ("the clock",)
     scales = [{**finding, "id": "effort-scale-open", "joints": joints} for joints in (["j2", "j4"], ["j4", "j3"])]
     two = replace(trusted, inputs=tuple({**trusted.inputs[0], "findings": [scale]} for scale in scales))
+    assert ident.evidence is not None
+    two = replace(two, evidence=replace(ident.evidence, gravity={"j3": 1.1}))
     assert untested(two) == ("the effort scale of j4",)  # each other log determines j2 and j3
+    weighed = replace(two, evidence=replace(ident.evidence, gravity={"j4": 1.39}))
+    assert untested(weighed) == ("the effort scale of j4 (gravity torque 1.4 × the URDF's)",)
     tested = replace(trusted, inputs=tuple({**log, "findings": []} for log in trusted.inputs))
     assert untested(tested) == ()
     assert "not tested" not in brief(tested)

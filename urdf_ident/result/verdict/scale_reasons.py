@@ -143,5 +143,10 @@ def _open(ident: Record, id: str) -> list[str]:
         return []
     of_logs = [{joint for item in own for joint in item.get("joints") or [item.get("joint")]} for own in found]
     open_ = set.intersection(*of_logs)
-    joints = [joint for joint in ident.model.robot.joints if joint in open_]
+    ratios = {} if ident.evidence is None else ident.evidence.gravity
+    joints = [
+        joint + (f" (gravity torque {ratios[joint]:.2g} × the URDF's)" if joint in ratios else "")
+        for joint in ident.model.robot.joints
+        if joint in open_
+    ]
     return [", ".join(joints) if 0 < len(joints) <= _NAMED else "single joints"] if open_ else []
