@@ -55,6 +55,29 @@ def test_an_effort_that_oscillates_in_all_logs_is_named_and_nothing_else(hertz: 
         assert found[0].size == pytest.approx(hertz, abs=0.01)
 
 
+@pytest.mark.parametrize(("rate", "hertz", "size"), [(100.0, 3.5, 1.0), (20.0, 1.5, 3.0)])
+def test_an_oscillation_that_the_low_pass_weakens_is_named_once(rate: float, hertz: float, size: float) -> None:
+    """As weak as the low-pass leaves it, it was taken out in several steps, each with a finding of its own."""
+    t, q, v, a = fourier(ARM.n, 8.0, 3 * rate, 3)
+    motion = 3 * t, q, v / 3, a / 9
+    wave = size * np.outer(np.sin(2 * np.pi * hertz * motion[0]), np.arange(ARM.n) == 2)
+    (found,) = warnings(log_of(motion, wave))
+    assert [item.id for item in found] == ["effort-periodic"]
+    assert found[0].size == pytest.approx(hertz, abs=0.01)
+
+
+def test_a_log_whose_joints_follow_one_curve_does_not_hide_an_oscillation() -> None:
+    """Such a log cannot be examined, and no other log was searched for oscillations beside it."""
+    motion, w = fourier(ARM.n, 10.0, 100.0, 1), 2 * np.pi * 0.3
+    t = motion[0]
+    line = np.outer(np.sin(w * t), [0.8, 0.5, -0.6, 0.4])
+    curve = t, line, np.gradient(line, t, axis=0), -(w**2) * line
+    wave = 0.5 * np.outer(np.sin(2 * np.pi * 0.73 * t), np.arange(ARM.n) == 2)
+    found, unknown = warnings(log_of(motion, wave), log_of(curve, wave, "curve"))
+    assert [item.id for item in found] == ["effort-periodic"]
+    assert not unknown
+
+
 def test_friction_that_the_model_lacks_is_no_oscillation_even_where_every_joint_moves_at_one_frequency() -> None:
     """It has lines at odd multiples of that frequency, at which no joint moves."""
     motion = sines()

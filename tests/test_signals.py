@@ -16,7 +16,7 @@ from real_ur10e import columns_given, read_logs
 
 from urdf_ident.data.conditioning import filters, recursive, resample
 from urdf_ident.data.conditioning.config import SignalConfig
-from urdf_ident.data.conditioning.filters import differentiate, estimate_cutoff, lowpass
+from urdf_ident.data.conditioning.filters import differentiate, estimate_cutoff, lowpass, lowpass_gain
 from urdf_ident.data.conditioning.signals import Conditioned, condition, resolve
 from urdf_ident.data.quality.report import assess
 from urdf_ident.data.readers.read import read_recording
@@ -68,6 +68,7 @@ def test_lowpass_has_no_delay_and_the_stated_gain() -> None:
         tone = np.sin(2 * np.pi * frequency * t)
         warped = np.tan(np.pi * frequency / rate) / np.tan(np.pi * cutoff / rate)  # bilinear transform
         gain = 1 / (1 + warped**8)  # |H|² of one pass of order 4
+        assert lowpass_gain(frequency, cutoff) == pytest.approx(gain, abs=0.001)
         np.testing.assert_allclose(lowpass(tone, rate, cutoff)[inside], gain * tone[inside], atol=2e-6)
 
 

@@ -9,6 +9,7 @@ from functools import partial
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...errors import LogError
 from ...linalg import Array, BoolArray, positive
@@ -82,6 +83,19 @@ def lowpass(x: Array, rate: float, cutoff: float, order: int = ORDER, padlen: in
         raise LogError(
             "the cut-off is too low for this rate", got=f"{cutoff:.3g} Hz", expected=f"about {1e-6 * rate:.3g} Hz or more"
         ) from error
+
+
+def lowpass_gain(frequency: ArrayLike, cutoff: float, order: int = ORDER) -> Array:
+    """Returns the gain of :func:`lowpass` in both passes, for frequencies and cut-offs well below half the rate.
+
+    Args:
+        frequency: Any shape [Hz].
+        cutoff, order: As there.
+
+    Returns:
+        Shape of ``frequency``.
+    """
+    return np.asarray(1 / (1 + (np.asarray(frequency) / cutoff) ** (2 * order)))
 
 
 def _in_pieces(function: Callable[[Array], Array], x: Array, memory: int) -> Array:
@@ -231,7 +245,7 @@ def attenuation(pieces: list[Array], rate: float, cutoff: float, order: int = OR
     noise = _WHITE * np.median(position[frequency > rate / 4], axis=0)
     below = frequency <= max(cutoff, band)
     twice = (2 * np.pi * frequency[below, None]) ** 4  # from the power of positions to that of accelerations
-    gain = 1 / (1 + (frequency[below] / cutoff) ** (2 * order))[:, None]
+    gain = lowpass_gain(frequency[below], cutoff, order)[:, None]
     moved = twice * np.maximum(position[below] - noise, 0.0)
     kept = (gain**2 * moved).sum(axis=0)
     clear = ((gain**2 * twice * noise).sum(axis=0) < _NOISY * kept) & (kept > _ACCELERATED * kept.max())

@@ -60,9 +60,11 @@ def physics_findings(
         if found is None:
             break
         found = with_changes(found, [alone[k] for k in compared], brief)
-        if not brief and len(compared) == len(logs) and (wave := _oscillation(found)) is not None:
-            others = physics_findings(robot, wave.removed(logs), reduction)
-            return [(wave.finding(robot), *own) for own in others]
+        if not brief and compared == list(alone) and (wave := _oscillation(found)) is not None:
+            named, others = wave.finding(robot), physics_findings(robot, wave.removed(found.group.logs), reduction)
+            for k, other in zip(compared, others, strict=True):
+                out[k] = [named, *(item for item in other if (item.id, item.joint) != (named.id, named.joint))]
+            break
         found = found if brief else arbitrated(found)
         for k, own in zip(compared, findings(found), strict=True):
             out[k] += own

@@ -13,6 +13,7 @@ import numpy as np
 from ...linalg import Array, BoolArray, lstsq, orthogonal_part, positive
 from ...model.robot import Robot
 from ...samples import TESTING_REVERSALS
+from ..conditioning.filters import lowpass_gain
 from ..quality.findings import Finding
 from .case import Case
 from .load_friction import LoadedFit
@@ -42,7 +43,7 @@ class Oscillation:
         frequency: [Hz].
         rate: Samples per second from which it was found [Hz]; faster oscillations may look like a slow one there.
         share: Of the squared residual of the effort, beyond chance.
-        waves: Amplitudes of sine and cosine in each log, shape (2, logs) [N·m or N].
+        waves: Amplitudes of sine and cosine in each log, in efforts filtered like its positions, shape (2, logs) [N·m or N].
     """
 
     joint: int
@@ -73,7 +74,8 @@ class Oscillation:
                 if part.tau is not None:
                     angle = 2 * np.pi * self.frequency * part.time
                     tau = part.tau.copy()
-                    tau[:, self.joint] -= wave[0] * np.sin(angle) + wave[1] * np.cos(angle)
+                    filtered = wave[0] * np.sin(angle) + wave[1] * np.cos(angle)
+                    tau[:, self.joint] -= filtered / lowpass_gain(self.frequency, cutoff)
                     part = replace(part, tau=tau)
                 own.append(part)
             out.append((own, cutoff))
