@@ -78,6 +78,15 @@ def test_a_log_whose_joints_follow_one_curve_does_not_hide_an_oscillation() -> N
     assert not unknown
 
 
+def test_an_oscillation_is_named_in_the_logs_that_contain_it() -> None:
+    """A log without it was accused as well."""
+    motions = [fourier(ARM.n, 10.0, 100.0, seed) for seed in (1, 2)]
+    wave = 0.5 * np.outer(np.sin(2 * np.pi * 0.73 * motions[0][0]), np.arange(ARM.n) == 2)
+    found, clean = warnings(log_of(motions[0], wave), log_of(motions[1], 0 * wave, "clean"))
+    assert [item.id for item in found] == ["effort-periodic"]
+    assert not clean
+
+
 def test_friction_that_the_model_lacks_is_no_oscillation_even_where_every_joint_moves_at_one_frequency() -> None:
     """It has lines at odd multiples of that frequency, at which no joint moves."""
     motion = sines()

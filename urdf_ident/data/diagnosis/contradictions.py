@@ -61,9 +61,10 @@ def physics_findings(
             break
         found = with_changes(found, [alone[k] for k in compared], brief)
         if not brief and compared == list(alone) and (wave := _oscillation(found)) is not None:
-            named, others = wave.finding(robot), physics_findings(robot, wave.removed(found.group.logs), reduction)
-            for k, other in zip(compared, others, strict=True):
-                out[k] = [named, *(item for item in other if (item.id, item.joint) != (named.id, named.joint))]
+            others = physics_findings(robot, wave.removed(found.group.logs), reduction)
+            for k, own, other in zip(compared, wave.findings(robot), others, strict=True):
+                named = {(item.id, item.joint) for item in own}
+                out[k] = [*own, *(item for item in other if (item.id, item.joint) not in named)]
             break
         found = found if brief else arbitrated(found)
         for k, own in zip(compared, findings(found), strict=True):

@@ -44,6 +44,7 @@ class Oscillation:
         rate: Samples per second from which it was found [Hz]; faster oscillations may look like a slow one there.
         share: Of the squared residual of the effort, beyond chance.
         waves: Amplitudes of sine and cosine in each log, in efforts filtered like its positions, shape (2, logs) [N·m or N].
+        least: Least amplitude in a log that is worth an explanation; the largest one exceeds it [N·m or N].
     """
 
     joint: int
@@ -51,10 +52,11 @@ class Oscillation:
     rate: float
     share: float
     waves: Array
+    least: float
 
-    def finding(self, robot: Robot) -> Finding:
-        """Returns the finding, a warning."""
-        return Finding(
+    def findings(self, robot: Robot) -> list[list[Finding]]:
+        """Returns the findings of each log: one warning where it is large enough to be worth an explanation."""
+        found = Finding(
             "effort-periodic",
             "warning",
             f"{100 * self.share:.0f} % of what a model leaves unexplained of the effort of this joint is an oscillation of "
@@ -64,6 +66,7 @@ class Oscillation:
             joint=robot.joints[self.joint],
             size=self.frequency,
         )
+        return [[found] if size > self.least else [] for size in np.linalg.norm(self.waves, axis=0)]
 
     def removed(self, logs: Logs) -> Logs:
         """Returns the logs, of which it was found, without it."""
@@ -111,8 +114,8 @@ def _of_joint(case: Case, fit: LoadedFit, j: int, logs: int) -> Oscillation | No
     tau, time, log = samples.tau[glides, j], samples.time[glides], samples.log[glides]
     functions = _of_motion(samples.q[glides, j], samples.v[glides, j])
     known = np.column_stack([fit.inertial[glides, j], fit.friction[j][glides], functions])
-    left = orthogonal_part(tau, known, _INDEPENDENT)
-    if len(tau) <= known.shape[1] or left @ left <= _LEFT**2 * len(tau) * tau.var():
+    left, least = orthogonal_part(tau, known, _INDEPENDENT), _LEFT * float(tau.std())
+    if len(tau) <= known.shape[1] or left @ left <= least**2 * len(tau):
         return None
     in_log = log[:, None] == np.arange(logs)
     longest = max(float(np.ptp(time[own])) for own in in_log.T if own.any())
@@ -126,7 +129,7 @@ def _of_joint(case: Case, fit: LoadedFit, j: int, logs: int) -> Oscillation | No
     explained, waves, _ = _explained(left, known, time, in_log, about)
     best = int(np.argmax(explained))
     share = (float(explained[best]) - chance) / positive(1 - chance)
-    return Oscillation(j, float(about[best]), rate, share, waves[best].reshape(2, logs))
+    return Oscillation(j, float(about[best]), rate, share, waves[best].reshape(2, logs), np.sqrt(2 * _SHARE) * least)
 
 
 def _explained(left: Array, known: Array, time: Array, in_log: BoolArray, frequencies: Array) -> tuple[Array, Array, Array]:
