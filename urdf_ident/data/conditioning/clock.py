@@ -230,8 +230,8 @@ def _lost_while_slow(stamps: Array, count: Array, fast: BoolArray) -> Array:
         inside = (end - begin) // 2 + 1  # of a stretch at the beginning or end of the log
         before = late[max(ends[k], begin - _LEVEL) : begin + 1] if begin else late[: min(inside, _LEVEL)]
         after = late[end : min(begins[k + 1], end + _LEVEL) + 1] if end < len(count) else late[-min(inside, _LEVEL) :]
-        left = max(0.0, round(float(np.median(after) - np.median(before))))
-        for row in begin + np.argsort(-missing[begin:end], kind="stable"):
+        left = max(0, round(float(np.median(after) - np.median(before))))
+        for row in begin + np.argsort(-missing[begin:end], kind="stable")[:left]:
             lost[row] = min(max(np.round(missing[row]), 1.0), left)
             left -= lost[row]
     return lost
