@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -133,7 +135,14 @@ def test_shapes_are_checked(model: DynamicModel) -> None:
         model.torque(theta, q[:, :5], v[:, :5], a[:, :5])
 
 
-@pytest.mark.parametrize("wrong", [None, "2", 1j])
+@pytest.mark.parametrize("number", [Decimal("2.5"), Fraction(5, 2), np.float32(2.5), 10**30])
+def test_numbers_that_arrays_hold_as_objects_are_numbers(number: object) -> None:
+    """Columns of decimals, fractions, and integers of more than 64 bits."""
+    for values in ([1, number], np.array([1, number], dtype=object)):
+        assert shaped("x", values, (2,)).tolist() == [1.0, float(number)]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("wrong", [None, "2", 1j, 10**400])
 def test_arrays_of_objects_are_numbers_or_refused(wrong: object) -> None:
     """An array of objects with a text or nothing in it was converted: to the number that the text reads as, or to NaN."""
     assert shaped("x", np.array([1, 2.5], dtype=object), (2,)).tolist() == [1.0, 2.5]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from functools import lru_cache
+from numbers import Real
 from typing import Any, overload
 
 import numpy as np
@@ -59,8 +61,9 @@ def shaped(name: str, values: ArrayLike, expected: tuple[int | str, ...]) -> Arr
     """
     try:
         given = np.asarray(values)
-        given = np.asarray(given.tolist()) if given.dtype.kind == "O" else given  # its values may be numbers
-    except ValueError:
+        if given.dtype.kind == "O" and all(isinstance(x, Real | Decimal) for x in given.flat):
+            given = given.astype(float)
+    except (ValueError, OverflowError):
         given = np.asarray("")
     if given.dtype.kind not in "biuf":  # also text that reads as a number
         raise ShapeError(f"'{name}' is no number or array of numbers", got=values)
