@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
+
 from ...linalg import Array
 from ...model.robot import Robot
 from ...parallel import shared, start_each
@@ -76,10 +78,24 @@ def physics_findings(
 
 
 def _oscillation(found: Explanations) -> Oscillation | None:
-    """An oscillation of one effort, if there is one and it explains more than each of the other explanations."""
+    """An oscillation of one effort, if there is one and it explains more than each of the other explanations.
+
+    Far above the cut-off of the positions rounding errors of filtered efforts may look like a wave. The efforts do not contain
+    it: without it they would be larger.
+    """
     group = found.group
     wave = oscillation(found.case, len(group.logs))
-    if wave is None or not (found.steps or found.several):
+    if wave is None:
+        return None
+    without = wave.removed(group.logs)
+    if _square(without, wave.joint) > _square(group.logs, wave.joint):
+        return None
+    if not (found.steps or found.several):
         return wave
-    case = replace(group, logs=wave.removed(group.logs)).case()
+    case = replace(group, logs=without).case()
     return wave if case is not None and gains_of(found.case, case).sum() > found.most else None
+
+
+def _square(logs: Logs, joint: int) -> float:
+    """Sum of the squares of a joint's efforts."""
+    return sum(float(np.sum(part.tau[:, joint] ** 2)) for parts, _ in logs for part in parts if part.tau is not None)

@@ -60,7 +60,8 @@ class Oscillation:
             "effort-periodic",
             "warning",
             f"{100 * self.share:.0f} % of what a model leaves unexplained of the effort of this joint is an oscillation of "
-            f"{self.frequency:.2g} Hz (as {self.rate:.2g} samples per second show it), which the motion does not explain",
+            f"{self.frequency:.2g} Hz, or a faster one that looks like it in {self.rate:.2g} samples per second, and not due "
+            "to the motion",
             "check shielding and supply of its sensor, the drives beside it, and whether its control loop oscillates; a slow "
             "oscillation is partly identified as mass and friction",
             joint=robot.joints[self.joint],
