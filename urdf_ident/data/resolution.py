@@ -46,3 +46,12 @@ def count_of(x: Array) -> float:
         if np.mean(np.abs(steps / count - np.round(steps / count)) < _PARTS) > _EVEN:
             return count
     return 0.0
+
+
+def counts_of(positions: Array) -> Array:
+    """Returns the quantisation step of each joint's positions, shape (n,) [rad or m]; 0 where they are not quantised.
+
+    Args:
+        positions: As recorded, shape (N, n).
+    """
+    return np.array([count_of(x) for x in positions.T])

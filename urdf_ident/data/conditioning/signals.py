@@ -21,7 +21,7 @@ from ...samples import Segment
 from ...units import percent
 from ..recording import Recording
 from ..refusals import each_usable
-from ..resolution import count_of
+from ..resolution import counts_of
 from .averaging import Averaged, average
 from .clock import GAP_PERIODS, GAP_SECONDS, Clock
 from .config import FEWEST_PERIODS, SignalConfig
@@ -131,7 +131,7 @@ def condition(recording: Recording, robot: Robot, config: SignalConfig | None = 
         motion = hold_resting_joints(motion, robot, config)
         segments, why["rest"] = cut_rest(motion, pieces, rate, cutoff, config, recording.name)
         given = config.cutoff != "auto" and "cutoff" not in config.chosen
-        end = estimate_cutoff(raw, rate, steps=_steps(recording)).motion_end if given else 0.0
+        end = estimate_cutoff(raw, rate, steps=counts_of(recording.position)).motion_end if given else 0.0
         lost = attenuation(raw, rate, cutoff, config.order, end)
     else:
         segments, why["rest"] = _one_period(hold_resting_joints([tiled], robot, config)[0], around, factor, config)
@@ -243,11 +243,6 @@ def _white_share(q: Array) -> Array:
     return np.asarray(0.5 * np.mean(np.diff(q, axis=0) ** 2, axis=0) / positive(q.var(axis=0)))
 
 
-def _steps(recording: Recording) -> Array:
-    """Steps in which the positions were recorded, shape (n,) [rad or m]; 0: not quantised."""
-    return np.array([count_of(q) for q in recording.position.T])
-
-
 def _cutoff(pieces: list[UniformPiece], rate: float, config: SignalConfig, recording: Recording) -> tuple[CutoffChoice, str]:
     if config.cutoff != "auto":
         cutoff = float(config.cutoff)
@@ -275,7 +270,7 @@ def _cutoff(pieces: list[UniformPiece], rate: float, config: SignalConfig, recor
     travel = np.max([np.ptp(q, axis=0) for q in moved], axis=0)
     movers = (travel > 1e-3 * travel.max()) & (np.min([_white_share(q) for q in moved], axis=0) < _MOSTLY_WHITE)
     movers = movers if movers.any() else np.ones_like(movers)
-    choice = estimate_cutoff([q[:, movers] for q in positions], rate, moving, _steps(recording)[movers])
+    choice = estimate_cutoff([q[:, movers] for q in positions], rate, moving, counts_of(recording.position)[movers])
     return choice, f"{choice.cutoff:.4g} Hz, Butterworth of order {config.order} forwards and backwards: {choice.why}"
 
 

@@ -48,8 +48,7 @@ def arbitrated(found: Explanations) -> Explanations:
     if found.small:
         found = replace(found, small=_without_changed_parts(found))
     found = replace(found, lasting=found.changed != before)
-    others = [*(item.gain for item in found.changed if item is not None), *(item.gain for item in found.small)]
-    surpassed = not found.differing and found.steps and max(others, default=0.0) > found.steps[0].gain
+    surpassed = not found.differing and found.steps and found.most > found.steps[0].gain
     return replace(found, steps=[], interpretation=logged) if surpassed else found
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ...friction.law import smooth_sign
 from ...linalg import Array, BoolArray, lstsq, orthogonal_part, positive
 from ...model.robot import Robot
 from ...samples import TESTING_REVERSALS
@@ -165,5 +166,5 @@ def _of_motion(q: Array, v: Array) -> Array:
     x, speed = 2 * (q - q.min()) / max(float(np.ptp(q)), 1e-9) - 1, v / max(float(np.abs(v).max()), 1e-9)
     by_position = np.polynomial.chebyshev.chebvander(x, _POWERS[0])
     by_velocity = np.polynomial.chebyshev.chebvander(speed, _POWERS[1])[:, 1:]
-    sign = np.tanh(speed / (0.1 * max(float(speed.std()), 1e-9)))[:, None]
+    sign = smooth_sign(speed, 0.1 * max(float(speed.std()), 1e-9))[:, None]
     return np.column_stack([by_position, by_velocity, sign * by_position, speed[:, None] * by_position, np.abs(speed)])

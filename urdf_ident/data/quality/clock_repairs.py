@@ -12,7 +12,7 @@ from ...sequences import quantiles, running_median
 from ...units import percent
 from ..conditioning.clock import GAP_PERIODS, GAP_SECONDS, device_clock, in_bursts, read_clock
 from ..recording import Recording
-from ..resolution import count_of
+from ..resolution import counts_of
 from .findings import Examination
 from .repairs import TOO_MANY, drop_rows
 
@@ -216,7 +216,7 @@ def check_lost_rows(state: Examination) -> None:
     intervals = np.diff(recording.time)
     steps = np.diff(recording.position, axis=0) / intervals[:, None]
     fast = np.maximum(rms(steps, 0), 1e-12)
-    counts = np.array([count_of(x) for x in recording.position.T]) / fast / intervals[1:-1, None]
+    counts = counts_of(recording.position) / fast / intervals[1:-1, None]
     steps = steps / fast
     usual, step = (steps[2:] + steps[:-2]) / 2, steps[1:-1]
     beyond, length = np.linalg.norm(step - usual, axis=1), np.linalg.norm(usual, axis=1)

@@ -12,7 +12,7 @@ from ...model.robot import Robot
 from ...samples import fast_speed, moving
 from ..conditioning.signals import Conditioned
 from ..recording import Recording
-from ..resolution import count_of
+from ..resolution import counts_of
 from .findings import Finding
 
 #: Part of a joint's acceleration that steps of its position may be, as inertias come out too small by its square; part of an
@@ -39,7 +39,7 @@ def step_findings(recording: Recording, log: Conditioned, robot: Robot) -> Itera
         return  # harmonics take the place of the low-pass, or accelerations do not come from positions
     q, v, a, tau = (np.vstack([getattr(part, name) for part in log.segments]) for name in ("q", "v", "a", "tau"))
     moves = moving(np.array([fast_speed(x) for x in v.T]), robot.prismatic)
-    steps = np.where(moves, [count_of(x) for x in recording.position.T], 0.0)
+    steps = np.where(moves, counts_of(recording.position), 0.0)
     power = float(np.median(np.diff(recording.time))) / 6.0 * (2 * np.pi) ** 4 * log.cutoff**5 / 5.0
     noise = np.sqrt(power) * steps
     coarse = np.flatnonzero(noise > _OF_MOTION * rms(a, 0))

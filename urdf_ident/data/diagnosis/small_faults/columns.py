@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 import pinocchio as pin
 
+from ....friction.law import smooth_sign
 from ....linalg import Array, BoolArray
 from ....model.engine.pinocchio import regressor, tip_jacobians
 from ....model.engine.rigid import rigid_of
@@ -341,7 +342,7 @@ def _along_the_travel(q: Array, v: Array, waves: float = 1.0) -> list[Array]:
     Returns:
         Four columns, shape (N,) each.
     """
-    sine, cosine, sign = np.sin(waves * q), np.cos(waves * q), np.tanh(v / (0.1 * max(float(v.std()), 1e-9)))
+    sine, cosine, sign = np.sin(waves * q), np.cos(waves * q), smooth_sign(v, 0.1 * max(float(v.std()), 1e-9))
     return [sine, cosine, sine * sign, cosine * sign]
 
 
