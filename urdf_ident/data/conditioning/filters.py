@@ -201,11 +201,10 @@ def estimate_cutoff(
     """
     moving = moving or [np.ones(len(q), bool) for q in pieces]
     steps = np.zeros(pieces[0].shape[1]) if steps is None else steps
-    frequency, density, slow, quantised, windows = _acceleration_spectrum(pieces, rate, moving, steps)
-    ceiling = HIGHEST * rate
+    spectrum, ceiling = _acceleration_spectrum(pieces, rate, moving, steps), HIGHEST * rate
+    frequency, density = spectrum.frequency, spectrum.density
     step = frequency[1] - frequency[0]
-    inside = frequency <= ceiling
-    motion_end = _motion_end(frequency[inside], density[inside], slow, quantised, rate, windows)
+    motion_end = _motion_end(spectrum, rate)
     below = frequency <= motion_end
     floor = float(np.interp(motion_end, frequency, density))
     motion_power = float(density[below].sum() * step)
@@ -266,14 +265,26 @@ def _mean_spectrum(pieces: list[Array], rate: float) -> tuple[Array, Array]:
     return spectra[0][0], np.average([density for _, density in spectra], axis=0, weights=[len(piece) for piece in long])
 
 
-def _acceleration_spectrum(
-    pieces: list[Array], rate: float, moving: list[BoolArray], steps: Array
-) -> tuple[Array, Array, float, float, float]:
-    """Frequencies [Hz], geometric means of the joints' acceleration spectra, of their positions' density below these, and of
-    the density of their rounding errors, white noise of variance step²/12.
+@dataclass(frozen=True, eq=False)
+class _AccelerationSpectrum:
+    """Geometric means over the joints, each relative to its own power.
 
-    The last value is the number of windows of motion that do not overlap, at least 1.
+    Attributes:
+        frequency: Shape (F,) [Hz].
+        density: Of the accelerations, shape (F,).
+        slow: Of the positions below the lowest frequency.
+        quantised: Of the rounding errors of the positions, as white noise of variance step²/12.
+        windows: Number of windows of motion that do not overlap, at least 1.
     """
+
+    frequency: Array
+    density: Array
+    slow: float
+    quantised: float
+    windows: float
+
+
+def _acceleration_spectrum(pieces: list[Array], rate: float, moving: list[BoolArray], steps: Array) -> _AccelerationSpectrum:
     longest = max(len(piece) for piece, moves in zip(pieces, moving, strict=True) if moves[1:-1].any())
     window = int(min(longest - 2, max(64, 4 * rate)))
     step = max(LONG, 4 * window)
@@ -293,12 +304,11 @@ def _acceleration_spectrum(
     within = (power / (rate**4 * _twice_differenced(frequency, rate)[:, None])).sum(axis=0) * frequency[0]
     variance = np.average([part.var(axis=0) for part, _ in long], axis=0, weights=counts)
     slow = np.maximum(variance - within, 0.0) / frequency[0]
-    means = (np.exp(np.log(positive(x / total)).mean(axis=-1)) for x in (power, slow, steps**2 / (6.0 * rate)))
-    density, below, quantised = means
-    return frequency, density, float(below), float(quantised), max(1.0, sum(counts) / window)
+    means = [np.exp(np.log(positive(x / total)).mean(axis=-1)) for x in (power, slow, steps**2 / (6.0 * rate))]
+    return _AccelerationSpectrum(frequency, means[0], float(means[1]), float(means[2]), max(1.0, sum(counts) / window))
 
 
-def _motion_end(frequency: Array, density: Array, slow: float, quantised: float, rate: float, windows: float) -> float:
+def _motion_end(spectrum: _AccelerationSpectrum, rate: float) -> float:
     """Frequency [Hz] at which the acceleration density turns from the motion's slope to the noise's.
 
     The acceleration of a motion does not rise with frequency, beyond its lobes; noise of positions rises with the fourth
@@ -311,18 +321,15 @@ def _motion_end(frequency: Array, density: Array, slow: float, quantised: float,
     degrees of freedom; joints with the same errors, as of late time stamps, add none), and a spectrum of few windows has few.
     A density of very few values may be small between two lobes of a move; chance does not count there. Rounding errors are
     white only on average: at a steady speed they are lines at multiples of the number of steps per second.
-
-    Args:
-        slow: Density of positions below the lowest frequency, in the unit of density.
-        quantised: Mean density of rounding errors of the positions, in the unit of density.
-        windows: Number of independent windows in the spectrum.
     """
-    smooth, values = _third_octaves(frequency, density)
-    chance = np.where(values < _LOBES, 1.0, np.exp(_CHANCE * np.sqrt(2 * np.pi**2 / 6 * _HANN / (values * windows))))
+    inside = spectrum.frequency <= HIGHEST * rate
+    frequency = spectrum.frequency[inside]
+    smooth, values = _third_octaves(frequency, spectrum.density[inside])
+    chance = np.where(values < _LOBES, 1.0, np.exp(_CHANCE * np.sqrt(2 * np.pi**2 / 6 * _HANN / (values * spectrum.windows))))
     position = smooth / (rate**4 * _twice_differenced(frequency, rate))
     largest_above = np.maximum.accumulate(position[::-1])[::-1]
-    largest = max(slow, float(largest_above[0]))  # of a slow motion the spectrum has only the noise
-    beyond = np.maximum(np.minimum(_NOT_RISING * chance * position, _NOT_NOISE * largest), _ROUNDING * quantised)
+    largest = max(spectrum.slow, float(largest_above[0]))  # of a slow motion the spectrum has only the noise
+    beyond = np.maximum(np.minimum(_NOT_RISING * chance * position, _NOT_NOISE * largest), _ROUNDING * spectrum.quantised)
     within = np.flatnonzero(largest_above > beyond)
     first = min(int(within[-1]) + 1 if len(within) else 0, len(position) - 1)
     frequency, smooth = frequency[first:], smooth[first:]
