@@ -8,16 +8,16 @@ import numpy as np
 from motion_samples import truth
 from scipy.signal import lfilter
 
-from urdf_ident.data.conditioning.signals import Conditioned
-from urdf_ident.data.prepare import PreparedLog
-from urdf_ident.data.quality.report import QualityReport
-from urdf_ident.data.recording import Recording
 from urdf_ident.estimation.uncertainty.covariance import with_covariance
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.prior import inertial_prior, with_joint_terms
 from urdf_ident.result.identification import Identification
 from urdf_ident.samples import Segment
+from urdf_ident.signals.condition import Conditioned
+from urdf_ident.signals.prepare import PreparedLog
+from urdf_ident.signals.quality.report import QualityReport
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.pieces import base_rows, row_pieces

@@ -7,7 +7,7 @@ import pytest
 from conftest import arm_urdf, inertials
 from logs import fourier
 
-from urdf_ident.data.recording import Recording
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.inertia import from_com
 from urdf_ident.model.robot import Robot

@@ -10,10 +10,10 @@ import pytest
 from logs import Truth, fourier, torques
 
 from urdf_ident.compensation.friction_filter import ROW, FilterSettings, FrictionFilter, replay, samples_per_row
-from urdf_ident.data.readers.read import LogLayout, read_recording
-from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, ModelError
 from urdf_ident.excitation.sequential import forecast
+from urdf_ident.logs.read import LogLayout, read_recording
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.fourier import random_fourier

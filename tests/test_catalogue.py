@@ -7,11 +7,11 @@ from pathlib import Path
 
 from conftest import load_script
 
-from urdf_ident.data.diagnosis.changes.wording import _CHANGES
-from urdf_ident.data.diagnosis.small_faults.wording import _SMALL
-from urdf_ident.data.diagnosis.wording import _WORDS, UNDECIDED
-from urdf_ident.data.quality.catalogue import KNOWN
-from urdf_ident.data.quality.findings import SEVERITIES
+from urdf_ident.faults.changes.wording import _CHANGES
+from urdf_ident.faults.small_faults.wording import _SMALL
+from urdf_ident.faults.wording import _WORDS
+from urdf_ident.judgements.catalogue import KNOWN
+from urdf_ident.judgements.finding import SEVERITIES, UNDECIDED
 
 ROOT = Path(__file__).parents[1]
 #: Functions whose argument of that position is a finding's id.
@@ -21,7 +21,8 @@ MAKERS = {"add": 0, "Finding": 0, "_ignore_velocity": 1, "drop_rows": 2}
 def literal_ids() -> set[str]:
     """Ids written where findings are made, by parsing the sources."""
     found = set()
-    for path in (ROOT / "urdf_ident" / "data").rglob("*.py"):
+    rooms = ("logs", "signals", "faults", "torque_constants", "pipeline")
+    for path in (path for room in rooms for path in (ROOT / "urdf_ident" / room).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call):
                 name = getattr(node.func, "id", getattr(node.func, "attr", ""))

@@ -11,22 +11,22 @@ import pytest
 from conftest import arm_urdf
 from logs import Truth, fourier, torques
 
-from urdf_ident.data.conditioning.config import SignalConfig
-from urdf_ident.data.diagnosis import explanations
-from urdf_ident.data.diagnosis.candidates import Interpretation
-from urdf_ident.data.diagnosis.changes.differing_parts import differing_part
-from urdf_ident.data.diagnosis.changes.drift import GROWTHS_TOGETHER, Growth, along_log, scale_growth
-from urdf_ident.data.diagnosis.evidence import RigidEvidence, held_out
-from urdf_ident.data.diagnosis.grams import Grams
-from urdf_ident.data.diagnosis.log_group import LogGroup
-from urdf_ident.data.diagnosis.motion_samples import COMPARED
-from urdf_ident.data.prepare import examine_logs
-from urdf_ident.data.quality.findings import Finding
-from urdf_ident.data.recording import Recording
+from urdf_ident.faults import explanations
+from urdf_ident.faults.candidates import Interpretation
+from urdf_ident.faults.changes.differing_parts import differing_part
+from urdf_ident.faults.changes.drift import GROWTHS_TOGETHER, Growth, along_log, scale_growth
+from urdf_ident.faults.evidence import RigidEvidence, held_out
+from urdf_ident.faults.grams import Grams
+from urdf_ident.faults.log_group import LogGroup
+from urdf_ident.faults.motion_samples import COMPARED
+from urdf_ident.judgements.finding import Finding
 from urdf_ident.linalg import Array
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.robot import Robot
+from urdf_ident.pipeline.examine import examine_logs
 from urdf_ident.samples import Segment
+from urdf_ident.signals.config import SignalConfig
 
 BLOCKS, SAMPLES, INERTIAL = 15, 30, 4
 PART = np.arange(BLOCKS) >= 11

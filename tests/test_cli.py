@@ -14,7 +14,7 @@ import pytest
 from commands import assert_refused, run
 
 from urdf_ident.cli.common import run as in_process
-from urdf_ident.data.readers.read import read_recording
+from urdf_ident.logs.read import read_recording
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.trajectory import table_text
 from urdf_ident.pipeline.compensate import torque_error

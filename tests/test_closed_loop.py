@@ -11,11 +11,11 @@ import pytest
 from commands import assert_refused, run
 from conftest import arm_urdf
 
-from urdf_ident.data.readers.read import read_recording
-from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, ModelError, ProjectError
 from urdf_ident.estimation.estimators.method import inflated_like
 from urdf_ident.linalg import Array
+from urdf_ident.logs.read import read_recording
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot

@@ -17,10 +17,10 @@ from loaded_arm import motion as same_motion
 from typer.testing import CliRunner
 
 from urdf_ident.cli import app
-from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, FingerprintError, LimitError
 from urdf_ident.excitation.planned.poses import design_poses
 from urdf_ident.friction import Law, Stribeck
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.common_terms import inertial_rows

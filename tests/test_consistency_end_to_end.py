@@ -14,7 +14,7 @@ from commands import assert_refused, run
 from conftest import arm_urdf
 from logs import Truth, fourier, make_log, torques, write_csv
 
-from urdf_ident.data.readers.read import read_recording
+from urdf_ident.logs.read import read_recording
 from urdf_ident.model.inertia import margins
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify

@@ -18,32 +18,33 @@ from logs import Truth, fourier, torques, write_csv
 from scipy import stats
 from scipy.ndimage import gaussian_filter1d
 
-from urdf_ident.data.conditioning.config import SignalConfig
-from urdf_ident.data.conditioning.signals import condition
-from urdf_ident.data.diagnosis import against_urdf, arbitration, explanations, hypotheses
-from urdf_ident.data.diagnosis.candidates import Interpretation
-from urdf_ident.data.diagnosis.case import Case
-from urdf_ident.data.diagnosis.changes import between_logs, contact
-from urdf_ident.data.diagnosis.gram_fit import new_in, solved
-from urdf_ident.data.diagnosis.grams import COULOMB, Grams
-from urdf_ident.data.diagnosis.log_group import LogGroup
-from urdf_ident.data.diagnosis.small_faults import columns as fault_columns
-from urdf_ident.data.diagnosis.small_faults.fault import SmallFault, not_excluded
-from urdf_ident.data.diagnosis.small_faults.trial import FaultTrial
-from urdf_ident.data.diagnosis.small_faults.wording import small_fault
-from urdf_ident.data.diagnosis.thinned_logs import Logs, thinned
-from urdf_ident.data.prepare import check_physics, examine_logs, prepare_logs
-from urdf_ident.data.quality.catalogue import KNOWN
-from urdf_ident.data.quality.findings import Finding
-from urdf_ident.data.recording import Recording
 from urdf_ident.errors import QualityError
+from urdf_ident.faults import against_urdf, arbitration, explanations, hypotheses
+from urdf_ident.faults.candidates import Interpretation
+from urdf_ident.faults.case import Case
+from urdf_ident.faults.changes import between_logs, contact
+from urdf_ident.faults.gram_fit import new_in, solved
+from urdf_ident.faults.grams import COULOMB, Grams
+from urdf_ident.faults.log_group import LogGroup
+from urdf_ident.faults.small_faults import columns as fault_columns
+from urdf_ident.faults.small_faults.fault import SmallFault, not_excluded
+from urdf_ident.faults.small_faults.trial import FaultTrial
+from urdf_ident.faults.small_faults.wording import small_fault
+from urdf_ident.faults.thinned_logs import Logs, thinned
+from urdf_ident.judgements.catalogue import KNOWN
+from urdf_ident.judgements.finding import Finding
 from urdf_ident.linalg import Array
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.robot import Robot
+from urdf_ident.pipeline.examine import check_physics, examine_logs
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
 from urdf_ident.samples import TESTING_REVERSALS, Segment
+from urdf_ident.signals.condition import condition
+from urdf_ident.signals.config import SignalConfig
+from urdf_ident.signals.prepare import prepare_logs
 
 PHYSICS = {*KNOWN["Physics"], *KNOWN["Changes with time"]}
 URDF = arm_urdf("zyyx")

@@ -14,9 +14,9 @@ from energies import elastic_energy
 from motors import OpenLoop, motor_friction
 from test_elasticity import robot_of
 
-from urdf_ident.data.readers.read import read_recording
 from urdf_ident.errors import LogError, ModelError
 from urdf_ident.estimation.elastic import check_stiffness, compliance_form
+from urdf_ident.logs.read import read_recording
 from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.elasticity import ElasticModel

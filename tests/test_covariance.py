@@ -18,7 +18,6 @@ from scipy.fft import dct
 from scipy.linalg import toeplitz
 from scipy.signal import lfilter
 
-from urdf_ident.data.prepare import PreparedLog, prepare_logs
 from urdf_ident.errors import EstimationError
 from urdf_ident.estimation.uncertainty.bands import band_edges, band_of, build_spectrum, cosine_power, row_autocovariance
 from urdf_ident.estimation.uncertainty.covariance import KINDS, start_covariance, with_covariance
@@ -29,6 +28,7 @@ from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.parallel import workers
 from urdf_ident.samples import Segment
+from urdf_ident.signals.prepare import PreparedLog, prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import Fit, fit_base
 from urdf_ident.statistics.least_squares import solve

@@ -11,12 +11,10 @@ import pytest
 from conftest import arm_urdf
 from logs import make_log
 
-from urdf_ident.data.conditioning.config import SignalConfig
-from urdf_ident.data.prepare import prepare_logs
-from urdf_ident.data.readers.read import read_recording
-from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, LogError, ProjectError, QualityError
 from urdf_ident.estimation.cutoff import PARTS, CutoffSweep, _choice, sweep_cutoff
+from urdf_ident.logs.read import read_recording
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.elasticity import ElasticModel
@@ -25,6 +23,8 @@ from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
 from urdf_ident.result.evidence.scores import predict, score
 from urdf_ident.result.files.load import load
+from urdf_ident.signals.config import SignalConfig
+from urdf_ident.signals.prepare import prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
 
@@ -72,7 +72,7 @@ def test_the_spectrum_stays_unless_chance_would_hardly_prefer_another() -> None:
 
 def test_a_wrong_start_is_corrected(model: DynamicModel, recordings: list[Recording], monkeypatch: pytest.MonkeyPatch) -> None:
     """A spectrum that misleads (a cut-off of a sixth of the right one) is overruled by the logs, and unseen logs agree."""
-    from urdf_ident.data.conditioning import signals
+    from urdf_ident.signals import signals
 
     right = sweep_cutoff(model, recordings, SignalConfig(), judged=4.0).spectrum
     honest = signals.estimate_cutoff

@@ -12,16 +12,16 @@ from logs import Truth, fourier, torques
 from scipy.signal import butter, lfilter, sosfiltfilt
 
 import urdf_ident as ui
-from urdf_ident.data.conditioning.config import SignalConfig
-from urdf_ident.data.conditioning.filters import attenuation
-from urdf_ident.data.conditioning.signals import condition
-from urdf_ident.data.diagnosis.delay.profile import Delay, find_delays
-from urdf_ident.data.prepare import examine_logs
 from urdf_ident.errors import ProjectError
+from urdf_ident.faults.delay.profile import Delay, find_delays
 from urdf_ident.model.drive import Drive
+from urdf_ident.pipeline.examine import examine_logs
 from urdf_ident.pipeline.prepare import prepare
 from urdf_ident.project import parse_project
 from urdf_ident.result.text.brief import brief
+from urdf_ident.signals.condition import condition
+from urdf_ident.signals.config import SignalConfig
+from urdf_ident.signals.filters import attenuation
 
 ARM = ui.Robot.from_urdf(arm_urdf("zyx"))
 LAWS = ["viscous", "coulomb", "offset"]

@@ -10,9 +10,9 @@ import yaml
 from conftest import arm_urdf, rnea
 from logs import fourier
 
-from urdf_ident.data.readers.read import read_recording
-from urdf_ident.data.recording import Recording
 from urdf_ident.errors import LogError, ModelError, UrdfIdentError
+from urdf_ident.logs.read import read_recording
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import Project, load_project, parse_project
@@ -100,7 +100,7 @@ def result(folder: Path) -> Identification:
 
 
 def test_files_are_read_as_motors_and_seen_from_the_joints(folder: Path) -> None:
-    from urdf_ident.data.joint_side import joint_side
+    from urdf_ident.signals.joint_side import joint_side
 
     project, robot, logs = from_files(folder)
     assert robot.joints == JOINTS

@@ -11,11 +11,11 @@ import pytest
 from commands import write_yaml
 from test_coupled_elastic import ARM, FC, FV, IA, SETTINGS, TRUTH, K
 
-from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, ProjectError, UrdfIdentError
 from urdf_ident.estimation.elastic import compliance_at
 from urdf_ident.estimation.estimators.instrumental import fit_instrumental, instrumented
 from urdf_ident.linalg import Array
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.elasticity import ElasticModel
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.motion.fourier import random_fourier

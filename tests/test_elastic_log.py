@@ -15,12 +15,9 @@ from conftest import arm_urdf, rnea, values_of
 from logs import fourier
 from motors import motor_friction
 
-from urdf_ident.data.joint_side import external_torque
-from urdf_ident.data.motor_side import Deflection, visible_stiffness
-from urdf_ident.data.readers.read import read_recording
-from urdf_ident.data.recording import Recording
-from urdf_ident.data.resolution import resolution
 from urdf_ident.errors import LogError, ModelError
+from urdf_ident.logs.read import read_recording
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.splines import b_spline_at_rest
@@ -29,6 +26,9 @@ from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
 from urdf_ident.result.files.load import load
 from urdf_ident.samples import Segment
+from urdf_ident.signals.joint_side import external_torque
+from urdf_ident.signals.motor_side import Deflection, visible_stiffness
+from urdf_ident.signals.resolution import resolution
 from urdf_ident.simulation.elastic.plant import ElasticPlant, MotorPD
 
 RATE, SECONDS, GEAR = 500.0, 6.0, np.array([100.0, -80.0])

@@ -14,10 +14,9 @@ from logs import make_log
 from motion_samples import coupled_model, make_segment, robot_3r, truth
 from real_ur10e import constants_given, read_logs
 
-from urdf_ident.data.prepare import prepare_logs
-from urdf_ident.data.readers.read import read_recording
 from urdf_ident.errors import EstimationError, ProjectError
 from urdf_ident.estimation.uncertainty.essential import essential_parameters
+from urdf_ident.logs.read import read_recording
 from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -26,6 +25,7 @@ from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
 from urdf_ident.result.files.load import load
 from urdf_ident.result.text.summary import _essential
+from urdf_ident.signals.prepare import prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import Fit, fit_base
 from urdf_ident.statistics.folds import cross_validate

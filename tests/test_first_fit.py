@@ -18,14 +18,14 @@ from urdf_ident.consistency.first_fit import (
 )
 from urdf_ident.consistency.reconciled import reconciled_prior
 from urdf_ident.consistency.standard import consistent_parameters
-from urdf_ident.data.conditioning.config import SignalConfig
-from urdf_ident.data.prepare import prepare_logs
-from urdf_ident.data.recording import Recording
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.prior import inertial_prior
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.result.identification import Identification
+from urdf_ident.signals.config import SignalConfig
+from urdf_ident.signals.prepare import prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
 

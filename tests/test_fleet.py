@@ -15,9 +15,9 @@ from loaded_arm import motion, torque
 from typer.testing import CliRunner
 
 from urdf_ident.cli import app
-from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, FingerprintError, LogError
 from urdf_ident.linalg import Array
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.trajectory import table_text

@@ -15,9 +15,6 @@ from conftest import arm_urdf, inertials, values_of
 from logs import fourier
 
 from urdf_ident.compensation.online import OnlineModel
-from urdf_ident.data.conditioning.config import SignalConfig
-from urdf_ident.data.prepare import prepare_logs
-from urdf_ident.data.recording import Recording
 from urdf_ident.errors import ModelError
 from urdf_ident.estimation.friction_selection.selection import select_friction
 from urdf_ident.export.sidecar import write_sidecar
@@ -34,9 +31,12 @@ from urdf_ident.friction import (
     friction_from_mapping,
     friction_term,
 )
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
+from urdf_ident.signals.config import SignalConfig
+from urdf_ident.signals.prepare import prepare_logs
 from urdf_ident.simulation.truth import read_truth, rotors_and_friction
 from urdf_ident.statistics.accumulate import build_statistics
 

@@ -11,26 +11,26 @@ import numpy as np
 import pytest
 from conftest import arm_urdf
 
-from urdf_ident.data.conditioning.clock import device_clock
-from urdf_ident.data.conditioning.resample import _resample, even_pieces
-from urdf_ident.data.diagnosis.case import friction_drives
-from urdf_ident.data.diagnosis.changes.wording import differs
-from urdf_ident.data.diagnosis.wording import _gravity, _refuses
-from urdf_ident.data.joint_side import joint_side
-from urdf_ident.data.quality.repairs import _sentinels, _spikes
-from urdf_ident.data.quality.report import assess
-from urdf_ident.data.readers.formats.variables import _numeric
-from urdf_ident.data.recognition.recognise import _positions
-from urdf_ident.data.recording import Recording
 from urdf_ident.errors import LogError
 from urdf_ident.estimation.uncertainty import covariance, covariance_kinds
 from urdf_ident.estimation.uncertainty.bands import band_edges
 from urdf_ident.export.split import split_bodies
+from urdf_ident.faults.case import friction_drives
+from urdf_ident.faults.changes.wording import differs
+from urdf_ident.faults.wording import _gravity, _refuses
+from urdf_ident.logs.formats.variables import _numeric
+from urdf_ident.logs.recognition.recognise import _positions
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
 from urdf_ident.result.evidence.scores import MOVING, score
 from urdf_ident.samples import Segment
+from urdf_ident.signals.clock import device_clock
+from urdf_ident.signals.joint_side import joint_side
+from urdf_ident.signals.quality.repairs import _sentinels, _spikes
+from urdf_ident.signals.quality.report import assess
+from urdf_ident.signals.resample import _resample, even_pieces
 
 PAIR = """<robot name="pair"><link name="base"/><link name="arm"><inertial><mass value="0.1"/>
 <inertia ixx="0.001" ixy="0" ixz="0" iyy="0.0011" iyz="0" izz="0.0012"/></inertial></link>

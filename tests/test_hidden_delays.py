@@ -9,17 +9,17 @@ import pytest
 from test_delay import ARM
 
 import urdf_ident as ui
-from urdf_ident.data.conditioning.config import SignalConfig
-from urdf_ident.data.conditioning.signals import condition
-from urdf_ident.data.diagnosis.delay.profile import relative_delay
-from urdf_ident.data.prepare import examine_logs
-from urdf_ident.data.quality.hidden_delays import hidden_delays, known_delay, known_delays
-from urdf_ident.data.resolution import count_of
+from urdf_ident.faults.delay.profile import relative_delay
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
+from urdf_ident.pipeline.examine import examine_logs
 from urdf_ident.pipeline.experiment import run_experiment, true_plant
 from urdf_ident.project import parse_project
+from urdf_ident.signals.condition import condition
+from urdf_ident.signals.config import SignalConfig
+from urdf_ident.signals.quality.hidden_delays import hidden_delays, known_delay, known_delays
+from urdf_ident.signals.resolution import count_of
 
 
 def test_the_count_of_an_encoder_is_found_and_noise_has_none() -> None:

@@ -18,7 +18,6 @@ from logs import Truth, fourier, torques, write_csv
 from motion_samples import make_segment, robot_3r, truth
 
 from tests.urdf_samples import Style, random_urdf
-from urdf_ident.data.recording import Recording
 from urdf_ident.estimation.uncertainty.identifiability import (
     COMBINATION,
     IDENTIFIABLE,
@@ -32,6 +31,7 @@ from urdf_ident.estimation.uncertainty.identifiability import (
 )
 from urdf_ident.estimation.uncertainty.simple_motions import SECONDS, motion_factor, simple_motions
 from urdf_ident.excitation.sequential import forecast
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel

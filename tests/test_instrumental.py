@@ -12,8 +12,6 @@ from estimation_samples import as_log, stacked, with_sign_of
 from motion_samples import coupled_model, make_segment, truth
 from scipy.io import loadmat
 
-from urdf_ident.data.conditioning.filters import differentiate, lowpass
-from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError
 from urdf_ident.estimation.estimators.instrumental import (
     InstrumentalFit,
@@ -24,11 +22,13 @@ from urdf_ident.estimation.estimators.instrumental import (
     with_simulated,
 )
 from urdf_ident.friction import Coulomb, Offset, Viscous
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.files import sampled
 from urdf_ident.samples import Segment
+from urdf_ident.signals.filters import differentiate, lowpass
 from urdf_ident.simulation.controllers import PD
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.plant import RigidPlant

@@ -7,14 +7,14 @@ import pytest
 from conftest import arm_urdf, rnea
 from logs import Truth, fourier, torques
 
-from urdf_ident.data.conditioning.config import SignalConfig
-from urdf_ident.data.diagnosis.load_friction import LoadedFit
-from urdf_ident.data.diagnosis.log_group import LogGroup
-from urdf_ident.data.prepare import prepare_logs
-from urdf_ident.data.recording import Recording
+from urdf_ident.faults.load_friction import LoadedFit
+from urdf_ident.faults.log_group import LogGroup
 from urdf_ident.linalg import rms
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.robot import Robot
+from urdf_ident.signals.config import SignalConfig
+from urdf_ident.signals.prepare import prepare_logs
 
 ARM = Robot.from_urdf(arm_urdf("zyyx"))
 

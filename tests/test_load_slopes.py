@@ -11,15 +11,15 @@ from conftest import arm_urdf, inertials
 from logs import fourier
 from motion_samples import A, robot_3r
 
-from urdf_ident.data.conditioning.config import SignalConfig
-from urdf_ident.data.prepare import PreparedLog, prepare_logs
-from urdf_ident.data.recording import Recording
 from urdf_ident.estimation.friction_selection.load_slopes import load_response, with_load_slopes
 from urdf_ident.estimation.friction_selection.reference_torque import converge
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.prior import inertial_prior
 from urdf_ident.model.robot import Robot
+from urdf_ident.signals.config import SignalConfig
+from urdf_ident.signals.prepare import PreparedLog, prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from urdf_ident.data.readers.columns.layout import LogLayout
-from urdf_ident.data.readers.read import read_recording
-from urdf_ident.data.readers.sources import expand_logs
-from urdf_ident.data.recording import Recording
 from urdf_ident.errors import LogError, MissingExtraError, MissingFileError, ShapeError
+from urdf_ident.logs.columns.layout import LogLayout
+from urdf_ident.logs.read import read_recording
+from urdf_ident.logs.recording import Recording
+from urdf_ident.logs.sources import expand_logs
 from urdf_ident.model.robot import Robot
 
 ROWS = 60
@@ -75,7 +75,7 @@ def test_compressed_csv(tmp_path: Path, robot: Robot, suffix: str) -> None:
 
 
 def test_archive_that_unpacks_to_far_more_is_refused(tmp_path: Path, robot: Robot, monkeypatch) -> None:
-    monkeypatch.setattr("urdf_ident.data.readers.formats.streams._FREE", 1 << 20)
+    monkeypatch.setattr("urdf_ident.logs.formats.streams._FREE", 1 << 20)
     path = tmp_path / "bomb.csv.gz"
     with gzip.open(path, "wb", compresslevel=9) as stream:
         stream.write(csv_text().encode())
@@ -187,8 +187,8 @@ SHORTENED = """
 import os, sys
 import numpy as np
 import pyarrow as pa
-from urdf_ident.data.readers.formats.parquet import _batches
-from urdf_ident.data.readers.formats.variables import open_numpy
+from urdf_ident.logs.formats.parquet import _batches
+from urdf_ident.logs.formats.variables import open_numpy
 
 path = sys.argv[1]
 values = np.random.default_rng(0).random((50_000, 4))

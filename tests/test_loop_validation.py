@@ -17,16 +17,16 @@ from two_encoders import GEAR, RATE, SIGNALS, excitation, record
 import urdf_ident as ui
 from urdf_ident.compensation.loop_validation import PARTS, _folds, compare_loops
 from urdf_ident.compensation.three_loop import three_loop
-from urdf_ident.data.prepare import PreparedLog, prepare_logs
-from urdf_ident.data.readers.read import read_recording
-from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, LogError, ProjectError
 from urdf_ident.excitation.planned.sweeps import bidirectional_experiment
+from urdf_ident.logs.read import read_recording
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits
 from urdf_ident.project import parse_project
+from urdf_ident.signals.prepare import PreparedLog, prepare_logs
 
 
 @pytest.fixture(scope="module")

@@ -16,13 +16,13 @@ from logs import Truth, fourier, torques, write_csv
 from motion_samples import make_segment, robot_3r, truth
 from statsmodels.sandbox.regression.gmm import IV2SLS
 
-from urdf_ident.data.readers.read import read_recording
 from urdf_ident.errors import EstimationError, ProjectError
 from urdf_ident.estimation.estimators.full_covariance import cross_factor, fit_full_covariance
 from urdf_ident.estimation.estimators.instrumental import build_instrumented, fit_instrumental
 from urdf_ident.estimation.estimators.method import METHODS, choose_weighting
 from urdf_ident.estimation.estimators.robust import find_outliers
 from urdf_ident.linalg import Array
+from urdf_ident.logs.read import read_recording
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.elasticity import ElasticModel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from urdf_ident.data.diagnosis import motion_samples, thinned_logs
+from urdf_ident.faults import motion_samples, thinned_logs
 from urdf_ident.samples import Segment
 
 

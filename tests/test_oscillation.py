@@ -7,15 +7,15 @@ import pytest
 from conftest import arm_urdf
 from logs import Truth, fourier, torques
 
-from urdf_ident.data.conditioning.config import SignalConfig
-from urdf_ident.data.diagnosis import contradictions
-from urdf_ident.data.diagnosis.oscillation import Oscillation
-from urdf_ident.data.prepare import examine_logs
-from urdf_ident.data.quality.findings import Finding
-from urdf_ident.data.recording import Recording
+from urdf_ident.faults import contradictions
+from urdf_ident.faults.oscillation import Oscillation
+from urdf_ident.judgements.finding import Finding
 from urdf_ident.linalg import Array
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.robot import Robot
+from urdf_ident.pipeline.examine import examine_logs
+from urdf_ident.signals.config import SignalConfig
 
 ARM = Robot.from_urdf(arm_urdf("zyyx"))
 HERTZ = np.array([0.31, 0.43, 0.57, 0.71])

@@ -10,8 +10,8 @@ import pinocchio as pin
 import pytest
 from conftest import inertials, load_script
 
-from urdf_ident.data.conditioning.filters import differentiate, lowpass
 from urdf_ident.motion.limits import Limits, check_limits
+from urdf_ident.signals.filters import differentiate, lowpass
 from urdf_ident.simulation.elastic.plant import ElasticPlant
 
 

@@ -28,11 +28,9 @@ from logs import make_log
 
 from urdf_ident import parallel
 from urdf_ident.data import prepare
-from urdf_ident.data.conditioning.config import SignalConfig
-from urdf_ident.data.prepare import check_physics, prepare_logs
-from urdf_ident.data.readers.read import read_recordings
-from urdf_ident.data.recording import Recording
 from urdf_ident.errors import LogError, MissingFileError, SchedulerError
+from urdf_ident.logs.read import read_recordings
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -44,8 +42,11 @@ from urdf_ident.parallel import cluster, messages
 from urdf_ident.parallel.pool import LostError, WorkerPool
 from urdf_ident.parallel.scratch import samples_in
 from urdf_ident.pipeline.estimate import EarlyStatistics
+from urdf_ident.pipeline.examine import check_physics
 from urdf_ident.project import Project
 from urdf_ident.provenance import computing
+from urdf_ident.signals.config import SignalConfig
+from urdf_ident.signals.prepare import prepare_logs
 from urdf_ident.statistics import accumulate
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.row_cache import RowCache

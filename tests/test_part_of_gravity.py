@@ -11,17 +11,18 @@ import pytest
 from conftest import arm_urdf
 from logs import Truth, fourier, torques
 
-from urdf_ident.data.conditioning.config import SignalConfig
-from urdf_ident.data.diagnosis.case import Case
-from urdf_ident.data.diagnosis.log_group import LogGroup
-from urdf_ident.data.diagnosis.part_of_gravity import estimated
-from urdf_ident.data.prepare import examine_logs, prepare_logs
-from urdf_ident.data.quality.findings import Finding
-from urdf_ident.data.recording import Recording
+from urdf_ident.faults.case import Case
+from urdf_ident.faults.log_group import LogGroup
+from urdf_ident.faults.part_of_gravity import estimated
+from urdf_ident.judgements.finding import Finding
 from urdf_ident.linalg import Array
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.common_factor import scaled_bodies
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.robot import Robot
+from urdf_ident.pipeline.examine import examine_logs
+from urdf_ident.signals.config import SignalConfig
+from urdf_ident.signals.prepare import prepare_logs
 
 ARM = Robot.from_urdf(arm_urdf("zyyxy"))
 

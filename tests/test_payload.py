@@ -18,9 +18,9 @@ from typer.testing import CliRunner
 
 from urdf_ident.cli import app
 from urdf_ident.consistency.single_body import most_likely_body
-from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, LogError, ModelError
 from urdf_ident.estimation.estimators.static_poses import _noise, _Rows, _weighted
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify

@@ -8,11 +8,11 @@ import pytest
 from conftest import arm_urdf, rnea
 from logs import fourier
 
-from urdf_ident.data.conditioning.config import SignalConfig
-from urdf_ident.data.prepare import prepare_logs
-from urdf_ident.data.recording import Recording
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
+from urdf_ident.signals.config import SignalConfig
+from urdf_ident.signals.prepare import prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.log_effects.changes import FrictionChanges

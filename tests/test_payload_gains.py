@@ -14,10 +14,10 @@ from estimation_samples import as_log
 from logs import Truth, fourier, torques, write_csv
 from motion_samples import coupled_model, make_segment
 
-from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, ModelError, ProjectError, QualityError, ShapeError
 from urdf_ident.estimation.estimators import payload_gains as estimator
 from urdf_ident.estimation.estimators.payload_gains import drive_gains
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.payload import Payload
 from urdf_ident.model.robot import Robot

@@ -9,16 +9,11 @@ import numpy as np
 import pytest
 from conftest import arm_urdf
 
-from urdf_ident.data.conditioning.averaging import choose_harmonics, fourier_derivatives
-from urdf_ident.data.conditioning.config import SignalConfig
-from urdf_ident.data.conditioning.filters import HALF_WIDTH
-from urdf_ident.data.conditioning.periods import deviations, find_repetition, periods_of
-from urdf_ident.data.prepare import PreparedLog, prepare_log, prepare_logs
-from urdf_ident.data.readers.read import read_recording
-from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, LogError, ProjectError
 from urdf_ident.estimation.uncertainty.covariance import with_covariance
 from urdf_ident.estimation.uncertainty.repetitions import lack_of_fit, likelihood_weights, scatter_sigma
+from urdf_ident.logs.read import read_recording
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.prior import lumped_inertials
@@ -29,6 +24,11 @@ from urdf_ident.pipeline.experiment import build_plant, run_experiment
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.pipeline.prepare import prepare
 from urdf_ident.project import Project, parse_project
+from urdf_ident.signals.averaging import choose_harmonics, fourier_derivatives
+from urdf_ident.signals.config import SignalConfig
+from urdf_ident.signals.filters import HALF_WIDTH
+from urdf_ident.signals.periods import deviations, find_repetition, periods_of
+from urdf_ident.signals.prepare import PreparedLog, prepare_log, prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import Fit, fit_base
 from urdf_ident.statistics.folds import cross_validate

@@ -16,7 +16,6 @@ from scipy.optimize import minimize
 
 from urdf_ident.consistency.first_fit import completed_prior, first_fit
 from urdf_ident.consistency.friction import friction_constraints, loads, violated
-from urdf_ident.data.recording import Recording
 from urdf_ident.errors import ModelError
 from urdf_ident.export.sidecar import write_sidecar
 from urdf_ident.friction import (
@@ -34,6 +33,7 @@ from urdf_ident.friction import (
     friction_term,
     trained_range,
 )
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.prior import inertial_prior
 from urdf_ident.model.robot import Robot
@@ -270,8 +270,8 @@ def test_a_joint_that_never_reverses_has_friction_and_no_bias() -> None:
 
 def test_the_first_fit_is_bounded_by_the_torque() -> None:
     """Three columns that one slow log cannot tell apart: none explains more than the torque, and friction dissipates."""
-    from urdf_ident.data.conditioning.config import SignalConfig
-    from urdf_ident.data.prepare import prepare_logs
+    from urdf_ident.signals.config import SignalConfig
+    from urdf_ident.signals.prepare import prepare_logs
     from urdf_ident.statistics.accumulate import build_statistics
     from urdf_ident.statistics.fit import fit_base
 

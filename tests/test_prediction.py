@@ -11,11 +11,10 @@ from logs import fourier
 from scipy.interpolate import CubicSpline
 from test_selection import make_logs, prepared, with_torque
 
-from urdf_ident.data.conditioning.filters import lowpass
-from urdf_ident.data.recording import Recording
 from urdf_ident.errors import ModelError
 from urdf_ident.estimation.uncertainty.prediction import LEVELS, HeldOutResidual
 from urdf_ident.estimation.uncertainty.uncovered_friction import covered_speeds, seen_speeds, smeared_friction, unseen_friction
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.posterior import posterior_covariance, posterior_mean
 from urdf_ident.model.robot import Robot
@@ -28,6 +27,7 @@ from urdf_ident.result.dynamics.speed_range import HeldOutMotion, errors_at_spee
 from urdf_ident.result.evidence.evidence import SPEEDS
 from urdf_ident.result.files.load import load
 from urdf_ident.result.identification import Identification
+from urdf_ident.signals.filters import lowpass
 
 TRUTH = [{"viscous": 3.0, "coulomb": 2.0}, {"viscous": 4.0, "coulomb": 2.0}, {"viscous": 0.5, "coulomb": 0.6, "offset": 0.4}]
 

@@ -17,20 +17,20 @@ from logs import Truth, fourier, torques
 from real_ur10e import columns_given, read_logs
 from scipy.ndimage import uniform_filter1d
 
-from urdf_ident.data.conditioning.clock import device_clock, read_clock
-from urdf_ident.data.conditioning.resample import even_pieces
-from urdf_ident.data.conditioning.signals import condition
-from urdf_ident.data.conditioning.velocity import match_velocity
-from urdf_ident.data.quality.checks import gravity_torques
-from urdf_ident.data.quality.clock_repairs import check_lost_rows
-from urdf_ident.data.quality.findings import Examination
-from urdf_ident.data.quality.report import QualityReport, assess
-from urdf_ident.data.quality.wrapping import counter_range, overflow_range
-from urdf_ident.data.readers.read import LogLayout, read_recording
-from urdf_ident.data.recording import Recording
 from urdf_ident.errors import UrdfIdentError
+from urdf_ident.logs.read import LogLayout, read_recording
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.robot import Robot
 from urdf_ident.project import parse_project
+from urdf_ident.signals.clock import device_clock, read_clock
+from urdf_ident.signals.condition import condition
+from urdf_ident.signals.quality.checks import gravity_torques
+from urdf_ident.signals.quality.clock_repairs import check_lost_rows
+from urdf_ident.signals.quality.examination import Examination
+from urdf_ident.signals.quality.report import QualityReport, assess
+from urdf_ident.signals.quality.wrapping import counter_range, overflow_range
+from urdf_ident.signals.resample import even_pieces
+from urdf_ident.signals.velocity import match_velocity
 
 JOINTS = ("a", "b", "slide")
 URDF = """<robot name="three">
@@ -1064,7 +1064,7 @@ def test_a_sign_is_lost_only_if_the_visits_to_zero_agree(
 ) -> None:
     """Where a joint brakes, friction and inertia may cancel; noise about zero is then smoother after a flip by chance."""
     found = 700 * np.arange(len(ratios)), np.array(ratios)
-    monkeypatch.setattr("urdf_ident.data.quality.channels._folds_against", lambda q, x: found)
+    monkeypatch.setattr("urdf_ident.signals.quality.channels._folds_against", lambda q, x: found)
     assert ("effort-unsigned" in codes(assess(make_log(), robot), "refused")) == lost
 
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from conftest import arm_urdf
 
-from urdf_ident.data.readers import read
-from urdf_ident.data.readers.columns.layout import SideSection
-from urdf_ident.data.readers.formats.choice import open_table
-from urdf_ident.data.readers.read import LogLayout, expand_logs, read_readable, read_recording, read_recordings
 from urdf_ident.errors import LogError, MissingFileError, ProjectError, UnitError, UrdfIdentError
+from urdf_ident.logs import read
+from urdf_ident.logs.columns.layout import SideSection
+from urdf_ident.logs.formats.choice import open_table
+from urdf_ident.logs.read import LogLayout, expand_logs, read_readable, read_recording, read_recordings
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.parallel import workers

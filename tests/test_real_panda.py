@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from urdf_ident.data.readers.read import read_recording
+from urdf_ident.logs.read import read_recording
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
 

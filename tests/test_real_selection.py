@@ -9,20 +9,20 @@ from pathlib import Path
 import numpy as np
 from real_ur10e import columns_given, read_logs
 
-from urdf_ident.data.conditioning.config import SignalConfig
-from urdf_ident.data.prepare import prepare_log, prepare_logs
-from urdf_ident.data.readers.read import read_recording
-from urdf_ident.data.recording import Recording
-from urdf_ident.data.torque_constants.gains import resolve_gain
 from urdf_ident.estimation.friction_selection.reference_torque import converge
 from urdf_ident.estimation.friction_selection.selection import Selected, select_friction
+from urdf_ident.logs.read import read_recording
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.pipeline.validate import validate
 from urdf_ident.project import parse_project
 from urdf_ident.result.evidence.scores import predict, score
+from urdf_ident.signals.config import SignalConfig
+from urdf_ident.signals.prepare import prepare_log, prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
+from urdf_ident.torque_constants.gains import resolve_gain
 
 
 def held_out(

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from real_ur10e import constants_given, read_logs
 
-from urdf_ident.data.prepare import PreparedLog, prepare_logs
-from urdf_ident.data.recording import Recording
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import Project
 from urdf_ident.result.evidence.scores import predict, score
+from urdf_ident.signals.prepare import PreparedLog, prepare_logs
 from urdf_ident.statistics.accumulate import accumulate, build_statistics
 from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.rows import RowFilter

@@ -11,10 +11,10 @@ from conftest import arm_urdf
 from logs import Truth, fourier, torques
 
 from urdf_ident.cli import app
-from urdf_ident.data.readers.columns.layout import LogLayout
-from urdf_ident.data.readers.formats.choice import open_table
-from urdf_ident.data.readers.read import read_recording
-from urdf_ident.data.recognition.recognise import LogDescription, recognise
+from urdf_ident.logs.columns.layout import LogLayout
+from urdf_ident.logs.formats.choice import open_table
+from urdf_ident.logs.read import read_recording
+from urdf_ident.logs.recognition.recognise import LogDescription, recognise
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.describe import project_text

@@ -14,11 +14,9 @@ from motion_samples import A, robot_3r
 from real_ur10e import constants_given, read_logs
 
 import urdf_ident.estimation.friction_selection.reference_torque as module
-from urdf_ident.data.conditioning.config import SignalConfig
-from urdf_ident.data.prepare import prepare_logs
-from urdf_ident.data.recording import Recording
 from urdf_ident.errors import FingerprintError, ModelError
 from urdf_ident.estimation.friction_selection.reference_torque import converge, cross_validate_converged, for_folds
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.prior import inertial_prior
@@ -26,6 +24,8 @@ from urdf_ident.pipeline.identify import identify
 from urdf_ident.result.evidence.scores import predict, score
 from urdf_ident.result.files.load import load
 from urdf_ident.samples import Segment
+from urdf_ident.signals.config import SignalConfig
+from urdf_ident.signals.prepare import prepare_logs
 from urdf_ident.statistics.accumulate import accumulate, build_statistics
 from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.folds import TIME_FOLDS

@@ -16,12 +16,12 @@ from commands import run
 from conftest import arm_urdf
 from logs import make_log
 
-from urdf_ident.data.readers import remote
-from urdf_ident.data.readers.columns.layout import LogLayout
-from urdf_ident.data.readers.read import read_recording, read_recordings
-from urdf_ident.data.readers.remote import logs_at
-from urdf_ident.data.readers.sources import expand_logs, log_source
 from urdf_ident.errors import LogError, MissingExtraError, MissingFileError
+from urdf_ident.logs import remote
+from urdf_ident.logs.columns.layout import LogLayout
+from urdf_ident.logs.read import read_recording, read_recordings
+from urdf_ident.logs.remote import logs_at
+from urdf_ident.logs.sources import expand_logs, log_source
 from urdf_ident.model.robot import Robot
 from urdf_ident.parallel import workers
 

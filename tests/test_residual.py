@@ -13,14 +13,14 @@ from urdf_ident.compensation.experts import Domain, Experts
 from urdf_ident.compensation.gear_ripple import GearRipple, fit_gear_ripple
 from urdf_ident.compensation.online import OnlineModel
 from urdf_ident.compensation.residual import KINDS, Residual, fit_residual
-from urdf_ident.data.conditioning.config import SignalConfig
-from urdf_ident.data.prepare import prepare_log
-from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, MissingExtraError, ModelError
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.elasticity import ElasticModel
 from urdf_ident.model.robot import Robot
+from urdf_ident.signals.config import SignalConfig
+from urdf_ident.signals.prepare import prepare_log
 
 JOINTS = ("a", "b")
 

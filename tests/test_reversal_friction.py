@@ -9,22 +9,22 @@ import pytest
 from conftest import arm_urdf
 from logs import Truth, fourier, torques
 
-from urdf_ident.data.conditioning.config import SignalConfig
-from urdf_ident.data.conditioning.filters import lowpass
-from urdf_ident.data.conditioning.signals import condition
-from urdf_ident.data.diagnosis.candidates import Interpretation
-from urdf_ident.data.diagnosis.delay import reversal_friction
-from urdf_ident.data.diagnosis.delay.reversal_friction import reversal_columns
-from urdf_ident.data.diagnosis.log_group import LogGroup
-from urdf_ident.data.diagnosis.motion_samples import MotionSamples, sampler
-from urdf_ident.data.diagnosis.small_faults.columns import FaultRows
-from urdf_ident.data.diagnosis.small_faults.trial import FaultTrial
-from urdf_ident.data.diagnosis.thinned_logs import Logs
-from urdf_ident.data.recording import Recording
+from urdf_ident.faults.candidates import Interpretation
+from urdf_ident.faults.delay import reversal_friction
+from urdf_ident.faults.delay.reversal_friction import reversal_columns
+from urdf_ident.faults.log_group import LogGroup
+from urdf_ident.faults.motion_samples import MotionSamples, sampler
+from urdf_ident.faults.small_faults.columns import FaultRows
+from urdf_ident.faults.small_faults.trial import FaultTrial
+from urdf_ident.faults.thinned_logs import Logs
 from urdf_ident.linalg import Array, lstsq, rms
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.robot import Robot
 from urdf_ident.parallel import each, workers
 from urdf_ident.samples import Segment
+from urdf_ident.signals.condition import condition
+from urdf_ident.signals.config import SignalConfig
+from urdf_ident.signals.filters import lowpass
 
 ARM = Robot.from_urdf(arm_urdf("zyyx"))
 

@@ -11,8 +11,8 @@ import pytest
 import yaml
 from conftest import arm_urdf, inertials, rnea
 
-from urdf_ident.data.recording import Recording
 from urdf_ident.errors import LimitError, MissingFileError, ModelError, ShapeError, UrdfError
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.engine import pinocchio as engine
 from urdf_ident.model.inertia import transform

@@ -10,12 +10,12 @@ import pytest
 from motion_samples import coupled_model, make_segment, raw_rows, truth
 from scipy import signal
 
-from urdf_ident.data.conditioning.config import SignalConfig
-from urdf_ident.data.prepare import PreparedLog, prepare_logs
-from urdf_ident.data.recording import Recording
 from urdf_ident.errors import EstimationError, FingerprintError, LogError, ModelError
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.samples import Segment
+from urdf_ident.signals.config import SignalConfig
+from urdf_ident.signals.prepare import PreparedLog, prepare_logs
 from urdf_ident.statistics import rows as rows_module
 from urdf_ident.statistics.accumulate import accumulate, build_statistics
 from urdf_ident.statistics.rows import RowFilter, filtered_rows

@@ -12,9 +12,6 @@ from conftest import arm_urdf, inertials, rnea
 from logs import fourier
 from test_periods import wave
 
-from urdf_ident.data.conditioning.config import SignalConfig
-from urdf_ident.data.prepare import PreparedLog, prepare_logs
-from urdf_ident.data.recording import Recording
 from urdf_ident.estimation.friction_selection.candidates import DISTINCT, LEAST_GAIN, least_gain, standard_error, wide_model
 from urdf_ident.estimation.friction_selection.joint_search import JointSearch
 from urdf_ident.estimation.friction_selection.reference_torque import converge
@@ -22,6 +19,7 @@ from urdf_ident.estimation.friction_selection.selection import Selected, _turns,
 from urdf_ident.estimation.friction_selection.structure import kept_without_gain
 from urdf_ident.estimation.friction_selection.subsets import SubModels
 from urdf_ident.friction import SIGN_WIDTH, Coulomb, Trained
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
@@ -30,6 +28,8 @@ from urdf_ident.pipeline.identify import identify
 from urdf_ident.result.evidence.scores import predict, score
 from urdf_ident.result.files.load import load
 from urdf_ident.samples import SLOW, Segment, distinct_reversals, reversals, typical_reversals
+from urdf_ident.signals.config import SignalConfig
+from urdf_ident.signals.prepare import PreparedLog, prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.folds import folds_of

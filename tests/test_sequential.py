@@ -17,11 +17,10 @@ from logs import Truth, make_log, torques, write_csv
 from typer.testing import CliRunner
 
 from urdf_ident.cli import app
-from urdf_ident.data.prepare import prepare_log
-from urdf_ident.data.readers.read import read_recording
 from urdf_ident.errors import LimitError, LogError
 from urdf_ident.excitation.design import design_excitation
 from urdf_ident.excitation.sequential import Forecast, forecast, joint_errors
+from urdf_ident.logs.read import read_recording
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.files import read_trajectory, sampled
@@ -29,6 +28,7 @@ from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
 from urdf_ident.result.files.load import load
 from urdf_ident.result.identification import Identification
+from urdf_ident.signals.prepare import prepare_log
 
 
 @pytest.fixture(scope="module")

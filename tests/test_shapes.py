@@ -13,7 +13,6 @@ from motion_samples import A, make_segment, robot_3r
 from scipy.optimize import minimize_scalar
 from test_friction_family import SIZE, TRUTHS, make_log, prepare, smooth
 
-from urdf_ident.data.prepare import PreparedLog
 from urdf_ident.errors import ModelError
 from urdf_ident.estimation.friction_selection.excited import check_excited
 from urdf_ident.estimation.friction_selection.shapes import Shaped, fit_shapes
@@ -26,6 +25,7 @@ from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
 from urdf_ident.result.files.load import load
 from urdf_ident.samples import Segment
+from urdf_ident.signals.prepare import PreparedLog
 from urdf_ident.statistics.accumulate import accumulate, build_statistics
 from urdf_ident.statistics.fit import fit_base
 from urdf_ident.statistics.rows import RowFilter

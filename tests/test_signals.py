@@ -14,16 +14,16 @@ from conftest import arm_urdf
 from emps_protocol import matlab_decimate
 from real_ur10e import columns_given, read_logs
 
-from urdf_ident.data.conditioning import filters, recursive, resample
-from urdf_ident.data.conditioning.config import SignalConfig
-from urdf_ident.data.conditioning.filters import differentiate, estimate_cutoff, lowpass, lowpass_gain
-from urdf_ident.data.conditioning.signals import Conditioned, condition, resolve
-from urdf_ident.data.quality.report import assess
-from urdf_ident.data.readers.read import read_recording
-from urdf_ident.data.recording import Recording
 from urdf_ident.errors import LogError, ProjectError
+from urdf_ident.logs.read import read_recording
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.robot import Robot
 from urdf_ident.project import parse_project
+from urdf_ident.signals import filters, recursive, resample
+from urdf_ident.signals.condition import Conditioned, condition, resolve
+from urdf_ident.signals.config import SignalConfig
+from urdf_ident.signals.filters import differentiate, estimate_cutoff, lowpass, lowpass_gain
+from urdf_ident.signals.quality.report import assess
 
 Array = np.ndarray[Any, Any]
 URDF = """<robot name="two"><link name="base"/><link name="l1"/><link name="l2"/>

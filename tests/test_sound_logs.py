@@ -12,35 +12,35 @@ from logs import Truth, fourier, torques
 from scipy.stats import t as student
 
 from urdf_ident.data import prepare
-from urdf_ident.data.conditioning.config import SignalConfig
-from urdf_ident.data.conditioning.signals import condition
-from urdf_ident.data.diagnosis import arbitration
-from urdf_ident.data.diagnosis.candidates import Hypothesis, Interpretation
-from urdf_ident.data.diagnosis.changes import contact, drift
-from urdf_ident.data.diagnosis.changes.between_logs import between
-from urdf_ident.data.diagnosis.changes.change import KINDS, Change
-from urdf_ident.data.diagnosis.changes.outlying_logs import LogResidual, outlying_logs
-from urdf_ident.data.diagnosis.corrections import with_free_reversals
-from urdf_ident.data.diagnosis.evidence import RigidEvidence, comparable, prediction_variance
-from urdf_ident.data.diagnosis.explanations import Explanations, differing_in, examined_alone
-from urdf_ident.data.diagnosis.grams import FOLDS, Grams
-from urdf_ident.data.diagnosis.log_group import LogGroup
-from urdf_ident.data.diagnosis.motion_samples import MotionSamples, sampler
-from urdf_ident.data.diagnosis.repeated_motion import first_shown
-from urdf_ident.data.diagnosis.reporting import findings
-from urdf_ident.data.diagnosis.small_faults.columns import FaultRows
-from urdf_ident.data.diagnosis.small_faults.fault import SmallFault, not_excluded
-from urdf_ident.data.diagnosis.small_faults.find import small_faults
-from urdf_ident.data.diagnosis.small_faults.trial import ChosenColumns, FaultTrial
-from urdf_ident.data.diagnosis.small_faults.wording import small_fault
-from urdf_ident.data.diagnosis.thinned_logs import Logs
-from urdf_ident.data.prepare import examine_logs
-from urdf_ident.data.quality.findings import Finding
-from urdf_ident.data.recording import Recording
+from urdf_ident.faults import arbitration
+from urdf_ident.faults.candidates import Hypothesis, Interpretation
+from urdf_ident.faults.changes import contact, drift
+from urdf_ident.faults.changes.between_logs import between
+from urdf_ident.faults.changes.change import KINDS, Change
+from urdf_ident.faults.changes.outlying_logs import LogResidual, outlying_logs
+from urdf_ident.faults.corrections import with_free_reversals
+from urdf_ident.faults.evidence import RigidEvidence, comparable, prediction_variance
+from urdf_ident.faults.explanations import Explanations, differing_in, examined_alone
+from urdf_ident.faults.grams import FOLDS, Grams
+from urdf_ident.faults.log_group import LogGroup
+from urdf_ident.faults.motion_samples import MotionSamples, sampler
+from urdf_ident.faults.repeated_motion import first_shown
+from urdf_ident.faults.reporting import findings
+from urdf_ident.faults.small_faults.columns import FaultRows
+from urdf_ident.faults.small_faults.fault import SmallFault, not_excluded
+from urdf_ident.faults.small_faults.find import small_faults
+from urdf_ident.faults.small_faults.trial import ChosenColumns, FaultTrial
+from urdf_ident.faults.small_faults.wording import small_fault
+from urdf_ident.faults.thinned_logs import Logs
+from urdf_ident.judgements.finding import Finding
 from urdf_ident.linalg import Array, rms
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.robot import Robot
+from urdf_ident.pipeline.examine import examine_logs
 from urdf_ident.samples import Segment
+from urdf_ident.signals.condition import condition
+from urdf_ident.signals.config import SignalConfig
 
 ARM = Robot.from_urdf(arm_urdf("zyyx"))
 BLOCKS, SAMPLES, INERTIAL = 15, 30, 2

@@ -8,10 +8,10 @@ from conftest import inverse_dynamics, values_of
 from scipy.signal import lfilter
 
 from urdf_ident.compensation.online import OnlineModel
-from urdf_ident.data.recording import Recording
 from urdf_ident.errors import ModelError
 from urdf_ident.export.sidecar import write_sidecar
 from urdf_ident.friction import Balancer, Coulomb, Law, Offset, Spring, Viscous, friction_from_mapping
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.model.trained import STRAIGHT, outside, trained_speeds

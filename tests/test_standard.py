@@ -16,13 +16,13 @@ from urdf_ident.consistency import standard
 from urdf_ident.consistency.first_fit import completed_prior
 from urdf_ident.consistency.lmi import LmiProblem
 from urdf_ident.consistency.standard import USUAL_WEIGHT, WEIGHTS, HeldOutWeights, consistent_parameters
-from urdf_ident.data.conditioning.config import SignalConfig
-from urdf_ident.data.prepare import prepare_logs
-from urdf_ident.data.readers.read import read_recording
 from urdf_ident.errors import EstimationError
+from urdf_ident.logs.read import read_recording
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.prior import inertial_prior
 from urdf_ident.model.robot import Robot
+from urdf_ident.signals.config import SignalConfig
+from urdf_ident.signals.prepare import prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base, usual_weight
 from urdf_ident.statistics.folds import folds_of

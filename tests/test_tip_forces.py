@@ -8,12 +8,12 @@ import pytest
 from conftest import arm_urdf
 from logs import Truth, fourier, torques
 
-from urdf_ident.data.conditioning.config import SignalConfig
-from urdf_ident.data.prepare import examine_logs
-from urdf_ident.data.recording import Recording
 from urdf_ident.linalg import Array
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.robot import Robot
+from urdf_ident.pipeline.examine import examine_logs
+from urdf_ident.signals.config import SignalConfig
 
 ARM = Robot.from_urdf(arm_urdf("zyyxyx"))
 

@@ -11,17 +11,17 @@ from conftest import arm_urdf
 from logs import Truth, fourier, torques
 from real_ur10e import CONSTANTS, columns_given, read_logs
 
-from urdf_ident.data.conditioning.config import SignalConfig
-from urdf_ident.data.prepare import prepare_log
-from urdf_ident.data.recording import Recording
-from urdf_ident.data.torque_constants.gains import resolve_gain, torque_constants
-from urdf_ident.data.torque_constants.targets import Targets, ratio_at_rest
 from urdf_ident.errors import LogError
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.pipeline.validate import validate
 from urdf_ident.project import parse_project
+from urdf_ident.signals.config import SignalConfig
+from urdf_ident.signals.prepare import prepare_log
+from urdf_ident.torque_constants.gains import resolve_gain, torque_constants
+from urdf_ident.torque_constants.targets import Targets, ratio_at_rest
 
 RATE = 100.0  # [Hz]
 K = np.array([12.0, 12.0, -7.5])  # [N·m/A]

@@ -10,8 +10,6 @@ import pytest
 from estimation_samples import as_log
 from motion_samples import make_segment, robot_3r, truth
 
-from urdf_ident.data.conditioning.filters import differentiate, lowpass
-from urdf_ident.data.prepare import PreparedLog
 from urdf_ident.errors import EstimationError
 from urdf_ident.estimation.estimators.method import choose_weighting, refine
 from urdf_ident.estimation.estimators.total_least_squares import (
@@ -22,6 +20,8 @@ from urdf_ident.estimation.estimators.total_least_squares import (
 )
 from urdf_ident.estimation.friction_selection.reference_torque import ConvergedFit
 from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.signals.filters import differentiate, lowpass
+from urdf_ident.signals.prepare import PreparedLog
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
 

@@ -10,9 +10,9 @@ from conftest import arm_urdf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from urdf_ident.data.readers.read import read_recording
 from urdf_ident.errors import LimitError, LogError, OutputError, ShapeError
 from urdf_ident.linalg import Array
+from urdf_ident.logs.read import read_recording
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.compose import RepeatedTrajectory, ramped

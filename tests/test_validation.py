@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from urdf_ident.data.conditioning.filters import lowpass
 from urdf_ident.errors import LogError
 from urdf_ident.result.evidence.scores import better_than_urdf, mean_error, score
 from urdf_ident.result.text.summary import validation_table
 from urdf_ident.samples import Segment
+from urdf_ident.signals.filters import lowpass
 
 RATE = 200.0
 

@@ -13,10 +13,8 @@ from conftest import arm_urdf
 from logs import Truth, fourier, make_log, torques
 
 import urdf_ident as ui
-from urdf_ident.data.conditioning.config import SignalConfig
-from urdf_ident.data.prepare import prepare_log
-from urdf_ident.data.recording import excerpts
 from urdf_ident.friction import MOST_FRICTION
+from urdf_ident.logs.recording import excerpts
 from urdf_ident.model.prior import inertial_prior, with_joint_terms
 from urdf_ident.result.evidence import evidence as evidence_module
 from urdf_ident.result.evidence.evidence import DeviatingPart, Evidence, Range, _deviating, measure_evidence, placeholders
@@ -25,6 +23,8 @@ from urdf_ident.result.text.brief import brief, joint_errors
 from urdf_ident.result.verdict.reason import Reason
 from urdf_ident.result.verdict.scale_reasons import SCALE_ERRORS, untested
 from urdf_ident.result.verdict.verdict import PEAK_LIMIT, verdict_of
+from urdf_ident.signals.config import SignalConfig
+from urdf_ident.signals.prepare import prepare_log
 from urdf_ident.statistics.statistic import StatisticSet
 
 FRICTION = ["viscous", "coulomb", "offset"]

@@ -22,9 +22,9 @@ import numpy as np
 import pytest
 from conftest import arm_urdf, page_data
 
-from urdf_ident.data.readers.columns.layout import LogLayout, SideSection
-from urdf_ident.data.recording import Recording
 from urdf_ident.errors import LogError, ModelError, OutputError
+from urdf_ident.logs.columns.layout import LogLayout, SideSection
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.bundled import robot_names, robot_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.geometry import along, collision_shapes, link_capsules, reach, robot_shapes, tip_point

@@ -6,9 +6,9 @@ import numpy as np
 from conftest import rnea
 from logs import fourier
 
-from urdf_ident.data.conditioning.config import SignalConfig
-from urdf_ident.data.recording import Recording
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.robot import Robot
+from urdf_ident.signals.config import SignalConfig
 
 RATE, GEAR = 100.0, 80.0
 K = np.array([8e2, 3e3, 6e2])

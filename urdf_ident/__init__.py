@@ -9,9 +9,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .data.readers.read import read_recording as read_recording
-    from .data.readers.sources import expand_logs as expand_logs
-    from .data.recording import Recording as Recording
     from .errors import EstimationError as EstimationError
     from .errors import FingerprintError as FingerprintError
     from .errors import LimitError as LimitError
@@ -32,6 +29,9 @@ if TYPE_CHECKING:
     from .excitation.design import design_excitation as design_excitation
     from .excitation.planned.sweeps import bidirectional_experiment as bidirectional_experiment
     from .excitation.sequential import forecast as forecast
+    from .logs.read import read_recording as read_recording
+    from .logs.recording import Recording as Recording
+    from .logs.sources import expand_logs as expand_logs
     from .model.base import BaseParameters as BaseParameters
     from .model.bundled import robot_path as robot_path
     from .model.drive import Drive as Drive
@@ -82,7 +82,7 @@ _HOME = {
     "Project": "project",
     "ProjectError": "errors",
     "QualityError": "errors",
-    "Recording": "data.recording",
+    "Recording": "logs.recording",
     "Robot": "model.robot",
     "ShapeError": "errors",
     "SimulationError": "errors",
@@ -95,14 +95,14 @@ _HOME = {
     "compare": "pipeline.compare",
     "contradictions": "pipeline.compare",
     "design_excitation": "excitation.design",
-    "expand_logs": "data.readers.sources",
+    "expand_logs": "logs.sources",
     "forecast": "excitation.sequential",
     "identify": "pipeline.identify",
     "load": "result.files.load",
     "load_project": "project",
     "play": "viz.player",
     "random_fourier": "motion.fourier",
-    "read_recording": "data.readers.read",
+    "read_recording": "logs.read",
     "read_trajectory": "motion.files",
     "read_world": "motion.collision.world",
     "robot_path": "model.bundled",

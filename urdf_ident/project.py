@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import Field, PositiveFloat, ValidationError, field_validator, model_validator
 
-from .data.conditioning.config import LONGEST_DELAY, SignalConfig
-from .data.readers.columns.layout import LogLayout
 from .errors import MissingFileError, ProjectError, nearest
 from .excitation.settings import ExcitationSection
 from .files.documents import parse_yaml
 from .files.read_write import read_text
+from .logs.columns.layout import LogLayout
 from .model.robot import STANDARD_GRAVITY, Robot
 from .settings import Auto, CompensationSection, ConsistencySection, EstimationSection, Section
+from .signals.config import LONGEST_DELAY, SignalConfig
 from .simulation.settings import SimulationSection
 
 if TYPE_CHECKING:

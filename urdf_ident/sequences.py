@@ -61,3 +61,16 @@ def running_median(x: Array, size: int) -> Array:
         held = [*held[1:-1], *rest[:1]]
         rest = rest[1:]
     return held[0]
+
+
+def white_noise(x: Array) -> Array:
+    """Estimates the noise of signals from their third differences, which a smooth motion hardly shows.
+
+    Args:
+        x: Shape (N,) or (N, n).
+
+    Returns:
+        Standard deviation, shape () or (n,), in the unit of x; 0 with fewer than four samples.
+    """
+    third = np.diff(x, 3, axis=0)
+    return np.asarray(np.median(np.abs(third), axis=0) / (0.6745 * np.sqrt(20.0)) if len(third) else np.zeros(x.shape[1:]))

@@ -27,10 +27,10 @@ import numpy as np
 import pinocchio as pin
 from scipy.signal import lfilter
 
-from urdf_ident.data.readers.read import read_recording
-from urdf_ident.data.readers.sources import expand_logs
-from urdf_ident.data.recording import Recording
 from urdf_ident.linalg import Array
+from urdf_ident.logs.read import read_recording
+from urdf_ident.logs.recording import Recording
+from urdf_ident.logs.sources import expand_logs
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify

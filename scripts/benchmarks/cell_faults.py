@@ -11,9 +11,9 @@ import pinocchio as pin
 from fault_kinds import ODD, VARYING, Draw, Make, changed_effort, spread
 from faults import part, payload, smoothed
 
-from urdf_ident.data.conditioning.filters import lowpass
-from urdf_ident.data.recording import Recording
 from urdf_ident.linalg import Array
+from urdf_ident.logs.recording import Recording
+from urdf_ident.signals.filters import lowpass
 
 Act = Callable[[Recording], Recording]
 

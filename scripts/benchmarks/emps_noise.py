@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from scipy.io import loadmat
 
-from urdf_ident.data.recording import Recording
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot

@@ -14,19 +14,19 @@ from pathlib import Path
 
 import numpy as np
 
-from urdf_ident.data.conditioning.config import SignalConfig
-from urdf_ident.data.prepare import PreparedLog, prepare_logs
-from urdf_ident.data.readers.read import read_recording
-from urdf_ident.data.readers.sources import expand_logs
-from urdf_ident.data.recording import Recording
 from urdf_ident.estimation.uncertainty.covariance import with_covariance
 from urdf_ident.estimation.uncertainty.essential import essential_parameters
+from urdf_ident.logs.read import read_recording
+from urdf_ident.logs.recording import Recording
+from urdf_ident.logs.sources import expand_logs
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
 from urdf_ident.project import load_project
+from urdf_ident.signals.config import SignalConfig
+from urdf_ident.signals.prepare import PreparedLog, prepare_logs
 from urdf_ident.simulation.controllers import PDGravity
 from urdf_ident.simulation.plant import RigidPlant
 from urdf_ident.simulation.settings import Noise, Sensors

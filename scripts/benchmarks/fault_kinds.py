@@ -13,11 +13,11 @@ import pinocchio as pin
 from faults import commanded, interpolated, part, payload, smoothed, speeds
 from scipy.ndimage import uniform_filter1d
 
-from urdf_ident.data.conditioning.filters import lowpass
-from urdf_ident.data.recording import Recording
 from urdf_ident.linalg import Array
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.robot import Robot
+from urdf_ident.signals.filters import lowpass
 
 #: Findings that name what changes along a log, and a log among others.
 VARYING = {"payload-changes", "contact", "contact-force", "effort-drift", "not-stationary"}

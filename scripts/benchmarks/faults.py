@@ -23,18 +23,19 @@ import numpy as np
 import pinocchio as pin
 from scipy.ndimage import uniform_filter1d
 
-from urdf_ident.data.joint_side import joint_side
-from urdf_ident.data.prepare import examine_logs, prepare_logs
-from urdf_ident.data.readers.read import read_recording
-from urdf_ident.data.recording import Recording
 from urdf_ident.errors import UrdfIdentError
 from urdf_ident.linalg import Array
+from urdf_ident.logs.read import read_recording
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.bundled import robot_names, robot_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
+from urdf_ident.pipeline.examine import examine_logs
 from urdf_ident.project import parse_project
 from urdf_ident.result.evidence.scores import predict, score
+from urdf_ident.signals.joint_side import joint_side
+from urdf_ident.signals.prepare import prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
 

@@ -26,10 +26,10 @@ from typing import Any
 
 import numpy as np
 
-from urdf_ident.data.readers.columns.layout import LogLayout
-from urdf_ident.data.readers.read import read_recordings
-from urdf_ident.data.readers.sources import expand_logs
 from urdf_ident.errors import UrdfIdentError
+from urdf_ident.logs.columns.layout import LogLayout
+from urdf_ident.logs.read import read_recordings
+from urdf_ident.logs.sources import expand_logs
 from urdf_ident.model.robot import Robot
 
 ROWS, JOINTS, HANG = 40, ("j1", "j2"), 5.0

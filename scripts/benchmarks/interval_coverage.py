@@ -22,11 +22,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from urdf_ident.data.conditioning.config import SignalConfig
-from urdf_ident.data.prepare import PreparedLog, prepare_log
-from urdf_ident.data.recording import Recording
 from urdf_ident.estimation.uncertainty.covariance import with_covariance
 from urdf_ident.friction import AxisScale, Coulomb, FormerName, Law, Sliding, Viscous, smooth_sign
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
@@ -34,6 +32,8 @@ from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
 from urdf_ident.result.dynamics.intervals import functional_interval
 from urdf_ident.samples import Segment
+from urdf_ident.signals.config import SignalConfig
+from urdf_ident.signals.prepare import PreparedLog, prepare_log
 from urdf_ident.simulation.controllers import PDGravity
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.plant import RigidPlant

@@ -10,8 +10,8 @@ from arms import RATE, Arm, Motion, moving, wander
 from scipy.interpolate import CubicSpline
 from scipy.ndimage import uniform_filter1d
 
-from urdf_ident.data.recording import Recording
 from urdf_ident.linalg import Array
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.model.urdf import MOVING_TYPES, parse_urdf

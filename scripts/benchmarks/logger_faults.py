@@ -10,8 +10,8 @@ import pinocchio as pin
 from fault_kinds import ODD, VARYING, Draw, Make
 from scipy.ndimage import gaussian_filter1d, uniform_filter1d
 
-from urdf_ident.data.recording import Recording
 from urdf_ident.linalg import Array
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.robot import Robot
 
 Act = Callable[[Recording], Recording]

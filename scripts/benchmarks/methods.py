@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 from real_logs import logs_parser, opened, tasks
 
-from urdf_ident.data.recording import Recording
+from urdf_ident.logs.recording import Recording
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
 

@@ -13,7 +13,7 @@ import argparse
 
 import numpy as np
 
-from urdf_ident.data.recording import Recording
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot

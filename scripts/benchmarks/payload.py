@@ -31,11 +31,11 @@ import pinocchio as pin
 from scipy.signal import lfilter
 
 import urdf_ident as ui
-from urdf_ident.data.readers.read import read_recording
-from urdf_ident.data.readers.sources import expand_logs
-from urdf_ident.data.recording import Recording
 from urdf_ident.errors import UrdfIdentError
 from urdf_ident.linalg import Array
+from urdf_ident.logs.read import read_recording
+from urdf_ident.logs.recording import Recording
+from urdf_ident.logs.sources import expand_logs
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.payload import moving_link
 from urdf_ident.model.robot import Robot

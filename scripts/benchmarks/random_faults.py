@@ -34,18 +34,19 @@ from log_shapes import PUBLISHED, SHAPES, published, shaped
 from logger_faults import LOGGER_KINDS, LOGGER_URDF_KINDS
 from setup_faults import SETUP_KINDS, URDF_KINDS
 
-from urdf_ident.data.prepare import examine_logs, prepare_logs
-from urdf_ident.data.recording import Recording
 from urdf_ident.errors import UrdfIdentError
 from urdf_ident.linalg import Array
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
+from urdf_ident.pipeline.examine import examine_logs
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
 from urdf_ident.result.evidence.scores import predict, score
 from urdf_ident.result.identification import Identification
 from urdf_ident.result.verdict.verdict import PHYSICAL_FINDINGS
+from urdf_ident.signals.prepare import prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
 

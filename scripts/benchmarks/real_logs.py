@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from urdf_ident.data.readers.read import read_recording
-from urdf_ident.data.readers.sources import expand_logs
-from urdf_ident.data.recording import Recording
+from urdf_ident.logs.read import read_recording
+from urdf_ident.logs.recording import Recording
+from urdf_ident.logs.sources import expand_logs
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import Project, load_project

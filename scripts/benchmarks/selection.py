@@ -14,17 +14,17 @@ from functools import partial
 import numpy as np
 from real_logs import logs_parser, opened, tasks
 
-from urdf_ident.data.conditioning.config import SignalConfig
-from urdf_ident.data.prepare import prepare_log, prepare_logs
-from urdf_ident.data.recording import Recording
-from urdf_ident.data.torque_constants.gains import resolve_gain
 from urdf_ident.estimation.friction_selection.reference_torque import converge
 from urdf_ident.estimation.friction_selection.selection import select_friction
 from urdf_ident.linalg import Array
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.result.evidence.scores import predict, score
+from urdf_ident.signals.config import SignalConfig
+from urdf_ident.signals.prepare import prepare_log, prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
+from urdf_ident.torque_constants.gains import resolve_gain
 
 
 def held_out(model: DynamicModel, learn: list[Recording], judge: Recording, signals: SignalConfig, hertz: float | None):

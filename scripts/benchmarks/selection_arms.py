@@ -23,15 +23,15 @@ import numpy as np
 import pinocchio as pin
 from scipy.signal import lfilter
 
-from urdf_ident.data.conditioning.config import SignalConfig
-from urdf_ident.data.prepare import PreparedLog, prepare_logs
-from urdf_ident.data.recording import Recording
 from urdf_ident.estimation.friction_selection.reference_torque import converge
 from urdf_ident.estimation.friction_selection.selection import select_friction
 from urdf_ident.linalg import Array
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.result.evidence.scores import predict, score
+from urdf_ident.signals.config import SignalConfig
+from urdf_ident.signals.prepare import PreparedLog, prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
 

@@ -24,17 +24,17 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy
 import numpy as np
 from interval_coverage import COUNTS, RATE, Arm
 
-from urdf_ident.data.conditioning.config import SignalConfig
-from urdf_ident.data.prepare import prepare_log, prepare_logs
-from urdf_ident.data.recording import Recording
 from urdf_ident.estimation.uncertainty.covariance import with_covariance
 from urdf_ident.excitation.design import design_excitation
 from urdf_ident.excitation.sequential import forecast
+from urdf_ident.logs.recording import Recording
 from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.trajectory import Trajectory
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.samples import Segment
+from urdf_ident.signals.config import SignalConfig
+from urdf_ident.signals.prepare import prepare_log, prepare_logs
 from urdf_ident.simulation.controllers import PDGravity
 from urdf_ident.simulation.settings import Noise, Sensors
 from urdf_ident.simulation.simulate import simulate

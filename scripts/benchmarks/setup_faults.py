@@ -11,8 +11,8 @@ from fault_kinds import ODD, VARYING, Draw, Make, changed_effort, spread
 from faults import commanded, interpolated, part, payload, speeds
 from scipy.ndimage import gaussian_filter1d
 
-from urdf_ident.data.recording import Recording
 from urdf_ident.linalg import Array
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.robot import Robot
 
 Act = Callable[[Recording], Recording]

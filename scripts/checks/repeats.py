@@ -19,10 +19,10 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 from arms import RATE, Arm, Motion, arm, wander
 
-from urdf_ident.data.conditioning.config import SignalConfig
-from urdf_ident.data.prepare import prepare_logs
 from urdf_ident.linalg import Array
 from urdf_ident.model.dynamic_model import DynamicModel
+from urdf_ident.signals.config import SignalConfig
+from urdf_ident.signals.prepare import prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.motions import SAME, _start_distances
 

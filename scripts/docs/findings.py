@@ -1,4 +1,4 @@
-"""Writes docs/findings.md: every finding's stable id, from urdf_ident/data/quality/catalogue.py.
+"""Writes docs/findings.md: every finding's stable id, from urdf_ident/signals/quality/catalogue.py.
 
 scripts/docs/findings.py            # writes the page; a test fails while it is stale
 """
@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from urdf_ident.data.quality.catalogue import KNOWN
 from urdf_ident.files.read_write import write_text
+from urdf_ident.judgements.catalogue import KNOWN
 
 PAGE = Path(__file__).parents[2] / "docs" / "findings.md"
 
@@ -19,7 +19,7 @@ def page() -> str:
         "# Findings",
         "",
         "Every finding of `urdf-ident inspect --json` and `identify --json` has a stable `id`. This page is generated from",
-        "`urdf_ident/data/quality/catalogue.py` by `python scripts/docs/findings.py`.",
+        "`urdf_ident/signals/quality/catalogue.py` by `python scripts/docs/findings.py`.",
         "",
         "`info` is for information only; `repaired` was corrected; `warning` is a doubt that the summary repeats; `refused`",
         "ends `identify` with exit code 1, unless `--force` or `--skip-bad-logs` is given. A finding has a `joint` or none,",

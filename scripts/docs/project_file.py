@@ -12,9 +12,9 @@ from typing import Any, Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from urdf_ident.data.readers.columns.names import NAMES
 from urdf_ident.files.read_write import write_text
 from urdf_ident.friction import FRICTION
+from urdf_ident.logs.columns.names import NAMES
 from urdf_ident.project import Project
 from urdf_ident.settings import Section
 

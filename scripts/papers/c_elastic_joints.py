@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 import yaml
 
-from urdf_ident.data.motor_side import Deflection
 from urdf_ident.errors import EstimationError
 from urdf_ident.estimation.elastic import compliance_form
 from urdf_ident.friction import Coulomb, Offset, Stribeck, Viscous
@@ -37,6 +36,7 @@ from urdf_ident.model.robot import Robot
 from urdf_ident.motion.splines import b_spline_at_rest
 from urdf_ident.motion.trajectory import PiecewisePolynomial
 from urdf_ident.samples import Segment
+from urdf_ident.signals.motor_side import Deflection
 from urdf_ident.simulation.elastic.plant import ElasticPlant, MotorFriction, MotorPD
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.statistics.accumulate import accumulate

@@ -24,12 +24,10 @@ import yaml
 
 from urdf_ident.consistency.cholesky import TABLE_TOLERANCES, passes_cholesky
 from urdf_ident.consistency.standard import consistent_parameters, essential_to_prior, nearest_to_prior
-from urdf_ident.data.conditioning.config import SignalConfig
-from urdf_ident.data.prepare import PreparedLog, prepare_log, prepare_logs
-from urdf_ident.data.recording import Recording
 from urdf_ident.estimation.uncertainty.essential import essential_parameters
 from urdf_ident.friction import Coulomb, Offset, Viscous
 from urdf_ident.linalg import Array
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.base import BaseParameters
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.drive import Drive
@@ -39,6 +37,8 @@ from urdf_ident.model.robot import Robot
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.point_to_point import trapezoidal
 from urdf_ident.result.evidence.scores import predict, score
+from urdf_ident.signals.config import SignalConfig
+from urdf_ident.signals.prepare import PreparedLog, prepare_log, prepare_logs
 from urdf_ident.simulation.controllers import PDGravity
 from urdf_ident.simulation.friction_truth import FrictionTruth
 from urdf_ident.simulation.plant import RigidPlant

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from e_three_loop import ACCELERATION, HarmonicArm, build_arm
 
-from urdf_ident.data.recording import Recording
 from urdf_ident.excitation.planned.sweeps import bidirectional_experiment
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.motion.fourier import random_fourier

@@ -37,12 +37,10 @@ import yaml
 from urdf_ident.compensation.gear_ripple import GearRipple, fit_gear_ripple
 from urdf_ident.compensation.online import OnlineModel
 from urdf_ident.compensation.three_loop import ThreeLoop, three_loop
-from urdf_ident.data.conditioning.config import SignalConfig
-from urdf_ident.data.prepare import PreparedLog, prepare_log, prepare_logs
-from urdf_ident.data.recording import Recording
 from urdf_ident.excitation.planned.sweeps import bidirectional_experiment
 from urdf_ident.friction import play
 from urdf_ident.linalg import Array
+from urdf_ident.logs.recording import Recording
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -50,6 +48,8 @@ from urdf_ident.model.robot import Robot
 from urdf_ident.motion.fourier import FourierTrajectory, random_fourier
 from urdf_ident.motion.limits import Limits
 from urdf_ident.motion.trajectory import Trajectory
+from urdf_ident.signals.config import SignalConfig
+from urdf_ident.signals.prepare import PreparedLog, prepare_log, prepare_logs
 
 #: Table 4 [N·m].
 PAPER_WLS = np.array([2.3376, 2.1278, 1.5395, 0.3361, 0.7101, 0.2578])

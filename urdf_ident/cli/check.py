@@ -26,7 +26,7 @@ from .common import (
 )
 
 if TYPE_CHECKING:
-    from ..data.recording import Recording
+    from ..logs.recording import Recording
     from ..model.drive import Drive
     from ..model.payload import Payload
     from ..model.robot import Robot
@@ -91,8 +91,8 @@ def inspect(
 
     Every finding comes with a remedy. The exit code is 1 if a log cannot be used, 2 if one cannot be read.
     """
-    from ..data.prepare import examine_logs
     from ..pipeline.check import findings_text
+    from ..pipeline.examine import examine_logs
 
     project, folder, built = open_robot(config, robot)
     if write_project is not None:
@@ -128,8 +128,8 @@ def _resolved_drive(
     project: Project, robot: Robot, recordings: Sequence[Recording], payload: Payload | None
 ) -> tuple[Drive, UrdfIdentError | None]:
     """The drive with its torque constants; with constants of 1 and the reason if they cannot be determined."""
-    from ..data.torque_constants.gains import resolve_gain
     from ..estimation.estimators.payload_gains import resolve_drive, without_constants
+    from ..torque_constants.gains import resolve_gain
 
     drive = project.build_drive(robot)
     if payload is None:

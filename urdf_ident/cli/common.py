@@ -19,9 +19,9 @@ from ..errors import QualityError, UrdfIdentError
 from ..files.read_write import inputs_protected, note_input
 
 if TYPE_CHECKING:
-    from ..data.readers.sources import LogSource
-    from ..data.recording import Recording
-    from ..data.refusals import LeftOut
+    from ..logs.recording import Recording
+    from ..logs.refusals import LeftOut
+    from ..logs.sources import LogSource
     from ..model.robot import Robot
     from ..project import Project
     from ..result.identification import Identification
@@ -321,7 +321,7 @@ def read_logs(arguments: list[str], robot: Robot, project: Project) -> list[Reco
     Returns:
         The recordings; none without arguments.
     """
-    from ..data.readers.read import read_recordings
+    from ..logs.read import read_recordings
 
     logs = _find_logs(arguments, project)
     return read_recordings(logs, robot, project.log) if logs else []
@@ -339,13 +339,13 @@ def read_readable_logs(
     Returns:
         The recordings, and the logs that are left out.
     """
-    from ..data.readers.read import read_readable
+    from ..logs.read import read_readable
 
     return read_readable(_find_logs(arguments, project, copies=skip and copies), robot, project.log, skip=skip)
 
 
 def _find_logs(arguments: list[str], project: Project, *, copies: bool = False) -> list[LogSource]:
-    from ..data.readers.sources import expand_logs
+    from ..logs.sources import expand_logs
 
     for argument in sorted({argument for argument in arguments if arguments.count(argument) > 1}):
         _say(f"note: {argument} is given more than once and used once")

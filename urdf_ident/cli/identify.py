@@ -39,7 +39,7 @@ from .payload import weigh_and_write
 from .report import NoReport, report_lines, say_replaced, written_line
 
 if TYPE_CHECKING:
-    from ..data.recording import Recording
+    from ..logs.recording import Recording
     from ..model.robot import Robot
     from ..project import Project
     from ..result.identification import Identification

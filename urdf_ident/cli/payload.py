@@ -13,7 +13,7 @@ from ..files.read_write import check_output
 from .common import JUDGED_BAD, AsJson, Force, Logs, Result, command, open_result, read_logs, say
 
 if TYPE_CHECKING:
-    from ..data.recording import Recording
+    from ..logs.recording import Recording
     from ..result.comparison import Comparison, Trend
     from ..result.identification import Identification
     from ..result.payload import PayloadResult

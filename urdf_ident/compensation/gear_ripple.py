@@ -15,15 +15,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..data.conditioning.filters import lowpass
-from ..data.conditioning.resample import even_pieces
-from ..data.motor_side import require_motor_positions
-from ..data.prepare import PreparedLog
-from ..data.recording import Recording
 from ..errors import check_shape
 from ..linalg import Array
+from ..logs.recording import Recording
 from ..model.drive import Drive
 from ..samples import freeze_arrays
+from ..signals.filters import lowpass
+from ..signals.motor_side import require_motor_positions
+from ..signals.prepare import PreparedLog
+from ..signals.resample import even_pieces
 from ..statistics.least_squares import ols
 
 #: Fitted periods per motor turn: eccentricity, the two lobes of a wave generator, and their second harmonic.

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..data.conditioning.filters import lowpass
-from ..data.prepare import PreparedLog
 from ..errors import EstimationError
 from ..linalg import Array, triangle
 from ..model.dynamic_model import DynamicModel
 from ..samples import ReadOnly, Segment
+from ..signals.filters import lowpass
+from ..signals.prepare import PreparedLog
 from ..statistics.entries import Layout, Statistic
 from ..statistics.rows import RowFilter, filtered_rows
 from ..statistics.statistic import StatisticSet

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from ..data.conditioning.periods import find_repetition
-from ..data.prepare import PreparedLog
 from ..errors import EstimationError
 from ..linalg import Array, rms
 from ..model.dynamic_model import DynamicModel
 from ..progress import Progress
 from ..samples import ReadOnly, Segment
+from ..signals.periods import find_repetition
+from ..signals.prepare import PreparedLog
 from ..statistics.accumulate import build_statistics
 from ..statistics.distributions import student_quantile
 from ..statistics.motions import motions

@@ -24,16 +24,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..data.motor_side import require_motor_positions
-from ..data.prepare import PreparedLog
-from ..data.recording import Recording
 from ..errors import EstimationError, LogError, ModelError, check_known
 from ..friction import Offset
 from ..linalg import Array, rms
+from ..logs.recording import Recording
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.terms import AppliedTerm
 from ..samples import ReadOnly, Segment
+from ..signals.motor_side import require_motor_positions
+from ..signals.prepare import PreparedLog
 from ..statistics.fit import Fit, fit_base
 from .bidirectional import friction_points
 from .friction_curve import FrictionCurve, fit_friction, refine_friction

@@ -15,17 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from ..data.conditioning.config import SignalConfig
-from ..data.conditioning.filters import HIGHEST, lowpass, score_band
-from ..data.prepare import PreparedLog, prepare_logs
-from ..data.recording import Recording
 from ..errors import EstimationError
 from ..linalg import Array, rms
+from ..logs.recording import Recording
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.payload import Payload
 from ..progress import Progress
 from ..samples import ReadOnly
+from ..signals.config import SignalConfig
+from ..signals.filters import HIGHEST, lowpass, score_band
+from ..signals.prepare import PreparedLog, prepare_logs
 from ..statistics.accumulate import build_statistics
 from ..statistics.distributions import student_quantile
 from ..statistics.fit import fit_base

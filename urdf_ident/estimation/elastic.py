@@ -16,18 +16,18 @@ from typing import Any
 
 import numpy as np
 
-from ..data.conditioning.filters import lowpass
-from ..data.joint_side import joint_side
-from ..data.motor_side import Deflection, check_gears, check_springs, deflections
-from ..data.prepare import PreparedLog
-from ..data.recording import Recording
-from ..data.refusals import each_usable
 from ..errors import EstimationError
 from ..linalg import Array, positive, rms, triangle
+from ..logs.recording import Recording
+from ..logs.refusals import each_usable
 from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.row_groups import joint_of
+from ..signals.filters import lowpass
+from ..signals.joint_side import joint_side
+from ..signals.motor_side import Deflection, check_gears, check_springs, deflections
+from ..signals.prepare import PreparedLog
 from ..statistics.entries import Layout, Statistic, is_measured
 from ..statistics.fit import Fit, fit_base
 from ..statistics.statistic import StatisticSet

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from ..compensation.friction_filter import FilterSettings, replay
-from ..data.conditioning.filters import lowpass
-from ..data.prepare import PreparedLog
 from ..errors import EstimationError
 from ..linalg import Array, positive
 from ..parallel import each
 from ..result.dynamics.adaptation import filter_settings
 from ..result.identification import Identification
 from ..samples import Segment
+from ..signals.filters import lowpass
+from ..signals.prepare import PreparedLog
 
 #: Candidate time constants [s of motion], and candidate factors on the residual variance.
 MEMORIES, CAUTIONS = (10.0, 30.0, 100.0, 300.0, np.inf), (0.3, 1.0, 3.0)

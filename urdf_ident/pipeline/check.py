@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from ..consistency.repair import assess_urdf
-from ..data.motor_side import visible_stiffness
 from ..estimation.uncertainty.identifiability import structural_verdicts
 from ..export.strict_urdf import violations
 from ..grouping import abbreviated, grouped
@@ -28,6 +27,7 @@ from ..model.terms import RotorInertia
 from ..model.urdf import LARGEST_ANGLE
 from ..motion.limits import finite_ends
 from ..result.text.lines import finding_words, table
+from ..signals.motor_side import visible_stiffness
 from ..units import joint_units
 
 #: Below this rank gap the rank is doubtful.

@@ -17,20 +17,20 @@ from ..compensation.loop_validation import HeldOutComparison, candidate, compare
 from ..compensation.residual import DEFAULT_INPUTS, KINDS, Residual
 from ..compensation.three_loop import ThreeLoop, check_compensation, fit_remaining_residual, three_loop
 from ..consistency.first_fit import completed_prior
-from ..data.conditioning.filters import score_band
-from ..data.prepare import PreparedLog, prepare_log
-from ..data.recording import Recording
 from ..errors import EstimationError, LogError
 from ..estimation.estimators.method import row_weighting
 from ..estimation.friction_selection.load_slopes import with_load_slopes
 from ..estimation.uncertainty.covariance import with_covariance
 from ..linalg import Array, positive, rms, triangle
+from ..logs.recording import Recording
 from ..model.prior import inertial_prior
 from ..parallel import one_thread
 from ..progress import Progress
 from ..result.evidence.scores import filtered_errors, predict, score
 from ..result.identification import Identification
 from ..samples import typical_reversals
+from ..signals.filters import score_band
+from ..signals.prepare import PreparedLog, prepare_log
 from ..statistics.accumulate import build_statistics
 from ..statistics.entries import Statistic
 from ..statistics.fit import fit_base

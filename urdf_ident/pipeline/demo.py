@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from ..data.readers.read import read_recording
 from ..export.urdf import corrected_urdf
 from ..files.folders import check_writable
 from ..files.read_write import write_text
 from ..friction import Coulomb, Stribeck
 from ..linalg import Array
+from ..logs.read import read_recording
 from ..model.bundled import robot_path, truth_path
 from ..model.inertia import from_com, to_com
 from ..model.prior import lumped_inertials

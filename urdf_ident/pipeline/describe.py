@@ -8,14 +8,14 @@ from typing import Any
 
 import yaml
 
-from ..data.readers.columns.columns import find_columns
-from ..data.readers.columns.layout import LogLayout
-from ..data.readers.formats.choice import open_table
-from ..data.readers.remote import local_files
-from ..data.readers.sources import LogSource, expand_logs
-from ..data.recognition.meaning import Recognised
-from ..data.recognition.recognise import LogDescription, recognise
 from ..errors import LogError
+from ..logs.columns.columns import find_columns
+from ..logs.columns.layout import LogLayout
+from ..logs.formats.choice import open_table
+from ..logs.recognition.meaning import Recognised
+from ..logs.recognition.recognise import LogDescription, recognise
+from ..logs.remote import local_files
+from ..logs.sources import LogSource, expand_logs
 from ..model.robot import Robot
 from ..project import Project
 

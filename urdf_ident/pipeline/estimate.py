@@ -12,7 +12,6 @@ import numpy as np
 
 from ..consistency.first_fit import completed_prior
 from ..consistency.standard import consistent_parameters
-from ..data.prepare import PreparedLog, unused
 from ..errors import EstimationError, UrdfIdentError
 from ..estimation.elastic import compliant, visible_springs, with_row_sum
 from ..estimation.estimators.method import (
@@ -43,6 +42,7 @@ from ..progress import Progress
 from ..project import Project
 from ..samples import Segment, typical_reversals
 from ..settings import EssentialSection, EstimationSection
+from ..signals.prepare import PreparedLog, unused
 from ..statistics.accumulate import begin_statistics, build_statistics
 from ..statistics.fit import Fit, fit_base, prior_mean
 from ..statistics.folds import repeated

@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from ..data.readers.read import read_readable
-from ..data.readers.sources import expand_logs
 from ..errors import EstimationError, LogError, UrdfIdentError
 from ..linalg import Array, BoolArray
+from ..logs.read import read_readable
+from ..logs.sources import expand_logs
 from ..model.robot import Robot
 from ..parallel import each
 from ..project import load_project

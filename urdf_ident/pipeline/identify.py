@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..data.prepare import PreparedLog
-from ..data.recording import Recording
-from ..data.refusals import LeftOut, refuse_trained
 from ..errors import EstimationError, check_known
 from ..estimation.uncertainty.prediction import held_out_residual, held_out_torque
 from ..linalg import Array
+from ..logs.recording import Recording
+from ..logs.refusals import LeftOut, refuse_trained
 from ..model.dynamic_model import DynamicModel
 from ..model.engine.rigid import rigid_of
 from ..model.robot import Robot
@@ -22,6 +21,7 @@ from ..project import Project
 from ..result.dynamics.speed_range import errors_at_speeds
 from ..result.evidence.traces import SpeedProfile
 from ..result.identification import Identification
+from ..signals.prepare import PreparedLog
 from ..statistics.folds import score_folds
 from .adapt import validate_adaptation
 from .estimate import DataEstimate, EarlyStatistics, estimate_from_data

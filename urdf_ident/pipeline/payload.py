@@ -9,14 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..data.prepare import PreparedLog, prepare_logs
-from ..data.recording import Recording
-from ..data.refusals import refuse_trained
 from ..errors import EstimationError, LogError, ModelError, check_known
 from ..estimation.estimators.payload import METHODS, REFIT, PayloadFit, PayloadProblem, estimate_payload, with_usual_gears
 from ..estimation.estimators.resting import weigh_rests
 from ..estimation.estimators.static_poses import estimate_static, pose_notes, resting_poses
 from ..linalg import Array, positive
+from ..logs.recording import Recording
+from ..logs.refusals import refuse_trained
 from ..model.elasticity import ElasticModel
 from ..model.inertia import transform_matrix
 from ..model.payload import moving_link
@@ -24,6 +23,7 @@ from ..model.robot import Robot
 from ..parallel import one_thread
 from ..result.identification import Identification
 from ..result.payload import PayloadResult
+from ..signals.prepare import PreparedLog, prepare_logs
 from ..statistics.distributions import chi_square_tail, normal_tail
 from .common_terms import require_covariance
 from .payload_quantities import Quantities, payload_quantities

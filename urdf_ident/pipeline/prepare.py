@@ -9,17 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from ..data.conditioning.config import SignalConfig
-from ..data.diagnosis.delay.profile import delay_findings
-from ..data.diagnosis.thinned_logs import forget
-from ..data.prepare import PreparedLog, check_physics, prepare_logs, with_known_delays
-from ..data.recording import Recording
-from ..data.refusals import LeftOut
 from ..errors import UrdfIdentError
 from ..estimation.cutoff import sweep_cutoff
 from ..estimation.elastic import check_motors
 from ..estimation.estimators.payload_gains import resolve_drive
+from ..faults.delay.profile import delay_findings
+from ..faults.thinned_logs import forget
 from ..linalg import rms
+from ..logs.recording import Recording
+from ..logs.refusals import LeftOut
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.payload import Payload
@@ -27,6 +25,9 @@ from ..progress import Progress
 from ..project import Project
 from ..result.evidence.evidence import Range
 from ..samples import Segment, columns, fast_speed, one_way
+from ..signals.config import SignalConfig
+from ..signals.prepare import PreparedLog, prepare_logs
+from .examine import check_physics, with_known_delays
 
 #: Work that may start on a model and logs while the logs are still being checked.
 Meanwhile = Callable[[DynamicModel, Sequence[PreparedLog]], None]

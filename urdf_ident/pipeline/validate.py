@@ -9,14 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ..data.conditioning.config import SignalConfig
-from ..data.prepare import PreparedLog, prepare_log
-from ..data.recording import Recording, excerpts
 from ..errors import EstimationError
 from ..estimation.elastic import spring_scores
 from ..estimation.estimators.resting import weigh_alike
 from ..estimation.uncertainty.uncovered_friction import seen_speeds
 from ..linalg import divisors
+from ..logs.recording import Recording, excerpts
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
 from ..model.trained import outside
@@ -31,6 +29,8 @@ from ..result.text.summary import adaptation_remarks, validation_table
 from ..result.verdict.held_out import GOOD_ERROR, error_level
 from ..result.verdict.verdict import LEVELS
 from ..samples import columns, fast_speed
+from ..signals.config import SignalConfig
+from ..signals.prepare import PreparedLog, prepare_log
 from ..statistics.accumulate import build_statistics
 from ..statistics.entries import blocks_of
 from ..statistics.motions import repeated

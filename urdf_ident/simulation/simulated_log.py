@@ -12,15 +12,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..data.conditioning.recursive import run
-from ..data.recording import Recording
 from ..errors import ModelError, check_shape
 from ..files.read_write import write_text
 from ..linalg import Array, rms
+from ..logs.recording import Recording
 from ..model.robot import Robot
 from ..motion.files import sampled
 from ..motion.trajectory import table_text
 from ..samples import Segment
+from ..signals.recursive import run
 from ..units import joint_units
 from .settings import Noise, Sensors
 

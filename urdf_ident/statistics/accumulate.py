@@ -9,8 +9,6 @@ from functools import partial
 
 import numpy as np
 
-from ..data.conditioning.signals import Conditioned
-from ..data.prepare import PreparedLog
 from ..errors import EstimationError
 from ..linalg import REFLECTIONS, UNBLOCKED, Array, IntArray, triangle
 from ..model.dynamic_model import DynamicModel
@@ -18,6 +16,8 @@ from ..parallel import shared, start_each
 from ..progress import Progress
 from ..samples import Segment
 from ..scipy_parts import lapack
+from ..signals.condition import Conditioned
+from ..signals.prepare import PreparedLog
 from .entries import BLOCKS, Entries, Layout, Statistic, blocks_of, layouts_of
 from .motions import start_motions
 from .row_cache import RowCache

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..data.prepare import PreparedLog
 from ..errors import EstimationError
 from ..linalg import Array, IntArray
 from ..model.base import BaseParameters
 from ..model.dynamic_model import DynamicModel
+from ..signals.prepare import PreparedLog
 from .row_cache import RowCache
 from .rows import RowFilter, filtered_rows
 

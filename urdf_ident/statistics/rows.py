@@ -12,11 +12,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..data.conditioning.filters import HALF_WIDTH
 from ..errors import ModelError
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..samples import Segment
+from ..signals.filters import HALF_WIDTH
 
 #: Approximate number of samples that are processed at a time.
 AT_ONCE = 2048

@@ -8,18 +8,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..data.joint_side import joint_side
-from ..data.readers.columns.layout import LogLayout
-from ..data.readers.formats.choice import TEXT, open_table
-from ..data.readers.read import read_recording
-from ..data.readers.sources import LogSource
-from ..data.recording import Recording
 from ..errors import LogError, check_shape
 from ..linalg import Array
+from ..logs.columns.layout import LogLayout
+from ..logs.formats.choice import TEXT, open_table
+from ..logs.read import read_recording
+from ..logs.recording import Recording
+from ..logs.sources import LogSource
 from ..model.drive import Drive
 from ..model.robot import Robot
 from ..motion.trajectory import Trajectory
 from ..samples import freeze_arrays
+from ..signals.joint_side import joint_side
 from ..units import joint_units
 
 FRAME_RATE = 30.0  # [Hz]; the page interpolates in between

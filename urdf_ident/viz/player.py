@@ -14,9 +14,9 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from ..data.recording import Recording
 from ..errors import OutputError
 from ..files.read_write import write_text
+from ..logs.recording import Recording
 from ..model.drive import Drive
 from ..model.robot import Robot
 from ..motion.collision.collisions import Collisions

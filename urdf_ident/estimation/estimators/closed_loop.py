@@ -11,16 +11,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...data.prepare import PreparedLog
-from ...data.recording import Recording
 from ...errors import EstimationError, SimulationError
 from ...linalg import Array, positive, rms
+from ...logs.recording import Recording
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
 from ...motion.files import sampled
 from ...motion.limits import Limits
 from ...motion.trajectory import Trajectory
 from ...samples import Segment
+from ...signals.prepare import PreparedLog
 from ...simulation.elastic.from_model import elastic_plant
 from ...simulation.elastic.log import motor_law, simulate_elastic
 from ...simulation.elastic.plant import ElasticPlant

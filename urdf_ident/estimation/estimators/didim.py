@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...data.prepare import PreparedLog
-from ...data.recording import Recording
 from ...errors import EstimationError
 from ...linalg import Array
+from ...logs.recording import Recording
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
+from ...signals.prepare import PreparedLog
 from ...statistics.accumulate import build_statistics
 from ...statistics.fit import Fit, fit_base
 from ...statistics.statistic import StatisticSet

@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...data.prepare import PreparedLog
 from ...errors import EstimationError
 from ...linalg import Array, cholesky, solve_triangular, triangle
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
+from ...signals.prepare import PreparedLog
 from ...statistics.accumulate import BlockFactors
 from ...statistics.entries import Layout, Statistic, blocks_of
 from ...statistics.fit import Fit, fit_base

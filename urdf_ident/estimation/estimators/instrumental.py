@@ -21,11 +21,9 @@ from itertools import zip_longest
 
 import numpy as np
 
-from ...data.conditioning.filters import differentiate, lowpass
-from ...data.prepare import PreparedLog
-from ...data.recording import Recording
 from ...errors import EstimationError
 from ...linalg import Array, lstsq, orthogonal_part, positive, solve_triangular, triangle, unit_columns
+from ...logs.recording import Recording
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
@@ -33,6 +31,8 @@ from ...model.terms import SPRING_TERMS
 from ...motion.files import sampled
 from ...motion.trajectory import Trajectory
 from ...samples import Segment
+from ...signals.filters import differentiate, lowpass
+from ...signals.prepare import PreparedLog
 from ...statistics.accumulate import BlockFactors
 from ...statistics.distributions import f_tail
 from ...statistics.entries import BLOCKS, Layout, Statistic, placed

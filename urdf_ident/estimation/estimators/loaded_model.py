@@ -9,7 +9,6 @@ from functools import cached_property
 
 import numpy as np
 
-from ...data.prepare import PreparedLog
 from ...linalg import Array, IntArray
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
@@ -17,6 +16,7 @@ from ...model.engine.rigid import CHUNK, rigid_of
 from ...model.inertia import BODY_PARAMETERS
 from ...model.row_groups import Compact, RowGroup
 from ...samples import Segment
+from ...signals.prepare import PreparedLog
 from ..friction_selection.load_slopes import LoadSlopes
 
 

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...data.prepare import PreparedLog
 from ...errors import EstimationError, UrdfIdentError, check_known
 from ...linalg import Array, positive
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
 from ...model.prior import Prior
+from ...signals.prepare import PreparedLog
 from ...statistics.accumulate import build_statistics
 from ...statistics.fit import Fit, fit_base, fit_ridge
 from ...statistics.folds import CrossValidation, folds_of, held_out

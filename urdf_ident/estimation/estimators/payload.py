@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from ...data.prepare import PreparedLog
 from ...errors import EstimationError
 from ...linalg import Array, BoolArray, orthogonal_part, positive
 from ...model.dynamic_model import DynamicModel
 from ...samples import ReadOnly
+from ...signals.prepare import PreparedLog
 from ...statistics.accumulate import build_statistics
 from ...statistics.fit import Fit, group_sigma
 from ...statistics.least_squares import Solution, solve

@@ -13,20 +13,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...data.conditioning.config import SignalConfig
-from ...data.prepare import PreparedLog, prepare_logs
-from ...data.recording import Recording
-from ...data.torque_constants.gains import resolve_gain
 from ...errors import EstimationError, ModelError
 from ...linalg import Array, orthogonal_part, positive, scaled_lstsq, triangle
+from ...logs.recording import Recording
 from ...model.base import BaseParameters
 from ...model.drive import Drive
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
 from ...model.payload import CHECK_PAYLOAD, Payload
 from ...model.row_groups import joint_of
+from ...signals.config import SignalConfig
+from ...signals.prepare import PreparedLog, prepare_logs
 from ...statistics.entries import placed
 from ...statistics.rows import RowFilter, filtered_rows
+from ...torque_constants.gains import resolve_gain
 from ...units import percent
 from .total_least_squares import total_least_squares
 

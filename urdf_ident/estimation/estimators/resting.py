@@ -23,15 +23,15 @@ from functools import partial
 
 import numpy as np
 
-from ...data.conditioning.config import SignalConfig
-from ...data.conditioning.standstill import rest_speeds
-from ...data.prepare import PreparedLog
 from ...errors import EstimationError
 from ...grouping import runs
 from ...linalg import Array, IntArray, triangle
 from ...model.dynamic_model import DynamicModel
 from ...parallel import each
 from ...samples import Segment
+from ...signals.config import SignalConfig
+from ...signals.prepare import PreparedLog
+from ...signals.standstill import rest_speeds
 from ...statistics.distributions import f_tail
 from ...statistics.entries import Entries, Statistic, layouts_of
 from ...statistics.fit import Fit, fit_base

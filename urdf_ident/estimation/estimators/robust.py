@@ -15,7 +15,6 @@ from statistics import NormalDist
 
 import numpy as np
 
-from ...data.prepare import PreparedLog
 from ...errors import EstimationError, check_known
 from ...linalg import Array, BoolArray, positive
 from ...model.base import BaseParameters
@@ -25,6 +24,7 @@ from ...parallel import each
 from ...parallel.scratch import stored
 from ...samples import Segment, columns, fast_speed
 from ...sequences import running_median
+from ...signals.prepare import PreparedLog
 from ...statistics.accumulate import build_statistics
 from ...statistics.fit import SIGMA_FLOOR, Fit, fit_base
 from ...statistics.statistic import StatisticSet

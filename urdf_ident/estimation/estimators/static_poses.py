@@ -15,18 +15,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...data.conditioning.filters import HIGHEST, differentiate, lowpass
-from ...data.conditioning.resample import even_pieces
-from ...data.joint_side import joint_side
-from ...data.quality.report import assess
-from ...data.recording import Recording
 from ...errors import EstimationError
 from ...grouping import runs
 from ...linalg import Array, BoolArray, positive
+from ...logs.recording import Recording
 from ...model.drive import Drive
 from ...model.robot import Robot
 from ...model.trained import without_inertia
 from ...samples import ReadOnly, Segment
+from ...signals.filters import HIGHEST, differentiate, lowpass
+from ...signals.joint_side import joint_side
+from ...signals.quality.report import assess
+from ...signals.resample import even_pieces
 from ...statistics.fit import Fit
 from ...statistics.least_squares import Solution, solve
 from .loaded_model import LoadedModel

@@ -18,13 +18,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...data.conditioning.filters import differentiate, lowpass
-from ...data.prepare import PreparedLog
 from ...errors import EstimationError, check_shape
 from ...linalg import Array, block_diagonal, positive, solve_triangular, triangle
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...samples import Segment
+from ...signals.filters import differentiate, lowpass
+from ...signals.prepare import PreparedLog
 from ...statistics.entries import placed
 from ...statistics.fit import Fit
 from ...statistics.rows import RowFilter, filtered_rows

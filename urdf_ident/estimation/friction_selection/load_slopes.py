@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from ...data.prepare import PreparedLog
 from ...linalg import Array, scaled_lstsq
 from ...model.dynamic_model import DynamicModel
 from ...model.engine.rigid import rigid_of
 from ...model.prior import Prior
 from ...samples import Segment
+from ...signals.prepare import PreparedLog
 from ...statistics.accumulate import FactorAccumulator
 from ...statistics.fit import Fit
 from ...statistics.rows import RowFilter, filtered_rows

@@ -15,11 +15,11 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from ...data.prepare import PreparedLog
 from ...linalg import Array, IntArray, triangle
 from ...model.dynamic_model import DynamicModel
 from ...parallel import start_each
 from ...scipy_parts import cosine_coefficients
+from ...signals.prepare import PreparedLog
 from ...statistics.entries import Layout, expanded, layouts_of
 from ...statistics.pieces import row_pieces
 from ...statistics.row_cache import RowCache

@@ -26,11 +26,11 @@ from typing import Any
 
 import numpy as np
 
-from ...data.prepare import PreparedLog
 from ...errors import EstimationError, check_known
 from ...linalg import BoolArray, positive
 from ...model.dynamic_model import DynamicModel
 from ...parallel import shared
+from ...signals.prepare import PreparedLog
 from ...statistics.distributions import chi_square_quantile
 from ...statistics.fit import Fit
 from ...statistics.least_squares import Solution

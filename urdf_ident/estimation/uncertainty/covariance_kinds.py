@@ -11,13 +11,13 @@ from functools import cached_property
 
 import numpy as np
 
-from ...data.conditioning.periods import find_repetition
-from ...data.prepare import PreparedLog
 from ...errors import EstimationError
 from ...linalg import Array, IntArray, lstsq
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
 from ...samples import ReadOnly
+from ...signals.periods import find_repetition
+from ...signals.prepare import PreparedLog
 from ...statistics.entries import Statistic
 from ...statistics.fit import Fit
 from ...statistics.folds import independent_stretches

@@ -29,8 +29,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...data.conditioning.filters import lowpass, score_band
-from ...data.prepare import PreparedLog
 from ...errors import ModelError
 from ...linalg import Array, divisors, rms, scaled_lstsq
 from ...model.dynamic_model import DynamicModel
@@ -41,6 +39,8 @@ from ...parallel import each, start_each
 from ...parallel.scratch import stored
 from ...samples import ReadOnly, Segment, columns
 from ...sequences import quantiles
+from ...signals.filters import lowpass, score_band
+from ...signals.prepare import PreparedLog
 from ...statistics.entries import Statistic
 from ...statistics.folds import fold_labels, folds_of
 from ...statistics.statistic import StatisticSet

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ...data.prepare import PreparedLog
 from ...errors import EstimationError
 from ...linalg import Array, positive
 from ...model.dynamic_model import DynamicModel
 from ...scipy_parts import cosine_coefficients
+from ...signals.prepare import PreparedLog
 from ...statistics.fit import Fit
 from ...statistics.least_squares import Solution
 from ...statistics.rows import RowFilter

@@ -14,12 +14,12 @@ from functools import partial
 
 import numpy as np
 
-from ...data.prepare import PreparedLog
 from ...linalg import Array
 from ...model.dynamic_model import DynamicModel
 from ...parallel import start_each
 from ...parallel.scratch import stored
 from ...samples import columns, fast_speed
+from ...signals.prepare import PreparedLog
 from ...statistics.accumulate import Source, source, statistic_of
 from ...statistics.entries import blocks_of, stretches_of
 from ...statistics.statistic import StatisticSet, merge_all

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...data.conditioning.filters import lowpass
 from ...friction import Sliding
 from ...linalg import Array
 from ...model.dynamic_model import DynamicModel
 from ...model.trained import sliders
 from ...samples import columns
+from ...signals.filters import lowpass
 
 #: A direction counts as missing if the joint's speed in it is below this share of its speed in the other direction.
 _SEEN = 0.1

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from ...compensation.friction_filter import FilterSettings, replay
-from ...data.conditioning.filters import lowpass, score_band
-from ...data.prepare import PreparedLog
 from ...linalg import Array, BoolArray, divisors, positive, rms
 from ...model.dynamic_model import DynamicModel
 from ...parallel.scratch import empty_array
+from ...signals.filters import lowpass, score_band
+from ...signals.prepare import PreparedLog
 from ...units import joint_units
 from .traces import LogTrace, log_trace
 

@@ -18,15 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from ...data.conditioning.filters import lowpass
-from ...data.conditioning.recursive import welch
-from ...data.prepare import PreparedLog
 from ...files.read_write import read_text, write_text
 from ...linalg import Array, divisors, positive, rms
 from ...model.dynamic_model import DynamicModel
 from ...model.trained import without_inertia
 from ...parallel import start_each
 from ...samples import ReadOnly, Segment
+from ...signals.filters import lowpass
+from ...signals.prepare import PreparedLog
+from ...signals.recursive import welch
 
 SCHEMA = "urdf-ident-series/1"
 FILE = "series.json"

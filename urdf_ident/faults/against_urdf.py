@@ -1,0 +1,259 @@
+"""Compares a log with the URDF's inertial parameters: gravity and scale, and faults that free inertias can absorb.
+
+A joint zero that is 0.1 rad off, or a gain or a clock that is a quarter off, can be explained almost as well by other centres
+of mass or inertias, so that a fit with free inertias does not detect it. The URDF's own inertias, up to one common factor, do
+if they are about right. Such an interpretation is therefore a doubt and never refuses a log; it is reported only if the URDF
+then explains the log well and the free inertias do not contradict it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..judgements.finding import UNDECIDED, Finding
+from ..linalg import Array, scaled_lstsq
+from ..model.engine.pinocchio import regressor
+from ..model.prior import USUAL_ERROR, inertial_prior, lumped_inertials
+from ..model.robot import Robot
+from ..samples import TESTING_REVERSALS, one_way
+from ..signals.quality.checks import gravity_torques
+from .candidates import Hypothesis, Interpretation, candidates
+from .case import Case
+from .grams import OFFSET, friction_columns
+from .hypotheses import refined
+from .motion_samples import MotionSamples
+from .wording import against
+
+#: Correlation with the URDF's gravity torque that counts as opposite, and as equal.
+_OPPOSITE, _ALIKE = -0.8, 0.8
+#: Number of poses at which gravity torques are compared.
+_POSES = 120
+#: Ratio to the URDF's gravity torque above which the efforts have another unit, and below which they contain no gravity.
+_SCALE, _WEIGHTLESS = 4.0, 0.1
+#: Least gain with the URDF, largest loss with free inertias, and largest residual of the URDF relative to that of free inertias
+#: and to the efforts. A URDF that explains much less than free inertias is wrong itself and no evidence. On simulated arms with
+#: masses wrong by factors up to three, fault-free logs reach a gain of 0.3 under the other conditions.
+_GAIN, _OBJECTS, _NEARLY, _LEFT = 0.35, -0.01, 1.4, 0.15
+#: Largest growth of the residual with free inertias.
+_GROWS = 1.01
+#: Least part of the efforts that the interpretation, and free inertias, explain and the URDF as described does not.
+_MATERIAL = 0.025
+#: Part of the efforts below which the URDF alone, without friction, explains more than any measured effort lets it: torques
+#: computed from measured motion leave 0.004, those of torque sensors 0.027 and more by a URDF identified from the same arm.
+_COMPUTED = 0.01
+#: Alternatively, the largest ratio to the residual of free inertias with friction, for poor positions or noisy efforts.
+_NO_FRICTION = 1.1
+#: Noise of the noisiest effort, over its standard deviation, below which none was measured: real measured efforts reach 0.06 to
+#: 0.13, simulated ones 0.02. The feedforward of a controller that knows the URDF, rotors and friction is then told by the
+#: URDF's bodies, whose torques differ from those of free ones by less than the second number, relative to them. With noise, a
+#: URDF that was identified from the same robot explains measured efforts as well.
+_NOISELESS, _EXACT_BODIES = 0.005, 0.02
+#: Ratio to the largest gravity torque below which that of a joint counts as zero.
+_CARRIES = 1e-6
+#: Plausible range of an effort over the weight that its joint carries according to the URDF, where friction may be part of it.
+_WEIGHTS = (0.5, 2.0)
+#: Least power of a joint's gravity torque over that of its effort for the effort to consist of gravity.
+_MOSTLY = 0.25
+#: Least power of a joint's gravity torque over the largest one: a small one depends on the centres of mass of light links.
+_HEAVY = 0.01
+#: Largest residual of an interpretation relative to that of a URDF with another mass or first moment of one body, which is more
+#: likely than a fault of the log: true zeros reach 0.6 to 0.8, a fault-free log 1.05.
+_RATHER = 0.9
+#: Fraction of the best gain within which another cause is a rival.
+_RIVAL = 0.3
+
+
+def against_the_urdf(robot: Robot, case: Case, interpretation: Interpretation, loaded: bool, noise: float) -> list[Finding]:
+    """Compares the gravity torque of the free fit with the URDF's, and interpretations by the residual of the URDF's inertias.
+
+    Args:
+        loaded: Whether a known payload or wrench was subtracted from their torques.
+        noise: White noise of the noisiest effort, over its standard deviation.
+    """
+    left = case.with_urdf_alone(interpretation)
+    if left < _COMPUTED or left < min(_NO_FRICTION * case.judge(interpretation).part, _LEFT):
+        return [_computed(left, "without any friction")]
+    if noise < _NOISELESS and case.error_of_urdf(interpretation) < _EXACT_BODIES:
+        return [_computed(case.with_scaled_urdf(interpretation)[1], "with friction and rotors, but without noise,")]
+    if not robot.gravity.any() or interpretation.gravity is not None:
+        return []
+    if not loaded and (held := _weight_held(robot, case)):
+        return held
+    fitted, stated = _gravity_torques(robot, case, interpretation)
+    lengths = float(np.linalg.norm(fitted)), float(np.linalg.norm(stated))
+    torque = float(np.linalg.norm(case.sampled(0.0).tau.std(axis=0)) * np.sqrt(len(fitted)))
+    if lengths[1] == 0:
+        return []
+    scale = _scale_of_inertia(robot, case, interpretation)
+    weight = min(scale, 1.0) * lengths[1]  # geared rotors add inertia without weight, so a scale above 1 is no evidence
+    if scale > 0 and lengths[0] < _WEIGHTLESS * weight and weight > 0.2 * torque:
+        return [_weightless()]
+    if lengths[0] < 0.2 * torque:  # no gravity in the efforts
+        return []
+    alike = float(np.sum(fitted * stated)) / (lengths[0] * lengths[1])
+    ratio = float(np.sum(fitted * stated)) / lengths[1] ** 2
+    odd = alike < _OPPOSITE or (alike > _ALIKE and not 1 / _SCALE < ratio < _SCALE)
+    if odd and _held_as_stated(robot, case):
+        return [] if alike < 0 else doubts(robot, case, interpretation)
+    if alike < _OPPOSITE and scale < 0:
+        words = "the efforts of all joints have the wrong sign: gravity and inertia are the opposite of the URDF's"
+        remedy = "reverse them by a negative drive.gain"
+        return [Finding("effort-sign", "refused", words, remedy, certainty=abs(alike))]
+    if alike < _OPPOSITE:
+        return [_upside_down(robot, loaded, abs(alike))]
+    if odd:
+        words = f"the efforts are {ratio:.4g} times the gravity torque of the URDF's masses"
+        remedy = "check `log.units.effort` (A, mA, mN·m; motor side: `log.side.effort`), `drive.gain` and `drive.reduction`"
+        return [Finding("effort-scale", "warning", words, remedy, size=ratio, certainty=alike)]
+    return doubts(robot, case, interpretation)
+
+
+def _weight_held(robot: Robot, case: Case) -> list[Finding]:
+    """Slides whose effort differs from their weight by more than usual errors of the URDF, which an offset would absorb."""
+    samples, prior, found = case.sampled(0.0), inertial_prior(robot), []
+    still = np.zeros_like(samples.q)
+    for j in np.flatnonzero(case.moves & robot.prismatic).tolist():
+        row, effort = regressor(robot, samples.q, still, still)[:, j], samples.tau[:, j]
+        stated = row @ lumped_inertials(robot).ravel()
+        weight = float(stated.mean())
+        if abs(weight) <= max(float(effort.std()), 10 * float(stated.std()), 1e-9):
+            continue
+        error = float(np.linalg.norm(row.mean(axis=0) @ prior.deviations)) / abs(weight)
+        turned = not one_way(samples.v[:, j])
+        times = (_constant(samples, j) if turned else float(effort.mean())) / weight
+        lowest, highest = np.exp(np.array([-1, 1]) * USUAL_ERROR * error) if turned else _WEIGHTS
+        if not lowest < times < highest:
+            found.append(_odd_weight(robot.joints[j], times))
+    return found
+
+
+def _constant(samples: MotionSamples, j: int) -> float:
+    """Part of an effort that neither friction nor inertia explains, while its joint moves [N·m or N]."""
+    glides = samples.glides[:, j]
+    return float(scaled_lstsq(friction_columns(samples, j)[glides], samples.tau[glides, j])[OFFSET])
+
+
+def _held_as_stated(robot: Robot, case: Case) -> bool:
+    """Whether the efforts of the joints that carry most weight, and little else, hold that of the URDF.
+
+    In few poses gravity hardly varies, and its variation in the free fit may by chance be opposite to the URDF's, or many times
+    as large.
+    """
+    samples = case.sampled(0.0)
+    stated = gravity_torques(robot, samples.q)
+    weight = np.sum(stated**2, axis=0)
+    carries = (weight > _MOSTLY * np.sum(samples.tau**2, axis=0)) & (weight > _HEAVY * weight.max())
+    ratio = np.sum(samples.tau * stated, axis=0)[carries] / weight[carries]
+    return bool(carries.any() and ((_WEIGHTS[0] < ratio) & (ratio < _WEIGHTS[1])).all())
+
+
+def _odd_weight(joint: str, times: float) -> Finding:
+    """A slide whose effort is a multiple of its weight; where the effort pulls as hard the other way, its axis is reversed
+    or the robot hangs, which one slide does not distinguish."""
+    words = f"this joint's effort holds {times:.3g} times the weight that it carries according to the URDF: "
+    if _WEIGHTS[0] < -times < _WEIGHTS[1]:
+        words += "its axis points the other way, or gravity does"
+        remedy = "reverse the axis in the URDF (or both columns); if the robot is mounted upside down, set robot.gravity"
+        return Finding(
+            UNDECIDED, "warning", words, remedy, joint=joint, certainty=0.5, candidates=("axis-sign", "gravity-direction")
+        )
+    words += "scale, counterweight or masses differ"
+    remedy = "check drive.gain and the URDF's masses; a counterweight is identified as an offset, masses stay the URDF's"
+    return Finding(
+        "effort-scale", "warning", words, remedy, joint=joint, size=times, certainty=0.5, candidates=("effort-scale",)
+    )
+
+
+def doubts(robot: Robot, case: Case, interpretation: Interpretation) -> list[Finding]:
+    """Finds interpretations that only the URDF's inertias distinguish from the log as described.
+
+    Returns:
+        At most one finding, a warning.
+    """
+    if case.turns < TESTING_REVERSALS:  # with extrapolated parts, even a URDF wrong by a fifth would seem right
+        return []
+    before, (size, part) = case.judge(interpretation), case.with_scaled_urdf(interpretation)
+    if part**2 - before.part**2 < _MATERIAL**2:  # the URDF already explains as much as free inertias
+        return []
+    found = []
+    for item in _interpretations(robot, case, interpretation):
+        score, left = case.with_scaled_urdf(item.interpretation)
+        judged = case.judge(item.interpretation)
+        trusted = left < min(_NEARLY * judged.part, _LEFT) and part**2 - left**2 > _MATERIAL**2
+        agrees = before.score - judged.score > _OBJECTS and judged.part < _GROWS * before.part
+        if size - score > _GAIN and agrees and trusted:
+            found.append((size - score, item))
+    if not found:
+        return []
+    found.sort(key=lambda pair: -pair[0])
+    best = found[0][0]
+    rivals = {(item.id, item.joints): item for gain, item in reversed(found) if gain > (1 - _RIVAL) * best}
+    chosen = found[0][1]
+    rivals.pop((chosen.id, chosen.joints), None)
+    if chosen.id in ("position-zero", "time-scale", "effort-scale"):
+        chosen = refined(chosen, lambda some: [case.with_scaled_urdf(item)[0] for item in some])
+    left = case.with_scaled_urdf(chosen.interpretation)[1]
+    if left > _RATHER * case.with_one_body_changed(interpretation):
+        return []
+    return [against(robot, chosen, tuple(rivals.values()), part, left, best)]
+
+
+def _interpretations(robot: Robot, case: Case, interpretation: Interpretation) -> Iterator[Hypothesis]:
+    """Candidates; if gravity depends on one joint alone, its direction is not separable from that joint's zero."""
+    stated = np.ptp(_gravity_torques(robot, case, interpretation)[1], axis=0)
+    turning = bool(np.sum(stated > _CARRIES * stated.max()) > 1)
+    for item in candidates(robot, case.moves, interpretation, poor=False):
+        tilts = turning and item.id == "gravity-direction" and item.size != 0.0
+        shifted = turning and item.id == "position-zero" and abs(item.size - interpretation.zero[item.joints[0]]) < 1.0
+        if tilts or shifted or item.id in ("time-scale", "effort-scale"):
+            yield item
+
+
+def _computed(left: float, how: str) -> Finding:
+    words = (
+        f"the URDF's inertias {how} leave {100 * left:.3g} % of the efforts unexplained: they were computed "
+        "(a target, a simulation), not measured"
+    )
+    remedy = "log the measured current or torque: a target only shows what the controller's model expects"
+    return Finding("effort-commanded", "warning", words, remedy)
+
+
+def _weightless() -> Finding:
+    words = "the efforts contain inertial torques, but do not hold the robot against gravity"
+    remedy = "log the whole joint torque, or add the gravity torque that the controller subtracted"
+    return Finding("effort-without-gravity", "refused", words, remedy)
+
+
+def _upside_down(robot: Robot, loaded: bool, certainty: float) -> Finding:
+    gravity = -robot.gravity + 0.0
+    vector = ", ".join(f"{value:.4g}" for value in gravity)
+    words = f"the efforts work against a gravity vector of [{vector}] in the base frame, if the URDF's centres of mass"
+    remedy = f"if the robot is mounted that way, set it in the project file: `robot: {{gravity: [{vector}]}}`"
+    if loaded:
+        remedy = f"does the robot carry the payload (drive.payload) that was taken off the efforts? Otherwise: {remedy}"
+    return Finding("gravity-direction", "refused", f"{words} are about right", remedy, size=180.0, certainty=certainty)
+
+
+def _scale_of_inertia(robot: Robot, case: Case, interpretation: Interpretation) -> float:
+    """Ratio of the free fit's inertia torques to the URDF's; 0 if uncorrelated, negative if opposite."""
+    samples = case.sampled(0.0)
+    step = max(1, len(samples) // _POSES)
+    q, a = samples.q[::step], samples.a[::step]
+    zero = np.zeros_like(q)
+    Y = regressor(robot, q, zero, a) - regressor(robot, q, zero, zero)
+    fitted, stated = Y @ case.inertial_parameters(interpretation), Y @ lumped_inertials(robot).ravel()
+    size = float(np.linalg.norm(fitted) * np.linalg.norm(stated))
+    product = float(np.sum(fitted * stated))
+    return product / float(np.sum(stated**2)) if abs(product) > -_OPPOSITE * size > 0 else 0.0
+
+
+def _gravity_torques(robot: Robot, case: Case, interpretation: Interpretation) -> tuple[Array, Array]:
+    """Gravity torques of the free fit and of the URDF at the same poses, without their means, shape (N, n) each."""
+    q = case.sampled(0.0).q
+    q = q[:: max(1, len(q) // _POSES)]
+    fitted = regressor(robot, q, np.zeros_like(q), np.zeros_like(q)) @ case.inertial_parameters(interpretation)
+    stated = gravity_torques(robot, q)
+    moves = case.moves
+    return (fitted - fitted.mean(axis=0))[:, moves], (stated - stated.mean(axis=0))[:, moves]

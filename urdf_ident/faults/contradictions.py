@@ -1,0 +1,101 @@
+"""Tests logs against physics: signs, orders, zeros, clocks and gravity that another interpretation explains decisively better.
+
+In three steps: :mod:`.explanations` searches, :mod:`.arbitration` drops what other explanations account for, and
+:mod:`.reporting` states the rest. The URDF's inertias are not used, with two stated exceptions: the sign of gravity, and the
+scale of the torques if the motion is too slow to determine it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from ..judgements.finding import Finding
+from ..linalg import Array
+from ..model.robot import Robot
+from ..parallel import shared, start_each
+from ..samples import SHORT
+from .arbitration import arbitrated
+from .corrections import gains_of
+from .explanations import Explanations, by_interpretation, examined_alone, with_changes
+from .log_group import LogGroup
+from .oscillation import Oscillation, oscillation
+from .reporting import findings
+from .thinned_logs import Logs
+from .wording import too_short_to_tell
+
+
+def physics_findings(
+    robot: Robot,
+    logs: Logs,
+    reduction: Array | None = None,
+    meanwhile: Callable[[], None] | None = None,
+) -> list[tuple[Finding, ...]]:
+    """Searches for interpretations of the logs that explain their torques decisively better, and for changes over time.
+
+    With less than :data:`.samples.SHORT` seconds of motion in all logs together, the parameters of one robot fit almost any
+    torque: causes found there are reported as undecided, and changes over time and small faults are not searched for.
+
+    Args:
+        robot: Kinematics and gravity; its inertias are not used.
+        logs: Conditioned motion with measured torque of each log, and the cut-off of its positions [Hz].
+        reduction: Motor rates per joint rates, shape (n, n), or None if every motor drives one joint.
+        meanwhile: Called while workers examine each log; it may queue further work for them.
+
+    Returns:
+        Findings of each log; none if the motion is too short.
+    """
+    group = LogGroup(robot, logs, reduction)
+    pending = start_each(partial(examined_alone, robot, reduction), logs)
+    if meanwhile is not None:
+        meanwhile()
+    case = group.case() if shared() else None
+    early = None if case is None else by_interpretation(group, case)  # while workers examine each log alone
+    alone = {k: own for k, own in enumerate(pending()) if own is not None}
+    brief, compared = group.seconds < SHORT, list(alone)
+    out: list[list[Finding]] = [[] for _ in logs]
+    while compared:  # a log that differs is reported, and the others are compared again
+        found = early if early and len(compared) == len(logs) else by_interpretation(group.some(compared))
+        if found is None:
+            break
+        found = with_changes(found, [alone[k] for k in compared], brief)
+        if not brief and compared == list(alone) and (wave := _oscillation(found)) is not None:
+            others = physics_findings(robot, wave.removed(found.group.logs), reduction)
+            for k, own, other in zip(compared, wave.findings(robot), others, strict=True):
+                named = {(item.id, item.joint) for item in own}
+                out[k] = [*own, *(item for item in other if (item.id, item.joint) not in named)]
+            break
+        found = found if brief else arbitrated(found)
+        for k, own in zip(compared, findings(found), strict=True):
+            out[k] += own
+        if not found.differing or any(len(some) > 1 for some in found.differing):
+            break
+        compared = [k for at, k in enumerate(compared) if not any(at in some for some in found.differing)]
+    return [tuple(map(too_short_to_tell, own)) if brief else tuple(own) for own in out]
+
+
+def _oscillation(found: Explanations) -> Oscillation | None:
+    """An oscillation of one effort, if there is one and it explains more than each of the other explanations.
+
+    Far above the cut-off of the positions rounding errors of filtered efforts may look like a wave. The efforts do not contain
+    it: without it they would be larger.
+    """
+    group = found.group
+    wave = oscillation(found.case, len(group.logs))
+    if wave is None:
+        return None
+    without = wave.removed(group.logs)
+    if _square(without, wave.joint) > _square(group.logs, wave.joint):
+        return None
+    if not (found.steps or found.several):
+        return wave
+    case = replace(group, logs=without).case()
+    return wave if case is not None and gains_of(found.case, case).sum() > found.most else None
+
+
+def _square(logs: Logs, joint: int) -> float:
+    """Sum of the squares of a joint's efforts."""
+    return sum(float(np.sum(part.tau[:, joint] ** 2)) for parts, _ in logs for part in parts if part.tau is not None)

@@ -1,0 +1,186 @@
+"""Residuals of efforts that were shifted or filtered, with all parameters of a rigid robot fitted again to each version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...linalg import Array, BoolArray, IntArray, positive, rms
+from ...model.engine.pinocchio import regressor
+from ...model.engine.rigid import rigid_of
+from ...model.robot import Robot
+from ...signals.filters import lowpass
+from ...signals.recursive import butterworth, run
+from ..evidence import significance
+from ..gram_fit import solved
+from ..grams import friction_columns
+from ..motion_samples import MotionSamples
+from .reversal_friction import reversal_columns
+
+#: Number of folds of the held-out errors.
+_FOLDS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class EffortErrors:
+    """Squared errors of K versions of the efforts.
+
+    Attributes:
+        seen: Of a fit to all blocks, shape (n, K) [N²·m² or N²].
+        without: Of fits without one fold, in-sample, shape (F, n, K).
+        held: Of these fits on the held-out blocks, shape (B, n, K).
+    """
+
+    seen: Array
+    without: Array
+    held: Array
+
+
+@dataclass(frozen=True, eq=False)
+class DelayProblem:
+    """Regressor columns of one motion.
+
+    Attributes:
+        inertial: Shape (N, n, m), scaled.
+        friction: Shape (n, N, f), scaled.
+        joints: Joints that move.
+        weights: One over the residual variance of each row, shape (n,).
+        power: Variance of each moving joint's efforts times the samples of each block, shape (B, joints).
+    """
+
+    inertial: Array
+    friction: Array
+    motion: MotionSamples
+    joints: IntArray
+    weights: Array
+    power: Array
+
+    @classmethod
+    def of(cls, robot: Robot, motion: MotionSamples, moves: BoolArray) -> DelayProblem:
+        """Builds the columns of a motion; rows are weighted by their residual without a delay.
+
+        Args:
+            moves: Whether each joint moves, shape (n,).
+        """
+        columns = regressor(robot, motion.q, motion.v, motion.a)[:, :, rigid_of(robot).spanning[0]]
+        scale = rms(columns, (0, 1))
+        active = scale > 1e-9 * scale.max()
+        friction = []
+        for j, turning in enumerate(reversal_columns(motion, range(robot.n))):
+            own = np.hstack([friction_columns(motion, j), turning])
+            friction.append(own / np.maximum(rms(own, 0), 1e-12))
+        variance = np.maximum(motion.tau.var(axis=0), 1e-24)
+        count = np.bincount(motion.block)
+        joints = np.flatnonzero(moves)
+        power = count[:, None] * variance[joints]
+        first = cls(columns[:, :, active] / scale[active], np.stack(friction), motion, joints, 1 / variance, power)
+        left = np.full(robot.n, np.inf)
+        left[joints] = np.maximum(first.errors(motion.tau[:, :, None]).seen[:, 0] / len(motion), 1e-6 * variance[joints])
+        return replace(first, weights=1 / left)
+
+    @cached_property
+    def _columns(self) -> tuple[list[IntArray], Array, Array]:
+        """Samples of each block; columns of each row, shape (n, N, m + f), and their Gram matrices, (B, n, m + f, m + f)."""
+        order = [np.flatnonzero(self.motion.block == b) for b in range(int(self.motion.block.max()) + 1)]
+        columns = np.concatenate([self.inertial.transpose(1, 0, 2), self.friction], axis=2)
+        return order, columns, np.stack([columns[:, k].transpose(0, 2, 1) @ columns[:, k] for k in order])
+
+    def errors(self, tau: Array) -> EffortErrors:
+        """Fits all parameters to each version of the efforts and returns the errors.
+
+        Args:
+            tau: Versions of the efforts, shape (N, n, K) [N·m or N].
+        """
+        order, columns, own = self._columns
+        m, p, versions = self.inertial.shape[2], columns.shape[2], tau.shape[2]
+        gram = np.empty((*own.shape[:2], p + versions, p + versions))
+        gram[:, :, :p, :p] = own
+        for b, k in enumerate(order):
+            efforts = tau[k].transpose(1, 0, 2)
+            gram[b, :, :p, p:] = cross = columns[:, k].transpose(0, 2, 1) @ efforts
+            gram[b, :, p:, :p], gram[b, :, p:, p:] = cross.transpose(0, 2, 1), efforts.transpose(0, 2, 1) @ efforts
+        efforts = np.broadcast_to(np.eye(versions), (tau.shape[1], versions, versions))
+        fold = np.arange(len(order)) * min(_FOLDS, len(order)) // len(order)
+        out = np.stack([gram[fold == k].sum(axis=0) for k in range(fold.max() + 1)])
+        rest = np.concatenate([gram.sum(axis=0)[None], gram.sum(axis=0) - out])
+        counts = np.array([len(self.motion), *(float((fold[self.motion.block] != k).sum()) for k in range(fold.max() + 1))])
+        x = solved(rest, counts, m, efforts, self.weights)
+        fitted = np.maximum(np.sum(x * (rest @ x), axis=2), 0.0)[:, self.joints]
+        held = np.maximum(np.sum(x[1:][fold] * (gram @ x[1:][fold]), axis=2), 0.0)[:, self.joints]
+        return EffortErrors(fitted[0], fitted[1:], held)
+
+    def gliding(self) -> DelayProblem:
+        """Returns the problem with zeros in the rows of joints that rest or reverse, for efforts with zeros there."""
+        glides = self.motion.glides
+        return replace(self, inertial=self.inertial * glides[:, :, None], friction=self.friction * glides.T[:, :, None])
+
+    def gained(self, before: Array, after: Array, joints: NDArray[Any] | None = None) -> tuple[float, float]:
+        """Error reduction of one version of the efforts relative to another.
+
+        Args:
+            before, after: Squared errors of each block and moving joint, shape (B, joints).
+            joints: Joints for the mean; all by default.
+
+        Returns:
+            The relative error reduction, mean over these joints, and the gain of all joints in standard errors.
+        """
+        pair = np.stack([before.sum(axis=0), after.sum(axis=0)], axis=1)
+        score = mean_score(pair if joints is None else pair[joints])
+        return 1 - float(np.exp(0.5 * (score[1] - score[0]))), significance(before / self.power, after / self.power)
+
+    def filtered(self, band: float) -> DelayProblem | None:
+        """Returns the problem with its columns filtered by a zero-phase low-pass.
+
+        Args:
+            band: The cut-off [Hz].
+
+        Returns:
+            The problem; None if the sampling rate is too low for the filter.
+        """
+        return self._behind(lambda x, rate: lowpass(x, rate, band, order=2, padlen=int(2 * rate / band)), 5 * band)
+
+    def lagged(self, seconds: float) -> DelayProblem | None:
+        """Returns the problem with its columns behind a causal first-order low-pass.
+
+        Args:
+            seconds: Its time constant [s], positive.
+
+        Returns:
+            The problem; None if the sampling rate is too low for the filter.
+        """
+
+        def lag(x: Array, rate: float) -> Array:
+            (section,) = butterworth(1, 1 / (np.pi * rate * seconds))
+            return run(section, x.reshape(len(x), -1), steady=True).reshape(x.shape)
+
+        return self._behind(lag, 0.5 / seconds)
+
+    def _behind(self, filter: Callable[[Array, float], Array], least: float) -> DelayProblem | None:
+        """The problem with filtered columns; None if the samples are sparser than ``least`` [Hz]."""
+        motion, columns = self.motion, np.concatenate([self.inertial, self.friction.transpose(1, 0, 2)], axis=2)
+        out = np.empty_like(columns)
+        starts = np.flatnonzero((np.diff(motion.log) != 0) | (np.diff(motion.time) > 1.5 * np.median(np.diff(motion.time)))) + 1
+        for some in np.split(np.arange(len(motion)), starts):
+            rate = 1 / float(np.median(np.diff(motion.time[some]))) if len(some) > 20 else 0.0
+            if rate < least:
+                return None
+            out[some] = filter(columns[some], rate)
+        m = self.inertial.shape[2]
+        return replace(self, inertial=out[:, :, :m], friction=out[:, :, m:].transpose(1, 0, 2))
+
+
+def mean_score(squares: Array) -> Array:
+    """Returns twice the negative log-likelihood per sample, as the mean over joints.
+
+    Args:
+        squares: Squared errors, shape (joints, K) [N²·m² or N²].
+
+    Returns:
+        One score per version, shape (K,); smaller is better.
+    """
+    return np.asarray(np.log(positive(squares)).mean(axis=0))

@@ -1,0 +1,86 @@
+"""Friction around reversals, which resembles a delay of the efforts: reversing widths and presliding (Dahl 1968)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+
+from ...linalg import Array
+from ..grams import coupled_with
+from ..motion_samples import MotionSamples, MovingPart, OfOneLog
+
+#: Widths of the friction reversal besides those of the other checks, as fractions of the joint's typical speed.
+_TURNS = (0.03, 0.25, 1.5)
+#: Presliding distances, as fractions of the joint's range of motion. With three ten-thousandths as well, late positions of one
+#: joint were taken for a lead of all efforts.
+_SLIPS = (0.001, 0.003, 0.008, 0.02)
+
+
+def reversal_columns(motion: MotionSamples, joints: Sequence[int]) -> list[Array]:
+    """Returns friction columns that change sign with the speed or over a short travel, and so resemble a delayed effort.
+
+    They are computed from the whole motion and filtered like the efforts: a joint passes a short presliding distance
+    between two samples.
+
+    Returns:
+        For each of the joints one column per width of speed, one per travel, and the same for coupled motors, shape (N, k),
+        before the filter between −1 and 1.
+    """
+    directions = [[np.eye(motion.q.shape[1])[j], *coupled_with(motion.reduction, j)] for j in joints]
+    found = iter(motion.along([x for own in directions for x in own], _reversing))
+    return [np.hstack([next(found) for _ in own]) for own in directions]
+
+
+def _reversing(parts: Sequence[MovingPart]) -> OfOneLog:
+    """Columns of one joint or motor, shape (N, k) for each segment of a log; their scales are those of all logs."""
+    positions, speeds = (np.concatenate(x) for x in zip(*parts, strict=True))
+    typical, slips = max(float(speeds.std()), 1e-9), np.maximum(np.array(_SLIPS) * np.ptp(positions), 1e-9)
+    return partial(_reversing_in, np.array(_TURNS) * typical, slips)
+
+
+def _reversing_in(widths: Array, slips: Array, log: Sequence[MovingPart]) -> Iterator[Array]:
+    """Yields the columns of each segment of a log.
+
+    Between two segments the state of presliding remains as far as the joint did not move on, as in a rest that was cut out;
+    otherwise, and where the log begins, it is that after the travel since the joint stood still.
+
+    Args:
+        widths: Of the speed, shape (k,) [rad/s or m/s].
+        slips: Presliding distances, shape (l,) [rad or m].
+    """
+    last, states = np.inf, np.zeros((1, len(slips)))
+    for q, v in log:
+        turns = [np.tanh(v / width) for width in widths]
+        kept = np.exp(-abs(q[0] - last) / slips)
+        starts = states[-1] * kept + np.sign(q[1] - q[0]) * (1 - np.exp(-_travelled(q) / slips)) * (1 - kept)
+        states = np.column_stack([_dahl_state(q, start, slip) for start, slip in zip(starts, slips, strict=True)])
+        last = float(q[-1])
+        yield np.column_stack([*turns, states])
+
+
+def _travelled(q: Array) -> float:
+    """Travel between the last standstill of a joint and its first position, from its acceleration; inf if it slows down."""
+    first, second = q[1] - q[0], q[2] - q[1]
+    return float(first**2 / (2 * abs(second - first))) if first * (second - first) > 0 else np.inf
+
+
+def _dahl_state(q: Array, start: float, travel: float) -> Array:
+    """The state of Dahl's model, between −1 and 1, shape (N,), which approaches the sign of the velocity over a travel.
+
+    Args:
+        q: Positions, shape (N,) [rad or m].
+        start: The state at the first sample.
+        travel: Within which the distance to the sign falls to 1/e [rad or m].
+    """
+    step = np.diff(q, prepend=q[0])
+    way, out, state = np.cumsum(np.abs(step)), np.full(len(q), start), start
+    moving = np.flatnonzero(step)
+    turns = moving[np.flatnonzero(np.diff(np.sign(step[moving]), prepend=0.0))]
+    for begin, end in pairwise([*turns, len(q)]):
+        direction, passed = np.sign(step[begin]), way[begin] - abs(step[begin])
+        out[begin:end] = direction - (direction - state) * np.exp(-(way[begin:end] - passed) / travel)
+        state = out[end - 1]
+    return out

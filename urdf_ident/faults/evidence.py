@@ -1,0 +1,207 @@
+"""Measures how well one rigid robot with free inertias explains the torques of all joints at once.
+
+The effect of a fault in the log is measured on held-out blocks of time. The fit uses one Gram matrix per block and row
+(:mod:`grams`), solved by :mod:`gram_fit`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..linalg import Array, BoolArray, positive
+from ..samples import TESTING_REVERSALS
+from ..scipy_parts import special
+from .gram_fit import leverage, solved
+from .grams import DISSIPATES, EXACT, VISCOUS, Grams
+
+#: Ratio of a variance of prediction to that of the median block, above which a block has other motion than the rest: in logs of
+#: one kind of motion the ratio is 0.7 to 1.6, on the way to the first pose 5 and more.
+_NOVEL = 2.0
+#: Relative residual in fault-free logs that a change over time or another interpretation may explain by chance.
+MATERIAL = 0.05
+
+
+class RigidEvidence(Grams):
+    """Gram matrices of one interpretation of the motion, with weights for their rows."""
+
+    @cached_property
+    def usual(self) -> Array:
+        """Relative residuals of the rows with the efforts as logged, for weights, shape (n,).
+
+        Clipped to 0.03 to 0.3, so that neither a noise-free nor a faulty row dominates the others.
+        """
+        as_logged = np.eye(self.n).reshape(-1, 1)
+        squares = held_out(self, as_logged, 1.0 / self.size**2).squares
+        return np.asarray(np.clip(unexplained(self, squares, as_logged)[:, 0], 0.03, 0.3))
+
+
+@dataclass(frozen=True, eq=False)
+class Errors:
+    """Errors of interpretations of the efforts on held-out blocks.
+
+    Attributes:
+        squares: Sums of squared errors, shape (B, n, H) [N²·m² or N²].
+        power: Mean friction torque times velocity over the product of their RMS, of every fold, shape (F, n, H), including
+            motors coupled to the joint; negative if friction would drive the joint.
+        theta: Inertial parameters of every fold, scaled columns, shape (F, m, H).
+    """
+
+    squares: Array
+    power: Array
+    theta: Array
+
+
+def held_out(found: Grams, effort_map: Array, weights: Array) -> Errors:
+    """Computes the errors on held-out blocks.
+
+    Args:
+        effort_map: Factor of each logged effort in each row, of H interpretations, shape (n², H).
+        weights: One over the variance of each row, shape (n,).
+    """
+    n, m, total, rows = found.n, found.inertial, found.total, float(found.count.sum())
+    fold, learnt, counts = found.folds
+    efforts = effort_map.reshape(n, n, -1)
+    x = solved(learnt, counts, m, efforts, weights)
+    squares = np.sum(x[fold] * (found.gram @ x[fold]), axis=2)
+    size = found.size_of(effort_map)
+    power = np.zeros_like(x[:, :, 0])
+    for k in found.friction_starts:  # only the sum of the friction of a joint and its motor is identifiable
+        own = slice(k + DISSIPATES.start, k + DISSIPATES.stop)
+        power -= np.sum(x[:, :, own] * (total[:, k + VISCOUS, own] / rows)[None, :, :, None], axis=2)
+    return Errors(np.maximum(squares, 0.0), power / size, -x[:, 0, :m])
+
+
+def in_sample(found: Grams, effort_map: Array, weights: Array) -> Array:
+    """Computes the in-sample errors: what the model cannot explain, even with little excitation.
+
+    Args:
+        effort_map: Factor of each logged effort in each row, of H interpretations, shape (n², H).
+        weights: One over the variance of each row, shape (n,).
+
+    Returns:
+        Sums of squares, shape (B, n, H) [N²·m² or N²].
+    """
+    total = found.total[None]
+    x = solved(total, np.array([found.count.sum()]), found.inertial, effort_map.reshape(found.n, found.n, -1), weights)
+    return np.asarray(np.maximum(np.sum(x * (found.gram @ x), axis=2), 0.0))
+
+
+def in_sample_each(found: Grams, kind: str, changes: Array, effort_map: Array, weights: Array) -> Array:
+    """Like :func:`in_sample` over all blocks together, for several changes of parameters with time.
+
+    Args:
+        kind: As for :meth:`Grams.changing`.
+        changes: Weight of each change in each block, shape (W, B).
+        effort_map: Factor of each logged effort in each row, shape (n², 1).
+        weights: One over the variance of each row, shape (n,).
+
+    Returns:
+        Relative residuals of the rows, as in :func:`unexplained`, shape (W, n).
+    """
+    changed = found.changing_in_all(kind, changes)
+    x = solved(changed.gram, changed.count, changed.inertial, effort_map.reshape(found.n, found.n, -1), weights)
+    squares = np.maximum(np.sum(x * (changed.gram @ x), axis=2), 0.0)[..., 0]
+    return _relative(found, squares, effort_map[:, 0])
+
+
+def unexplained(found: Grams, squares: Array, effort_map: Array) -> Array:
+    """Computes the relative residual of each row.
+
+    Args:
+        squares: Sums of squares, shape (B, n, H).
+        effort_map: As for :func:`held_out`, shape (n², H).
+
+    Returns:
+        RMS error over the RMS of the row's effort about its mean, at least :data:`EXACT`, shape (n, H).
+    """
+    return _relative(found, squares.sum(axis=0), effort_map)
+
+
+def _relative(found: Grams, squares: Array, effort_map: Array) -> Array:
+    """The same for sums of squares over all blocks, whose last axes are those of ``size_of(effort_map)``."""
+    left = np.sqrt(squares / found.count.sum())
+    return np.asarray(np.maximum(left, found.exact_of(effort_map)) / found.size_of(effort_map))
+
+
+def prediction_variance(found: Grams, weights: Array) -> Array:
+    """Variance of the error of each held-out block in each row, relative to that of one in a long log, shape (B, n).
+
+    Errors of the model, as of friction that depends on the position, are alike within a block, so that it counts as one sample:
+    the variance of its error is proportional to one plus its leverage (Belsley, Kuh and Welsch 1980).
+
+    Args:
+        weights: One over the variance of each row, shape (n,).
+    """
+    return 1.0 + leverage(found, weights)
+
+
+def comparable(variance: Array, spans: Array) -> BoolArray:
+    """Whether the other blocks show each row what they need to predict a span of blocks, shape (W, n).
+
+    Poses and speeds that only these blocks show, as of the way to the first of a grid of poses, have larger errors without any
+    change.
+
+    Args:
+        variance: From :func:`prediction_variance`, shape (B, n).
+        spans: Blocks of each span, 0 or 1, shape (W, B).
+    """
+    return np.asarray(spans @ variance / spans.sum(axis=1)[:, None] <= _NOVEL * np.median(variance, axis=0))
+
+
+def material(before: Array, after: Array) -> bool:
+    """Whether a row's residual is reduced by more than the effect of unmodelled friction and imperfect filters.
+
+    Args:
+        before, after: Relative residuals of the rows, shape (n,).
+
+    Returns:
+        True if some row is reduced by more than :data:`MATERIAL`.
+    """
+    return bool((before**2 - after**2).max() > MATERIAL**2)
+
+
+def of_fewer(errors: ArrayLike, free: ArrayLike, blocks: int, numbers: int = 1) -> Array:
+    """Sizes over their jackknife errors, which rest on fewer independent parts of the motion than blocks.
+
+    An error of few degrees of freedom is often small by chance, and blocks within one leg of the motion are not independent.
+
+    Args:
+        errors: Sizes over their errors, over blocks of time, any shape.
+        free: Degrees of freedom that the errors have, same shape.
+        blocks: Number of blocks.
+        numbers: Of which a size consists; its square over the error's is their mean.
+
+    Returns:
+        Those that have the same probability with all blocks (Student's t, or F for several numbers), at most ``errors``, same
+        shape.
+    """
+    chance = special("fdtrc")(numbers, np.clip(free, 1.0, blocks - 1.0), np.square(errors))
+    return np.asarray(np.minimum(errors, np.sqrt(special("fdtri")(numbers, blocks - 1.0, 1.0 - chance))))
+
+
+def scarcity(turns: float) -> float:
+    """Factor by which few reversals overstate significance: those needed over those there are, 1 if there are enough.
+
+    Each leg between two reversals shows friction and gravity once, however many blocks of time it is cut into.
+
+    Args:
+        turns: Reversals of a joint (median).
+    """
+    return max(1.0, TESTING_REVERSALS / max(turns, 1.0))
+
+
+def significance(before: Array, after: Array) -> float:
+    """Gain of one explanation over another, relative to its standard error between blocks of time.
+
+    Args:
+        before, after: Mean squared errors over the efforts' squares, shape (B, n).
+
+    Returns:
+        Mean over blocks of the difference of summed logarithms, over the standard error of that mean.
+    """
+    gains = 0.5 * np.log((before + EXACT**2) / (after + EXACT**2)).sum(axis=1)
+    return float(gains.mean() / positive(gains.std(ddof=1) / np.sqrt(len(gains))))

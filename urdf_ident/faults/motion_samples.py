@@ -1,0 +1,348 @@
+"""Subsamples conditioned logs so that hundreds of interpretations can be evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from itertools import groupby
+
+import numpy as np
+
+from ..linalg import Array, BoolArray, IntArray, positive, rms
+from ..parallel import each
+from ..signals.filters import SCORE_BAND, delayed, lowpass
+from .repeated_motion import first_shown
+from .thinned_logs import SAMPLES, Logs, ThinnedPiece, smoothed_efforts, thinned
+
+#: Positions and velocities of a segment in one direction, shape (N,) each [rad or m, and per s].
+MovingPart = tuple[Array, Array]
+#: Functions of the motion in the segments of one log, in order, shape (N, k) each.
+OfOneLog = Callable[[Sequence[MovingPart]], Iterable[Array]]
+#: Number of blocks of time that the samples are split into.
+BLOCKS = 15
+#: Maximum number of logs compared at a time.
+COMPARED = 8
+#: Widths of the friction reversal, as fractions of a joint's typical speed.
+WIDTHS = (0.1, 0.6)
+#: Part of a joint's motion in a log beyond which one block of time holds all of it: blocks are then spread over the log.
+_ONLY_THERE = 0.9
+#: A joint is at rest below this fraction of its fast speed, and the quantile that defines the latter; and in a log in which it
+#: travels less than this [rad or m]: it creeps within the slack of its friction, which holds any torque up to its break-away.
+_AT_REST, _FAST, _TRAVEL = 0.02, 0.99, 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class WholeMotion:
+    """The motion that samples were taken from, for what cannot be computed from them: it varies between two samples.
+
+    Attributes:
+        turned: Positions of the samples per logged ones, up to a zero, shape (n, n).
+        low_pass: Coefficients of a low-pass of the positions that is taken back, as :meth:`MotionSamples.before_low_pass`
+            [s, s²].
+        made: What was computed, by the direction of the motion.
+    """
+
+    pieces: tuple[ThinnedPiece, ...]
+    turned: Array
+    low_pass: tuple[float, float] = (0.0, 0.0)
+    made: dict[tuple[object, ...], Array] = field(default_factory=dict)
+
+    def sampled(self, directions: Sequence[Array], make: Callable[[Sequence[MovingPart]], OfOneLog]) -> list[Array]:
+        """Returns functions of the motion of joints or motors, filtered like the torques, at the samples.
+
+        Args:
+            directions: Rate of each per rate of the samples' joints, shape (n,).
+            make: Returns them for one log, given all segments of all logs for their scales; they are odd in the direction and
+                do not depend on its size.
+
+        Returns:
+            Those of each joint or motor, shape (N, k).
+        """
+        logged = [direction @ self.turned for direction in directions]
+        sizes = [x[np.argmax(np.abs(x))] or 1.0 for x in logged]
+        units = [x / size for x, size in zip(logged, sizes, strict=True)]
+        keys = [(make, *np.round(x, 12)) for x in units]
+        if new := {key: x for key, x in zip(keys, units, strict=True) if key not in self.made}:
+            of_log = [make([_along(item, x, self.low_pass) for item in self.pieces]) for x in new.values()]
+            logs = [list(own) for _, own in groupby(self.pieces, key=lambda item: item.log)]
+            found = each(partial(_sampled_in, self.low_pass, list(zip(new.values(), of_log, strict=True))), logs)
+            self.made.update({key: np.concatenate(own) for key, own in zip(new, zip(*found, strict=True), strict=True)})
+        return [self.made[key] * np.sign(size) for key, size in zip(keys, sizes, strict=True)]
+
+
+def _sampled_in(
+    low_pass: tuple[float, float], wanted: Sequence[tuple[Array, OfOneLog]], log: Sequence[ThinnedPiece]
+) -> list[Array]:
+    """Functions of the motion in each direction, filtered like the torques, at the samples of one log."""
+    out = []
+    for logged, functions in wanted:
+        smooth = zip(log, functions([_along(item, logged, low_pass) for item in log]), strict=True)
+        out.append(np.concatenate([lowpass(x, item.part.rate, item.cutoff)[item.rows] for item, x in smooth]))
+    return out
+
+
+def _along(item: ThinnedPiece, logged: Array, low_pass: tuple[float, float]) -> MovingPart:
+    """The motion of a segment in a direction, shape (n,), with a low-pass of the positions taken back."""
+    part, (first, second) = item.part, low_pass
+    q, v = part.q @ logged, part.v @ logged
+    if not (first or second):
+        return q, v
+    a = part.a @ logged
+    jerk = np.gradient(lowpass(a, part.rate, SCORE_BAND), 1 / part.rate)
+    return q + first * v + second * a, v + first * a + second * jerk
+
+
+@dataclass(frozen=True, eq=False)
+class MotionSamples:
+    """Samples of logs.
+
+    Attributes:
+        q, v, a: Shape (N, n) [rad or m, and per s, s²].
+        tau: Shape (N, n) [N·m or N].
+        signs: Smoothed signs of the velocities, one per width of :data:`WIDTHS`, filtered like the torque, because the
+            filtered shape of reversing friction depends on how fast the joint reverses; shape (N, n, widths).
+        block: Block of each sample, shape (N,); held out of fits to the others. If joints move one after the other, a block
+            consists of short pieces of time spread over its log, because no fit tells what only a held-out block shows.
+        log: Index of the log of each sample, shape (N,).
+        time: Since the start of its log [s], shape (N,).
+        travels: Mask of samples of logs in which each joint travels, shape (N, n).
+        reduction: Motor rates per joint rates, shape (n, n), if motors are coupled to several joints; otherwise None.
+        whole: The motion that the samples were taken from; None where only the samples are known.
+    """
+
+    q: Array
+    v: Array
+    a: Array
+    tau: Array
+    signs: Array
+    block: IntArray
+    log: IntArray
+    time: Array
+    travels: BoolArray
+    reduction: Array | None = None
+    whole: WholeMotion | None = None
+
+    def __len__(self) -> int:
+        return len(self.q)
+
+    @cached_property
+    def log_of_block(self) -> IntArray:
+        """Log of each block, the first of several, shape (B,)."""
+        return self.log[np.unique(self.block, return_index=True)[1]]
+
+    @cached_property
+    def glides(self) -> BoolArray:
+        """Mask of samples in which each joint moves, shape (N, n)."""
+        speed, squares = np.abs(self.v), self.v**2
+        # where a joint moves for less time than the quantile leaves, that is noise: the mean of its energy is then its motion
+        energetic = np.sqrt(np.sum(squares**2, axis=0) / positive(np.sum(squares, axis=0)))
+        return np.asarray((speed > _AT_REST * np.maximum(np.quantile(speed, _FAST, axis=0), energetic)) & self.travels)
+
+    @property
+    def moves(self) -> BoolArray:
+        """Joints that travel in some log with varying torque, shape (n,); a constant torque has no information."""
+        return np.asarray(self.travels.any(axis=0) & (np.ptp(self.tau, axis=0) > 0))
+
+    @cached_property
+    def sizes(self) -> Array:
+        """RMS of each effort about its mean where the joint of a row moves, over all samples, shape (rows, efforts) [N·m or N].
+
+        An effort that is read as another joint's must explain its variation while that joint moves.
+        """
+        away = self.tau - self.tau.mean(axis=0)
+        moving = self.glides.astype(float)
+        means = moving.T @ away / np.maximum(moving.sum(axis=0), 1.0)[:, None]
+        squares = moving.T @ away**2 - moving.sum(axis=0)[:, None] * means**2
+        return np.asarray(np.maximum(np.sqrt(np.maximum(squares, 0.0) / len(self.tau)), 1e-12))
+
+    def along(self, directions: Sequence[Array], make: Callable[[Sequence[MovingPart]], OfOneLog]) -> list[Array]:
+        """Returns :meth:`WholeMotion.sampled`, or the same functions of the samples alone if the whole motion is not known.
+
+        Args:
+            directions, make: As there.
+        """
+        if self.whole is not None:
+            return self.whole.sampled(directions, make)
+        motions = [[(self.q @ x, self.v @ x)] for x in directions]
+        return [next(iter(make(parts)(parts))) for parts in motions]
+
+    def signs_along(self, direction: Array) -> Array:
+        """Returns smoothed signs of the velocity of a joint or motor, as :attr:`signs`, shape (N, widths).
+
+        Args:
+            direction: Its rate per rate of the joints, shape (n,).
+        """
+        return self.along([direction], _signs_of)[0]
+
+    def in_order(self) -> MotionSamples:
+        """Returns the same samples in contiguous blocks of time, for what changes along a log."""
+        block = _blocks(self.log, int(self.block.max()) + 1)
+        return self if np.array_equal(block, self.block) else replace(self, block=block)
+
+    def by_motion(self) -> MotionSamples:
+        """Returns the same samples with motion that a log repeats in the block of its first occurrence."""
+        shown = np.arange(len(self))
+        for k in np.unique(self.log):
+            mine = np.flatnonzero(self.log == k)
+            shown[mine] = mine[first_shown(self.q[mine], self.v[mine])]
+        new, place = np.unique(shown, return_inverse=True)
+        if len(new) == len(self):
+            return self
+        block = _spread(self.log[new], _blocks(self.log[new], int(self.block.max()) + 1), self.v[new])
+        return replace(self, block=np.unique(block, return_inverse=True)[1][place])
+
+    def in_finer_blocks(self, least: int) -> MotionSamples:
+        """Returns the same samples in blocks of which each log has at least so many, for what is in one log alone."""
+        wanted = least * len(np.unique(self.log))
+        block = self.block if int(self.block.max()) + 1 >= wanted else _spread(self.log, _blocks(self.log, wanted), self.v)
+        return self if block is self.block else replace(self, block=block)
+
+    def before_low_pass(self, first: float, second: float, derivatives: tuple[Array, Array]) -> MotionSamples:
+        """Returns the motion before a low-pass ``1 / (1 + first s + second s²)`` of the positions.
+
+        Args:
+            first, second: Its coefficients [s, s²]; without delay, ``first`` is 0 and ``second`` negative.
+            derivatives: Jerk and its derivative, shape (N, n) each [rad/s³ and rad/s⁴, or m].
+
+        Returns:
+            The same efforts with that motion.
+        """
+        x = (self.q, self.v, self.a, *derivatives)
+        q, v, a = (x[k] + first * x[k + 1] + second * x[k + 2] for k in range(3))
+        typical = np.maximum(rms(v, 0), 1e-9)
+        signs = np.stack([np.tanh(v / (w * typical)) for w in WIDTHS], axis=2)
+        whole = None if self.whole is None else replace(self.whole, low_pass=(first, second), made={})
+        return replace(self.with_motion(q, v, a, signs), whole=whole)
+
+    def with_motion(self, q: Array, v: Array, a: Array, signs: Array | None = None) -> MotionSamples:
+        """Returns the same efforts with another motion.
+
+        Args:
+            q, v, a: Shape (N, n) [rad or m, and per s, s²].
+            signs: As the attribute, shape (N, n, widths); the same by default.
+        """
+        return replace(self, q=q, v=v, a=a, signs=self.signs if signs is None else signs)
+
+
+def travels(q: Array, log: IntArray) -> BoolArray:
+    """Mask of samples of logs in which positions travel, rather than creep.
+
+    Args:
+        q: Positions, shape (N, k) [rad or m].
+        log: Index of the log of each sample, shape (N,).
+
+    Returns:
+        Shape (N, k).
+    """
+    found = np.empty(q.shape, dtype=bool)
+    for k in np.unique(log):
+        found[log == k] = np.ptp(q[log == k], axis=0) > _TRAVEL
+    return found
+
+
+def sampler(
+    logs: Logs,
+    samples: int = SAMPLES,
+    blocks: int = BLOCKS,
+    reduction: Array | None = None,
+) -> Callable[[float], MotionSamples] | None:
+    """Subsamples conditioned logs evenly, with torques filtered like the motion.
+
+    Args:
+        logs: Segments of each log, and the cut-off of its positions [Hz].
+        reduction: Motor rates per joint rates, shape (n, n), or None.
+
+    Returns:
+        A function that returns the samples with a delay of the efforts [s] removed; None without measured torque.
+    """
+    pieces = thinned(logs, samples)
+    if not pieces:
+        return None
+    smooth = smoothed_efforts(pieces)  # a delay only shifts it
+
+    def efforts(delay: float) -> Array:
+        every = zip(pieces, smooth, strict=True)
+        return np.concatenate([delayed(x, delay * item.part.rate, item.rows) if delay else x[item.rows] for item, x in every])
+
+    rows = [(part.q[at], part.v[at], part.a[at], part.time[at]) for part, at in ((item.part, item.rows) for item in pieces)]
+    q, v, a, time = (np.concatenate([row[k] for row in rows]) for k in range(4))
+    log = np.concatenate([np.full(len(row[0]), item.log) for item, row in zip(pieces, rows, strict=True)])
+    block = _spread(log, _blocks(log, blocks), v)
+    coupled = reduction is not None and bool((reduction - np.diag(np.diag(reduction))).any())
+    typical = np.maximum(rms(v, 0), 1e-9)
+    signs = np.concatenate([_signs(item, typical) for item in pieces])
+    motors, whole = reduction if coupled else None, WholeMotion(tuple(pieces), np.eye(q.shape[1]))
+    first = MotionSamples(q, v, a, efforts(0.0), signs, block, log, time, travels(q, log), motors, whole)
+    return lambda delay: replace(first, tau=efforts(delay)) if delay else first
+
+
+def _signs_of(parts: Sequence[MovingPart]) -> OfOneLog:
+    """Smoothed signs of one joint's or motor's velocities, shape (N, widths)."""
+    return partial(_smooth_signs, max(rms(np.concatenate([v for _, v in parts])), 1e-9))
+
+
+def _smooth_signs(typical: float, log: Sequence[MovingPart]) -> list[Array]:
+    return [np.tanh(v[:, None] / (np.array(WIDTHS) * typical)) for _, v in log]
+
+
+def _signs(item: ThinnedPiece, typical: Array) -> Array:
+    """Smoothed signs of a segment's velocities, shape (N, n, widths); widths are relative to ``typical``, shape (n,)."""
+    part, widths = item.part, np.array(WIDTHS) * typical[:, None]
+    some = [slice(None)] if item.short else [slice(j, j + 1) for j in range(part.v.shape[1])]
+    made = [lowpass(np.tanh(part.v[:, at, None] / widths[at]), part.rate, item.cutoff)[item.rows] for at in some]
+    return np.concatenate(made, axis=1)
+
+
+def jerks(logs: Logs, samples: int = SAMPLES, band: float = np.inf) -> tuple[Array, Array]:
+    """Returns the jerk and its derivative at the samples used, shape (N, n) each [rad/s³ and rad/s⁴, or m].
+
+    Args:
+        logs: Conditioned motion of each log, and the cut-off of its positions [Hz].
+        band: Low-pass of both [Hz].
+    """
+    out: tuple[list[Array], list[Array]] = [], []
+    for item in thinned(logs, samples):
+        x = lowpass(item.part.a, item.part.rate, band)
+        for rows in out:
+            x = np.gradient(x, 1 / item.part.rate, axis=0)
+            rows.append(x[item.rows])
+    return np.concatenate(out[0]), np.concatenate(out[1])
+
+
+def efforts_in_time(logs: Logs, samples: int = SAMPLES) -> Array:
+    """Returns the efforts, filtered like the motion, and their first two derivatives at the samples used, shape (N, 3, n).
+
+    Args:
+        logs: Conditioned motion of each log, and the cut-off of its positions [Hz].
+    """
+    pieces, out = thinned(logs, samples), []
+    for item, x in zip(pieces, smoothed_efforts(pieces), strict=True):
+        rate = np.gradient(x, 1 / item.part.rate, axis=0)
+        out.append(np.stack([y[item.rows] for y in (x, rate, np.gradient(rate, 1 / item.part.rate, axis=0))], axis=1))
+    return np.concatenate(out)
+
+
+def _blocks(log: IntArray, blocks: int) -> IntArray:
+    """Block of each sample: two or more blocks per log, or several whole logs per block if there are more logs than blocks."""
+    names = np.unique(log)
+    if len(names) > blocks:
+        return np.asarray(np.searchsorted(names, log) * blocks // len(names))
+    each = max(2, round(blocks / len(names)))
+    block = np.empty(len(log), dtype=np.int64)
+    for position, k in enumerate(names):
+        mine = np.flatnonzero(log == k)
+        block[mine] = position * each + np.arange(len(mine)) * each // len(mine)
+    return block
+
+
+def _spread(log: IntArray, block: IntArray, v: Array) -> IntArray:
+    """Blocks of time, each spread over its log in as many pieces as there are joints if one holds all motion of a joint."""
+    energy = np.array([np.sum(v[block == b] ** 2, axis=0) for b in range(int(block.max()) + 1)])
+    out = block.copy()
+    for k in np.unique(log):
+        mine = np.flatnonzero(log == k)
+        own = np.unique(block[mine])
+        if len(own) > 1 and (energy[own].max(axis=0) > _ONLY_THERE * energy[own].sum(axis=0)).any():
+            out[mine] = own[np.arange(len(mine)) * len(own) * v.shape[1] // len(mine) % len(own)]
+    return out

@@ -1,0 +1,129 @@
+"""Tests whether a part of the URDF's gravity is missing from the efforts, or was added, with the URDF's bodies as prior.
+
+It looks like lighter or heavier bodies, and free ones absorb it wherever friction hides their inertia. The URDF's bodies, up to
+one common factor and to errors of their usual size, cannot be lighter where they are lifted and not where they are accelerated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..judgements.finding import Finding
+from ..linalg import Array, IntArray, lstsq, orthogonal_part
+from ..model.common_factor import scaled_bodies
+from ..model.engine.pinocchio import regressor
+from ..model.prior import USUAL_ERROR, USUAL_WEIGHT, Prior, inertial_prior
+from ..samples import TESTING_REVERSALS
+from ..units import percent
+from .case import Case
+from .evidence import of_fewer
+from .grams import EXACT
+from .load_friction import TRUSTED, LoadedFit
+from .small_faults.wording import LIKE_LESS_GRAVITY, OR_ALIKE, gravity_words
+
+#: Least distance in standard errors from a part that friction and the calibration of torques explain. Sound sets of an
+#: independent simulator reach 2.4.
+_ERRORS, _CALIBRATED = 3.0, 0.03
+#: Size, relative to gravity and efforts, below which friction and offsets absorb gravity, as on a vertical slide, or rotors the
+#: rest of the torque; singular values of friction columns, relative to the largest, that count as zero.
+_ABSORBED, _DEPENDENT = 1e-3, 1e-7
+
+
+@dataclass(frozen=True)
+class GravityPart:
+    """A part of the URDF's gravity torque that the efforts contain in addition; negative if it is missing.
+
+    Attributes:
+        error: Its standard error.
+        errors: Size beyond the least one in standard errors, as many as it would be with a sample of usual size.
+    """
+
+    size: float
+    error: float
+    errors: float
+
+
+def part_of_gravity(case: Case) -> list[Finding]:
+    """Searches for a missing or additional part of the gravity torque.
+
+    Args:
+        case: The robot, and the samples of its logs as described.
+
+    Returns:
+        At most one finding, a warning.
+    """
+    found = estimated(case) if case.turns >= TESTING_REVERSALS else None
+    if found is None or found.errors < _ERRORS:
+        return []
+    words, remedy = gravity_words(-found.size)
+    size = f"about {percent(100 * abs(found.size))} ± {percent(100 * found.error)} % of "
+    message = f"{words.format(missing=size)}, according to their inertial torques and the URDF's bodies"
+    ids = ("effort-without-gravity", *LIKE_LESS_GRAVITY)
+    return [Finding(ids[0], "warning", message, remedy + OR_ALIKE, size=-found.size, certainty=1 / len(ids), candidates=ids)]
+
+
+def estimated(case: Case) -> GravityPart | None:
+    """Estimates the part; None if friction and offsets absorb it, or the URDF's bodies are no evidence or mostly guessed."""
+    samples, prior = case.sampled(0.0), inertial_prior(case.robot)
+    masses = prior.theta0[::10]
+    torques = None if 2 * masses[prior.guessed].sum() > masses.sum() else _besides_friction(case, prior)
+    if torques is None or len(torques) <= torques.shape[1]:
+        return None
+    factor = np.asarray(np.linalg.qr(torques, mode="r"))
+    size = max(abs(float(factor[-1, -1])) / np.sqrt(len(torques)), EXACT / TRUSTED[0])  # what nothing explains
+    factor, torques = factor[:-1] / size, torques / size
+    block = np.concatenate([samples.block[samples.glides[:, i]] for i in np.flatnonzero(case.moves)])
+    found = scaled_bodies(factor[:, :2], factor[:, 2:-1], factor[:, -1], _noise(torques, block))
+    # a part of gravity that leaves larger errors is something else, as friction along the travel of joints moved one by one
+    if found.spread > USUAL_ERROR:
+        return None
+    part, error = float(found.sizes[1]), float(found.errors[1])
+    beyond = max(abs(part) - _CALIBRATED, 0.0) / error
+    return GravityPart(part, error, float(of_fewer(beyond, case.turns, len(np.unique(block)))))
+
+
+def _besides_friction(case: Case, prior: Prior) -> Array | None:
+    """Torques of all moving joints that their friction does not absorb, weighted by row.
+
+    Args:
+        prior: Of the URDF's bodies.
+
+    Returns:
+        Those of the URDF's bodies, of their weight, of independent errors of the bodies of one standard deviation of the prior,
+        and of the efforts, shape (N, 2 + m + 1); None if hardly any weight is left that is not in proportion to the bodies.
+    """
+    robot, samples, fit = case.robot, case.sampled(0.0), LoadedFit.of(case)
+    still = np.zeros_like(samples.v)
+    weight = regressor(robot, samples.q, still, still) @ prior.theta0
+    bodies, errors = fit.columns @ prior.theta0, fit.columns @ prior.deviations
+    out, before = [], np.zeros(2)
+    for i in np.flatnonzero(case.moves):
+        glides = samples.glides[:, i]
+        own = np.column_stack([bodies[:, i], weight[:, i], errors[:, i], samples.tau[:, i]])[glides] * np.sqrt(fit.weights[i])
+        before += np.sum(own[:, [1, -1]] ** 2, axis=0)
+        out.append(orthogonal_part(own, fit.friction[i][glides], _DEPENDENT))
+    torques = np.concatenate(out)
+    apart = orthogonal_part(torques[:, 1], torques[:, :1])
+    return torques if float(apart @ apart) > _ABSORBED**2 * before.max() else None
+
+
+def _noise(torques: Array, block: IntArray) -> float:
+    """Variance of a sample as the scatter between blocks shows it: errors of a model are alike within a block.
+
+    It is the mean ratio of the variance of the parameters by blocks to that by independent samples, at the fit with the prior.
+
+    Args:
+        torques: Scaled to a variance of one, see :func:`_besides_friction`.
+        block: Block of each row.
+    """
+    columns, seen = torques[:, :-1], torques[:, -1]
+    prior = np.eye(columns.shape[1])[2:] * np.sqrt(USUAL_WEIGHT)
+    x = lstsq(np.vstack([columns, prior]), np.append(seen, np.zeros(len(prior))))[0]
+    left = (seen - columns @ x)[:, None] * columns
+    scores = np.stack([left[block == b].sum(axis=0) for b in np.unique(block)])
+    square = columns.T @ columns
+    inverse = np.linalg.inv(square + prior.T @ prior)
+    ratio = np.einsum("bi,ij,bj->", scores, inverse, scores) / np.trace(inverse @ square)
+    return max(1.0, float(ratio) * len(scores) / max(len(scores) - 1, 1))

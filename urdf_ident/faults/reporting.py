@@ -1,0 +1,138 @@
+"""Findings of each log from the explanations that remain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..judgements.finding import Finding
+from ..model.robot import Robot
+from ..samples import FEWEST_REVERSALS
+from .against_urdf import against_the_urdf
+from .candidates import Interpretation
+from .case import Case
+from .changes.wording import changes, differs, worse_explained
+from .corrections import of_fault
+from .explanations import Explanations
+from .hypotheses import Step, open_clock, open_scales, search
+from .part_of_gravity import part_of_gravity
+from .small_faults.wording import possible_faults, small_fault
+from .tip_forces import tip_force
+from .wording import SEVERE, doubt, named, open_scale, open_time
+
+#: Relative residual of the moving joints up to which it is noise and unmodelled friction: on simulated arms fault-free logs
+#: with noise of a fifth of the torque leave 0.2, unmeasured loads 0.6.
+_SOUND = 0.35
+#: Changes whose additional torque is each joint's own.
+_OF_ONE_JOINT = {"friction", "contact"}
+
+
+def findings(found: Explanations) -> list[list[Finding]]:
+    """Reports what remains of the explanations.
+
+    Returns:
+        Findings of each log of the group: only those of the differing ones where logs differ.
+    """
+    return _of_differing(found) if found.differing else _of_all(found)
+
+
+def _of_differing(found: Explanations) -> list[list[Finding]]:
+    """How the logs that differ from the others do, and what is wrong with each by itself."""
+    robot = found.group.robot
+    out: list[list[Finding]] = [[] for _ in found.group.logs]
+    for some in found.differing:
+        for k, (kind, gain, joint) in some.items():
+            case = found.group.some([k]).case()
+            own = () if case is None else _downgraded(case, _steps_in_words(robot, case, *search(case)))
+            differing = differs(robot, kind, gain, joint, len(some) == 1, own)
+            out[k] = [*_downgraded(found.case, [differing], FEWEST_REVERSALS * len(out)), *own]
+    return out
+
+
+def _of_all(found: Explanations) -> list[list[Finding]]:
+    robot, steps = found.group.robot, found.steps
+    common = _downgraded(found.case, _of_interpretation(found))
+    reported = {(item.id, item.joint) for item in common}
+    small = [] if steps or not found.small else [small_fault(robot, found.small)]
+    small = [item for item in small if (item.id, item.joint) not in reported]
+    force = None if steps or _grave(common) else _force(found, bool(small))
+    if not (steps or small or force or any(found.changed) or _grave(common)):
+        small = possible_faults(robot, found.possible)
+    out = []
+    for k, change in enumerate(found.changed):
+        varying = [] if steps or change is None else [changes(robot, change)]
+        worse = [worse_explained(robot, *found.outlying[k])] if k in found.outlying else []
+        own = small if not found.small or not found.small[0].logs or k in found.small[0].logs else []
+        out.append([*common, *([] if force is None else [force]), *(own + varying if found.lasting else varying + own), *worse])
+    return out
+
+
+def _force(found: Explanations, small: bool) -> Finding | None:
+    """A force on the last link that what was found, if anything, does not explain: of one joint each, it may be part of it.
+
+    Args:
+        small: Whether a small fault is reported.
+    """
+    case, first = found.case, found.small[0] if small else None
+    of_one_joint = first is None or (first.joints and first.id.startswith("effort"))
+    if case.turns < FEWEST_REVERSALS or not of_one_joint or {own.kind for own in found.changed if own} - _OF_ONE_JOINT:
+        return None
+    return tip_force(case if first is None else of_fault(first)(case, found.group.logs))
+
+
+def _grave(found: Sequence[Finding]) -> bool:
+    return any(item.severity != "info" for item in found)
+
+
+def _of_interpretation(found: Explanations) -> tuple[Finding, ...]:
+    robot, case, steps = found.group.robot, found.case, found.steps
+    interpretation = found.interpretation if not steps or steps[-1].decided else Interpretation.as_logged(robot.n)
+    weak = bool(steps) and not steps[-1].decided and steps[-1].gain < SEVERE
+    if steps and not steps[-1].decided and not weak:
+        return _steps_in_words(robot, case, interpretation, steps)
+    loaded = any(part.external is not None for parts, _ in found.group.logs for part in parts)
+    explained = of_fault(found.small[0])(case, found.group.logs) if found.small and not steps else case
+    reported = against_the_urdf(robot, explained, interpretation, loaded, found.group.noise)
+    if not (reported or steps or found.several):
+        reported = part_of_gravity(case)
+    out = (*_steps_in_words(robot, case, interpretation, steps[:-1] if weak and reported else steps), *reported)
+    if steps:
+        return out
+    scaled = {item.joint for item in out if item.id == "effort-scale"}
+    scales = {j: ends for j, ends in open_scales(case, interpretation).items() if robot.joints[j] not in scaled}
+    clock = open_clock(case, interpretation)
+    return (*out, *([open_scale(robot, scales)] if scales else []), *([] if clock is None else [open_time(*clock)]))
+
+
+def _steps_in_words(robot: Robot, case: Case, interpretation: Interpretation, steps: Sequence[Step]) -> tuple[Finding, ...]:
+    """Findings of the steps; they name causes, and refuse the log, only if it is explained well after all corrections."""
+    last = interpretation if not steps or steps[-1].decided else steps[-1].found.interpretation
+    sound = case.judge(last).part < _SOUND
+    return tuple(
+        item
+        for step in steps
+        for item in (
+            [named(robot, own, sound) for own in _by_joint(robot, step)]
+            if step.decided and sound
+            else [doubt(robot, step, sound)]
+        )
+    )
+
+
+def _downgraded(case: Case, found: Sequence[Finding], fewest: float = FEWEST_REVERSALS) -> tuple[Finding, ...]:
+    """Downgrades findings to warnings for motions with few reversals, whose held-out parts are extrapolated.
+
+    Args:
+        fewest: Reversals needed in all logs of the case together; as many in each where logs are compared.
+    """
+    if case.turns >= fewest:
+        return tuple(found)
+    return tuple(replace(item, severity="warning") if item.severity == "refused" else item for item in found)
+
+
+def _by_joint(robot: Robot, step: Step) -> list[Step]:
+    """Splits a step with the signs of several joints into one step per joint."""
+    joints = step.found.joints
+    if step.found.id != "effort-sign" or len(joints) in (1, robot.n):
+        return [step]
+    return [replace(step, found=replace(step.found, joints=(j,))) for j in joints]

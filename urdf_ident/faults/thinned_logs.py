@@ -1,0 +1,121 @@
+"""Segments of conditioned logs, thinned for quick checks, and their efforts without outliers, filtered like the motion."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from ..linalg import Array
+from ..parallel import each
+from ..parallel.scratch import empty_array, stored
+from ..samples import Segment
+from ..sequences import quantiles, running_median
+from ..signals.filters import lowpass
+
+#: Conditioned motion with measured torque of each log, and the cut-off of its positions [Hz].
+Logs = Sequence[tuple[Sequence[Segment], float]]
+#: Number of samples from all logs together.
+SAMPLES = 500
+#: Number of samples of a segment below which the first one would have a weight of more than a tenth.
+_FEW_OF_A_STRETCH = 10
+#: A torque is an outlier if its distance from the median of this many neighbours exceeds this multiple of the usual distance
+#: and this fraction of the torque's standard deviation.
+_NEIGHBOURS, _OUTLIER, _FELT = 7, 12.0, 0.3
+#: Cache of cut-off and smoothed efforts of short segments: each is used alone, with some others and with all.
+_SMOOTH: WeakKeyDictionary[Segment, tuple[float, Array]] = WeakKeyDictionary()
+#: Number of samples up to which a segment is short.
+_SHORT = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class ThinnedPiece:
+    """A segment of a log, its log's index and cut-off [Hz], and the step between its samples used."""
+
+    log: int
+    cutoff: float
+    part: Segment
+    step: int
+
+    @property
+    def short(self) -> bool:
+        """Whether what was computed for it is kept."""
+        return len(self.part) <= _SHORT
+
+    @property
+    def rows(self) -> slice:
+        """The samples used: the first of every step, but the middle ones in a segment with few samples.
+
+        Filters are inaccurate at the ends of a segment, and among few samples the first has a large weight.
+        """
+        few = len(self.part) < _FEW_OF_A_STRETCH * self.step
+        return slice((min(self.step, len(self.part)) - 1) // 2 if few else 0, None, self.step)
+
+
+def thinned(logs: Logs, samples: int = SAMPLES) -> list[ThinnedPiece]:
+    """Subsamples the segments of conditioned logs with measured torque evenly.
+
+    Args:
+        logs: Segments of each log, and the cut-off of its positions [Hz].
+        samples: Approximate maximum number of samples in total.
+
+    Returns:
+        The segments, in order.
+    """
+    parts = [
+        (k, cutoff, part)
+        for k, (segments, cutoff) in enumerate(logs)
+        for part in segments
+        if part.tau is not None and len(part) > 20
+    ]
+    if not parts:
+        return []
+    per_second = samples / sum(len(part) / part.rate for _, _, part in parts)
+    return [ThinnedPiece(k, cutoff, part, max(1, math.ceil(part.rate / per_second - 1e-9))) for k, cutoff, part in parts]
+
+
+def smoothed_efforts(pieces: Sequence[ThinnedPiece]) -> list[Array]:
+    """Smoothed torque of each segment, in order; only those not in the cache are computed."""
+    found = [_known(item) for item in pieces]  # before `each`, which fills the cache of this process
+    fresh = iter(each(_smooth, [item for item, known in zip(pieces, found, strict=True) if known is None]))
+    return [_kept(item, next(fresh)) if known is None else known for item, known in zip(pieces, found, strict=True)]
+
+
+def _smooth(item: ThinnedPiece) -> Array:
+    """Torque of a whole segment, without outliers, filtered like the motion."""
+    known, part = _known(item), item.part
+    if known is not None:
+        return known
+    return _kept(item, lowpass(_without_outliers(part.total), part.rate, item.cutoff))
+
+
+def _known(item: ThinnedPiece) -> Array | None:
+    """The segment's smoothed torque if already computed, in this or another process."""
+    cutoff, made = _SMOOTH.get(item.part, (None, None))
+    return made if cutoff == item.cutoff else None
+
+
+def _kept(item: ThinnedPiece, made: Array) -> Array:
+    if item.short:
+        made = stored(made)
+        _SMOOTH[item.part] = item.cutoff, made
+    return made
+
+
+def forget(segments: Iterable[Segment]) -> None:
+    """Removes the smoothed torques of checked segments from the cache."""
+    for segment in segments:
+        _SMOOTH.pop(segment, None)
+
+
+def _without_outliers(tau: Array) -> Array:
+    """Replaces single samples far from their neighbours by the neighbours' median; the estimators handle them separately."""
+    out = empty_array(tau.shape)
+    for j, x in enumerate(tau.T):
+        usual = running_median(x, _NEIGHBOURS)
+        away = np.abs(x - usual)
+        out[:, j] = np.where(away > max(_OUTLIER * quantiles(away, 0.5)[0], _FELT * float(x.std())), usual, x)
+    return out

@@ -1,0 +1,1 @@
+"""What is judged of logs and results: findings with severity and remedy."""

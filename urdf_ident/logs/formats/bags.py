@@ -1,0 +1,360 @@
+"""ROS bags, read by `rosbags` (``pip install 'urdf-ident[ros]'``): ROS 2 in SQLite or MCAP, folders or files, and ROS 1.
+
+The topic is chosen by its content: positions of the robot's joints, and efforts if any topic has them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...errors import LogError, UrdfIdentError, nearest
+from ...grouping import grouped
+from ...linalg import Array
+from ...model.locked_joints import lock_words
+from ...model.robot import Robot
+from ..columns.headers import holds_targets
+from ..columns.joint_names import match_joints
+from ..tables import ArrayTable, decoding
+from .bag_messages import Sample, sample_of
+
+#: Messages of each topic that are read to choose the topic.
+_LOOK = 200
+#: A type whose definition is known: where its messages cannot be read, the bag is broken.
+_JOINT_STATE = "sensor_msgs/msg/JointState"
+
+
+@dataclass
+class _Topic:
+    """A topic with joint states, and the content of its first messages."""
+
+    name: str
+    connections: list[Any]
+    count: int
+    joints: set[str] = field(default_factory=set)
+    effort: bool = False
+
+
+def open_bag(path: str | Path, robot: Robot, topic: str | None = None, joints: dict[str, str] | None = None) -> ArrayTable:
+    """Reads the joint states of a bag.
+
+    Args:
+        path: A bag folder, or a .db3, .mcap or .bag file.
+        topic: The topic, or None to choose one.
+        joints: Robot joint → its name in the bag, if they differ.
+
+    Returns:
+        Columns ``t`` [s since the first message], ``q_<joint>``, ``v_<joint>``, ``tau_<joint>``, with the bag's joint names.
+
+    Raises:
+        MissingExtraError: rosbags is not installed.
+        LogError: The bag is broken, or no topic contains the robot's joints.
+    """
+    with decoding(path, "bag", "ros", _repair_hint(Path(path))), _reader(Path(path)) as reader:
+        notes: list[str] = []
+        chosen = _choose(_topics(reader, path, notes), robot, topic, str(path), notes)
+        samples, stamps = _samples(reader, chosen.connections, notes)
+    wanted, _ = match_joints(sorted({name for sample in samples for name in sample.names}), robot, joints or {}, str(path))
+    names = [wanted[joint] for joint in robot.joints if joint in wanted]
+    numbered = [str(k + 1) for k in range(robot.n)]
+    if not names and set(samples[0].names) >= set(numbered):
+        names = numbered
+    missing = [joint for joint in robot.joints if joint not in wanted] if names != numbered else []
+    if missing:
+        held = sorted({name for sample in samples for name in sample.names})
+        locks = f" ({lock_words(missing)})" if len(missing) < robot.n else ""
+        raise LogError(
+            f"the topic {chosen.name} does not hold the joint{'s' if len(missing) > 1 else ''} {', '.join(missing)}",
+            where=str(path),
+            got=", ".join(held[:12]),
+            remedy=f"lock what was not recorded{locks}, choose another log.topic, or pair the names in log.joints",
+        )
+    clock, signals = _joined(samples, stamps, names, chosen.name, notes)
+    mark = "" if names == numbered else "_"
+    columns = {"t": clock, **{f"{prefix}{mark}{name}": values for (prefix, name), values in signals.items()}}
+    if not any(prefix == "tau" for prefix, _ in signals):
+        notes.append(f"topic {chosen.name} logs no effort")
+    return ArrayTable(str(path), tuple(columns), len(columns), _files(Path(path)), tuple(notes), tuple(columns.values()))
+
+
+def _repair_hint(path: Path) -> str:
+    """Remedy for a bag whose recording was interrupted."""
+    if path.is_dir():
+        return f"`ros2 bag reindex {path}` writes its metadata anew"
+    known = {
+        ".mcap": "mcap recover {} -o whole.mcap",
+        ".bag": "rosbag reindex {}",
+        ".db3": "sqlite3 {} .recover | sqlite3 whole.db3",
+    }.get(path.suffix.lower())
+    return "record it again" + (f"; of one that was cut short `{known.format(path)}` saves what is there" if known else "")
+
+
+def _files(path: Path) -> tuple[str, ...]:
+    if path.is_file():
+        return (str(path),)
+    return tuple(str(p) for p in sorted(path.iterdir()) if p.is_file() and p.suffix in (".db3", ".mcap", ".yaml", ".zstd"))
+
+
+class _Reader:
+    """Common interface to ROS 1 and ROS 2 bags."""
+
+    def __init__(self, storage: Any, ros1: bool) -> None:
+        from rosbags.typesys import Stores, get_typestore
+
+        self.storage, self.ros1 = storage, ros1
+        self.standard = get_typestore(Stores.ROS1_NOETIC if ros1 else Stores.ROS2_JAZZY)
+        self.stores: dict[str, Any] = {}
+
+    def store(self, connection: Any) -> Any:
+        """The type store for a connection: the standard types, else the definitions in the bag."""
+        kind = connection.msgtype
+        if kind in self.standard.fielddefs:
+            return self.standard
+        if kind not in self.stores:
+            from rosbags.interfaces import MessageDefinitionFormat
+            from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore
+
+            form, text = connection.msgdef.format, connection.msgdef.data
+            types: dict[Any, Any] = {}
+            if form == MessageDefinitionFormat.MSG:
+                types = dict(get_types_from_msg(text, kind))
+            elif form == MessageDefinitionFormat.IDL:
+                types = dict(get_types_from_idl(text))
+            store = get_typestore(Stores.EMPTY)
+            store.register({**{name: value for name, value in self.standard.fielddefs.items() if name not in types}, **types})
+            self.stores[kind] = store
+        return self.stores[kind]
+
+    def sample(self, connection: Any, raw: bytes) -> Sample | None:
+        """The joint states of one message; None if it contains none."""
+        store = self.store(connection)
+        message = (
+            store.deserialize_ros1(raw, connection.msgtype) if self.ros1 else store.deserialize_cdr(raw, connection.msgtype)
+        )
+        return sample_of(message)
+
+
+@contextmanager
+def _reader(path: Path) -> Iterator[_Reader]:
+    from rosbags.rosbag1 import Reader as Reader1
+    from rosbags.rosbag2.reader import DirectoryReader
+    from rosbags.rosbag2.storage_mcap import McapReader
+    from rosbags.rosbag2.storage_sqlite3 import Sqlite3Reader
+
+    if path.is_dir():
+        if not (path / "metadata.yaml").is_file():
+            raise LogError(
+                "the bag's folder has no metadata.yaml", where=str(path), remedy="name its .db3 or .mcap file itself"
+            )
+        storage: Any = DirectoryReader(path)
+    else:
+        with open(path, "rb") as stream:
+            head = stream.read(16)
+        ros1 = head.startswith(b"#ROSBAG")
+        storage = Reader1(path) if ros1 else McapReader(path) if head.startswith(b"\x89MCAP") else Sqlite3Reader(path)
+    storage.open()
+    try:
+        yield _Reader(storage, isinstance(storage, Reader1))
+    finally:
+        storage.close()
+
+
+def _topics(reader: _Reader, path: str | Path, notes: list[str]) -> list[_Topic]:
+    """Topics whose messages contain joint positions."""
+    found: dict[str, _Topic] = {}
+    unknown = []
+    damage: Exception | None = None
+    for connection in list(reader.storage.connections):
+        own = _Topic(connection.topic, [connection], connection.msgcount)
+        try:
+            for k, (_, _, raw) in enumerate(reader.storage.messages([connection])):
+                sample = reader.sample(connection, bytes(raw))
+                if sample is None and k > 3 and not own.joints:
+                    break
+                if sample is not None:
+                    own.joints |= set(sample.names)
+                    own.effort |= _has_effort(sample)
+                if k >= _LOOK:
+                    break
+        except Exception as error:  # a type without definition, or a broken message: try other topics
+            if isinstance(error, UrdfIdentError | MemoryError):
+                raise
+            unknown.append(f"{connection.topic} ({connection.msgtype})")
+            if connection.msgtype == _JOINT_STATE:
+                damage = error
+            if not own.joints:
+                continue
+        if own.joints:
+            topic = found.setdefault(own.name, _Topic(own.name, [], 0))
+            topic.connections.append(connection)
+            topic.count += own.count
+            topic.joints |= own.joints
+            topic.effort |= own.effort
+    if unknown:
+        notes.append(f"topics with messages that cannot be read: {', '.join(unknown[:5])}")
+    if not found and damage is not None:
+        raise damage
+    if not found:
+        held = ", ".join(sorted(f"{c.topic} ({c.msgtype})" for c in reader.storage.connections)[:8])
+        raise LogError(
+            "no topic of the bag contains joint positions",
+            where=str(path),
+            got=held or "no topics",
+            expected="sensor_msgs/JointState",
+            remedy="record /joint_states" + ("; types without definition need a bag in MCAP" if unknown else ""),
+        )
+    return list(found.values())
+
+
+def _has_effort(sample: Sample) -> bool:
+    return bool(np.isfinite(np.asarray(sample.values.get("tau", ()), dtype=float)).any()) and bool(np.any(sample.values["tau"]))
+
+
+def _choose(topics: Sequence[_Topic], robot: Robot, wanted: str | None, where: str, notes: list[str]) -> _Topic:
+    if wanted is not None:
+        match = [topic for topic in topics if topic.name.strip("/") == wanted.strip("/")]
+        if not match:
+            raise LogError(
+                f"no topic '{wanted}' with joint states",
+                where=f"{where} (log.topic)",
+                remedy=nearest(wanted, [topic.name for topic in topics]),
+            )
+        return match[0]
+
+    def preference(topic: _Topic) -> tuple[int, bool, bool, int]:  # target positions are not measurements
+        fits = len(set(robot.joints) & topic.joints) or (len(topic.joints) >= robot.n) * 0.5
+        return int(2 * fits), not holds_targets(topic.name), topic.effort, topic.count
+
+    chosen = max(topics, key=preference)
+    others = [f"{topic.name} ({'with' if topic.effort else 'no'} effort)" for topic in topics if topic is not chosen]
+    if others:
+        notes.append(
+            f"topic {chosen.name} chosen ({'with' if chosen.effort else 'no'} effort); others: {', '.join(others[:5])}; "
+            "log.topic overrides"
+        )
+    return chosen
+
+
+def _samples(reader: _Reader, connections: list[Any], notes: list[str]) -> tuple[list[Sample], Array]:
+    """All messages of a topic with their times [s since the first]; unreadable ones are skipped and counted."""
+    samples: list[Sample] = []
+    received: list[int] = []
+    broken = 0
+    try:
+        for connection, when, raw in reader.storage.messages(connections):
+            try:
+                sample = reader.sample(connection, bytes(raw))
+            except Exception as error:  # a single unreadable message
+                if isinstance(error, MemoryError):
+                    raise
+                sample = None
+            if sample is None:
+                broken += 1
+                continue
+            samples.append(sample)
+            received.append(when)
+    except Exception as error:  # the end of an interrupted recording
+        if len(samples) < 2 or isinstance(error, MemoryError):
+            raise
+        notes.append(f"the bag breaks off after {len(samples)} messages ({' '.join(str(error).split())[:80]})")
+    else:
+        declared, read = sum(connection.msgcount for connection in connections), len(samples) + broken
+        if read < declared:
+            notes.append(
+                f"the bag declares {declared} messages, of which {read} could be read: part of it is damaged or missing"
+            )
+    if broken:
+        notes.append(f"{broken} messages without joint positions left out")
+    stamps = [sample.stamp for sample in samples]
+    if not samples:
+        raise LogError("the topic holds no readable message", remedy="choose another with log.topic")
+    if stamps.count(0) > 1:  # a single zero may be the start of a simulated clock
+        notes.append("messages without a stamp: the time of recording is used")
+        stamps = received
+    elif _repeats_stamps(samples):
+        notes.append("the header stamps do not change while the joints move: the recording time is used")
+        stamps = received
+    first = stamps[0]
+    return samples, np.array([(stamp - first) / 1e9 for stamp in stamps])
+
+
+def _repeats_stamps(samples: list[Sample]) -> bool:
+    """Whether most messages with changed positions of the same joints repeat the previous time stamp."""
+    moved = [
+        now.stamp == before.stamp
+        for before, now in pairwise(samples)
+        if before.names == now.names and not np.array_equal(before.values["q"], now.values["q"])
+    ]
+    return 2 * sum(moved) > len(moved)
+
+
+Signals = dict[tuple[str, str], Array]
+
+
+def _joined(samples: list[Sample], time: Array, names: list[str], topic: str, notes: list[str]) -> tuple[Array, Signals]:
+    """Clock and signals: from the messages with all joints, else merged from several publishers on one clock."""
+    whole = [k for k, sample in enumerate(samples) if set(names) <= set(sample.names)]
+    counts = Counter(name for sample in samples for name in set(sample.names))
+    if 2 * len(whole) >= min(counts[name] for name in names):  # else complete messages are exceptions
+        if len(whole) < len(samples):
+            notes.append(_partial(samples, whole, topic))
+        return time[whole], _signals([samples[k] for k in whole], names)
+    groups = grouped((frozenset(sample.names), k) for k, sample in enumerate(samples))
+    owner = {name: max((group for group in groups if name in group), key=lambda group: len(groups[group])) for name in names}
+    used = Counter(owner.values())
+    base = max(used, key=lambda group: (used[group], len(groups[group])))
+    clocks = {group: time[groups[group]] for group in used}
+    begin, end = max(clock.min() for clock in clocks.values()), min(clock.max() for clock in clocks.values())
+    clock = clocks[base]
+    clock = clock[(clock >= begin) & (clock <= end)]
+    if len(clock) < 2:
+        raise LogError(
+            "the publishers of the topic do not overlap in time",
+            where=topic,
+            got=" | ".join(", ".join(sorted(group)[:3]) for group in used),
+            remedy="lock the joints of the one that is not wanted",
+        )
+    notes.append(
+        f"topic {topic} has {len(used)} publishers, joined on the stamps of {', '.join(sorted(base)[:3])}; "
+        "the others are interpolated"
+    )
+    joined: Signals = {}
+    for group in used:
+        order = np.argsort(clocks[group], kind="stable")
+        own = _signals([samples[groups[group][k]] for k in order], [name for name in names if owner[name] == group])
+        joined.update({key: np.interp(clock, clocks[group][order], values) for key, values in own.items()})
+    prefixes = {prefix for prefix, _ in joined if all((prefix, name) in joined for name in names)}
+    return clock, {key: values for key, values in joined.items() if key[0] in prefixes}
+
+
+def _partial(samples: list[Sample], whole: list[int], topic: str) -> str:
+    left = len(samples) - len(whole)
+    inside = set(range(whole[0], whole[-1] + 1)) - set(whole)
+    where = "among" if inside else "before" if whole[0] > 0 and whole[-1] == len(samples) - 1 else "after"
+    return f"topic {topic}: {left} of {len(samples)} messages do not hold all joints ({where} those that do) and are left out"
+
+
+def _signals(samples: list[Sample], names: list[str]) -> Signals:
+    """Signals by quantity and joint; missing values are NaN, and quantities that most messages lack are left out."""
+    found: Signals = {}
+    places: dict[tuple[str, ...], list[int]] = {}
+    keys = Counter(key for sample in samples for key in sample.values)
+    for prefix in sorted(key for key, count in keys.items() if 2 * count > len(samples)):
+        values = np.full((len(samples), len(names)), np.nan)
+        for row, sample in zip(values, samples, strict=True):
+            if prefix in sample.values:
+                at = places.get(sample.names)
+                if at is None:
+                    at = places[sample.names] = [sample.names.index(name) for name in names]
+                row[:] = np.asarray(sample.values[prefix], dtype=float)[at]
+        if prefix == "tau" and not np.any(np.nan_to_num(values)):
+            continue  # filled with zeros: a driver without torque sensing
+        found.update({(prefix, name): values[:, k] for k, name in enumerate(names)})
+    return found

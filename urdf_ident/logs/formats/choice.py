@@ -1,0 +1,149 @@
+"""Choice of the reader for a log, by its first bytes or else by its suffix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from ...errors import LogError, MissingFileError
+from ...files.read_write import read_stream
+from ...model.robot import Robot
+from ..tables import Table
+
+_MAGIC = (
+    (b"PAR1", "parquet"),
+    (b"ARROW1", "arrow"),
+    (b"\xff\xff\xff\xff", "arrow"),
+    (b"\x93NUMPY", "numpy"),
+    (b"PK\x03\x04", "numpy"),
+    (b"\x89HDF\r\n\x1a\n", "hdf5"),
+    (b"MATLAB 7.3", "hdf5"),
+    (b"MATLAB 5.0", "matlab"),
+    (b"SQLite format 3\0", "bag"),
+    (b"\x89MCAP0\r\n", "bag"),
+    (b"#ROSBAG V", "bag"),
+)
+_SUFFIXES = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    ".npy": "numpy",
+    ".npz": "numpy",
+    ".h5": "hdf5",
+    ".hdf5": "hdf5",
+    ".mat": "matlab",
+    ".db3": "bag",
+    ".mcap": "bag",
+    ".bag": "bag",
+}
+TEXT = (".csv", ".txt", ".tsv", ".dat")
+PACKED = (".gz", ".xz", ".bz2", ".zst")
+_WORDS = {"bag": "ROS bag", "numpy": "NumPy", "hdf5": "HDF5", "matlab": "MATLAB", "parquet": "Parquet", "arrow": "Arrow"}
+
+
+def is_log_name(path: str | Path) -> bool:
+    """Whether a file name is that of a log.
+
+    Returns:
+        True for the suffixes of all supported formats.
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    return suffix in TEXT or suffix in _SUFFIXES or (suffix in PACKED and Path(path.stem).suffix.lower() in TEXT)
+
+
+def logs_among(paths: Iterable[str]) -> list[str]:
+    """The logs among the files of a folder: its CSV files if it has any, else files of all formats.
+
+    Args:
+        paths: The files; hidden ones are ignored.
+
+    Returns:
+        The logs, sorted.
+    """
+    logs = sorted(path for path in paths if is_log_name(path) and not Path(path).name.startswith("."))
+    return [path for path in logs if Path(path).suffix.lower() == ".csv"] or logs
+
+
+def is_bag_folder(path: str | Path) -> bool:
+    """Whether a folder is a ROS 2 bag.
+
+    Returns:
+        True if it contains ``metadata.yaml`` and a storage file.
+    """
+    folder = Path(path)
+    return (folder / "metadata.yaml").is_file() and any(any(folder.glob(f"*{end}")) for end in (".db3", ".mcap", ".zstd"))
+
+
+def open_table(
+    path: str | Path, robot: Robot | None = None, topic: str | None = None, joints: Mapping[str, str] | None = None
+) -> Table:
+    """Opens one log of any supported format.
+
+    Args:
+        path: A file, a bag folder, or an episode of a LeRobot data set (``DATASET/episode_000003``).
+        robot: The robot whose joints are read; needed for bags only.
+        topic: Topic of a bag, or group of an HDF5, MATLAB or NumPy file; chosen by content if None.
+        joints: Robot joint → its name in the log, if they differ.
+
+    Raises:
+        MissingFileError: The log does not exist or cannot be read.
+        MissingExtraError: A library is not installed.
+        LogError: The log is broken, empty or of an unknown format.
+    """
+    kind = _kind(path)
+    if kind == "episode":
+        from .lerobot import open_episode, split_episode
+
+        folder, number = split_episode(path) or (Path(path), 0)
+        return open_episode(folder, number)
+    if kind == "bag":
+        if robot is None:
+            raise LogError("a bag is read for a robot, and none is given", where=str(path))
+        from .bags import open_bag
+
+        return open_bag(path, robot, topic, dict(joints or {}))
+    if kind in ("parquet", "arrow"):
+        from .parquet import open_parquet
+
+        return open_parquet(path, kind)
+    if kind in ("numpy", "matlab", "hdf5"):
+        from . import matlab, variables
+
+        return {"numpy": variables.open_numpy, "matlab": matlab.open_matlab, "hdf5": variables.open_hdf5}[kind](path, topic)
+    from .text import open_text
+
+    return open_text(path)
+
+
+def _kind(path: str | Path) -> str:
+    from .lerobot import is_dataset, split_episode
+
+    if split_episode(path) is not None:
+        return "episode"
+    if Path(path).is_dir():
+        if is_bag_folder(path):
+            return "bag"
+        hint = "name one of its episodes (DATASET/episode_000000)" if is_dataset(path) else "name the files in it"
+        raise MissingFileError("log cannot be read (Is a directory)", where=str(path), remedy=hint)
+    with read_stream(path, "log") as stream:
+        head = stream.read(512)
+        stream.seek(512)
+        later = stream.read(8)  # HDF5 after a user block
+    kind = next(
+        (kind for magic, kind in _MAGIC if head.startswith(magic)), "hdf5" if later.startswith(b"\x89HDF\r\n\x1a\n") else ""
+    )
+    if kind:
+        return kind
+    expected = _SUFFIXES.get(Path(path).suffix.lower(), "")
+    old = expected == "matlab" and b"\0" in head[:4]  # version 4 begins with a type number
+    if expected and not old and head.strip():
+        raise LogError(
+            f"this is no {_WORDS[expected]} file, whatever its name says",
+            where=str(path),
+            got=f"it begins with {head[:12]!r}",
+            remedy="check the recording, or give the file its right suffix",
+        )
+    return expected if head.strip() else "text"

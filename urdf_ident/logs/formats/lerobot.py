@@ -1,0 +1,256 @@
+"""LeRobot data sets (versions 2 and 3): a folder with ``meta/info.json`` and Parquet files; every episode is a log.
+
+Features are named lists of numbers: ``observation.state`` contains positions (or what its names indicate, such as
+``joint_1.pos``), ``observation.velocity`` and ``observation.effort`` the other quantities, ``action`` the targets.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ...errors import LogError
+from ...files.read_write import read_text
+from ..tables import decoding
+from .parquet import ParquetTable, open_parquet
+
+_FEATURES = (
+    ("velocit", "v"),
+    ("acceleration", "a"),
+    ("effort", "tau"),
+    ("torque", "tau"),
+    ("current", "current"),
+    ("action", "position_target"),
+    ("state", "q"),
+    ("position", "q"),
+)
+_SUFFIXES = {
+    "pos": "q",
+    "position": "q",
+    "vel": "v",
+    "velocity": "v",
+    "acc": "a",
+    "effort": "tau",
+    "torque": "tau",
+    "tau": "tau",
+    "current": "current",
+}
+_PLACE = re.compile(r"\{(\w+)(?::0?(\d+)d)?\}")
+_MOST_EPISODES = 1_000_000
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One episode: its number, its file, and its range of rows in the file (None: all)."""
+
+    number: int
+    file: str
+    rows: tuple[int, int] | None
+
+
+def is_dataset(path: str | Path) -> bool:
+    """Whether a folder is a LeRobot data set.
+
+    Returns:
+        True if it contains ``meta/info.json``.
+    """
+    return (Path(path) / "meta" / "info.json").is_file()
+
+
+def split_episode(path: str | Path) -> tuple[Path, int] | None:
+    """Splits ``DATASET/episode_000003`` into folder and number.
+
+    Returns:
+        The data set's folder and the number of the episode, or None if this is not an episode.
+    """
+    match = re.fullmatch(r"episode_(\d{1,9})", Path(path).name)
+    return (Path(path).parent, int(match[1])) if match and is_dataset(Path(path).parent) else None
+
+
+def episodes(folder: str | Path) -> list[Episode]:
+    """The episodes of a data set.
+
+    Returns:
+        All episodes, sorted by number.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+        LogError: The description is broken, or a file is missing or outside of the folder.
+    """
+    root, info = Path(folder), _info(folder)
+    template = str(info.get("data_path") or "data/chunk-{episode_chunk:03d}/episode_{episode_index:06d}.parquet")
+    if "file_index" in template or str(info.get("codebase_version", "")).startswith("v3"):
+        return _of_version_3(root, template)
+    total, size = _whole(info, "total_episodes", folder), _whole(info, "chunks_size", folder, 1000) or 1000
+    if total > _MOST_EPISODES:
+        raise LogError(
+            "the data set claims too many episodes",
+            where=str(root / "meta/info.json"),
+            got=total,
+            expected=f"at most {_MOST_EPISODES}",
+        )
+    found = []
+    for number in range(total):
+        file = _inside(root, template, {"episode_chunk": number // size, "episode_index": number})
+        if file.is_file():  # deleted episodes leave a gap
+            found.append(Episode(number, str(file), None))
+    if not found:
+        raise LogError(
+            "no episode of the data set is there",
+            where=str(root),
+            got=f"none of {total}",
+            expected=template,
+            remedy="fetch its data files (git lfs pull)",
+        )
+    return found
+
+
+def open_episode(folder: str | Path, number: int) -> ParquetTable:
+    """Opens one episode.
+
+    Returns:
+        The table, with ``t`` and default column names for known features.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+        LogError: The episode does not exist, or its file is broken.
+    """
+    found = {episode.number: episode for episode in episodes(folder)}
+    if number not in found:
+        raise LogError(
+            f"no episode {number}", where=str(folder), expected=f"one of {len(found)}, from {min(found)} to {max(found)}"
+        )
+    episode, names = found[number], _names(_info(folder))
+    table = open_parquet(episode.file, "parquet", names=names)
+    path = str(Path(folder) / f"episode_{number:06d}")
+    clean = tuple("t" if name == "timestamp" else name for name in table.header)
+    notes = list(table.notes)
+    if not any(name.startswith(("tau", "current")) for name in clean):
+        features = ", ".join(name for name in names if name.startswith(("observation", "action")))
+        notes.append(f"the data set logs no effort (features: {features or 'none known'})")
+    return replace(table, path=path, names=clean, spelled=None, rows=episode.rows, notes=tuple(notes))
+
+
+def _info(folder: str | Path) -> Mapping[str, Any]:
+    path = Path(folder) / "meta" / "info.json"
+    with decoding(path, "LeRobot description"):
+        found = json.loads(read_text(path, "LeRobot description"))
+    if not isinstance(found, dict):
+        raise LogError("the LeRobot description is no mapping", where=str(path), got=type(found).__name__)
+    return found
+
+
+def _whole(info: Mapping[str, Any], key: str, folder: str | Path, default: int = 0) -> int:
+    value = info.get(key, default)
+    if not isinstance(value, int) or value < 0:
+        raise LogError(f"'{key}' is no count", where=f"{folder}/meta/info.json", got=repr(value)[:40])
+    return value
+
+
+def _inside(root: Path, template: str, numbers: Mapping[str, int]) -> Path:
+    """A file of the data set; a template that leads outside of the folder is refused."""
+
+    def place(match: re.Match[str]) -> str:
+        if match[1] not in numbers:
+            raise LogError(
+                "unknown place holder in data_path",
+                where=str(root / "meta/info.json"),
+                got=match[0],
+                expected=", ".join(numbers),
+            )
+        return f"{numbers[match[1]]:0{min(int(match[2] or 0), 20)}d}"
+
+    path = root / _PLACE.sub(place, template)
+    # checked by the text of the path, links are not followed: data sets in a cache consist of links
+    if Path(template).is_absolute() or ".." in Path(template).parts:
+        raise LogError("data_path leads out of the data set", where=str(root / "meta/info.json"), got=template)
+    return path
+
+
+def _of_version_3(root: Path, template: str) -> list[Episode]:
+    """Episodes of version 3, which stores many per file, with their row ranges in meta/episodes."""
+    index = sorted((root / "meta" / "episodes").rglob("*.parquet"))
+    if not index:
+        raise LogError(
+            "the data set has no list of episodes",
+            where=str(root),
+            expected="meta/episodes/**/*.parquet",
+            remedy="fetch its data files (git lfs pull)",
+        )
+    wanted = ("episode_index", "data/chunk_index", "data/file_index", "dataset_from_index", "dataset_to_index")
+    rows: list[tuple[int, ...]] = []
+    for file in index:
+        with decoding(file, "list of episodes", "parquet"):
+            import pyarrow.parquet as pq
+
+            read = pq.read_table(file, columns=list(wanted), partitioning=None)
+            missing = [name for name in wanted if name not in read.column_names]
+            if missing:
+                raise LogError(
+                    "the list of episodes lacks a column",
+                    where=str(file),
+                    got=", ".join(read.column_names[:8]),
+                    expected=missing[0],
+                )
+            rows += zip(*(read.column(name).to_pylist() for name in wanted), strict=True)
+    if not rows or any(not isinstance(value, int) for row in rows for value in row):
+        raise LogError("the list of episodes is empty or holds gaps", where=str(root / "meta/episodes"))
+    rows.sort()
+    begins: dict[tuple[int, int], int] = {}
+    for _, chunk, number, begin, _ in rows:
+        begins[chunk, number] = min(begin, begins.get((chunk, number), begin))
+    return [
+        Episode(
+            episode,
+            str(
+                _inside(
+                    root,
+                    template,
+                    {"chunk_index": chunk, "file_index": number, "episode_index": episode, "episode_chunk": chunk},
+                )
+            ),
+            (begin - begins[chunk, number], end - begins[chunk, number]),
+        )
+        for episode, chunk, number, begin, end in rows
+    ]
+
+
+def _names(info: Mapping[str, Any]) -> dict[str, Sequence[str]]:
+    """Field → column names of its elements in the default spelling, for features of a known quantity."""
+    found: dict[str, Sequence[str]] = {}
+    features = info.get("features")
+    for feature, about in features.items() if isinstance(features, dict) else ():
+        if not isinstance(about, dict) or about.get("dtype") in ("video", "image", "string"):
+            continue
+        names = about.get("names")
+        if isinstance(names, dict) and len(names) == 1:  # {"motors": [...]} of version 2
+            names = next(iter(names.values()))
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            shape = about.get("shape")
+            count = shape[0] if isinstance(shape, list) and len(shape) == 1 and isinstance(shape[0], int) else 0
+            names = [str(k) for k in range(count)] if 1 < count <= 512 else []
+        kind = _kind(feature)
+        if names and feature.startswith(("observation", "action")) and kind:
+            found[feature] = [_spelled(name, kind) for name in names]
+    return found
+
+
+def _kind(feature: str) -> str:
+    if feature not in ("action",) and not feature.startswith("observation"):
+        return ""
+    last = feature.rsplit(".", 1)[-1].lower()
+    return next((prefix for word, prefix in _FEATURES if word in last), "")
+
+
+def _spelled(name: str, kind: str) -> str:
+    """Default column name: ``joint_1.pos`` becomes q_joint_1 in a state, a target in an action."""
+    joint, _, suffix = name.rpartition(".")
+    if joint and suffix.lower() in _SUFFIXES:
+        own = _SUFFIXES[suffix.lower()]
+        kind = own if kind != "position_target" else {"q": "position_target"}.get(own, f"target_{own}")
+        name = joint
+    return f"{kind}{name}" if name.isdigit() else f"{kind}_{name}"

@@ -1,0 +1,267 @@
+"""Parsing of a line of a text log: decoding, cells, numbers and dates."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+
+from ...errors import LogError
+from ...linalg import Array
+
+_DECIMAL_COMMA = re.compile(r"^\s*[-+]?\d*,\d+")
+#: Digits in groups of three: with a decimal point (of groups divided by points, there are at least three), and with a decimal
+#: comma.
+_GROUPED = re.compile(r"[-+]?(?:\d{1,3}(?:[,'’\s]\d{3})+(?:\.\d*)?|\d{1,3}(?:\.\d{3}){2,}(?:,\d*)?)")
+_GROUPED_COMMA = re.compile(r"[-+]?(?:[1-9]\d{0,2}(?:\.\d{3})+|\d{1,3}(?:['’\s]\d{3})+)(?:,\d*)?")
+_DATE = (
+    r"(?:(?P<year>\d{4})[-/](?P<month>\d\d?)[-/](?P<day>\d\d?)|(?P<Day>\d\d?)[.-](?P<Month>\d\d?|[A-Z]{3})[.-](?P<Year>\d{4})"
+    r"|(?P<one>\d\d?)/(?P<other>\d\d?)/(?:\d{4}|\d\d))"
+)
+_CLOCK = r"(?P<hours>\d\d?):(?P<minutes>\d\d)(?::(?P<seconds>\d\d(?:[.,]\d+)?))?"
+_STAMP = re.compile(rf"(?:{_DATE}[T ]\s*)?{_CLOCK}\s*(?P<half>[AP]M)?\s*(?P<zone>Z|UTC|[-+]\d\d:?\d\d)?", re.IGNORECASE)
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+#: Cells without a number, in lower case.
+NO_NUMBER = ("nan", "na", "n/a", "null", "none", "-", "inf", "-inf", "")
+#: Bytes that do not occur in text.
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x19\x1b-\x1f]")
+#: First bytes of files that are often taken for a log: what they are, and what to do.
+_BINARY = (
+    (b"\xd0\xcf\x11\xe0", "an Excel workbook", "save the sheet as CSV"),
+    (b"\x80", "a Python pickle, which is never loaded", "write the data as CSV, .npz or Parquet"),
+    (b"7z\xbc\xaf", "a 7z archive", "unpack it first"),
+    (b"Rar!", "a RAR archive", "unpack it first"),
+)
+#: Possible delimiters.
+_MARKS = (";", "\t", ",", "|")
+
+
+def decode(data: bytes, path: str | Path) -> str:
+    """Decodes bytes as UTF-8, or else as Windows-1252.
+
+    Raises:
+        LogError: The bytes are not text.
+    """
+    with suppress(UnicodeDecodeError):
+        if b"\0" not in data:
+            return data.decode("utf-8")
+    found = _CONTROL.search(data)
+    if found is None:
+        return data.decode("cp1252", "replace")
+    for start, kind, remedy in _BINARY:
+        if data.startswith(start):
+            raise LogError(f"this is {kind}", where=str(path), expected="a table of numbers", remedy=remedy)
+    raise LogError(
+        "the log is not a text file",
+        where=str(path),
+        got=f"byte {found[0][0]:#04x} at {found.start()}",
+        expected="a CSV file, or a format of docs/logs.md",
+        remedy="export the log as CSV",
+    )
+
+
+def text_lines(text: str) -> Iterator[str]:
+    """Lines of a text with any kind of line ends.
+
+    Returns:
+        Its lines, without the line ends.
+    """
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    lines = text.split("\n")
+    return iter(lines[:-1] if lines and not lines[-1] else lines)
+
+
+def find_delimiter(lines: Sequence[str]) -> str | None:
+    """The delimiter of most lines.
+
+    Returns:
+        The character; None means white space.
+    """
+    bare = (re.sub(r'"[^"]*"', "", line) for line in lines)
+    return Counter(next((mark for mark in _MARKS if mark in line), None) for line in bare).most_common(1)[0][0]
+
+
+def decimal_commas(lines: Sequence[str], delimiter: str | None) -> bool:
+    """Whether numbers are written with a decimal comma (``0,5``).
+
+    Args:
+        delimiter: Character between cells; None means white space.
+
+    Returns:
+        True if any cell has a decimal comma; beside a decimal point, the comma of ``1,234`` separates thousands.
+    """
+    cells = [cell for line in lines for cell in cells_of(line, delimiter)]
+    commas = [cell for cell in cells if _DECIMAL_COMMA.fullmatch(cell)]
+    points = any("." in cell and np.isfinite(number(cell)) for cell in cells)
+    return any(not (points and _GROUPED.fullmatch(cell)) for cell in commas)
+
+
+def is_grouped(cell: str, decimal_comma: bool) -> bool:
+    """Whether a number is written with thousands separators (``1,234.5``, ``1.234,5``, ``1 234``).
+
+    Args:
+        decimal_comma: Whether numbers have a decimal comma.
+    """
+    return (_GROUPED_COMMA if decimal_comma else _GROUPED).fullmatch(cell.strip().strip("\"'")) is not None
+
+
+def decimal_points(rows: Sequence[Sequence[str]]) -> frozenset[int]:
+    """Columns of a file with decimal commas whose numbers have decimal points: not every point divides groups of three digits.
+
+    Args:
+        rows: The cells of the first rows.
+
+    Returns:
+        0-based column numbers.
+    """
+    pointed = ((k, cell) for row in rows for k, cell in enumerate(row) if "." in cell)
+    return frozenset(k for k, cell in pointed if np.isfinite(number(cell)) and not is_grouped(cell, decimal_comma=True))
+
+
+def split_line(line: str, delimiter: str | None) -> list[str]:
+    """The cells of a line, without enclosing quotes.
+
+    Args:
+        delimiter: Character between cells; None means white space.
+
+    Returns:
+        One string per cell.
+    """
+    if delimiter is None:
+        return line.split()
+    if '"' in line:
+        try:
+            return next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])
+        except csv.Error:
+            return line.split(delimiter)
+    return line.split(delimiter)
+
+
+def width_of(line: str, delimiter: str | None) -> int:
+    """Number of cells of a line.
+
+    Args:
+        delimiter: Character between cells; None means white space.
+    """
+    return len(split_line(line, delimiter)) if delimiter is None or '"' in line else 1 + line.count(delimiter)
+
+
+def cells_of(line: str, delimiter: str | None) -> list[str]:
+    """The cells of a line, without enclosing blanks and quotes.
+
+    Args:
+        delimiter: Character between cells; None means white space.
+
+    Returns:
+        One string per cell.
+    """
+    return [cell.strip().strip("\"'").strip() for cell in split_line(line, delimiter)]
+
+
+def is_header(cells: Sequence[str], decimal_comma: bool) -> bool:
+    """Whether a line is a header.
+
+    Args:
+        decimal_comma: Whether numbers have a decimal comma.
+
+    Returns:
+        True if most cells are words, or if some are and none is a number.
+    """
+    others = [cell for cell in cells if np.isnan(number(cell, decimal_comma)) and not _STAMP.fullmatch(cell)]
+    words = [cell for cell in others if cell.lower() not in NO_NUMBER]
+    return 2 * len(words) > len([cell for cell in cells if cell]) or (len(words) > 0 and len(others) == len(cells))
+
+
+def number(cell: str, decimal_comma: bool = False) -> float:
+    """The number in a cell.
+
+    Args:
+        decimal_comma: Whether numbers have a decimal comma.
+
+    Returns:
+        The number; NaN for anything else.
+    """
+    cell = cell.strip().strip("\"'").replace("\N{MINUS SIGN}", "-")  # which some locales write
+    try:
+        return float(cell.replace(",", ".") if decimal_comma else cell)
+    except ValueError:
+        return np.nan
+
+
+def stamp_columns(rows: Sequence[Sequence[str]]) -> frozenset[int]:
+    """Columns that contain a time of day, with or without a date, in all given rows.
+
+    Returns:
+        0-based column numbers.
+    """
+    return frozenset(k for k in range(len(rows[0])) if all(_STAMP.fullmatch(row[k]) for row in rows)) if rows else frozenset()
+
+
+def stamp(cell: str) -> float:
+    """Parses a date and time of day.
+
+    Supported are ISO 8601, ``2024/05/01 12:00:00``, ``01.05.2024 12:00:00,5``, ``01-May-2024 12:00:00``, ``5/1/2024 12:00:00
+    PM`` and a time of day alone. It does not matter which number of ``5/1/2024`` is the day: one of them increases at
+    midnight, and at the end of a month time runs backwards, which is refused elsewhere.
+
+    Returns:
+        Seconds since a midnight that is the same for all cells of one notation [s]; NaN for anything else.
+    """
+    match = _STAMP.fullmatch(cell.strip().strip("\"'").strip())
+    if not match:
+        return np.nan
+    hours, minutes = int(match["hours"]), int(match["minutes"])
+    seconds = float((match["seconds"] or "0").replace(",", "."))
+    if match["half"] and 1 <= hours <= 12:
+        hours = hours % 12 + 12 * (match["half"].lower() == "pm")
+    days = _days(match)
+    if days is None or hours > 23 or minutes > 59 or seconds >= 61:
+        return np.nan
+    zone, shift = match["zone"], 0
+    if zone and zone.upper() not in ("Z", "UTC"):
+        digits = zone[1:].replace(":", "")
+        shift = (1 if zone[0] == "+" else -1) * (3600 * int(digits[:2]) + 60 * int(digits[2:]))
+    return 86400 * days + 3600 * hours + 60 * minutes - shift + seconds
+
+
+def _days(match: re.Match[str]) -> int | None:
+    """Days of a time stamp since 2020; None for an invalid date."""
+    if match["one"]:
+        return int(match["one"]) + int(match["other"])
+    day, month, year = (match[name.capitalize()] or match[name] for name in ("day", "month", "year"))
+    if not day:
+        return 0
+    with suppress(ValueError):
+        number = int(month) if month.isdigit() else 1 + _MONTHS.index(month.lower())
+        return date(int(year), number, int(day)).toordinal() - date(2020, 1, 1).toordinal()
+    return None
+
+
+def numbers_of(cells: Sequence[object]) -> Array:
+    """Numbers of a text column, shape (N,): numbers, or seconds for dates (see :func:`stamp`); NaN for anything else.
+
+    Args:
+        cells: Its cells; None and everything that is not a string counts as missing.
+    """
+    texts = [cell if isinstance(cell, str) else "" for cell in cells]
+    if stamp_columns([[text.strip()] for text in texts if text.strip()][:5]):
+        return np.array([stamp(text) for text in texts])
+    comma = decimal_commas(texts, "\0")
+    return np.array([number(text, comma) for text in texts])
+
+
+def holds_numbers(cells: Sequence[object]) -> bool:
+    """Whether a text column contains numbers or dates.
+
+    Returns:
+        True if there are non-empty cells and all of them are numbers or dates.
+    """
+    texts = [cell for cell in cells if isinstance(cell, str) and cell.strip().lower() not in NO_NUMBER]
+    return bool(texts) and bool(np.isfinite(numbers_of(texts)).all())

@@ -1,0 +1,149 @@
+"""MATLAB .mat files: versions 5 to 7 are parsed here, version 4 by SciPy; version 7.3 is HDF5.
+
+SciPy's reader of version 5 trusts the sizes given in a file and can crash the process on a broken one. Only numeric arrays
+and structs of them are needed, so they are parsed here with all sizes checked (MathWorks, MAT-File Format, level 5).
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import LogError
+from ...files.read_write import read_bytes
+from ..tables import MOST_BYTES, ArrayTable, decoding
+from .variables import table_of_variables
+
+_TYPES = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
+_MATRIX, _COMPRESSED, _CELL, _STRUCT, _TEXT, _NUMBERS = 14, 15, 1, 2, 4, range(6, 16)
+#: Character types → their encoding for either byte order.
+_LETTERS = {
+    2: {"<": "latin-1", ">": "latin-1"},
+    4: {"<": "utf-16-le", ">": "utf-16-be"},
+    16: {"<": "utf-8", ">": "utf-8"},
+    17: {"<": "utf-16-le", ">": "utf-16-be"},
+    18: {"<": "utf-32-le", ">": "utf-32-be"},
+}
+_DEEPEST = 8
+
+
+def open_matlab(path: str | Path, group: str | None = None) -> ArrayTable:
+    """Opens a .mat file of version 4 to 7; structs become ``struct/field``.
+
+    Args:
+        group: Only variables in this group; see :func:`.variables.table_of_variables`.
+
+    Raises:
+        LogError: The file is broken, or unpacks to more than the limit.
+    """
+    data = read_bytes(path, "log")
+    variables: dict[str, Any] = {}
+    with decoding(path, "MATLAB file"):
+        if data[126:128] in (b"IM", b"MI"):
+            order = "<" if data[126:128] == b"IM" else ">"
+            for name, value in _variables(memoryview(data)[128:], order, max(1 << 28, 1000 * len(data))):
+                _flatten(name, value, variables)
+        else:
+            from scipy.io import loadmat, matlab
+
+            if matlab.matfile_version(str(path))[0] != 0:
+                raise ValueError("neither version 4 nor 5")
+            variables = {name: value for name, value in loadmat(str(path)).items() if isinstance(value, np.ndarray)}
+    return table_of_variables(path, variables, (), group)
+
+
+def _variables(data: memoryview, order: str, most: int) -> Iterator[tuple[str, Any]]:
+    """Names and values of the variables that are numbers, strings, lists of strings, or structs."""
+    left = min(most, MOST_BYTES)
+    for kind, payload in _elements(data, order):
+        parts = [(kind, payload)]
+        if kind == _COMPRESSED:
+            unpacked = zlib.decompressobj().decompress(payload, left)
+            left -= len(unpacked)
+            if left <= 0:
+                raise LogError("the log unpacks to far more than its size", got=f"over {most >> 20} MiB")
+            parts = list(_elements(memoryview(unpacked), order))
+        for inner, content in parts:
+            if inner == _MATRIX:
+                yield _matrix(content, order, 0)
+
+
+def _elements(data: memoryview, order: str) -> Iterator[tuple[int, memoryview]]:
+    at = 0
+    while at + 8 <= len(data):
+        (word, size) = struct.unpack_from(f"{order}II", data, at)
+        if word >> 16:  # a small element: size and type in one word, followed by the content
+            kind, size, begin, at = word & 0xFFFF, word >> 16, at + 4, at + 8
+            if size > 4:
+                raise ValueError(f"a small element of {size} bytes")
+        else:
+            kind, begin = word, at + 8
+            at = begin + size + (-size % 8 if kind != _COMPRESSED else 0)
+        if begin + size > len(data):
+            raise ValueError(f"an element of {size} bytes where {len(data) - begin} are left")
+        yield kind, data[begin : begin + size]
+
+
+def _numbers(element: tuple[int, memoryview], order: str) -> NDArray[Any]:
+    kind, payload = element
+    if kind not in _TYPES:
+        raise ValueError(f"numbers of unknown type {kind}")
+    return np.frombuffer(payload, dtype=f"{order}{_TYPES[kind]}")
+
+
+def _matrix(data: memoryview, order: str, depth: int) -> tuple[str, Any]:
+    """Name and value of a matrix: an array of numbers or strings, a mapping for a struct, None for anything else."""
+    parts = list(_elements(data, order))
+    if len(parts) < 3:
+        return "", None  # an empty field
+    flags, shape = _numbers(parts[0], order), [int(size) for size in _numbers(parts[1], order)]
+    name = bytes(parts[2][1]).decode("latin-1")
+    if len(flags) == 0 or min(shape, default=-1) < 0:
+        raise ValueError(f"a matrix of shape {shape}")
+    kind, count = int(flags[0]) & 0xFF, math.prod(shape)
+    if kind in _NUMBERS and len(parts) > 3:
+        values = _numbers(parts[3], order)
+        if len(values) != count:
+            raise ValueError(f"{len(values)} numbers for a matrix of shape {shape}")
+        return name, values.reshape(shape, order="F")
+    if kind == _TEXT and len(parts) > 3 and len(shape) == 2:
+        return name, _text(parts[3], (shape[0], shape[1]), order)
+    if kind == _CELL and depth < _DEEPEST and len(parts) - 3 == count > 0:
+        inside = [_matrix(part, order, depth + 1)[1] if inner == _MATRIX else None for inner, part in parts[3:]]
+        texts = [str(item[0]) for item in inside if isinstance(item, np.ndarray) and item.dtype.kind == "U" and item.size == 1]
+        return name, np.array(texts) if len(texts) == count else None
+    if kind == _STRUCT and count == 1 and depth < _DEEPEST and len(parts) > 4:
+        lengths = _numbers(parts[3], order)
+        length, names = int(lengths[0]) if len(lengths) else 0, bytes(parts[4][1])
+        if not 0 < length <= 64:
+            raise ValueError(f"field names of {length} bytes")
+        fields = [names[k : k + length].split(b"\0")[0].decode("latin-1") for k in range(0, len(names), length)]
+        inside = [_matrix(part, order, depth + 1)[1] if inner == _MATRIX else None for inner, part in parts[5:]]
+        return name, dict(zip(fields, inside, strict=False))
+    return name, None
+
+
+def _text(element: tuple[int, memoryview], shape: tuple[int, int], order: str) -> NDArray[Any] | None:
+    """The rows of a character matrix, stored by columns; None if a character takes more than one code unit."""
+    kind, payload = element
+    if kind not in _LETTERS:
+        return None
+    letters = bytes(payload).decode(_LETTERS[kind][order], "replace")
+    if len(letters) != shape[0] * shape[1]:
+        return None
+    return np.array([letters[row :: shape[0]].rstrip() for row in range(shape[0])], dtype=str)
+
+
+def _flatten(prefix: str, value: Any, into: dict[str, Any]) -> None:
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            _flatten(f"{prefix}/{name}", inner, into)
+    elif isinstance(value, np.ndarray):
+        into[prefix] = value

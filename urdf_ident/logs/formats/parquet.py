@@ -1,0 +1,269 @@
+"""Parquet, Arrow and Feather files, read by pyarrow column by column (``pip install 'urdf-ident[parquet]'``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...errors import LogError
+from ...linalg import Array
+from ..columns.headers import JOINT_COLUMN, with_joints
+from ..tables import Cells, Table, decoding
+from .lines import holds_numbers, numbers_of
+
+_BATCH = 1 << 16
+#: Rows used to decide whether a text column contains numbers.
+_FIRST = 20
+#: Maximum number of elements of a list column; more are an image or a point cloud, not one number per joint.
+_LONGEST = 512
+
+
+@dataclass(frozen=True)
+class Column:
+    """Location of a numeric column.
+
+    Attributes:
+        field: Its field; ``<struct>.<field>`` for a field of a struct.
+        element: Its element if the field contains lists, else None.
+        root: The top-level field: the struct, or the field itself.
+    """
+
+    name: str
+    field: str
+    element: int | None
+    root: str
+
+
+@dataclass(frozen=True, eq=False)
+class ParquetTable(Table):
+    """A Parquet, Arrow or Feather file.
+
+    Attributes:
+        kind: "parquet" or "arrow".
+        joints: Fields that list the joint names of each row, as in a JointState, and their names in the first row.
+        rows: First row and one past the last row of the log if the file contains several logs; else None.
+    """
+
+    kind: str
+    columns: tuple[Column, ...]
+    joints: tuple[tuple[Column, tuple[str, ...]], ...] = ()
+    rows: tuple[int, int] | None = None
+
+    def cells(self, groups: Sequence[Sequence[int]]) -> Cells:
+        """See :meth:`Table.cells`.
+
+        Args:
+            groups: 0-based column numbers.
+
+        Returns:
+            The arrays; nulls are NaN.
+
+        Raises:
+            LogError: The file is broken, or a list changes its length.
+        """
+        file = self.files[0]
+        roots = {self.columns[column].field: self.columns[column].root for group in groups for column in group}
+        with decoding(file, f"{self.kind} file", "parquet"):
+            self._check_joints()
+            total = _count(file, self.kind)
+            begin, end = self.rows or (0, total)
+            if not 0 <= begin < end <= total:
+                raise LogError(
+                    "the log's rows are not in its file",
+                    where=self.path,
+                    got=f"rows {begin} to {end} of {total}",
+                    remedy="check the data set's index",
+                )
+            arrays = [np.empty((end - begin, len(group))) for group in groups]
+            for name, root in roots.items():  # one at a time, so that only one is unpacked
+                places = [
+                    (array[:, k], self.columns[column].element or 0)
+                    for array, group in zip(arrays, groups, strict=True)
+                    for k, column in enumerate(group)
+                    if self.columns[column].field == name
+                ]
+                at = -begin
+                for batch in map(_flat, _batches(file, self.kind, [root])):
+                    low, high = max(0, -at), min(batch.num_rows, end - begin - at)
+                    if low < high:
+                        values = _numbers(batch.slice(low, high - low), name, self._lengths(name), file)
+                        for target, element in places:
+                            target[at + low : at + high] = values[:, element]
+                    at += batch.num_rows
+        return Cells(tuple(arrays), np.arange(begin + 1, end + 1, dtype=np.int64))
+
+    def _check_joints(self) -> None:
+        """Refuses a log whose rows differ in the names or the order of the joints."""
+        for column, joints in self.joints:
+            for batch in map(_flat, _batches(self.files[0], self.kind, [column.root])):
+                lists = batch.column(batch.schema.get_field_index(column.field))
+                texts = lists.flatten().dictionary_encode()
+                order = [texts.dictionary.to_pylist().index(joint) for joint in joints if joint in texts.dictionary.to_pylist()]
+                same = len(order) == len(joints) and len(texts) == len(joints) * len(lists)
+                if not same or (np.asarray(texts.indices).reshape(len(lists), -1) != order).any():
+                    raise LogError(
+                        "the joints change their order in the log",
+                        where=self.path,
+                        expected=f"'{column.name}' is {', '.join(joints)} in every row",
+                        remedy="give every row the same order, or write one column a joint",
+                    )
+
+    def _lengths(self, field: str) -> int | None:
+        elements = [column.element for column in self.columns if column.field == field]
+        return None if elements == [None] else len(elements)
+
+
+def open_parquet(path: str | Path, kind: str, *, names: Mapping[str, Sequence[str]] | None = None) -> ParquetTable:
+    """Opens a Parquet or Arrow file; lists of numbers become one column per element.
+
+    Args:
+        kind: "parquet" or "arrow" (IPC file or stream, including Feather).
+        names: Field → names of its elements; ``<field>_<k>`` by default.
+
+    Returns:
+        The table; fields without numbers are left out.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+        LogError: The file is broken, or contains no numbers.
+    """
+    with decoding(path, f"{kind} file", "parquet"):
+        first = next(iter(_batches(str(path), kind, None, _FIRST)), None)
+        if first is None or first.num_rows == 0:
+            raise LogError("the log holds no rows", where=str(path), remedy="check the recording, or remove the file")
+        columns: list[Column] = []
+        joints: list[tuple[Column, tuple[str, ...]]] = []
+        skipped = []
+        for root in first.schema.names:
+            part = _flat(first.select([root]))
+            for field in part.schema.names:
+                found = _columns(part, field, root, (names or {}).get(field))
+                columns += found
+                if JOINT_COLUMN.fullmatch(field) and (texts := _texts(part, field)):
+                    joints.append((Column(field, field, None, root), texts))
+                elif not found:
+                    skipped.append(field)
+    if not columns:
+        raise LogError("no column of the log holds numbers", where=str(path), got=", ".join(skipped[:8]))
+    notes = (f"fields without numbers left out: {', '.join(skipped)}",) if skipped else ()
+    heads = tuple(column.name for column in columns)
+    spelled = with_joints(heads, {column.name[: column.name.rfind(".") + 1]: texts for column, texts in joints})
+    return ParquetTable(
+        str(path),
+        heads,
+        len(columns),
+        (str(path),),
+        notes,
+        kind,
+        tuple(columns),
+        tuple(joints) if spelled else (),
+        spelled=spelled,
+        texts=tuple(skipped),
+    )
+
+
+def _flat(batch: Any) -> Any:
+    """A batch with structs replaced by their fields."""
+    import pyarrow as pa
+    import pyarrow.types as types
+
+    while any(types.is_struct(kind) for kind in batch.schema.types):
+        parts = pa.Table.from_batches([batch]).flatten().combine_chunks().to_batches()
+        if not parts:
+            break
+        batch = parts[0]
+    return batch
+
+
+def _texts(batch: Any, field: str) -> tuple[str, ...]:
+    """The strings in the list of a field in the first row."""
+    first = batch.column(batch.schema.get_field_index(field))[0].as_py()
+    return tuple(first) if isinstance(first, list) and all(isinstance(text, str) for text in first) else ()
+
+
+def _columns(batch: Any, field: str, root: str, names: Sequence[str] | None) -> list[Column]:
+    import pyarrow.types as types
+
+    kind = batch.schema.field(field).type
+    numeric = types.is_floating(kind) or types.is_integer(kind) or types.is_temporal(kind) or types.is_decimal(kind)
+    if numeric or (_is_text(kind) and holds_numbers(batch.column(batch.schema.get_field_index(field)).to_pylist())):
+        return [Column(names[0] if names and len(names) == 1 else field, field, None, root)]
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        if not (types.is_floating(kind.value_type) or types.is_integer(kind.value_type)):
+            return []
+        length = len(batch.column(batch.schema.get_field_index(field))[0].as_py() or ())
+        if not 0 < length <= _LONGEST:
+            return []
+        own = names if names is not None and len(names) == length else [f"{field}_{k}" for k in range(length)]
+        return [Column(name, field, k, root) for k, name in enumerate(own)]
+    return []
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow.types as types
+
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    return bool(types.is_string(kind) or types.is_large_string(kind))
+
+
+def _batches(path: str, kind: str, fields: list[str] | None, rows: int = _BATCH) -> Iterator[Any]:
+    import pyarrow as pa
+
+    if kind == "parquet":
+        import pyarrow.parquet as pq
+
+        with pq.ParquetFile(path, memory_map=False) as file:
+            yield from file.iter_batches(batch_size=rows, columns=fields, use_threads=False)
+        return
+    with pa.OSFile(path) as source:  # mapped, a file that another process shortens would end this one
+        try:
+            reader = pa.ipc.open_file(source)
+            if fields is not None:
+                wanted = [reader.schema.get_field_index(field) for field in fields]
+                reader = pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(included_fields=wanted, use_threads=False))
+            batches: Iterator[Any] = (reader.get_batch(k) for k in range(reader.num_record_batches))
+        except pa.ArrowInvalid:
+            source.seek(0)
+            batches = iter(pa.ipc.open_stream(source))
+        for batch in batches:
+            batch.validate(full=True)
+            yield batch if fields is None else batch.select(fields)
+
+
+def _count(path: str, kind: str) -> int:
+    if kind == "parquet":
+        import pyarrow.parquet as pq
+
+        return int(pq.read_metadata(path).num_rows)
+    return sum(batch.num_rows for batch in _batches(path, kind, None))
+
+
+def _numbers(batch: Any, field: str, length: int | None, where: str) -> Array:
+    """One field of a batch, shape (rows, elements)."""
+    import pyarrow as pa
+    import pyarrow.types as types
+
+    column = batch.column(batch.schema.get_field_index(field))
+    if length is not None:
+        lengths = column.value_lengths() if not types.is_fixed_size_list(column.type) else None
+        if column.null_count or (lengths is not None and set(lengths.unique().to_pylist()) != {length}):
+            raise LogError(
+                f"the lists of '{field}' differ in length",
+                where=where,
+                expected=f"{length} numbers in every row",
+                remedy="cut the log where its joints change",
+            )
+        return np.asarray(column.flatten().to_numpy(zero_copy_only=False), dtype=float).reshape(len(column), length)
+    if types.is_timestamp(column.type) or types.is_duration(column.type) or types.is_time(column.type):
+        per_second = {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}[column.type.unit]
+        whole = column.cast(pa.int32() if types.is_time32(column.type) else pa.int64())
+        return np.asarray(whole.to_numpy(zero_copy_only=False), dtype=float)[:, None] / per_second
+    if _is_text(column.type):
+        return numbers_of(column.to_pylist())[:, None]
+    if not (types.is_floating(column.type) or types.is_integer(column.type)):
+        column = column.cast(pa.float64())
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=float)[:, None]

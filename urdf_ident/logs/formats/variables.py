@@ -1,0 +1,299 @@
+"""Tables from files of named arrays: NumPy's .npy and .npz, and HDF5, including MATLAB version 7.3."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import LogError, nearest
+from ...grouping import abbreviated
+from ...parallel.scratch import scratch_folder
+from ..columns.headers import JOINT_COLUMN, holds_targets, with_joints
+from ..columns.names import TIMES
+from ..tables import MOST_BYTES, ArrayTable, decoding
+from .lines import holds_numbers, numbers_of
+
+#: Maximum number of columns of one matrix; more indicate an image or a transposed time axis.
+_WIDEST = 512
+#: Attributes of HDF5 data sets that state their unit.
+_UNITS = ("unit", "units", "Unit", "Units")
+
+
+def table_of_variables(
+    path: str | Path,
+    variables: Mapping[str, Any],
+    notes: tuple[str, ...] = (),
+    group: str | None = None,
+    units: Mapping[str, str] | None = None,
+) -> ArrayTable:
+    """Creates a table from the named arrays of the most common length (weighted by size).
+
+    Args:
+        variables: Name → array; samples may be along either axis. A list of strings named ``joint_names``, ``names`` or
+            ``joints`` gives the joints of the matrices in its group with the same number of columns.
+        notes: Notes on what was already left out.
+        group: Only variables in this group (``run1`` of ``run1/q``); the group is removed from their names.
+        units: Variable → its unit as stated in the file.
+
+    Returns:
+        The table; ``<name>`` for vectors, ``<name>_<k>`` for columns of matrices, no names for a single unnamed matrix.
+        If there are several runs, the first is used and a note names the others.
+
+    Raises:
+        LogError: No array is long enough to be a log.
+    """
+    if group is None:
+        variables, notes = _first_run(variables, notes)
+    else:
+        variables = _of_group(path, variables, group)
+    arrays = {name: value for name, raw in variables.items() if (value := _numeric(raw)) is not None}
+    count = _most_common_length(arrays)
+    if count < 2:
+        raise LogError(
+            "no variable of the log is a series of numbers",
+            where=str(path),
+            got=", ".join(list(variables)[:8]) or "none",
+            remedy="name the file that holds the samples",
+        )
+    names: list[str] = []
+    stated: list[str] = []
+    columns: list[NDArray[Any]] = []
+    left_out = []
+    for name, value in arrays.items():
+        value = value if value.shape[0] == count else value.T
+        if value.shape[0] != count or value.shape[1] > _WIDEST:
+            left_out.append(name)
+            continue
+        names += [name] if value.shape[1] == 1 else [f"{name}_{k}" for k in range(value.shape[1])]
+        columns += [value[:, k] for k in range(value.shape[1])]
+        unit = (units or {}).get(f"{group.strip('/.')}/{name}" if group else name)
+        stated += [f" [{unit}]" if unit else ""] * value.shape[1]
+    if left_out:
+        notes = (*notes, f"variables of another length left out: {', '.join(left_out)}")
+    named = tuple(names) if set(arrays) != {""} else None
+    lists = _joint_lists(variables) if named else {}
+    joined = with_joints(names, lists)
+    if lists and joined is None and len(columns) > len(arrays):
+        words = "; ".join(abbreviated(joints, 8) for joints in lists.values())
+        notes = (*notes, f"joint names that do not belong to the columns are not used: {words}")
+    spelled = tuple(map(str.__add__, joined or names, stated)) if named and (joined or any(stated)) else None
+    return ArrayTable(str(path), named, len(columns), (str(path),), notes, tuple(columns), spelled=spelled)
+
+
+def _of_group(path: str | Path, variables: Mapping[str, Any], group: str) -> dict[str, Any]:
+    """The variables of a group, without its name."""
+    inside = {name.removeprefix(group).lstrip("/."): value for name, value in variables.items() if _inside(name, group)}
+    if not inside:
+        groups = {name.rsplit("/", 1)[0] for name in variables if "/" in name}
+        raise LogError(f"no group '{group}'", where=f"{path} (log.topic)", remedy=nearest(group, groups))
+    return inside
+
+
+def _most_common_length(arrays: Mapping[str, NDArray[Any]]) -> int:
+    """The length with the most numbers; 0 without arrays that could be series."""
+    votes: Counter[int] = Counter()
+    for value in arrays.values():
+        if min(value.shape) <= _WIDEST:
+            votes[max(value.shape)] += value.size
+    return votes.most_common(1)[0][0] if votes else 0
+
+
+def _first_run(variables: Mapping[str, Any], notes: tuple[str, ...]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+    """The variables without those of further runs: groups with their own clock and no quantity that the first lacks."""
+    groups: dict[str, set[str]] = {}
+    for name in variables:
+        group, _, own = name.rpartition("/")
+        groups.setdefault(group, set()).add(own.lower())
+    runs = sorted((group for group, own in groups.items() if group and own & set(TIMES)), key=holds_targets)
+    others = [run for run in runs[1:] if groups[run] <= groups[runs[0]]]
+    if not others:
+        return variables, notes
+    kept = {name: value for name, value in variables.items() if not any(_inside(name, run) for run in others)}
+    more = ", …" if len(others) > 5 else ""
+    return kept, (
+        *notes,
+        f"the file holds {1 + len(others)} runs: {runs[0]} is read, {', '.join(others[:5])}{more} not; "
+        f"`log: {{topic: {others[0]}}}` reads another",
+    )
+
+
+def _joint_lists(variables: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Group → joint names from a list of strings in it, or from one string with commas or semicolons between them."""
+    found: dict[str, list[str]] = {}
+    for name, value in variables.items():
+        match, texts = JOINT_COLUMN.fullmatch(name), np.asarray(value).ravel()
+        if match and texts.dtype.kind in "SU":
+            own = [text.decode("utf-8", "replace") if isinstance(text, bytes) else text for text in texts.tolist()]
+            own = re.split("[,;]", own[0].strip("[]() ")) if len(own) == 1 else own
+            found.setdefault(match[1] or "", [text.strip(" '\"") for text in own])
+    return found
+
+
+def _inside(name: str, group: str) -> bool:
+    group = group.strip("/.")
+    return name.strip("/") == group or name.strip("/").startswith((group + "/", group + "."))
+
+
+def _numeric(value: Any) -> NDArray[Any] | None:
+    array = np.asarray(value)
+    if array.dtype.kind == "M" and array.size > 1:
+        array = (array - array.ravel()[0]) / np.timedelta64(1, "s")
+    if array.dtype.kind == "U" and array.ndim == 1 and holds_numbers(array[:20].tolist()):
+        array = numbers_of(array.tolist())
+    if array.dtype.kind not in "fiub" or array.ndim == 0 or array.size < 2:
+        return None
+    array = array.reshape(array.shape[0], -1) if array.ndim > 2 and array.shape[0] > 1 else array
+    array = np.squeeze(array) if array.ndim > 1 and 1 in array.shape else array
+    if array.ndim > 2 or array.size < 2:
+        return None
+    return array[:, None] if array.ndim == 1 else array
+
+
+def open_numpy(path: str | Path, group: str | None = None) -> ArrayTable:
+    """Opens a .npy or .npz file; pickled objects are never loaded.
+
+    Args:
+        group: See :func:`table_of_variables`.
+
+    Raises:
+        LogError: The file is broken, contains objects, or unpacks to more than the limit.
+    """
+    with decoding(path, "NumPy file"):
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                size = sum(item.file_size for item in archive.infolist())
+            if size > min(MOST_BYTES, max(1 << 28, 1000 * Path(path).stat().st_size)):
+                raise LogError("the log unpacks to far more than its size", where=str(path), got=f"{size >> 20} MiB")
+            with zipfile.ZipFile(path) as archive:
+                members = [item for item in archive.infolist() if item.filename.endswith(".npy")]
+                variables = {item.filename[:-4]: _member(archive, item, path) for item in members}
+            if not members:
+                book = any(name.startswith("xl/") for name in archive.namelist())
+                raise LogError(
+                    "this is an Excel workbook" if book else "this is a ZIP archive, not a log",
+                    where=str(path),
+                    got=", ".join(archive.namelist()[:5]),
+                    remedy="save the sheet as CSV" if book else "unpack it first; a packed log may be .gz, .xz, .bz2 or .zst",
+                )
+            objects = [name for name, value in variables.items() if value is None]
+            notes = (f"arrays of Python objects are never loaded: {', '.join(objects)}",) if objects else ()
+            return table_of_variables(path, {k: value for k, value in variables.items() if value is not None}, notes, group)
+        # a process that reads a mapped file which another one shortens is ended by the system
+        array = np.load(path, allow_pickle=False, mmap_mode=None if scratch_folder() is None else "r")
+        fields = array.dtype.names
+        return table_of_variables(path, {"": array} if fields is None else {name: array[name] for name in fields}, (), group)
+
+
+def _member(archive: zipfile.ZipFile, item: zipfile.ZipInfo, path: str | Path) -> NDArray[Any] | None:
+    """An array of an archive, whose header may not claim more bytes than the member has; None for objects."""
+    with archive.open(item) as stream:
+        version = np.lib.format.read_magic(stream)
+        header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = header(stream)
+        if dtype.hasobject:
+            return None
+        if int(np.prod(shape, dtype=object)) * dtype.itemsize > item.file_size:
+            raise LogError(
+                f"the array '{item.filename}' is not what its header says",
+                where=str(path),
+                got=f"{dtype} {shape}",
+                remedy="save plain arrays of numbers",
+            )
+    with archive.open(item) as stream:
+        return np.lib.format.read_array(stream, allow_pickle=False)
+
+
+def open_hdf5(path: str | Path, group: str | None = None) -> ArrayTable:
+    """Opens an HDF5 file (or a .mat of version 7.3); links to other files and external data are not followed.
+
+    Args:
+        group: See :func:`table_of_variables`.
+
+    Raises:
+        MissingExtraError: h5py is not installed.
+        LogError: The file is broken, or contains more data than the limit.
+    """
+    variables: dict[str, Any] = {}
+    units: dict[str, str] = {}
+    outside: list[str] = []
+    with decoding(path, "HDF5 file", "hdf5"):
+        import h5py
+
+        size = Path(path).stat().st_size
+        with h5py.File(path, "r", locking=False) as file:
+            total = 0
+            for name, item in _datasets(file, outside):
+                variables.update(_texts(h5py, name, item))
+                if item.dtype.names:
+                    fields = {f"{name}/{field}": field for field in item.dtype.names if item.dtype[field].base.kind in "fiub"}
+                else:
+                    fields = {name: ""} if item.dtype.kind in "fiub" else {}
+                if not fields or item.size < 2 or item.ndim > 2:
+                    continue
+                total += item.size * item.dtype.itemsize
+                if total > min(MOST_BYTES, max(1 << 28, 1000 * size)):
+                    raise LogError("the log unpacks to far more than its size", where=str(path), got=f"over {total >> 20} MiB")
+                unit = next((item.attrs[key] for key in _UNITS if key in item.attrs), "")
+                text = unit.decode("utf-8", "replace") if isinstance(unit, bytes) else unit
+                if isinstance(text, str) and not item.dtype.names:
+                    units[name] = text
+                values = item[()]
+                variables.update({own: values[field] if field else values for own, field in fields.items()})
+    notes = (f"links to other files not followed: {', '.join(outside)}",) if outside else ()
+    return table_of_variables(path, variables, notes, group, units)
+
+
+def _texts(h5py: Any, name: str, item: Any) -> dict[str, NDArray[Any]]:
+    """Joint names: a data set of strings, or an attribute of the data set or of its group."""
+    found: dict[str, NDArray[Any]] = {}
+    beside = name.rpartition("/")[0]
+    if 0 < item.size <= _WIDEST and (item.dtype.kind == "S" or h5py.check_string_dtype(item.dtype) is not None):
+        found[name] = np.asarray(item.asstr()[()], dtype=str)
+    for owner in (item, item.parent):
+        for key in owner.attrs:
+            value = np.atleast_1d(np.asarray(owner.attrs[key])) if JOINT_COLUMN.fullmatch(key) else np.zeros(0)
+            if value.ndim == 1 and 0 < value.size <= _WIDEST and value.dtype.kind in "OSU":
+                texts = [text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text) for text in value.tolist()]
+                found.setdefault(f"{beside}/{key}" if beside else key, np.asarray(texts))
+    return found
+
+
+def _datasets(root: Any, outside: list[str]) -> list[tuple[str, Any]]:
+    """All data sets inside the file, each once, without MATLAB's internal ones."""
+    import h5py
+
+    found: list[tuple[str, Any]] = []
+    stack, seen = [("", root)], 0
+    visited: set[Any] = set()
+    while stack and seen < 10_000:
+        prefix, group = stack.pop()
+        for name in group:
+            seen += 1
+            path = f"{prefix}/{name}" if prefix else str(name)
+            if isinstance(group.get(name, getlink=True), h5py.ExternalLink):
+                outside.append(path)
+                continue
+            if path.startswith("#"):
+                continue
+            try:
+                item = group.get(name)
+            except (OSError, RuntimeError):  # a soft link in a circle
+                item = None
+            if item is None or (where := h5py.h5o.get_info(item.id).addr) in visited:
+                continue
+            visited.add(where)
+            if isinstance(item, h5py.Group):
+                stack.append((path, item))
+            elif isinstance(item, h5py.Dataset) and item.shape is not None:
+                if item.external or item.is_virtual:
+                    outside.append(path)
+                else:
+                    found.append((path, item))
+    return sorted(found)

@@ -1,0 +1,361 @@
+"""Description of an unknown log: columns, units, order of joints, gravity, currents or torques."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ...errors import LogError
+from ...linalg import Array, positive
+from ...model.locked_joints import lock_words
+from ...model.robot import Robot
+from ...units import parse_unit
+from ..columns.columns import find_columns
+from ..columns.headers import default_header
+from ..columns.layout import LogLayout
+from ..tables import Table
+from .blocks import Block, Links, alike, blocks, links_of, rates
+from .efforts import Efforts, find_efforts
+from .gravity import CandidateMotion
+from .meaning import Recognised, certainty_word, effort_columns, share_explained
+from .series import Series, TimeColumn, find_clock, smoothed
+
+#: Possible units of revolute positions, with prior weights that decide if the data do not (small motions).
+_UNITS = {"rad": 1.0, "deg": 0.9, "rev": 0.8}
+#: Fraction of the best interpretation's score above which another one is a competitor.
+_RIVAL = 0.75
+#: The same for another unit of the same columns: sufficiently large motions give at most 0.82, small ones 0.9 and more.
+_RIVAL_UNIT = 0.86
+#: Prior weights of the kinds of effort, and of a gravity direction that differs from the project's.
+_KINDS, _TURNED = {"torque": 1.0, "current": 0.95, "thousandths": 0.9}, 0.85
+#: Maximum numbers of rows and columns considered.
+_ROWS, _COLUMNS = 400_000, 400
+
+
+@dataclass(frozen=True, eq=False)
+class LogDescription:
+    """Description of the content of a log.
+
+    Attributes:
+        columns: ``time`` or a quantity → its columns, in the order of the robot's joints.
+        units: Quantity → unit, if it is not SI.
+        rate: Rows per second if there is no time column [Hz], or None.
+        gravity: Direction times 9.81 in the base frame [m/s²], if it differs from the robot's; else None.
+        gain: Torque per effort, ``auto``, or None if the effort is a torque.
+    """
+
+    columns: Mapping[str, Recognised]
+    units: Mapping[str, Recognised]
+    rate: Recognised | None
+    gravity: Recognised | None
+    gain: Recognised | None
+    notes: tuple[str, ...] = field(default_factory=tuple)
+    named: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    """One interpretation of a log: positions, their unit, their rates, and the best matching efforts; whether no other columns
+    fit nearly as well, and which other units of the same columns do; the direction of gravity in the project."""
+
+    position: Block
+    unit: str
+    rate: Block | None
+    scale: float
+    certainty: float
+    efforts: Efforts
+    inside: float
+    down: Array
+    alone: bool = True
+    other_units: tuple[str, ...] = ()
+
+    @property
+    def plausibility(self) -> float:
+        return (
+            _UNITS.get(self.unit, 1.0)
+            * self._usual
+            * (self.efforts.score + 0.05)
+            * self.inside**2
+            * (1.0 if self.rate is None else 1.0 + 0.2 * self.certainty)
+        )
+
+    @property
+    def _usual(self) -> float:
+        """Prior weight of the efforts, 1 for torques of a robot mounted as described in the project."""
+        if not self.efforts.rows:
+            return 1.0
+        row = self.efforts.rows[0]
+        turned = row.score > 0.1 and abs(float(row.axis @ self.down)) < 0.9  # efforts may count backwards
+        return _KINDS[row.kind] * (_TURNED if turned else 1.0)
+
+
+def recognise(table: Table, robot: Robot, layout: LogLayout) -> LogDescription:
+    """Recognises the columns of a log.
+
+    Args:
+        robot: The robot that moved, with the URDF's inertial parameters.
+        layout: Known settings, which are taken as given.
+
+    Raises:
+        LogError: The log is too short, has too many or too few columns, or none that move like the joints of the robot.
+    """
+    if table.width > _COLUMNS:
+        raise LogError("the log has too many columns to try", where=table.path, got=table.width, expected=f"at most {_COLUMNS}")
+    values = table.read(range(table.width))[:_ROWS]
+    named, time, unit = _named(table, robot, layout)
+    clock = find_clock(values, layout.rate, time, unit)
+    series = smoothed(values, clock)
+    links = links_of(series)
+    runs = blocks(table.width, robot.n, [] if clock.column is None else [clock.column])
+    if not runs:
+        raise LogError(
+            f"the log has {table.width} columns, too few for {robot.n} joints",
+            where=table.path,
+            remedy=lock_words(robot.order[1:]),
+        )
+    linked = rates(links, runs)
+    found = _best(robot, series, links, runs, linked, named, table, layout)
+    return _described(robot, table, series, links, clock, linked, found, named, time is not None)
+
+
+def _named(table: Table, robot: Robot, layout: LogLayout) -> tuple[dict[str, Block], int | None, str | None]:
+    """Information of header and project file: quantity → columns in the robot's order; the time column and its unit."""
+    if table.names is None and not layout.columns:
+        return {}, None, None
+    try:
+        found = find_columns(
+            table,
+            robot,
+            layout,
+            [
+                "position",
+                "velocity",
+                "acceleration",
+                "effort",
+                "motor_position",
+                "motor_velocity",
+                "effort_target",
+                "torque_target",
+                "position_target",
+            ],
+        )
+        place = [robot.joints.index(joint) for joint in robot.order]
+        named = {key: tuple(columns[k] for k in place) for key, columns in found.joints.items()}
+        unit = layout.units.get("time") or found.units.get("time")
+        return named, found.time, unit if isinstance(unit, str) else None
+    except LogError:  # unrecognised header: decide by the numbers
+        if table.names is None:
+            return {}, None, None
+        header = default_header(table.names, robot, {}, table.path)
+        clock = header.names.index("t") if "t" in header.names else None
+        return {}, clock, None if clock is None else header.units[clock] or None
+
+
+def _best(
+    robot: Robot,
+    series: Series,
+    links: Links,
+    runs: Sequence[Block],
+    linked: Mapping[Block, tuple[Block, float, float]],
+    named: Mapping[str, Block],
+    table: Table,
+    layout: LogLayout,
+) -> _Candidate:
+    given = named.get("position")
+    if given is not None:
+        starts: list[Block] = [given]
+    else:
+        derived = {rate for rate, _, _ in linked.values()}
+        starts = [run for run in linked if run not in derived] or list(linked)
+        if not starts:  # no rates were logged: any smooth column may be a position
+            std = series.mean.std(axis=0)
+            starts = [
+                run
+                for run in runs
+                if all(series.rough[k] < 0.02 * std[k] for k in run if links.moves[k]) and any(links.moves[k] for k in run)
+            ]
+    candidates = []
+    for run in starts[:60]:
+        rate, certainty, scale = linked.get(run, (None, 0.0, 1.0))
+        own = layout.units.get("position")
+        units = [own] if isinstance(own, str) else ["rad"] if robot.prismatic.all() else _UNITS
+        for unit in units:
+            candidates += _candidate(
+                robot, series, links, runs, run, unit, (rate, certainty, scale), named.get("effort"), linked
+            )
+    if not candidates:
+        raise LogError(
+            "no columns of the log move as the joints of this robot would",
+            where=table.path,
+            remedy=f"check that it has {robot.n} joints, or lock those that were not logged",
+        )
+    best = max(candidates, key=lambda item: item.plausibility)
+    near = [item for item in candidates if item.plausibility > _RIVAL * best.plausibility]
+    alone = all(alike(links, item.position, best.position) for item in near)
+    same = [item for item in candidates if item.position == best.position and item.unit != best.unit]
+    other = tuple(item.unit for item in same if item.plausibility > _RIVAL_UNIT * best.plausibility)
+    return replace(best, alone=alone, other_units=other)
+
+
+def _candidate(
+    robot: Robot,
+    series: Series,
+    links: Links,
+    runs: Sequence[Block],
+    run: Block,
+    unit: str,
+    linked: tuple[Block | None, float, float],
+    effort: Block | None,
+    rates_of: Mapping[Block, tuple[Block, float, float]],
+) -> list[_Candidate]:
+    columns = [run[k] for k in robot.places_in_order]
+    factor = np.where(robot.prismatic, 1.0, parse_unit(unit).factor)
+    q = series.mean[:, columns] * factor
+    inside = _inside(robot, q)
+    if inside < 0.2 or np.abs(q).max() > 1e4:
+        return []
+    few = slice(None, None, max(1, len(q) // 500))
+    motion = CandidateMotion.of(
+        robot, q[few], (series.slope[:, columns] * factor)[few], (series.bend[:, columns] * factor)[few]
+    )
+    rate = linked[0]
+    second = rates_of.get(rate) if rate else None
+    assigned = {*run, *(rate or ()), *(second[0] if second else ())}
+    others = [r for r in runs if not set(r) & assigned and not alike(links, r, run) and not (rate and alike(links, r, rate))]
+    efforts = find_efforts(robot, motion, series.mean[few], series.rough, [effort] if effort else others)
+    gravity = robot.gravity
+    return [_Candidate(run, unit, *linked, efforts, inside, gravity / max(float(np.linalg.norm(gravity)), 1e-12))]
+
+
+def _inside(robot: Robot, q: Array) -> float:
+    """Fraction of the samples within the limits of the URDF, or within two turns for joints without limits."""
+    lower, upper = robot.limit("lower"), robot.limit("upper")
+    room = 0.05 * np.where(np.isfinite(upper - lower), upper - lower, 1.0)
+    lower = np.where(np.isfinite(lower), lower - room, -4 * np.pi)
+    upper = np.where(np.isfinite(upper), upper + room, 4 * np.pi)
+    return float(((q >= lower) & (q <= upper)).mean())
+
+
+def _described(
+    robot: Robot,
+    table: Table,
+    series: Series,
+    links: Links,
+    clock: TimeColumn,
+    linked: Mapping[Block, tuple[Block, float, float]],
+    found: _Candidate,
+    named: Mapping[str, Block],
+    timed: bool,
+) -> LogDescription:
+    columns: dict[str, Recognised] = {}
+    units: dict[str, Recognised] = {}
+    notes: list[str] = []
+    rate = None
+    if clock.column is not None:
+        columns["time"] = Recognised(clock.column, clock.why)
+        if clock.unit != "s":
+            units["time"] = Recognised(clock.unit, clock.why)
+    else:
+        rate = _rate(clock, found)
+    positions = _positions(
+        series, links, linked, found, named, blocks(table.width, robot.n, [] if clock.column is None else [clock.column])
+    )
+    columns.update(positions)
+    if found.unit != "rad" and not robot.prismatic.all():
+        word = certainty_word(found.inside > 0.98 and found.alone and not found.other_units)
+        share = f"{100 * found.inside:.0f} % of the samples"
+        units["position"] = Recognised(found.unit, f"{word}: {share} lie within the joint limits in this unit")
+    rated = found.rate if named.get("velocity") is None else named["velocity"]
+    if rated is not None:
+        own = (
+            "named so in the header"
+            if "velocity" in named
+            else f"correlation {found.certainty:.3f} with the derivative of the positions"
+        )
+        columns["velocity"] = Recognised(rated, f"certain: {own}")
+        _rate_unit(robot, found, units, notes, clock)
+        second = linked.get(rated)
+        if second is not None and "acceleration" not in named:
+            notes.append(
+                f"columns {list(second[0])} are accelerations (the derivative of the velocities) "
+                "and are computed from the positions instead"
+            )
+    roles = found.efforts.roles()
+    gravity, gain = effort_columns(robot, roles, columns, units, notes, named, found.alone, table.names)
+    if not roles:
+        notes.append("no columns follow the torques that the URDF predicts: the log seems to contain no efforts")
+    names = table.names
+    if names is not None and len(set(names)) == len(names):  # names stay valid if a column is added
+        columns = {key: Recognised(_by_name(item.value, names), item.why) for key, item in columns.items()}
+    return LogDescription(columns, units, rate, gravity, gain, tuple(notes), (*named, *(["time"] if timed else [])))
+
+
+def _by_name(columns: object, names: Sequence[str]) -> object:
+    return (
+        tuple(names[k] for k in columns)
+        if isinstance(columns, tuple)
+        else names[columns]
+        if isinstance(columns, int)
+        else columns
+    )
+
+
+def _rate(clock: TimeColumn, found: _Candidate) -> Recognised:
+    """Sampling rate without a time column, from the ratio of logged velocities to position differences."""
+    if clock.why.startswith("certain"):
+        return Recognised(1.0 / clock.interval, clock.why)
+    if found.rate is not None and found.scale > 0:
+        true_rate = (1.0 / clock.interval) / found.scale
+        return Recognised(
+            float(f"{true_rate:.4g}"),
+            "likely: at this rate the derivative of the positions equals the logged velocities, if their units agree",
+        )
+    return Recognised(1.0 / clock.interval, clock.why)
+
+
+def _positions(
+    series: Series,
+    links: Links,
+    linked: Mapping[Block, tuple[Block, float, float]],
+    found: _Candidate,
+    named: Mapping[str, Block],
+    runs: Sequence[Block],
+) -> dict[str, Recognised]:
+    """Positions, and the controller's reference if logged: of two similar signals the measured one has more noise."""
+    if "position" in named:
+        return {"position": Recognised(found.position, "certain: named so in the header")}
+    std = positive(series.mean.std(axis=0))
+    same = [run for run in (linked or runs) if alike(links, run, found.position) and not set(run) & set(found.position)]
+    noisy = sorted([found.position, *same], key=lambda run: -float(np.median(series.rough[list(run)] / std[list(run)])))
+    best = found.efforts.rows[0] if found.efforts.rows else None
+    score = "" if best is None else f"; for this motion the URDF's torques explain {share_explained(best)} of the efforts"
+    certain = found.efforts.score > 0.3 and found.inside > 0.98 and found.alone and not found.other_units
+    doubt = "" if found.alone else "; other columns fit nearly as well"
+    doubt += f"; in {' or '.join(found.other_units)} they fit nearly as well" if found.other_units else ""
+    why = f"{certainty_word(certain)}: within the joint limits{score}{doubt}"
+    if len(noisy) == 1:
+        return {"position": Recognised(found.position, why)}
+    return {
+        "position": Recognised(noisy[0], why),
+        "position_target": Recognised(noisy[-1], "likely: follows the positions with less noise"),
+    }
+
+
+def _rate_unit(robot: Robot, found: _Candidate, units: dict[str, Recognised], notes: list[str], clock: TimeColumn) -> None:
+    """Unit of the velocities, from the ratio of the derivative of the positions to them."""
+    if clock.column is None and not clock.why.startswith("certain"):
+        return
+    factor = parse_unit(found.unit).factor
+    for name in ("rad/s", "deg/s", "rev/s", "rpm"):
+        if abs(found.scale * factor / parse_unit(name).factor - 1.0) < 0.1:
+            if name != "rad/s" and not robot.prismatic.all():
+                units["velocity"] = Recognised(
+                    name, f"certain: the derivative of the positions is {found.scale:.4g} times as large"
+                )
+            return
+    notes.append(
+        f"the derivative of the positions is {found.scale:.4g} times the velocities, "
+        "which no unit explains: check clock and gear ratios"
+    )

@@ -1,0 +1,139 @@
+"""The columns of an unknown log as time series: clock, smoothed values, and difference quotients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...errors import LogError
+from ...linalg import Array, IntArray
+from ...sequences import white_noise
+from ...units import parse_unit
+
+#: Window over which values are averaged and differences taken [s].
+_WINDOW = 0.04
+#: Range of plausible sampling intervals [s].
+_SHORTEST, _LONGEST = 5e-5, 0.5
+#: Maximum number of windows; long logs are subsampled.
+_MOST = 3000
+
+
+@dataclass(frozen=True)
+class TimeColumn:
+    """Time of a log: its column (or None), its unit, the sampling interval [s], and the reason."""
+
+    column: int | None
+    unit: str
+    interval: float
+    why: str
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """All columns, smoothed in the same way.
+
+    The mean of a rate over a window equals the difference quotient of its integral, so that the ``slope`` of one column and
+    the ``mean`` of another can be compared without a filter.
+
+    Attributes:
+        mean: Window means, shape (M, W).
+        slope: Difference quotients over the same windows, shape (M, W) [per s].
+        bend: Second difference quotients, shape (M, W) [per s²].
+        rough: Shape (W,): standard deviation of the sample-to-sample noise, in the column's unit.
+        step: Time between the M windows [s].
+    """
+
+    mean: Array
+    slope: Array
+    bend: Array
+    rough: Array
+    step: float
+
+
+def find_clock(values: Array, rate: float | None, named: int | None, unit: str | None) -> TimeColumn:
+    """Finds the time column.
+
+    Args:
+        values: Shape (N, W).
+        rate: Rows per second from the project file [Hz], or None.
+        named: The time column according to the header or the project file, or None.
+        unit: Its unit according to these, or None.
+
+    Returns:
+        The clock; a guess of 100 Hz if there is no time column.
+    """
+    if named is None and rate is not None:
+        return TimeColumn(None, "s", 1.0 / rate, f"certain: log.rate {rate:g} Hz is given")
+    for k in [named] if named is not None else [k for k in range(values.shape[1]) if _rises(values[:, k])]:
+        column = values[np.isfinite(values[:, k]), k]
+        interval = float(np.median(np.diff(column))) if len(column) > 2 else 0.0
+        if named is None and interval == 1.0:
+            continue  # a row counter
+        fits = [name for name in ("s", "ms", "us", "ns") if _SHORTEST <= interval * parse_unit(name).factor <= _LONGEST]
+        chosen = unit or (fits[0] if fits else None)
+        if chosen is None or interval <= 0:
+            continue
+        seconds = interval * parse_unit(chosen).factor
+        sure = (
+            "certain: named so in the header"
+            if named is not None and unit
+            else "certain: increases steadily"
+            if len(fits) == 1
+            else "likely: increases steadily"
+        )
+        return TimeColumn(k, chosen, seconds, f"{sure}, {1 / seconds:.4g} rows per second if in {chosen}")
+    return TimeColumn(None, "s", 0.01, "guess: no column looks like time; give the true rate")
+
+
+def _rises(column: Array) -> bool:
+    known = column[np.isfinite(column)]
+    if len(known) < 0.95 * len(column) or len(known) < 10:
+        return False
+    steps = np.diff(known)
+    middle = float(np.median(steps))
+    return bool(
+        middle > 0 and (steps >= 0).mean() > 0.98 and np.quantile(steps, 0.9) < 20 * middle and abs(steps.mean()) < 20 * middle
+    )
+
+
+def smoothed(values: Array, clock: TimeColumn) -> Series:
+    """Window means and difference quotients of all columns.
+
+    Args:
+        values: Shape (N, W); NaN if unknown.
+
+    Returns:
+        The series, of at most :data:`_MOST` windows.
+
+    Raises:
+        LogError: There are too few rows.
+    """
+    half = max(1, round(0.5 * _WINDOW / clock.interval))
+    count = len(values)
+    if count < 12 * half + 4:
+        raise LogError("the log is too short to tell its columns", got=f"{count} rows", expected=f"at least {12 * half + 4}")
+    filled = np.where(np.isfinite(values) & (np.abs(values) < 1e12), values, np.nan)
+    for k in range(values.shape[1]):
+        good = np.isfinite(filled[:, k])
+        if good.any() and not good.all():
+            filled[:, k] = np.interp(np.arange(count), np.flatnonzero(good), filled[good, k])
+    filled = np.nan_to_num(filled)
+    time = np.arange(count) * clock.interval
+    if clock.column is not None:
+        own = filled[:, clock.column] * parse_unit(clock.unit).factor
+        if (np.diff(own) > 0).mean() > 0.9:
+            time = own - own[0]
+    total = np.vstack([np.zeros((1, values.shape[1])), np.cumsum(filled - filled.mean(axis=0), axis=0)])
+    stride = max(1, (count - 6 * half) // _MOST)
+    centre = np.arange(3 * half, count - 3 * half, stride)
+    span = np.maximum(time[centre + half] - time[centre - half], 0.2 * half * clock.interval)[:, None]
+    mean = (total[centre + half + 1] - total[centre - half]) / (2 * half + 1) + filled.mean(axis=0)
+    slope = (filled[centre + half] - filled[centre - half]) / span
+
+    def middle(at: IntArray) -> Array:
+        return np.asarray((total[at + half + 1] - total[at - half]) / (2 * half + 1))
+
+    wide = np.maximum(0.5 * (time[centre + 2 * half] - time[centre - 2 * half]), 0.2 * half * clock.interval)[:, None]
+    bend = (middle(centre + 2 * half) - 2 * middle(centre) + middle(centre - 2 * half)) / wide**2
+    return Series(mean, slope, bend, white_noise(filled), stride * clock.interval)

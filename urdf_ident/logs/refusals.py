@@ -1,0 +1,137 @@
+"""Handling of unusable logs: all in one error, or left out and recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..errors import LogError, MissingFileError, UrdfIdentError
+from ..grouping import abbreviated
+from ..judgements.finding import Finding
+from ..parallel import each
+
+if TYPE_CHECKING:
+    from .recording import Recording
+    from .sources import LogSource
+
+R = TypeVar("R")
+
+#: Maximum number of refused logs named in one message.
+_NAMED = 5
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A log that was left out because it cannot be read or used.
+
+    Attributes:
+        sha256: Hash of the bytes read; empty if the log could not be read.
+    """
+
+    name: str
+    path: str
+    why: str
+    sha256: str = ""
+    findings: tuple[Finding, ...] = ()
+
+    @classmethod
+    def of(cls, log: Recording | LogSource, error: UrdfIdentError) -> LeftOut:
+        """Creates the record of a refused log."""
+        why = error.fact if error.remedy is None else f"{error.fact}: {error.remedy}"
+        return cls(log.name, log.path, why, getattr(log, "sha256", ""), getattr(error, "findings", ()))
+
+    def as_finding(self) -> dict[str, Any]:
+        """The reason as a finding about a log that cannot be read."""
+        return Finding("log-unreadable", "refused", self.why).as_dict()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The log's entry in ``left_out`` of identification.json."""
+        return {
+            "name": self.name,
+            "path": self.path,
+            "sha256": self.sha256,
+            "why": self.why,
+            "findings": [finding.as_dict() for finding in self.findings],
+        }
+
+
+def attempts(function: Callable[[Any], R], logs: Iterable[Any]) -> list[R | UrdfIdentError]:
+    """Calls a function with every log, on the available workers, and continues after a refused log.
+
+    Args:
+        function: A module-level function, or a partial of one.
+
+    Returns:
+        The result or the error of each log, in the same order.
+    """
+    return each(partial(attempt, function), logs)
+
+
+def attempt(function: Callable[[Any], R], log: Any) -> R | UrdfIdentError:
+    """Calls a function with one log.
+
+    Returns:
+        The result, or the error that refuses the log.
+    """
+    try:
+        return function(log)
+    except (LogError, MissingFileError) as error:
+        return error
+
+
+def all_usable(logs: Sequence[Recording | LogSource], results: Sequence[R | UrdfIdentError]) -> list[R]:
+    """Returns the results if no log is refused.
+
+    Args:
+        results: The return value of :func:`attempts`.
+
+    Raises:
+        LogError, MissingFileError: The error of the first refused log; it names the others, and its ``logs`` holds the
+            errors of all.
+    """
+    errors = {log.name: result for log, result in zip(logs, results, strict=True) if isinstance(result, UrdfIdentError)}
+    if errors:
+        raise _together(errors)
+    return [result for result in results if not isinstance(result, UrdfIdentError)]
+
+
+def each_usable(function: Callable[[Any], R], logs: Sequence[Any]) -> list[R]:
+    """:func:`attempts` followed by :func:`all_usable`, so that an error names all refused logs.
+
+    Args:
+        function: A module-level function, or a partial of one.
+        logs: Its arguments, with a name and a path.
+
+    Returns:
+        The results, in the same order.
+
+    Raises:
+        LogError, MissingFileError: See :func:`all_usable`.
+    """
+    return all_usable(logs, attempts(function, logs))
+
+
+def refuse_trained(training: Mapping[str, str], logs: Sequence[Recording], what: str, remedy: str) -> None:
+    """Refuses logs that a model has been fitted to.
+
+    Args:
+        training: Hash → name of the logs of the fit; logs without a hash are not compared.
+        what: The message.
+        remedy: What to do.
+
+    Raises:
+        LogError: One of the logs is among them.
+    """
+    for log in logs:
+        if log.sha256 and log.sha256 in training:
+            raise LogError(what, where=log.where, got=training[log.sha256], remedy=remedy)
+
+
+def _together(errors: dict[str, UrdfIdentError]) -> UrdfIdentError:
+    first, *others = errors.values()
+    if others:
+        first.args = (f"{first}; also refused: {abbreviated(list(errors)[1:], _NAMED)}",)
+    first.logs = errors
+    return first

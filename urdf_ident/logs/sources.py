@@ -1,0 +1,215 @@
+"""Expansion of the LOG arguments of a command: files, folders, globs, addresses, stems of split logs."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import LogError, MissingFileError
+from ..files.read_write import missing_hint
+from ..grouping import grouped
+from .columns.layout import LogLayout
+from .formats.choice import PACKED, is_bag_folder, is_log_name, logs_among
+from .formats.lerobot import episodes, is_dataset, split_episode
+from .remote import file_name, is_address, logs_at, plain
+from .tables import file_hash
+
+
+@dataclass(frozen=True)
+class LogSource:
+    """Location of one log: its name and its file for each quantity (the key ``""`` stands for all others).
+
+    Attributes:
+        name: Short name, unique among the logs of the same call.
+        path: The file, or the stem of a split log, for messages.
+        files: Pairs (quantity, path); a log in one file has the single pair ``("", path)``.
+    """
+
+    name: str
+    path: str
+    files: tuple[tuple[str, str], ...]
+
+
+def expand_logs(arguments: Sequence[str | Path], layout: LogLayout | None = None, *, copies: bool = False) -> list[LogSource]:
+    """Finds the logs that the arguments refer to.
+
+    Args:
+        arguments: Files, folders (every log in them), bag folders, LeRobot data sets (every episode in them) or single
+            episodes (``DATASET/episode_000003``), globs, or stems of split logs; files, folders and globs may also be
+            addresses (``s3://bucket/run.parquet``).
+        layout: Its ``files`` give the file names of a split log.
+        copies: Accept files of the same content, which the preparation of the logs detects later.
+
+    Returns:
+        The logs, sorted by path, without duplicates.
+
+    Raises:
+        MissingFileError: An argument matches no log, or a part of a split log is missing.
+        LogError: Two files have the same content.
+    """
+    layout = layout or LogLayout()
+    found: dict[str, tuple[tuple[str, str], ...]] = {}
+    for argument in (os.path.expanduser(argument) for argument in arguments):
+        found.update(_split_logs(argument, layout) if layout.files else _plain_logs(argument))
+    unique: dict[tuple[str, ...], str] = {}
+    for path in sorted(found):
+        unique.setdefault(tuple(str(Path(part).resolve()) for _, part in found[path]), path)
+    paths = list(unique.values())
+    if not copies:
+        _refuse_copies(paths, found)
+    return [LogSource(name, path, found[path]) for name, path in zip(_names(paths), paths, strict=True)]
+
+
+def log_source(source: str | Path | LogSource, layout: LogLayout) -> LogSource:
+    """The log at one path.
+
+    Args:
+        source: A file, the stem of a split log, or a source already found.
+        layout: Its ``files`` tell whether logs are split.
+
+    Raises:
+        MissingFileError: A file does not exist.
+    """
+    if isinstance(source, LogSource):
+        return source
+    path = os.path.expanduser(source)
+    return LogSource(_short(path), path, _parts(path, layout) if layout.files else (("", path),))
+
+
+def _plain_logs(argument: str) -> dict[str, tuple[tuple[str, str], ...]]:
+    path = Path(argument)
+    if is_address(argument):
+        found = logs_at(argument)
+    elif path.is_dir():
+        found = _in_folder(path)
+        if not found:
+            raise MissingFileError(
+                "the folder holds no log",
+                where=argument,
+                expected="*.csv, a bag or a LeRobot data set",
+                remedy="name the files themselves",
+            )
+    elif path.exists() or split_episode(path) is not None:
+        found = [argument]
+    else:
+        matches = sorted(glob.glob(argument, recursive=True)) if _is_glob(argument) else []
+        found = [log for match in matches for log in ([match] if _file_or_link(Path(match)) else _logs_of_folder(Path(match)))]
+        if not found:
+            raise _missing(argument)
+    return {log: (("", log),) for log in found}
+
+
+def _in_folder(path: Path) -> list[str]:
+    """Logs of a folder: the folder itself if it is a bag or data set, else the files, bags and data sets in it."""
+    own = _logs_of_folder(path)
+    if own:
+        return own
+    members = sorted(p for p in path.iterdir() if not p.name.startswith("."))
+    tables = logs_among(str(p) for p in members if _file_or_link(p))
+    return [*tables, *(log for p in members if p.is_dir() for log in _logs_of_folder(p))]
+
+
+def _file_or_link(path: Path) -> bool:
+    """Whether a path is a file, or a link to a missing one, which is reported when it is read instead of being passed over."""
+    return path.is_file() or (path.is_symlink() and not path.exists())
+
+
+def _logs_of_folder(path: Path) -> list[str]:
+    if is_dataset(path):
+        return [str(path / f"episode_{episode.number:06d}") for episode in episodes(path)]
+    return [str(path)] if is_bag_folder(path) else []
+
+
+def _split_logs(argument: str, layout: LogLayout) -> dict[str, tuple[tuple[str, str], ...]]:
+    if is_address(argument):
+        raise LogError("a log in several files is not read from an address", where=argument, remedy="copy it to a folder")
+    pattern = layout.files.get("position") or next(iter(layout.files.values()))
+    if "*" not in pattern:
+        raise LogError("a file pattern has no *", where="log.files", got=pattern, expected="* where the LOG argument goes")
+    if _is_glob(argument):
+        members = sorted(glob.glob(argument)) + sorted(glob.glob(pattern.replace("*", argument, 1)))
+        stems = [stem for member in members if (stem := _stem(member, layout)) is not None]
+    elif Path(pattern.replace("*", argument)).is_file():
+        stems = [argument]
+    elif Path(argument).is_dir():
+        stems = [stem for member in sorted(Path(argument).iterdir()) if (stem := _stem(str(member), layout)) is not None]
+    else:
+        stem = _stem(argument, layout)
+        stems = [stem] if stem is not None and Path(argument).is_file() else []
+    if not stems:
+        expected = ", ".join(p.replace("*", argument) for p in layout.files.values())
+        raise MissingFileError(
+            "no split log is called so", where=argument, expected=expected, remedy="check log.files and the path"
+        )
+    return {stem: _parts(stem, layout) for stem in stems}
+
+
+def _stem(path: str, layout: LogLayout) -> str | None:
+    """The text matched by ``*`` in the name of a part, or None if the file is not part of a split log."""
+    for pattern in layout.files.values():
+        match = re.fullmatch(re.escape(pattern).replace(r"\*", "(.+)", 1), path)
+        if match:
+            return match[1]
+    return None
+
+
+def _parts(stem: str, layout: LogLayout) -> tuple[tuple[str, str], ...]:
+    parts = tuple((quantity, pattern.replace("*", stem)) for quantity, pattern in layout.files.items())
+    for quantity, part in parts:
+        if not Path(part).is_file():
+            raise MissingFileError(
+                f"the {quantity} file of a split log is missing",
+                where=part,
+                remedy=f"check log.files.{quantity} and the LOG argument",
+            )
+    return parts
+
+
+def _is_glob(argument: str) -> bool:
+    return any(mark in argument for mark in "*?[")
+
+
+def _missing(argument: str) -> MissingFileError:
+    if _is_glob(argument):
+        return MissingFileError("no log matches", where=argument, remedy="check the path and the pattern")
+    parent = Path(argument).parent
+    logs = [p.name for p in sorted(parent.iterdir()) if is_log_name(p)] if parent.is_dir() else []
+    return MissingFileError("log not found", where=argument, remedy=missing_hint(argument, logs))
+
+
+def _refuse_copies(paths: list[str], found: dict[str, tuple[tuple[str, str], ...]]) -> None:
+    """Refuses files of the same content; only files of equal size are read."""
+    parts = {path: [Path(part) for _, part in found[path]] for path in paths}
+    whole = [path for path in paths if all(part.is_file() for part in parts[path])]
+    for group in grouped((tuple(part.stat().st_size for part in parts[path]), path) for path in whole).values():
+        seen: dict[tuple[str, ...], str] = {}
+        for path in group if len(group) > 1 else ():
+            digest = tuple(file_hash(part) for _, part in found[path])
+            if digest in seen:
+                raise LogError(
+                    "the same log is given twice",
+                    where=path,
+                    got=f"the content of {seen[digest]}",
+                    remedy="remove one: a log counted twice makes its errors look too small",
+                )
+            seen[digest] = path
+
+
+def _short(path: str) -> str:
+    """Name of a log without suffixes."""
+    name = Path(file_name(path) if is_address(path) else path)
+    return Path(name.stem).stem if name.suffix.lower() in PACKED else name.stem
+
+
+def _names(paths: list[str]) -> list[str]:
+    """Short names, made unique by prefixing the folder (or the whole path)."""
+    names = [_short(path) for path in paths]
+    for longer in (lambda p: f"{Path(plain(p)).parent.name}/{_short(p)}", plain):
+        twice = Counter(names)
+        names = [longer(path) if twice[name] > 1 else name for name, path in zip(names, paths, strict=True)]
+    return names

@@ -1,0 +1,257 @@
+"""Common interface of all log files: named columns, read in groups, with the row numbers of the file; data frames too."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import LogError, MissingExtraError, MissingFileError, UrdfIdentError
+from ..files.read_write import read_stream
+from ..linalg import Array
+from ..parallel.scratch import empty_array
+
+Rows = NDArray[np.int64]
+
+#: Largest unpacked size of a compressed log [bytes], and its largest ratio to the file size beyond the first 64 MiB.
+MOST_BYTES, MOST_GROWTH = 16 << 30, 200
+#: Names (letters only) of columns that identify the joint or signal of a row, and of columns with its values.
+_KEYS = re.compile("(joint|motor)(name|id|index)?|axis|name|field|signal|variable|channel|metric|topic|series")
+_VALUES = re.compile("value|val|data|q|pos|position|angle|v|vel|velocity|tau|effort|torque|current")
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Some columns of a table.
+
+    Attributes:
+        groups: One array per requested group of columns, shape (N, columns of the group).
+        rows: 1-based row in the file of each sample, shape (N,).
+    """
+
+    groups: tuple[Array, ...]
+    rows: Rows
+
+
+@dataclass(frozen=True, eq=False)
+class Table(ABC):
+    """An opened log: its columns are known, its numbers are not read yet.
+
+    Attributes:
+        names: Column names, or None if the file has none.
+        notes: Choices and omissions of the reader, as text.
+        spelled: Names completed by other information in the file (joints instead of numbers, units); None if there is none.
+        first: The cells of the first row as text, for text files.
+        texts: Names of text columns, which are left out.
+    """
+
+    path: str
+    names: tuple[str, ...] | None
+    width: int
+    files: tuple[str, ...]
+    notes: tuple[str, ...]
+    spelled: tuple[str, ...] | None = field(default=None, kw_only=True)
+    first: tuple[str, ...] = field(default=(), kw_only=True)
+    texts: tuple[str, ...] = field(default=(), kw_only=True)
+
+    @property
+    def header(self) -> tuple[str, ...]:
+        """Column names; empty if the file has none."""
+        return self.names or ()
+
+    @property
+    def full_header(self) -> tuple[str, ...]:
+        """Column names as completed by other information in the file; empty without any."""
+        return self.spelled or self.header
+
+    @abstractmethod
+    def cells(self, groups: Sequence[Sequence[int]]) -> Cells:
+        """Reads groups of columns.
+
+        Args:
+            groups: 0-based column numbers; columns of one group go into one array.
+
+        Returns:
+            The arrays. Cells that are empty or not a number are NaN, as are all cells of rows that cannot be parsed.
+
+        Raises:
+            LogError: The file is broken.
+        """
+
+    def read(self, columns: Sequence[int]) -> Array:
+        """Reads columns into one array, shape (N, len(columns)).
+
+        Args:
+            columns: 0-based column numbers.
+
+        Raises:
+            LogError: The file is broken.
+        """
+        return self.cells([columns]).groups[0]
+
+    def sha256(self) -> str:
+        """Hash of the bytes of its files, and of its name if one file contains several logs."""
+        hashes = [file_hash(path) for path in self.files]
+        if len(hashes) == 1 and self.path == self.files[0]:
+            return hashes[0]
+        return hashlib.sha256("".join([*hashes, Path(self.path).name]).encode()).hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayTable(Table):
+    """A table whose columns are in memory or views of a file.
+
+    Attributes:
+        columns: One array per column, shape (N,).
+    """
+
+    columns: tuple[NDArray[Any], ...]
+
+    def cells(self, groups: Sequence[Sequence[int]]) -> Cells:
+        """See :meth:`Table.cells`."""
+        count = len(self.columns[0]) if self.columns else 0
+        arrays = []
+        for group in groups:
+            array = empty_array((count, len(group)))
+            for k, column in enumerate(group):
+                array[:, k] = self.columns[column]
+            arrays.append(array)
+        return Cells(tuple(arrays), np.arange(1, count + 1, dtype=np.int64))
+
+
+def file_hash(path: str | Path) -> str:
+    """SHA-256 of a file, read in chunks.
+
+    Returns:
+        64 hexadecimal digits.
+
+    Raises:
+        MissingFileError: The file cannot be read.
+    """
+    digest = hashlib.sha256()
+    with read_stream(path, "log") as stream:
+        while piece := stream.read(1 << 20):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+@contextmanager
+def decoding(
+    path: str | Path, kind: str, extra: str = "", remedy: str = "check the recording, or export it as CSV"
+) -> Iterator[None]:
+    """Converts any exception of a decoder on a broken file to one error that names the file.
+
+    Args:
+        kind: Expected format, for messages (``"Parquet file"``).
+        extra: The extra of this package that installs the decoder.
+
+    Yields:
+        Nothing; the decoder is called inside the context.
+
+    Raises:
+        MissingExtraError: The library is not installed.
+        MissingFileError: The file cannot be opened.
+        LogError: The file is broken.
+    """
+    try:
+        yield
+    except UrdfIdentError:
+        raise
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            f"a {kind} needs the package {error.name}", where=str(path), remedy=f"pip install 'urdf-ident[{extra}]'"
+        ) from error
+    except PermissionError as error:
+        raise MissingFileError(f"log cannot be read ({error.strerror})", where=str(path)) from error
+    except Exception as error:  # decoders raise all kinds of exceptions on broken bytes; the cause is kept
+        words = " ".join(str(error).split())[:160] or type(error).__name__
+        raise LogError(f"the {kind} is broken", where=str(path), got=words, remedy=remedy) from error
+
+
+def refuse_long(table: Table) -> None:
+    """Refuses a table with one row per joint or signal instead of one per sample, or with lists in its cells.
+
+    Args:
+        table: A table in which no column of joint positions was found.
+
+    Raises:
+        LogError: The table is of such a kind; the message says how to convert it.
+    """
+    lists = [k for k, cell in enumerate(table.first) if re.match(r"\s*[\[(].*,", cell)]
+    if lists and table.names:
+        column = table.names[lists[-1]]
+        raise LogError(
+            f"the cells of column '{column}' hold lists",
+            where=table.path,
+            got=f"'{table.first[lists[-1]][:40]}'",
+            expected="a column for every joint and quantity (q_<joint>, tau_<joint>)",
+            remedy="record a bag or Parquet, which may hold lists, or write each element in a column of its own",
+        )
+    plain = {name: re.sub(r"[^a-z]", "", name.rpartition(".")[2].lower()) for name in (*table.header, *table.texts)}
+    keys = [name for name, word in plain.items() if _KEYS.fullmatch(word)]
+    values = [name for name, word in plain.items() if _VALUES.fullmatch(word)]
+    if keys and values:
+        chosen, listed = (repr(some[0] if len(some) == 1 else some) for some in (keys, values))
+        raise LogError(
+            "the log has a row for every joint or signal, not one for every sample",
+            where=table.path,
+            got=f"columns {', '.join([*keys, *values])}",
+            expected="a column for every joint and quantity (q_<joint>, tau_<joint>)",
+            remedy=f"write it so first: pandas' `pivot(index=<time>, columns={chosen}, values={listed})` does that",
+        )
+
+
+def table_of_frame(frame: Any, name: str) -> ArrayTable:
+    """Creates a table from a data frame.
+
+    Args:
+        frame: Anything with named columns: a pandas, polars or pyarrow table, or a mapping of names to arrays.
+
+    Returns:
+        The table; a named index of a pandas frame becomes a column, dates become seconds, text columns are left out.
+
+    Raises:
+        LogError: The frame has no numeric columns, or they differ in length.
+    """
+    columns = getattr(frame, "column_names", getattr(frame, "columns", None))
+    names = list(frame if columns is None else columns)
+    found: dict[str, NDArray[Any]] = {}
+    skipped = []
+    index = getattr(getattr(frame, "index", None), "name", None)
+    for key in [*names, *([index] if isinstance(index, str) and index not in names else [])]:
+        values = np.asarray(frame.index if key == index and key not in names else frame[key])
+        if values.dtype.kind == "M":
+            found[str(key)] = (values - values[:1]) / np.timedelta64(1, "s")
+        elif values.dtype.kind == "m":
+            found[str(key)] = values / np.timedelta64(1, "s")
+        elif values.dtype.kind in "fiub" and values.ndim == 1:
+            found[str(key)] = values
+        else:
+            skipped.append(str(key))
+    if not found or len({len(values) for values in found.values()}) != 1 or not len(next(iter(found.values()))):
+        raise LogError("the frame holds no columns of numbers of one length", where=name, got=", ".join(map(str, names[:8])))
+    notes = (f"columns without numbers left out: {', '.join(skipped)}",) if skipped else ()
+    return ArrayTable(name, tuple(found), len(found), (), notes, tuple(found.values()))
+
+
+def array_hash(table: ArrayTable) -> str:
+    """SHA-256 of the numbers of a table that was not read from a file.
+
+    Args:
+        table: The table, columns of shape (N,).
+
+    Returns:
+        64 hexadecimal digits.
+    """
+    digest = hashlib.sha256("\0".join(table.header).encode())
+    for column in table.columns:
+        digest.update(np.ascontiguousarray(column).data)
+    return digest.hexdigest()

@@ -1,0 +1,145 @@
+"""Logs examined against the URDF: each alone, against rigid-body physics, and for delays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+from ..errors import LogError, UrdfIdentError
+from ..faults.contradictions import physics_findings
+from ..faults.delay.profile import delay_findings, unreported
+from ..judgements.finding import Finding
+from ..linalg import Array
+from ..logs.recording import Recording
+from ..logs.refusals import all_usable, attempts
+from ..model.drive import Drive
+from ..model.payload import Payload
+from ..model.robot import Robot
+from ..signals.condition import Conditioned
+from ..signals.config import SignalConfig
+from ..signals.prepare import (
+    PreparedLog,
+    assessed,
+    conditioned_alike,
+    refusal,
+    suspecting_payload,
+    with_wrenches,
+    without_payload,
+)
+from ..signals.quality.hidden_delays import known_delays
+from ..signals.quality.report import QualityReport
+
+
+def examine_logs(
+    recordings: Sequence[Recording],
+    robot: Robot,
+    drive: Drive,
+    config: SignalConfig,
+    *,
+    payload: Payload | None = None,
+    unknown: UrdfIdentError | None = None,
+) -> list[QualityReport]:
+    """Assesses several logs of one robot, each alone and against each other, without refusing any.
+
+    Args:
+        recordings: As read.
+        drive: The drive; unknown torque constants are 1.
+        payload: The payload that some of the logs carry, or None.
+        unknown: The reason if torque constants are unknown: efforts are then not compared with the URDF; None: they are
+            known.
+
+    Returns:
+        A report for each log; errors of the conditioning are among its findings.
+
+    Raises:
+        LogError: The effort is a current without a known gain.
+    """
+    reports = [assessed(log, robot, drive, log.effort_unit if unknown is not None else None) for log in recordings]
+    usable = _usable(reports, robot, config)
+    if unknown is not None:
+        words = f"the torque constants are not known ({unknown.what}): efforts are looked at as logged, not against the URDF"
+        open_ = Finding("constants-unknown", "warning", words, unknown.remedy)
+        return [replace(report, findings=(*report.findings, open_)) for report in reports]
+    if config.cutoff != "auto" and usable:
+        made = conditioned_alike([reports[k].recording for k in usable], robot, replace(config, cutoff="auto"))
+        usable = {k: item for k, (item, _) in zip(usable, made, strict=True)}
+    motions = [(without_payload(item, recordings[k].name, robot, payload).segments, item.cutoff) for k, item in usable.items()]
+    found = physics_findings(robot, motions, drive.reduction)
+    if not any(item.severity == "refused" for findings in found for item in findings):  # delays need physically plausible logs
+        banded = [(parts, item.band) for (parts, _), item in zip(motions, usable.values(), strict=True)]
+        late, apart = delay_findings(robot, banded, drive.reduction)
+        common = () if late is None else late.findings()
+        found = [(*findings, *common, *unreported(own, findings)) for findings, own in zip(found, apart, strict=True)]
+    shown = [(reports[k].recording.position, item.segments, item.cutoff) for k, item in usable.items()]
+    found = known_delays(robot.joints, shown, found)
+    for k, findings in zip(usable, found, strict=True):
+        reports[k] = replace(reports[k], findings=suspecting_payload(payload, (*reports[k].findings, *findings)))
+    return reports
+
+
+def _usable(reports: list[QualityReport], robot: Robot, config: SignalConfig) -> dict[int, Conditioned]:
+    """The accepted logs, conditioned alike; in ``reports``, those that cannot be conditioned get a finding."""
+    left = [k for k, report in enumerate(reports) if report.acceptable]
+    while left:
+        logs = [reports[k].recording for k in left]
+        try:
+            accepted = all_usable(logs, attempts(partial(with_wrenches, robot=robot), [reports[k] for k in left]))
+            made = conditioned_alike([report.recording for report in accepted], robot, config)
+        except LogError as error:
+            for k, log in zip(tuple(left), logs, strict=True):
+                if why := error.logs.get(log.name):
+                    refused = Finding("not-usable", "refused", why.fact, why.remedy)
+                    reports[k] = replace(reports[k], findings=(*reports[k].findings, refused))
+                    left.remove(k)
+        else:
+            for k, report, (_, found) in zip(left, accepted, made, strict=True):
+                reports[k] = replace(report, findings=(*report.findings, *found))
+            return {k: item for k, (item, _) in zip(left, made, strict=True)}
+    return {}
+
+
+def check_physics(
+    logs: Sequence[PreparedLog],
+    robot: Robot,
+    config: SignalConfig,
+    *,
+    reduction: Array | None = None,
+    payload: Payload | None = None,
+    force: bool = False,
+    meanwhile: Callable[[], None] | None = None,
+) -> list[PreparedLog]:
+    """Adds contradictions with physics to the findings of logs that were prepared together.
+
+    Args:
+        reduction: Matrix from joint to motor velocities, shape (n, n), or None if every motor drives one joint.
+        payload: A known payload, whose torque is subtracted from the logs that carry it.
+        force: Continue in spite of findings that refuse a log.
+        meanwhile: Called once the workers have started on the logs; it may queue their next task.
+
+    Raises:
+        QualityError: A log is refused; the error carries all its findings.
+    """
+    if config.cutoff != "auto":
+        made = conditioned_alike([log.report.recording for log in logs], robot, replace(config, cutoff="auto"))
+        both = zip(logs, made, strict=True)
+        logs = [replace(log, automatic=without_payload(item, log.name, robot, payload)) for log, (item, _) in both]
+    found = physics_findings(robot, [(log.examined.segments, log.examined.cutoff) for log in logs], reduction, meanwhile)
+    out: list[PreparedLog | UrdfIdentError] = []
+    for log, known in zip(logs, with_known_delays(logs, robot, found), strict=True):
+        physical = suspecting_payload(payload, known)
+        findings = (*log.report.findings, *physical)
+        refused = [finding for finding in physical if finding.severity == "refused"]
+        if refused and not force:
+            out.append(refusal(log.recording, findings, refused))
+        else:
+            out.append(replace(log, report=replace(log.report, findings=findings)))
+    return all_usable([log.recording for log in logs], out)
+
+
+def with_known_delays(
+    logs: Sequence[PreparedLog], robot: Robot, found: Sequence[Sequence[Finding]]
+) -> list[tuple[Finding, ...]]:
+    """Findings on prepared logs after :func:`.quality.hidden_delays.known_delays`."""
+    seen = [(log.report.recording.position, log.examined.segments, log.examined.cutoff) for log in logs]
+    return known_delays(robot.joints, seen, found)

@@ -1,0 +1,302 @@
+"""Conditioning of a repaired log: continuous pieces of filtered motion at a constant rate.
+
+The steps are: resampling to a uniform grid, zero-phase low-pass of the positions, differentiation, and removal of
+standstill. Efforts are resampled to the same grid but not filtered here; they are filtered later together with the
+regressor, so that both sides of the equations are filtered alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from ..errors import LogError
+from ..linalg import Array, positive
+from ..logs.recording import Recording
+from ..logs.refusals import each_usable
+from ..model.robot import Robot
+from ..samples import Segment
+from ..units import percent
+from .averaging import Averaged, average
+from .clock import GAP_PERIODS, GAP_SECONDS, Clock
+from .config import FEWEST_PERIODS, SignalConfig
+from .filters import HALF_WIDTH, HIGHEST, CutoffChoice, attenuation, differentiate, estimate_cutoff, lowpass
+from .periods import LIKENESS, SAID, Repetition, find_repetition
+from .resample import UniformPiece, advanced, even_pieces
+from .resolution import counts_of
+from .standstill import cut_rest, hold_resting_joints, motion_ranges, no_motion, rest_speeds
+from .velocity import match_velocity
+
+#: Ratio of the row rate to the cut-off. 2.5 would suffice for the filtered motion, but the friction torque at reversals has
+#: more bandwidth, and information removed by decimation is lost.
+ROWS_PER_CUTOFF = 5.0
+#: Minimum row rate [Hz]: friction changes sign just as fast at reversals of a slow motion.
+FEWEST_ROWS = 40.0
+#: Share of white noise in the variance of a position above which its joint rests; a motion of a sixth of the rate has it.
+_MOSTLY_WHITE = 0.5
+#: Largest fraction of the acceleration power that may be noise or missing from the harmonics; above it the motion is not
+#: represented well by a Fourier series and the periods are not averaged.
+WASTE = 0.1
+#: Rates of one device's logs, as recovered from their stamps, differ by less: they have the same number of samples per row.
+_CLOCKS = 1e-3
+
+
+@dataclass(frozen=True)
+class Conditioned:
+    """A conditioned log.
+
+    Attributes:
+        segments: Pieces of motion, each continuous and at ``rate``.
+        rate: Samples per second [Hz].
+        cutoff: Low-pass of positions [Hz].
+        decimate_rate: Rate of the rows [Hz].
+        factor: Samples per row: ``decimate_rate = rate / factor``.
+        row_cutoff: Low-pass of the rows before the decimation [Hz].
+        velocity_source: ``"logged"`` or ``"differentiated"``.
+        why: One sentence per choice: ``rate``, ``cutoff``, ``decimate``, ``velocity``, ``rest``; ``periodic`` if the
+            motion repeats.
+        averaged: Statistics of the averaged periods; None if no periods were averaged.
+        lost: Part of each joint's acceleration that the low-pass of the positions takes away (:func:`.attenuation`), shape
+            (n,); None with averaged periods, whose harmonics replace the low-pass.
+    """
+
+    segments: tuple[Segment, ...]
+    rate: float
+    cutoff: float
+    decimate_rate: float
+    factor: int
+    row_cutoff: float
+    velocity_source: str
+    why: dict[str, str]
+    averaged: Averaged | None = None
+    lost: Array | None = None
+
+    @property
+    def band(self) -> float:
+        """Highest frequency of the motion [Hz]: the low-pass of the positions, or the last harmonic of averaged periods."""
+        return self.cutoff if self.averaged is None else self.averaged.harmonics / self.averaged.seconds
+
+
+def condition(recording: Recording, robot: Robot, config: SignalConfig | None = None) -> Conditioned:
+    """Conditions one log.
+
+    Args:
+        recording: A repaired log (see :mod:`quality`) on the joint side: positions [rad or m], efforts in joint
+            torque [N·m or N], motor positions after the gear.
+        config: Settings; all automatic by default.
+
+    Returns:
+        The pieces of motion, and every choice with its reason.
+
+    Raises:
+        LogError: The robot does not move, or not long enough.
+    """
+    config = config or SignalConfig()
+    pieces, clock = even_pieces(recording)
+    rate, raw = clock.rate, [piece.q for piece in pieces]
+    if config.delay != "auto" and config.delay:
+        pieces = [advanced(piece, rate, float(config.delay), recording.name) for piece in pieces]
+    choice, why_cutoff = _cutoff(pieces, rate, config, recording)
+    source, why_velocity = _velocity_source(recording, pieces, rate, choice, config)
+    cutoff = choice.cutoff
+    wanted = _row_rate(cutoff) if config.decimate == "auto" else float(config.decimate)
+    factor = max(1, int((1 + _CLOCKS) * rate / wanted))
+    row_rate = rate / factor
+    row_cutoff = 0.4 * row_rate
+    why_rows = f"every sample is an equation ({row_rate:.4g} Hz)"
+    if factor > 1:
+        why_rows = f"one equation per {factor} samples ({row_rate:.4g} Hz) after a low-pass at {row_cutoff:.3g} Hz"
+    automatic = config.decimate == "auto" or "decimate" in config.chosen
+    reason = (
+        f"{ROWS_PER_CUTOFF:g} times the cut-off or {FEWEST_ROWS:g} Hz, as friction reverses faster than the filtered motion"
+    )
+    why_rows += f": {reason if automatic else 'as configured'}"
+    why = {"rate": _rate_words(clock), "cutoff": why_cutoff, "decimate": why_rows, "velocity": why_velocity}
+    repetition, averaged = _repetition(pieces, config, recording.name), None
+    if repetition is not None:
+        given = None if config.cutoff == "auto" or "cutoff" in config.chosen else cutoff
+        around = max(1, math.ceil(HALF_WIDTH * factor / round(repetition.length)))
+        tiled, averaged = average(pieces[0], rate, repetition, recording.name, given, around)
+        why["periodic"] = f"averaged, {averaged.describe()}"
+        if config.periodic == "auto" and averaged.missing > WASTE:
+            why["periodic"] = f"not averaged: {averaged.describe()}"
+            averaged = None
+    lost = None
+    if averaged is None:
+        motion = [_derivatives(piece, rate, cutoff, config.order, source, recording.name) for piece in pieces]
+        motion = hold_resting_joints(motion, robot, config)
+        segments, why["rest"] = cut_rest(motion, pieces, rate, cutoff, config, recording.name)
+        given = config.cutoff != "auto" and "cutoff" not in config.chosen
+        end = estimate_cutoff(raw, rate, steps=counts_of(recording.position)).motion_end if given else 0.0
+        lost = attenuation(raw, rate, cutoff, config.order, end)
+    else:
+        segments, why["rest"] = _one_period(hold_resting_joints([tiled], robot, config)[0], around, factor, config)
+        why["velocity"] = "exact derivatives of the harmonics, which replace the low-pass filtered positions"
+    return Conditioned(tuple(segments), rate, cutoff, row_rate, factor, row_cutoff, source, why, averaged, lost)
+
+
+def _repetition(pieces: list[UniformPiece], config: SignalConfig, name: str) -> Repetition | None:
+    """The periods to average, if any."""
+    if config.periodic == "off":
+        return None
+    asked = config.periodic == "on"
+    if pieces[0].qm is not None:  # spring deflections are small and have higher harmonics than the motion
+        if asked:
+            raise LogError(
+                "a log with motor positions is not averaged: its deflections are too small for that",
+                where=name,
+                got="signals.periodic: on",
+                expected="auto or off",
+            )
+        return None
+    demand = (2, SAID) if asked else (FEWEST_PERIODS, LIKENESS)
+    found = find_repetition(pieces[0].q, *demand) if len(pieces) == 1 else None
+    if asked and found is None:
+        raise LogError(
+            "the motion does not repeat: there are no whole periods to average",
+            where=name,
+            got="no two equal periods in a row" if len(pieces) == 1 else f"{len(pieces)} pieces between pauses",
+            expected="two or more whole periods",
+            remedy="set signals.periodic: auto, or record several periods",
+        )
+    return found
+
+
+def _one_period(tiled: Segment, around: int, factor: int, config: SignalConfig) -> tuple[list[Segment], str]:
+    """The middle one of equal periods without standstill, with the margins that the filters need."""
+    samples = len(tiled) // (2 * around + 1)
+    ranges = motion_ranges(tiled.v, rest_speeds([tiled.v], config), config, tiled.rate)
+    mine = [(begin, end) for begin, end in ranges if around * samples <= begin < (around + 1) * samples]
+    if not mine:  # no long standstill: rows for exactly one period
+        half = HALF_WIDTH * factor if factor > 1 else 0
+        begin = around * samples - half
+        return [tiled.slice(begin, begin + (round(samples / factor) - 1) * factor + 2 * half + 1)], "none in a whole period"
+    longest = max(end - begin for begin, end in mine)
+    kept = [(b, e) for b, e in mine if e - b >= min(config.shortest * tiled.rate, 0.5 * longest)]
+    used = sum(end - begin for begin, end in kept) / tiled.rate
+    why = (
+        f"{used:.4g} s of motion in {len(kept)} piece(s) of a period; standstill longer than {config.rest_time:g} s is left out"
+    )
+    return [tiled.slice(begin, end) for begin, end in kept], why
+
+
+def resolve(recordings: Sequence[Recording], config: SignalConfig | None = None) -> SignalConfig:
+    """Resolves ``auto`` settings to common values for several logs (medians over logs), so that their rows can be merged.
+
+    Args:
+        recordings: Repaired logs on the joint side.
+        config: Settings; those that are not ``auto`` are kept.
+
+    Returns:
+        A configuration with numbers for ``cutoff`` and ``decimate`` and a definite ``velocity``.
+
+    Raises:
+        LogError: No log is given, or the robot does not move in one.
+    """
+    config = config or SignalConfig()
+    if not recordings:
+        raise LogError("no log to condition", expected="one or more recordings")
+    found = each_usable(partial(_choices, config=config), recordings)
+    choices, sources = [cutoff for cutoff, _ in found], [source for _, source in found]
+    wishes = [choice.cutoff for choice, _ in choices]
+    cutoff = float(np.median(wishes))
+    reason = choices[0][1].split(", ", 1)[1]
+    if config.cutoff == "auto" and len(recordings) > 1:
+        reason = f"median over {len(wishes)} logs ({min(wishes):.3g} to {max(wishes):.3g} Hz)"
+    decimate = _row_rate(cutoff) if config.decimate == "auto" else config.decimate
+    derived = next((k for k, (source, _) in enumerate(sources) if source != "logged"), None)
+    velocity, words = sources[derived or 0]
+    if len(recordings) > 1 and derived is not None:
+        words = f"{words} ({recordings[derived].name}), so in all logs"
+    chosen = tuple(name for name in ("cutoff", "decimate", "velocity") if getattr(config, name) == "auto")
+    return replace(
+        config, cutoff=cutoff, decimate=decimate, velocity=velocity, reason=reason, velocity_reason=words, chosen=chosen
+    )
+
+
+def _choices(recording: Recording, config: SignalConfig) -> tuple[tuple[CutoffChoice, str], tuple[str, str]]:
+    """Cut-off and source of velocities chosen for one log, each with its reason."""
+    pieces, clock = even_pieces(recording)
+    cutoff = _cutoff(pieces, clock.rate, config, recording)
+    return cutoff, _velocity_source(recording, pieces, clock.rate, cutoff[0], config)
+
+
+def _row_rate(cutoff: float) -> float:
+    """Row rate for a cut-off of the positions [Hz]."""
+    return max(ROWS_PER_CUTOFF * cutoff, FEWEST_ROWS)
+
+
+def _rate_words(clock: Clock) -> str:
+    how = "as logged" if clock.even else f"resampled from a clock that varies by {percent(100 * clock.jitter)} % of a period"
+    why = f"{clock.rate:.5g} Hz, {how}"
+    if len(clock.gaps):
+        why += f"; split at {len(clock.gaps)} pause(s) longer than {max(GAP_PERIODS * clock.period, GAP_SECONDS):.3g} s"
+    return why
+
+
+def _white_share(q: Array) -> Array:
+    """Share of white noise in the variance of each position: half the mean square successive difference (von Neumann 1941)."""
+    return np.asarray(0.5 * np.mean(np.diff(q, axis=0) ** 2, axis=0) / positive(q.var(axis=0)))
+
+
+def _cutoff(pieces: list[UniformPiece], rate: float, config: SignalConfig, recording: Recording) -> tuple[CutoffChoice, str]:
+    if config.cutoff != "auto":
+        cutoff = float(config.cutoff)
+        if "cutoff" not in config.chosen and cutoff >= 0.5 * rate:
+            raise LogError(
+                "signals.cutoff is above what the log's rate can show",
+                where=recording.name,
+                got=f"{cutoff:g} Hz",
+                expected=f"below {0.5 * rate:.4g} Hz, half the rate",
+                remedy="leave it out: `signals: {cutoff: auto}` finds it",
+            )
+        return CutoffChoice(cutoff, cutoff, config.reason), f"{cutoff:.4g} Hz, {config.reason}"
+    first = min(10.0, HIGHEST * rate)
+    positions, moving, longest = [piece.q for piece in pieces], [], 0
+    for q in positions:
+        speed = differentiate(lowpass(q, rate, first), rate)
+        moves = np.zeros(len(speed), dtype=bool)
+        for begin, end in motion_ranges(speed, rest_speeds([speed], config), config, rate):
+            moves[begin:end] = True
+            longest = max(longest, end - begin)
+        moving.append(moves)
+    if longest < max(32, 0.2 * rate):
+        raise no_motion(positions, rate, config, recording.name)
+    moved = [q[moves] for q, moves in zip(positions, moving, strict=True) if moves.any()]
+    travel = np.max([np.ptp(q, axis=0) for q in moved], axis=0)
+    movers = (travel > 1e-3 * travel.max()) & (np.min([_white_share(q) for q in moved], axis=0) < _MOSTLY_WHITE)
+    movers = movers if movers.any() else np.ones_like(movers)
+    choice = estimate_cutoff([q[:, movers] for q in positions], rate, moving, counts_of(recording.position)[movers])
+    return choice, f"{choice.cutoff:.4g} Hz, Butterworth of order {config.order} forwards and backwards: {choice.why}"
+
+
+def _velocity_source(
+    recording: Recording, pieces: list[UniformPiece], rate: float, choice: CutoffChoice, config: SignalConfig
+) -> tuple[str, str]:
+    if config.velocity == "logged" and recording.velocity is None:
+        raise LogError("the log has no velocities", where=recording.name, remedy="use `signals: {velocity: auto}`")
+    if config.velocity != "auto":
+        return config.velocity, f"{config.velocity}, {config.velocity_reason}"
+    if recording.velocity is None:
+        return "differentiated", "no velocities in the log"
+    piece = max(pieces, key=lambda piece: len(piece.q))
+    if piece.v is None or len(piece.q) < 64:
+        return "differentiated", "too few samples to judge the logged velocity"
+    match = match_velocity(piece.q, piece.v, rate, choice.cutoff)
+    better = match.agrees and match.lag_error < 0.02 and match.noise_ratio < 0.25
+    return "logged" if better else "differentiated", match.words
+
+
+def _derivatives(piece: UniformPiece, rate: float, cutoff: float, order: int, source: str, name: str) -> Segment:
+    q = lowpass(piece.q, rate, cutoff, order)
+    v = lowpass(piece.v, rate, cutoff, order) if source == "logged" and piece.v is not None else differentiate(q, rate)
+    qm = vm = am = None
+    if piece.qm is not None:
+        qm = lowpass(piece.qm, rate, cutoff, order)
+        vm = differentiate(qm, rate)
+        am = differentiate(vm, rate)
+    return Segment(name, piece.start, rate, q, v, differentiate(v, rate), piece.tau, qm, vm, am, external=piece.external)

@@ -1,0 +1,228 @@
+"""Checks of logs with motor and link encoders: gear ratios, swapped encoders, resolution of the deflection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import LogError
+from ..judgements.finding import Finding
+from ..linalg import Array, positive, unit_columns
+from ..logs.recording import Recording
+from ..model.drive import Drive
+from ..samples import Segment
+from .resolution import resolution
+
+#: Relative difference of motor and link travel above which the gear ratio is wrong.
+_RATIO_TOLERANCE = 0.1
+#: Correlation of torque and deflection below which the spring would have negative stiffness: the encoders are swapped.
+_SWAPPED = -0.3
+
+
+@dataclass(frozen=True)
+class Deflection:
+    """Deflection of a joint's spring and the resolution with which it is measured.
+
+    Attributes:
+        rms: Standard deviation of the deflection after the gear [rad or m].
+        count: Step of the coarser encoder, after the gear [rad or m]; 0 if no step is visible.
+        least: Minimum number of counts to estimate a stiffness; smaller deflections are mostly encoder error.
+    """
+
+    joint: str
+    rms: float
+    count: float
+    least: float
+
+    @property
+    def counts(self) -> float:
+        """Deflection in encoder counts."""
+        return self.rms / self.count if self.count > 0 else (np.inf if self.rms > 0 else 0.0)
+
+    @property
+    def seen(self) -> bool:
+        """Whether the stiffness can be estimated from this log."""
+        return self.counts >= self.least
+
+    def as_dict(self) -> dict[str, Any]:
+        """The deflection as plain data for JSON."""
+        return {"joint": self.joint, "deflection_rms": self.rms, "encoder_step": self.count, "deflection_counts": self.counts}
+
+
+def deflections(
+    recording: Recording, segments: Sequence[Segment], drive: Drive, *, step: float | None = None, least: float = 10.0
+) -> tuple[Deflection, ...]:
+    """Deflection of each spring, in encoder counts.
+
+    Args:
+        recording: The log on the joint side, with unfiltered positions.
+        segments: Its conditioned pieces, with the motor side.
+        step: Encoder step after the gear [rad or m]; from the log if None.
+        least: Minimum number of counts to estimate a stiffness.
+
+    Returns:
+        One entry per joint.
+
+    Raises:
+        LogError: The log has no motor positions.
+    """
+    motor = require_motor_positions(recording)
+    steps = [resolution(position) for position in recording.position.T]
+    found = []
+    for joint, row in zip(recording.joints, drive.geared, strict=True):
+        apart = np.concatenate([(part.qm - part.q) @ row for part in segments if part.qm is not None])
+        coarse = step if step is not None else float(max(*np.abs(row) * steps, resolution(motor @ row)))
+        found.append(Deflection(joint, float(np.std(apart)), coarse, least))
+    return tuple(found)
+
+
+def without_gears(recording: Recording, drive: Drive) -> tuple[Finding, ...]:
+    """A warning about a log of the motor side whose gear ratios are all 1: efforts may be too small by forgotten ratios.
+
+    Args:
+        recording: As read.
+        drive: The drive train used for the conversion.
+    """
+    sides = [name for name in ("position", "effort") if getattr(recording, f"{name}_side") == "motor"]
+    if not sides or drive.coupled.any() or (drive.ratio != 1.0).any():
+        return ()
+    words = (
+        f"{' and '.join(f'`log.side.{name}`' for name in sides)} is motor, but all gear ratios are 1 (`drive.reduction`): the "
+        "log is taken as that of the joints"
+    )
+    remedy = "give the gear ratios, or leave out `log.side` if the motors drive the joints directly"
+    return (Finding("gears-missing", "warning", words, remedy),)
+
+
+def check_gears(recording: Recording, drive: Drive) -> None:
+    """Refuses a log whose motor positions contradict the gear ratios.
+
+    Args:
+        recording: The log on the joint side, motor positions after the gear.
+        drive: The drive train used for the conversion.
+
+    Raises:
+        LogError: No motor positions; swapped encoders, a missing or a wrong gear ratio, with the ratio found in the log.
+    """
+    motor = require_motor_positions(recording)
+    for j, joint in enumerate(recording.joints):
+        if drive.coupled[j]:
+            _check_coupled(recording, motor @ drive.reduction[j], j, drive)
+            continue
+        q, m = recording.position[:, j], motor[:, j]
+        good = np.isfinite(q) & np.isfinite(m)
+        q, m = q[good] - q[good].mean(), m[good] - m[good].mean()
+        if np.ptp(q) < 1e-3 and np.ptp(m) < 1e-3:
+            continue
+        slope = float(q @ m) / positive(float(q @ q))
+        ratio = float(drive.reduction[j, j])
+        turned = slope * ratio  # logged motor travel per joint travel
+        if abs(slope - 1.0) <= _RATIO_TOLERANCE:
+            continue
+        if abs(turned * ratio - 1.0) <= _RATIO_TOLERANCE:
+            what, remedy = "motor and link positions are swapped", "exchange their columns"
+        elif ratio == 1.0:
+            what, remedy = "the gear ratio is missing", f"give drive.reduction: about {turned:.4g} for this joint"
+        else:
+            what, remedy = "the gear ratio does not fit the log", f"the log says {turned:.4g}: correct drive.reduction"
+        raise LogError(
+            what,
+            where=_where(recording, joint),
+            got=f"a motor that turns {turned:.4g} times as far as the joint",
+            expected=f"{ratio:.4g} times",
+            remedy=remedy,
+        )
+
+
+def _check_coupled(recording: Recording, motor: Array, j: int, drive: Drive) -> None:
+    """The same check for a motor that drives several joints: all its ratios at once, as far as the motion excites them."""
+    row = drive.reduction[j]
+    good = np.isfinite(recording.position).all(axis=1) & np.isfinite(motor)
+    q, m = recording.position[good], motor[good]
+    moving = (row != 0) & (np.ptp(q, axis=0) > 1e-3)
+    q, m = q - q.mean(axis=0), m - m.mean()
+    seen = row.copy()
+    seen[moving] += np.linalg.lstsq(q[:, moving], m - q @ row, rcond=1e-3)[0]
+    if np.abs(seen - row).max() > _RATIO_TOLERANCE * np.abs(row).max():
+        raise LogError(
+            "the gear ratios do not fit the log",
+            where=_where(recording, recording.joints[j]),
+            got=f"a motor that turns as [{', '.join(f'{value:.4g}' for value in seen)}] times the joints",
+            expected=f"[{', '.join(f'{value:.4g}' for value in row)}]",
+            remedy="correct this row of drive.reduction; are motor and link positions swapped?",
+        )
+
+
+def check_springs(recording: Recording, segments: Sequence[Segment], found: Sequence[Deflection], drive: Drive) -> None:
+    """Refuses a log in which torque and spring deflection have opposite signs.
+
+    The contributions of motor inertia, friction and offset are projected out of both first.
+
+    Args:
+        segments: Its conditioned pieces, with torque and motor side.
+        found: The deflections; those below the resolution are not checked.
+
+    Raises:
+        LogError: Motor and link encoders of a joint are swapped.
+    """
+    for item, to_motor, to_torque in zip(found, drive.geared, np.linalg.inv(drive.geared).T, strict=True):
+        if not item.seen:
+            continue
+        rows = []
+        for part in segments:
+            if part.qm is None or part.vm is None or part.am is None or part.tau is None:
+                continue
+            speed = part.vm @ to_motor
+            own = (part.am @ to_motor, speed, np.tanh(speed / 0.02), np.ones(len(part)))
+            rows.append(np.column_stack([*own, (part.qm - part.q) @ to_motor, part.tau @ to_torque]))
+        stacked: Array = np.vstack(rows)
+        R = np.asarray(np.linalg.qr(unit_columns(stacked), mode="r"))
+        spring, torque = R[4:, 4], R[4:, 5]
+        correlation = float(spring @ torque) / positive(float(np.linalg.norm(spring) * np.linalg.norm(torque)))
+        if correlation < _SWAPPED:
+            raise LogError(
+                "motor and link encoders are swapped",
+                where=_where(recording, item.joint),
+                got=f"torque against deflection: the spring gives work (correlation {correlation:.2f})",
+                remedy="exchange the columns of position and motor position",
+            )
+
+
+def visible_stiffness(torque: Array, step: Array | float, least: float = 10.0) -> Array:
+    """Largest stiffness that the encoders can resolve under a given torque.
+
+    Args:
+        torque: Standard deviation of the torque through each spring, shape (n,) [N·m or N].
+        step: Encoder step after the gear, a number or shape (n,) [rad or m].
+        least: Minimum number of counts to estimate a stiffness.
+
+    Returns:
+        Shape (n,) [N·m/rad or N/m]; the stiffness of a stiffer joint cannot be estimated.
+    """
+    return np.asarray(np.abs(torque) / (least * positive(np.asarray(step, dtype=float))))
+
+
+def require_motor_positions(
+    recording: Recording,
+    problem: str = "the log has no motor positions, and the joints are modelled as elastic",
+    remedy: str = "log them, or set model.elastic: false",
+) -> Array:
+    """Motor positions of a log, as logged, shape (N, n).
+
+    Args:
+        recording: The log.
+        problem, remedy: Words of the error.
+
+    Raises:
+        LogError: It has none.
+    """
+    if recording.motor_position is None:
+        raise LogError(problem, where=recording.where, expected=f"qm_{recording.joints[0]}, … before the gear", remedy=remedy)
+    return recording.motor_position
+
+
+def _where(recording: Recording, joint: str) -> str:
+    return f"{recording.where}, joint '{joint}'"

@@ -1,0 +1,201 @@
+"""Detection of repeated motion from the positions alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..grouping import runs
+from ..linalg import Array, positive
+
+#: A motion repeats if its difference to itself one period later is below this fraction of its variance; the second value
+#: applies if the user states that it repeats.
+LIKENESS, SAID = 1e-4, 1e-3
+#: Dissimilarity of the whole log (with start-up and ramps) to itself below which a lag is examined further.
+PROMISING = 0.5
+#: Maximum number of lags examined, and the fraction of a period over which the difference is averaged.
+TRIED_LAGS, WINDOW = 64, 0.05
+#: Maximum number of samples in the search for lags; longer logs are subsampled.
+MOST_LAGS = 1 << 18
+#: A joint whose standard deviation is below this fraction of the largest one is ignored.
+MOVING = 1e-3
+#: Search range around a lag, as a fraction of it, and number of instants compared.
+NEARBY, INSTANTS = 0.02, 2000
+#: Median squared difference, in variances, above which a lag is not a period.
+UNLIKE = 0.05
+#: Deviation of sample positions from integers up to which no interpolation is needed [samples].
+EXACT = 0.02
+#: Iterations of the refinement of a period, and tolerance at the ends of the log [samples].
+ROUNDS, TOLERANCE = 3, 2.0
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """Whole periods of a motion on a uniform grid.
+
+    Attributes:
+        first: Sample at which the first whole period starts.
+        length: Length of one period in samples, in general not an integer.
+        count: Number of whole periods.
+    """
+
+    first: int
+    length: float
+    count: int
+
+
+def find_repetition(q: Array, fewest: int = 2, likeness: float = LIKENESS) -> Repetition | None:
+    """Finds the shortest period of a motion, and the interval in which it repeats.
+
+    Ramps and transients before and after are ignored; if the interval is longer than its whole periods, equal parts are cut
+    at both ends.
+
+    Args:
+        q: Positions, shape (N, n) [rad or m], uniformly sampled.
+        fewest: Minimum number of whole periods.
+        likeness: See :data:`LIKENESS`, a fraction.
+
+    Returns:
+        The repetition, or None if the motion does not repeat.
+    """
+    q = np.asarray(q, dtype=float)
+    if len(q) < 32:
+        return None
+    stride = -(-len(q) // MOST_LAGS)
+    decimated = q[::stride]
+    mean, size = decimated.mean(axis=0), decimated.std(axis=0)
+    moving = size > MOVING * size.max()
+    if not moving.any():
+        return None
+    promising = _promising(((decimated - mean) / positive(size))[:, moving], len(decimated) // fewest + 1)
+    x = (q[:, moving] - mean[moving]) / size[moving] if promising else q
+    for lag in promising:
+        found = _examined(x, stride * lag, fewest, likeness)
+        if found is not None:
+            return found
+    return None
+
+
+def _promising(x: Array, longest: int) -> list[int]:
+    """Lags at which the whole log is similar to itself, shortest first."""
+    n = len(x)
+    size = 1 << (2 * n - 1).bit_length()
+    product = np.fft.irfft(np.abs(np.fft.rfft(x, size, axis=0)) ** 2, size, axis=0)[:n]
+    squares = np.vstack([np.zeros(x.shape[1]), np.cumsum(x**2, axis=0)])
+    lags = np.arange(min(longest, n - 1) + 1)
+    head, tail = squares[n - lags], squares[n] - squares[lags]
+    unlike = ((head + tail - 2 * product[lags]) / positive(head + tail)).max(axis=1)
+    apart = np.flatnonzero(unlike > PROMISING)
+    if not len(apart):
+        return []
+    inner = unlike[1:-1]
+    low = np.flatnonzero((inner < PROMISING) & (inner <= unlike[:-2]) & (inner <= unlike[2:])) + 1
+    low = np.append(low, lags[-1]) if unlike[-1] < PROMISING else low
+    low = low[low > apart[0]]
+    return sorted(low[np.argsort(unlike[low])[:TRIED_LAGS]].tolist())
+
+
+def _examined(x: Array, lag: float, fewest: int, likeness: float) -> Repetition | None:
+    """The repetition with approximately this lag, if there is one."""
+    stretch = (0, len(x))
+    found = _nearby(x, int(lag))
+    if found is None:
+        return None
+    lag = found
+    for _ in range(ROUNDS):
+        lag = _refined(x, lag, stretch)
+        longest = _alike(x, lag, likeness)
+        if longest is None or longest[1] - longest[0] < (fewest - 1) * lag - TOLERANCE:
+            return None
+        stretch = longest
+    end = min(stretch[1] + lag + TOLERANCE, len(x))  # the last matching sample has its counterpart a period later
+    count = int((end - stretch[0] + TOLERANCE) / lag)
+    if count < fewest:
+        return None
+    repetition = Repetition(max(0, int(stretch[0] + (end - stretch[0] - count * lag) / 2)), lag, count)
+    return (
+        repetition if (deviations(x, repetition).var(axis=(0, 1)) < likeness).all() else None
+    )  # all periods must agree, not only neighbours
+
+
+def periods_of(x: Array, repetition: Repetition) -> Array:
+    """Cuts a signal into periods sampled at equal phases.
+
+    Args:
+        x: Shape (N, n), uniformly sampled.
+
+    Returns:
+        Shape (count, K, n) with K the period rounded to samples; cubic interpolation between samples.
+    """
+    x = np.asarray(x, dtype=float)
+    samples = round(repetition.length)
+    phase = np.arange(samples) * (repetition.length / samples)
+    where = repetition.first + np.arange(repetition.count)[:, None] * repetition.length + phase
+    where = np.clip(where, 0.0, len(x) - 1.0).reshape(-1)
+    exact = np.abs(where - np.round(where)).max() < EXACT
+    cut = x[np.round(where).astype(np.intp)] if exact else _between(x, where)
+    return np.asarray(cut.reshape(repetition.count, samples, -1))
+
+
+def deviations(x: Array, repetition: Repetition) -> Array:
+    """Deviation of each period from the mean over periods, shape (count, K, n), as :func:`periods_of`.
+
+    Args:
+        x: Shape (N, n), uniformly sampled.
+    """
+    cut = periods_of(x, repetition)
+    return np.asarray(cut - cut.mean(axis=0))
+
+
+def _nearby(x: Array, lag: int) -> float | None:
+    """The integer lag near a candidate with the smallest median difference (ramps at the ends would affect the mean).
+
+    None if the difference is larger than half a sample of lag error can explain.
+    """
+    reach = max(3, round(NEARBY * lag))
+    index = np.arange(0, len(x) - min(lag + reach, len(x) - 2), max(1, len(x) // INSTANTS))
+
+    def best(begin: int, end: int, step: int) -> tuple[float, int]:
+        lags = np.arange(max(1, begin), min(end, len(x) - 2) + 1, step)
+        return min((float(np.median(((x[index + k] - x[index]) ** 2).max(axis=1))), int(k)) for k in lags)
+
+    step = max(1, int(np.sqrt(reach)))  # coarse search first: differences grow steadily away from the period
+    rough = best(lag - reach, lag + reach, step)[1]
+    unlike, found = best(rough - step, min(rough + step, lag + reach), 1)
+    return float(found) if unlike < UNLIKE else None
+
+
+def _alike(x: Array, lag: float, likeness: float) -> tuple[int, int] | None:
+    """Longest run of samples that equal those one lag later."""
+    later = _between(x, np.arange(len(x) - int(lag) - 1) + lag)
+    squares = ((x[: len(later)] - later) ** 2).max(axis=1) / 2.0
+    window = max(1, round(WINDOW * lag))
+    if len(squares) < window:
+        return None
+    mean = np.convolve(squares, np.full(window, 1.0 / window), "valid")
+    begin, end = max(runs(mean < likeness), key=lambda run: run[1] - run[0], default=(0, 0))
+    return (begin, end + window - 1) if end else None
+
+
+def _refined(x: Array, lag: float, stretch: tuple[int, int]) -> float:
+    """Refines the lag to a fraction of a sample by one Gauss-Newton step."""
+    index = np.arange(stretch[0], min(stretch[1], len(x) - int(lag) - 2))
+    if len(index) < 8:
+        return lag
+    later = _between(x, index + lag)
+    apart, slope = x[index] - later, np.gradient(later, axis=0)
+    squares = (apart**2).max(axis=1)
+    kept = squares <= 4.0 * np.median(squares)  # without ramps
+    step = float(np.sum(apart[kept] * slope[kept])) / positive(float(np.sum(slope[kept] ** 2)))
+    return lag + float(np.clip(step, -1.0, 1.0))
+
+
+def _between(x: Array, where: NDArray[np.floating[Any]]) -> Array:
+    """Cubic (Catmull-Rom) interpolation between samples, shape (len(where), n)."""
+    base = np.floor(where).astype(np.intp)
+    t = (where - base)[:, None]
+    a, b, c, d = (x[np.clip(base + k, 0, len(x) - 1)] for k in (-1, 0, 1, 2))
+    return np.asarray(b + 0.5 * t * (c - a + t * (2 * a - 5 * b + 4 * c - d + t * (3 * (b - c) + d - a))))

@@ -1,0 +1,280 @@
+"""Preparation of logs for estimation: conversion to the joint side, quality checks, conditioning, in this order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..errors import LogError, QualityError
+from ..judgements.finding import UNDECIDED, Finding
+from ..logs.recording import Recording
+from ..logs.refusals import all_usable, each_usable
+from ..model.drive import Drive
+from ..model.payload import CHECK_PAYLOAD, Payload
+from ..model.robot import Robot
+from ..samples import Segment
+from .condition import Conditioned, condition, resolve
+from .config import SignalConfig
+from .joint_side import external_torque, joint_side
+from .motor_side import without_gears
+from .quality.position_steps import step_findings
+from .quality.report import QualityReport, assess
+
+#: Part of a joint's acceleration that the low-pass of the positions may take away: half the torque error of a good result.
+_LOST = 0.05
+#: Findings that a wrong description of a known payload causes.
+_OF_THE_PAYLOAD = frozenset(
+    {
+        "effort-beyond-limit",
+        "effort-drift",
+        "effort-scale",
+        "effort-sign",
+        "log-differs",
+        "logs-disagree",
+        "payload-changes",
+        UNDECIDED,
+    }
+)
+#: A motion, with findings on what its low-pass takes away or leaves.
+_ConditionedLog = tuple[Conditioned, tuple[Finding, ...]]
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedLog:
+    """A prepared log.
+
+    Attributes:
+        recording: As read.
+        automatic: Its motion with the automatic cut-off, for checks; None if that is ``conditioned``.
+    """
+
+    recording: Recording
+    report: QualityReport
+    conditioned: Conditioned
+    automatic: Conditioned | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of the log."""
+        return self.recording.name
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """The pieces of motion, in chronological order."""
+        return self.conditioned.segments
+
+    @property
+    def examined(self) -> Conditioned:
+        """Its motion for the checks against physics, to which a cut-off that is too low looks like a fault of the log."""
+        return self.automatic or self.conditioned
+
+    def with_segments(self, segments: Iterable[Segment]) -> PreparedLog:
+        """Returns the log with other pieces of motion.
+
+        Args:
+            segments: In chronological order.
+        """
+        return replace(self, conditioned=replace(self.conditioned, segments=tuple(segments)))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The log's entry in ``inputs`` of identification.json."""
+        averaged = self.conditioned.averaged
+        return {
+            "name": self.name,
+            "path": self.recording.path,
+            "sha256": self.recording.sha256,
+            "rows": len(self.recording),
+            "used": min(len(self.recording), sum(segment.repeats * len(segment) for segment in self.segments)),
+            "findings": [finding.as_dict() for finding in self.report.findings],
+            **({} if averaged is None else {"periods": averaged.as_dict()}),
+        }
+
+
+def prepare_log(
+    recording: Recording,
+    robot: Robot,
+    drive: Drive,
+    config: SignalConfig,
+    *,
+    force: bool = False,
+    payload: Payload | None = None,
+) -> PreparedLog:
+    """Prepares one log.
+
+    Args:
+        recording: As read.
+        force: Continue in spite of findings that refuse the log.
+        payload: A known payload, whose torque is subtracted if this log carries it.
+
+    Raises:
+        QualityError: The log is refused; the error carries all findings.
+        LogError: The effort is a current without a known gain, or no usable motion remains.
+    """
+    report = _accepted(recording, robot, drive, force)
+    made, found = _condition_one(report.recording, robot, config, config.cutoff == "auto")
+    report = replace(report, findings=(*report.findings, *found))
+    return PreparedLog(recording, report, without_payload(made, recording.name, robot, payload))
+
+
+def prepare_logs(
+    recordings: Sequence[Recording],
+    robot: Robot,
+    drive: Drive,
+    config: SignalConfig,
+    *,
+    force: bool = False,
+    payload: Payload | None = None,
+) -> list[PreparedLog]:
+    """Prepares several logs with the same cut-off and row rate, so that their statistics can be merged.
+
+    Settings that are `auto` are first chosen for each log and then fixed at the median for all.
+
+    Args:
+        recordings: As read; names must differ.
+        force: Continue in spite of findings that refuse a log.
+        payload: A known payload, whose torque is subtracted from the logs that carry it.
+
+    Returns:
+        The prepared logs, in the same order.
+
+    Raises:
+        LogError: No log is given, two logs have the same name, or one log is given twice.
+        QualityError: A log is refused.
+    """
+    if not recordings:
+        raise LogError("no log was given", remedy="name at least one")
+    names = [recording.name for recording in recordings]
+    if len(set(names)) != len(names):
+        raise LogError("two logs have the same name", got=names, remedy="rename one, or give each once")
+    _refuse_copies(recordings)
+    reports = each_usable(partial(_accepted, robot=robot, drive=drive, force=force), recordings)
+    scale = payload if drive.gain_error is not None else None  # one that the torque constants come from
+    logs = []
+    every = zip(recordings, reports, conditioned_alike([report.recording for report in reports], robot, config), strict=True)
+    for recording, report, (made, found) in every:
+        findings = suspecting_payload(scale, (*report.findings, *found))
+        motion = without_payload(made, recording.name, robot, payload)
+        logs.append(PreparedLog(recording, replace(report, findings=findings), motion))
+    return logs
+
+
+def _refuse_copies(recordings: Sequence[Recording]) -> None:
+    """Refuses logs with the same motion and efforts, even in another file format or with other white space."""
+    alike: dict[tuple[int, float], list[Recording]] = {}
+    found: list[LogError | None] = []
+    for late in recordings:
+        few = late.position[::100]
+        earlier = alike.setdefault((len(late), float(np.sum(few, where=~np.isnan(few)))), [])
+        found.append(_copied(late, earlier))
+        earlier.append(late)
+    all_usable(recordings, found)
+
+
+def _copied(late: Recording, earlier: Sequence[Recording]) -> LogError | None:
+    for early in earlier:
+        same = np.array_equal(early.position, late.position, equal_nan=True)
+        if same and early.effort is not None and late.effort is not None:
+            same = np.array_equal(early.effort, late.effort, equal_nan=True)
+        if same:
+            return LogError(
+                "the same log is given twice",
+                where=late.where,
+                got=f"the content of {early.name}",
+                remedy="remove one: a log counted twice makes its errors look too small",
+            )
+    return None
+
+
+def assessed(recording: Recording, robot: Robot, drive: Drive, unit: str | None = None) -> QualityReport:
+    """Converts a log to the joint side and checks it; a unit replaces that of its efforts."""
+    seen = joint_side(recording, drive)
+    report = assess(seen if unit is None else replace(seen, effort_unit=unit), robot)
+    return replace(report, findings=(*report.findings, *without_gears(recording, drive)))
+
+
+def _accepted(recording: Recording, robot: Robot, drive: Drive, force: bool) -> QualityReport:
+    """The same for use; raises QualityError if it is refused and the user does not insist."""
+    report = assessed(recording, robot, drive)
+    refused = [finding for finding in report.findings if finding.severity == "refused"]
+    if refused and not force:
+        raise refusal(recording, report.findings, refused)
+    return with_wrenches(report, robot)
+
+
+def with_wrenches(report: QualityReport, robot: Robot) -> QualityReport:
+    """Adds the joint torques of measured external wrenches, if there are any."""
+    external = external_torque(report.recording, robot)
+    return report if external is None else replace(report, recording=replace(report.recording, external_torque=external))
+
+
+def conditioned_alike(recordings: Sequence[Recording], robot: Robot, config: SignalConfig) -> list[_ConditionedLog]:
+    """The motions, conditioned alike, on the available workers."""
+    fixed = resolve(recordings, config)
+    return each_usable(partial(_condition_one, robot=robot, config=fixed, automatic=config.cutoff == "auto"), recordings)
+
+
+def _condition_one(recording: Recording, robot: Robot, config: SignalConfig, automatic: bool) -> _ConditionedLog:
+    """One motion, with findings if its low-pass takes away, or leaves unknown, a relevant part of the accelerations."""
+    made = condition(recording, robot, config)
+    return made, (*_bandwidth(made, robot, automatic), *step_findings(recording, made, robot))
+
+
+def _bandwidth(log: Conditioned, robot: Robot, automatic: bool) -> Iterator[Finding]:
+    """Yields a finding on the joint whose acceleration the low-pass reduces most, if it does by a relevant part.
+
+    Args:
+        automatic: Whether its cut-off was chosen from the logs.
+    """
+    if log.lost is None or log.lost.max() <= _LOST:
+        return
+    j = int(np.argmax(log.lost))
+    words = (
+        f"the low-pass of the positions at {log.cutoff:.3g} Hz takes away {100 * log.lost[j]:.0f} % of the acceleration of "
+        "this joint: its inertia and rotor inertia come out too small"
+    )
+    remedy = "log at a higher rate or with less noise of the positions, or move more slowly"
+    if not automatic:
+        remedy = "raise `signals.cutoff` in the project file, or leave it out"
+    yield Finding("position-bandwidth", "warning", words, remedy, joint=robot.joints[j], size=log.cutoff, certainty=0.99)
+
+
+def refusal(recording: Recording, findings: Sequence[Finding], refused: Sequence[Finding]) -> QualityError:
+    """The error that refuses a log: its first reason, and how many more there are."""
+    first = refused[0]
+    joint = "" if first.joint is None or first.joint in first.message else f"{first.joint}: "
+    more = f" (and {len(refused) - 1} more: see `urdf-ident inspect`)" if len(refused) > 1 else ""
+    return QualityError(joint + first.message + more, where=recording.where, remedy=first.remedy, findings=tuple(findings))
+
+
+def without_payload(made: Conditioned, name: str, robot: Robot, payload: Payload | None) -> Conditioned:
+    """Subtracts the torque of a known payload from a log that carries it; other logs are unchanged."""
+    return made if payload is None else replace(made, segments=payload.taken_off(robot, name, made.segments))
+
+
+def suspecting_payload(payload: Payload | None, findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Adds the known payload to the remedies of findings that a wrong description of it causes."""
+    if payload is None:
+        return tuple(findings)
+    return tuple(
+        replace(item, remedy=CHECK_PAYLOAD + item.remedy) if item.id in _OF_THE_PAYLOAD and item.remedy else item
+        for item in findings
+    )
+
+
+def unused(payload: Payload | None, logs: Sequence[PreparedLog]) -> tuple[str, ...]:
+    """Warning about a payload that no log carries, so that a misspelt log name is noticed.
+
+    Args:
+        payload: The payload, or None.
+
+    Returns:
+        One sentence, or an empty tuple.
+    """
+    if payload is None or any(payload.on(log.name) for log in logs):
+        return ()
+    names = ", ".join(log.name for log in logs)
+    return (f"no training log carries the payload: drive.payload.logs is {', '.join(payload.logs)}, the logs are {names}",)

@@ -1,0 +1,347 @@
+"""Checks of single channels: coarse steps, low rate, lost sign, dead zone, one signal twice, computed effort, logged target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+import numpy as np
+
+from ...linalg import Array, IntArray, orthogonal_part, positive
+from ...model.engine.rigid import rigid_of
+from ...model.prior import lumped_inertials
+from ...model.robot import Robot
+from ...samples import distinct_poses
+from ...sequences import white_noise
+from ..clock import read_clock
+from ..filters import lowpass
+from ..resolution import count_of
+from .examination import Examination
+
+#: Ratio of step to standard deviation from which the rounding is about a tenth of the efforts' RMS; minimum rows.
+_COARSE, _ROWS = 0.3, 100
+#: Relative difference up to which one channel is a (rescaled) copy of another.
+_COPIED = 1e-6
+#: Fractions of an effort's maximum that count as zero and as near zero, visits to zero at different poses from which its sign
+#: is lost, and least ratio of its time within twice the second fraction to that within it: 2 for a fold, 1.4 for a smooth
+#: minimum.
+_ZERO, _NEAR, _VISITS, _STRAIGHT = 0.02, 0.1, 3, 1.7
+#: Number of visits whose poses are compared.
+_POSES = 200
+#: Minimum samples on each side of a visit, and largest ratio of roughness after to before flipping the sign there; the last is
+#: for efforts with the sign of the velocity, where noise about small friction leaves 0.95 and a lost sign less than 0.4.
+_BESIDE, _SMOOTHER, _FAR_SMOOTHER = 4, 0.9, 0.5
+#: A dead zone needs this many rows of a moving joint with exactly zero effort, and this many times the rows of each adjacent
+#: value; the joint moves if its displacement over the next number of rows exceeds the next fraction of the largest, and the
+#: last multiple of the positions' noise.
+_DEAD, _MORE_OFTEN, _APART, _MOVES, _NOISE = 8, 5, 5, 0.01, 5.0
+#: Fraction of the rows of a moving joint in which an effort with the sign of the velocity may brake it, because the logger's
+#: velocity differs at reversals; fraction of the top speed above which slow motion does not explain small friction.
+_BRAKES, _FAST = 0.01, 0.2
+#: For efforts computed from logged positions: fewest and most rows, and lower end of the frequencies over the rate; range of
+#: the computed share; largest standard error of a joint's share, least median size of the shares in standard errors, and
+#: largest difference from their mean, relative and in standard errors. Sound logs reach 3 standard errors, or, with
+#: vibrations that both channels contain, shares that differ by more than their mean.
+_COMPARED, _ABOVE, _SHARE = (500, 20_000), 0.2, (0.1, 0.9)
+#: Rows of a part: noise is in all parts alike, the beginnings and ends of moves, which motors do respond to, are in some.
+_OF_A_PART = 50
+#: Standard error of a median of normal numbers, times the root of their number, over their median absolute deviation.
+_OF_MEDIAN = 1.858
+_SHARE_ERROR, _CLEAR, _ALIKE = 0.1, 8.0, (0.2, 4.0)
+#: Singular values, relative to the largest, that count as zero.
+_DEPENDENT = 1e-7
+#: Number of rows per held value from which a signal has a low rate.
+_HELD = 3.0
+
+
+def check_steps(state: Examination, robot: Robot) -> None:
+    """Warns of coarsely quantised efforts of moving joints."""
+    for joint, _, x in moving_efforts(state, robot):
+        std, step = float(x.std()), coarse_step(x)
+        if step > 0.0:
+            state.add(
+                "effort-quantised",
+                "warning",
+                f"the effort comes in steps of {step:.3g}, {100 * step / std:.0f} % of its standard deviation",
+                joint=joint,
+                size=step,
+                remedy="log it with more digits; a slower, longer log partly averages out the steps",
+            )
+
+
+def coarse_step(effort: Array) -> float:
+    """Returns the resolution of an effort if it is coarse compared with its standard deviation, else 0.
+
+    Args:
+        effort: One joint's efforts, shape (N,).
+
+    Returns:
+        The step between its values, in the effort's unit.
+    """
+    levels = np.unique(effort)
+    if len(levels) < 3:
+        return 0.0
+    gaps = np.diff(levels)
+    step = float(gaps.min())
+    coarse = step > _COARSE * float(effort.std()) and np.abs(gaps / step - np.round(gaps / step)).max() < 0.05
+    return step if coarse else 0.0
+
+
+def check_sign_lost(state: Examination, robot: Robot) -> None:
+    """Refuses efforts without sign: reflected at zero and never negative, or always with the sign of the velocity."""
+    whole = state.recording.position
+    span = np.ptp(whole, axis=0)
+    for joint, q, x in moving_efforts(state, robot):
+        against = x.min() < 0
+        (folds, ratios), words = (
+            (_folds_against(q, x), "never brakes its joint") if against else (_folds(x), "is never below zero")
+        )
+        if len(folds) < _VISITS or distinct_poses(whole[folds[:_POSES]], span) < _VISITS:
+            continue  # a motion that repeats brings the same effort near zero each time
+        if _at_most(ratios) < _FAR_SMOOTHER if against else np.median(ratios) < _SMOOTHER:
+            state.add(
+                "effort-unsigned",
+                "refused",
+                f"the effort {words} and turns back at zero {len(folds)} times: its sign is lost",
+                joint=joint,
+                at=folds,
+                remedy="log it with its sign",
+            )
+
+
+def check_dead_zone(state: Examination, robot: Robot) -> None:
+    """Warns of efforts that are exactly zero during motion far more often than they take the adjacent values.
+
+    Coarsely quantised efforts are zero up to half a step, which :func:`check_steps` reports.
+    """
+    for joint, q, x in moving_efforts(state, robot):
+        travel = np.abs(q[_APART:] - q[:-_APART])
+        # before and after: at the ends of a rest with the brake on, efforts are zero as well
+        least = max(_MOVES * travel.max(), _NOISE * float(white_noise(q)))
+        moving = np.flatnonzero(np.minimum(travel[:-_APART], travel[_APART:]) > least) + _APART
+        at = moving[x[moving] == 0]
+        if len(at) < _DEAD or coarse_step(x) > 0.0:
+            continue
+        values, counts = np.unique(x[moving], return_counts=True)
+        zero = int(np.searchsorted(values, 0.0))
+        if len(at) > _MORE_OFTEN * max(counts[max(zero - 1, 0) : zero].sum(), counts[zero + 1 : zero + 2].sum()):
+            state.add(
+                "effort-dead-zone",
+                "warning",
+                f"the effort is exactly zero in {100 * len(at) / len(moving):.3g} % of the rows in which the joint moves, and "
+                "hardly ever near zero: small efforts are not logged",
+                joint=joint,
+                at=at,
+                size=len(at) / len(moving),
+                remedy="log what the sensor measures, without a threshold",
+            )
+
+
+def moving_efforts(state: Examination, robot: Robot) -> Iterator[tuple[str, Array, Array]]:
+    """Yields positions and varying efforts of joints that move.
+
+    Yields:
+        Joint, position and effort, shape (N,) each; nothing for a short log.
+    """
+    recording = state.recording
+    if recording.effort is None or len(recording) < _ROWS:
+        return
+    for joint, q, effort in zip(robot.joints, recording.position.T, recording.effort.T, strict=True):
+        if np.ptp(effort) > 0 and np.ptp(q) >= 0.01:
+            yield joint, q, effort
+
+
+def _folds(x: Array) -> tuple[IntArray, Array]:
+    """Rows where a signal is reflected at zero, and the ratio of its roughness after to before flipping the sign there."""
+    low = np.flatnonzero(x < 2 * _NEAR * x.max())
+    visits = np.split(low, np.flatnonzero(np.diff(low) > 1) + 1) if len(low) else []
+    at, ratios = [], []
+    for visit in visits:
+        lowest = int(visit[np.argmin(x[visit])])
+        if visit[0] == 0 or visit[-1] == len(x) - 1 or x[lowest] >= _ZERO * x.max():
+            continue
+        if len(visit) > _STRAIGHT * np.count_nonzero(x[visit] < _NEAR * x.max()):
+            at.append(lowest)
+            begin = max(min(visit[0], lowest - _BESIDE), 0)
+            part = x[begin : max(visit[-1], lowest + _BESIDE) + 1]
+            side = np.arange(len(part)) + begin - lowest  # the lowest sample may be on either side due to noise
+            turned = min(_roughness(np.where(after, part, -part)) for after in (side > 0, side >= 0))
+            ratios.append(turned / positive(_roughness(part)))
+    return np.array(at, dtype=np.intp), np.array(ratios)
+
+
+def _folds_against(q: Array, x: Array) -> tuple[IntArray, Array]:
+    """Folds, at speed, of an effort that always has the sign of its joint's velocity; none if it brakes."""
+    travel = np.zeros(len(q))
+    travel[_APART:-_APART] = q[2 * _APART :] - q[: -2 * _APART]
+    moving = np.abs(travel) > _MOVES * np.abs(travel).max()
+    if np.mean(x[moving] * travel[moving] < 0) > _BRAKES:
+        return np.array([], dtype=np.intp), np.array([])
+    at, ratios = _folds(np.abs(x))
+    fast = np.abs(travel[at]) > _FAST * np.abs(travel).max()
+    return at[fast], ratios[fast]
+
+
+def _at_most(ratios: Array) -> float:
+    """Median of ratios plus its standard error between visits: a few visits in noise are smoother after a flip by chance."""
+    logs = np.log(np.maximum(ratios, 1e-12))
+    return float(np.exp(np.median(logs) + float(logs.std(ddof=1) / np.sqrt(len(logs)))))
+
+
+def _roughness(x: Array) -> float:
+    """Sum of squared residuals of a parabola fitted to a few samples."""
+    return float(np.polyfit(np.linspace(-1.0, 1.0, len(x)), x, 2, full=True)[1].sum())
+
+
+def check_copied(state: Examination, robot: Robot) -> None:
+    """Refuses one effort in two columns; warns of one position in two, and of efforts that are the controller's target."""
+    recording = state.recording
+    for i, j in combinations(np.flatnonzero(np.ptp(recording.position, axis=0) > 0), 2):
+        if np.array_equal(recording.position[:, i], recording.position[:, j]):
+            state.add(
+                "position-twice",
+                "warning",
+                f"the positions of {robot.joints[i]} and {robot.joints[j]} are equal in every row",
+                remedy="check which columns `log.columns.position` names; joints that were moved alike: move them differently",
+            )
+    if recording.effort is None:
+        return
+    effort = recording.effort
+    for i, j in combinations(np.flatnonzero(np.ptp(effort, axis=0) > 0), 2):
+        factor = float(effort[:, i] @ effort[:, j] / (effort[:, i] @ effort[:, i]))
+        if np.linalg.norm(effort[:, j] - factor * effort[:, i]) < _COPIED * np.linalg.norm(effort[:, j]):
+            state.add(
+                "effort-twice",
+                "refused",
+                f"the efforts of {robot.joints[i]} and {robot.joints[j]} are one signal",
+                remedy="check which columns `log.columns.effort` names",
+            )
+    for name in ("torque_target", "effort_target"):
+        target = getattr(recording, name)
+        if target is None or target.shape != effort.shape:
+            continue
+        scale = np.sum(effort * target, axis=0) / positive(np.sum(target**2, axis=0))
+        left, size = np.linalg.norm(effort - scale * target, axis=0), np.linalg.norm(effort, axis=0)
+        alive = (size > 0) & (np.ptp(target, axis=0) > 0)
+        if alive.any() and (left[alive] < _COPIED * size[alive]).all():
+            state.add(
+                "effort-commanded",
+                "warning",
+                f"the efforts are the controller's {name.split('_')[0]} target, sample by sample: computed, not measured",
+                remedy="log the measured current or torque: a target only shows what the controller's model expects",
+            )
+            return
+
+
+def check_computed(state: Examination, robot: Robot) -> None:
+    """Warns of efforts that are partly the URDF's torque at the logged positions, with their rounding errors and noise.
+
+    Above the frequencies of the motion, logged positions contain rounding errors and noise, to which no joint responds, but the
+    controller of a joint may: by gains on its own position and speed, and these parts of both torques are left out. Where the
+    efforts contain the same fraction of the torque that the URDF has for them on all joints and in all parts of the log, it was
+    computed.
+    """
+    recording = state.recording
+    if recording.effort is None:
+        return
+    part = _longest_even(recording.time)
+    if part.stop - part.start < _COMPARED[0]:
+        return
+    time, q, effort = recording.time[part], recording.position[part], recording.effort[part]
+    rate = 1.0 / float(np.median(np.diff(time)))
+    v = np.gradient(q, time, axis=0) if recording.velocity is None else recording.velocity[part]
+    stated = rigid_of(robot).torque(lumped_inertials(robot).ravel(), q, v, np.gradient(v, time, axis=0))
+    inner = slice(len(time) // 20, -(len(time) // 20))  # without the transients of the filter
+    fast = np.array([(x - lowpass(x, rate, _ABOVE * rate))[inner] for x in (stated, effort, q, v)])
+    left = np.array([orthogonal_part(x[:2].T, x[2:].T, _DEPENDENT) for x in np.moveaxis(fast, -1, 0)])
+    share, error = _shares(left[..., 0].T, left[..., 1].T)
+    known = (error > 0) & (error < _SHARE_ERROR)
+    if known.sum() < 2:
+        return
+    share, error = share[known], error[known]
+    mean = float(np.average(share, weights=error**-2))
+    alike = np.abs(share - mean) < np.maximum(_ALIKE[0] * mean, _ALIKE[1] * error)
+    if _SHARE[0] < mean < _SHARE[1] and np.median(share / error) > _CLEAR and alike.all():
+        state.add(
+            "effort-commanded",
+            "warning",
+            f"about {100 * mean:.0f} % of the efforts are the URDF's torque at the logged positions, their noise included: "
+            "computed, not measured",
+            remedy="log the measured current or torque: computed efforts only show what the controller's model expects",
+        )
+
+
+def _shares(stated: Array, measured: Array) -> tuple[Array, Array]:
+    """Share of one signal in another, and its standard error, by joint: medians over the parts of the rows, shape (alive,)."""
+    count = len(stated) // _OF_A_PART
+    stated, measured = (x[: count * _OF_A_PART].reshape(count, _OF_A_PART, -1) for x in (stated, measured))
+    size = np.sum(stated**2, axis=1)
+    alive = (size > 0).all(axis=0)
+    shares = np.sum(stated * measured, axis=1)[:, alive] / size[:, alive]
+    share = np.median(shares, axis=0)
+    return share, _OF_MEDIAN * np.median(np.abs(shares - share), axis=0) / np.sqrt(count)
+
+
+def _longest_even(time: Array) -> slice:
+    """The longest run of rows without a gap, at most as many as are compared."""
+    steps = np.diff(time)
+    gaps = np.flatnonzero(np.abs(steps - np.median(steps)) > 0.5 * np.median(steps)) + 1
+    ends = np.array([0, *gaps, len(time)])
+    k = int(np.argmax(np.diff(ends)))
+    return slice(int(ends[k]), int(min(ends[k + 1], ends[k] + _COMPARED[1])))
+
+
+def check_held(state: Examination, robot: Robot) -> None:
+    """Warns of a position or effort with a lower rate than those of the other joints, each value held for several rows."""
+    remedy = "log it at the rate of the others; as logged it lags by half its interval"
+    recording = state.recording
+    for j, words, rate in _slower(recording.time, recording.position):
+        if not _creeps(recording.position[:, j]):
+            state.add("position-held", "warning", f"the position {words}", joint=robot.joints[j], size=rate, remedy=remedy)
+    if recording.effort is not None:
+        for j, words, rate in _slower(recording.time, recording.effort):
+            state.add("effort-held", "warning", f"the effort {words}", joint=robot.joints[j], size=rate, remedy=remedy)
+
+
+def _slower(time: Array, channels: Array) -> list[tuple[int, str, float]]:
+    """Joints whose channel holds its values, with a description and its true rate [Hz]."""
+    # 1 where values vary, because steps due to quantisation depend on the motion
+    held = np.array([regular_length(equal_runs(x)[1]) for x in channels.T])
+    slow = np.flatnonzero((held >= _HELD) & (np.median(held) <= held / 2))
+    rates = read_clock(time).rate / held
+    return [
+        (int(j), f"comes at {rates[j]:.3g} Hz, those of other joints at {np.median(rates):.3g} Hz", float(rates[j]))
+        for j in slow
+    ]
+
+
+def _creeps(x: Array) -> bool:
+    """Whether a position changes by single counts of its encoder: at a steady speed each lasts equally long."""
+    steps = np.abs(np.diff(x))
+    return bool(np.median(steps[steps > 0]) < 1.5 * count_of(x))
+
+
+def regular_length(lengths: IntArray) -> float:
+    """Returns the common length of runs of equal length.
+
+    Args:
+        lengths: Lengths of the runs in rows, shape (R,).
+
+    Returns:
+        The common length; 1 if they vary or are too few.
+    """
+    usual = float(np.median(lengths)) if len(lengths) > 20 else 1.0
+    return usual if np.mean(np.abs(lengths - usual) <= 1) > 0.8 else 1.0
+
+
+def equal_runs(x: Array) -> tuple[IntArray, IntArray]:
+    """Finds runs of equal samples.
+
+    Args:
+        x: One channel, shape (N,).
+
+    Returns:
+        Their first rows and their lengths, shape (R,) each.
+    """
+    begins = np.concatenate([[0], np.flatnonzero(np.diff(x) != 0) + 1])
+    return begins, np.diff(np.concatenate([begins, [len(x)]]))

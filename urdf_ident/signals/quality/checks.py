@@ -1,0 +1,281 @@
+"""Plausibility checks of a log: motion, efforts, locked joints, and units of positions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+
+from ...linalg import Array, BoolArray, rms
+from ...logs.recording import Recording
+from ...model.engine.pinocchio import mass_matrices
+from ...model.robot import Robot
+from ...samples import SHORT, SHORTEST, columns
+from ...sequences import quantiles
+from ...units import joint_units
+from ..filters import HIGHEST, differentiate, lowpass
+from ..resample import UniformPiece, even_pieces
+from .examination import Examination
+
+#: A joint moves above this speed [rad/s or m/s]; a log is at rest below a quarter (prismatic joints a twentieth) of it.
+MOVING = 0.02
+#: Change of a gravity torque or inertia by a locked joint that is elsewhere in the log: reported, and refused, from here on.
+LOCK_FELT, LOCK_WRONG = 0.02, 0.2
+#: One radian in degrees.
+DEGREE = 180 / np.pi
+#: Other units of positions: whether of revolute joints, how many make a radian or metre, and their name.
+_OTHER_UNITS = ((True, DEGREE, "deg"), (False, 1e3, "mm"))
+
+
+def check_effort(state: Examination, robot: Robot) -> None:
+    """Refuses a log without efforts, or with an effort that never changes although its joint moves."""
+    recording = state.recording
+    if recording.effort is None:
+        state.add(
+            "effort-missing",
+            "refused",
+            "the log holds no efforts (torques, forces or currents)",
+            remedy="log them as tau_<joint>, or name their columns in `log: {columns: {effort: ...}}`",
+        )
+        return
+    travel = np.ptp(recording.position, axis=0)
+    for j in np.flatnonzero(np.ptp(recording.effort, axis=0) == 0):
+        value = f"is {recording.effort[0, j]:.4g} throughout"
+        if travel[j] > 0.01:
+            state.add(
+                "effort-dead",
+                "refused",
+                f"the joint moves and its effort {value}",
+                joint=robot.joints[j],
+                remedy="check the column and its sensor",
+            )
+        else:
+            state.add("effort-constant", "warning", f"the effort {value}", joint=robot.joints[j])
+    if recording.effort_unit in ("N·m", "N") and recording.effort_side == "joint":
+        limits = robot.limit("effort")
+        allowed = _allowed_efforts(robot, limits, _poses(recording))
+        for j in np.flatnonzero([quantiles(np.abs(x), 0.99)[0] for x in recording.effort.T] > 2 * allowed):
+            state.add(
+                "effort-beyond-limit",
+                "warning",
+                f"the effort reaches {np.abs(recording.effort[:, j]).max():.4g} {joint_units(robot.prismatic[j])['torque']}, "
+                f"{'the URDF allows' if allowed[j] == limits[j] else 'the largest weight in the URDF is'} {allowed[j]:.4g}",
+                joint=robot.joints[j],
+                remedy="state its unit (`log: {units: {effort: mN·m}}`; A or mA and the drive's gain for a current), or that "
+                "it is measured at the motor (`log: {side: {effort: motor}}`)",
+            )
+
+
+def _allowed_efforts(robot: Robot, limits: Array, poses: Array) -> Array:
+    """Effort limits, shape (n,) [N·m or N]; limits that the URDF's own weights exceed, and equal ones, are placeholders.
+
+    Returns:
+        The largest weight of a joint of the same type instead of a placeholder.
+    """
+    weights = np.abs(gravity_torques(robot, poses)).max(axis=0)
+    placeholder = np.isin(limits, limits[weights > limits])
+    largest = np.array([weights[robot.prismatic == kind].max() for kind in robot.prismatic])
+    return np.where(placeholder, np.maximum(limits, largest), limits)
+
+
+def check_locked(state: Examination, robot: Robot) -> None:
+    """Reports joints that the project holds at one position and the log at another, if the dynamics depend on it.
+
+    The effect is the largest relative change of a joint's gravity torque (root mean square over poses of the log) or inertia
+    (diagonal of the mass matrix), from the URDF's masses.
+    """
+    recording = state.recording
+    poses = _poses(recording)
+    for joint, (low, high) in recording.locked.items():
+        held, middle = robot.locked[joint], 0.5 * (low + high)
+        effect = max(_effect_of_lock(robot, joint, place, poses) for place in (low, high))
+        if effect < LOCK_FELT:
+            continue
+        moves = high - low > MOVING
+        where = f"moves from {low:.4g} to {high:.4g}" if moves else f"stands at {middle:.4g}"
+        unit = joint_units(robot.description.joints[joint].type == "prismatic")["position"]
+        state.add(
+            "locked-joint",
+            "refused" if effect > LOCK_WRONG else "warning",
+            f"the project locks it at {held:.4g} {unit}, in the log it {where} {unit}; "
+            f"this changes the gravity torque or inertia of a joint by {100 * effect:.0f} %",
+            joint=joint,
+            remedy="do not lock it (robot.lock, robot.joints)"
+            + ("" if moves else f", or lock it there: `robot: {{lock: {{{joint}: {middle:.4g}}}}}`"),
+            size=effect,
+        )
+
+
+def _effect_of_lock(robot: Robot, joint: str, position: float, poses: Array) -> float:
+    """Largest relative change of a joint's gravity torque or inertia if a locked joint is at another position."""
+    lock = {**robot.locked, joint: position}
+    other = Robot.from_urdf(robot.urdf, joints=robot.order, lock=lock, gravity=robot.gravity)
+    weights = gravity_torques(robot, poses)
+    inertia = [np.diagonal(mass_matrices(one, poses), axis1=1, axis2=2) for one in (robot, other)]
+    torque, change = rms(weights, 0), rms(gravity_torques(other, poses) - weights, 0)
+    loaded = torque > 0.01 * torque.max()
+    share = np.abs(inertia[1] - inertia[0]).mean(axis=0) / inertia[0].mean(axis=0)
+    return float(max(share.max(), (change[loaded] / torque[loaded]).max(initial=0.0)))
+
+
+def _poses(recording: Recording) -> Array:
+    """Some thirty poses of a log, evenly spaced, shape (m, n) [rad or m]."""
+    return recording.position[:: max(1, len(recording) // 30)]
+
+
+def gravity_torques(robot: Robot, poses: Array) -> Array:
+    """Gravity torques of the URDF's masses.
+
+    Args:
+        poses: Shape (m, n) [rad or m].
+
+    Returns:
+        Shape (m, n) [N·m or N].
+    """
+    data = robot.model.createData()
+    return np.array([pin.computeGeneralizedGravity(robot.model, data, q) for q in robot.configuration(poses)])
+
+
+def check_position_unit(state: Examination, robot: Robot) -> None:
+    """Refuses positions in another unit, such as degrees, millimetres or counts; warns of positions beyond the limits."""
+    q = state.recording.position
+    lower, upper = robot.limit("lower"), robot.limit("upper")
+    stated = np.isfinite(lower) & np.isfinite(upper) & (upper > lower)
+    span = np.where(stated, upper - lower, np.inf)
+    low, high = _reached(q)
+    over = np.where(stated, np.maximum(high - upper, lower - low), -np.inf)
+    largest = np.maximum(np.abs(low), np.abs(high))
+    # a wrong zero or sign also exceeds the limits, but not by a factor
+    too_far = (over > 0.2 * span) & (largest > 3 * np.maximum(np.abs(lower), np.abs(upper)))
+    speed = _relative_speed(state, robot) if too_far.any() or not stated.all() else np.zeros(robot.n)
+    implausible = too_far | (~stated & (speed > 1))
+    for revolute, factor, other in _OTHER_UNITS:
+        kind = robot.prismatic != revolute
+        fits = (speed[kind & ~stated] <= factor).all() and _within((low, high), (lower, upper), 1 / factor, stated & kind)
+        if (kind & implausible).any() and fits:
+            implausible &= kind
+            turned = revolute and _within((low, high), (lower, upper), 1 / (2 * np.pi), stated & kind)
+            unit = other + (" (or like rad that are described as rev)" if turned else "")
+            remedy = f"in the project file: `log: {{units: {{position: {other}}}}}` (and `velocity: {other}/s`)"
+            break
+    else:
+        implausible &= speed > 1
+        unit = "encoder counts, or another unit"
+        remedy = (
+            "give their unit, of counts how many make a turn (`log: {units: {position: counts(4096)}}`), or for positions "
+            "before the gear `log: {side: motor}` and `drive: {reduction: ...}`"
+        )
+        for revolute, factor, other in _OTHER_UNITS:  # of single joints
+            own = implausible & stated & (robot.prismatic != revolute) & (speed <= factor)
+            if (own == implausible).all() and _within((low, high), (lower, upper), 1 / factor, own):
+                unit, remedy = f"{other}, unlike those of other joints", f"state it in the column's name: `q_<joint> [{other}]`"
+    if implausible.any():
+        j = int(np.flatnonzero(implausible)[0])
+        si = joint_units(robot.prismatic[j])["position"]
+        beside = f"the URDF's limits are {lower[j]:.4g} to {upper[j]:.4g} {si}" if stated[j] else f"too fast for {si}"
+        words = f"positions look like {unit}: they reach {largest[j]:.4g}, and {beside}"
+        state.add("position-unit", "refused", words, joint=robot.joints[j], remedy=remedy)
+        return
+    beyond = (q > upper + 0.01) | (q < lower - 0.01)
+    for j in (int(index) for index in np.flatnonzero(beyond.any(axis=0))):
+        state.add(
+            "position-beyond-limit",
+            "warning",
+            f"the position goes from {q[:, j].min():.4g} to {q[:, j].max():.4g}, "
+            f"the URDF's limits are {lower[j]:.4g} to {upper[j]:.4g} {joint_units(robot.prismatic[j])['position']}",
+            joint=robot.joints[j],
+            at=np.flatnonzero(beyond[:, j]),
+            remedy="check joint offsets, signs and units",
+        )
+
+
+def _reached(q: Array) -> tuple[Array, Array]:
+    """Positions that each joint reaches, without outliers, lowest and highest, shape (n,) each [rad or m]."""
+    low, high = np.array([quantiles(x, 0.005, 0.995) for x in q.T]).T
+    return low, high
+
+
+def _within(reached: tuple[Array, Array], limits: tuple[Array, Array], factor: float, joints: BoolArray) -> bool:
+    """Whether the positions of some joints, times a factor, lie within their limits, which are widened by 5 %."""
+    (low, high), (lower, upper) = (np.stack(pair)[:, joints] for pair in (reached, limits))
+    margin = 0.05 * (upper - lower)
+    return bool(((factor * low > lower - margin) & (factor * high < upper + margin)).all())
+
+
+def _relative_speed(state: Examination, robot: Robot) -> Array:
+    """Speeds over the highest of any robot: 30 rad/s (10 m/s), or three times the URDF's limit if that is above 10 rad/s."""
+    limits = robot.limit("velocity")
+    top = np.where(np.isfinite(limits), np.maximum(3 * limits, 10.0), np.where(robot.prismatic, 10.0, 30.0))
+    speeds = columns(smooth_speeds(state.recording)[0])
+    return np.array([quantiles(np.abs(speed), 0.99)[0] for speed in speeds]) / top
+
+
+def smooth_speeds(recording: Recording) -> tuple[list[Array], float]:
+    """Computes velocities from the positions of a log.
+
+    Returns:
+        Velocities of each segment between gaps, shape (N, n) [rad/s or m/s], and their rate [Hz].
+    """
+    pieces, clock = even_pieces(recording)
+    return [smooth_speed(piece, clock.rate) for piece in pieces], clock.rate
+
+
+def smooth_speed(piece: UniformPiece, rate: float) -> Array:
+    """Computes velocities from the positions of one segment, shape (N, n) [rad/s or m/s].
+
+    Args:
+        rate: That rate [Hz].
+    """
+    return differentiate(lowpass(piece.q, rate, min(10.0, HIGHEST * rate)), rate)
+
+
+def check_motion(state: Examination, robot: Robot) -> None:
+    """Refuses a log in which (almost) nothing moves; reports joints at rest."""
+    speeds, rate = smooth_speeds(state.recording)
+    threshold = MOVING * np.where(robot.prismatic, 0.05, 0.25)
+    moving = np.concatenate([(speed > threshold) | (speed < -threshold) for speed in speeds])
+    seconds = float(moving.any(axis=1).sum() / rate)
+    total = len(moving) / rate
+    reached = _reached(state.recording.position)
+    travel = reached[1] - reached[0]
+    if seconds < min(0.5, 0.2 * total) or (travel < 0.5 * threshold).all():
+        state.add(
+            "at-rest",
+            "refused",
+            f"the robot does not move: no joint is faster than {threshold.max():.2g} rad/s (m/s) for long in {total:.3g} s"
+            f"{_of_smaller_unit(robot, reached, threshold)}",
+            remedy="record a motion that moves every joint, as a log at rest shows only gravity; if it moved, correct "
+            "`log: {units: {position: ..., time: ...}}`",
+        )
+        return
+    if seconds < SHORTEST:
+        state.add("too-short", "refused", f"the log holds {seconds:.2g} s of motion", remedy=f"record {SHORT:g} s or more")
+    elif seconds < SHORT:
+        words = f"the log holds {seconds:.2g} s of motion"
+        state.add("short", "warning", words, remedy=f"record {SHORT:g} s or more", size=seconds)
+    for j in np.flatnonzero(moving.mean(axis=0) * len(moving) < 0.1 * rate):
+        exact = " (not even by one encoder step)" if np.ptp(state.recording.position[:, j]) == 0 else ""
+        state.add(
+            "joint-at-rest",
+            "warning",
+            f"the joint does not move{exact}: its friction cannot be identified",
+            joint=robot.joints[j],
+            remedy="record a motion that moves it, or lock it in `robot: {lock: ...}`",
+        )
+
+
+def _of_smaller_unit(robot: Robot, reached: tuple[Array, Array], threshold: Array) -> str:
+    """What positions that hardly move may be in: m described as mm, or rad described as degrees; empty if neither is plausible.
+
+    Args:
+        reached: See :func:`_reached`.
+        threshold: Least travel that is motion, shape (n,) [rad or m].
+    """
+    (low, high), limits = reached, (robot.limit("lower"), robot.limit("upper"))
+    for kind, factor, words in (
+        (robot.prismatic, 1e3, "m, described as mm"),
+        (~robot.prismatic, DEGREE, "rad, described as deg"),
+    ):
+        moves = (high - low) * factor > np.maximum(threshold, 0.05 * (limits[1] - limits[0]))
+        if (moves & kind).any() and _within(reached, limits, factor, kind):
+            return f"; times {factor:.3g} the positions would move within the URDF's limits: are they in {words}?"
+    return ""

@@ -1,0 +1,266 @@
+"""Repairs of the clock: unit, order, gaps, and missing rows that it does not show."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ...grouping import runs
+from ...linalg import Array, BoolArray, IntArray, positive, rms
+from ...logs.recording import Recording
+from ...sequences import quantiles, running_median
+from ...units import percent
+from ..clock import GAP_PERIODS, GAP_SECONDS, device_clock, in_bursts, read_clock
+from ..resolution import counts_of
+from .examination import Examination
+from .repairs import TOO_MANY, drop_rows
+
+_TIME_UNITS = (("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
+_RATES = (4.0, 60_000.0)
+
+#: Rows are missing where a step is this many times as long as its neighbours, deviates from their mean by this multiple of the
+#: usual, and at most this fraction of that sideways; minimum number of such places, length ratio for which one place is enough,
+#: and largest jitter of usable time stamps [periods]. None of 151 fault-free logs, real and simulated, has such a place.
+_AT_ONCE, _FAR, _ASIDE, _LOST, _JUMP, _STEADY = 1.6, 12.0, 0.3, 2, 5.0, 0.2
+#: Least speed of a joint that moves, over its root mean square and over that of the fastest joint at the time; and least length
+#: of the step over either neighbour.
+_SLOW, _EITHER = 0.1, 1.2
+#: A clock stands if fewer of the rows increase it, by steps longer than any period.
+_STANDS = 0.5
+#: Runs were joined where at least this share of the moving joints steps away, in one row, by this multiple of their fastest
+#: steps (99 % quantile), and not straight ahead (cosine), as it would if rows were missing.
+_TOGETHER, _ELSEWHERE, _AHEAD = 0.5, 5.0, 0.9
+
+
+def check_time_unit(state: Examination) -> None:
+    """Refuses a clock with implausible intervals, and names a plausible unit."""
+    intervals = np.diff(state.recording.time)
+    if np.mean(intervals < 0) > TOO_MANY:  # unsorted rows do not give intervals
+        return
+    steps = intervals[intervals > 0]
+    if len(steps) < _STANDS * len(intervals) and (len(steps) == 0 or np.median(steps) > 1 / _RATES[0]):
+        often = "does not increase" if len(steps) == 0 else f"increases in only {len(steps)} of {len(intervals) + 1} rows"
+        remedy = (
+            "export it with all digits, check `log: {columns: {time: ...}}`, or give `log: {rate: <Hz>}` without a time column"
+        )
+        state.add("clock-stands", "refused", f"the time column {often}", remedy=remedy)
+        return
+    typical = float(np.median(steps))
+    if 1 / _RATES[1] <= typical <= 1 / _RATES[0]:
+        return
+    mean = float(intervals.mean())
+    if typical < 1 / _RATES[1] and 1 / _RATES[1] <= mean <= 1 / _RATES[0]:
+        _refuse_bursts(state, typical, mean)
+        return
+    guess = next((name for name, factor in _TIME_UNITS if _RATES[0] * 2 <= 1 / (typical * factor) <= _RATES[1] / 2), None)
+    if typical > 1 and abs(typical - 1) < 1e-9:
+        guess = None
+    remedy = f"in the project file: `log: {{units: {{time: {guess or '...'}}}}}`"
+    remedy += ", or if it counts samples `log: {rate: <Hz>}` without a time column"
+    state.add("time-unit", "refused", f"the time increases by {typical:.4g} per row, which cannot be seconds", remedy=remedy)
+
+
+def _refuse_bursts(state: Examination, typical: float, mean: float) -> None:
+    """Refuses a log whose rows were stamped in bursts, with their median and mean interval [s]."""
+    state.add(
+        "clock-uneven",
+        "refused",
+        f"the rows come in bursts: half of the intervals are below {typical:.2g} s, their mean is {mean:.3g} s",
+        remedy="log the device's own time stamps, or give `log: {rate: <Hz>}` without a time column if it samples evenly",
+    )
+
+
+def repair_order(state: Examination) -> None:
+    """Drops single rows whose time stamp is out of order; refuses a clock that runs backwards.
+
+    Args:
+        state: The log; changed.
+    """
+    time = state.recording.time
+    keep = np.ones(len(time), dtype=bool)
+    first = np.flatnonzero(np.diff(time) < 0)
+    if not len(first):
+        return
+    for _ in range(8):
+        index = np.flatnonzero(keep)
+        kept = time[index]
+        drops = _outliers_of_order(kept)
+        if not len(drops):
+            break
+        keep[index[drops]] = False
+    lost = ~keep
+    if (np.diff(time[keep]) < 0).any() or lost.mean() > 0.01:
+        state.add(
+            "time-backwards",
+            "refused",
+            f"time runs backwards at {len(first)} place(s)",
+            at=first + 1,
+            remedy="split the file where the clock restarts, or sort it by time",
+        )
+        return
+    drop_rows(state, lost, "time-out-of-order", "are out of order in time")
+
+
+def _outliers_of_order(time: Array) -> IntArray:
+    """For each backward step, the row whose removal eliminates it."""
+    found: list[int] = []
+    last = -1
+    for k in (int(index) for index in np.flatnonzero(np.diff(time) < 0)):
+        if k <= last:
+            continue
+        without_late = k + 2 >= len(time) or time[k] <= time[k + 2]  # row k + 1 is out of order
+        without_early = k == 0 or time[k - 1] <= time[k + 1]  # row k is out of order
+        if without_late:
+            found.append(k + 1)
+        elif without_early:
+            found.append(k)
+        last = k + 1
+    return np.array(found, dtype=np.int64)
+
+
+def repair_clock(state: Examination) -> None:
+    """Corrects the clock: restores the device's clock if the motion shows it, and drops repeated samples and stamps.
+
+    Args:
+        state: The log; changed.
+    """
+    found = device_clock(state.recording.time, state.recording.position)
+    if found is not None:
+        state.add(
+            "clock-jitter",
+            "repaired",
+            f"the time stamps jitter by {percent(100 * found.spread_before)} % of a period; the motion shows an even clock of "
+            f"{1e3 * found.period:.6g} ms behind them (within {percent(100 * found.spread_after)} %), which is used instead",
+        )
+        if found.lost:
+            state.add(
+                "samples-lost",
+                "info",
+                f"{found.lost} sample(s) of the device are not in the log; interpolated where few are missing at a time",
+            )
+        repeated = np.concatenate([[False], np.diff(found.time) <= 0])
+        state.recording = replace(state.recording, time=found.time)
+    else:
+        intervals = np.diff(state.recording.time)
+        if in_bursts(state.recording.time, state.recording.position):
+            _refuse_bursts(state, float(np.median(intervals)), float(intervals.mean()))
+            return
+        repeated = _repeated_samples(state.recording)
+    drop_rows(state, repeated, "samples-repeated", "repeat the sample before them while the robot moves", limit=0.5)
+    equal = np.concatenate([[False], np.diff(state.recording.time) <= 0])
+    drop_rows(state, equal, "stamps-repeated", "have the same time as the row before them", limit=0.5)
+    if len(state.recording) < 10:
+        return
+    clock = read_clock(state.recording.time)
+    if found is None and not clock.even:
+        state.add(
+            "clock-uneven",
+            "repaired",
+            f"intervals vary by {percent(100 * clock.jitter)} % of a period around {1e3 * clock.period:.4g} ms; "
+            f"the log is resampled evenly at {clock.rate:.4g} Hz",
+        )
+    if len(clock.gaps):
+        longest = float(np.diff(state.recording.time)[clock.gaps].max())
+        state.add(
+            "clock-gaps",
+            "repaired",
+            f"{len(clock.gaps)} pause(s) longer than {max(GAP_PERIODS * clock.period, GAP_SECONDS):.3g} s, the longest "
+            f"{longest:.3g} s; the log is split there",
+            at=clock.gaps + 1,
+        )
+
+
+def split_joined_runs(state: Examination) -> None:
+    """Splits a log where the pose jumps between rows: joined runs in one file whose clock does not show it.
+
+    Args:
+        state: The log, sorted by time; a pause is inserted into its clock there.
+    """
+    recording = state.recording
+    if len(recording) < 100:
+        return
+    clock = read_clock(recording.time)
+    step = np.diff(recording.position, axis=0)
+    usual = running_median(step, 3)
+    away = step - usual
+    fastest = np.array([quantiles(np.abs(x), 0.99)[0] for x in step.T])
+    moves = fastest > 0
+    far = np.sum(np.abs(away[:, moves]) > _ELSEWHERE * fastest[moves], axis=1) >= max(_TOGETHER * moves.sum(), 1)
+    along = np.sum(away * usual, axis=1) / positive(np.linalg.norm(away, axis=1) * np.linalg.norm(usual, axis=1))
+    at = np.setdiff1d(np.flatnonzero(far & (along < _AHEAD)), clock.gaps)  # a jump straight ahead means missing rows
+    if not len(at):
+        return
+    pause = 2 * max(GAP_PERIODS * clock.period, GAP_SECONDS)
+    later = np.zeros(len(recording))
+    later[at + 1] = pause
+    state.recording = replace(recording, time=recording.time + np.cumsum(later))
+    state.add(
+        "runs-joined",
+        "repaired",
+        f"at {len(at)} place(s) the joints jump from one row to the next: several runs in one file; the log is split there",
+        at=at + 1,
+    )
+
+
+def check_lost_rows(state: Examination) -> None:
+    """Warns of missing rows that the time stamps do not show: all joints move several steps within one row.
+
+    Args:
+        state: The log, with its clock corrected; it is set forward where rows are missing, because velocities and
+            accelerations there would look like contact, or like faults of the positions.
+    """
+    recording = state.recording
+    if len(recording) < 100 or (clock := read_clock(recording.time)).jitter > _STEADY:
+        return
+    intervals = np.diff(recording.time)
+    steps = np.diff(recording.position, axis=0) / intervals[:, None]
+    fast = np.maximum(rms(steps, 0), 1e-12)
+    counts = counts_of(recording.position) / fast / intervals[1:-1, None]
+    steps = steps / fast
+    usual, step = (steps[2:] + steps[:-2]) / 2, steps[1:-1]
+    beyond, length = np.linalg.norm(step - usual, axis=1), np.linalg.norm(usual, axis=1)
+    times = np.sum(step * usual, axis=1) / positive(length**2)
+    aside = np.linalg.norm(step - times[:, None] * usual, axis=1)
+    far = beyond > _FAR * max(float(np.median(beyond)), 1e-9)
+    # where a stamp is early or late, as rounded to 1 ms, the speed seems to jump and the positions do not
+    even = (intervals > clock.period / _AT_ONCE) & (intervals < clock.period * _AT_ONCE)
+    even[list(clock.gaps)] = False  # next to a pause or a clock adjustment, steps have no information
+    even = even[2:] & even[1:-1] & even[:-2]
+    moving = np.abs(usual) > np.maximum(_SLOW, _SLOW * np.abs(usual).max(axis=1, keepdims=True))
+    # one count more in a step, and one less in its neighbours, are no lost rows
+    moving &= (times - 1.0)[:, None] * np.abs(usual) > 2 * counts
+    longer = np.sum(moving & (step / np.where(moving, usual, 1.0) > _AT_ONCE), axis=1)
+    together = moving.any(axis=1) & (longer >= _TOGETHER * moving.sum(axis=1))  # one joint alone may leave its backlash
+    norms = np.linalg.norm(steps, axis=1)
+    alone = norms[1:-1] > _EITHER * np.maximum(norms[2:], norms[:-2])  # not the first step of an interpolated motion
+    lost = np.flatnonzero((times > _AT_ONCE) & far & even & together & alone & (aside < _ASIDE * beyond))
+    if len(lost) < _LOST and not (times[lost] > _JUMP).any():
+        return
+    rows, later = np.maximum(np.round(times[lost]) - 1, 1), np.zeros(len(recording))
+    later[lost + 2] = rows * clock.period
+    state.recording = replace(recording, time=recording.time + np.cumsum(later))
+    state.add(
+        "samples-lost",
+        "warning",
+        f"at {len(lost)} place(s) all joints move several steps within one row: about {int(rows.sum())} rows are missing, and "
+        "the time stamps do not show it; the clock is set forward there",
+        at=lost + 2,
+        remedy="log the device's own time stamps; these only count rows, and the number of missing ones is an estimate",
+    )
+
+
+def _repeated_samples(recording: Recording) -> BoolArray:
+    """Rows equal to the previous one in every signal although the robot moves."""
+    same = np.ones(len(recording) - 1, dtype=bool)
+    for _, array in recording.signals():
+        same &= (array[1:] == array[:-1]).all(axis=1)
+    repeated = np.concatenate([[False], same])
+    for begin, end in runs(repeated):  # rows begin … end - 1 repeat row begin - 1
+        after = min(end, len(recording) - 1)
+        before = max(begin - 2, 0)
+        elapsed = recording.time[after] - recording.time[before]
+        speed = np.abs(recording.position[after] - recording.position[before]).max() / max(elapsed, 1e-12)
+        if speed < 0.02 or end == len(recording):
+            repeated[begin:end] = False
+    return repeated

@@ -1,0 +1,208 @@
+"""Channels changed before logging: rows and efforts interpolated, efforts held or limited in their rate, averaged positions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...grouping import runs
+from ...linalg import Array, IntArray, positive
+from ...model.robot import Robot
+from ..clock import read_clock
+from .channels import equal_runs, moving_efforts, regular_length
+from .checks import smooth_speeds
+from .examination import Examination
+from .repairs import drop_rows
+
+#: Deviation from a line that three samples may have, and least step between rows that is not rounding, both in steps between
+#: the effort's levels.
+_OFF, _COARSE = 2.5, 10.0
+#: Share of rows on lines from which an effort is interpolated, and minimum rows of a line.
+_MOST, _LINE = 0.6, 3
+#: Relative loss of the joint's velocity by the same interpolation from which it matters: efforts contain accelerations and
+#: reversing friction, which lose more.
+_LOST = 0.02
+#: Least share of rows on equally steep lines, least number of these lines, and their least share of the rows on lines.
+_SHARE, _LINES, _ALIKE = 0.01, 3, 0.8
+#: Shortest average, in rows; least notch of its spectrum, and its least multiple of one over the root of the rows: fault-free
+#: logs, which are the largest of hundreds of lengths, reach 0.25 in 900 rows and 0.4 in 180. The notch of one joint alone must
+#: be deeper by a factor. Longest piece of a log, in rows.
+_AVERAGE, _NOTCH, _CHANCE, _SURE, _PIECE = 5, 0.4, 12.0, 1.5, 1 << 15
+#: Fewest rows whose spectrum tells an average from chance.
+_ENOUGH = 400
+#: Least size of the coefficient at twice the length, which is -1/2, and of that of the upper half of the spectrum, which is -2.
+_SECOND, _HIGH = 0.1, 1.0
+#: Least part of the rows in which a channel changes by another step than before.
+_BUSY = 0.5
+#: Part of a joint's acceleration that an average may take away: half the torque error of a good result; part of the velocities'
+#: power that is motion. Bandwidth at half the amplitude times the duration of the average.
+_ATTENUATED, _MOTION, _HALF = 0.05, 0.999, 0.603
+
+
+def drop_bridged_rows(state: Examination, robot: Robot) -> None:
+    """Drops rows that the logger put on straight lines over a gap: there all efforts are interpolated, and no robot moved so.
+
+    If most of the log is, efforts come at a lower rate (:func:`check_straight`), and their samples are not known.
+
+    Args:
+        state: The log; changed.
+    """
+    efforts = [x for _, _, x in moving_efforts(state, robot)]
+    bridged = np.full(len(state.recording), len(efforts) > 1)
+    for x in efforts:
+        inside = np.zeros(len(x), dtype=bool)
+        for begin, end in zip(*_lines(x), strict=True):
+            inside[begin + 1 : end - 1] = True  # the ends were measured
+        bridged &= inside
+    if bridged.mean() < _MOST:
+        drop_rows(state, bridged, "rows-interpolated", "lie on straight lines over gaps, in all efforts alike", limit=_MOST)
+
+
+def check_straight(state: Examination, robot: Robot) -> None:
+    """Warns of efforts that come at a lower rate than the motion requires, and of efforts with a limited rate of change."""
+    rate = read_clock(state.recording.time).rate
+    positions = float(np.median([regular_length(equal_runs(q)[1]) for q in state.recording.position.T]))
+    for joint, _, x in moving_efforts(state, robot):
+        held = regular_length(equal_runs(x)[1])
+        if held >= max(_LINE, 2 * positions):
+            _add_held(state, robot, joint, held / rate)
+            continue
+        begins, ends = _lines(x)
+        rows = int(np.sum(ends - begins))
+        apart = regular_length(np.diff(begins)) if rows > _MOST * len(x) else 1.0
+        if apart >= _LINE:
+            if _taken_by(state, robot.joints.index(joint), apart / rate) > _LOST:
+                state.add(
+                    "effort-held",
+                    "warning",
+                    f"the effort comes at {rate / apart:.3g} Hz, with straight lines between these samples",
+                    joint=joint,
+                    size=rate / apart,
+                    remedy="log it at the rate of the positions: lines cut off the peaks and the reversals of friction",
+                )
+            continue
+        steep = np.abs(x[ends - 1] - x[begins]) / np.maximum(ends - begins - 1, 1)
+        usual = float(np.median(steep)) if len(steep) else 0.0
+        alike = np.abs(steep - usual) < 1e-3 * usual
+        limited = int(np.sum((ends - begins)[alike]))
+        if limited > max(_SHARE * len(x), 10) and alike.sum() >= _LINES and limited > _ALIKE * rows:
+            state.add(
+                "effort-slewed",
+                "warning",
+                f"the effort never changes faster than by {usual * rate:.3g} a second, and in "
+                f"{100 * limited / len(x):.3g} % of the rows by just that",
+                joint=joint,
+                at=begins[alike],
+                size=usual * rate,
+                remedy="log what the motor gave: behind a limit of its rate an effort misses peaks and reversals",
+            )
+
+
+def check_averaged(state: Examination, robot: Robot) -> None:
+    """Warns of positions that are moving averages, if these take away a relevant part of the acceleration.
+
+    An average over N rows has zeros at the multiples of the rate over N, also in the spectrum of the encoder's noise, where the
+    logarithm of the spectrum oscillates with this period (cepstrum, Bogert et al. 1963): its N-th coefficient is -1, without an
+    average 0. If the efforts are averaged alike, the dynamics hold for the averages as well.
+    """
+    time, effort = state.recording.time, state.recording.effort
+    steps = np.diff(time)
+    ends = np.concatenate([[0], np.flatnonzero(steps > 1.5 * np.median(steps)) + 1, [len(time)]])
+    k = int(np.argmax(np.diff(ends)))
+    piece = slice(int(ends[k]), min(int(ends[k + 1]), int(ends[k]) + _PIECE))
+    rows = _averaged_rows(state.recording.position[piece])
+    if effort is not None and rows.any():
+        rows[rows == _averaged_rows(effort[piece])] = 0
+    if not rows.any():
+        return
+    pieces, rate = smooth_speeds(state.recording)
+    seconds = rows / read_clock(time).rate
+    lost = _taken_by_average(pieces, rate, seconds)
+    for j in np.flatnonzero(lost > _ATTENUATED):
+        band = _HALF / float(seconds[j])
+        state.add(
+            "position-bandwidth",
+            "warning",
+            f"the positions of this joint are averages over {rows[j]} rows ({1e3 * seconds[j]:.3g} ms): a bandwidth of "
+            f"{band:.2g} Hz, which takes away {100 * lost[j]:.0f} % of its acceleration",
+            joint=robot.joints[j],
+            size=band,
+            remedy="log positions that are not averaged or filtered",
+        )
+
+
+def _averaged_rows(x: Array) -> IntArray:
+    """Length of the moving average of each channel in rows, shape (n,); 0 if it is none."""
+    found = np.zeros(x.shape[1], dtype=np.int64)
+    longest = len(x) // 8
+    if len(x) < _ENOUGH:
+        return found
+    bent = np.diff(x, 2, axis=0)
+    power = np.abs(np.fft.rfft(bent * np.hanning(len(bent))[:, None], axis=0)) ** 2
+    varies = np.mean(bent != 0, axis=0) > _BUSY  # a few steps between rests interfere like an average
+    spectrum = np.log(np.maximum(power[:, varies], 1e-30 * power[:, varies].max(axis=0)))
+    cepstrum = np.fft.irfft(spectrum, axis=0)
+    rows = _AVERAGE + cepstrum[_AVERAGE:longest].argmin(axis=0)
+    at = np.arange(cepstrum.shape[1])
+    # a smooth spectrum, of motion without noise, has neighbouring coefficients of the same size and no second one
+    beside = (cepstrum[rows - 2, at] + cepstrum[rows + 2, at]) / 2
+    notch = np.minimum(beside, 0.0) - cepstrum[rows, at]
+    notch[cepstrum[2 * rows, at] > -_SECOND] = 0.0
+    # equal legs have zeros as well, where their spectrum is above the noise
+    high = np.arange(len(spectrum) // 2, len(spectrum))[:, None]
+    waves = np.cos(2 * np.pi * high * rows / (2 * (len(spectrum) - 1)))
+    notch[2 * np.mean(waves * (spectrum[high[:, 0]] - spectrum[high[:, 0]].mean(axis=0)), axis=0) > -_HIGH] = 0.0
+    least = max(_NOTCH, _CHANCE / np.sqrt(len(x)))
+    alike = np.array([np.sum((rows == length) & (notch > least)) > 1 for length in rows], dtype=bool)
+    found[varies] = np.where((notch > _SURE * least) | (alike & (notch > least)), rows, 0)
+    return found
+
+
+def _taken_by_average(pieces: Sequence[Array], rate: float, seconds: Array) -> Array:
+    """Part of each joint's acceleration that averages over ``seconds``, shape (n,), take away, from averaged velocities."""
+    whole, kept = np.zeros((2, len(seconds)))
+    for v in pieces:
+        f = np.fft.rfftfreq(len(v), 1 / rate)[:, None]
+        power = np.abs(np.fft.rfft(v, axis=0)) ** 2
+        moves = np.cumsum(power, axis=0) < _MOTION * power.sum(axis=0)  # beyond is noise, which accelerations amplify
+        power *= f**2 * moves
+        whole += power.sum(axis=0)
+        kept += np.sum(power * np.sinc(f * seconds) ** 2, axis=0)
+    return np.asarray(1 - np.sqrt(kept / positive(whole)))
+
+
+def _add_held(state: Examination, robot: Robot, joint: str, seconds: float) -> None:
+    """Warns of an effort that holds its values for ``seconds`` if the motion requires a higher rate, unless reported."""
+    reported = any(item.id == "effort-held" and item.joint == joint for item in state.findings)
+    if not reported and _taken_by(state, robot.joints.index(joint), seconds) > _LOST:
+        state.add(
+            "effort-held",
+            "warning",
+            f"the effort comes at {1 / seconds:.3g} Hz, and each value is held until the next",
+            joint=joint,
+            size=1 / seconds,
+            remedy="log it at the rate of the positions: as logged it lags and misses the reversals of friction",
+        )
+
+
+def _lines(x: Array) -> tuple[IntArray, IntArray]:
+    """First rows of straight, non-horizontal lines, and the rows after their last ones."""
+    grain = float(np.diff(np.unique(x)).min())
+    step = np.diff(x)
+    straight = (np.abs(np.diff(step)) < _OFF * grain) & (np.abs(step[1:]) > _COARSE * grain)
+    begins, ends = np.array(runs(straight), dtype=np.intp).reshape(-1, 2).T + [[0], [2]]
+    long = ends - begins >= _LINE
+    return begins[long], ends[long]
+
+
+def _taken_by(state: Examination, j: int, seconds: float) -> float:
+    """Relative loss of a joint's velocity by linear interpolation between samples ``seconds`` apart."""
+    left = whole = 0.0
+    pieces, rate = smooth_speeds(state.recording)
+    for v in pieces:
+        at = np.arange(len(v)) / rate
+        knots = np.arange(0.0, at[-1] + seconds, seconds)
+        left += float(np.sum((np.interp(at, knots, np.interp(knots, at, v[:, j])) - v[:, j]) ** 2))
+        whole += float(np.sum(v[:, j] ** 2))
+    return float(np.sqrt(left / positive(whole)))

@@ -1,0 +1,99 @@
+"""Positions that jump between two rows while the motion goes on: encoders that slipped, counters that started again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ...linalg import Array, BoolArray, rms
+from ...model.robot import Robot
+from ...sequences import quantiles
+from ..clock import read_clock
+from .examination import Examination
+
+#: A position jumps where a step differs from its neighbours' mean by this multiple of the usual (99 % quantile), by this
+#: multiple of their difference and of the encoder's counts; in more rows than this, the position is held.
+_FAR, _SUDDEN, _COUNTS, _FEW = 12.0, 5.0, 5.0, 3
+#: Longest interval, over the usual, in which no row is missing.
+_NEXT = 1.5
+#: Rows are missing or repeated unless a joint moves less than this part of what the jump would need of it, which is this
+#: multiple of its usual difference, or moves back by more than this part of a step.
+_LESS, _DISTINCT = 0.5, 5.0
+#: Where this part of the joints jumps, rows are missing if the jump is straight ahead (cosine). Otherwise another run begins,
+#: unless a jumping joint moves at this part of its root mean square speed, and neither speeds nor efforts change by more than
+#: this multiple of the usual (99 % quantile).
+_OTHER_RUN, _AHEAD, _MOVES, _GOES_ON = 0.5, 0.9, 0.2, 3.0
+
+
+def correct_jumps(state: Examination, robot: Robot) -> None:
+    """Shifts back what follows a jump of a position in the middle of a motion, and warns of it.
+
+    Args:
+        state: The log, with its clock corrected; changed.
+    """
+    recording = state.recording
+    if len(recording) < 100:
+        return
+    jumps, away = _jumps(recording.time, recording.position)
+    if jumps.any():
+        jumps &= _goes_on(jumps, away, recording.position, recording.effort)[:, None]
+    if not jumps.any():
+        return
+    shift = np.zeros_like(recording.position)
+    shift[2:-1] = np.cumsum(np.where(jumps, away, 0.0), axis=0)
+    shift[-1] = shift[-2]
+    state.recording = replace(recording, position=recording.position - shift)
+    for j in np.flatnonzero(jumps.any(axis=0)):
+        at = np.flatnonzero(jumps[:, j])
+        sizes = ", ".join(f"{away[k, j]:+.3g}" for k in at)
+        state.add(
+            "position-jump",
+            "warning",
+            f"the position jumps by {sizes} {'m' if robot.prismatic[j] else 'rad'} from one row to the next while the motion "
+            "goes on; the later rows were shifted back",
+            joint=robot.joints[j],
+            at=at + 2,
+            remedy="an encoder slipped or a counter started again: check which part has the right zero, or leave out this log",
+            size=float(away[at[0], j]),
+        )
+
+
+def _jumps(time: Array, position: Array) -> tuple[BoolArray, Array]:
+    """Where positions jump between rows k + 1 and k + 2, and how far steps differ from their neighbours, shape (N - 3, n)."""
+    interval, step = np.diff(time), np.diff(position, axis=0)
+    speed = step / interval[:, None]
+    before, after, period = speed[:-2], speed[2:], interval[1:-1, None]
+    away = step[1:-1] - 0.5 * (before + after) * period
+    size = np.abs(away)
+    far = _usual(size)
+    counts = np.array([quantiles(x[x > 0], 0.01)[0] if (x > 0).any() else np.inf for x in np.abs(step).T])
+    jumps = (size > _FAR * far) & (size > _SUDDEN * np.abs(after - before) * period)
+    jumps &= (before != 0) & (after != 0)  # a frozen position catches up
+    longest = _NEXT * read_clock(time).period
+    jumps &= (np.maximum(interval[2:], np.maximum(interval[1:-1], interval[:-2])) < longest)[:, None]
+    return jumps & (size > _COUNTS * counts) & (jumps.sum(axis=0) <= _FEW), away  # a held position jumps often
+
+
+def _goes_on(jumps: BoolArray, away: Array, position: Array, effort: Array | None) -> BoolArray:
+    """Whether the robot moves on over the jumps of a row, not rows missing, repeated or of another run, shape (N - 3,)."""
+    steps = np.diff(position, axis=0)
+    speed, far = rms(steps, axis=0), _usual(away)
+    bends = [steps[2:] - steps[:-2], *([] if effort is None else [np.diff(effort, axis=0)[1:-1]])]
+    smooth = np.all([(np.abs(x) <= _GOES_ON * _usual(x)).all(axis=1) for x in bends], axis=0)
+    goes_on = np.zeros(len(jumps), dtype=bool)
+    for k in np.flatnonzero(jumps.any(axis=1)):
+        jumping, usual = jumps[k], 0.5 * (steps[k] + steps[k + 2])
+        if jumping.mean() < _OTHER_RUN:
+            worst = int(np.argmax(np.where(jumping, np.abs(away[k]) / np.maximum(far, 1e-12), 0.0)))
+            missing = away[k, worst] / usual[worst] if usual[worst] else -np.inf  # a resting joint
+            needed = np.abs(max(missing, -1 - _LESS) * usual)
+            goes_on[k] = missing < -1 - _LESS or ((needed > _DISTINCT * far) & (np.abs(away[k]) < _LESS * needed)).any()
+        elif away[k] @ usual <= _AHEAD * np.linalg.norm(away[k]) * np.linalg.norm(usual):
+            goes_on[k] = smooth[k] and (np.abs(usual) > _MOVES * speed)[jumping].any()
+    return goes_on
+
+
+def _usual(x: Array) -> Array:
+    """The usual size of each column: its 99 % quantile, shape (n,)."""
+    return np.array([quantiles(column, 0.99)[0] for column in np.abs(x).T])

@@ -1,0 +1,277 @@
+"""Lossless repairs of values: bad rows and cells are dropped; too many of them refuse the log."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+
+from ...linalg import Array, BoolArray, IntArray
+from ...logs.recording import Recording
+from ...model.robot import Robot
+from ...parallel.scratch import stored
+from ...sequences import quantiles, running_median
+from ..clock import GAP_PERIODS
+from ..resolution import count_of
+from .channels import equal_runs
+from .examination import Examination
+
+#: Share of bad rows above which a log is refused.
+TOO_MANY = 0.05
+#: Upper bound of a robot's positions, velocities and efforts in SI units.
+IMPOSSIBLE = 1e7
+_REQUIRED = ("position", "effort")
+#: Size of a one-sample spike, as a fraction of the signal's range, below which it is kept.
+_SPIKE = {"position": 0.05, "motor_position": 0.05, "velocity": 0.1, "effort": 0.5}
+#: Minimum number of samples of a sentinel value, and their distance from their neighbours over the signal's usual range.
+_SENTINELS, _APART = 5, 0.3
+#: Least distance from the neighbours [rad or m]: the encoder of a resting joint jumps between counts (12 bits: 0.0015 rad).
+_RESOLUTION = {"position": 2e-3}
+#: Least step to and from such a value near the motion, over the 90 % quantile of all steps.
+_SUDDEN = 5.0
+#: A signal has rows of its own if it has this many, and fewer than this share of them hold the positions, or conversely.
+_OWN, _SHARED = 100, 0.5
+
+
+def join_rows(state: Examination) -> None:
+    """Joins signals whose rows hold no positions, as in an outer join of topics with separate clocks.
+
+    Args:
+        state: The log; changed. The rows of the positions are kept, whose accelerations interpolation would spoil.
+    """
+    recording, time = state.recording, state.recording.time
+    rows = _complete(recording.position)
+    own = {name: array for name, array in recording.signals() if hasattr(recording, name) and _apart(rows, _complete(array))}
+    if not own or not np.isfinite(time).all() or (np.diff(time) < 0).any():
+        return
+    joined: dict[str, Any] = {name: _at_times(time, array, rows) for name, array in own.items()}
+    words = ", ".join(f"{name} in {int(_complete(array).sum())}" for name, array in own.items())
+    state.recording = replace(recording.take(rows), **joined)
+    state.add(
+        "signals-joined",
+        "repaired",
+        f"positions are in {int(rows.sum())} of {len(rows)} rows, {words} others: signals with separate clocks; "
+        "interpolated at the times of the positions",
+    )
+
+
+def _complete(array: Array) -> BoolArray:
+    """Rows in which no column is missing that has values at all, shape (N,)."""
+    known = np.isfinite(array)
+    return np.asarray(known[:, known.any(axis=0)].all(axis=1) & known.any())
+
+
+def _apart(rows: BoolArray, others: BoolArray) -> bool:
+    """Returns whether two signals have rows of their own."""
+    fewer = min(rows.sum(), others.sum())
+    return bool(fewer >= _OWN and (rows & others).sum() < _SHARED * fewer)
+
+
+def _at_times(time: Array, array: Array, rows: BoolArray) -> Array:
+    """Interpolates the columns of a signal at the times of some rows, but not across gaps: NaN there."""
+    found = np.full((int(rows.sum()), array.shape[1]), np.nan)
+    for j in np.flatnonzero(np.isfinite(array).any(axis=0)):
+        known = np.isfinite(array[:, j])
+        stamps = time[known]
+        after = np.searchsorted(stamps, time[rows])
+        gap = np.diff(stamps, prepend=-np.inf, append=np.inf)[after]
+        near = (gap <= GAP_PERIODS * np.median(np.diff(stamps))) | np.isin(time[rows], stamps)
+        found[near, j] = np.interp(time[rows][near], stamps, array[known, j])
+    return found
+
+
+def drop_unreadable_rows(state: Examination) -> None:
+    """Drops rows without a time or without any position.
+
+    Args:
+        state: The log; changed.
+    """
+    recording = state.recording
+    bad = ~np.isfinite(recording.time) | (np.abs(recording.time) > 1e300) | np.isnan(recording.position).all(axis=1)
+    drop_rows(state, bad, "rows-unreadable", "cannot be read (too few or too many cells, empty, or no numbers)")
+
+
+def repair_values(state: Examination, robot: Robot) -> None:
+    """Drops impossible values: not finite, far too large, or spikes of one or two samples.
+
+    Args:
+        state: The log; changed. Rows with a bad position or effort are dropped; gaps in other signals are interpolated.
+    """
+    changes: dict[str, Any] = {}
+    wrenches = dict(state.recording.wrenches)
+    bad_rows = np.zeros(len(state.recording), dtype=bool)
+    for name, array in state.recording.signals():
+        clean = _without_bad_values(state, robot, name, array)
+        holes = np.isnan(clean)
+        if name in _REQUIRED:
+            _refuse_lost_signals(state, robot, name, holes)
+            bad_rows |= (holes & ~holes.all(axis=0)).any(axis=1)
+            changes[name] = clean
+        elif holes.mean() > TOO_MANY or holes.all(axis=0).any():
+            state.add("signal-dropped", "repaired", f"{name} is not used: {100 * holes.mean():.3g} % of its values are missing")
+            wrenches.pop(name.removeprefix("wrench "), None)
+            changes[name] = None
+        elif holes.any():
+            clean = _interpolate(state.recording.time, clean)
+            state.add(
+                "values-bridged",
+                "repaired",
+                f"{int(holes.sum())} missing value(s) of {name} were interpolated",
+                at=np.flatnonzero(holes.any(axis=1)),
+            )
+            changes[name] = clean
+    for frame in list(wrenches):
+        wrenches[frame] = changes.pop(f"wrench {frame}", wrenches[frame])
+    known = {item.name for item in fields(Recording)}
+    changed = {name: value for name, value in changes.items() if name in known}
+    state.recording = replace(state.recording, wrenches=wrenches, **changed)
+    if not state.stopped:
+        drop_rows(state, bad_rows, "values-missing", "have a missing or impossible position or effort")
+
+
+def _without_bad_values(state: Examination, robot: Robot, name: str, array: Array) -> Array:
+    """The signal with NaN for impossible values and spikes; works joint by joint, so that a good signal is not copied."""
+    clean: Array | None = None
+    for j in range(array.shape[1]):
+        joint = robot.joints[j] if array.shape[1] == robot.n and not name.startswith("wrench") else None
+        x = array[:, j].copy()
+        bad = np.isinf(x) | (np.abs(x) > IMPOSSIBLE)
+        if bad.any():
+            state.add(
+                "values-impossible",
+                "repaired",
+                f"{int(bad.sum())} value(s) of {name} are impossible (up to {float(np.abs(x[bad]).max()):.3g}); left out",
+                joint=joint,
+                at=np.flatnonzero(bad),
+            )
+            x[bad] = np.nan
+        if name in _SPIKE:
+            least = _RESOLUTION.get(name, 1e-9)
+            stuck = (_sentinel_runs if name.endswith("position") else _sentinels)(x, least)
+            if stuck.any():
+                words = f"{int(stuck.sum())} value(s) of {name} are exactly {x[stuck][0]:.6g} between others; left out"
+                state.add(
+                    "values-sentinel",
+                    "repaired",
+                    words,
+                    joint=joint,
+                    at=np.flatnonzero(stuck),
+                    remedy="check which value the logger writes for missing data",
+                )
+            x[stuck] = np.nan
+            spikes = _spikes(x, _SPIKE[name], least)
+            if spikes.any():
+                words = f"{int(spikes.sum())} spike(s) of {name} left out"
+                state.add("values-spike", "repaired", words, joint=joint, at=np.flatnonzero(spikes))
+            x[spikes] = np.nan
+            bad |= stuck | spikes
+        if bad.any():
+            clean = stored(array.copy()) if clean is None else clean
+            clean[:, j] = x
+    return array if clean is None else clean
+
+
+def _sentinels(x: Array, least: float = 1e-9, rows: IntArray | None = None) -> BoolArray:
+    """Samples far from their neighbours that all have the same value, as some loggers write for missing values.
+
+    Those closer than ``least``, or one step of a quantised signal, to their neighbours are not. ``rows`` is how many rows each
+    sample stands for, shape of x; one if None.
+    """
+    none = np.zeros(len(x), dtype=bool)
+    found = _away(x, 7, _APART, 0.1, least)
+    if found is None:
+        return none
+    known, away, apart = found
+    far = known & (away > max(apart, 10 * quantiles(away, 0.5)[0]))
+    far &= away > 1.5 * count_of(x[known])
+    if not far.any():
+        return none
+    rows = np.ones(len(x), dtype=int) if rows is None else rows
+    values, which = np.unique(x[far], return_inverse=True)
+    counts = np.bincount(which, rows[far])
+    value = values[np.argmax(counts)]
+    same = counts.max() > max(_SENTINELS, 0.8 * rows[far].sum()) and counts.max() > 0.3 * rows[x == value].sum()
+    return np.asarray(far & (x == value)) if same else none
+
+
+def _sentinel_runs(x: Array, least: float) -> BoolArray:
+    """The same of a position, which no motion brings to a value, or takes from it, by a jump, be it small."""
+    begins, lengths = equal_runs(x)
+    few = x[begins]
+    stuck = _sentinels(few, least, lengths)
+    if stuck.any():
+        step = np.abs(np.diff(few))
+        jump = np.maximum(np.append(0.0, step), np.append(step, 0.0))
+        stuck |= (few == few[stuck][0]) & (jump > _SUDDEN * quantiles(step[np.isfinite(step)], 0.9)[0])
+    return np.asarray(np.repeat(stuck, lengths))
+
+
+def _spikes(x: Array, share: float, least: float = 1e-9) -> BoolArray:
+    """Samples far, and at least ``least``, from the median of their five neighbours, while all others are close to it."""
+    found = _away(x, 5, share, 0.01, least)
+    if found is None:
+        return np.zeros(len(x), dtype=bool)
+    known, away, apart = found
+    return np.asarray((away > max(apart, 10 * quantiles(away, 0.99)[0])) & known)
+
+
+def _away(x: Array, neighbours: int, share: float, tail: float, least: float) -> tuple[BoolArray, Array, float] | None:
+    """Which samples are known, their distance from their neighbours' median, shapes (N,), and the least one of outliers.
+
+    The latter is at least a share of the range without its tails. None if all steps are too small for outliers, or fewer than
+    20 samples are known.
+    """
+    known = np.isfinite(x)
+    if known.sum() < 20:
+        return None
+    filled = x if known.all() else np.interp(np.arange(len(x)), np.flatnonzero(known), x[known])
+    low, high = quantiles(filled, tail, 1.0 - tail)
+    apart = max(share * (high - low), least)
+    if neighbours // 2 * np.abs(np.diff(filled)).max() <= apart:
+        return None
+    return known, np.abs(filled - running_median(filled, neighbours)), apart
+
+
+def _refuse_lost_signals(state: Examination, robot: Robot, name: str, holes: BoolArray) -> None:
+    for j in np.flatnonzero(holes.mean(axis=0) > TOO_MANY):
+        share = 100 * holes[:, j].mean()
+        state.add(
+            "channel-missing",
+            "refused",
+            f"{share:.3g} % of the {name} values are missing or impossible",
+            joint=robot.joints[j],
+            at=np.flatnonzero(holes[:, j]),
+            remedy="check the column and its sensor, or record the log again",
+        )
+
+
+def _interpolate(time: Array, x: Array) -> Array:
+    out = x.copy()
+    for j in range(x.shape[1]):
+        known = np.isfinite(x[:, j])
+        out[:, j] = np.interp(time, time[known], x[known, j])
+    return out
+
+
+def drop_rows(state: Examination, bad: BoolArray, code: str, what: str, limit: float = TOO_MANY) -> None:
+    """Drops rows and adds a finding.
+
+    Args:
+        state: The log; changed.
+        bad: Mask of the rows, shape (N,).
+        what: Description of the fault, to follow "12 row(s)".
+        limit: Share of bad rows above which the log is refused.
+    """
+    count = int(bad.sum())
+    if not count:
+        return
+    share = count / len(bad)
+    words = f"{count} row(s) ({100 * share:.3g} %) {what}"
+    if share > limit:
+        state.add(
+            code, "refused", words, at=np.flatnonzero(bad), remedy="record the log again, or cut out the part that is good"
+        )
+    else:
+        state.add(code, "repaired", f"{words}; left out", at=np.flatnonzero(bad))
+    state.recording = state.recording.take(~bad)

@@ -1,0 +1,133 @@
+"""Values that stay where the signal went on: efforts at the end of their range, and channels that freeze."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...linalg import Array, BoolArray
+from ...model.robot import Robot
+from ...sequences import quantiles
+from ..clock import read_clock
+from ..resolution import count_of
+from .channels import equal_runs
+from .checks import MOVING
+from .examination import Examination
+
+
+def check_clipped(state: Examination, robot: Robot) -> None:
+    """Drops rows in which an effort stays at its largest or smallest value, like a clipped signal.
+
+    Args:
+        state: The log; changed.
+    """
+    recording = state.recording
+    if recording.effort is None or len(recording) < 100:
+        return
+    clipped = np.zeros(len(recording), dtype=bool)
+    ahead = np.minimum(np.arange(len(clipped)) + 10, len(clipped) - 1)
+    moving = np.any([x[ahead] != x[ahead - 10] for x in recording.position.T], axis=0)  # at rest efforts are constant
+    for j in range(robot.n):
+        x = recording.effort[:, j]
+        span = float(np.ptp(x))
+        lowest, highest = x.min(), x.max()
+        if span == 0 or 200 * count_of(x) > span or np.ptp(recording.position[:, j]) < 0.01:
+            continue
+        own = np.zeros(len(x), dtype=bool)
+        usual = float(np.median(equal_runs(x)[1]))  # rows of a value, more where efforts have a lower rate
+        for end, beside in ((highest, x > highest - 0.05 * span), (lowest, x < lowest + 0.05 * span)):
+            at = (x == end) & moving
+            if at.sum() > max(0.01 * len(x), 10 * usual) and at.sum() > 0.3 * beside.sum():
+                own |= at
+        if own.any():
+            clipped |= own
+            state.add(
+                "effort-clipped",
+                "warning",
+                f"{100 * own.mean():.3g} % of the efforts are at the end of their range "
+                f"({lowest:.4g} to {highest:.4g}), as if clipped; left out",
+                joint=robot.joints[j],
+                at=np.flatnonzero(own),
+                size=float(own.mean()),
+                remedy="widen the range of the sensor or the logger",
+            )
+    if clipped.mean() > 0.2:
+        share = f"{100 * clipped.mean():.3g} %"
+        state.add("effort-clipped", "refused", f"{share} of the rows hold a clipped effort", remedy="record it again, slower")
+    elif clipped.any():
+        state.recording = recording.take(~clipped)
+
+
+def check_frozen(state: Examination, robot: Robot) -> None:
+    """Drops rows in which a position or an effort freezes during motion.
+
+    Args:
+        state: The log; changed.
+    """
+    if any(finding.id == "effort-clipped" and finding.severity == "refused" for finding in state.findings):
+        return
+    recording = state.recording
+    clock = read_clock(recording.time)
+    long = max(20, int(0.1 * clock.rate))
+    typical = [quantiles(np.abs(np.diff(x)), 0.99)[0] for x in recording.position.T]
+    frozen = np.zeros(len(recording), dtype=bool)
+    for j in range(robot.n):
+        x = recording.position[:, j]
+        held = _constant_runs(x, long)
+        runs = [(begin, end) for begin, end in held if end < len(x) and abs(x[end] - x[end - 1]) > 5 * typical[j] > 0]
+        if recording.velocity is not None:
+            speed = np.abs(recording.velocity[:, j])
+            runs += [(begin, end) for begin, end in held if np.median(speed[begin:end]) > 5 * MOVING]
+        _freeze(state, frozen, _without_coarse_steps(x, runs), "position", robot.joints[j])
+        if recording.effort is not None and np.ptp(recording.effort[:, j]) > 0:
+            effort = recording.effort[:, j]
+            usual = quantiles(equal_runs(effort)[1].astype(float), 0.95)[0]
+            runs = [
+                (b, e)
+                for b, e in _constant_runs(effort, int(max(long, 10 * usual)))
+                if np.ptp(x[b:e]) > 50 * MOVING * long / clock.rate
+            ]
+            runs = _without_coarse_steps(effort, runs)
+            _freeze(state, frozen, runs, "effort", robot.joints[j])
+    share = frozen.mean()
+    if share > 0.2:
+        state.add("frozen-too-long", "refused", f"{100 * share:.3g} % of the log is frozen", remedy="record it again")
+    elif share > 0:
+        state.recording = recording.take(~frozen)
+
+
+def _without_coarse_steps(x: Array, runs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The runs of equal samples without those due to a coarse resolution, which end with a step of one resolution.
+
+    A frozen channel jumps when it resumes. A run at the end of a log, whose next value is unknown, must be longer than all runs
+    that a coarse resolution explains.
+    """
+    step = count_of(x)
+    if step == 0.0 or not runs:
+        return runs
+    jumps = [abs(x[end] - x[end - 1]) if end < len(x) else np.inf for _, end in runs]
+    coarse = [jump < 1.5 * step for jump in jumps]
+    longest = max((end - begin for (begin, end), some in zip(runs, coarse, strict=True) if some), default=0)
+    return [
+        (begin, end)
+        for (begin, end), some in zip(runs, coarse, strict=True)
+        if not some and (end < len(x) or end - begin > longest)
+    ]
+
+
+def _freeze(state: Examination, frozen: BoolArray, runs: list[tuple[int, int]], what: str, joint: str) -> None:
+    for begin, end in sorted(set(runs)):
+        frozen[begin:end] = True
+        state.add(
+            "channel-frozen",
+            "warning",
+            f"the {what} freezes for {end - begin} rows in the middle of a motion; left out",
+            joint=joint,
+            at=[begin],
+            remedy="check the connection to the sensor",
+        )
+
+
+def _constant_runs(x: Array, shortest: int) -> list[tuple[int, int]]:
+    """Ranges (begin, end) of at least ``shortest`` equal samples."""
+    begins, lengths = equal_runs(x)
+    return [(int(begins[k]), int(begins[k] + lengths[k])) for k in np.flatnonzero(lengths >= shortest)]

@@ -1,0 +1,151 @@
+"""``gain: auto``: torque constants from the target torque and target current logged by a controller.
+
+At rest the controller's feed-forward contains no friction compensation, so ``target torque / target current`` is the
+torque constant to four digits. In motion the target current also contains the controller's friction model, and the ratio
+is meaningless: the constant is then estimated together with a free function of speed for each direction. This is used for
+joints that carry no torque at rest. If such an estimate agrees with a joint that is known at rest, the two are assumed to
+have the same motor (twins), and the more precise value is used for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from ..errors import LogError
+from ..grouping import grouped
+from ..linalg import Array
+from ..logs.recording import Recording
+from ..logs.refusals import each_usable
+from ..model.drive import Drive
+from ..samples import ReadOnly
+from ..units import percent
+from .targets import TWINS, Estimate, Targets, at_rest, check_targets, in_motion, ratio_at_rest
+
+#: Largest relative difference between estimates of one joint (at rest, in motion, in several logs).
+CONSTANT = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class TorqueConstants(ReadOnly):
+    """Torque constants found in logs.
+
+    Attributes:
+        gain: Shape (n,) [N·m or N per unit of effort].
+        relative_error: Relative standard error of each, shape (n,), a fraction.
+    """
+
+    joints: tuple[str, ...]
+    gain: Array
+    relative_error: Array
+    origin: tuple[str, ...]
+
+    def describe(self) -> str:
+        """One sentence for ``drive.gain_origin``."""
+        each = zip(self.origin, self.joints, self.gain, self.relative_error, strict=True)
+        by_origin = grouped((text, f"{joint} {value:.5g} (± {percent(100 * error)} %)") for text, joint, value, error in each)
+        parts = (f"{text}: {', '.join(joints)}" for text, joints in by_origin.items())
+        return "auto, target torque / target current; " + "; ".join(parts)
+
+
+def _wants_constants(drive: Drive, recordings: Sequence[Recording]) -> bool:
+    """Whether torque constants must be estimated: requested, or the effort is not a torque and both targets are logged."""
+    if all(log.effort_is_torque for log in recordings) or drive.gain_origin not in ("auto", "effort is a torque"):
+        return False
+    return drive.gain_origin == "auto" or all(
+        log.effort_target is not None and log.torque_target is not None for log in recordings
+    )
+
+
+def resolve_gain(drive: Drive, recordings: Sequence[Recording]) -> Drive:
+    """The drive with its torque constants, estimated from the logs if they are not given.
+
+    Args:
+        drive: The drive as described in the project.
+        recordings: The logs, as read.
+
+    Returns:
+        The same drive, or one with gains whose ``gain_origin`` tells how each constant was estimated.
+
+    Raises:
+        LogError: See :func:`torque_constants`.
+    """
+    if not _wants_constants(drive, recordings):
+        return drive
+    found = torque_constants(recordings, drive)
+    return replace(drive, gain=found.gain, gain_origin=found.describe(), gain_error=found.relative_error)
+
+
+def torque_constants(recordings: Sequence[Recording], drive: Drive) -> TorqueConstants:
+    """Estimates the torque constant of every joint from target torque and target current.
+
+    Args:
+        recordings: Logs of one robot, as read; all samples, including standstill.
+        drive: Gears and couplings, for efforts logged on the motor side.
+
+    Raises:
+        LogError: A target is missing or constant, the two currents differ in unit, or the ratio is not constant.
+    """
+    if not recordings:
+        raise LogError("no log to find torque constants in", remedy="give at least one log, or drive.gain")
+    signals = each_usable(partial(Targets.of, drive=drive), recordings)
+    joints = recordings[0].joints
+    for j, joint in enumerate(joints):
+        check_targets(signals, j, joint)
+    rest = [at_rest(signals, j) for j in range(len(joints))]
+    moving = in_motion(signals, rest)
+    for j, joint in enumerate(joints):
+        _check_constant(signals, j, joint, moving[j])
+    return _with_twins(joints, rest, moving)
+
+
+def _check_constant(signals: Sequence[Targets], j: int, joint: str, moving: Estimate) -> None:
+    """Refuses a ratio that is not constant: different at rest and in motion, or between logs."""
+    estimates = [(ratio_at_rest(log, j), f"at rest in {log.name}") for log in signals] + [(moving, "in motion")]
+    known = [(item.value, where) for item, where in estimates if item.error < 0.2 * CONSTANT]
+    for value, where in known:
+        if abs(value - known[0][0]) > CONSTANT * abs(known[0][0]):
+            raise LogError(
+                f"target torque over target current of {joint} is no constant",
+                where=signals[0].name,
+                got=f"{known[0][0]:.5g} {known[0][1]}, {value:.5g} {where}",
+                remedy="check the columns effort_target and torque_target, or give drive.gain",
+            )
+
+
+def _combined(rest: Estimate, moving: Estimate) -> tuple[Estimate, str]:
+    """Inverse-variance weighted mean of both estimates of one joint, and its origin as text."""
+    if rest.known or not np.isfinite(moving.error):
+        return rest, "at rest"
+    weights = np.array([rest.error, moving.error]) ** -2.0
+    if weights[0] < 0.01 * weights[1]:
+        return moving, "by regression in motion"
+    value = float(weights @ np.nan_to_num([rest.value, moving.value]) / weights.sum())
+    return Estimate(value, float(weights.sum() ** -0.5)), "at rest and by regression in motion"
+
+
+def _with_twins(joints: tuple[str, ...], rest: Sequence[Estimate], moving: Sequence[Estimate]) -> TorqueConstants:
+    """Keeps joints known at rest; the others use the constant of a twin if there is one, else their own."""
+    pairs = [_combined(one, other) for one, other in zip(rest, moving, strict=True)]
+    best, words = [item for item, _ in pairs], [text for _, text in pairs]
+    for joint, item in zip(joints, best, strict=True):
+        if not item.error < 0.2:
+            raise LogError(
+                f"no torque constant can be found for {joint}: it carries no torque at rest and hardly any in motion",
+                remedy="log a motion that loads it, standstill included, or give drive.gain",
+            )
+    gain, error, origin = [item.value for item in best], [item.error for item in best], list(words)
+    for j, item in enumerate(best):
+        if rest[j].known:
+            continue
+        reach = max(TWINS, 3.0 * item.error)
+        near = [k for k, other in enumerate(best) if k != j and abs(abs(item.value / other.value) - 1.0) < reach]
+        twins = [k for k in near if rest[k].known] or near
+        model = min(twins, key=lambda k: best[k].error, default=j)
+        if best[model].error < item.error:
+            gain[j], error[j] = float(np.copysign(best[model].value, item.value)), best[model].error
+            origin[j] = f"motor twin of {joints[model]} ({words[model]}; own value agrees within {percent(100 * reach)} %)"
+    return TorqueConstants(joints, np.array(gain), np.array(error), tuple(origin))

@@ -1,0 +1,301 @@
+"""Target torque and target current of a controller, and estimates of torque constants from them, at rest and in motion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import LogError
+from ..linalg import Array, BoolArray, lstsq, orthogonal_part, positive, rms
+from ..logs.recording import Recording
+from ..model.drive import Drive
+from ..scipy_parts import windowed
+from ..signals.resolution import resolution
+
+#: Relative error below which a constant counts as known (four digits).
+KNOWN = 1e-3
+#: Minimum number of samples for an estimate.
+FEWEST = 30
+#: A joint is at rest while it moves by less than this [rad or m] within the window [s].
+_REST_TRAVEL, _REST_WINDOW = 5e-4, 0.3
+#: Constants of twins agree within this fraction: motors of one type differ by less, those of neighbouring sizes by more.
+TWINS = 0.03
+#: In motion: speed below which samples are left out [rad/s or m/s], and maximum number of samples used.
+_SLOW, _SAMPLES = 0.03, 6000
+#: Possible leads of the controller's target velocity over the measured velocity [s].
+_LEADS = np.linspace(-0.008, 0.008, 9)
+#: Standard error of the lead at best, from the agreement of joints, and at worst, from the scatter alone [s].
+_LEAD_ERROR, _LEAD_GUESSED = 5e-4, 3e-3
+#: Minimum relative error of a constant estimated in motion: the free function only approximates the controller's friction law.
+_MOTION_ERROR = 5e-4
+_KNOTS = 6
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A torque constant and its relative standard error, a fraction."""
+
+    value: float
+    error: float
+
+    @property
+    def known(self) -> bool:
+        """Whether it is known to four digits."""
+        return self.error < KNOWN
+
+
+NOTHING = Estimate(np.nan, np.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """Signals of one log: target torque and current, speed on the side of the gain, shape (N, n), and samples at rest."""
+
+    name: str
+    time: Array
+    velocity: Array
+    torque: Array
+    current: Array
+    resting: BoolArray
+
+    @classmethod
+    def of(cls, recording: Recording, drive: Drive) -> Targets:
+        """Extracts the targets from a log.
+
+        Args:
+            recording: As read; unusable rows are left out.
+
+        Raises:
+            LogError: A target is missing, or in another unit than the measured effort.
+        """
+        where = recording.where
+        if recording.effort_target is None or recording.torque_target is None:
+            missing = "current (effort_target)" if recording.effort_target is None else "torque (torque_target)"
+            raise LogError(
+                f"drive.gain: auto needs the controller's target torque and target current; there is no target {missing}",
+                where=where,
+                remedy="name both in `log: {columns: ...}`, or give drive.gain",
+            )
+        usable = np.isfinite(recording.time)
+        for x in (recording.position, recording.effort_target, recording.torque_target):
+            usable &= (np.isfinite(x) & (np.abs(x) < 1e6)).all(axis=1)
+        good = np.flatnonzero(usable)
+        good = good[np.diff(np.maximum.accumulate(recording.time[good]), prepend=-np.inf) > 0]
+        log = recording.take(good)
+        if len(log) < FEWEST:
+            raise LogError(
+                "too few usable rows to find torque constants in", where=where, got=len(log), remedy="give drive.gain"
+            )
+        torque: Array = recording.torque_target[good]
+        current: Array = recording.effort_target[good]
+        if log.effort_side == "motor":
+            torque = np.asarray(np.linalg.solve(drive.reduction.T, torque.T).T, dtype=float)
+        _check_units(log, current, where)
+        on_motor = log.position_side == "motor"
+        q = drive.joint_position(log.position) if on_motor else log.position
+        v: Array | None = log.velocity
+        if v is None or not (np.isfinite(v) & (np.abs(v) < 1e6)).all():
+            v = np.asarray(np.gradient(q, log.time, axis=0), dtype=float)
+        elif on_motor:
+            v = np.asarray(drive.joint_rate(v))
+        if log.effort_side == "motor":  # friction depends on motor speed, here scaled to that of a joint
+            v = drive.motor_rate(v) / np.abs(drive.reduction).max(axis=1)
+        return cls(log.name, log.time, v, torque, current, _resting(log.time, q))
+
+
+def _check_units(log: Recording, current: Array, where: str) -> None:
+    """Checks that target and measured current have the same unit, because the constant is applied to the measured one."""
+    if log.effort is None:
+        return
+    pairs = np.isfinite(log.effort) & (np.abs(log.effort) < 1e6)
+    ratio = np.sqrt(np.sum(log.effort[pairs] ** 2) / positive(np.sum(current[pairs] ** 2)))
+    if current[pairs].any() and not 0.2 < ratio < 5.0:
+        raise LogError(
+            "the measured and the target current differ in size: one of them is in another unit",
+            where=where,
+            got=f"a ratio of {ratio:.3g}",
+            remedy="give both units in `log: {units: {effort: ..., effort_target: ...}}`",
+        )
+
+
+def _resting(time: Array, q: Array) -> BoolArray:
+    """Samples at which no joint moves within a window on both sides, which excludes starts and stops."""
+    half = max(2, round(0.5 * _REST_WINDOW / float(np.median(np.diff(time)))))
+    travel = windowed("largest", q, 2 * half + 1) - windowed("least", q, 2 * half + 1)
+    return np.asarray((travel < _REST_TRAVEL).all(axis=1))
+
+
+def check_targets(signals: Sequence[Targets], j: int, joint: str) -> None:
+    """Refuses targets that are constant.
+
+    Args:
+        signals: The logs' targets.
+
+    Raises:
+        LogError: A target is constant in all logs.
+    """
+    for what, key in (("current", "effort_target"), ("torque", "torque_target")):
+        arrays = [log.current[:, j] if key == "effort_target" else log.torque[:, j] for log in signals]
+        low, high = min(x.min() for x in arrays), max(x.max() for x in arrays)
+        if low == high:
+            raise LogError(
+                f"the target {what} of {joint} is {low:.4g} throughout, so it holds no torque constant",
+                where=signals[0].name,
+                expected=f"a target {what} that follows the motion",
+                remedy=f"check the column of {key}, or give drive.gain",
+            )
+
+
+def at_rest(signals: Sequence[Targets], j: int) -> Estimate:
+    """Torque constant at rest, as inverse-variance weighted mean over logs, whose resolutions may differ.
+
+    Returns:
+        The constant; an infinite error if the joint carries no torque at rest.
+    """
+    found = [one for one in (ratio_at_rest(log, j) for log in signals) if np.isfinite(one.error)]
+    if not found:
+        return NOTHING
+    weights = np.array([max(one.error, 1e-12) for one in found]) ** -2.0
+    return Estimate(float(weights @ [one.value for one in found] / weights.sum()), float(weights.sum() ** -0.5))
+
+
+def ratio_at_rest(log: Targets, j: int) -> Estimate:
+    """Ratio of the targets at rest in one log: a robust slope, with its error from scatter and resolution.
+
+    Args:
+        log: One log's targets.
+    """
+    y, x = log.torque[log.resting, j], log.current[log.resting, j]
+    used = x != 0
+    if used.sum() < FEWEST or not y[used].any():
+        return NOTHING
+    x, y = x[used], y[used]
+    slope = _weighted_median(y / x, np.abs(x))
+    step = resolution(log.current[:, j])
+    blur = abs(slope) * step + resolution(log.torque[:, j])
+    for _ in range(5):
+        error = np.abs(y - slope * x)
+        inside = error <= max(blur, 4.0 * 1.4826 * float(np.median(error)))
+        slope = float(x[inside] @ y[inside] / (x[inside] @ x[inside]))
+    size = rms(y[inside])
+    scatter = float(np.std(y[inside] - slope * x[inside])) / np.sqrt(inside.sum() / 10)  # neighbours are correlated
+    # A constant torque is always rounded alike: rounding errors average out over distinct values only.
+    share = np.unique(np.round(x[inside] / step) if step > 0 else x[inside], return_counts=True)[1] / inside.sum()
+    rounding = 0.5 * blur * np.sqrt(float(share @ share))
+    return Estimate(slope, float(np.hypot(scatter, rounding)) / positive(size))
+
+
+def _weighted_median(values: Array, weights: Array) -> float:
+    order = np.argsort(values)
+    running = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(running, 0.5 * running[-1])])
+
+
+def in_motion(signals: Sequence[Targets], rest: Sequence[Estimate]) -> list[Estimate]:
+    """Torque constants by regression in motion, with a free function of speed in each direction.
+
+    The controller used its target velocity, which leads or lags the measured one slightly; where the current depends
+    strongly on speed, a millisecond changes the constant by a percent. The lead is common to all joints.
+
+    Args:
+        signals: The logs' targets.
+
+    Returns:
+        The constants; an infinite error if a joint hardly moves or its torque hardly changes.
+    """
+    tried = [[_at_lead(signals, j, lead) for lead in _LEADS] for j in range(len(rest))]
+    seen = [j for j, curve in enumerate(tried) if all(np.isfinite(item.error) for item, _ in curve)]
+    found = [NOTHING] * len(rest)
+    if not seen:
+        return found
+    values, errors = (np.array([[getattr(item, key) for item, _ in tried[j]] for j in seen]) for key in ("value", "error"))
+    scatter = np.array([[error for _, error in tried[j]] for j in seen])
+    lead, doubt = _lead(values, errors, scatter, [rest[j] for j in seen])
+    for row, j in enumerate(seen):
+        value = float(np.interp(lead, _LEADS, values[row]))
+        slope = float(np.interp(lead, _LEADS, np.gradient(values[row], _LEADS))) / value
+        parts = [float(np.interp(lead, _LEADS, errors[row])), _MOTION_ERROR, slope * doubt]
+        found[j] = Estimate(value, float(np.linalg.norm(parts)))
+    return found
+
+
+def _lead(values: Array, errors: Array, scatter: Array, rest: Sequence[Estimate]) -> tuple[float, float]:
+    """The lead [s] at which estimates in motion agree with those at rest, and twins with each other; and its standard error.
+
+    Args:
+        values, errors, scatter: Shape (joints, leads).
+        rest: Estimates of the same joints at rest.
+    """
+    fine = np.linspace(_LEADS[0], _LEADS[-1], 801)
+    curves = np.array([np.interp(fine, _LEADS, row) for row in values])
+    total = np.array([np.interp(fine, _LEADS, row / positive(row.min())) for row in scatter]).sum(axis=0)
+    best = errors.min(axis=1)
+    known = [j for j, item in enumerate(rest) if item.known]
+    misfit = (
+        total if not known else sum(((curves[j] / rest[j].value - 1.0) / np.hypot(rest[j].error, best[j])) ** 2 for j in known)
+    )
+    start = int(np.argmin(misfit))
+    pairs = 0
+    misfit = np.zeros_like(fine)
+    for j, curve in enumerate(curves):  # against the most precise twin, preferably known at rest
+        same = [k for k in range(len(curves)) if k in known or (j not in known and best[k] < best[j])]
+        same = [k for k in same if abs(abs(curve[start] / curves[k, start]) - 1.0) < TWINS]
+        if not same:
+            continue
+        model = min(same, key=lambda k: (k not in known, best[k]))
+        target, error = (rest[model].value, rest[model].error) if model in known else (curves[model], best[model])
+        misfit += ((np.abs(curve / target) - 1.0) / np.linalg.norm([error, best[j], _MOTION_ERROR])) ** 2
+        pairs += 1
+    if not pairs:
+        return float(fine[start]), _LEAD_GUESSED
+    end = int(np.clip(np.argmin(misfit), 1, len(fine) - 2))
+    curvature = float(np.diff(misfit[end - 1 : end + 2], 2)[0]) / float(fine[1] - fine[0]) ** 2
+    return float(fine[end]), float(np.clip(np.sqrt(2.0 / positive(curvature)), _LEAD_ERROR, _LEAD_GUESSED))
+
+
+def _steady(log: Targets, j: int) -> BoolArray:
+    """Samples in motion, away from reversals."""
+    fast = np.abs(log.velocity[:, j]) > _SLOW
+    return np.asarray(fast & np.roll(fast, 1) & np.roll(fast, -1))
+
+
+def _at_lead(signals: Sequence[Targets], j: int, lead: float) -> tuple[Estimate, float]:
+    """The constant for a given lead [s], and the residual scatter [unit of effort]."""
+    total = sum(int(_steady(log, j).sum()) for log in signals)
+    if total < 10 * FEWEST:
+        return NOTHING, np.inf
+    step = -(-total // _SAMPLES)
+    speeds, torques, currents = [], [], []
+    for log in signals:
+        steady = np.flatnonzero(_steady(log, j))[::step]
+        speeds.append(np.interp(log.time[steady] + lead, log.time, log.velocity[:, j]))
+        torques.append(log.torque[steady, j])
+        currents.append(log.current[steady, j])
+    v, torque, current = (np.concatenate(parts) for parts in (speeds, torques, currents))
+    u, columns = np.abs(v), [torque]
+    knots = np.quantile(u, 0.995) * np.linspace(0, 1, _KNOTS + 2)[1:-1]
+    for sign in (1.0, -1.0):
+        side = np.sign(v) == sign
+        if side.sum() >= FEWEST:
+            columns += [side.astype(float), side * u]
+            columns += [side * np.maximum(u - knot, 0.0) for knot in knots if (u[side] > knot).sum() >= FEWEST]
+    return _robust_first(np.column_stack(columns), current)
+
+
+def _robust_first(A: Array, y: Array) -> tuple[Estimate, float]:
+    """Inverse of the first coefficient of a regression with Tukey's biweight, with its relative error; and the scatter."""
+    weight = np.ones(len(y))
+    for _ in range(12):
+        scaled = A * weight[:, None]
+        solution = lstsq(scaled, y * weight, rcond=None)[0]
+        error = np.abs(y - A @ solution)
+        scale = 1.4826 * float(np.median(error)) + 1e-12 * float(np.abs(y).max())
+        weight = np.where(error < 4.685 * scale, 1.0 - (error / (4.685 * scale)) ** 2, 0.0)
+    others, first = scaled[:, 1:], scaled[:, 0]
+    size = float(np.linalg.norm(orthogonal_part(first, others) if others.shape[1] else first))
+    if solution[0] == 0 or size < 1e-6 * float(np.linalg.norm(first)):
+        return NOTHING, scale
+    # Neighbouring samples are correlated: ten count as one.
+    return Estimate(float(1.0 / solution[0]), float(np.sqrt(10.0) * scale / size / abs(solution[0]))), scale
