@@ -27,7 +27,6 @@ from conftest import arm_urdf
 from logs import make_log
 
 from urdf_ident import parallel
-from urdf_ident.data import prepare
 from urdf_ident.errors import LogError, MissingFileError, SchedulerError
 from urdf_ident.logs.read import read_recordings
 from urdf_ident.logs.recording import Recording
@@ -41,10 +40,12 @@ from urdf_ident.motion.limits import Limits
 from urdf_ident.parallel import cluster, messages
 from urdf_ident.parallel.pool import LostError, WorkerPool
 from urdf_ident.parallel.scratch import samples_in
+from urdf_ident.pipeline import examine
 from urdf_ident.pipeline.estimate import EarlyStatistics
 from urdf_ident.pipeline.examine import check_physics
 from urdf_ident.project import Project
 from urdf_ident.provenance import computing
+from urdf_ident.signals import prepare
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import prepare_logs
 from urdf_ident.statistics import accumulate
@@ -104,7 +105,7 @@ def test_the_motions_that_checks_examine_are_conditioned_by_the_workers(monkeypa
     prepared = prepare_logs(logs(robot, 2), robot, Drive.build(robot.n), config)
     together = prepare.each_usable
     monkeypatch.setattr(prepare, "each_usable", lambda function, items: asked.append(len(items)) or together(function, items))
-    monkeypatch.setattr(prepare, "physics_findings", lambda robot, motions, *others: [()] * len(motions))
+    monkeypatch.setattr(examine, "physics_findings", lambda robot, motions, *others: [()] * len(motions))
     checked = check_physics(prepared, robot, config)
     assert asked == [2]
     assert [log.conditioned.cutoff for log in checked] == [8.0, 8.0]
@@ -189,7 +190,7 @@ sys.path.insert(0, sys.argv[1])
 import numpy, scipy.linalg
 from test_parallel import cross_products
 from urdf_ident import parallel
-from urdf_ident.data import prepare
+from urdf_ident.signals import prepare
 size = 1024 * int(next(line for line in open("/proc/self/status") if line.startswith("VmSize")).split()[1])
 resource.setrlimit(resource.RLIMIT_AS, (size + (int(sys.argv[2]) << 20),) * 2)
 try:

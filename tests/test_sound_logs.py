@@ -11,7 +11,6 @@ from conftest import arm_urdf
 from logs import Truth, fourier, torques
 from scipy.stats import t as student
 
-from urdf_ident.data import prepare
 from urdf_ident.faults import arbitration
 from urdf_ident.faults.candidates import Hypothesis, Interpretation
 from urdf_ident.faults.changes import contact, drift
@@ -37,8 +36,10 @@ from urdf_ident.linalg import Array, rms
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.robot import Robot
+from urdf_ident.pipeline import examine
 from urdf_ident.pipeline.examine import examine_logs
 from urdf_ident.samples import Segment
+from urdf_ident.signals import prepare
 from urdf_ident.signals.condition import condition
 from urdf_ident.signals.config import SignalConfig
 
@@ -455,7 +456,7 @@ def test_logs_are_inspected_as_they_are_identified(monkeypatch: pytest.MonkeyPat
         seen.append([cutoff for _, cutoff in motions])
         return [[] for _ in motions]
 
-    monkeypatch.setattr(prepare, "physics_findings", none)
+    monkeypatch.setattr(examine, "physics_findings", none)
     for some in (logs[:1], logs[1:], logs):
         examine_logs(some, ARM, Drive.build(ARM.n), SignalConfig())
     first, second, common = seen

@@ -137,6 +137,10 @@ class ConsistencySection(Section):
     )
     ellipsoids: bool = Field(False, description="keep the mass distribution inside ellipsoids around that geometry")
     keep_children: bool = Field(False, description="keep the inertial parameters of links behind fixed joints as in the URDF")
+    solver: str | None = Field(
+        None,
+        description="solver of CVXPY for the lmi, such as CLARABEL, SCS or MOSEK; null: Clarabel without CVXPY, the fastest",
+    )
 
     @field_validator("total_mass")
     @classmethod
@@ -150,6 +154,8 @@ class ConsistencySection(Section):
     def _one_way(self) -> ConsistencySection:
         if self.point_to_set is not None and self.weight != "auto":
             raise ValueError("give a weight or point_to_set, not both")
+        if self.solver is not None and self.method not in ("auto", "lmi"):
+            raise ValueError(f"method '{self.method}' uses no solver; leave solver out, or set method: lmi")
         known = DISTANCES[self.method]
         if self.distance != "auto" and self.distance not in known:
             given = " or ".join(known) or "auto: it measures no distance"

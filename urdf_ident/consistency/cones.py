@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import check_shape
-from ..linalg import Array, BoolArray, IntArray
+from ..linalg import Array
 from ..model.inertia import PSEUDO_BASIS, nearest_physical, pseudo_inertia
 from ..model.parameters import Parameter
 from ..model.prior import Prior
@@ -139,11 +139,6 @@ class Feasible(SentOnce):
         """Cholesky factors of the prior's bodies, shape (n, 4, 4), to measure P relative to P0."""
         return np.asarray(np.linalg.cholesky(pseudo_inertia(self.theta0[: 10 * self.n].reshape(-1, 10))), dtype=float)
 
-    @cached_property
-    def joint_groups(self) -> IntArray:
-        """Group index of each joint term, shape (p − 10·n,): half-spaces couple only terms of the same group."""
-        return _joined(self.G[~self.G[:, : 10 * self.n].any(axis=1), 10 * self.n :] != 0)
-
     def relative_mass(self, x: Array) -> Array:
         """Masses relative to the prior's, shape (n,).
 
@@ -191,14 +186,6 @@ class Feasible(SentOnce):
         least = np.linalg.eigvalsh(self.cones.at(x))[:, 0]
         held = [name for name, value in zip(self.cone_names, least, strict=True) if value < _ACTIVE]
         return tuple(held + [name for name, value in zip(self.row_names, self.G @ x + self.h, strict=True) if value < _ACTIVE])
-
-
-def _joined(used: BoolArray) -> IntArray:
-    """Group index of each column, shape (k,): columns that share a used row, shape (rows, k), are in one group."""
-    group = np.arange(used.shape[1])
-    for row in np.unique(used, axis=0):
-        group[np.isin(group, group[row])] = group[row].min(initial=used.shape[1])
-    return np.unique(group, return_inverse=True)[1].astype(np.intp)
 
 
 def feasible_set(prior: Prior, parameters: Sequence[Parameter], options: LmiOptions) -> Feasible:

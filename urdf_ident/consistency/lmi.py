@@ -7,20 +7,15 @@ maximum a posteriori estimate. Without the second term unidentifiable directions
 allow links of tonnes; the prior is therefore mandatory.
 
 The solver's status is not trusted: constraint violations and the duality gap are recomputed from the plain arrays of
-:class:`.Feasible`. If an attempt is not accurate enough the next one is made, in this order, and the solution reports it:
-
-1. the barrier method of :mod:`.barrier`, the fastest,
-2. Clarabel through CVXPY, for problems at the boundary where the first stalls,
-3. the same at looser tolerances,
-4. the same three with the Euclidean instead of the entropic distance,
-5. the best physically consistent point found, including the regularised least-squares solution moved towards the prior:
-   not proven optimal.
+:class:`.Feasible`. A point that violates a constraint is moved towards one inside until it does not, and one without a
+small gap is reported as not proven optimal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -31,21 +26,15 @@ from ..linalg import Array, lstsq, positive
 from ..model.parameters import Parameter
 from ..model.prior import Prior
 from ..samples import ReadOnly
-from .barrier import central_path_point, interior, minimise, minimise_roughly
-from .clarabel import attempt, mass_range
 from .cones import Feasible, feasible_set
+from .conic import ROUGH, mass_range, minimise, widest
 from .constraints import LmiOptions
 from .programme import DataTerm, Point, Programme, prior_only, whiten_data
 
 #: Largest violation, in prior standard deviations, and largest relative duality gap of an accepted solution.
 PRIMAL_TOLERANCE, GAP_TOLERANCE = 1e-6, 1e-5
-
-#: The unknowns are already whitened, so the solver's own scaling only adds iterations; decomposing 4×4 and 8×8 blocks only
-#: takes time.
-_PLAIN: dict[str, Any] = {"chordal_decomposition_enable": False, "equilibrate_enable": False}
-_LOOSE = {**_PLAIN, "tol_gap_rel": 1e-6, "tol_gap_abs": 1e-6, "tol_feas": 1e-7, "max_iter": 500}
-#: Solvers in the order in which they are tried, with their settings.
-_ATTEMPTS: tuple[tuple[str, dict[str, Any]], ...] = (("barrier", {}), ("CVXPY", _PLAIN), ("CVXPY", _LOOSE))
+#: Least slack of the prior as a point inside.
+_INSIDE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +44,7 @@ class LmiSolution(ReadOnly):
     Attributes:
         theta: Shape (p,).
         status: ``"optimal"``: recomputed gap and violations are within tolerance; ``"fallback"``: a feasible
-            point that is not the proven optimum of the original problem, see ``notes``.
+            point that is not the proven optimum, see ``notes``.
         weight: Weight of the prior distance.
         data_term: ``‖R theta − rho‖²`` plus the residual not contained in R.
         prior_term: The unweighted prior distance.
@@ -64,7 +53,7 @@ class LmiSolution(ReadOnly):
         psd_margins: Smallest eigenvalue of every body's P relative to the prior's, shape (n,); ≥ ε.
         seconds: Time in the solver [s].
         active: Descriptions of the active constraints.
-        notes: Descriptions of failed attempts.
+        notes: What the solver could not prove.
     """
 
     theta: Array
@@ -111,13 +100,20 @@ class LmiProblem:
         prior: Prior of all p parameters.
         parameters: The p entries of theta.
         options: Constraints on the bodies.
+        solver: Name of a solver of CVXPY; None: Clarabel's own interface, without CVXPY.
 
     Raises:
         ShapeError: Prior, parameters and options do not fit together.
     """
 
-    def __init__(self, prior: Prior, parameters: Sequence[Parameter], options: LmiOptions | None = None) -> None:
-        self.prior = prior
+    def __init__(
+        self,
+        prior: Prior,
+        parameters: Sequence[Parameter],
+        options: LmiOptions | None = None,
+        solver: str | None = None,
+    ) -> None:
+        self.prior, self.solver = prior, solver
         self.parameters = tuple(parameters)
         self.options = options or LmiOptions()
         self.feasible: Feasible = feasible_set(prior, self.parameters, self.options)
@@ -182,7 +178,7 @@ class LmiProblem:
         return found[max(weight for weight in found if excess(weight) <= 1e-9)]
 
     def rough_solver(self, factors: Sequence[tuple[ArrayLike, ArrayLike]]) -> Callable[[float], list[Array]]:
-        """Returns a solver to a few digits without a certificate, ten times faster, to compare weights on many folds.
+        """Returns a solver to a few digits without a certificate, to compare weights on many folds.
 
         Args:
             factors: ``(R, rho)`` of each fold, as for :meth:`solve`.
@@ -195,18 +191,14 @@ class LmiProblem:
             EstimationError: The data are not finite.
             SolverError: Nothing satisfies the constraints.
         """
-        start = interior(self.feasible)
         terms = [whiten_data(self.feasible, R, rho, 0.0) for R, rho in factors]
-        middles: dict[float, Array] = {}
 
         def solve(weight: float) -> list[Array]:
-            if start is None:  # the constraints have no interior
-                return [self._solve(term, weight).theta for term in terms]
-            nearest = min(middles, key=lambda other: abs(np.log(other / weight)), default=None)
-            middle = start if nearest is None else middles[nearest]
-            made = [Programme(self.feasible, own, weight, self.options.distance) for own in terms]
-            middles[weight] = central_path_point(made[0], middle, near=nearest is not None)
-            return [self.feasible.theta(minimise_roughly(own, middles[weight])) for own in made]
+            points = [minimise(Programme(self.feasible, term, weight, self.options.distance), gap=ROUGH)[0] for term in terms]
+            return [
+                self._solve(term, weight).theta if point is None else self.feasible.theta(point.x)
+                for term, point in zip(terms, points, strict=True)
+            ]
 
         return solve
 
@@ -234,36 +226,29 @@ class LmiProblem:
                 got=weight,
                 remedy="without a prior the null space is unbounded",
             )
-        notes: list[str] = []
-        candidates: list[LmiSolution] = []
-        for distance in ("euclid",) if self.options.distance == "euclid" else ("entropic", "euclid"):
-            programme = Programme(self.feasible, data, weight, distance)
-            for name, settings in _ATTEMPTS:
-                point, status = minimise(programme) if name == "barrier" else attempt(programme, settings)
-                if point is None:
-                    if status == "infeasible" and not self._possible():
-                        raise _infeasible(self)
-                    notes.append(f"{name} ({distance}): {status}")
-                    continue
-                solution = self._judge(point, programme, name)
-                if solution.violation <= PRIMAL_TOLERANCE and solution.gap <= GAP_TOLERANCE * (1.0 + solution.objective):
-                    kept = "optimal" if distance == self.options.distance else "fallback"
-                    return replace(solution, status=kept, notes=tuple(notes))
-                notes.append(f"{name} ({distance}): violation {solution.violation:.1e}, gap {solution.gap:.1e}")
-                candidates += [solution] if solution.violation <= PRIMAL_TOLERANCE else []
-        candidates.append(self._project(data, weight, notes))
-        best = min(candidates, key=lambda solution: solution.objective)
-        notes.append(f"kept the best possible robot found, by {best.solver}: not proven optimal")
-        return replace(best, status="fallback", notes=tuple(notes))
+        programme = Programme(self.feasible, data, weight, self.options.distance)
+        point, status = minimise(programme, self.solver)
+        if status == "infeasible" and not self._possible():
+            raise _infeasible(self)
+        if point is None:
+            point = self._regularised(data, weight)
+        x = self._inside(point.x, programme, status)
+        if x is not point.x:
+            point = replace(point, x=x)
+        solution = self._judge(point, programme)
+        if solution.gap <= GAP_TOLERANCE * (1.0 + solution.objective):
+            return replace(solution, status="optimal")
+        note = f"{solution.solver}: {status}, gap {solution.gap:.1e}: not proven optimal"
+        return replace(solution, status="fallback", notes=(note,))
 
     def _possible(self) -> bool:
-        """Whether the constraints are feasible."""
+        """Whether the constraints are feasible; data of a large scale cause false certificates, so none take part."""
         if self.feasible.violation(np.zeros(self.feasible.p)) == 0:
             return True
-        point, _ = attempt(_nearest(self.feasible), _PLAIN)
+        point, _ = minimise(_nearest(self.feasible))
         return point is not None and self.feasible.violation(point.x) <= PRIMAL_TOLERANCE
 
-    def _judge(self, point: Point, programme: Programme, name: str) -> LmiSolution:
+    def _judge(self, point: Point, programme: Programme) -> LmiSolution:
         x, feasible = point.x, self.feasible
         active = feasible.active(x)
         at_zero = [f"{parameter.name} ≥ 0" in active for parameter in self.parameters]
@@ -278,32 +263,61 @@ class LmiProblem:
             violation=feasible.violation(x),
             gap=programme.duality_gap(point),
             psd_margins=feasible.margins(theta),
-            solver=name,
+            solver=self.solver or "Clarabel",
             seconds=point.seconds,
             active=active,
         )
 
-    def _project(self, data: DataTerm, weight: float, notes: list[str]) -> LmiSolution:
-        """Last resort: moves the regularised least-squares solution towards an interior point until it is feasible."""
+    def _inside(self, x: Array, programme: Programme, status: str) -> Array:
+        """The point, moved towards one inside all constraints until it violates none by more than the tolerance."""
         feasible = self.feasible
-        inside = interior(feasible)
-        if inside is None:
+
+        def allowed(at: Array) -> bool:
+            return feasible.violation(at) <= 0.1 * PRIMAL_TOLERANCE and bool(np.isfinite(programme.prior_value(at)))
+
+        if allowed(x):
+            return x
+        centre = self._centre
+        if centre is None:
             raise SolverError(
                 "no solver could handle the physical-consistency problem",
-                status="; ".join(notes),
+                status=status,
                 where="LMI",
                 remedy="relax total mass, boxes or children, or use consistency.method: minimum_norm",
             )
-        goal = data.V.T @ (data.s**2 / (data.s**2 + weight) * data.a)
-        goal = goal + lstsq(feasible.E, feasible.e - feasible.E @ goal, rcond=None)[0]
+        goal = x + lstsq(feasible.E, feasible.e - feasible.E @ x, rcond=None)[0]
         low, high = 0.0, 1.0
         for _ in range(60):
             middle = 0.5 * (low + high)
-            fits = feasible.violation(inside + middle * (goal - inside)) <= 0.1 * PRIMAL_TOLERANCE
-            low, high = (middle, high) if fits else (low, middle)
-        x = np.asarray(inside + low * (goal - inside), dtype=float)
-        duals = np.zeros((len(feasible.cones.body), 4, 4)), np.zeros(len(feasible.h)), np.zeros(len(feasible.e))
-        return self._judge(Point(x, *duals, 0.0), Programme(feasible, data, weight, self.options.distance), "projection")
+            low, high = (middle, high) if allowed(centre + middle * (goal - centre)) else (low, middle)
+        return np.asarray(centre + low * (goal - centre), dtype=float)
+
+    @cached_property
+    def _centre(self) -> Array | None:
+        """A point inside all constraints: the prior, or the point with the largest slack; None if there is none."""
+        feasible = self.feasible
+        x: Array | None = np.zeros(feasible.p)
+        if len(feasible.e) or slack(feasible, np.zeros(feasible.p)) <= _INSIDE:
+            x = widest(feasible)
+        if x is not None and len(feasible.e):
+            x = x + lstsq(feasible.E, feasible.e - feasible.E @ x, rcond=None)[0]
+        return x if x is not None and slack(feasible, x) > 0 else None
+
+    def _regularised(self, data: DataTerm, weight: float) -> Point:
+        """The solution without constraints, for a solver without an answer."""
+        x = data.V.T @ (data.s**2 / (data.s**2 + weight) * data.a)
+        feasible = self.feasible
+        return Point(x, np.zeros((len(feasible.cones.body), 4, 4)), np.zeros(len(feasible.h)), np.zeros(len(feasible.e)), 0.0)
+
+
+def slack(feasible: Feasible, x: Array) -> float:
+    """Least eigenvalue of all cones and least value of all half-spaces at a point.
+
+    Args:
+        x: Shape (p,).
+    """
+    eigenvalues = np.linalg.eigvalsh(feasible.cones.at(x))
+    return float(min(eigenvalues.min(initial=np.inf), (feasible.G @ x + feasible.h).min(initial=np.inf)))
 
 
 def _nearest(feasible: Feasible) -> Programme:
@@ -336,7 +350,7 @@ def _infeasible(problem: LmiProblem) -> SolverError:
     helps = []
     for word, change in asked.items():
         relaxed = feasible_set(problem.prior, problem.parameters, replace(options, **change))
-        if attempt(_nearest(relaxed), {})[0] is not None:
+        if minimise(_nearest(relaxed))[0] is not None:
             helps.append(word)
     remedy = f"drop {' or '.join(helps)}" if helps else f"drop {' and '.join(asked)}" if asked else "check the prior"
     return SolverError(what, where="LMI", status="infeasible", remedy=remedy)

@@ -104,21 +104,6 @@ class Programme:
     weight: float
     distance: str
 
-    def rows(self) -> tuple[Array, Array]:
-        """Data term and quadratic prior, divided by the weight, as one sum of squares, compressed if that makes it smaller.
-
-        Returns:
-            Rows of shape (k, p) and right-hand sides of shape (k,): the sum of squares of ``rows x − right``, up to a constant.
-        """
-        p, data = self.feasible.p, self.data
-        quadratic = np.eye(p)[10 * self.feasible.n if self.distance == "entropic" else 0 :]
-        s = data.s / np.sqrt(self.weight)
-        rows, right = np.vstack([s[:, None] * data.V, quadratic]), np.concatenate([s * data.a, np.zeros(len(quadratic))])
-        if len(rows) <= p:
-            return rows, right
-        both = np.asarray(np.linalg.qr(np.column_stack([rows, right]), mode="r"))[:p]
-        return both[:, :p], both[:, p]
-
     def prior_value(self, x: Array) -> float:
         """The prior distance, infinite outside the entropic distance's domain.
 

@@ -101,6 +101,7 @@ def consistent_parameters(
     slack: float | None = None,
     notes: tuple[str, ...] = (),
     reversals: float = np.inf,
+    solver: str | None = None,
 ) -> Standard:
     """Physically consistent parameters by an LMI; the prior has the usual weight unless the data contradict it.
 
@@ -123,14 +124,15 @@ def consistent_parameters(
             this fraction above the feasible minimum, or None.
         notes: Notes to add to the solver's own.
         reversals: Mean number of velocity reversals of the moving joints.
+        solver: Name of a solver of CVXPY; None: Clarabel's own interface.
 
     Returns:
         The parameters and how they were chosen.
 
     Raises:
-        SolverError: No robot satisfies the constraints, or no solver finds it.
+        SolverError: No robot satisfies the constraints, or the solver is not installed or cannot solve it.
     """
-    problem = LmiProblem(prior, parameters, options)
+    problem = LmiProblem(prior, parameters, options, solver)
     factor = _data(statistics, fit)
     record: Mapping[str, Any] = {}
     refit: _Refit = partial(_without_folds, problem, statistics, fit)

@@ -146,7 +146,7 @@ def standard_parameters(
 
     def choose(asked: LmiOptions, given: float | None) -> Standard:
         return consistent_parameters(
-            statistics, fit, prior, model.parameters, asked, given, wanted.point_to_set, notes, reversals
+            statistics, fit, prior, model.parameters, asked, given, wanted.point_to_set, notes, reversals, wanted.solver
         )
 
     return dissipating(choose, options, weight, model, statistics)
