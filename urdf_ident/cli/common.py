@@ -153,7 +153,7 @@ def run(arguments: list[str], *, debug: bool = False) -> int:
             code = _parser(next(iter(arguments), ""))(arguments or ["--help"], standalone_mode=False)
         sys.stdout.flush()
         return int(code or 0)
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # typer turns a closed pipe into SystemExit, and raises it for nothing else
         _drop_stdout()
         return 0
     except (typer.Abort, KeyboardInterrupt):

@@ -90,7 +90,7 @@ class CommonFriction:
     """A change of friction that most joints share.
 
     Attributes:
-        share: Relative change, a fraction of the friction in both results.
+        share: Relative change, a fraction of the mean of both results' friction; symmetric in them.
         std_error: Its standard error.
         spread: Standard deviation of the joints' changes about it beyond their own errors.
         joints: Number of joints.
@@ -102,8 +102,9 @@ class CommonFriction:
     joints: int
 
     def sentence(self) -> str:
-        """Describes the change in words."""
-        word, share, error = "more" if self.share > 0 else "less", 100 * abs(self.share), 100 * self.std_error
+        """Describes the change in words, in percent of the earlier friction."""
+        left = 1.0 - 0.5 * self.share
+        word, share, error = "more" if self.share > 0 else "less", 100 * abs(self.share) / left, 100 * self.std_error / left**2
         return (
             f"most joints need {percent(share)} ± {percent(error)} % {word} friction alike, as at another temperature or with "
             "another lubricant; joints are tested for a change beyond it"

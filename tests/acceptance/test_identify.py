@@ -1,0 +1,249 @@
+"""`identify`: the files of the contract, values within their intervals, and torques like those of the true robot."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import numpy as np
+import pytest
+import yaml
+
+import urdf_ident as ui
+
+from .experiment import (
+    BODIES,
+    COULOMB,
+    JOINTS,
+    VISCOUS,
+    Outcome,
+    done,
+    least_squares,
+    motion,
+    refused,
+    regressor,
+    torque,
+    true_parameters,
+    urdf,
+)
+
+#: Fields of identification.json that programs may rely on.
+FIELDS = {
+    "schema": None,
+    "verdict": {"level", "reasons"},
+    "robot": {"name", "sha256", "urdf"},
+    "joints": None,
+    "parameters": {"base", "standard"},
+    "links": None,
+    "bodies": None,
+    "friction": None,
+    "drive": {"reduction", "gain", "gain_origin"},
+    "signals": {"rate", "cutoff", "why"},
+    "weights": None,
+    "covariance": {"kind", "matrix"},
+    "counts": {"standard", "base", "essential", "samples"},
+    "condition": None,
+    "rank_gap": None,
+    "solver": {"status", "residuals"},
+    "consistency": {"consistent", "per_body"},
+    "config": None,
+    "versions": None,
+}
+ENTRIES = {
+    ("inputs",): {"path", "sha256", "rows", "used", "findings"},
+    ("parameters", "base"): {"name", "terms", "value", "std_error", "rel_std_percent"},
+    ("parameters", "standard"): {"name", "unit", "value", "prior", "std_error", "from_data"},
+    ("consistency", "per_body"): {"body", "mass", "min_eigenvalue", "cholesky_tolerance", "margin"},
+    ("validation",): {
+        "log",
+        "mean_rmse",
+        "relative",
+        "fit_mean_rmse",
+        "urdf_mean_rmse",
+        "urdf_friction_mean_rmse",
+        "per_joint",
+    },
+    ("validation", 0, "per_joint"): {"joint", "rmse", "relative", "rms_torque", "moving_rmse", "p95"},
+}
+
+
+def test_the_summary_gives_the_verdict_and_the_files(identified: Outcome) -> None:
+    assert identified.code == 0
+    first = identified.out.splitlines()[0]
+    assert first.startswith("arm: GOOD")
+    for name in ("arm_identified.urdf", "joints.yaml", "identification.json", "report.html"):
+        assert name in identified.out
+    assert "\x1b" not in identified.out  # no colours in a pipe
+    assert identified.err == ""
+
+
+def test_the_files_of_the_contract_are_whole(out: Path, result: dict[str, Any]) -> None:
+    assert {"identification.json", "arm_identified.urdf", "joints.yaml", "report.html"} <= {path.name for path in out.iterdir()}
+    for name, keys in FIELDS.items():
+        assert name in result
+        assert keys is None or keys <= set(result[name]), name
+    for place, keys in ENTRIES.items():
+        entries: Any = result
+        for step in place:
+            entries = entries[step]
+        assert entries
+        for entry in entries:
+            assert keys <= set(entry), place
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert page.rstrip().endswith("</html>")
+    assert "http://" not in page.replace("http://www.w3.org", "")  # works offline
+
+
+def test_the_joints_and_inputs_are_those_given(result: dict[str, Any], cell: Path) -> None:
+    assert result["joints"] == list(JOINTS)
+    assert [Path(entry["path"]).name for entry in result["inputs"]] == ["run1.csv", "run2.csv"]
+    assert all(entry["rows"] == 2000 and 0 < entry["used"] <= 2000 for entry in result["inputs"])
+    assert [entry["log"] for entry in result["validation"]] == ["run3"]
+    assert result["robot"]["urdf"] == (cell / "arm.urdf").read_text()  # `export` needs no other file
+    assert result["counts"]["standard"] == len(result["parameters"]["standard"])
+    assert result["counts"]["base"] == len(result["parameters"]["base"]) == len(result["covariance"]["matrix"])
+
+
+def test_the_intervals_hold_the_true_base_parameters(result: dict[str, Any]) -> None:
+    """Of 28 intervals of 95 %, chance leaves fewer than 22 right in one case of 5 000."""
+    truth = true_parameters()
+    deviations, inside = [], []
+    for entry in result["parameters"]["base"]:
+        true = sum(term["coefficient"] * truth.get(term["parameter"], 0.0) for term in entry["terms"])
+        deviations.append((entry["value"] - true) / entry["std_error"])
+        low, high = entry["interval"]
+        inside.append(low <= true <= high)
+    assert sum(inside) >= 22, deviations
+    assert np.abs(deviations).max() < 5
+
+
+def test_the_number_of_base_parameters_is_the_rank_of_an_independent_regressor(result: dict[str, Any]) -> None:
+    _, q, v, a = motion(7, seconds=4.0)
+    symbols = {entry["name"].split("_")[0] for entry in result["parameters"]["standard"]}
+    assert symbols >= {"m", "Izz", "Ia", "Fv", "Fc", "offset"}
+    friction = {entry["name"] for entry in result["parameters"]["standard"] if entry["name"].split("_")[0] not in ("Fs", "vs")}
+    assert len(friction) == 42  # the true laws and no others
+    assert result["counts"]["base"] == np.linalg.matrix_rank(regressor(q, v, a), rtol=1e-9)
+
+
+def test_the_model_predicts_the_true_torque_as_well_as_plain_least_squares(ident: ui.Identification) -> None:
+    """The oracle knows the laws of friction and the motion without noise."""
+    _, q, v, a = motion(11)
+    truth = torque(q, v, a)
+    oracle = (regressor(q, v, a) @ least_squares((1, 2))).reshape(truth.shape)
+    errors = [np.sqrt(np.mean((tau - truth) ** 2, axis=0)) for tau in (np.asarray(ident.torque(q, v, a)), oracle)]
+    assert (errors[0] < 0.02 * truth.std(axis=0)).all()
+    assert (errors[0] < 3 * errors[1]).all()
+
+
+def test_friction_is_that_of_the_robot(result: dict[str, Any], out: Path) -> None:
+    sidecar = yaml.safe_load((out / "joints.yaml").read_text(encoding="utf-8"))["joints"]
+    for k, joint in enumerate(JOINTS):
+        assert result["friction"][joint]["Fv"]["value"] == pytest.approx(VISCOUS[k], rel=0.03)
+        assert result["friction"][joint]["Fc"]["value"] == pytest.approx(COULOMB[k], rel=0.03)
+        for symbol in ("Ia", "Fv", "Fc", "offset"):
+            assert sidecar[joint][symbol]["value"] == result["friction"][joint][symbol]["value"]
+
+
+def test_the_exported_bodies_are_physical_and_load_in_mujoco(result: dict[str, Any], out: Path) -> None:
+    assert result["consistency"]["consistent"]
+    assert all(body["margin"] > 0 and body["mass"] > 0 for body in result["consistency"]["per_body"])
+    model = mujoco.MjModel.from_xml_path(str(out / "arm_identified.urdf"))
+    assert model.nv == 3
+
+
+def test_what_no_torque_shows_stays_as_in_the_urdf_and_is_said_so(result: dict[str, Any]) -> None:
+    mass = next(entry for entry in result["parameters"]["standard"] if entry["name"] == f"m_{BODIES[0]}")
+    assert mass["std_error"] == "inf"
+    assert mass["from_data"] == pytest.approx(0.0, abs=1e-6)
+    assert mass["value"] == pytest.approx(mass["prior"], rel=0.05)
+
+
+def test_the_exported_model_beats_the_urdf_on_the_held_out_log(result: dict[str, Any]) -> None:
+    (score,) = result["validation"]
+    assert score["mean_rmse"] < score["urdf_friction_mean_rmse"] < score["urdf_mean_rmse"]
+    assert score["relative"] < 0.03
+    for joint in score["per_joint"]:
+        assert joint["relative"] == pytest.approx(joint["rmse"] / joint["rms_torque"], rel=0.05)
+
+
+def test_two_processes_give_the_same_result(cell: Path, result: dict[str, Any], tmp_path: Path) -> None:
+    logs = ("run1.csv", "run2.csv", "--validate", "run3.csv", "--no-report")
+    printed = json.loads(done("identify", "arm.urdf", *logs, "--jobs", 2, "--json", "-o", tmp_path, cwd=cell))
+    assert printed["verdict"] == result["verdict"]
+    again = json.loads((tmp_path / "identification.json").read_text())
+    assert again["parameters"] == result["parameters"]
+    assert again["validation"] == printed["validation"] == result["validation"]
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_a_result_is_poor_where_the_efforts_are_noise(cell: Path, tmp_path: Path) -> None:
+    """Files are written, and the exit code is 1."""
+    head, *rows = (cell / "run1.csv").read_text().splitlines()
+    table = np.array([[float(cell) for cell in row.split(",")] for row in rows])
+    table[:, 4:] = np.random.default_rng(0).standard_normal((len(table), 3))
+    np.savetxt(tmp_path / "noise.csv", table, delimiter=",", header=head, comments="", fmt="%.9g")
+    done("identify", cell / "arm.urdf", tmp_path / "noise.csv", "--force", "--no-report", "-o", tmp_path / "out", code=1)
+    assert json.loads((tmp_path / "out" / "identification.json").read_text())["verdict"]["level"] == "poor"
+
+
+def test_a_project_file_describes_a_log_in_other_columns_and_units(cell: Path, tmp_path: Path) -> None:
+    """Degrees without a header, and motor currents with their constants, are the same robot."""
+    table = np.loadtxt(cell / "run1.csv", delimiter=",", skiprows=1)
+    gain = np.array([10.0, 8.0, 5.0])
+    bare = np.column_stack([table[:, 4:] / gain, table[:, 0], np.rad2deg(table[:, 1:4])])
+    np.savetxt(tmp_path / "bare.csv", bare, delimiter=",", fmt="%.12g")
+    project = {
+        "drive": {"gain": gain.tolist()},
+        "log": {
+            "columns": {"time": 3, "position": [4, 5, 6], "effort": [0, 1, 2]},
+            "units": {"position": "deg", "effort": "A"},
+        },
+        "model": {"friction": ["viscous", "coulomb", "offset"]},
+    }
+    (tmp_path / "project.yaml").write_text(yaml.safe_dump(project))
+    done("identify", cell / "arm.urdf", tmp_path / "bare.csv", "-c", tmp_path / "project.yaml", "-o", tmp_path, "--no-report")
+    _, q, v, a = motion(11)
+    truth = torque(q, v, a)
+    error = np.asarray(ui.load(tmp_path).torque(q, v, a)) - truth
+    assert (np.sqrt(np.mean(error**2, axis=0)) < 0.04 * truth.std(axis=0)).all()
+    assert json.loads((tmp_path / "identification.json").read_text())["drive"]["gain"] == gain.tolist()
+
+
+def test_a_folder_and_a_glob_are_logs(cell: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    shutil.copy(cell / "run1.csv", folder)
+    shutil.copy(cell / "run2.csv", folder)
+    (tmp_path / "simple.yaml").write_text("model: {friction: [viscous, coulomb, offset]}\n")
+    for argument, name in ((folder, "a"), (f"{folder}/run*.csv", "b")):
+        arguments = (cell / "arm.urdf", argument, "-c", tmp_path / "simple.yaml", "-o", tmp_path / name, "--no-report")
+        done("identify", *arguments)
+    first, second = (json.loads((tmp_path / name / "identification.json").read_text()) for name in "ab")
+    assert [entry["name"] for entry in first["inputs"]] == [entry["name"] for entry in second["inputs"]] == ["run1", "run2"]
+    assert first["parameters"] == second["parameters"]
+
+
+def test_a_bad_log_is_named_or_left_out_on_request(cell: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty.csv").touch()
+    logs = (cell / "arm.urdf", cell / "run1.csv", tmp_path / "empty.csv")
+    refused("identify", *logs, "-o", tmp_path / "out", matching=("empty",))
+    assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
+    (tmp_path / "simple.yaml").write_text("model: {friction: [viscous, coulomb, offset]}\n")
+    options = ("--skip-bad-logs", "-c", tmp_path / "simple.yaml", "--no-report", "--json", "-o", tmp_path / "out")
+    printed = json.loads(done("identify", *logs, *options))
+    assert [entry["name"] for entry in printed["inputs"]] == ["run1"]
+    assert "empty" in json.dumps(printed["left_out"])
+
+
+def test_outputs_never_replace_inputs(cell: Path, tmp_path: Path) -> None:
+    urdf_there = tmp_path / "arm_identified.urdf"
+    urdf_there.write_text(urdf(mass=1.3))
+    refused("identify", urdf_there, cell / "run1.csv", "-o", urdf_there / "below")
+    before = urdf_there.read_text()
+    done_or_not = refused("check", urdf_there, "--fix", urdf_there, matching=("input|same|replace|overwrit",))
+    assert done_or_not
+    assert urdf_there.read_text() == before
