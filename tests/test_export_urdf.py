@@ -15,9 +15,9 @@ from mujoco_oracle import difference, inverse_dynamics, load_urdf, regressor_tor
 from urdf_samples import STYLES, changed, random_theta, random_urdf
 
 from urdf_ident.errors import EstimationError, ModelError, OutputError, ShapeError, UrdfError
-from urdf_ident.export.splice import Splicer
 from urdf_ident.export.split import physical_bodies, split_bodies, transported
 from urdf_ident.export.urdf import JointDynamics, corrected_urdf, torque_difference, write_urdf
+from urdf_ident.files.splice import Splicer
 from urdf_ident.model.inertia import from_com, from_pseudo_inertia, margins, pseudo_inertia, transform
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import mujoco
 import numpy as np
 import pinocchio as pin
 import pytest
-import yaml
 from conftest import arm_urdf, inertials, rnea
 
 from urdf_ident.errors import LimitError, MissingFileError, ModelError, ShapeError, UrdfError
@@ -234,42 +234,41 @@ def test_gravity_has_three_numbers() -> None:
     np.testing.assert_array_equal(tilted.model.gravity.linear, [3, -2, -9])
 
 
-def test_mimic_joints_are_refused_unless_locked() -> None:
-    text = TREE.replace('<joint name="a_arm" type="revolute">', '<joint name="a_arm" type="revolute"><mimic joint="z_arm"/>')
-    with pytest.raises(ModelError, match=r"'a_arm' mimics 'z_arm'; lock them: .*z_arm: 0\.0, a_arm: 0\.0"):
-        Robot.from_urdf(text)
-    both = text.replace(
-        '<joint name="y_spin" type="continuous">', '<joint name="y_spin" type="continuous"><mimic joint="z_arm"/>'
-    )
-    with pytest.raises(
-        ModelError, match=r"'y_spin' mimics 'z_arm' \(and a_arm too\).*lock them: .*z_arm: 0\.0, y_spin: 0\.0, a_arm: 0\.0"
-    ):
-        Robot.from_urdf(both)
-    with pytest.raises(ModelError, match=r"mimics 'z_arm'; lock it: .* \(YAML, given by -c\)$"):
-        Robot.from_urdf(text, lock={"z_arm": 0.0})
-    with pytest.raises(ModelError, match=r"by -c\); leave z_arm out of it if the logs contain it$"):
-        Robot.from_urdf(text)
-    assert "a_arm" not in Robot.from_urdf(text, lock={"a_arm": 0.0}).joints
+def mimicking(text: str, joint: str, other: str, more: str = "") -> str:
+    """A URDF in which a joint mimics another."""
+    head = text.index(f'<joint name="{joint}"')
+    end = text.index(">", head) + 1
+    return f'{text[:end]}<mimic joint="{other}"{more}/>{text[end:]}'
+
+
+def test_coupled_joints_are_locked_at_the_middle_of_their_range_and_said() -> None:
+    text = mimicking(TREE, "a_arm", "z_arm", ' multiplier="-2" offset="0.25"')
+    robot = Robot.from_urdf(text)
+    limits = robot.description.joints["z_arm"].limits
+    middle = 0.5 * (limits["lower"] + limits["upper"])
+    assert robot.locked == {"z_arm": pytest.approx(middle), "a_arm": pytest.approx(0.25 - 2 * middle)}
+    (note,) = robot.notes
+    assert re.search(r"mimic\) are locked: .*z_arm at .*--lock", note)
+    assert Robot.from_urdf(text, lock={"z_arm": 0.5}).locked == {"z_arm": 0.5, "a_arm": -0.75}
+
+
+def test_a_chain_of_mimicking_joints_follows_its_first() -> None:
+    chain = mimicking(mimicking(arm_urdf("zyxz"), "j3", "j2"), "j4", "j3", ' multiplier="0.5"')
+    robot = Robot.from_urdf(chain, lock={"j2": 0.4})
+    assert robot.joints == ("j1",)
+    assert robot.locked == {"j2": 0.4, "j3": 0.4, "j4": 0.2}
+
+
+def test_a_joint_that_mimics_can_only_be_identified_where_it_is_named_and_not_at_all_yet() -> None:
+    text = mimicking(TREE, "a_arm", "z_arm")
+    with pytest.raises(ModelError, match=r"'a_arm' mimics 'z_arm'; lock it: "):
+        Robot.from_urdf(text, joints=["z_arm", "a_arm"])
     hand = arm_urdf("zyxzyx")
     for k in range(2, 7):
-        hand = hand.replace(f'<joint name="j{k}" type="revolute">', f'<joint name="j{k}" type="revolute"><mimic joint="j1"/>')
+        hand = mimicking(hand, f"j{k}", "j1")
     with pytest.raises(ModelError, match=r"'j2' mimics 'j1' \(and 4 joints too\); lock them: ") as error:
         Robot.from_urdf(hand)
     assert str(error.value).count("j6") == 1  # a hand of ten fingers is one readable line
-
-
-@pytest.mark.parametrize("last", ["j4", "elbow, left", "2"])
-def test_joints_that_mimic_a_mimicking_one_are_locked_as_the_error_says(last: str) -> None:
-    chain = arm_urdf("zyxz").replace('<joint name="j4"', f'<joint name="{last}"')
-    for name, other in (("j3", "j2"), (last, "j3")):
-        chain = chain.replace(
-            f'<joint name="{name}" type="revolute">', f'<joint name="{name}" type="revolute"><mimic joint="{other}"/>'
-        )
-    with pytest.raises(ModelError, match="mimics") as error:
-        Robot.from_urdf(chain)
-    lock = yaml.safe_load(str(error.value).split("`")[1])["robot"]["lock"]
-    assert str(error.value).count("j3: 0.0") == 1
-    assert Robot.from_urdf(chain, lock=lock).joints == ("j1",)
 
 
 @pytest.mark.parametrize("kind", ["floating", "planar", "spherical"])

@@ -11,7 +11,7 @@ from conftest import arm_urdf
 
 from urdf_ident.errors import UrdfError
 from urdf_ident.model.robot import Robot
-from urdf_ident.model.urdf import parse_urdf, rotation_from_rpy
+from urdf_ident.model.urdf import canonical_urdf, parse_urdf, rotation_from_rpy
 
 LIMIT = '<limit lower="-1" upper="1" velocity="2" effort="30"/>'
 INERTIAL = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
@@ -71,6 +71,50 @@ def test_one_position_limit_without_the_other(stated: str, limits: tuple[float, 
     assert (robot.limit("lower")[0], robot.limit("upper")[0]) == limits
     if stated:  # as Pinocchio's reader, which knows the specification's 0, has it
         assert (robot.model.lowerPositionLimit[0], robot.model.upperPositionLimit[0]) == limits
+
+
+SPELLINGS = ("8.393\n", "\n8.393", "8.393\t", " 8.393 ", "8.393\r\n", "+8.393", "8393e-3", "8.393E0", "08.393", "8.393e+00 ")
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_pinocchio_reads_the_number_that_is_read_here(spelling: str) -> None:
+    text = urdf(INERTIAL.replace('<mass value="1"/>', f'<mass value="{spelling}"/>'), joint=LIMIT)
+    robot = Robot.from_urdf(text)
+    assert robot.description.links["tip"].theta is not None
+    assert robot.description.links["tip"].theta[0] == 8.393
+    assert robot.model.inertias[1].mass == pytest.approx(8.393)
+    assert (len(robot.notes) > 0) == (spelling != spelling.rstrip() or spelling[0] == "\n")
+
+
+def test_vectors_broken_over_lines_are_read_by_both() -> None:
+    text = urdf(INERTIAL.replace(MASS, '<origin xyz="0\n 0\t0.25" rpy="0 0\n0"/>' + MASS), joint=LIMIT)
+    robot = Robot.from_urdf(text)
+    np.testing.assert_allclose(robot.model.inertias[1].lever, [0, 0, 0.25])
+
+
+def test_a_sound_text_is_not_changed() -> None:
+    text = urdf(INERTIAL, joint=LIMIT)
+    assert canonical_urdf(text) == (text, ())
+
+
+@pytest.mark.parametrize("before", ["\n", "  \r\n", "\ufeff", "\ufeff\n"])
+def test_blanks_before_the_declaration_are_left_out(before: str) -> None:
+    text = '<?xml version="1.0"?>\n' + urdf(INERTIAL, joint=LIMIT)
+    robot = Robot.from_urdf(before + text)
+    assert robot.urdf == text
+    assert robot.notes
+
+
+def test_limits_that_cannot_be_are_not_stated() -> None:
+    def limits(stated: str) -> tuple[float, ...]:
+        robot = Robot.from_urdf(urdf(INERTIAL, joint=f"<limit {stated}/>"))
+        assert len(robot.notes) == 1
+        pin.buildModelFromXML(robot.urdf)
+        return tuple(float(robot.limit(key)[0]) for key in ("lower", "upper", "velocity", "effort"))
+
+    assert limits('lower="1" upper="-1" velocity="2" effort="3"') == (-np.inf, np.inf, 2, 3)
+    assert limits('lower="-1" upper="1" velocity="-2" effort="-1e3"') == (-1, 1, np.inf, np.inf)
+    assert limits('lower="-Inf" upper="inf" velocity="2" effort="Infinity"') == (-np.inf, np.inf, 2, np.inf)
 
 
 def test_transmissions_plugins_and_namespaces_are_not_links() -> None:

@@ -29,10 +29,10 @@ from mujoco_oracle import difference, inverse_dynamics, regressor_torques, state
 
 from urdf_ident.errors import UrdfIdentError
 from urdf_ident.export.mjcf import write_mjcf
-from urdf_ident.export.splice import Splicer
 from urdf_ident.export.split import physical_bodies
 from urdf_ident.export.strict_mjcf import mjcf_violations
 from urdf_ident.export.urdf import fix_urdf, torque_difference, violations, write_urdf
+from urdf_ident.files.splice import Splicer
 from urdf_ident.model.prior import lumped_inertials
 from urdf_ident.model.robot import Robot
 from urdf_ident.model.urdf import MOVING_TYPES, parse_urdf

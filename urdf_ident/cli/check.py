@@ -15,6 +15,7 @@ from .common import (
     WRONG_USE,
     AsJson,
     Config,
+    Locks,
     Logs,
     Scratch,
     Urdf,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 def check(
     urdf: Urdf,
     config: Config = None,
+    lock: Locks = None,
     as_json: AsJson = False,
     fix: Annotated[
         Path | None, typer.Option("--fix", metavar="F", help="Write the nearest physically consistent URDF to F.")
@@ -62,7 +64,7 @@ def check(
     from ..pipeline.check import check as check_model
     from ..pipeline.check import check_text
 
-    project, _, robot = open_robot(config, urdf)
+    project, _, robot = open_robot(config, urdf, lock)
     found = check_model(project.build_model(robot))
     say(found, as_json, lambda: check_text(found))
     if not found["physical"]:
@@ -76,6 +78,7 @@ def inspect(
         Path | None, typer.Option("--robot", metavar="ROBOT.urdf", help="URDF of the robot; default: that of the project file.")
     ] = None,
     config: Config = None,
+    lock: Locks = None,
     as_json: AsJson = False,
     write_project: Annotated[
         Path | None,
@@ -94,7 +97,7 @@ def inspect(
     from ..pipeline.check import findings_text
     from ..pipeline.examine import examine_logs
 
-    project, folder, built = open_robot(config, robot)
+    project, folder, built = open_robot(config, robot, lock)
     if write_project is not None:
         import yaml
 

@@ -93,6 +93,10 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
 Urdf = Annotated[Path, typer.Argument(metavar="ROBOT.urdf", help="URDF of the robot.")]
 Logs = Annotated[list[str], typer.Argument(metavar="LOG", help="Log files, folders or quoted globs.")]
 Config = Annotated[Path | None, typer.Option("-c", "--config", metavar="P", help="Project file (YAML).")]
+Locks = Annotated[
+    list[str] | None,
+    typer.Option("--lock", metavar="JOINT=VALUE", help="Joint that does not move, and where it stands [rad or m]; repeatable."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Force = Annotated[bool, typer.Option("--force", help="Use logs even if the checks refuse them.")]
 SkipBadLogs = Annotated[bool, typer.Option("--skip-bad-logs", help="Leave out logs that cannot be read or are refused.")]
@@ -279,21 +283,37 @@ def open_project(config: Path | None) -> tuple[Project, Path]:
     return load_project(config)
 
 
-def open_robot(config: Path | None, urdf: Path | None) -> tuple[Project, Path, Robot]:
+def open_robot(config: Path | None, urdf: Path | None, lock: list[str] | None = None) -> tuple[Project, Path, Robot]:
     """Reads the project file and builds the robot of a command.
 
     Args:
         config: As for :func:`open_project`.
         urdf: The URDF of the command line, which is used instead of the project's; a difference is noted.
+        lock: ``JOINT=VALUE`` of joints to lock besides those of the project.
 
     Returns:
         The project, the folder that its relative paths refer to, and the robot.
     """
     project, folder = open_project(config)
+    if lock:
+        locks = {**project.robot.lock, **dict(map(_lock, lock))}
+        project = project.model_copy(update={"robot": project.robot.model_copy(update={"lock": locks})})
     own = project.robot.urdf
     if urdf is not None and own is not None and (folder / Path(own).expanduser()).resolve() != urdf.resolve():
         _say(f"note: {urdf} of the command line is used, not {own} of the project file (robot.urdf)")
-    return project, folder, project.build_robot(urdf, folder)
+    robot = project.build_robot(urdf, folder)
+    for note in robot.notes:
+        _say(f"note: {robot.path}: {note}")
+    return project, folder, robot
+
+
+def _lock(text: str) -> tuple[str, float]:
+    """Joint and position [rad or m] of an option ``--lock JOINT=VALUE``."""
+    joint, sign, value = text.rpartition("=")
+    try:
+        return joint, float(value if sign and joint else "")
+    except ValueError:
+        raise typer.BadParameter(f"--lock {text!r} is not JOINT=VALUE with a position in rad or m") from None
 
 
 def open_result(path: Path) -> Identification:

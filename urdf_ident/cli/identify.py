@@ -19,6 +19,7 @@ from .common import (
     AsJson,
     Config,
     Force,
+    Locks,
     Logs,
     Result,
     Scratch,
@@ -58,6 +59,7 @@ def identify(
     logs: Logs,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="OUT/", help="Output folder.")],
     config: Config = None,
+    lock: Locks = None,
     validate: ValidationLogs = None,
     sweeps: SweepLogs = None,
     force: Force = False,
@@ -81,7 +83,7 @@ def identify(
     if payload_link is not None and not payload_logs:
         raise typer.BadParameter("--payload-link needs --payload-logs: the logs with the payload")
     with workers(jobs, scheduler, "urdf_ident.estimation.uncertainty.covariance"):  # a cluster imports while the robot is read
-        project, folder, robot = open_robot(config, urdf)
+        project, folder, robot = open_robot(config, urdf, lock)
         model = project.build_model(robot)
         from ..pipeline.identify import identify as run
 

@@ -11,7 +11,7 @@ from ..errors import LogError, ModelError, ProjectError, check_named
 from ..files.folders import check_writable
 from ..files.read_write import check_output, note_input
 from ..progress import search_bar, steps
-from .common import Config, Urdf, command, open_result, open_robot, print_implausible_values, read_logs
+from .common import Config, Locks, Urdf, command, open_result, open_robot, print_implausible_values, read_logs
 from .report import say_file_replaced
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def design(
     urdf: Urdf,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="TRAJ.csv", help="The motion: t, q, v, a of every joint.")],
     config: Config = None,
+    lock: Locks = None,
     after: Annotated[
         Path | None,
         typer.Option("--after", metavar="identification.json", help="Earlier result: design for what it left unknown."),
@@ -40,7 +41,7 @@ def design(
     """Design an exciting motion within all limits."""
     from ..motion.trajectory import table_header
 
-    project, folder, robot = open_robot(config, urdf)
+    project, folder, robot = open_robot(config, urdf, lock)
     project = project if family is None else _of_family(project, family)
     check_writable(out.parent)
     earlier = None if after is None else open_result(after)
@@ -62,6 +63,7 @@ def simulate(
     trajectory: Annotated[Path, typer.Argument(metavar="TRAJ.csv", help="The motion, as `design` writes it.")],
     out: Annotated[Path, typer.Option("-o", "--out", metavar="LOG.csv", help="The log to write.")],
     config: Config = None,
+    lock: Locks = None,
     truth: Annotated[
         Path | None, typer.Option("--truth", metavar="F", help="True parameters: identification.json, or a YAML file.")
     ] = None,
@@ -75,7 +77,7 @@ def simulate(
     from ..pipeline.experiment import run_experiment, true_plant, truth_notes
     from ..simulation.simulated_log import write_log
 
-    project, _, robot = open_robot(config, urdf)
+    project, _, robot = open_robot(config, urdf, lock)
     motion = read_trajectory(trajectory, robot)
     check_output(out)
     plant = true_plant(project, robot, truth)
@@ -111,6 +113,7 @@ def play(
     urdf: Urdf,
     motion: Annotated[str, typer.Argument(metavar="TRAJ_OR_LOG", help="A trajectory or a log.")],
     config: Config = None,
+    lock: Locks = None,
     other: Annotated[
         Path | None, typer.Option("--urdf", metavar="OTHER.urdf", help="Second URDF, drawn translucent over the first.")
     ] = None,
@@ -133,7 +136,7 @@ def play(
     from ..viz import motion_from
     from ..viz import play as run
 
-    project, folder, robot = open_robot(config, urdf)
+    project, folder, robot = open_robot(config, urdf, lock)
     second = project.build_robot(other, folder) if other is not None else None
     note_input(motion, "motion")
     if html is not None:
@@ -173,6 +176,7 @@ def export_motion(
         Path | None, typer.Option("--robot", metavar="ROBOT.urdf", help="URDF of the robot; default: that of the project file.")
     ] = None,
     config: Config = None,
+    lock: Locks = None,
 ) -> None:
     """Write scripts that make a real robot follow a motion.
 
@@ -181,7 +185,7 @@ def export_motion(
     from ..export.on_robot import write_motion
     from ..motion.files import read_trajectory, why_recorded
 
-    project, folder, robot = open_robot(config, urdf)
+    project, folder, robot = open_robot(config, urdf, lock)
     limits = project.excitation.options(robot)["limits"]
     motion = read_trajectory(trajectory, robot)
     if recorded := why_recorded(trajectory, motion):

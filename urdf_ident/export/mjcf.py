@@ -22,13 +22,13 @@ import pinocchio as pin
 
 from ..errors import ModelError
 from ..files.read_write import write_text
+from ..files.splice import Node, outline
 from ..grouping import grouped
 from ..linalg import Array, shaped
 from ..model.inertia import to_com
 from ..model.meshes import find_mesh
 from ..model.robot import Robot
 from ..model.urdf import rotation_from_rpy
-from .splice import Node, outline
 from .split import physical_bodies, split_bodies, unmoved_links
 from .strict_mjcf import finite_numbers, mjcf_violations, mujoco_refusal, readable_mesh
 from .strict_urdf import without_violations

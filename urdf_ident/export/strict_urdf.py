@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .splice import Node, Splicer, outline
+from ..files.splice import Node, Splicer, outline
 
 #: Unique child elements, by element.
 _ONCE = {

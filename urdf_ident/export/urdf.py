@@ -19,11 +19,11 @@ import pinocchio as pin
 from ..consistency.repair import MARGIN, acceptable, assess_links, repaired_links, repaired_theta
 from ..errors import EstimationError, ModelError, UrdfError, check_named, check_shape
 from ..files.read_write import write_text
+from ..files.splice import Node, Splicer
 from ..linalg import Array
 from ..model.inertia import margins, to_com
 from ..model.robot import Robot
-from ..model.urdf import Description, parse_urdf, rotation_from_rpy
-from .splice import Node, Splicer
+from ..model.urdf import Description, canonical_urdf, parse_urdf, rotation_from_rpy
 from .split import physical_bodies, split_bodies, unmoved_links
 from .strict_urdf import violations, without_violations
 
@@ -374,10 +374,11 @@ def fix_urdf(text: str, where: str = "URDF") -> tuple[str, tuple[str, ...]]:
     Raises:
         UrdfError: The URDF is unreadable, or contains something that cannot be repaired.
     """
+    text, rewritten = canonical_urdf(text, where)
     text, repairs = without_violations(text, where)
     links, notes = repaired_links(parse_urdf(text, where, allow_negative_mass=True))
     fixed = corrected_urdf(text, links, where=where)
     left = [item.name for item in assess_links(parse_urdf(fixed, where)) if item.level != "ok"]
     if left:
         raise UrdfError("some links could not be repaired", where=where, got=left)
-    return fixed, (*notes, *repairs)
+    return fixed, (*rewritten, *notes, *repairs)

@@ -21,8 +21,11 @@ _LINK = " (link)"
 
 def choose_joints(
     description: Description, joints: Sequence[str] | None, lock: Mapping[str, float], where: str
-) -> tuple[dict[str, float], tuple[str, ...]]:
-    """Returns the locked joints with their positions [rad or m], and the order of the others.
+) -> tuple[dict[str, float], tuple[str, ...], tuple[str, ...]]:
+    """Returns the locked joints with their positions [rad or m], the order of the others, and notes.
+
+    Joints that mimic another one share its coordinate. Unless the caller names the joints that move, both are locked, at the
+    middle of their range; a hand in which nothing else moves is refused.
 
     Args:
         joints: Those that move; all that are not locked if None. With a list, the others are locked at zero or the next limit.
@@ -48,6 +51,7 @@ def choose_joints(
         for name in set(moving) - set(joints) - set(lock):
             limits = moving[name].limits
             locked[name] = min(max(0.0, limits.get("lower", 0.0)), limits.get("upper", 0.0)) if limits else 0.0
+    notes = () if joints is not None else _lock_coupled(moving, locked)
     order = tuple(joints) if joints is not None else tuple(name for name in moving if name not in locked)
     if not order:
         remedy = "unlock one (robot.lock)" if locked else "make joints revolute, continuous or prismatic in the URDF"
@@ -57,7 +61,7 @@ def choose_joints(
             "too many joints move", where=where, got=len(order), expected=f"at most {MOST_JOINTS}", remedy="lock the others"
         )
     _refuse_mimics(moving, order, where)
-    return locked, order
+    return locked, order, notes
 
 
 def _require_supported(description: Description, where: str) -> None:
@@ -73,6 +77,26 @@ def _require_supported(description: Description, where: str) -> None:
                 if lower in (*MOVING_TYPES, "fixed")
                 else "make it fixed, or split it into single joints",
             )
+
+
+def _lock_coupled(moving: Mapping[str, Joint], locked: dict[str, float]) -> tuple[str, ...]:
+    """Locks joints that mimic others, and those that they mimic, if other joints still move; adds them to ``locked``."""
+    mimics = {name: joint for name, joint in moving.items() if joint.mimic is not None and name not in locked}
+    coupled = {name: None for name in moving if name in mimics or any(joint.mimic == name for joint in mimics.values())}
+    if not mimics or all(name in coupled or name in locked for name in moving):
+        return ()
+
+    def place(name: str, depth: int = 0) -> float:
+        if name not in locked:
+            joint = moving[name]
+            if joint.mimic in moving and depth < len(moving):
+                locked[name] = joint.mimic_multiplier * place(str(joint.mimic), depth + 1) + joint.mimic_offset
+            else:
+                locked[name] = 0.5 * (joint.limits.get("lower", 0.0) + joint.limits.get("upper", 0.0))
+        return locked[name]
+
+    places = ", ".join(f"{name} at {place(name):.4g}" for name in coupled)
+    return (f"coupled joints (mimic) are locked: {places}; --lock JOINT=VALUE sets another position",)
 
 
 def _refuse_mimics(moving: Mapping[str, Joint], order: Sequence[str], where: str) -> None:

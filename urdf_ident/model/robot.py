@@ -17,12 +17,13 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 
-from ..errors import ModelError, nearest
+from ..errors import ModelError, UrdfError, nearest
 from ..files.read_write import read_text
 from ..linalg import Array, BoolArray, IntArray, shaped
 from ..parallel.messages import SentOnce
+from .inertia import transform
 from .locked_joints import choose_joints, reduced_model
-from .urdf import Description, parse_urdf
+from .urdf import Description, canonical_urdf, parse_urdf
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)
 #: Largest differences of joint placements [m, or entries of a rotation] and of gravity [m/s²] within one robot.
@@ -57,12 +58,13 @@ class Robot(SentOnce):
 
     Attributes:
         name: The ``<robot name>``.
-        urdf: The source text, byte for byte.
+        urdf: The source text, byte for byte but for numbers that readers would read differently (:func:`.canonical_urdf`).
         path: Its origin, for messages.
         description: The links and joints as written.
         locked: Joint name → position [rad or m] of the locked joints.
         order: Joint names in the order of the index lists of a project file.
         model: The Pinocchio model, locked joints removed. Do not change it.
+        notes: What was read otherwise than written, and joints that were locked unasked.
     """
 
     name: str
@@ -72,6 +74,7 @@ class Robot(SentOnce):
     locked: Mapping[str, float]
     order: tuple[str, ...]
     model: pin.Model
+    notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         locked = f", {len(self.locked)} locked" if self.locked else ""
@@ -102,15 +105,38 @@ class Robot(SentOnce):
             UrdfError: The URDF is unreadable or not physical (see :func:`parse_urdf`).
             ModelError: A name is unknown, a joint type is unsupported, or nothing moves.
         """
-        is_text = isinstance(source, str) and source.lstrip().startswith("<")
+        is_text = isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<")
         source = source if is_text else Path(source).expanduser()
         text = str(source) if is_text else read_text(source, "URDF")
         where = "URDF" if is_text else str(source)
+        text, rewritten = canonical_urdf(text, where)
         description = parse_urdf(text, where)
-        locked, order = choose_joints(description, joints, lock or {}, where)
+        locked, order, coupled = choose_joints(description, joints, lock or {}, where)
         model = reduced_model(text, where, locked)
         model.gravity.linear = _vector3(gravity)
-        return cls(description.name, text, where, description, locked, order, model)
+        robot = cls(description.name, text, where, description, locked, order, model, (*rewritten, *coupled))
+        robot._require_same_bodies()
+        return robot
+
+    def _require_same_bodies(self) -> None:
+        """Compares the bodies as Pinocchio and this package read them: urdfdom drops inertials that it cannot parse."""
+        for inertia, body in zip(list(self.model.inertias)[1:], self.bodies, strict=True):
+            stated = np.zeros(10)
+            for link in body.links:
+                theta = self.description.links[link.name].theta
+                if theta is not None:
+                    stated += transform(theta, link.rotation, link.translation)
+            if not stated[0] > 0:  # Pinocchio keeps no first moments without a mass
+                continue
+            read = np.asarray(inertia.toDynamicParameters())
+            if not np.allclose(read, stated, rtol=1e-6, atol=1e-6 * np.abs(stated).max()):
+                raise UrdfError(
+                    f"Pinocchio reads another inertial of body '{body.name}'",
+                    where=self.path,
+                    got=f"{read[0]:g} kg",
+                    expected=f"{stated[0]:g} kg",
+                    remedy="write plain decimal numbers in its links' <inertial>",
+                )
 
     def of_urdf(self, source: str | Path) -> Robot:
         """Reads another URDF with this robot's choice of joints, locked positions and gravity.

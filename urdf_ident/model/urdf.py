@@ -7,8 +7,10 @@ the link silently becomes massless. The XML is therefore first read and checked 
 from __future__ import annotations
 
 import math
+import re
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from xml.parsers import expat
@@ -17,9 +19,35 @@ import numpy as np
 
 from ..errors import UrdfError, nearest
 from ..files import sizes
+from ..files.splice import Node, Splicer
+from ..grouping import abbreviated
 from ..linalg import Array
 from .inertia import from_com, symmetric, transform
 
+#: Numeric attributes of the elements that engines read.
+_NUMERIC = {
+    "origin": ("xyz", "rpy"),
+    "axis": ("xyz",),
+    "mass": ("value",),
+    "inertia": ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"),
+    "limit": ("lower", "upper", "velocity", "effort"),
+    "dynamics": ("damping", "friction"),
+    "mimic": ("multiplier", "offset"),
+    "box": ("size",),
+    "cylinder": ("radius", "length"),
+    "capsule": ("radius", "length"),
+    "sphere": ("radius",),
+    "mesh": ("scale",),
+}
+#: A number as urdfdom reads it, and several of them separated by blanks; leading blanks are skipped, trailing ones are not.
+_WORD = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+_NUMBERS = re.compile(rf" *{_WORD}(?: +{_WORD})*", re.ASCII)
+#: White space and byte order marks that some tools write before the XML declaration.
+_BEFORE = "\ufeff \t\r\n"
+#: Position limit [rad or m] written for an infinite one, which urdfdom does not read.
+_UNLIMITED = 1e9
+#: Number of places up to which a note names them.
+_SHOWN = 4
 #: Largest angle of roll, pitch and yaw [rad] that one would write; a larger one is probably in degrees.
 LARGEST_ANGLE = 6.3
 MOVING_TYPES = ("revolute", "continuous", "prismatic")
@@ -38,7 +66,10 @@ class Link:
 
 @dataclass(frozen=True)
 class Joint:
-    """A joint as written; ``limits`` may contain lower, upper, velocity and effort, ``rpy`` [rad] is that of its origin."""
+    """A joint as written; ``limits`` may contain lower, upper, velocity and effort, ``rpy`` [rad] is that of its origin.
+
+    A joint that mimics another is at ``mimic_multiplier · q + mimic_offset`` [rad or m].
+    """
 
     name: str
     type: str
@@ -49,6 +80,8 @@ class Joint:
     friction: float
     mimic: str | None
     rpy: tuple[float, ...]
+    mimic_multiplier: float = 1.0
+    mimic_offset: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -110,6 +143,73 @@ def parse_urdf(text: str, where: str = "URDF", *, allow_negative_mass: bool = Fa
         raise UrdfError("the URDF has no <link>", where=where, remedy=f"{_EXPAND} that calls the macros")
     _check_tree(links, joints, where)
     return Description(root.get("name", ""), links, joints)
+
+
+def canonical_urdf(text: str, where: str = "URDF") -> tuple[str, tuple[str, ...]]:
+    """Writes the numbers of a URDF so that all readers see the same ones; everything else stays, byte for byte.
+
+    urdfdom drops a whole inertial, and so a body, for a line break behind a number; it refuses a file for ``-Inf`` as a limit.
+
+    Args:
+        text: The URDF; XML that does not parse is returned unchanged.
+
+    Returns:
+        The text, unchanged if nothing had to be rewritten, and a note on each kind of change.
+    """
+    bare = text.lstrip(_BEFORE)
+    notes = [] if bare == text else ["blanks before the first < were left out"]
+    try:
+        read_xml(bare, where)
+        splicer = Splicer(bare, where)
+    except UrdfError:
+        return text, ()
+    source = bare.encode("utf-8")
+    rewritten: list[str] = []
+    unstated: list[str] = []
+
+    def visit(node: Node, owner: str) -> None:
+        for key in _NUMERIC.get(node.tag, ()):
+            attribute = node.attributes.get(key)
+            value = None if attribute is None else _canonical(node.tag, key, attribute.value)
+            if attribute is None or value is None:
+                continue
+            if key in ("velocity", "effort") and value.startswith("-") and float(value) < 0:
+                splicer.set(node, key, "0")
+                unstated.append(f"{owner} {key} {value}")
+            elif not _NUMBERS.fullmatch(source[attribute.start : attribute.end].decode("utf-8")):
+                splicer.set(node, key, value)
+                rewritten.append(f"{owner} {key}")
+        if node.tag == "limit":
+            with suppress(ValueError):
+                if (lower := float(node.get("lower", "0"))) > (upper := float(node.get("upper", "0"))):
+                    unstated.append(f"{owner} lower {lower:g} above upper {upper:g}")
+        for child in node.children:
+            visit(child, f"{node.tag} '{node.get('name')}'" if node.tag in ("link", "joint") else owner)
+
+    visit(splicer.root, "robot")
+    if rewritten:
+        notes.append(f"numbers spelled so that other readers drop them were rewritten: {abbreviated(rewritten, _SHOWN)}")
+    if unstated:
+        notes.append(f"limits that cannot be were taken as not stated: {abbreviated(unstated, _SHOWN)}")
+    return splicer.text(), tuple(notes)
+
+
+def _canonical(tag: str, key: str, text: str) -> str | None:
+    """The numbers of an attribute as every reader reads them; None if some word is no number."""
+    values = []
+    for word in text.split():
+        if "_" in word or not word.isascii():
+            return None
+        try:
+            value = float(word)
+        except ValueError:
+            return None
+        if math.isinf(value) and tag == "limit":
+            value = math.copysign(_UNLIMITED, value) if key in ("lower", "upper") else 0.0
+        if not math.isfinite(value):
+            return None
+        values.append(word if re.fullmatch(_WORD, word, re.ASCII) else repr(value))
+    return " ".join(values) if values else None
 
 
 def _check_tree(links: dict[str, Link], joints: dict[str, Joint], where: str) -> None:
@@ -266,6 +366,8 @@ def _joint(element: ElementTree.Element, where: str) -> Joint:
         friction=_optional(dynamics, "friction", here),
         mimic=None if mimic is None else mimic.get("joint"),
         rpy=tuple(map(float, _vector(element.find("origin"), "rpy", here))),
+        mimic_multiplier=1.0 if mimic is None or mimic.get("multiplier") is None else _number(mimic, "multiplier", here),
+        mimic_offset=_optional(mimic, "offset", here),
     )
 
 
@@ -279,11 +381,16 @@ def _limits(limit: ElementTree.Element, kind: str, here: str) -> dict[str, float
         raise UrdfError(f"<limit> lacks {' and '.join(absent)}", where=here, remedy=remedy)
     if kind in ("revolute", "prismatic") and ("lower" in limits or "upper" in limits):
         limits = {"lower": 0.0, "upper": 0.0} | limits
-        if limits["lower"] > limits["upper"]:
-            got = f"{limits['lower']:g} > {limits['upper']:g}"
-            absent = [key for key in ("lower", "upper") if key not in keys]
-            remedy = f"write '{absent[0]}', which is 0 if it is absent" if absent else "exchange them"
-            raise UrdfError("the lower limit is above the upper", where=here, got=got, remedy=remedy)
+        lower, upper = limits["lower"], limits["upper"]
+        if absent := [key for key in ("lower", "upper") if key not in keys] if lower > upper else []:
+            raise UrdfError(
+                "the lower limit is above the upper",
+                where=here,
+                got=f"{lower:g} > {upper:g}",
+                remedy=f"write '{absent[0]}', which is 0 if it is absent",
+            )
+        if lower > upper or (lower <= -_UNLIMITED and upper >= _UNLIMITED):  # the first is Bullet's way to write no limits
+            del limits["lower"], limits["upper"]
     return limits
 
 

@@ -16,6 +16,7 @@ from ...model.inertia import transform
 from ...model.payload import moving_link
 from ...model.prior import lumped_inertials
 from ...model.robot import Robot
+from ...model.urdf import canonical_urdf
 from ...provenance import sha256
 from ..dynamics.friction_curves import armature, equivalent_friction
 from ..dynamics.springs import springs
@@ -156,7 +157,7 @@ def check_source(ident: Record) -> None:
     source = Path(ident.model.robot.path)
     if source.is_file() and ident.model.robot.sha256 not in (
         sha256(read_bytes(source, "URDF")),
-        sha256(read_text(source).encode()),
+        sha256(canonical_urdf(read_text(source))[0].encode()),
     ):
         raise FingerprintError(
             "the URDF has changed since the identification",
