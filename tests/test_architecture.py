@@ -266,12 +266,6 @@ def test_identification_imports_what_its_settings_ask_for() -> None:
     assert result.returncode == 0, f"identification imports {result.stderr} before it needs to"
 
 
-def test_every_module_is_small() -> None:
-    """A module much over 400 lines is two ideas."""
-    long = {str(p.relative_to(PACKAGE)): n for p in MODULES if (n := len(p.read_text(encoding="utf-8").splitlines())) > 420}
-    assert not long, f"split {long}"
-
-
 def test_a_public_class_name_has_one_meaning() -> None:
     homes: dict[str, list[str]] = {}
     for path in MODULES:
