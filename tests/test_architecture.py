@@ -21,7 +21,6 @@ FOUNDATION = (
     "units",
     "files",
     "grouping",
-    "scipy_parts",
     "linalg",
     "sequences",
     "provenance",
@@ -241,16 +240,6 @@ def test_library_loads_without_heavy_packages() -> None:
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert result.returncode == 0, f"the command line imports {result.stderr} before it needs to"
-
-
-def test_identification_imports_no_part_of_scipy() -> None:
-    """Each of them takes 0.1 s of CPU and more, of every command; LAPACK's wrapper alone takes none."""
-    code = (
-        "import sys, urdf_ident.pipeline.identify, urdf_ident.pipeline.validate, urdf_ident.result.files.exports; "
-        "sys.exit(', '.join({'linalg', 'optimize', 'special', 'sparse', 'fft'} & set(dir(sys.modules.get('scipy')))) or 0)"
-    )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert result.returncode == 0, f"identification imports {result.stderr} before it needs to"
 
 
 def test_identification_imports_what_its_settings_ask_for() -> None:

@@ -525,3 +525,18 @@ def test_export_says_a_note_on_several_formats_once(identified: Path, tmp_path: 
         monkeypatch.setattr(f"urdf_ident.result.files.exports.{name}", lambda *_: ("friction is approximated",))
     result = run("export", identified / "identification.json", "--urdf", tmp_path / "a", "--sdf", tmp_path / "b")
     assert result.stdout.splitlines() == ["friction is approximated", f"wrote {tmp_path / 'a'}", f"wrote {tmp_path / 'b'}"]
+
+
+def test_check_and_export_import_no_part_of_scipy(identified: Path, work: Path, tmp_path: Path) -> None:
+    """It takes half a second of CPU, which only commands that filter signals or solve for parameters should cost."""
+    result, names = (
+        identified / "identification.json",
+        ("--urdf", "x.urdf", "--mjcf", "x.xml", "--sdf", "x.sdf", "--sidecar", "x.yaml"),
+    )
+    for words in (["check", str(work / "arm.urdf")], ["export", str(result), *names]):
+        code = (
+            f"import sys; from urdf_ident.cli.common import run; code = run({words!r}); "
+            "sys.exit(code or 3 * ('scipy' in sys.modules))"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
+        assert done.returncode == 0, (words[0], done.stderr)

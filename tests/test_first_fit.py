@@ -12,6 +12,7 @@ from test_selection import with_torque
 
 from urdf_ident.consistency.first_fit import (
     UNSUPPORTED,
+    chi_bar_square_tail,
     completed_prior,
     matter_acceleration,
     ordinary_columns,
@@ -256,3 +257,12 @@ def test_ordinary_motion_is_a_quarter_of_the_limits() -> None:
     assert size["Ia_j1"] == pytest.approx(max(0.6 * np.pi * size["Fv_j1"], matter_acceleration(model.robot)[0]), rel=0.02)
     assert size["Fc_j2"] == pytest.approx(1.0, abs=0.05)
     assert size[model.names[0]] == 0.0
+
+
+@pytest.mark.parametrize("count", [1, 3, 6])
+def test_gains_of_parameters_that_cannot_be_negative(count: int) -> None:
+    """Squares of the positive ones among uncorrelated estimates of zero."""
+    estimates = np.random.default_rng(count).standard_normal((200_000, count))
+    gains = np.sum(np.maximum(estimates, 0.0) ** 2, axis=1)
+    for value in (0.5, 3.0, 8.0):
+        assert chi_bar_square_tail(value, count) == pytest.approx(np.mean(gains > value), abs=0.004)

@@ -24,13 +24,13 @@ from urdf_ident.estimation.uncertainty.identifiability import (
     LOST,
     WEAK,
     Verdict,
-    _errors,
     sizes,
     structural_verdicts,
     verdicts,
 )
 from urdf_ident.estimation.uncertainty.simple_motions import SECONDS, motion_factor, simple_motions
 from urdf_ident.excitation.sequential import forecast
+from urdf_ident.linalg import standard_errors
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.drive import Drive
@@ -299,5 +299,7 @@ def test_means_of_rows_with_an_offset_of_their_own_change_no_other_error(frictio
         for motion in simple_motions(robot):
             moving = {robot.joints[j] for j in motion.moving}
             asked = [k < model.n_inertial or model.parameters[k].owner in moving for k in base.independent]
-            every, some = (_errors(motion_factor(model, base, motion, {}, alone=alone))[asked] for alone in (False, True))
+            every, some = (
+                standard_errors(motion_factor(model, base, motion, {}, alone=alone))[asked] for alone in (False, True)
+            )
             np.testing.assert_allclose(some, every, rtol=1e-6)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -280,41 +278,3 @@ def test_a_triangle_is_numpys_and_not_its_rows_memory(rows: int, columns: int) -
     assert R.shape == (min(rows, columns), columns)
     np.testing.assert_array_equal(np.tril(R, -1), 0.0)
     np.testing.assert_allclose(R, np.linalg.qr(data, mode="r"), atol=1e-12)
-
-
-def test_compiled_parts_of_scipy_are_its_own_without_their_packages() -> None:
-    script = (
-        "import sys, numpy; from urdf_ident.linalg import thin_svd; "
-        "from urdf_ident.scipy_parts import cosine_coefficients, lapack, non_negative_least_squares as bounded; "
-        "from urdf_ident.scipy_parts import part_of_scipy, special, windowed; "
-        "own = lapack(); part = part_of_scipy('scipy.signal._sosfilt'); tail = special('fdtrc'); "
-        "assert part_of_scipy('scipy.signal._none') is None; x = numpy.random.default_rng(0).normal(size=(60, 7)); "
-        "cosines, factors, least = cosine_coefficients(x), thin_svd(x), bounded(x.T[:, 50:], x[0], 30); "
-        "moving = [windowed(kind, x, 9) for kind in ('mean', 'least', 'largest')]; "
-        "heavy = {f'scipy.{name}' for name in ('fft', 'linalg', 'ndimage', 'optimize', 'signal', 'special')}; "
-        "assert not heavy & set(sys.modules); "
-        "import scipy.fft, scipy.linalg, scipy.ndimage, scipy.optimize, scipy.signal, scipy.stats; "
-        "assert scipy.linalg.lapack.dgeqrf is own.dgeqrf is lapack().dgeqrf; "
-        "assert part._sosfilt is scipy.signal._signaltools._sosfilt; assert tail is scipy.special.fdtrc; "
-        "numpy.testing.assert_array_equal(cosines, scipy.fft.dct(x, axis=0, norm='ortho')); "
-        "assert (least == 0).any() and (least > 0).any(); "
-        "numpy.testing.assert_array_equal(least, scipy.optimize.nnls(x.T[:, 50:], x[0])[0]); "
-        "filters = [getattr(scipy.ndimage, f'{kind}_filter1d') for kind in ('uniform', 'minimum', 'maximum')]; "
-        "[numpy.testing.assert_array_equal(own, filter(x, 9, 0, mode='nearest')) for own, filter in zip(moving, filters)]; "
-        "theirs = scipy.linalg.svd(x, full_matrices=False, lapack_driver='gesvd'); "
-        "[numpy.testing.assert_array_equal(*both) for both in zip(factors, theirs)]"
-    )
-    subprocess.run([sys.executable, "-c", script], check=True)
-
-
-def test_scipy_of_another_layout_has_its_functions_imported_with_their_packages() -> None:
-    script = (
-        "import numpy; from urdf_ident import scipy_parts; whole = scipy_parts.part_of_scipy; "
-        "assert whole('scipy.special._ufuncs') is None; "  # its siblings were not named
-        "scipy_parts.part_of_scipy = lambda *_: None; x = numpy.arange(5.0); import scipy.fft, scipy.special; "
-        "assert scipy_parts.windowed('mean', x, 3).tolist() == [1 / 3, 1.0, 2.0, 3.0, 11 / 3]; "
-        "assert scipy_parts.non_negative_least_squares(numpy.eye(5), x - 2.0, 9).tolist() == [0.0, 0.0, 0.0, 1.0, 2.0]; "
-        "assert scipy_parts.special('ndtri') is scipy.special.ndtri; "
-        "numpy.testing.assert_array_equal(scipy_parts.cosine_coefficients(x), scipy.fft.dct(x, norm='ortho'))"
-    )
-    subprocess.run([sys.executable, "-c", script], check=True)

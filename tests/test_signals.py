@@ -19,7 +19,7 @@ from urdf_ident.logs.read import read_recording
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.robot import Robot
 from urdf_ident.project import parse_project
-from urdf_ident.signals import filters, recursive, resample
+from urdf_ident.signals import filters, resample
 from urdf_ident.signals.condition import Conditioned, condition, resolve
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.filters import differentiate, estimate_cutoff, lowpass, lowpass_gain
@@ -79,45 +79,6 @@ def test_lowpass_equals_filtfilt_with_matlab_padding() -> None:
     np.testing.assert_allclose(lowpass(x, 1000.0, 100.0, order=4, padlen=12), expected, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize(("order", "cutoff"), [(1, 0.3), (2, 0.9), (3, 0.02), (4, 0.001), (5, 0.5), (8, 0.08)])
-@pytest.mark.parametrize("pad", [0, 60, 299])
-def test_recursive_filters_equal_scipys(order: int, cutoff: float, pad: int) -> None:
-    x = np.cumsum(np.random.default_rng(order).standard_normal((300, 2, 2)), axis=0)
-    own, theirs = recursive.butterworth(order, cutoff), scipy.signal.butter(order, cutoff, output="sos")
-    frequencies = np.geomspace(0.01 * cutoff, min(1.0, 10 * cutoff), 50) * np.pi
-    expected = scipy.signal.sosfreqz(theirs, frequencies)[1]
-    np.testing.assert_allclose(scipy.signal.sosfreqz(own.reshape(-1, 6), frequencies)[1], expected, rtol=1e-9, atol=1e-12)
-    expected = scipy.signal.sosfiltfilt(np.array(own).reshape(-1, 6), x, axis=0, padlen=pad)
-    got = recursive.both_ways(own, x, pad)
-    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-10 * np.abs(x).max())
-    section = scipy.signal.butter(2, cutoff, output="sos").reshape(2, 3)
-    np.testing.assert_allclose(recursive.run(section, x[:, 0]), scipy.signal.lfilter(*section, x[:, 0], axis=0), atol=1e-10)
-
-
-@pytest.mark.parametrize("found", [True, False])
-def test_steady_filters_start_as_scipys_also_in_a_scipy_of_another_layout(monkeypatch: pytest.MonkeyPatch, found: bool) -> None:
-    if not found:
-        monkeypatch.setattr(recursive, "part_of_scipy", lambda _: None)
-    recursive._cascade.cache_clear()
-    x = 5.0 + np.random.default_rng(0).standard_normal((300, 3))
-    sections = scipy.signal.butter(3, 0.2, "high", output="sos")
-    before = np.array(x)
-    start = scipy.signal.sosfilt_zi(sections)[:, :, None] * x[0]
-    expected = scipy.signal.sosfilt(sections, x, axis=0, zi=start)[0]
-    np.testing.assert_allclose(recursive.run(sections.reshape(-1, 2, 3), x, steady=True), expected, atol=1e-12)
-    np.testing.assert_array_equal(x, before)
-    recursive._cascade.cache_clear()
-
-
-@pytest.mark.parametrize(("length", "centred"), [(64, False), (65, True), (300, True), (299, False)])
-def test_spectrum_equals_scipys(length: int, centred: bool) -> None:
-    x = np.cumsum(np.random.default_rng(length).standard_normal((300, 3)), axis=0)
-    got = recursive.welch(x, 50.0, length, centred)
-    expected = scipy.signal.welch(x, 50.0, nperseg=length, axis=0, detrend="constant" if centred else False)
-    for mine, theirs in zip(got, expected, strict=True):
-        np.testing.assert_allclose(mine, theirs, rtol=1e-10, atol=1e-10 * np.abs(theirs).max())
-
-
 def test_lowpass_leaves_constants_and_short_or_slow_signals_alone() -> None:
     np.testing.assert_allclose(lowpass(np.full((50, 2), 3.0), 100.0, 5.0), 3.0, rtol=1e-12)
     x = np.arange(7.0) ** 2
@@ -150,14 +111,6 @@ def test_differences_of_few_samples() -> None:
     np.testing.assert_allclose(differentiate(np.arange(5.0) ** 2, 1.0), 2 * np.arange(5.0), atol=1e-12)
     with pytest.raises(LogError, match="cannot differentiate"):
         differentiate(np.ones(1), 10.0)
-
-
-@pytest.mark.parametrize("count", [4, 5, 300])
-def test_spline_equals_scipys(count: int) -> None:
-    rng = np.random.default_rng(count)
-    knots, x = np.cumsum(rng.uniform(0.2, 2.0, count)), rng.standard_normal((count, 2))
-    at = np.linspace(knots[0], knots[-1], 999)
-    np.testing.assert_allclose(resample.spline(knots, x, at), scipy.interpolate.CubicSpline(knots, x)(at), atol=1e-11)
 
 
 # ---- the cut-off ---------------------------------------------------------------------------------

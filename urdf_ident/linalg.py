@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import LimitError, ShapeError, UrdfIdentError, check_shape
-from .scipy_parts import lapack
 
 #: Array of 64-bit floats; shapes and units are given in the docstrings.
 Array = NDArray[np.float64]
@@ -21,28 +20,6 @@ BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.intp]
 #: Smaller than anything measured.
 _TINY = 1e-300
-
-
-def thin_svd(A: Array) -> tuple[Array, Array, Array]:
-    """Thin singular value decomposition by QR iteration (LAPACK's ``gesvd``; NumPy's divides and conquers).
-
-    Args:
-        A: Shape (m, k), finite.
-
-    Returns:
-        Left vectors, shape (m, min(m, k)), singular values and right vectors as rows, shape (min(m, k), k).
-
-    Raises:
-        LinAlgError: It does not converge.
-    """
-    if not A.size:
-        left, size, right = np.linalg.svd(A, full_matrices=False)
-        return left, size, right
-    room = int(lapack().dgesvd_lwork(*A.shape, full_matrices=0)[0])
-    left, size, right, info = lapack().dgesvd(A, full_matrices=0, lwork=room)
-    if info:
-        raise np.linalg.LinAlgError("SVD did not converge")
-    return left, size, right
 
 
 def shaped(name: str, values: ArrayLike, expected: tuple[int | str, ...]) -> Array:
@@ -99,41 +76,15 @@ def solve_triangular(R: Array, b: Array, transposed: bool = False) -> Array:
     Raises:
         numpy.linalg.LinAlgError: The diagonal has a zero.
     """
+    from scipy.linalg import lapack
+
     # LAPACK is column-major and sees a row-major matrix as its transpose
     by_columns = R.flags.f_contiguous
     given, turned = (R, transposed) if by_columns else (R.T, not transposed)
-    x, info = lapack().dtrtrs(given, b, lower=not by_columns, trans=turned) if b.size else (np.zeros(b.shape), 0)
+    x, info = lapack.dtrtrs(given, b, lower=not by_columns, trans=turned) if b.size else (np.zeros(b.shape), 0)
     if info:
         raise np.linalg.LinAlgError(f"singular matrix: the diagonal's element {info} is zero")
     return np.asarray(x)
-
-
-def cholesky(A: Array) -> Array:
-    """Cholesky factor R of ``A = Rᵀ R``.
-
-    Args:
-        A: Symmetric and positive definite, shape (k, k).
-
-    Returns:
-        Upper-triangular, shape (k, k).
-
-    Raises:
-        numpy.linalg.LinAlgError: A is not positive definite.
-    """
-    R, info = lapack().dpotrf(A)
-    if info:
-        raise np.linalg.LinAlgError(f"not positive definite: the leading minor of order {info}")
-    return np.asarray(R)
-
-
-def solve_cholesky(R: Array, b: Array) -> Array:
-    """Solves ``Rᵀ R x = b``, shape of b.
-
-    Args:
-        R: From :func:`cholesky`, shape (k, k).
-        b: Shape (k,) or (k, m).
-    """
-    return np.asarray(lapack().dpotrs(R, b)[0])
 
 
 def lstsq(A: Array, b: Array, rcond: float | None = None) -> tuple[Array, int]:
@@ -207,11 +158,13 @@ def triangle(*stack: Any, overwrite: bool = False) -> Array:
         return np.zeros((0, rows.shape[1]))
     if rows.size == 0:
         return np.zeros((0, 0))
+    from scipy.linalg import lapack
+
     # NumPy's overhead is as large as a small QR; its unblocked reflections take twice as long for a large one
     if len(rows) <= UNBLOCKED:
-        made = lapack().dgeqrf(rows, overwrite_a=overwrite)
+        made = lapack.dgeqrf(rows, overwrite_a=overwrite)
     else:
-        made = lapack().dgeqrt(min(REFLECTIONS, *rows.shape), rows, overwrite_a=overwrite)
+        made = lapack.dgeqrt(min(REFLECTIONS, *rows.shape), rows, overwrite_a=overwrite)
     factor = np.ascontiguousarray(made[0][: min(rows.shape)])
     factor[_below(*factor.shape)] = 0.0
     return factor
@@ -230,11 +183,15 @@ def standard_errors(W: Array) -> Array:
     Returns:
         Shape (b,); inf for parameters that the rows do not determine.
     """
-    _, sigma, right = np.linalg.svd(triangle(W))
-    sigma = np.concatenate([sigma, np.zeros(W.shape[1] - len(sigma))])
+    norms = np.linalg.norm(W, axis=0)
+    errors, used = np.full(W.shape[1], np.inf), np.flatnonzero(norms > 0)
+    scaled = W[:, used] / norms[used]
+    _, sigma, right = np.linalg.svd(triangle(scaled) if len(scaled) > len(used) else scaled)
+    sigma = np.concatenate([sigma, np.zeros(len(used) - len(sigma))])
     seen = sigma > _SEEN * sigma.max(initial=0.0)
-    errors = np.linalg.norm(right[seen].T / sigma[seen], axis=1)
-    return np.asarray(np.where(np.linalg.norm(right[~seen], axis=0) > 1e-8, np.inf, errors))
+    known = np.linalg.norm(right[~seen], axis=0) < 1e-8
+    errors[used] = np.where(known, np.linalg.norm(right[seen].T / sigma[seen], axis=1) / norms[used], np.inf)
+    return errors
 
 
 @lru_cache(maxsize=256)

@@ -11,7 +11,6 @@ import numpy as np
 from .errors import LogError, check_shape
 from .linalg import Array, BoolArray, IntArray
 from .parallel.scratch import Stored, stored
-from .sequences import quantiles
 
 #: Minimum duration of motion in a log, and duration below which it is short, so that parameters fit almost any torque [s].
 SHORTEST, SHORT = 1.0, 5.0
@@ -177,7 +176,7 @@ def fast_speed(v: Array) -> float:
     Returns:
         The speed [rad/s or m/s].
     """
-    return quantiles(np.abs(v), 0.95)[0]
+    return float(np.quantile(np.abs(v), 0.95))
 
 
 def moving(fast: Array, prismatic: BoolArray) -> BoolArray:

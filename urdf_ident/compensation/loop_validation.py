@@ -23,7 +23,6 @@ from ..samples import ReadOnly, Segment
 from ..signals.periods import find_repetition
 from ..signals.prepare import PreparedLog
 from ..statistics.accumulate import build_statistics
-from ..statistics.distributions import student_quantile
 from ..statistics.motions import motions
 from ..units import percent
 from .residual import DEFAULT_INPUTS
@@ -163,11 +162,13 @@ def _residual(errors: Mapping[str, Array], kinds: Sequence[str], what: str) -> t
 
 def _laws(errors: Mapping[str, Array], chosen: str, kinds: Sequence[str]) -> tuple[str, str, str]:
     """Source of the friction laws, kind of residual, and the reason."""
+    from scipy.special import stdtrit
+
     offered = [candidate("sweeps", kind) for kind in (kinds if len(kinds) == 1 else dict.fromkeys(("none", *kinds)))]
     best, mean, gain_error = _best(errors, chosen, offered)
     before, after = (float(rms(errors[name], 0).mean()) for name in (chosen, best))
     words = f"friction from the sweeps {{}} the error from {before:.3g} to {after:.3g}"
-    enough = mean > max(LEAST_GAIN, float(student_quantile(0.95, len(errors[best]) - 1)) * gain_error)  # fewer folds need more
+    enough = mean > max(LEAST_GAIN, float(stdtrit(len(errors[best]) - 1, 0.95)) * gain_error)  # fewer folds need more
     if enough if kinds else after <= before:
         kind = next(kind for kind in ("none", *kinds) if candidate("sweeps", kind) == best)
         return "sweeps", kind, words.format("lowers")

@@ -11,6 +11,7 @@ never reverses shows only the sum of bias and Coulomb friction, which is then at
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -27,7 +28,6 @@ from ..model.prior import Prior, least_weight, with_joint_terms
 from ..model.robot import STANDARD_GRAVITY, Robot
 from ..model.terms import SPRING_SYMBOLS
 from ..samples import ReadOnly, Segment
-from ..statistics.distributions import chi_bar_square_tail
 from ..statistics.entries import placed
 from ..statistics.fit import SIGMA_FLOOR, Fit, usual_weight
 from ..statistics.least_squares import constrained_least_squares
@@ -358,3 +358,17 @@ def matter_acceleration(robot: Robot) -> Array:
     longest = np.sqrt(np.max((mass / positive(carried))[~robot.prismatic], initial=0.0))
     part = _OF_GRAVITY * float(np.linalg.norm(STANDARD_GRAVITY))
     return np.where(robot.prismatic, part, part / longest if longest > 0 else 0.0)
+
+
+def chi_bar_square_tail(value: float, count: int) -> float:
+    """Probability that parameters that cannot be negative gain more by chance (Kudô 1963, for uncorrelated ones).
+
+    Args:
+        value: Reduction of the squared residual, in variances.
+
+    Returns:
+        0 to 1.
+    """
+    from scipy.special import chdtrc
+
+    return float(sum(math.comb(count, k) * chdtrc(k, value) for k in range(1, count + 1)) / 2**count)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import EstimationError, check_shape
-from ..linalg import Array, solve_triangular, thin_svd
+from ..linalg import Array, solve_triangular
 from ..parallel.messages import SentOnce
 from .cones import Feasible
 
@@ -80,9 +80,11 @@ def whiten_data(feasible: Feasible, R: ArrayLike, rho: ArrayLike, residual: floa
     check_shape("rho", target.shape, (len(factor),))
     if not (np.isfinite(factor).all() and np.isfinite(target).all() and np.isfinite(residual)):
         raise EstimationError("the data factor is not finite", where="LMI")
+    from scipy.linalg import svd
+
     # Subtracting the prior's torque first avoids cancellation.
     right = target - factor @ feasible.theta0
-    u, s, V = thin_svd(factor @ feasible.back)
+    u, s, V = svd(factor @ feasible.back, full_matrices=False, check_finite=False, lapack_driver="gesvd")
     keep = s > max(factor.shape) * np.finfo(float).eps * s.max(initial=0.0)
     a = u[:, keep].T @ right / s[keep]
     outside = right - u[:, keep] @ (s[keep] * a)

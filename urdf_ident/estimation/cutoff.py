@@ -27,7 +27,6 @@ from ..signals.config import SignalConfig
 from ..signals.filters import HIGHEST, lowpass, score_band
 from ..signals.prepare import PreparedLog, prepare_logs
 from ..statistics.accumulate import build_statistics
-from ..statistics.distributions import student_quantile
 from ..statistics.fit import fit_base
 from ..statistics.motions import motions
 from ..units import percent
@@ -130,9 +129,11 @@ def sweep_cutoff(
 
 def _choice(cutoffs: Array, rmse: Array, spectrum: float) -> float:
     """The best cut-off if it is significantly better than that of the spectrum (Student's t of the folds' differences)."""
+    from scipy.special import stdtrit
+
     own, best = int(np.argmin(np.abs(cutoffs - spectrum))), int(np.argmin(np.mean(rmse**2, axis=1)))
     gain = rmse[own] - rmse[best]
-    limit = student_quantile(1 - CHANCE, len(gain) - 1) * gain.std(ddof=1) / np.sqrt(len(gain))
+    limit = stdtrit(len(gain) - 1, 1 - CHANCE) * gain.std(ddof=1) / np.sqrt(len(gain))
     return float(cutoffs[best]) if best != own and gain.mean() > limit else spectrum
 
 

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 
 from ..linalg import Array, BoolArray, positive
 from ..samples import TESTING_REVERSALS
-from ..scipy_parts import special
 from .gram_fit import leverage, solved
 from .grams import DISSIPATES, EXACT, VISCOUS, Grams
 
@@ -179,8 +178,10 @@ def of_fewer(errors: ArrayLike, free: ArrayLike, blocks: int, numbers: int = 1) 
         Those that have the same probability with all blocks (Student's t, or F for several numbers), at most ``errors``, same
         shape.
     """
-    chance = special("fdtrc")(numbers, np.clip(free, 1.0, blocks - 1.0), np.square(errors))
-    return np.asarray(np.minimum(errors, np.sqrt(special("fdtri")(numbers, blocks - 1.0, 1.0 - chance))))
+    from scipy.special import fdtrc, fdtri
+
+    chance = fdtrc(numbers, np.clip(free, 1.0, blocks - 1.0), np.square(errors))
+    return np.asarray(np.minimum(errors, np.sqrt(fdtri(numbers, blocks - 1.0, 1.0 - chance))))
 
 
 def scarcity(turns: float) -> float:

@@ -13,7 +13,6 @@ from ..linalg import Array
 from ..parallel import each
 from ..parallel.scratch import empty_array, stored
 from ..samples import Segment
-from ..sequences import quantiles, running_median
 from ..signals.filters import lowpass
 
 #: Conditioned motion with measured torque of each log, and the cut-off of its positions [Hz].
@@ -113,9 +112,11 @@ def forget(segments: Iterable[Segment]) -> None:
 
 def _without_outliers(tau: Array) -> Array:
     """Replaces single samples far from their neighbours by the neighbours' median; the estimators handle them separately."""
+    from scipy.ndimage import median_filter
+
     out = empty_array(tau.shape)
     for j, x in enumerate(tau.T):
-        usual = running_median(x, _NEIGHBOURS)
+        usual = median_filter(x, _NEIGHBOURS, mode="nearest")
         away = np.abs(x - usual)
-        out[:, j] = np.where(away > max(_OUTLIER * quantiles(away, 0.5)[0], _FELT * float(x.std())), usual, x)
+        out[:, j] = np.where(away > max(_OUTLIER * np.median(away), _FELT * float(x.std())), usual, x)
     return out

@@ -15,7 +15,6 @@ import pinocchio as pin
 from ..judgements.finding import Finding
 from ..linalg import Array, IntArray, rms
 from ..model.engine.pinocchio import tip_jacobians
-from ..scipy_parts import windowed
 from .case import Case
 from .load_friction import LoadedFit
 from .motion_samples import MotionSamples
@@ -72,11 +71,13 @@ def tip_force(case: Case) -> Finding | None:
 
 def _slow(left: Array, samples: MotionSamples) -> Array:
     """Moving means of residuals within each log, shape (N, n)."""
+    from scipy.ndimage import uniform_filter1d
+
     out = np.empty_like(left)
     for log in np.unique(samples.log):
         own = samples.log == log
         step = float(np.median(np.abs(np.diff(samples.time[own])), axis=0)) if own.sum() > 1 else _SECONDS
-        out[own] = windowed("mean", left[own], max(_SAMPLES, round(_SECONDS / max(step, 1e-9))))
+        out[own] = uniform_filter1d(left[own], max(_SAMPLES, round(_SECONDS / max(step, 1e-9))), axis=0, mode="nearest")
     return out
 
 

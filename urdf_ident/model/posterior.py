@@ -1,4 +1,7 @@
-"""Posterior of the parameters: uncertainty, and the shares of data and prior."""
+"""Posterior of the parameters: uncertainty, and the shares of data and prior.
+
+What exports show of it is solved by NumPy, as importing SciPy would be most of their time.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ def from_data(R: ArrayLike, prior: Prior, weight: float = 1.0) -> Array:
     """
     data, scale, orthogonal, factor = _posterior(R, prior, weight)
     projected = orthogonal[: len(data)].T @ (data * scale)
-    return np.asarray(np.clip(np.diag(solve_triangular(factor, projected)), 0.0, 1.0))
+    return np.asarray(np.clip(np.diag(np.linalg.solve(factor, projected)), 0.0, 1.0))
 
 
 def posterior_std(R: ArrayLike, prior: Prior, weight: float = 1.0) -> Array:
@@ -43,7 +46,7 @@ def posterior_std(R: ArrayLike, prior: Prior, weight: float = 1.0) -> Array:
         EstimationError: The factor is not finite.
     """
     _, scale, _, factor = _posterior(R, prior, weight)
-    return np.asarray(scale * np.linalg.norm(solve_triangular(factor, np.eye(len(scale))), axis=1))
+    return np.asarray(scale * np.linalg.norm(np.linalg.solve(factor, np.eye(len(scale))), axis=1))
 
 
 def posterior_covariance(R: ArrayLike, prior: Prior, weight: float = 1.0) -> Array:

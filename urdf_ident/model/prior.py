@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ModelError, check_shape
-from ..linalg import Array, BoolArray, block_diagonal, rms, shaped, solve_triangular
+from ..linalg import Array, BoolArray, block_diagonal, rms, shaped
 from ..samples import HARDLY_REVERSES, freeze_arrays
 from .inertia import (
     PSEUDO_BASIS,
@@ -95,7 +95,7 @@ class Prior:
     @cached_property
     def deviations(self) -> Array:
         """Independent deviations of theta of one standard deviation each, as columns, shape (p, p): the inverse of ``root``."""
-        return solve_triangular(self.root, np.eye(len(self.root)))
+        return np.asarray(np.linalg.inv(self.root))
 
     @cached_property
     def std(self) -> Array:

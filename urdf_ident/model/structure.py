@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 
 from ..errors import ModelError
-from ..linalg import Array, IntArray, triangle
+from ..linalg import Array, IntArray
 from ..samples import Segment
 from .base import RANK_TOLERANCE, BaseParameters, reduce_factor
 from .inertia import SPATIAL_BASIS, motion_cross, motion_transform, transform_matrix
@@ -119,7 +119,7 @@ def structural_factor(model: LinearModel, seed: int = 0) -> Array:
     for part, blocks in model.row_blocks(motion, chunk=len(motion)):
         for own, group, block in zip(rows, model.groups, blocks, strict=True):
             own[part, group.columns] = block
-    return triangle(rows.reshape(-1, len(names)))
+    return np.asarray(np.linalg.qr(rows.reshape(-1, len(names)), mode="r"))
 
 
 def _column_scale(R: Array, units: Sequence[str]) -> Array:
@@ -216,5 +216,5 @@ def _rank(rows: Array) -> int:
 
 def _rows(rows: Array) -> Array:
     """Returns orthonormal rows with the same null space, shape (≤ 10, 10)."""
-    _, values, right = np.linalg.svd(triangle(rows), full_matrices=False)
+    _, values, right = np.linalg.svd(np.linalg.qr(rows, mode="r"), full_matrices=False)
     return np.asarray(right[values > ALIGNED * values.max(initial=0.0)])

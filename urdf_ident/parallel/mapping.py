@@ -132,14 +132,13 @@ def _take_blas_buffers(_process: int) -> None:
         MemoryError: There is not enough memory.
     """
     import numpy as np
-
-    from ..scipy_parts import lapack
+    from scipy.linalg import lapack
 
     square = np.eye(64)  # smaller products are computed without a buffer
     np.empty(_BUFFER, np.uint8)
     square.T @ square
     np.empty(_BUFFER, np.uint8)
-    lapack().dtrtrs(square, square)
+    lapack.dtrtrs(square, square)
 
 
 def _using(work: _Map) -> Iterator[None]:

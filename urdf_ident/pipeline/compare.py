@@ -25,7 +25,6 @@ from ..model.prior import lumped_inertials
 from ..model.robot import Robot
 from ..result.comparison import AddedBody, CommonFriction, Comparison, ParameterChange, Trend
 from ..result.identification import Identification
-from ..statistics.distributions import chi_square_tail, f_tail, student_tail
 from ..units import joint_units
 from .common_terms import (
     LEVEL,
@@ -161,11 +160,13 @@ def _side(item: Identification, row: Array) -> _Side:
 
 
 def _test(kind: str, where: str, what: str, unit: str, before: _Side, after: _Side, note: str = "") -> ParameterChange:
+    from scipy.special import stdtr
+
     difference, variance = after.value - before.value, before.error**2 + after.error**2
     below = before.error**4 / before.dof + after.error**4 / after.dof
     dof = variance**2 / below if below > 0 else np.inf
     error = float(np.sqrt(variance))
-    chance = 2.0 * student_tail(abs(difference) / positive(error), min(dof, 1e9))
+    chance = 2.0 * float(stdtr(min(dof, 1e9), -abs(difference) / positive(error)))
     return ParameterChange(kind, where, what, unit, before.value, after.value, difference, error, chance, False, note)
 
 
@@ -175,6 +176,8 @@ def _common_friction(tests: Sequence[ParameterChange], level: float) -> CommonFr
     Temperature changes the friction of all gears. The median over the joints does not depend on those whose own friction has
     changed, as long as they are the minority; its error is the larger of what the joints' errors and their scatter give.
     """
+    from scipy.special import stdtr
+
     shares: dict[str, list[tuple[float, float]]] = {}
     for item in tests:
         if item.kind == "friction":
@@ -186,7 +189,7 @@ def _common_friction(tests: Sequence[ParameterChange], level: float) -> CommonFr
     share, expected = float(np.median(found)), float(np.median(error))
     scatter = _SIGMA_OF_MAD * float(np.median(np.abs(found - share)))
     own = _ERROR_OF_MEDIAN * max(scatter, expected) / math.sqrt(len(found))
-    if 2.0 * student_tail(abs(share) / positive(own), len(found) - 1) > level:
+    if 2.0 * stdtr(len(found) - 1, -abs(share) / positive(own)) > level:
         return None
     return CommonFriction(share, own, math.sqrt(max(scatter**2 - expected**2, 0.0)), len(found))
 
@@ -198,11 +201,13 @@ def _usual(item: ParameterChange) -> float:
 
 def _beyond(item: ParameterChange, common: CommonFriction | None) -> ParameterChange:
     """Tests a change of friction against the one that most joints share."""
+    from scipy.special import stdtr
+
     if item.kind != "friction" or common is None:
         return item
     usual = _usual(item)
     error = math.hypot(item.std_error, usual * common.std_error, usual * common.spread)
-    chance = 2.0 * student_tail(abs(item.difference - usual * common.share) / positive(error), common.joints - 1)
+    chance = 2.0 * float(stdtr(common.joints - 1, -abs(item.difference - usual * common.share) / positive(error)))
     return replace(item, std_error=error, chance=chance)
 
 
@@ -244,6 +249,8 @@ def _tool(before: Identification, after: Identification, tests: Sequence[Paramet
     It changes many parameters, each perhaps by less than shows alone: a point mass is tested by all of them (F-test, as one
     more of the tests), and its own inertia is estimated only if that explains significantly more.
     """
+    from scipy.special import chdtrc, fdtrc
+
     link = default_link(before.model.robot)
     body, frame = moving_link(before.model.robot, link)
     quantities, of_name = inertial_quantities((before, after)), {item.what: item for item in tests if item.kind == "inertia"}
@@ -263,12 +270,12 @@ def _tool(before: Identification, after: Identification, tests: Sequence[Paramet
         if point.significant:
             centre = centre + point.theta[1:] / point.theta[0]
             point = _explained(white @ columns @ transform_matrix(np.eye(3), centre)[:, :_POINT], y)
-    if not point.significant or point.free < 1 or f_tail(point.ratio, point.rank, point.free) > level / (len(tests) + 1):
+    if not point.significant or point.free < 1 or fdtrc(point.rank, point.free, point.ratio) > level / (len(tests) + 1):
         return None
     centred = columns @ transform_matrix(np.eye(3), centre)
     best, whole = point, _explained(white @ centred, y)
     more = whole.rank - point.rank
-    if more > 0 and chi_square_tail((point.left - whole.left) / whole.variance, more) < level:
+    if more > 0 and chdtrc(more, (point.left - whole.left) / whole.variance) < level:
         best = whole
     left = difference - centred[:, : len(best.theta)] @ best.theta
     moved, zero = [k for k, item in enumerate(found) if item.changed], _Side(0.0, 0.0, np.inf)

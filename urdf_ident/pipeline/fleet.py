@@ -30,7 +30,6 @@ from ..result.files.exports import write_all
 from ..result.files.load import load
 from ..result.fleet import Fleet, Pooled
 from ..result.identification import Identification
-from ..statistics.distributions import student_quantile
 from ..statistics.fleet import FEWEST, Deviations, deviations, random_effects
 from .common_terms import (
     LEVEL,
@@ -199,8 +198,10 @@ def _copies(results: Mapping[str, Identification]) -> dict[str, str]:
 
 def _needed(families: Sequence[Deviations], tests: int, level: float) -> float:
     """Number of standard deviations from the others at which a robot is an outlier; inf with too few robots."""
+    from scipy.special import stdtrit
+
     dof = np.concatenate([family.dof[family.dof > 0] for family in families])
-    return float(student_quantile(1.0 - level / (4.0 * tests), float(np.median(dof)))) if len(dof) else float("inf")
+    return float(stdtrit(np.median(dof), 1.0 - level / (4.0 * tests))) if len(dof) else float("inf")
 
 
 def _carriers(robot: Robot) -> dict[str, list[str]]:

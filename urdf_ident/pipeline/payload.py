@@ -24,7 +24,6 @@ from ..parallel import one_thread
 from ..result.identification import Identification
 from ..result.payload import PayloadResult
 from ..signals.prepare import PreparedLog, prepare_logs
-from ..statistics.distributions import chi_square_tail, normal_tail
 from .common_terms import require_covariance
 from .payload_quantities import Quantities, payload_quantities
 from .payload_verdict import UNEXPLAINED, known_quantities, other_link, payload_remarks, payload_verdict, residual_ratios
@@ -197,13 +196,17 @@ def _gain_error(ident: Identification, given: float | None) -> Array:
 
 def _refit(problem: PayloadProblem, logs: Sequence[PreparedLog]) -> str:
     """ "friction" if any friction parameter of the loaded logs has changed significantly (Bonferroni), else "none"."""
+    from scipy.special import ndtr
+
     trial = estimate_payload(problem, logs, refit="friction")
-    chances = [2.0 * normal_tail(abs(v) / positive(e)) for v, e in trial.changes.values()]
+    chances = [2.0 * ndtr(-abs(v) / positive(e)) for v, e in trial.changes.values()]
     return "friction" if any(p < _LEVEL / len(chances) for p in chances) else "none"
 
 
 def _same_body(problem: PayloadProblem, logs: Sequence[PreparedLog], refit: str) -> None:
     """Refuses logs with different payloads."""
+    from scipy.special import chdtrc
+
     if len(logs) < 2:
         return
     fits = [estimate_payload(problem, [log], refit=refit) for log in logs]
@@ -211,7 +214,7 @@ def _same_body(problem: PayloadProblem, logs: Sequence[PreparedLog], refit: str)
     variance = np.array([fit.noise[0, 0] for fit in fits])
     mean = float(np.sum(mass / variance) / np.sum(1.0 / variance))
     chi_square = float(np.sum((mass - mean) ** 2 / variance))
-    if chi_square_tail(chi_square, len(logs) - 1) < _CHANCE and np.ptp(mass) > _DIFFERENT * abs(mean):
+    if chdtrc(len(logs) - 1, chi_square) < _CHANCE and np.ptp(mass) > _DIFFERENT * abs(mean):
         each = ", ".join(f"{log.name} {m:.4g} ± {np.sqrt(v):.2g} kg" for log, m, v in zip(logs, mass, variance, strict=True))
         raise EstimationError("these logs do not carry the same body", got=each, remedy="one call a payload")
 

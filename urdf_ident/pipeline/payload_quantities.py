@@ -11,7 +11,6 @@ from ..estimation.estimators.payload import PayloadFit
 from ..linalg import Array
 from ..model.inertia import to_com
 from ..samples import ReadOnly
-from ..statistics.distributions import student_quantile
 
 #: Coverage of the intervals.
 _COVERAGE = 0.95
@@ -44,6 +43,8 @@ def payload_quantities(fit: PayloadFit) -> Quantities:
     Where the data imply a negative mass or moment of inertia, they are wrong in something else by at least this much, by which
     standard error and interval are widened.
     """
+    from scipy.special import stdtrit
+
     nearest = most_likely_body(fit.params, fit.precision)
     value, raw = _quantities(nearest), _quantities(fit.params)
     slopes = _slopes(fit.params if fit.params[0] > 0 else nearest)
@@ -52,7 +53,7 @@ def payload_quantities(fit: PayloadFit) -> Quantities:
     if not fit.massive:  # then centre of mass and inertia are undefined
         undetermined[1:] = True
     error = np.where(undetermined, np.inf, error)
-    reach = np.array([student_quantile((1 + _COVERAGE) / 2, fit.dof(row)) for row in slopes]) * error
+    reach = stdtrit([fit.dof(row) for row in slopes], (1 + _COVERAGE) / 2) * error
     reach = np.where(undetermined, np.inf, reach)
     raw = np.where(np.isfinite(raw), raw, value)
     below = np.zeros(10)

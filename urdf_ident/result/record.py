@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,6 @@ from ..model.prior import Prior
 from ..model.trained import without_joint_terms
 from ..project import Project
 from ..samples import ReadOnly
-from ..statistics.distributions import normal_quantile
 from ..statistics.fit import Fit
 from ..statistics.log_effects.changes import FrictionChanges
 from .evidence.evidence import Evidence
@@ -207,7 +207,7 @@ class Record(ReadOnly):
         Returns:
             Lower and upper ends, shape (p, 2); parameters that cannot be negative, such as friction, are cut at zero.
         """
-        reach = normal_quantile(1.0 - alpha / 2.0) * self.posterior_std
+        reach = NormalDist().inv_cdf(1.0 - alpha / 2.0) * self.posterior_std
         ends = np.column_stack([self.theta - reach, self.theta + reach])
         bounded = np.array([parameter.nonnegative for parameter in self.model.parameters])
         ends[bounded, 0] = np.maximum(ends[bounded, 0], 0.0)

@@ -14,7 +14,6 @@ import numpy as np
 
 from ..grouping import runs
 from ..linalg import Array, BoolArray, IntArray, positive, rms
-from ..scipy_parts import windowed
 from .filters import differentiate, lowpass
 
 #: A pause longer than this many periods, and longer than GAP_SECONDS, is not bridged by interpolation.
@@ -260,10 +259,12 @@ def in_bursts(time: Array, position: Array) -> bool:
 
 def _smooth_velocity(time: Array, position: Array, *, bursts: bool) -> Array:
     """Velocity between neighbouring samples, shape (N - 1, n), smoothed so that it does not follow the jitter."""
+    from scipy.ndimage import uniform_filter1d
+
     stamps, intervals = time, np.diff(time)
     if bursts or intervals.min() < 0.1 * intervals.mean():
         rows = len(time) / max(int(np.sum(intervals > intervals.mean())), 1)  # of one burst
-        stamps = windowed("mean", time, max(25, min(round(3 * rows), len(time) // 4)))
+        stamps = uniform_filter1d(time, max(25, min(round(3 * rows), len(time) // 4)), mode="nearest")
         stamps = np.maximum.accumulate(stamps + 1e-9 * np.arange(len(stamps)))
     rate = (len(time) - 1) / (stamps[-1] - stamps[0])
     grid = np.linspace(stamps[0], stamps[-1], len(time))

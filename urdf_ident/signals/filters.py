@@ -15,7 +15,6 @@ from ..errors import LogError
 from ..linalg import Array, BoolArray, positive
 from ..parallel.scratch import empty_array
 from ..units import percent
-from .recursive import both_ways, butterworth, welch
 
 #: Order of the Butterworth filter; forward-backward filtering doubles it.
 ORDER = 4
@@ -76,13 +75,21 @@ def lowpass(x: Array, rate: float, cutoff: float, order: int = ORDER, padlen: in
         return x.copy()
     pad = max(3 * order, round(3 * rate / cutoff)) if padlen is None else padlen
     memory = math.ceil(FORGOTTEN * rate / (2 * np.pi * cutoff * np.sin(np.pi / (2 * order))))
-    try:
-        sections = butterworth(order, float(2 * cutoff / rate))
-        return _in_pieces(lambda part: both_ways(sections, part, min(pad, len(part) - 1)), x, memory)
-    except np.linalg.LinAlgError as error:
+    from scipy.signal import butter, sosfiltfilt
+
+    sections = butter(order, cutoff, output="sos", fs=rate)
+    if sections[:, 3:].sum(axis=1).min() < 8 * np.finfo(float).eps:  # poles too near to one
         raise LogError(
             "the cut-off is too low for this rate", got=f"{cutoff:.3g} Hz", expected=f"about {1e-6 * rate:.3g} Hz or more"
-        ) from error
+        )
+
+    def both_ways(part: Array) -> Array:
+        y = sosfiltfilt(sections, part, axis=0, padlen=min(pad, len(part) - 1))
+        # the decay of a single count in an effort that is zero would otherwise be taken for a tiny effort
+        y[np.abs(y) < np.finfo(float).eps * np.abs(part).max(axis=0)] = 0.0
+        return np.asarray(y)
+
+    return _in_pieces(both_ways, x, memory)
 
 
 def lowpass_gain(frequency: ArrayLike, cutoff: float, order: int = ORDER) -> Array:
@@ -246,9 +253,11 @@ def _twice_differenced(frequency: Array, rate: float) -> Array:
 
 def _mean_spectrum(pieces: list[Array], rate: float) -> tuple[Array, Array]:
     """Frequencies [Hz] and mean power density of the longer pieces, shape (F, n)."""
+    from scipy.signal import welch
+
     window = int(min(max(len(piece) for piece in pieces), max(64, 4 * rate)))
     long = [piece for piece in pieces if len(piece) >= window]
-    spectra = [welch(piece, rate, window) for piece in long]
+    spectra = [welch(piece, rate, nperseg=window, detrend=False, axis=0) for piece in long]
     return spectra[0][0], np.average([density for _, density in spectra], axis=0, weights=[len(piece) for piece in long])
 
 
@@ -282,7 +291,7 @@ def _acceleration_spectrum(pieces: list[Array], rate: float, moving: list[BoolAr
         for begin, end in pairwise([*range(0, max(len(piece) - window - 1, 1), step), len(piece)])
     ]
     long = [(part, moves) for part, moves in parts if len(part) - 2 >= window and moves.any()]
-    spectra = [welch(np.diff(part, 2, axis=0) * rate**2, rate, window, weights=moves) for part, moves in long]
+    spectra = [_weighted_welch(np.diff(part, 2, axis=0) * rate**2, rate, window, moves) for part, moves in long]
     counts = [moves.sum() for _, moves in long]
     power = np.average([spectrum[1][1:] for spectrum in spectra], axis=0, weights=counts)
     # geometric mean of normalised spectra: every joint has the same weight
@@ -293,6 +302,18 @@ def _acceleration_spectrum(pieces: list[Array], rate: float, moving: list[BoolAr
     slow = np.maximum(variance - within, 0.0) / frequency[0]
     means = [np.exp(np.log(positive(x / total)).mean(axis=-1)) for x in (power, slow, steps**2 / (6.0 * rate))]
     return _AccelerationSpectrum(frequency, means[0], float(means[1]), float(means[2]), max(1.0, sum(counts) / window))
+
+
+def _weighted_welch(x: Array, rate: float, length: int, weights: BoolArray) -> tuple[Array, Array]:
+    """Welch's spectrum in which each window counts as its samples do, and one more window covers the last samples."""
+    from scipy.signal import spectrogram
+
+    begins = list(range(0, len(x) - length + 1, length - length // 2))
+    frequency, _, power = spectrogram(x, rate, "hann", length, length // 2, detrend=False, axis=0)
+    if begins[-1] < len(x) - length:
+        begins.append(len(x) - length)
+        power = np.concatenate([power, spectrogram(x[-length:], rate, "hann", length, detrend=False, axis=0)[2]], axis=-1)
+    return frequency, np.average(power, axis=-1, weights=[weights[begin : begin + length].sum() for begin in begins])
 
 
 def _motion_end(spectrum: _AccelerationSpectrum, rate: float) -> float:

@@ -13,7 +13,6 @@ from ..files.sizes import MOST_SAMPLES
 from ..linalg import Array
 from ..logs.recording import Recording
 from ..parallel.scratch import empty_array
-from ..scipy_parts import lapack
 from .clock import Clock, bounds, read_clock
 from .filters import LONG, delayed
 
@@ -75,6 +74,8 @@ def _resample(part: Recording, rate: float, even: bool) -> UniformPiece:
         return UniformPiece(
             float(part.time[0]), part.position, part.velocity, part.effort, part.motor_position, part.external_torque
         )
+    from scipy.interpolate import CubicSpline
+
     time = part.time
     apart = np.concatenate([[True], np.diff(time) > 0.2 / rate])  # a spline through nearly equal stamps would oscillate
     if not (time[-1] - time[0]) * rate < min(MOST_SAMPLES, 100.0 * len(time) + 1e6):  # one stamp far from all others
@@ -96,7 +97,7 @@ def _resample(part: Recording, rate: float, even: bool) -> UniformPiece:
             some = grid[begin : begin + LONG]
             first, last = np.searchsorted(time[knots], (some[0], some[-1])) + (-KNOTS, KNOTS)
             near = knots[max(0, first) : last]
-            out[begin : begin + LONG] = spline(time[near], x[near], some)
+            out[begin : begin + LONG] = CubicSpline(time[near], x[near])(some)
         return out
 
     def linear(x: Array | None) -> Array | None:
@@ -137,29 +138,3 @@ def advanced(piece: UniformPiece, rate: float, delay: float, name: str) -> Unifo
     start = piece.start + (late / rate if delay < 0 else 0.0)
     v, qm, external = (None if x is None else x[kept] for x in (piece.v, piece.qm, piece.external))
     return UniformPiece(start, piece.q[kept], v, tau, qm, external)
-
-
-def spline(knots: Array, x: Array, at: Array) -> Array:
-    """Cubic spline with not-a-knot ends (de Boor, A Practical Guide to Splines, 1978); importing SciPy's takes 0.2 s of CPU.
-
-    Args:
-        knots: Ascending, shape (N,), four or more.
-        x: Values at the knots, shape (N, n).
-        at: Points of evaluation, shape (M,).
-
-    Returns:
-        Shape (M, n).
-    """
-    step, slope = np.diff(knots), np.diff(x, axis=0) / np.diff(knots)[:, None]
-    h, first, last = step[:, None], step[0] + step[1], step[-1] + step[-2]
-    right = np.empty(x.shape)
-    right[0] = ((step[0] + 2 * first) * step[1] * slope[0] + step[0] ** 2 * slope[1]) / first
-    right[1:-1] = 3 * (h[1:] * slope[:-1] + h[:-1] * slope[1:])
-    right[-1] = (step[-1] ** 2 * slope[-2] + (2 * last + step[-1]) * step[-2] * slope[-1]) / last
-    middle = np.concatenate([step[1:2], 2 * (step[:-1] + step[1:]), step[-2:-1]])
-    rate = lapack().dgtsv(np.append(step[1:], last), middle, np.append(first, step[:-1]), right)[3]
-    k = np.clip(np.searchsorted(knots, at, side="right") - 1, 0, len(step) - 1)
-    bend = (3 * slope[k] - 2 * rate[k] - rate[k + 1]) / h[k]
-    twist = (rate[k] + rate[k + 1] - 2 * slope[k]) / h[k] ** 2
-    since = (at - knots[k])[:, None]
-    return np.asarray(x[k] + since * (rate[k] + since * (bend + since * twist)))

@@ -12,7 +12,6 @@ from ..errors import LogError
 from ..linalg import Array
 from ..model.robot import Robot
 from ..samples import Segment, columns, fast_speed, moving
-from ..sequences import quantiles
 from .config import SignalConfig
 from .resample import UniformPiece
 
@@ -31,7 +30,7 @@ def hold_resting_joints(segments: list[Segment], robot: Robot, config: SignalCon
     more. Logs with motor positions are unchanged, to keep small spring deflections.
     """
     speed = np.array([fast_speed(v) for v in columns([segment.v for segment in segments])])
-    travel = np.max([[np.ptp(quantiles(q, 0.005, 0.995)) for q in segment.q.T] for segment in segments], axis=0)
+    travel = np.max([np.ptp(np.quantile(segment.q, [0.005, 0.995], axis=0), axis=0) for segment in segments], axis=0)
     share = np.where(robot.prismatic, 0.2, 1.0)
     slow = (speed < share * STILL_SPEED * config.rest_speed) | ~moving(speed, robot.prismatic)
     still = slow & (travel < share * STILL_TRAVEL)

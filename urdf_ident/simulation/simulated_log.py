@@ -20,7 +20,6 @@ from ..model.robot import Robot
 from ..motion.files import sampled
 from ..motion.trajectory import table_text
 from ..samples import Segment
-from ..signals.recursive import run
 from ..units import joint_units
 from .settings import Noise, Sensors
 
@@ -167,11 +166,13 @@ def draw(noise: Noise, signal: Array, rng: np.random.Generator) -> Array:
         noise: Its σ, or σ = rms·10^(−snr/20) of the signal (docs/theory.md §4), and its correlation, which does not change σ.
         signal: Shape (N, n).
     """
+    from scipy.signal import lfilter
+
     sigma = np.asarray(noise.sigma) if noise.snr is None else rms(signal, 0) * 10.0 ** (-np.asarray(noise.snr) / 20.0)
     white = rng.standard_normal(signal.shape)
     if rho := noise.correlation:
         white[1:] *= np.sqrt(1.0 - rho**2)  # stationary from the first sample on
-        white = run(np.array([[1.0, 0.0, 0.0], [1.0, -rho, 0.0]]), white)
+        white = lfilter([1.0], [1.0, -rho], white, axis=0)
     return np.asarray(sigma * white)
 
 

@@ -15,7 +15,6 @@ from ..model.dynamic_model import DynamicModel
 from ..parallel import shared, start_each
 from ..progress import Progress
 from ..samples import Segment
-from ..scipy_parts import lapack
 from ..signals.condition import Conditioned
 from ..signals.prepare import PreparedLog
 from .entries import BLOCKS, Entries, Layout, Statistic, blocks_of, layouts_of
@@ -325,11 +324,13 @@ class FactorAccumulator:
         return rows if len(rows) <= self.width else triangle(rows)
 
     def _update(self) -> Array:
+        from scipy.linalg import lapack
+
         rows = np.empty((self.width, self._count)).T  # column-major, as LAPACK expects
         np.concatenate(self._parts, out=rows)
         old = np.zeros((self.width, self.width), order="F") if self._factor is None else np.asfortranarray(self._factor)
         if self.width:  # Householder QR of a triangle on top of rows (Elmroth, Gustavson 2000)
-            old, _, _, info = lapack().dtpqrt(0, min(REFLECTIONS, self.width), old, rows, overwrite_a=1, overwrite_b=1)
+            old, _, _, info = lapack.dtpqrt(0, min(REFLECTIONS, self.width), old, rows, overwrite_a=1, overwrite_b=1)
             if info != 0:
                 raise ValueError(f"LAPACK refuses argument {-info}")
         self._factor, self._parts, self._count = old, [], 0

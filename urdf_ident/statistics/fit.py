@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import EstimationError, check_known
-from ..linalg import Array, BoolArray, cholesky, positive, solve_triangular, standard_errors
+from ..linalg import Array, BoolArray, positive, solve_triangular, standard_errors
 from ..model.base import BaseParameters
 from ..model.prior import USUAL_WEIGHT, Prior
 from ..samples import ReadOnly
-from .distributions import student_quantile
 from .entries import is_measured
 from .least_squares import Solution, solve
 from .log_effects.changes import FrictionChanges
@@ -156,7 +155,9 @@ class Fit(ReadOnly):
         Returns:
             Shape (b, 2): lower and upper bounds; ±inf where a parameter is not identifiable.
         """
-        reach = student_quantile(1 - alpha / 2, self.dofs) * self.bse
+        from scipy.special import stdtrit
+
+        reach = stdtrit(self.dofs, 1 - alpha / 2) * self.bse
         return np.column_stack([self.params - reach, self.params + reach])
 
     def distance(self, params: Array) -> float:
@@ -308,6 +309,8 @@ def base_prior(base: BaseParameters, prior: Prior) -> tuple[Array, Array]:
     held, coefficients = _known(base, prior)
     S = np.zeros((len(held), len(base)))
     if len(held):
+        from scipy.linalg import cholesky
+
         S[:, held] = solve_triangular(cholesky(coefficients.T @ coefficients), np.eye(len(held)), transposed=True)
     return prior_mean(base, prior), S
 

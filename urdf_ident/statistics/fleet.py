@@ -18,7 +18,6 @@ import numpy as np
 from ..errors import EstimationError
 from ..linalg import Array, BoolArray
 from ..samples import ReadOnly
-from .distributions import student_quantile, student_tail
 
 #: Smallest number of robots for which a spread can be estimated.
 FEWEST = 2
@@ -49,7 +48,9 @@ class RandomEffects(ReadOnly):
         Args:
             alpha: One minus the confidence level, a fraction.
         """
-        reach = student_quantile(1.0 - alpha / 2.0, self.dof) * self.std_error
+        from scipy.special import stdtrit
+
+        reach = stdtrit(self.dof, 1.0 - alpha / 2.0) * self.std_error
         return np.column_stack([self.mean - reach, self.mean + reach])
 
 
@@ -123,6 +124,8 @@ def deviations(value: Array, error: Array, like: BoolArray | None = None) -> Dev
     Returns:
         Differences and p values; a robot with fewer than two others has p = 1.
     """
+    from scipy.special import stdtr
+
     value, error = np.asarray(value, dtype=float), np.asarray(error, dtype=float)
     m, count = value.shape
     used = np.ones((m, count), dtype=bool) if like is None else np.asarray(like, dtype=bool)
@@ -145,8 +148,7 @@ def deviations(value: Array, error: Array, like: BoolArray | None = None) -> Dev
         difference[i, enough] = value[i, enough] - others[i, enough]
         deviation[i, enough] = np.sqrt(spread + 1.0 / total + error[i, enough] ** 2)
         free[i, enough] = own + shared
-        for k in enough:
-            chance[i, k] = 2.0 * student_tail(abs(difference[i, k]) / deviation[i, k], free[i, k])
+        chance[i, enough] = 2.0 * stdtr(free[i, enough], -abs(difference[i, enough]) / deviation[i, enough])
     return Deviations(others, difference, deviation, free, chance)
 
 

@@ -20,7 +20,6 @@ from numpy.typing import ArrayLike
 from ..errors import EstimationError, check_shape
 from ..linalg import Array, BoolArray, positive, triangle
 from ..samples import ReadOnly
-from ..scipy_parts import lapack, non_negative_least_squares
 
 #: Number of left-out parts that are processed at a time.
 _AT_ONCE = 64
@@ -103,6 +102,8 @@ def solve(factor: ArrayLike, rows: int, reference: ArrayLike | None = None) -> S
     Raises:
         EstimationError: No data, or values that are not finite.
     """
+    from scipy.linalg import lapack
+
     full = np.asarray(factor, dtype=float)
     k = full.shape[1] - 1
     if not np.isfinite(full).all():
@@ -117,16 +118,16 @@ def solve(factor: ArrayLike, rows: int, reference: ArrayLike | None = None) -> S
     if len(full) > 2 * (k + 1):
         R = triangle(np.hstack([scaled, target]))
         scaled, target = R[:, :k], R[:, k:]
-    T, pivots, reflections, *_ = lapack().dgeqp3(scaled)
-    y = lapack().dormqr("L", "T", T[:, : len(reflections)], reflections, target, 64)[0][:, 0]
+    T, pivots, reflections, *_ = lapack.dgeqp3(scaled)
+    y = lapack.dormqr("L", "T", T[:, : len(reflections)], reflections, target, 64)[0][:, 0]
     T, pivots = np.triu(T[: len(reflections)]), pivots - 1
     diagonal = np.abs(np.diag(T))
     # After merging factors the residue of a null direction reaches several eps·k, so a bound of eps·k would be too tight.
     tolerance = np.finfo(float).eps * max(rows, 10 * k)
     rank = int((diagonal > tolerance * diagonal.max(initial=0.0)).sum())
     kept, T1 = pivots[:rank], T[:rank, :rank]
-    inverse = lapack().dtrtri(T1)[0] if rank else T1
-    z = lapack().dtrtrs(T1, y[:rank])[0] if rank else y[:0]
+    inverse = lapack.dtrtri(T1)[0] if rank else T1
+    z = lapack.dtrtrs(T1, y[:rank])[0] if rank else y[:0]
     estimate, root, seen = reference.copy(), np.zeros((k, rank)), np.zeros(k, dtype=bool)
     estimate[kept] += z / scale[kept]
     root[kept] = inverse / scale[kept][:, None]
@@ -199,6 +200,8 @@ def constrained_least_squares(A: Array, b: Array, G: Array) -> Array:
     Raises:
         EstimationError: The active set did not converge.
     """
+    from scipy.optimize import nnls
+
     scale = 1.0 / np.linalg.norm(A, axis=0)
     Q, R = np.linalg.qr(A * scale)
     start = Q.T @ b
@@ -207,7 +210,7 @@ def constrained_least_squares(A: Array, b: Array, G: Array) -> Array:
         turned = turned / positive(np.linalg.norm(turned, axis=1, keepdims=True))
         if (turned @ start < 0).any():
             try:
-                dual = non_negative_least_squares(turned.T, -start, 50 * len(G))
+                dual = nnls(turned.T, -start, maxiter=50 * len(G))[0]
             except RuntimeError as error:
                 raise EstimationError("the bounded least squares did not converge", got=str(error)) from error
             start = start + turned.T @ dual

@@ -11,7 +11,6 @@ from ..errors import LogError
 from ..linalg import Array, BoolArray, lstsq, orthogonal_part, positive, rms
 from ..logs.recording import Recording
 from ..model.drive import Drive
-from ..scipy_parts import windowed
 from ..signals.resolution import resolution
 
 #: Relative error below which a constant counts as known (four digits).
@@ -122,8 +121,12 @@ def _check_units(log: Recording, current: Array, where: str) -> None:
 
 def _resting(time: Array, q: Array) -> BoolArray:
     """Samples at which no joint moves within a window on both sides, which excludes starts and stops."""
+    from scipy.ndimage import maximum_filter1d, minimum_filter1d
+
     half = max(2, round(0.5 * _REST_WINDOW / float(np.median(np.diff(time)))))
-    travel = windowed("largest", q, 2 * half + 1) - windowed("least", q, 2 * half + 1)
+    travel = maximum_filter1d(q, 2 * half + 1, axis=0, mode="nearest") - minimum_filter1d(
+        q, 2 * half + 1, axis=0, mode="nearest"
+    )
     return np.asarray((travel < _REST_TRAVEL).all(axis=1))
 
 

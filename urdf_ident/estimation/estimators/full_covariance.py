@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...errors import EstimationError
-from ...linalg import Array, cholesky, solve_triangular, triangle
+from ...linalg import Array, solve_triangular, triangle
 from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...signals.prepare import PreparedLog
@@ -177,6 +177,8 @@ def _whitened_statistics(model: DynamicModel, logs: Sequence[PreparedLog], covar
 
 def _mixing(covariance: Array) -> Array:
     """``diag(Ω)^½ L⁻¹``, lower triangular."""
+    from scipy.linalg import cholesky
+
     inverse = solve_triangular(cholesky(covariance), np.eye(len(covariance)), transposed=True)
     return np.asarray(np.sqrt(np.diag(covariance))[:, None] * inverse)
 

@@ -34,7 +34,6 @@ from ...samples import Segment
 from ...signals.filters import differentiate, lowpass
 from ...signals.prepare import PreparedLog
 from ...statistics.accumulate import BlockFactors
-from ...statistics.distributions import f_tail
 from ...statistics.entries import BLOCKS, Layout, Statistic, placed
 from ...statistics.fit import Fit, fit_base
 from ...statistics.rows import RowFilter, filtered_rows
@@ -339,7 +338,9 @@ def _hausman(factor: Array, b: int, rows: int, inflation: float) -> HausmanTest:
     full, extra = _rss(augmented, y), int(live.sum())
     free = rows - b - extra
     value = max(0.0, (plain - full) / extra / positive(full / free)) / inflation
-    return HausmanTest(value, (extra, free), f_tail(value, extra, free), inflation)
+    from scipy.special import fdtrc
+
+    return HausmanTest(value, (extra, free), float(fdtrc(extra, free, value)), inflation)
 
 
 def _rss(X: Array, y: Array) -> float:

@@ -32,7 +32,6 @@ from ...samples import Segment
 from ...signals.config import SignalConfig
 from ...signals.prepare import PreparedLog
 from ...signals.standstill import rest_speeds
-from ...statistics.distributions import f_tail
 from ...statistics.entries import Entries, Statistic, layouts_of
 from ...statistics.fit import Fit, fit_base
 from ...statistics.pieces import row_pieces
@@ -132,6 +131,8 @@ def weigh_alike(
 
 def _ratio(made: StatisticSet, fit: Fit | None, group: str) -> float | None:
     """Variance of the residual in motion over that at rest, 1 unless the latter is significantly larger; None: too few rows."""
+    from scipy.special import fdtrc
+
     still = group + _AT_REST
     fewest = min(made.rows[group], made.rows[still])
     if fewest == 0:
@@ -142,7 +143,7 @@ def _ratio(made: StatisticSet, fit: Fit | None, group: str) -> float | None:
     dof = [made.residual_squares(theta, name) / fit.sigma[name] ** 2 for name in (still, group)]  # rows less leverage
     if min(dof) < 1.0:
         return None
-    return ratio if f_tail(1.0 / ratio, *dof) < CHANCE else 1.0
+    return ratio if fdtrc(*dof, 1.0 / ratio) < CHANCE else 1.0
 
 
 def _weighted(rests: Rests, ratios: Array, log: PreparedLog) -> PreparedLog:

@@ -23,7 +23,6 @@ from ...model.row_groups import joint_of
 from ...parallel import each
 from ...parallel.scratch import stored
 from ...samples import Segment, columns, fast_speed
-from ...sequences import running_median
 from ...signals.prepare import PreparedLog
 from ...statistics.accumulate import build_statistics
 from ...statistics.fit import SIGMA_FLOOR, Fit, fit_base
@@ -243,7 +242,11 @@ def _squares(model: DynamicModel, segment: Segment) -> Array:
 
 def _residuals(model: DynamicModel, fit: Fit, log: PreparedLog) -> list[tuple[Array, Array]]:
     """Residuals of each segment of a log, and their differences from the median of their neighbours, shape (N, groups) each."""
-    return [(own, stored(own - running_median(own, NEIGHBOURS))) for own in _sample_residuals(model, fit, log)]
+    from scipy.ndimage import median_filter
+
+    return [
+        (own, stored(own - median_filter(own, (NEIGHBOURS, 1), mode="nearest"))) for own in _sample_residuals(model, fit, log)
+    ]
 
 
 def _away_from_reversals(model: DynamicModel, joint: int, segments: Sequence[Segment]) -> BoolArray:

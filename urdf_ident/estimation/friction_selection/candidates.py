@@ -28,7 +28,6 @@ from ...model.dynamic_model import DynamicModel
 from ...model.terms import AppliedTerm, RotorInertia
 from ...model.trained import trained_ranges
 from ...samples import Segment, fast_speed
-from ...statistics.distributions import one_sigma
 
 #: A column is distinguishable if more than this share of its norm is independent of the others.
 DISTINCT = 0.02
@@ -216,8 +215,11 @@ def standard_error(gains: Array) -> Array:
     Returns:
         Shape (...).
     """
+    from scipy.special import ndtr, stdtrit
+
     apart = gains - np.add.reduce(gains) / len(gains)
-    return np.asarray(one_sigma(len(gains) - 1) * np.sqrt(np.add.reduce(apart**2) / ((len(gains) - 1) * len(gains))))
+    one_sigma = stdtrit(len(gains) - 1, ndtr(1.0))  # 1 for many degrees of freedom
+    return np.asarray(one_sigma * np.sqrt(np.add.reduce(apart**2) / ((len(gains) - 1) * len(gains))))
 
 
 def least_gain(gain_error: float, more: int = 1) -> float:

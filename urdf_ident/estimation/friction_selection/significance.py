@@ -21,7 +21,6 @@ from ...friction import Law, Offset, Term
 from ...grouping import grouped
 from ...model.dynamic_model import DynamicModel
 from ...model.terms import AppliedTerm
-from ...statistics.distributions import chi_square_tail, f_tail
 from ...statistics.fit import Fit
 from .candidates import chosen_by_data
 from .joint_search import OF_EVERY_DRIVE
@@ -126,12 +125,14 @@ def _rows(selected: Selected, fit: Fit) -> Mapping[AppliedTerm, int]:
 
 def _explained(fit: Fit, rows: Mapping[AppliedTerm, int]) -> dict[AppliedTerm, float]:
     """The laws of one joint that chance explains, and its probability for each with those before."""
+    from scipy.special import chdtrc
+
     left, found = dict(rows), dict[AppliedTerm, float]()
     while left:
         chances = {item: _chance(fit, [row, *(rows[other] for other in found)]) for item, row in left.items()}
         item = max(chances, key=lambda item: chances[item])
         k = len(found) + 1
-        if chances[item] < chi_square_tail(2.0 * k, k):
+        if chances[item] < chdtrc(k, 2.0 * k):
             break
         found[item] = chances[item]
         del left[item]
@@ -144,13 +145,15 @@ def _chance(fit: Fit, rows: Sequence[int]) -> float:
     With more parameters than degrees of freedom the denominator keeps one, the heaviest tail: the errors come from a model of
     the noise, so that T² is defined, and a parameter of 90 standard errors is no chance whatever it is tested with.
     """
+    from scipy.special import fdtrc
+
     own = list(rows)
     if not fit.seen[own].all():
         return 1.0
     square = float(fit.params[own] @ np.linalg.solve(fit.covariance[np.ix_(own, own)], fit.params[own]))
     k, dof = len(own), float(fit.dofs[own].min())
     left = max(dof - k + 1, 1.0)
-    return f_tail(square * left / (k * dof), k, left)
+    return float(fdtrc(k, left, square * left / (k * dof)))
 
 
 def _is_lacking(item: AppliedTerm, kept: Sequence[AppliedTerm]) -> bool:

@@ -18,7 +18,6 @@ import numpy as np
 from ...linalg import Array, IntArray, triangle
 from ...model.dynamic_model import DynamicModel
 from ...parallel import start_each
-from ...scipy_parts import cosine_coefficients
 from ...signals.prepare import PreparedLog
 from ...statistics.entries import Layout, expanded, layouts_of
 from ...statistics.pieces import row_pieces
@@ -219,6 +218,8 @@ class _Bands:
 
 def _by_frequency(model: DynamicModel, edges: Array, kept: RowCache | None, logs: Sequence[PreparedLog]) -> _Bands:
     """Computes the cosine coefficients of the logs' rows as factors per group and band."""
+    from scipy.fft import dct
+
     bands = len(edges) - 1
     factors = [[np.zeros((0, len(some.places) + 1))] * bands for some in model.compact]
     counts: dict[Kind, int] = {}
@@ -229,7 +230,7 @@ def _by_frequency(model: DynamicModel, edges: Array, kept: RowCache | None, logs
         cuts = np.searchsorted(band, np.arange(bands + 1))
         filled = np.flatnonzero(np.diff(cuts)).tolist()
         for own, rows in zip(factors, piece.rows, strict=True):
-            cosines = cosine_coefficients(rows)
+            cosines = dct(rows, axis=0, norm="ortho")
             for b in filled:
                 part = cosines[cuts[b] : cuts[b + 1]]
                 stacked = np.vstack([own[b], part]) if len(own[b]) else part

@@ -31,7 +31,6 @@ from ...linalg import BoolArray, positive
 from ...model.dynamic_model import DynamicModel
 from ...parallel import shared
 from ...signals.prepare import PreparedLog
-from ...statistics.distributions import chi_square_quantile
 from ...statistics.fit import Fit
 from ...statistics.least_squares import Solution
 from ...statistics.motions import motions
@@ -185,10 +184,12 @@ def _judged_by_logs(within: Covariance, between: Covariance, seen: BoolArray) ->
     With few logs the disagreement on one parameter is a poor estimate of its error, but the median over all parameters is
     a good one of a common factor (Birge). A parameter with a significantly larger disagreement keeps its error between logs.
     """
+    from scipy.special import chdtri
+
     logs = int(between.dof) + 1
     ratio = np.where(seen & (within.spread > 0), between.spread / positive(within.spread), 1.0)
-    common = max(1.0, float(np.median(ratio[seen]) / np.sqrt(chi_square_quantile(0.5, between.dof) / between.dof)))
-    alone = ratio > common * np.sqrt(chi_square_quantile(1 - CHANCE, between.dof) / between.dof)
+    common = max(1.0, float(np.median(ratio[seen]) / np.sqrt(chdtri(between.dof, 0.5) / between.dof)))
+    alone = ratio > common * np.sqrt(chdtri(between.dof, CHANCE) / between.dof)
     scale = np.where(alone, ratio, common)
     if common == 1.0 and not alone.any():
         return replace(within, kind=f"{within.kind}; {logs} logs agree with it")

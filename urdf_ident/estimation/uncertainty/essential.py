@@ -24,7 +24,6 @@ from ...errors import EstimationError, check_known
 from ...linalg import Array, IntArray, positive
 from ...model.base import BaseParameters
 from ...samples import ReadOnly
-from ...statistics.distributions import f_tail
 from ...statistics.fit import Fit
 from ...statistics.folds import cross_validate
 from ...statistics.least_squares import Solution, solve
@@ -190,10 +189,12 @@ def _effective_rows(statistics: StatisticSet, fit: Fit, rows: int) -> float:
 
 def _f_test(full: Solution, fewer: Solution, effective: float) -> float:
     """P value of the increase of the residual, with the effective number of rows."""
+    from scipy.special import fdtrc
+
     removed = full.rank - fewer.rank
     free = max(effective - full.rank, 1.0)
     growth = (fewer.residual_squares - full.residual_squares) / positive(full.residual_squares)
-    return f_tail(max(growth, 0.0) * free / max(removed, 1), max(removed, 1), free)
+    return float(fdtrc(max(removed, 1), free, max(growth, 0.0) * free / max(removed, 1)))
 
 
 def _held_out(

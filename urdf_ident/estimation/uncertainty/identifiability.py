@@ -18,12 +18,11 @@ from typing import Any
 import numpy as np
 
 from ...grouping import grouped
-from ...linalg import Array, IntArray, positive, rms, triangle
+from ...linalg import Array, IntArray, positive, rms, standard_errors, triangle
 from ...model.base import ALONE, NEVER, BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.elasticity import ElasticModel
 from ...statistics.fit import Fit
-from ...statistics.least_squares import solve
 from .simple_motions import SECONDS, SimpleMotion, motion_factor, simple_motions
 
 IDENTIFIABLE, WEAK, COMBINATION, LOST = "identifiable", "weak", "only in combination", "not identifiable"
@@ -103,7 +102,7 @@ def structural_verdicts(model: DynamicModel, base: BaseParameters) -> tuple[Verd
     Returns:
         One verdict per parameter, none of them "weak"; the advice names the simplest motion that identifies it.
     """
-    trials = [(item, _errors(motion_factor(model, base, item, {}, alone=True))) for item in simple_motions(model.robot)]
+    trials = [(item, standard_errors(motion_factor(model, base, item, {}, alone=True))) for item in simple_motions(model.robot)]
     motions = [_simplest(row, _own(model, base, row, trials))[0] for row in range(len(base))]
     found = []
     for k, name, kind, elsewhere in _by_kind(model, base):
@@ -196,15 +195,6 @@ def _rows_of(base: BaseParameters, k: int) -> list[int]:
     return [int(row) for row in np.flatnonzero(base.projection[:, k])]
 
 
-def _errors(R: Array) -> Array:
-    """Standard errors from a whitened factor, shape (b,); inf where a parameter is not identifiable."""
-    errors, informed = np.full(R.shape[1], np.inf), np.flatnonzero(R.any(axis=0))
-    if len(informed):
-        found = solve(np.column_stack([R[:, informed], np.zeros(len(R))]), 10 * R.shape[1])
-        errors[informed] = np.where(found.seen, np.linalg.norm(found.root, axis=1), np.inf)
-    return errors
-
-
 def _own(model: DynamicModel, base: BaseParameters, row: int, trials: Sequence[Trial]) -> Sequence[Trial]:
     """The simple motions that may be advised for a base parameter: for friction only those in which the joint moves."""
     k = int(base.independent[row])
@@ -229,14 +219,14 @@ def _advice(
     base = fit.base
     data = triangle(factor[:, base.independent])
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = fit.bse / _errors(data)  # factor by which model-based errors are too small
+        ratio = fit.bse / standard_errors(data)  # factor by which model-based errors are too small
     from_data = fit.seen & (ratio > 0) & np.isfinite(ratio)  # parameters known only by the prior have no model-based error
     inflation = np.where(from_data, ratio, float(np.median(ratio[from_data])) if from_data.any() else 1.0)
     elastic = isinstance(model, ElasticModel)  # their data are linear in compliances, the simple motions in stiffness
     trials = []
     for item in simple_motions(model.robot):
         informed = np.sqrt(SECONDS * row_rate) * motion_factor(model, base, item, fit.weights)
-        trials.append((item, inflation * _errors(informed if elastic else triangle(data, informed))))
+        trials.append((item, inflation * standard_errors(informed if elastic else triangle(data, informed))))
     found = {}
     for row in map(int, rows):
         enough = min(KNOWN * float(size[row]), 0.5 * float(fit.bse[row]))

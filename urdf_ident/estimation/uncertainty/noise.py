@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...errors import EstimationError
-from ...linalg import Array, cholesky, positive, solve_cholesky
+from ...linalg import Array, positive
 from ...model.row_groups import joint_of
 from ...samples import ReadOnly
 from ...statistics.fit import SIGMA_FLOOR, Fit
@@ -124,10 +124,11 @@ def fit_noise(spectrum: Spectrum, rows: WhitenedRows) -> NoiseModel:
 
 def _residual_power(rows: WhitenedRows, power: Array) -> tuple[Array, Array]:
     """Residual squares and leverage per row group and band, from generalized least squares with these variances."""
+    from scipy.linalg import cho_factor, cho_solve
+
     weighted = rows.Z / power.reshape(-1)[rows.unit][:, None]
-    factor = cholesky(weighted.T @ rows.Z)
-    shift = solve_cholesky(factor, weighted.T @ rows.residual)
-    inverse = solve_cholesky(factor, np.eye(rows.Z.shape[1]))
+    factor = cho_factor(weighted.T @ rows.Z)
+    shift, inverse = cho_solve(factor, weighted.T @ rows.residual), cho_solve(factor, np.eye(rows.Z.shape[1]))
     squares = np.bincount(rows.unit, (rows.residual - rows.Z @ shift) ** 2, power.size)
     leverage = np.bincount(rows.unit, np.sum((weighted @ inverse) * rows.Z, axis=1), power.size)
     return np.asarray(squares, dtype=float).reshape(power.shape), np.asarray(leverage, dtype=float).reshape(power.shape)

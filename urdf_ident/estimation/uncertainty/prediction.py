@@ -38,7 +38,6 @@ from ...model.term_chunks import torque_by_sample
 from ...parallel import each, start_each
 from ...parallel.scratch import stored
 from ...samples import ReadOnly, Segment, columns
-from ...sequences import quantiles
 from ...signals.filters import lowpass, score_band
 from ...signals.prepare import PreparedLog
 from ...statistics.entries import Statistic
@@ -279,7 +278,7 @@ def _owners(
 
 def _quantiles(errors: Array) -> Array:
     """Quantiles as for one more sample, so that a class with few samples has wide intervals, shape (levels,)."""
-    return np.array(quantiles(errors, *np.minimum(np.array(LEVELS) * (1 + 1 / len(errors)), 1.0)))
+    return np.asarray(np.quantile(errors, np.minimum(np.array(LEVELS) * (1 + 1 / len(errors)), 1.0)))
 
 
 def _classes(edges: Array, speed: Array, turn: Array, band: float) -> NDArray[np.int8]:
@@ -296,10 +295,10 @@ def _classed(errors: Sequence[Array], motion: Sequence[Segment], variance: Array
     moved = (columns([part.v for part in motion]), columns([part.a for part in motion]))
     for error, v, a in zip(columns(errors), *moved, strict=True):
         speed, turn = np.abs(v, out=v), np.abs(a, out=a)
-        half, most, fast, fastest = quantiles(speed, 0.5, 0.9, 0.95, 0.995)
+        half, most, fast, fastest = np.quantile(speed, [0.5, 0.9, 0.95, 0.995])
         steps = np.maximum.accumulate([*(x * fast for x in _REVERSAL), half, most])
         kind = _classes(steps, speed, turn, band)
-        every = np.array(quantiles(error, *LEVELS))
+        every = np.quantile(error, LEVELS)
         table = [_quantiles(error[kind == k]) if np.sum(kind == k) >= _FEWEST else every for k in range(len(steps) + 1)]
         edges.append(steps)
         tables.append(table)

@@ -14,7 +14,6 @@ import numpy as np
 from ...errors import EstimationError
 from ...linalg import Array, positive
 from ...model.dynamic_model import DynamicModel
-from ...scipy_parts import cosine_coefficients
 from ...signals.prepare import PreparedLog
 from ...statistics.fit import Fit
 from ...statistics.least_squares import Solution
@@ -103,13 +102,15 @@ def scatter_noise(model: DynamicModel, logs: Sequence[PreparedLog], spectrum: Sp
     Returns:
         The noise, with the degrees of freedom of each band.
     """
+    from scipy.fft import dct
+
     groups, bands = len(model.groups), spectrum.bands
     squares, freedom = np.zeros((groups, bands)), np.zeros((groups, bands))
     for log, rows, share in _scatter_rows(model, logs):
         length = max(kind.length for kind in spectrum.pieces if kind.log == log.name)
         rate = log.conditioned.decimate_rate
         for begin in range(0, len(rows) - length + 1, length):
-            cosines = cosine_coefficients(rows[begin : begin + length]) ** 2
+            cosines = dct(rows[begin : begin + length], axis=0, norm="ortho") ** 2
             band = band_of(length, rate, spectrum.edges)
             for g in range(groups):
                 squares[g] += np.bincount(band, cosines[:, g], bands)

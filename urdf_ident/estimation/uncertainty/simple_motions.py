@@ -19,7 +19,6 @@ from ...model.base import BaseParameters
 from ...model.dynamic_model import DynamicModel
 from ...model.robot import Robot
 from ...samples import Segment
-from ...scipy_parts import lapack
 
 #: Length of a simple motion [s]; number of its states and minimum; number of joints up to which all states are used. Each state
 #: gives one row per joint, so that fewer states suffice for many joints.
@@ -154,13 +153,12 @@ def _with_own_constant(
 
 
 def _factor(gram: Array) -> Array:
-    """Factor of a Gram matrix without its rounding errors, by pivoted Cholesky decomposition (Higham 1990), shape (r, b).
+    """Factor of a Gram matrix without its rounding errors, shape (r, b).
 
     A Gram matrix is precise enough for advice; a motion excites far fewer directions than the model has parameters, and only
     those are returned.
     """
     size = np.sqrt(np.diag(gram))
-    upper, pivots, rank, _ = lapack().dpstrf(gram / size / size[:, None], tol=_NEGLIGIBLE**2)
-    factor = np.zeros((rank, len(gram)))
-    factor[:, pivots - 1] = np.triu(upper[:rank])
-    return np.asarray(factor * size)
+    values, vectors = np.linalg.eigh(gram / size / size[:, None])
+    seen = values > _NEGLIGIBLE**2
+    return np.asarray(np.sqrt(values[seen])[:, None] * vectors[:, seen].T * size)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...linalg import Array, positive
-from ...scipy_parts import special
 from ..evidence import MATERIAL, RigidEvidence, in_sample, of_fewer, unexplained
 from ..gram_fit import solved
 from .change import Change, Unchanged
@@ -152,7 +151,9 @@ def scale_change(
     Returns:
         Kind of change, gain and joint with the largest gain, or None.
     """
-    limits = ((_SCALE, -float(special("stdtrit")(max(free, 1.0), _CHANCE / tests / 2))),)
+    from scipy.special import stdtrit
+
+    limits = ((_SCALE, -float(stdtrit(max(free, 1.0), _CHANCE / tests / 2))),)
     if scale_growth(found, effort_map, along, base.weights).significant(limits) is None:
         return None
     gains = _gains(found, _scaled(found, effort_map, along, base.weights), effort_map, base)

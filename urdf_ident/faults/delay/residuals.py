@@ -15,7 +15,6 @@ from ...model.engine.pinocchio import regressor
 from ...model.engine.rigid import rigid_of
 from ...model.robot import Robot
 from ...signals.filters import lowpass
-from ...signals.recursive import butterworth, run
 from ..evidence import significance
 from ..gram_fit import solved
 from ..grams import friction_columns
@@ -154,9 +153,12 @@ class DelayProblem:
             The problem; None if the sampling rate is too low for the filter.
         """
 
+        from scipy.signal import butter, lfilter, lfilter_zi
+
         def lag(x: Array, rate: float) -> Array:
-            (section,) = butterworth(1, 1 / (np.pi * rate * seconds))
-            return run(section, x.reshape(len(x), -1), steady=True).reshape(x.shape)
+            b, a = butter(1, 1 / (np.pi * rate * seconds))
+            steady = lfilter_zi(b, a).reshape(-1, *[1] * (x.ndim - 1)) * x[:1]
+            return np.asarray(lfilter(b, a, x, axis=0, zi=steady)[0])
 
         return self._behind(lag, 0.5 / seconds)
 

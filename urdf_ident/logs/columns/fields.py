@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from ...errors import LogError, UnitError, nearest
 from ...linalg import Array
 from ...model.robot import Robot
-from ...sequences import quantiles
 from ...units import Unit, fits, joint_units, parse_unit
 from ..formats.lines import NO_NUMBER
 from ..tables import Table
@@ -191,7 +190,7 @@ def _ranges(locked: dict[str, Array], robot: Robot, layout: LogLayout) -> dict[s
         )
         known = values[np.isfinite(values)] * factor
         if len(known):
-            low, high = quantiles(known, 0.005, 0.995)
+            low, high = np.quantile(known, [0.005, 0.995])
             found[joint] = (float(low), float(high))
     return found
 

@@ -10,7 +10,6 @@ from ...friction import AxisMotion, Law
 from ...linalg import Array
 from ...model.terms import AppliedTerm, RotorInertia
 from ...samples import ReadOnly
-from ...scipy_parts import non_negative_least_squares
 from ..record import Record
 from .intervals import functional_interval
 
@@ -154,7 +153,9 @@ def equivalent_friction(ident: Record) -> EquivalentFriction:
         if laws <= set(_EXACT):
             values = [_of_law(ident, j, "coulomb", 1), _of_law(ident, j, "viscous", 2)]
         else:
-            values = non_negative_least_squares(np.column_stack([np.ones_like(v), v]), curve, 10).tolist()
+            from scipy.optimize import nnls
+
+            values = nnls(np.column_stack([np.ones_like(v), v]), curve)[0].tolist()
             replaced.append(joint)
         friction[joint], damping[joint] = (float(max(value, 0.0)) for value in values)
     note = f"friction of {', '.join(replaced)} is approximated by viscous and Coulomb friction over the speeds of the logs"

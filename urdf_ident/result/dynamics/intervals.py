@@ -18,7 +18,6 @@ from ...linalg import Array, BoolArray, shaped, triangle
 from ...model.elasticity import ElasticModel
 from ...model.posterior import posterior_covariance, posterior_mean, posterior_variance
 from ...model.prior import USUAL_WEIGHT, Prior
-from ...statistics.distributions import normal_quantile, student_quantile, truncated_normal_quantile
 from ...statistics.fit import Fit
 from ..record import Record
 
@@ -42,8 +41,10 @@ def functional_interval(fit: Fit, factor: Array, rows: Array, alpha: float) -> A
     Returns:
         Lower and upper ends, shape (…, 2); ±inf where the data do not determine the function.
     """
+    from scipy.special import stdtrit
+
     variance = np.maximum(np.einsum("...i,ij,...j->...", rows, fit.covariance, rows), 0.0)
-    reach = student_quantile(1 - alpha / 2, fit.dof_of(rows)) * np.sqrt(variance)
+    reach = stdtrit(fit.dof_of(rows), 1 - alpha / 2) * np.sqrt(variance)
     reach = np.where(_determined(fit, factor, rows), reach, np.inf)
     centre = rows @ fit.params
     return np.stack([centre - reach, centre + reach], axis=-1)
@@ -88,6 +89,8 @@ def torque_prediction_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: Arr
         ShapeError: The arrays do not fit.
     """
     require_rigid(ident)
+    from scipy.special import ndtri
+
     position, velocity, acceleration = _motion(q, v, a)
     centre = ident.torque(position, velocity, acceleration)
     if not ident.prediction:
@@ -100,7 +103,7 @@ def torque_prediction_interval(ident: Record, q: ArrayLike, v: ArrayLike, a: Arr
     if residual.seen is not None:
         p, s, t = (np.atleast_2d(x) for x in (position, velocity, acceleration))
         unseen = unseen_friction(ident.model, ident.theta, residual.seen, p, s, t)
-        rest = rest + np.square(normal_quantile(1 - alpha / 2) / SIGMAS * unseen).reshape(centre.shape)
+        rest = rest + np.square(ndtri(1 - alpha / 2) / SIGMAS * unseen).reshape(centre.shape)
         smeared = smeared_friction(ident.model, ident.theta, p, s, t, residual.band, residual.period).reshape(centre.shape)
     ends = []
     for side, own in ((-1.0, below), (1.0, above)):
@@ -114,7 +117,9 @@ def _around_shift(reach: Array, shift: Array, alpha: float) -> Array:
 
     An error beyond a large shift counts on one side only; a small shift adds like a variance (95 %: 94.3 or more).
     """
-    one_sided = normal_quantile(1 - alpha) / normal_quantile(1 - alpha / 2)
+    from scipy.special import ndtri
+
+    one_sided = ndtri(1 - alpha) / ndtri(1 - alpha / 2)
     return np.asarray(np.maximum(np.hypot(reach, shift), one_sided * reach + shift))
 
 
@@ -132,6 +137,8 @@ def _parameter_reach(ident: Record, rows: Array, known: Array, alpha: float) -> 
         Its median minus the exported torque [N·m or N], and the squared distances of its lower and upper end from the median
         [N²·m² or N²], shape (…, n) each.
     """
+    from scipy.special import log_ndtr, ndtri, ndtri_exp
+
     prior, narrow, weight, mean = _posterior(ident)
     covariance = narrow * posterior_covariance(ident.factor[:, :-1], prior, weight)
     limited = np.flatnonzero([parameter.nonnegative for parameter in ident.model.parameters])
@@ -140,14 +147,12 @@ def _parameter_reach(ident: Record, rows: Array, known: Array, alpha: float) -> 
     most = np.argmax(np.abs(along), axis=-1)
     along = np.take_along_axis(along, most[..., None], axis=-1)[..., 0]
     rest = np.sum((rows @ covariance) * rows, axis=-1) - along**2 - narrow * known
-    low, middle, high = (
-        (truncated_normal_quantile(share, mean[limited], std) - mean[limited]) / std
-        for share in (alpha / 2, 0.5, 1 - alpha / 2)
-    )
+    positive = log_ndtr(mean[limited] / std)  # of normal variables that are known not to be negative
+    low, middle, high = (-ndtri_exp(np.log1p(-share) + positive) for share in (alpha / 2, 0.5, 1 - alpha / 2))
     lower, upper = along * (low - middle)[most], along * (high - middle)[most]
     shift = rows @ (mean - ident.theta) + along * middle[most]
     below, above = (
-        np.maximum(normal_quantile(1 - alpha / 2) ** 2 * rest + end**2, 0.0)
+        np.maximum(ndtri(1 - alpha / 2) ** 2 * rest + end**2, 0.0)
         for end in (np.minimum(lower, upper), np.maximum(lower, upper))
     )
     return shift, below, above
@@ -188,12 +193,14 @@ def _variance_factors(ident: Record) -> tuple[float, float]:
     without the held-out data, which is large in short logs. A few folds determine its multiple roughly: the interval is that
     of Student's t with a degree of freedom each.
     """
+    from scipy.special import stdtrit
+
     weight, folds = ident.prior_weight, ident.solver.get("folds", {})
     tried = {float(entry["weight"]): float(entry["held_out"]) for entry in ident.solver.get("weights_tried", ())}
     square = max(tried.get(weight, 1.0), 1.0) ** 2
     excess = square
     if folds.get("variance"):
-        wider = float(student_quantile(0.975, folds["count"])) / SIGMAS
+        wider = float(stdtrit(folds["count"], 0.975)) / SIGMAS
         excess = min(wider**2 * (square - 1.0) / folds["variance"], square)
     return max(USUAL_WEIGHT / weight, 1.0), USUAL_WEIGHT * max(excess, 1.0)
 

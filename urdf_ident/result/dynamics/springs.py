@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from ...model.elasticity import ElasticModel
-from ...statistics.distributions import student_quantile
 from ..record import Record
 
 _WORDS = {"K": "stiffness", "D": "damping", "preload": "preload", "Ia": "rotor_inertia"}
@@ -27,7 +26,9 @@ def springs(ident: Record, alpha: float = 0.05) -> dict[str, dict[str, Any]]:
     model = ident.model
     if not isinstance(model, ElasticModel):
         return {}
-    reach = float(student_quantile(1 - alpha / 2, ident.fit.dof))
+    from scipy.special import stdtrit
+
+    reach = float(stdtrit(ident.fit.dof, 1 - alpha / 2))
     seen = {item["joint"]: item for item in ident.solver.get("springs", ())}
     table: dict[str, dict[str, Any]] = {}
     for j, joint in enumerate(model.robot.joints):

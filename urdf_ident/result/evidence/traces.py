@@ -26,7 +26,6 @@ from ...parallel import start_each
 from ...samples import ReadOnly, Segment
 from ...signals.filters import lowpass
 from ...signals.prepare import PreparedLog
-from ...signals.recursive import welch
 
 SCHEMA = "urdf-ident-series/1"
 FILE = "series.json"
@@ -242,11 +241,13 @@ def _memory(errors: Sequence[tuple[float, Array]], cutoff: float) -> tuple[Array
 
 def _spectrum(errors: Sequence[tuple[float, Array]]) -> tuple[Array, Array]:
     """Amplitude density of the error of the longest segment, in logarithmic bands."""
+    from scipy.signal import welch
+
     rate, error = max(errors, key=lambda item: len(item[1]))
     length = min(len(error), 4096)
     if length < 8:
         return np.zeros(0), np.zeros((0, error.shape[1]))
-    frequency, density = welch(error, rate, length, centred=True)
+    frequency, density = welch(error, rate, nperseg=length, axis=0)
     edges = np.geomspace(frequency[1], frequency[-1] * 1.0001, BANDS + 1)
     place = np.searchsorted(edges, frequency[1:], side="right") - 1
     bands = np.unique(place)

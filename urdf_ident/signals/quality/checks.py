@@ -10,7 +10,6 @@ from ...logs.recording import Recording
 from ...model.engine.pinocchio import mass_matrices
 from ...model.robot import Robot
 from ...samples import SHORT, SHORTEST, columns
-from ...sequences import quantiles
 from ...units import joint_units
 from ..filters import HIGHEST, differentiate, lowpass
 from ..resample import UniformPiece, even_pieces
@@ -53,7 +52,7 @@ def check_effort(state: Examination, robot: Robot) -> None:
     if recording.effort_unit in ("N·m", "N") and recording.effort_side == "joint":
         limits = robot.limit("effort")
         allowed = _allowed_efforts(robot, limits, _poses(recording))
-        for j in np.flatnonzero([quantiles(np.abs(x), 0.99)[0] for x in recording.effort.T] > 2 * allowed):
+        for j in np.flatnonzero(np.quantile(np.abs(recording.effort), 0.99, axis=0) > 2 * allowed):
             state.add(
                 "effort-beyond-limit",
                 "warning",
@@ -190,7 +189,7 @@ def check_position_unit(state: Examination, robot: Robot) -> None:
 
 def _reached(q: Array) -> tuple[Array, Array]:
     """Positions that each joint reaches, without outliers, lowest and highest, shape (n,) each [rad or m]."""
-    low, high = np.array([quantiles(x, 0.005, 0.995) for x in q.T]).T
+    low, high = np.quantile(q, [0.005, 0.995], axis=0)
     return low, high
 
 
@@ -206,7 +205,7 @@ def _relative_speed(state: Examination, robot: Robot) -> Array:
     limits = robot.limit("velocity")
     top = np.where(np.isfinite(limits), np.maximum(3 * limits, 10.0), np.where(robot.prismatic, 10.0, 30.0))
     speeds = columns(smooth_speeds(state.recording)[0])
-    return np.array([quantiles(np.abs(speed), 0.99)[0] for speed in speeds]) / top
+    return np.array([np.quantile(np.abs(speed), 0.99) for speed in speeds]) / top
 
 
 def smooth_speeds(recording: Recording) -> tuple[list[Array], float]:

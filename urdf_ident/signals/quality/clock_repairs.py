@@ -9,7 +9,6 @@ import numpy as np
 from ...grouping import runs
 from ...linalg import Array, BoolArray, IntArray, positive, rms
 from ...logs.recording import Recording
-from ...sequences import quantiles, running_median
 from ...units import percent
 from ..clock import GAP_PERIODS, GAP_SECONDS, device_clock, in_bursts, read_clock
 from ..resolution import counts_of
@@ -177,14 +176,16 @@ def split_joined_runs(state: Examination) -> None:
     Args:
         state: The log, sorted by time; a pause is inserted into its clock there.
     """
+    from scipy.ndimage import median_filter
+
     recording = state.recording
     if len(recording) < 100:
         return
     clock = read_clock(recording.time)
     step = np.diff(recording.position, axis=0)
-    usual = running_median(step, 3)
+    usual = median_filter(step, (3, 1), mode="nearest")
     away = step - usual
-    fastest = np.array([quantiles(np.abs(x), 0.99)[0] for x in step.T])
+    fastest = np.quantile(np.abs(step), 0.99, axis=0)
     moves = fastest > 0
     far = np.sum(np.abs(away[:, moves]) > _ELSEWHERE * fastest[moves], axis=1) >= max(_TOGETHER * moves.sum(), 1)
     along = np.sum(away * usual, axis=1) / positive(np.linalg.norm(away, axis=1) * np.linalg.norm(usual, axis=1))

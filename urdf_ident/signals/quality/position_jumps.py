@@ -8,7 +8,6 @@ import numpy as np
 
 from ...linalg import Array, BoolArray, rms
 from ...model.robot import Robot
-from ...sequences import quantiles
 from ..clock import read_clock
 from .examination import Examination
 
@@ -67,7 +66,7 @@ def _jumps(time: Array, position: Array) -> tuple[BoolArray, Array]:
     away = step[1:-1] - 0.5 * (before + after) * period
     size = np.abs(away)
     far = _usual(size)
-    counts = np.array([quantiles(x[x > 0], 0.01)[0] if (x > 0).any() else np.inf for x in np.abs(step).T])
+    counts = np.array([np.quantile(x[x > 0], 0.01) if (x > 0).any() else np.inf for x in np.abs(step).T])
     jumps = (size > _FAR * far) & (size > _SUDDEN * np.abs(after - before) * period)
     jumps &= (before != 0) & (after != 0)  # a frozen position catches up
     longest = _NEXT * read_clock(time).period
@@ -96,4 +95,4 @@ def _goes_on(jumps: BoolArray, away: Array, position: Array, effort: Array | Non
 
 def _usual(x: Array) -> Array:
     """The usual size of each column: its 99 % quantile, shape (n,)."""
-    return np.array([quantiles(column, 0.99)[0] for column in np.abs(x).T])
+    return np.asarray(np.quantile(np.abs(x), 0.99, axis=0))

@@ -11,7 +11,6 @@ from ...linalg import Array, BoolArray, IntArray
 from ...logs.recording import Recording
 from ...model.robot import Robot
 from ...parallel.scratch import stored
-from ...sequences import quantiles, running_median
 from ..clock import GAP_PERIODS
 from ..resolution import count_of
 from .channels import equal_runs
@@ -183,7 +182,7 @@ def _sentinels(x: Array, least: float = 1e-9, rows: IntArray | None = None) -> B
     if found is None:
         return none
     known, away, apart = found
-    far = known & (away > max(apart, 10 * quantiles(away, 0.5)[0]))
+    far = known & (away > max(apart, 10 * np.quantile(away, 0.5)))
     far &= away > 1.5 * count_of(x[known])
     if not far.any():
         return none
@@ -203,7 +202,7 @@ def _sentinel_runs(x: Array, least: float) -> BoolArray:
     if stuck.any():
         step = np.abs(np.diff(few))
         jump = np.maximum(np.append(0.0, step), np.append(step, 0.0))
-        stuck |= (few == few[stuck][0]) & (jump > _SUDDEN * quantiles(step[np.isfinite(step)], 0.9)[0])
+        stuck |= (few == few[stuck][0]) & (jump > _SUDDEN * np.quantile(step[np.isfinite(step)], 0.9))
     return np.asarray(np.repeat(stuck, lengths))
 
 
@@ -213,7 +212,7 @@ def _spikes(x: Array, share: float, least: float = 1e-9) -> BoolArray:
     if found is None:
         return np.zeros(len(x), dtype=bool)
     known, away, apart = found
-    return np.asarray((away > max(apart, 10 * quantiles(away, 0.99)[0])) & known)
+    return np.asarray((away > max(apart, 10 * np.quantile(away, 0.99))) & known)
 
 
 def _away(x: Array, neighbours: int, share: float, tail: float, least: float) -> tuple[BoolArray, Array, float] | None:
@@ -222,15 +221,17 @@ def _away(x: Array, neighbours: int, share: float, tail: float, least: float) ->
     The latter is at least a share of the range without its tails. None if all steps are too small for outliers, or fewer than
     20 samples are known.
     """
+    from scipy.ndimage import median_filter
+
     known = np.isfinite(x)
     if known.sum() < 20:
         return None
     filled = x if known.all() else np.interp(np.arange(len(x)), np.flatnonzero(known), x[known])
-    low, high = quantiles(filled, tail, 1.0 - tail)
+    low, high = np.quantile(filled, [tail, 1.0 - tail])
     apart = max(share * (high - low), least)
     if neighbours // 2 * np.abs(np.diff(filled)).max() <= apart:
         return None
-    return known, np.abs(filled - running_median(filled, neighbours)), apart
+    return known, np.abs(filled - median_filter(filled, neighbours, mode="nearest")), apart
 
 
 def _refuse_lost_signals(state: Examination, robot: Robot, name: str, holes: BoolArray) -> None:

@@ -6,7 +6,6 @@ import numpy as np
 
 from ...linalg import Array, BoolArray
 from ...model.robot import Robot
-from ...sequences import quantiles
 from ..clock import read_clock
 from ..resolution import count_of
 from .channels import equal_runs
@@ -68,7 +67,7 @@ def check_frozen(state: Examination, robot: Robot) -> None:
     recording = state.recording
     clock = read_clock(recording.time)
     long = max(20, int(0.1 * clock.rate))
-    typical = [quantiles(np.abs(np.diff(x)), 0.99)[0] for x in recording.position.T]
+    typical = np.quantile(np.abs(np.diff(recording.position, axis=0)), 0.99, axis=0)
     frozen = np.zeros(len(recording), dtype=bool)
     for j in range(robot.n):
         x = recording.position[:, j]
@@ -80,7 +79,7 @@ def check_frozen(state: Examination, robot: Robot) -> None:
         _freeze(state, frozen, _without_coarse_steps(x, runs), "position", robot.joints[j])
         if recording.effort is not None and np.ptp(recording.effort[:, j]) > 0:
             effort = recording.effort[:, j]
-            usual = quantiles(equal_runs(effort)[1].astype(float), 0.95)[0]
+            usual = np.quantile(equal_runs(effort)[1], 0.95)
             runs = [
                 (b, e)
                 for b, e in _constant_runs(effort, int(max(long, 10 * usual)))

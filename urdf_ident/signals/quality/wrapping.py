@@ -8,7 +8,6 @@ import numpy as np
 
 from ...linalg import Array, IntArray
 from ...model.robot import Robot
-from ...sequences import quantiles
 from ...units import joint_units
 from .checks import gravity_torques
 from .examination import Examination
@@ -141,7 +140,7 @@ def unwrap_clock(state: Examination) -> None:
 def _goes_on(position: Array, at: IntArray) -> bool:
     """Whether the joints move on from each of these rows (0-based) to the next as they do elsewhere."""
     bends = np.abs(np.diff(position, 2, axis=0))
-    usual = np.array([quantiles(x[np.isfinite(x)], 0.99)[0] if np.isfinite(x).any() else 0.0 for x in bends.T])
+    usual = np.array([np.quantile(x[np.isfinite(x)], 0.99) if np.isfinite(x).any() else 0.0 for x in bends.T])
     near = np.unique(np.clip(np.concatenate([at - 1, at]), 0, len(bends) - 1))
     return bool((bends[near] <= _GOES_ON * usual).all())
 

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import EstimationError
-from ...linalg import Array, cholesky, lstsq, positive, solve_cholesky, solve_triangular
+from ...linalg import Array, lstsq, positive, solve_triangular
 from ...model.dynamic_model import DynamicModel
 from ...parallel.scratch import empty_array
 from ..fit import Fit
@@ -170,11 +170,13 @@ def _single(r: int, q: int) -> _Mixed:
 
 def _mixed(logs: Moments, size: Array, known: Array | None) -> _Mixed:
     """Estimates the spreads by REML, then solves the mixed-model equations with them."""
+    from scipy.linalg import cho_solve, cholesky
+
     q = len(size)
     spread = _spread(logs, size)
     normal, score, middles = marginal(logs, spread)
     factor = cholesky(normal)
-    beta = solve_cholesky(factor, score)
+    beta = cho_solve((factor, False), score, check_finite=False)
     root = solve_triangular(factor, np.eye(len(normal)))
     zpz, zpy, _ = projected(logs, middles, factor, beta)
     deviation = spread**2 * zpy + 0.0  # no negative zeros
@@ -185,11 +187,13 @@ def _mixed(logs: Moments, size: Array, known: Array | None) -> _Mixed:
 
 def _slopes(logs: Moments, size: Array, known: Array) -> tuple[Array, Array, Array]:
     """Slope on the covariate, its error and the remaining spread, shape (q,) each; NaN where the covariate is not usable."""
+    from scipy.linalg import cho_solve, cholesky
+
     r, wide = logs.xx.shape[1], _with_covariates(logs, known)
     left = _spread(wide, size)
     normal, score, _ = marginal(wide, left)
     factor = cholesky(normal)
-    slope = solve_cholesky(factor, score)[r:]
+    slope = cho_solve((factor, False), score, check_finite=False)[r:]
     error = np.linalg.norm(solve_triangular(factor, np.eye(len(normal)))[r:], axis=1)
     used = ~np.isnan(known).any(axis=0) & (np.ptp(np.nan_to_num(known), axis=0) > 0)
     return tuple(np.where(used, each, np.nan) for each in (slope, error, left))  # type: ignore[return-value]
@@ -304,6 +308,8 @@ def _with_covariates(logs: Moments, known: Array) -> Moments:
 
 def _spread_dof(logs: Moments, variance: Array) -> Array:
     """Degrees of freedom of every variance v (Satterthwaite: ``2 v² / var v``), shape (q,); 0 where v is zero."""
+    from scipy.linalg import cholesky
+
     normal, _, middles = marginal(logs, np.sqrt(variance))
     zpz, _, _ = projected(logs, middles, cholesky(normal), np.zeros(len(normal)))
     information = 0.5 * np.sum(np.square(np.diagonal(zpz, axis1=1, axis2=2)), axis=0) * max(len(logs) - 1, 1) / len(logs)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...linalg import Array, BoolArray, cholesky, lstsq, positive, solve_cholesky, solve_triangular
+from ...linalg import Array, BoolArray, lstsq, positive, solve_triangular
 from .mixed_rows import Moments
 
 #: Smallest eigenvalue allowed in the normal equations.
@@ -63,9 +63,11 @@ def criterion(logs: Moments, variance: Array) -> tuple[float, Array, Array, Arra
     Returns:
         The value; its gradient with respect to the variances, shape (q,); its Hessian and the expected one, shape (q, q).
     """
+    from scipy.linalg import cho_solve, cholesky
+
     normal, score, middle = marginal(logs, spread := np.sqrt(variance))
     factor = cholesky(normal)
-    beta = solve_cholesky(factor, score)
+    beta = cho_solve((factor, False), score, check_finite=False)
     value = 2.0 * float(np.log(np.diag(factor)).sum()) - float(score @ beta)
     value += float(np.linalg.slogdet(inner(logs.zz, spread))[1].sum() + logs.yy.sum())
     value -= float(np.sum(logs.zy * (middle @ logs.zy[:, :, None])[:, :, 0]))
