@@ -280,7 +280,7 @@ def test_a_missing_mesh_that_is_drawn_and_solid_is_said_once() -> None:
     geometry = '<geometry><mesh filename="package://nowhere/a.stl"/></geometry>'
     robot = Robot.from_urdf(visual_robot(f"<visual>{geometry}</visual><collision>{geometry}</collision>"))
     (drawn,) = robot_shapes(robot)[1]
-    assert "capsules stand in; set ROS_PACKAGE_PATH" in drawn
+    assert "capsules stand in; give the package" in drawn
     assert drawn in collision_shapes(robot)[1]
 
 
@@ -299,7 +299,8 @@ def mesh_robot(folder: Path, filename: str) -> Robot:
         ("package://pkg/meshes/a%20b.stl", "pkg/meshes/a b.stl", None),
         ("package://far/a.STL", "elsewhere/far/a.STL", "ROS_PACKAGE_PATH"),
         ("package://far/a.stl", "elsewhere/share/far/a.stl", "AMENT_PREFIX_PATH"),
-        ("file://{tmp}/anywhere/a.stl", "anywhere/a.stl", None),
+        ("file://{tmp}/pkg/meshes/a.stl", "pkg/meshes/a.stl", None),
+        ("file://{tmp}/anywhere/a.stl", "anywhere/a.stl", "ROS_PACKAGE_PATH"),
     ],
 )
 def test_meshes_are_found(
@@ -309,7 +310,7 @@ def test_meshes_are_found(
     mesh.parent.mkdir(parents=True)
     mesh.write_bytes(box_stl())
     if variable:
-        monkeypatch.setenv(variable, os.pathsep.join([str(tmp_path / "nothing"), str(tmp_path / "elsewhere")]))
+        monkeypatch.setenv(variable, os.pathsep.join([str(tmp_path / "anywhere"), str(tmp_path / "elsewhere")]))
     shapes, notes = robot_shapes(mesh_robot(tmp_path / "pkg" / "urdf", filename.format(tmp=tmp_path)))
     assert notes == ()
     assert [(shape.kind, shape.mesh.resolve()) for shape in shapes] == [("mesh", mesh.resolve())]

@@ -117,6 +117,28 @@ Scratch = Annotated[
         "--scratch", metavar="DIR/", callback=_use_scratch, help="Keep samples in files in DIR, for logs larger than memory."
     ),
 ]
+
+
+def _use_packages(context: typer.Context, folders: list[Path] | None) -> list[Path]:
+    """Lets meshes be read from further folders until the command ends."""
+    if folders:
+        from ..model.meshes import packages_in
+
+        context.with_resource(packages_in(folders))
+    return folders or []
+
+
+Packages = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--package",
+        metavar="DIR",
+        callback=_use_packages,
+        exists=True,
+        file_okay=False,
+        help="Package of meshes, or a folder of packages; may be repeated.",
+    ),
+]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Print the details: settings chosen, tables, advice.")]
 
 

@@ -10,7 +10,7 @@ import typer
 from ..errors import MissingExtraError
 from ..files.folders import check_writable
 from ..files.read_write import check_output
-from .common import JUDGED_BAD, AsJson, Config, Force, SkipBadLogs, Urdf, command, say
+from .common import JUDGED_BAD, AsJson, Config, Force, Packages, SkipBadLogs, Urdf, command, say
 from .report import NoReport
 
 
@@ -25,6 +25,7 @@ def fleet(
     jobs: Annotated[int, typer.Option("--jobs", metavar="N", min=1, help="Number of robots to identify in parallel.")] = 1,
     no_report: NoReport = False,
     as_json: AsJson = False,
+    packages: Packages = None,
 ) -> None:
     """Compare many robots of one model and find outliers.
 

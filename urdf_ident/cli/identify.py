@@ -21,6 +21,7 @@ from .common import (
     Force,
     Locks,
     Logs,
+    Packages,
     Result,
     Scratch,
     SkipBadLogs,
@@ -73,6 +74,7 @@ def identify(
     no_report: NoReport = False,
     verbose: Verbose = False,
     as_json: AsJson = False,
+    packages: Packages = None,
 ) -> None:
     """Identify the model from a URDF and logs.
 
@@ -236,6 +238,7 @@ def export(
     force: Annotated[
         bool, typer.Option("--force", help="Export even if the URDF has changed since the identification.")
     ] = False,
+    packages: Packages = None,
 ) -> None:
     """Export a result as URDF, MJCF or SDF."""
     from ..result.files.exports import check_source, write_mjcf, write_sdf, write_sidecar, write_urdf

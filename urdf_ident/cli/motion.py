@@ -11,7 +11,7 @@ from ..errors import LogError, ModelError, ProjectError, check_named
 from ..files.folders import check_writable
 from ..files.read_write import check_output, note_input
 from ..progress import search_bar, steps
-from .common import Config, Locks, Urdf, command, open_result, open_robot, print_implausible_values, read_logs
+from .common import Config, Locks, Packages, Urdf, command, open_result, open_robot, print_implausible_values, read_logs
 from .report import say_file_replaced
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def design(
     family: Annotated[
         str | None, typer.Option("--family", metavar="F", help="Kind of motion: fourier, sweeps, poses, circle, ...")
     ] = None,
+    packages: Packages = None,
 ) -> None:
     """Design an exciting motion within all limits."""
     from ..motion.trajectory import table_header
@@ -128,6 +129,7 @@ def play(
         Path | None, typer.Option("--html", metavar="F", help="Write an offline page instead of opening a viewer.")
     ] = None,
     port: Annotated[int | None, typer.Option("--port", metavar="N", min=1, max=65535, help="Port of the viewer.")] = None,
+    packages: Packages = None,
 ) -> None:
     """Show a motion or log in Meshcat.
 
@@ -177,6 +179,7 @@ def export_motion(
     ] = None,
     config: Config = None,
     lock: Locks = None,
+    packages: Packages = None,
 ) -> None:
     """Write scripts that make a real robot follow a motion.
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import LogError, MissingFileError
+from ..files.allowed import allowed
 from ..files.read_write import missing_hint
 from ..grouping import grouped
 from .columns.layout import LogLayout
@@ -78,7 +79,7 @@ def log_source(source: str | Path | LogSource, layout: LogLayout) -> LogSource:
     if isinstance(source, LogSource):
         return source
     path = os.path.expanduser(source)
-    return LogSource(_short(path), path, _parts(path, layout) if layout.files else (("", path),))
+    return LogSource(_short(path), path, _parts(path, layout, path) if layout.files else (("", path),))
 
 
 def _plain_logs(argument: str) -> dict[str, tuple[tuple[str, str], ...]]:
@@ -146,7 +147,7 @@ def _split_logs(argument: str, layout: LogLayout) -> dict[str, tuple[tuple[str, 
         raise MissingFileError(
             "no split log is called so", where=argument, expected=expected, remedy="check log.files and the path"
         )
-    return {stem: _parts(stem, layout) for stem in stems}
+    return {stem: _parts(stem, layout, argument) for stem in stems}
 
 
 def _stem(path: str, layout: LogLayout) -> str | None:
@@ -158,9 +159,19 @@ def _stem(path: str, layout: LogLayout) -> str | None:
     return None
 
 
-def _parts(stem: str, layout: LogLayout) -> tuple[tuple[str, str], ...]:
+def _parts(stem: str, layout: LogLayout, argument: str) -> tuple[tuple[str, str], ...]:
     parts = tuple((quantity, pattern.replace("*", stem)) for quantity, pattern in layout.files.items())
+    folders = [Path.cwd(), Path(stem).parent, Path(argument), Path(argument).parent]
     for quantity, part in parts:
+        name = layout.files[quantity]
+        if Path(part).is_file() and len(Path(name).parts) > 1 and allowed(part, folders) is None:
+            raise LogError(
+                f"the {quantity} file of a split log lies elsewhere",
+                where=part,
+                got=f"log.files.{quantity}: {name}",
+                expected="a file below the folder of the LOG argument or the current folder",
+                remedy=f"write `{Path(name).name}`, and name the folder in the LOG argument",
+            )
         if not Path(part).is_file():
             raise MissingFileError(
                 f"the {quantity} file of a split log is missing",

@@ -125,7 +125,7 @@ def _meshless(missing: Sequence[tuple[str, str]]) -> str:
     """The same note for drawn and for solid shapes, so that it is given once: link and mesh file of each."""
     files = abbreviated(list(dict.fromkeys(repr(file) for _, file in missing)), 1)
     lacking = f"mesh files not found, broken or of another format than {', '.join(MESH_FORMATS)}: {files}"
-    return f"{lacking}; capsules stand in; set ROS_PACKAGE_PATH if they are elsewhere"
+    return f"{lacking}; capsules stand in; give the package of others with --package DIR, or in ROS_PACKAGE_PATH"
 
 
 def stated_shapes(robot: Robot) -> tuple[tuple[Visual, ...], frozenset[str]]:

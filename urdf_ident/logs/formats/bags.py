@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import LogError, UrdfIdentError, nearest
+from ...files.allowed import allowed
 from ...grouping import grouped
 from ...linalg import Array
 from ...model.locked_joints import lock_words
@@ -153,6 +154,10 @@ def _reader(path: Path) -> Iterator[_Reader]:
             raise LogError(
                 "the bag's folder has no metadata.yaml", where=str(path), remedy="name its .db3 or .mcap file itself"
             )
+        outside = [file for file in _files(path) if allowed(file, [path]) is None]
+        if outside:
+            remedy = "copy what links lead to into the bag's folder"
+            raise LogError("a file of the bag leads out of its folder", where=outside[0], remedy=remedy)
         storage: Any = DirectoryReader(path)
     else:
         with open(path, "rb") as stream:

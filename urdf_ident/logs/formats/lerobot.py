@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import LogError
+from ...files.allowed import allowed
 from ...files.read_write import read_text
 from ..tables import decoding
 from .parquet import ParquetTable, open_parquet
@@ -125,7 +126,7 @@ def open_episode(folder: str | Path, number: int) -> ParquetTable:
             f"no episode {number}", where=str(folder), expected=f"one of {len(found)}, from {min(found)} to {max(found)}"
         )
     episode, names = found[number], _names(_info(folder))
-    table = open_parquet(episode.file, "parquet", names=names)
+    table = open_parquet(_of_dataset(Path(episode.file), Path(folder)), "parquet", names=names)
     path = str(Path(folder) / f"episode_{number:06d}")
     clean = tuple("t" if name == "timestamp" else name for name in table.header)
     notes = list(table.notes)
@@ -138,7 +139,7 @@ def open_episode(folder: str | Path, number: int) -> ParquetTable:
 def _info(folder: str | Path) -> Mapping[str, Any]:
     path = Path(folder) / "meta" / "info.json"
     with decoding(path, "LeRobot description"):
-        found = json.loads(read_text(path, "LeRobot description"))
+        found = json.loads(read_text(_of_dataset(path, Path(folder)), "LeRobot description"))
     if not isinstance(found, dict):
         raise LogError("the LeRobot description is no mapping", where=str(path), got=type(found).__name__)
     return found
@@ -164,11 +165,26 @@ def _inside(root: Path, template: str, numbers: Mapping[str, int]) -> Path:
             )
         return f"{numbers[match[1]]:0{min(int(match[2] or 0), 20)}d}"
 
-    path = root / _PLACE.sub(place, template)
-    # checked by the text of the path, links are not followed: data sets in a cache consist of links
     if Path(template).is_absolute() or ".." in Path(template).parts:
         raise LogError("data_path leads out of the data set", where=str(root / "meta/info.json"), got=template)
-    return path
+    return root / _PLACE.sub(place, template)
+
+
+def _of_dataset(path: Path, root: Path) -> Path:
+    """A file of the data set with its links followed.
+
+    Raises:
+        LogError: It is missing, or a link leads out of the data set (and of the cache that the data set is part of).
+    """
+    cache = [root.resolve().parents[1] / "blobs"] if root.resolve().parent.name == "snapshots" else []
+    file = allowed(path, [root, *cache])
+    if file is None:
+        raise LogError(
+            "a file of the data set is missing or leads out of it",
+            where=str(path),
+            remedy="fetch its data files (git lfs pull), or copy what links lead to into the data set",
+        )
+    return file
 
 
 def _of_version_3(root: Path, template: str) -> list[Episode]:
@@ -187,7 +203,7 @@ def _of_version_3(root: Path, template: str) -> list[Episode]:
         with decoding(file, "list of episodes", "parquet"):
             import pyarrow.parquet as pq
 
-            read = pq.read_table(file, columns=list(wanted), partitioning=None)
+            read = pq.read_table(_of_dataset(file, root), columns=list(wanted), partitioning=None)
             missing = [name for name in wanted if name not in read.column_names]
             if missing:
                 raise LogError(

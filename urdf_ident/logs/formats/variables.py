@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import LogError, nearest
+from ...files.sizes import DEEPEST
 from ...grouping import abbreviated
 from ...parallel.scratch import scratch_folder
 from ..columns.headers import JOINT_COLUMN, holds_targets, with_joints
@@ -22,6 +23,8 @@ from .lines import holds_numbers, numbers_of
 
 #: Maximum number of columns of one matrix; more indicate an image or a transposed time axis.
 _WIDEST = 512
+#: Soft links of an HDF5 file that may follow each other.
+_MOST_LINKS = 16
 #: Attributes of HDF5 data sets that state their unit.
 _UNITS = ("unit", "units", "Unit", "Units")
 
@@ -271,25 +274,23 @@ def _datasets(root: Any, outside: list[str]) -> list[tuple[str, Any]]:
 
     found: list[tuple[str, Any]] = []
     stack, seen = [("", root)], 0
-    visited: set[Any] = set()
+    visited: set[Any] = {h5py.h5o.get_info(root.id).addr}
     while stack and seen < 10_000:
         prefix, group = stack.pop()
         for name in group:
             seen += 1
             path = f"{prefix}/{name}" if prefix else str(name)
-            if isinstance(group.get(name, getlink=True), h5py.ExternalLink):
-                outside.append(path)
-                continue
             if path.startswith("#"):
                 continue
-            try:
-                item = group.get(name)
-            except (OSError, RuntimeError):  # a soft link in a circle
-                item = None
+            place = _linked_place(root, f"{group.name}/{name}")
+            if place is None:
+                outside.append(path)
+                continue
+            item = root.get(place) if place else None
             if item is None or (where := h5py.h5o.get_info(item.id).addr) in visited:
                 continue
             visited.add(where)
-            if isinstance(item, h5py.Group):
+            if isinstance(item, h5py.Group) and path.count("/") < DEEPEST:
                 stack.append((path, item))
             elif isinstance(item, h5py.Dataset) and item.shape is not None:
                 if item.external or item.is_virtual:
@@ -297,3 +298,30 @@ def _datasets(root: Any, outside: list[str]) -> list[tuple[str, Any]]:
                 else:
                     found.append((path, item))
     return sorted(found)
+
+
+def _linked_place(root: Any, path: str) -> str | None:
+    """Where an object really lies: its path with all soft links followed, without any other file being opened.
+
+    Returns:
+        The path; empty if nothing is there or the links form a circle; None if a link leads to another file.
+    """
+    import h5py
+
+    place, left, links = "/", [part for part in path.split("/") if part], 0
+    while left:
+        part = left.pop(0)
+        link = root.get(place).get(part, getlink=True, default=None) if part != "." else h5py.HardLink()
+        if isinstance(link, h5py.ExternalLink):
+            return None
+        if isinstance(link, h5py.SoftLink):
+            links += 1
+            left = [part for part in link.path.split("/") if part] + left
+            place = "/" if link.path.startswith("/") else place
+            if links > _MOST_LINKS or len(left) > DEEPEST:
+                return ""
+        elif link is None or (left and not isinstance(root.get(f"{place}/{part}"), h5py.Group)):
+            return ""
+        elif part != ".":
+            place = f"{place.rstrip('/')}/{part}"
+    return place

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from ...errors import ModelError
 from ...linalg import Array
 from ...model.geometry import Visual
+from ...model.meshes import load_mesh
 from ...samples import ReadOnly
 from .world import Plane
 
@@ -69,7 +71,7 @@ def shape_solid(shape: Visual, body: int, frame: Array, *, of_world: bool = Fals
 
     middle = np.zeros(3)
     if shape.kind == "mesh":
-        mesh = coal.MeshLoader(coal.BV_OBBRSS).load(str(shape.mesh), np.array(shape.size))
+        mesh = load_mesh(Path(str(shape.mesh)), np.array(shape.size))
         points, round_off = np.array(mesh.vertices()), 0.0
         middle, half = (points.max(axis=0) + points.min(axis=0)) / 2, (points.max(axis=0) - points.min(axis=0)) / 2
         geometry = mesh if of_world else _hull(mesh, shape)
