@@ -15,7 +15,7 @@ from urdf_ident.errors import LogError
 from urdf_ident.estimation.uncertainty import covariance, covariance_kinds
 from urdf_ident.estimation.uncertainty.bands import band_edges
 from urdf_ident.export.split import split_bodies
-from urdf_ident.faults.case import friction_drives
+from urdf_ident.faults.case import clearly_negative
 from urdf_ident.faults.changes.wording import differs
 from urdf_ident.faults.wording import _gravity, _refuses
 from urdf_ident.logs.formats.variables import _numeric
@@ -231,12 +231,12 @@ def test_friction_drives_a_joint_only_beyond_doubt(mean: float, errors: float, d
     """The errors are the jackknife's: folds share most of their data, so their scatter understates them."""
     sign = np.array([1.0, -1.0, 1.0, -1.0, 0.0])
     values = mean + sign * abs(mean) / errors / np.sqrt((len(sign) - 1) / len(sign) * np.sum(sign**2))
-    assert bool(friction_drives(values[:, None])[0]) is driven
+    assert bool(clearly_negative(values[:, None])[0]) is driven
 
 
 def step_with(gain: float, drives_before: bool, id: str = "effort-sign", left: float = 0.5) -> Any:
     scores = ((drives_before, 1.0), (False, left))
-    before, after = (SimpleNamespace(driven=np.array([one, False]), part=part) for one, part in scores)
+    before, after = (SimpleNamespace(impossible=np.array([one, False]), part=part) for one, part in scores)
     return SimpleNamespace(gain=gain, before=before, after=after, found=SimpleNamespace(id=id), rivals=())
 
 

@@ -24,7 +24,7 @@ from .case import Case
 from .grams import OFFSET, friction_columns
 from .hypotheses import refined
 from .motion_samples import MotionSamples
-from .wording import against
+from .wording import against, reversing
 
 #: Correlation with the URDF's gravity torque that counts as opposite, and as equal.
 _OPPOSITE, _ALIKE = -0.8, 0.8
@@ -99,7 +99,7 @@ def against_the_urdf(robot: Robot, case: Case, interpretation: Interpretation, l
         return [] if alike < 0 else doubts(robot, case, interpretation)
     if alike < _OPPOSITE and scale < 0:
         words = "the efforts of all joints have the wrong sign: gravity and inertia are the opposite of the URDF's"
-        remedy = "reverse them by a negative drive.gain"
+        remedy = reversing([-1])
         return [Finding("effort-sign", "refused", words, remedy, certainty=abs(alike))]
     if alike < _OPPOSITE:
         return [_upside_down(robot, loaded, abs(alike))]

@@ -25,26 +25,28 @@ from .motion_samples import MotionSamples, travels
 T = TypeVar("T")
 
 #: Friction drives the joint if its mean power, over RMS torque times RMS velocity, is below the first value and negative by
-#: this many jackknife standard errors over the folds. On simulated arms an unexplained torque reaches 2.6 errors, a reversed
-#: effort 9 or more.
-DRIVES, DRIVES_ERRORS = -0.05, 4.0
+#: this many jackknife standard errors over the folds; a joint's inertia is negative if its torque is, in the same way. On
+#: simulated arms an unexplained torque reaches 2.6 errors, a reversed effort 9 or more.
+NEGATIVE, NEGATIVE_ERRORS = -0.05, 4.0
 #: Number of motions whose regressors and Gram matrices are cached: hundreds are tried, most of them once.
 _KEPT = 12
 #: Ratio of squared residuals without bodies and with free ones above which the torques show bodies.
 _BODIES = 2.0
-#: Penalty for a row whose friction drives it, in the sum of the rows' log relative residuals.
+#: Poses at which the inertia of each joint is computed.
+_POSES = 12
+#: Penalty for a row whose friction drives it or whose inertia is negative, in the sum of the rows' log relative residuals.
 PENALTY = 1.5
 
 
-def friction_drives(power: Array) -> BoolArray:
-    """Whether friction would drive a joint, significantly compared with the scatter between folds, shape (...).
+def clearly_negative(part: Array) -> BoolArray:
+    """Whether a part of the torques that physics makes positive is negative beyond the scatter between folds, shape (...).
 
     Args:
-        power: Mean friction power over the product of RMS torque and RMS velocity, of fits without one fold each, shape
-            (F, ...).
+        part: Mean friction power over the product of RMS torque and RMS velocity, or the torque of a joint's inertia at its RMS
+            acceleration over its RMS torque, of fits without one fold each, shape (F, ...).
     """
-    mean, error = power.mean(axis=0), np.sqrt(len(power) - 1) * power.std(axis=0)
-    return np.asarray((mean < DRIVES) & (mean < -DRIVES_ERRORS * error))
+    mean, error = part.mean(axis=0), np.sqrt(len(part) - 1) * part.std(axis=0)
+    return np.asarray((mean < NEGATIVE) & (mean < -NEGATIVE_ERRORS * error))
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +57,7 @@ class InterpretationScore:
         left: Relative residual of each row, shape (n,).
         squares: Squared errors over the row's squared effort, shape (B, n).
         driven: Rows whose friction would drive them, shape (n,).
+        reversed: Rows whose inertia would be negative, bodies and rotor together, shape (n,).
         theta: Inertial parameters of each fold, shape (F, m).
         power: Mean friction power of each row, shape (n,).
         moves: Joints that move, shape (n,).
@@ -63,6 +66,7 @@ class InterpretationScore:
     left: Array
     squares: Array
     driven: BoolArray
+    reversed: BoolArray
     theta: Array
     power: Array
     moves: BoolArray
@@ -73,9 +77,14 @@ class InterpretationScore:
         return rms(self.left[self.moves])
 
     @property
+    def impossible(self) -> BoolArray:
+        """Rows that no robot has, whatever its masses: friction drives them or their inertia is negative, shape (n,)."""
+        return np.asarray(self.driven | self.reversed)
+
+    @property
     def score(self) -> float:
         """Lower is better."""
-        return float(np.log(self.left).sum() + PENALTY * self.driven.sum())
+        return float(np.log(self.left).sum() + PENALTY * self.impossible.sum())
 
 
 @dataclass(eq=False)
@@ -172,11 +181,17 @@ class Case:
         errors = held_out(found, R, 1.0 / (found.usual * size[:, 0]) ** 2)
         part = unexplained(found, errors.squares, R)
         mean = errors.power.mean(axis=0)
-        driven = friction_drives(errors.power) & self._signed[:, None]
+        driven = clearly_negative(errors.power) & self._signed[:, None]
+        bodies = np.tensordot(errors.theta, self._inertia(items[0], found), axes=(1, 1)).swapaxes(1, 2) / size
+        inertia = bodies + errors.rotor
+        # smaller than what is unexplained, it may be friction that the laws do not describe
+        negative = clearly_negative(inertia) & (inertia.mean(axis=0) < -part) & self.moves[:, None]
         for k, item in enumerate(items):
             squares = errors.squares[:, :, k] / size[:, k] ** 2 / found.count[:, None]
             left = np.where(self.moves, part[:, k], 1.0)
-            self._judged[item] = InterpretationScore(left, squares, driven[:, k], errors.theta[:, :, k], mean[:, k], self.moves)
+            self._judged[item] = InterpretationScore(
+                left, squares, driven[:, k], negative[:, k], errors.theta[:, :, k], mean[:, k], self.moves
+            )
 
     def in_sample(self, interpretation: Interpretation) -> Array:
         """Relative residuals of the moving rows by a fit to all samples, shape (moving joints,)."""
@@ -311,6 +326,10 @@ class Case:
             rows.append((both.T @ moments - moments[m:p].T @ own) / size)
         return np.array(rows)
 
+    @cached_property
+    def _weightless(self) -> Robot:
+        return self.robot.with_gravity(np.zeros(3))
+
     @property
     def _kept_columns(self) -> IntArray:
         """Independent inertial columns, which span all others."""
@@ -374,12 +393,27 @@ class Case:
         )
         return np.asarray(gravity + (self._part(base, "all") - still) / interpretation.stretch**2)
 
+    def _inertia(self, interpretation: Interpretation, found: RigidEvidence) -> Array:
+        """Mean torque of each joint by the inertia of the bodies that it moves, at its RMS acceleration, shape (n, m).
+
+        Over the independent columns of the regressor, scaled as in the evidence.
+        """
+        base = replace(interpretation, gravity=None, stretch=1.0, delay=0.0, springs=())
+        torque = self._part(base, "inertia") * rms(self._moved(base).a, 0)[:, None] / interpretation.stretch**2
+        return np.asarray(torque[:, found.active[self._kept_columns]] / found.scale)
+
     def _part(self, base: Interpretation, what: str) -> Array:
         def make() -> Array:
             moved = self._moved(base)
             zero = np.zeros_like(moved.q)
             if what == "all":
                 return rigid_of(self.robot).regressor(self._kept_columns, moved.q, moved.v, moved.a)
+            if what == "inertia":
+                n = self.robot.n
+                q = np.repeat(moved.q[:: max(1, len(moved.q) // _POSES)], n, axis=0)
+                still, unit = np.zeros_like(q), np.tile(np.eye(n), (len(q) // n, 1))
+                torque = rigid_of(self._weightless).regressor(self._kept_columns, q, still, unit)
+                return np.asarray(torque.reshape(-1, n, n, torque.shape[2])[:, range(n), range(n)].mean(axis=0))
             robot = self.robot if what == "still" else self.robot.with_gravity(np.eye(3)[int(what[-1])])
             return regressor(robot, moved.q, zero, zero)[:, :, self._kept_columns]
 

@@ -46,11 +46,14 @@ class Errors:
         squares: Sums of squared errors, shape (B, n, H) [N²·m² or N²].
         power: Mean friction torque times velocity over the product of their RMS, of every fold, shape (F, n, H), including
             motors coupled to the joint; negative if friction would drive the joint.
+        rotor: Mean torque of the rotor inertia in the direction of the acceleration, over the RMS torque, of every fold, shape
+            (F, n, H), including motors coupled to the joint.
         theta: Inertial parameters of every fold, scaled columns, shape (F, m, H).
     """
 
     squares: Array
     power: Array
+    rotor: Array
     theta: Array
 
 
@@ -67,11 +70,12 @@ def held_out(found: Grams, effort_map: Array, weights: Array) -> Errors:
     x = solved(learnt, counts, m, efforts, weights)
     squares = np.sum(x[fold] * (found.gram @ x[fold]), axis=2)
     size = found.size_of(effort_map)
-    power = np.zeros_like(x[:, :, 0])
+    power, rotor = np.zeros_like(x[:, :, 0]), np.zeros_like(x[:, :, 0])
     for k in found.friction_starts:  # only the sum of the friction of a joint and its motor is identifiable
         own = slice(k + DISSIPATES.start, k + DISSIPATES.stop)
         power -= np.sum(x[:, :, own] * (total[:, k + VISCOUS, own] / rows)[None, :, :, None], axis=2)
-    return Errors(np.maximum(squares, 0.0), power / size, -x[:, 0, :m])
+        rotor -= x[:, :, k] * (total[:, k, k] / rows)[None, :, None]
+    return Errors(np.maximum(squares, 0.0), power / size, rotor / size, -x[:, 0, :m])
 
 
 def in_sample(found: Grams, effort_map: Array, weights: Array) -> Array:

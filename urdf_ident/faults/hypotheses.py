@@ -114,7 +114,9 @@ def best_step(case: Case, interpretation: Interpretation) -> Step | None:
         The step, or None if no other interpretation is significantly better.
     """
     before = case.judge(interpretation)
-    found = list(candidates(case.robot, case.moves, interpretation, poor=bool(before.left.max() > POOR or before.driven.any())))
+    found = list(
+        candidates(case.robot, case.moves, interpretation, poor=bool(before.left.max() > POOR or before.impossible.any()))
+    )
     found = [item for item in found if case.testable(item.interpretation)]
     found += position_units(case.robot, case.reached, interpretation)
     judged = case.judge_all([item.interpretation for item in found])
@@ -255,8 +257,8 @@ def _different(
 
 
 def _errors(before: InterpretationScore, after: InterpretationScore) -> float:
-    """Gain over its standard error between blocks; infinite if fewer rows are driven by friction."""
-    if before.driven.sum() > after.driven.sum():
+    """Gain over its standard error between blocks; infinite if fewer rows contradict physics."""
+    if before.impossible.sum() > after.impossible.sum():
         return np.inf
     return significance(before.squares, after.squares)
 

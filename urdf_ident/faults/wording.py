@@ -87,7 +87,7 @@ def named(robot: Robot, step: Step, sound: bool = True) -> Finding:
     return Finding(
         found.id,
         severity,
-        f"{message}; {_evidence(step)}",
+        f"{message}; {_evidence(robot, step)}",
         remedy,
         joint=joint,
         size=size,
@@ -116,7 +116,7 @@ def doubt(robot: Robot, step: Step, sound: bool = True) -> Finding:
     return Finding(
         UNDECIDED,
         severity,
-        f"{words}, {open_}: {shown}; {_evidence(step)}",
+        f"{words}, {open_}: {shown}; {_evidence(robot, step)}",
         f"to find out: {', or '.join(list(tests)[:3])}",
         size=step.gain,
         certainty=step.certainty,
@@ -228,18 +228,20 @@ def _between(low: float, high: float, tried: Sequence[float] = GAINS) -> str:
 def _refuses(step: Step, sound: bool) -> bool:
     """Whether the log must not be used as described: the gain is significant and large, and the log is then explained.
 
-    Friction that would have to drive a joint is impossible, whatever else remains unexplained.
+    Friction that would have to drive a joint, or a negative inertia, is impossible, whatever else remains unexplained.
     """
-    impossible = bool(step.before.driven.sum() > step.after.driven.sum())
+    impossible = bool(step.before.impossible.sum() > step.after.impossible.sum())
     harmless = step.found.id == "effort-delay" or "spring" in {item.id for item in (step.found, *step.rivals)}
     clear = step.after.part < CLEAR * step.before.part
     return step.gain > SEVERE and not harmless and ((sound and clear) or impossible)
 
 
-def _evidence(step: Step) -> str:
+def _evidence(robot: Robot, step: Step) -> str:
     before, after = (100 * item.part for item in (step.before, step.after))
-    if step.before.driven.any() and not step.after.driven.any() and after > 0.9 * before:
-        return "as logged, friction would have to accelerate the joint"
+    if step.before.impossible.any() and not step.after.impossible.any() and after > 0.9 * before:
+        facts = {"inertias would be negative": step.before.reversed, "friction would have to accelerate": step.before.driven}
+        named = (f"{words} ({_joints(robot, np.flatnonzero(rows).tolist())})" for words, rows in facts.items() if rows.any())
+        return f"as logged, {' and '.join(named)}, whatever the masses"
     return f"with this corrected, a model leaves {after:.3g} % of the efforts unexplained instead of {before:.3g} %"
 
 
@@ -248,10 +250,20 @@ _Worded = tuple[str, str, float | None]
 
 def _effort_sign(robot: Robot, step: Step) -> _Worded:
     whose = _joints(robot, step.found.joints)
-    remedy = "reverse it by a negative drive.gain, or correct its sign in the log"
-    if len(step.found.joints) == robot.n:
+    remedy = reversing(np.sign(step.found.interpretation.gain).astype(int).tolist())
+    if len(step.found.joints) == robot.n and not step.before.reversed.any():
         remedy += "; if gravity is right as logged, the controller subtracted more friction from the efforts than there is"
     return (f"the effort of {whose} has the wrong sign", remedy, None)
+
+
+def reversing(signs: Sequence[int]) -> str:
+    """Words for the setting that reverses efforts.
+
+    Args:
+        signs: +1 or -1 for each joint.
+    """
+    gain = signs[0] if len(set(signs)) == 1 else signs
+    return f"in the project file: `drive: {{gain: {gain}}}` (a gain that is given: times that), or correct the sign in the log"
 
 
 def _position_sign(robot: Robot, step: Step) -> _Worded:

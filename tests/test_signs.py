@@ -1,0 +1,85 @@
+"""Signs of efforts are told by physics alone: inertias are positive and friction dissipates, whatever the masses."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from conftest import arm_urdf
+from logs import Truth, fourier, torques
+
+from urdf_ident.judgements.finding import Finding
+from urdf_ident.logs.recording import Recording
+from urdf_ident.model.drive import Drive
+from urdf_ident.model.robot import Robot
+from urdf_ident.pipeline.examine import examine_logs
+from urdf_ident.project import parse_project
+from urdf_ident.signals.config import SignalConfig
+
+URDF = arm_urdf("zyyxy", fixed_tip=False)
+TRUE = Robot.from_urdf(URDF)
+INERTIAL = r"<inertial>.*?</inertial>"
+
+
+def described(how: str) -> Robot:
+    """The same arm with other inertials: without any, the first alone, or a mass of 1 kg for each link."""
+    first = iter((True,))
+    ball = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
+    change = {
+        "right": lambda match: match[0],
+        "none": lambda match: "",
+        "one": lambda match: match[0] if next(first, False) else "",
+        "ones": lambda match: ball,
+    }[how]
+    return Robot.from_urdf(re.sub(INERTIAL, change, URDF))
+
+
+def log_of(seed: int = 0, truth: Truth | None = None, seconds: float = 20.0) -> Recording:
+    t, q, v, a = fourier(TRUE.n, seconds, 100.0, seed)
+    generator = np.random.default_rng(seed)
+    tau = torques(TRUE, truth or Truth.of(TRUE.n), q, v, a)
+    q = q + 1e-5 * generator.standard_normal(q.shape)
+    return Recording("log", TRUE.joints, t, q, effort=tau + 0.03 * tau.std(axis=0) * generator.standard_normal(tau.shape))
+
+
+def physical(recording: Recording, robot: Robot, drive: Drive | None = None) -> list[Finding]:
+    report = examine_logs([recording], robot, drive or Drive.build(robot.n), SignalConfig())[0]
+    return [item for item in report.findings if item.severity == "refused"]
+
+
+@pytest.mark.parametrize("how", ["right", "none", "one", "ones"])
+def test_a_sound_log_is_not_refused_whatever_the_masses(how: str) -> None:
+    assert physical(log_of(), described(how)) == []
+
+
+@pytest.mark.parametrize(
+    ("how", "joints"),
+    [("right", (4,)), ("none", (0, 1, 2, 3, 4)), ("none", (0,)), ("one", (1,)), ("none", (2,)), ("ones", (3,)), ("none", (4,))],
+)
+def test_reversed_efforts_are_named_with_settings_that_reverse_them(how: str, joints: tuple[int, ...]) -> None:
+    robot, sign = described(how), np.ones(TRUE.n)
+    sign[list(joints)] = -1.0
+    recording = log_of()
+    wrong = replace(recording, effort=sign * recording.effort)
+    (found,) = physical(wrong, robot)
+    assert found.id == "effort-sign"
+    assert found.joint == (None if len(joints) > 1 else TRUE.joints[joints[0]])
+    setting = re.search(r"`drive: \{gain: (.*?)\}`", str(found.remedy))
+    assert setting is not None
+    gain = parse_project({"drive": {"gain": json.loads(setting[1])}}).drive.gain
+    drive = Drive.build(robot.n, gain=gain)
+    assert drive.gain.tolist() == sign.tolist()
+    put_right = replace(wrong, effort=drive.gain * wrong.effort)
+    assert physical(put_right, robot) == []
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_reversed_efforts_are_named_by_inertia_where_there_is_no_friction(seed: int) -> None:
+    zero = np.zeros(TRUE.n)
+    recording = log_of(seed, Truth(zero, zero, zero, zero))
+    (found,) = physical(replace(recording, effort=-recording.effort), described("none"))
+    assert (found.id, found.joint) == ("effort-sign", None)
+    assert "inertias would be negative" in found.message
