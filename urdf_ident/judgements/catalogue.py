@@ -223,7 +223,7 @@ KNOWN: dict[str, dict[str, FindingKind]] = {
     "Physics": {
         "effort-sign": FindingKind(
             "refused",
-            "The effort of one joint, or of all joints, has the wrong sign: inertias would be negative, or friction would drive.",
+            "The effort of one joint, or of all joints, has the wrong sign: inertia or friction would be negative.",
             "Use a negative `drive.gain`.",
         ),
         "position-sign": FindingKind("refused", "The position of a joint has the wrong sign.", "Reverse its column."),
