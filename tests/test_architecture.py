@@ -17,6 +17,7 @@ import urdf_ident
 
 PACKAGE = Path(__file__).parents[1] / "urdf_ident"
 FOUNDATION = (
+    "quoting",
     "errors",
     "units",
     "files",

@@ -12,6 +12,8 @@ from math import isfinite
 from types import MappingProxyType
 from typing import Any
 
+from .quoting import LONGEST_NAME, is_harmless, is_one_line, printable, shown
+
 
 class UrdfIdentError(Exception):
     """Base class of all errors of the package; the message is one line.
@@ -38,7 +40,7 @@ class UrdfIdentError(Exception):
     ) -> None:
         self.what, self.where, self.got, self.expected, self.remedy = what, where, got, expected, remedy
         text = f"{where}: {self.fact}" if where else self.fact
-        super().__init__(" ".join((f"{text}; {remedy}" if remedy else text).split()))
+        super().__init__(printable(" ".join((f"{text}; {remedy}" if remedy else text).split())))
 
     @property
     def fact(self) -> str:
@@ -171,6 +173,26 @@ def check_named(what: str, name: str, known: Collection[str], error: type[UrdfId
     """
     if name not in known:
         raise error(f"no {what} is called '{name}'", where=where, remedy=nearest(name, known))
+
+
+def check_name(what: str, name: str, error: type[UrdfIdentError], where: str | None = None, *, quotes: bool = False) -> None:
+    """Checks that a name of a file is short, printable, and without quotes and backslashes.
+
+    Args:
+        what: What it names, for the message: ``"joint"``.
+        where: Where the name stands, for the message.
+        quotes: Accept quotes and backslashes.
+
+    Raises:
+        UrdfIdentError: An ``error``: it is not; the message shows its beginning, with escapes.
+    """
+    if len(name) > LONGEST_NAME:
+        fault, expected = "is too long", f"at most {LONGEST_NAME} characters"
+    elif not (is_one_line(name) if quotes else is_harmless(name)):
+        fault, expected = "is not plain text", "no control characters" + ", quotes or backslashes" * (not quotes)
+    else:
+        return
+    raise error(f"the name of a {what} {fault}", where=where, got=shown(name), expected=expected, remedy="rename it")
 
 
 def check_positive(what: str, value: float, error: type[UrdfIdentError], unit: str = "") -> None:

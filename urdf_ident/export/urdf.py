@@ -24,6 +24,7 @@ from ..linalg import Array
 from ..model.inertia import margins, to_com
 from ..model.robot import Robot
 from ..model.urdf import Description, canonical_urdf, parse_urdf, rotation_from_rpy
+from ..quoting import markup
 from .split import physical_bodies, split_bodies, unmoved_links
 from .strict_urdf import violations, without_violations
 
@@ -178,7 +179,7 @@ def mounted_urdf(text: str, link: str, theta: Array, *, where: str = "URDF") -> 
         *((depth + 1, line) for depth, line in _inertial_lines(*to_com(theta))),
         (0, "</link>"),
         (0, f'<joint name="{free}_mount" type="fixed">'),
-        (1, f'<parent link="{link}"/>'),
+        (1, f'<parent link="{markup(link)}"/>'),
         (1, f'<child link="{free}"/>'),
         (1, '<origin xyz="0 0 0" rpy="0 0 0"/>'),
         (0, "</joint>"),

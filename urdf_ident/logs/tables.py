@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import LogError, MissingExtraError, MissingFileError, UrdfIdentError
+from ..errors import LogError, MissingExtraError, MissingFileError, UrdfIdentError, check_name
 from ..files.read_write import read_stream
 from ..linalg import Array
 from ..parallel.scratch import empty_array
@@ -61,6 +61,10 @@ class Table(ABC):
     spelled: tuple[str, ...] | None = field(default=None, kw_only=True)
     first: tuple[str, ...] = field(default=(), kw_only=True)
     texts: tuple[str, ...] = field(default=(), kw_only=True)
+
+    def __post_init__(self) -> None:
+        for name in self.header:  # before any comparison of names, whose time grows with their length
+            check_name("column", name, LogError, self.path, quotes=True)
 
     @property
     def header(self) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,6 +10,7 @@ import pinocchio as pin
 
 from ..errors import ModelError, UrdfError, check_named
 from ..files.sizes import MOST_JOINTS
+from ..quoting import yaml_string
 from .urdf import MOVING_TYPES, Description, Joint
 
 #: Number of further joints up to which an error names them.
@@ -120,7 +120,7 @@ def _refuse_mimics(moving: Mapping[str, Joint], order: Sequence[str], where: str
 
 def lock_words(names: Iterable[str]) -> str:
     """Returns the project-file line that locks joints."""
-    keys = (name if re.fullmatch(r"[A-Za-z_][\w./-]*", name) else json.dumps(name, ensure_ascii=False) for name in names)
+    keys = (name if re.fullmatch(r"[A-Za-z_][\w./-]*", name) else yaml_string(name) for name in names)
     return f"`robot: {{lock: {{{', '.join(f'{key}: 0.0' for key in keys)}}}}}`"
 
 

@@ -17,10 +17,10 @@ from xml.parsers import expat
 
 import numpy as np
 
-from ..errors import UrdfError, nearest
+from ..errors import UrdfError, check_name, nearest
 from ..files import sizes
 from ..files.splice import Node, Splicer
-from ..grouping import abbreviated
+from ..grouping import abbreviated, grouped
 from ..linalg import Array
 from .inertia import from_com, symmetric, transform
 
@@ -52,6 +52,8 @@ _SHOWN = 4
 LARGEST_ANGLE = 6.3
 MOVING_TYPES = ("revolute", "continuous", "prismatic")
 _EXPAND = "run `xacro FILE > robot.urdf` on the xacro file"
+#: Elements whose names occur in results and exports.
+_NAMED = ("robot", "link", "joint", "material", "visual", "collision")
 _INERTIA_ATTRIBUTES = ("ixx", "ixy", "iyy", "ixz", "iyz", "izz")
 
 
@@ -127,6 +129,9 @@ def parse_urdf(text: str, where: str = "URDF", *, allow_negative_mass: bool = Fa
         raise UrdfError("not a URDF", where=where, got=f"<{root.tag}>", expected="<robot>")
     if any(element.tag.startswith("xacro:") for element in root.iter()):
         raise UrdfError("unprocessed xacro", where=where, remedy=_EXPAND)
+    for element in root.iter():
+        if element.tag in _NAMED:
+            check_name(element.tag, element.get("name") or "", UrdfError, where)
     if not root.get("name"):  # Pinocchio refuses the whole file
         raise UrdfError("the robot has no name", where=where, remedy='write one: <robot name="...">')
     links: dict[str, Link] = {}
@@ -239,13 +244,13 @@ def _check_tree(links: dict[str, Link], joints: dict[str, Joint], where: str) ->
             f"join '{roots[-1]}' to the others by a fixed joint, or remove it" if roots else "remove the joint that closes it"
         )
         raise UrdfError("not a kinematic tree", where=where, got=got, expected="exactly one root link", remedy=remedy)
-    for name in above:
-        seen = {name}
-        while name in above:
-            name = above[name]
-            if name in seen:
-                raise UrdfError(f"link '{name}' hangs in a loop of joints", where=where, expected="a kinematic tree")
-            seen.add(name)
+    below = grouped((parent, child) for child, parent in above.items())
+    reached = set(waiting := list(roots))
+    while waiting:
+        waiting += (children := below.get(waiting.pop(), []))
+        reached.update(children)
+    if loose := [name for name in links if name not in reached]:
+        raise UrdfError(f"link '{loose[0]}' hangs in a loop of joints", where=where, expected="a kinematic tree")
 
 
 def read_xml(text: str, where: str) -> ElementTree.Element:

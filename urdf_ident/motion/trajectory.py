@@ -19,6 +19,7 @@ from ..errors import LimitError, check_positive, check_shape
 from ..files.read_write import write_text
 from ..files.sizes import MOST_SAMPLES
 from ..linalg import Array
+from ..quoting import csv_cell
 from ..samples import freeze_arrays
 
 
@@ -46,11 +47,7 @@ def table_header(joints: tuple[str, ...], prefixes: Iterable[str] = ("q", "v", "
     Returns:
         Column names, separated by commas.
     """
-    return ",".join(["t", *(_quoted(f"{prefix}_{joint}") for prefix in prefixes for joint in joints)])
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"' if "," in name or '"' in name else name
+    return ",".join(["t", *(csv_cell(f"{prefix}_{joint}") for prefix in prefixes for joint in joints)])
 
 
 class Trajectory(ABC):

@@ -18,6 +18,7 @@ from ..logs.remote import local_files
 from ..logs.sources import LogSource, expand_logs
 from ..model.robot import Robot
 from ..project import Project
+from ..quoting import printable
 
 _INTRODUCTION = """# Format of {log}, recognised by `urdf-ident inspect --write-project`. Check it before use.
 # The comment above each entry gives its certainty and the reason: certain (named in the header, or two independent
@@ -88,8 +89,8 @@ def project_text(found: LogDescription | None, project: Project, robot: Robot, u
     why: dict[str, str] = {}
     if found is not None:
         _merge(data, why, found)
-    lines = [_INTRODUCTION.format(log=_in_one_line(log))]
-    lines += [f"# Note: {_in_one_line(note)}.\n" for note in (found.notes if found is not None else ())]
+    lines = [_INTRODUCTION.format(log=printable(log))]
+    lines += [f"# Note: {printable(note)}.\n" for note in (found.notes if found is not None else ())]
     for section in ("robot", "drive", "log", *(key for key in data if key not in ("robot", "drive", "log"))):
         if section in data:
             lines += [f"{section}:\n", *_lines(data[section], section, why, 1)]
@@ -119,11 +120,6 @@ def _merge(data: dict[str, Any], why: dict[str, str], found: LogDescription) -> 
     why.update({key: value.why for key, value in every.items() if value is not None})
 
 
-def _in_one_line(text: str) -> str:
-    """Escapes text for a comment: a line break in the name of a file or column would inject YAML."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
-
-
 def _plain(value: object) -> object:
     return list(value) if isinstance(value, tuple) else value
 
@@ -134,7 +130,7 @@ def _lines(value: Mapping[str, Any], path: str, why: Mapping[str, str], depth: i
     for key, item in value.items():
         reason = why.get(f"{path}.{key}")
         if reason:
-            lines.append(f"{indent}# {_in_one_line(reason)}\n")
+            lines.append(f"{indent}# {printable(reason)}\n")
         if isinstance(item, Mapping) and item and any(f"{path}.{key}." in known for known in why):
             lines += [f"{indent}{key}:\n", *_lines(item, f"{path}.{key}", why, depth + 1)]
         else:

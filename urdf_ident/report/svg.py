@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import Any
 from warnings import catch_warnings, filterwarnings
 
+from ..quoting import markup
 from ..result.plots.style import PALETTE, figure_class
 
 #: Meaning by colour: in the page, each is the CSS variable of that name.
@@ -57,14 +58,18 @@ def svg(draw: Callable[[Any], None], width: float, height: float, words: str) ->
     text = stream.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
-    text = _TAG.sub(lambda tag: _DIGITS.sub(r"\1", tag[0]), _ID.sub("", text))  # coordinates to 0.01 pixels, text unchanged
-    text = _COLOUR.sub(lambda found: f"var(--{_NAMES[found[0]]})", text)
-    text = re.sub(r"font: (\S+) [^;\"]*", r"font: \1 var(--font)", text)
-    label = words.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+    text = _TAG.sub(_styled, text.replace("\n", " "))
     head, rest = text.split(">", 1)
     box = re.search(r'viewBox="[^"]*"', head)
-    attributes = f'{box[0] if box else ""} style="width:{width * 96:.0f}px" role="img" aria-label="{label}"'
-    return f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" {attributes}>{rest}'.replace("\n", " ")
+    attributes = f'{box[0] if box else ""} style="width:{width * 96:.0f}px" role="img" aria-label="{markup(words)}"'
+    return f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" {attributes}>{rest}'
+
+
+def _styled(tag: re.Match[str]) -> str:
+    """A tag with coordinates to 0.01 pixels, and the page's colours and font; the text between tags stays as it is."""
+    text = _DIGITS.sub(r"\1", _ID.sub("", tag[0]))
+    text = _COLOUR.sub(lambda colour: f"var(--{_NAMES[colour[0]]})", text)
+    return re.sub(r"font: (\S+) [^;\"]*", r"font: \1 var(--font)", text)
 
 
 def _fix_labels(figure: Any) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from html import escape
 from importlib.resources import files
 from typing import Any
 
 from ..errors import MissingExtraError
+from ..quoting import markup
 from ..result.text.commands import CommandPaths
 from .content import number
 from .svg import svg
@@ -37,4 +37,4 @@ def rendered(name: str, paths: CommandPaths | None = None, **values: Any) -> str
 
 def _code(text: str) -> str:
     """Converts text to HTML (to be marked as safe), with backquoted parts as code."""
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text)).replace(" -&gt; ", " → ")
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", markup(text)).replace(" -&gt; ", " → ")

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..files.records import plain
 from ..linalg import Array, positive
+from ..quoting import figure_text
 from ..samples import ReadOnly
 from ..units import percent
 
@@ -274,8 +275,8 @@ class Trend(ReadOnly):
         axes = figure.add_subplot()
         steps = np.arange(len(self.names))
         for j, joint in enumerate(self.joints):
-            axes.errorbar(steps, self.value[:, j], 1.96 * self.std_error[:, j], marker="o", capsize=3, label=joint)
-        axes.set_xticks(steps, self.names, rotation=20, ha="right")
+            axes.errorbar(steps, self.value[:, j], 1.96 * self.std_error[:, j], marker="o", capsize=3, label=figure_text(joint))
+        axes.set_xticks(steps, [figure_text(name) for name in self.names], rotation=20, ha="right")
         apply_style(axes, title=f"{self.robot}: friction over results", y="friction at the usual speed [N·m or N]")
         legend(figure, loc="outside right upper")
         return write_figure(figure, path, dpi=130)

@@ -10,6 +10,7 @@ import numpy as np
 from ..linalg import Array
 from ..motion.limits import Limits, Torque
 from ..motion.trajectory import Trajectory
+from ..quoting import figure_text
 from ..result.plots.style import figure_class, write_figure
 from ..units import joint_units
 
@@ -44,14 +45,14 @@ def limits_figure(trajectory: Trajectory, limits: Limits, torque: Torque | None 
             unit = joint_units(limits.prismatic[j])[quantity]
             _draw(axes[row, j], time, signal[:, j], _range(limits, quantity, j))
             if row == 0:
-                axes[row, j].set_title(joint, fontsize=9)
+                axes[row, j].set_title(figure_text(joint), fontsize=9)
             if j == 0 or limits.prismatic[j] != limits.prismatic[j - 1]:
                 axes[row, j].set_ylabel(f"{quantity} [{unit}]", fontsize=8)
             if row == len(signals) - 1:
                 axes[row, j].set_xlabel("t [s]", fontsize=8)
     figure.align_ylabels()
     if title:
-        figure.suptitle(title, fontsize=11)
+        figure.suptitle(figure_text(title), fontsize=11)
     return figure
 
 

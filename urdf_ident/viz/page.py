@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import base64
-import html
 import importlib.util
 import json
+import re
 from dataclasses import replace
 from functools import cache
 from importlib import resources
@@ -20,6 +20,7 @@ from ..linalg import Array
 from ..model.geometry import Colour, Visual, reach, robot_shapes
 from ..model.robot import Robot
 from ..motion.collision.collisions import Collisions
+from ..quoting import json_in_script, markup
 from .kinematics import BodyPoses, body_poses, outermost, view_direction
 from .motion import Motion, error_frames, frames, frames_at, limit_notes
 from .scene import inertia_commands, joint_path, robot_commands
@@ -230,17 +231,14 @@ def _assemble(title: str, data: dict[str, Any]) -> str:
     folder = _viewer_folder()
     here = resources.files(__package__)
     parts = {
-        "title": html.escape(title),
+        "title": markup(title),
         "licences": read_text(folder / "main.min.js.LICENSE.txt", "licence of Meshcat").replace("--", "- -"),
         "meshcat": read_text(folder / "main.min.js", "viewer of Meshcat").replace("</script", "<\\/script"),
-        "data": json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c"),
+        "data": json_in_script(json.dumps(data, separators=(",", ":"), ensure_ascii=False)),
         "player": (here / "player.js").read_text(encoding="utf-8"),
     }
     page = (here / "player.html").read_text(encoding="utf-8")
-    for name, text in parts.items():
-        before, _, after = page.partition("{{" + name + "}}")
-        page = before + text + after
-    return page
+    return re.sub(r"\{\{(\w+)\}\}", lambda field: parts[field[1]], page)  # at once: a name may look like a field
 
 
 @cache

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
+import re
 
-from ...motion.trajectory import table_text
+from ...motion.trajectory import table_header, table_text
+from ...quoting import comment, cpp_string
 from .plan import DRY_RUN, PAUSE, Plan
 
 _RATE = 1000.0
@@ -86,7 +87,7 @@ int main(int argc, char** argv) {
     std::cerr << error.what() << std::endl;
   }
   std::ofstream out(argv[4]);
-  out << "@HEADER@\n" << std::setprecision(10);
+  out << @HEADER@ << "\n" << std::setprecision(10);
   for (const auto& row : log) { for (size_t k = 0; k < row.size(); ++k) out << (k ? "," : "") << row[k]; out << "\n"; }
   return 0;
 }
@@ -111,11 +112,13 @@ def texts(plan: Plan) -> dict[str, str]:
     """
     plan.require_joints(7, "a Franka arm has seven joints", "lock the fingers")
     time, q, _, _ = plan.samples(_RATE)
-    header = ",".join(["t", *(f"{kind}_{name}" for kind in ("q", "v", "tau") for name in plan.order)])
-    program = _PROGRAM.replace("@ROBOT@", json.dumps(plan.robot)).replace("@HEADER@", header)
-    program = program.replace("@APPROACH@", ", ".join(f"{speed:.6f}" for speed in plan.approach)).replace(
-        "@PAUSE@", f"{PAUSE:.1f}"
-    )
+    fields = {
+        "@ROBOT@": comment(plan.robot),
+        "@HEADER@": cpp_string(table_header(plan.order, ("q", "v", "tau"))),
+        "@APPROACH@": ", ".join(f"{speed:.6f}" for speed in plan.approach),
+        "@PAUSE@": f"{PAUSE:.1f}",
+    }
+    program = re.sub("|".join(fields), lambda field: fields[field[0]], _PROGRAM)  # at once: a name may look like a field
     return {
         "motion.csv": table_text(plan.order, time, {"q": q}),
         "follow.cpp": program,

@@ -11,6 +11,7 @@ from ...linalg import Array
 from ...motion.collision.clearance import ClearanceReport
 from ...motion.limits import Limits
 from ...motion.trajectory import Trajectory
+from ...quoting import printable
 from ...units import joint_units
 
 #: Fraction of the velocity limits for the approach to the first pose, and relative speed of the dry run.
@@ -91,16 +92,15 @@ class Plan:
             k = self.place[j]
             unit = joint_units(self.limits.prismatic[k])["position"]
             cells = (q[0, j], q[:, j].min(), q[:, j].max(), np.abs(v[:, j]).max(), self.limits.velocity[k])
-            lines.append(
-                f"  {name:24s} {cells[0]:12.4f} " + " ".join(f"{x:10.4f}" for x in cells[1:]) + f"  [{unit}, {unit}/s]"
-            )
+            numbers = f"{cells[0]:12.4f} " + " ".join(f"{x:10.4f}" for x in cells[1:])
+            lines.append(f"  {printable(name):24s} {numbers}  [{unit}, {unit}/s]")
         return lines
 
     def _distances(self) -> list[str]:
         """Results of the collision check as text."""
         if self.clearance is None:
             return ["The motion itself is NOT checked for collisions: no geometry and no world file."]
-        closest = [f"  {pair}" for pair in self.clearance.closest]
+        closest = [f"  {printable(str(pair))}" for pair in self.clearance.closest]
         return (
             ["The motion itself keeps its distances:", *closest] if closest else ["The motion itself comes close to nothing."]
         )
@@ -109,7 +109,7 @@ class Plan:
         """Checklist to read before starting the motion."""
         total = self.trajectory.duration
         head = [
-            f"Excitation motion for {self.robot} ({target}): {total:.1f} s, dry run {total / DRY_RUN:.1f} s.",
+            f"Excitation motion for {printable(self.robot)} ({target}): {total:.1f} s, dry run {total / DRY_RUN:.1f} s.",
             "Units: rad, rad/s, s (m, m/s for prismatic joints); joints in the order of the URDF.",
             f"Approach to the first pose at {100 * APPROACH:.0f} % of the velocity limits, straight in joint space: "
             "the way there is NOT checked for collisions.",

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 
 from ...linalg import Array
+from ...quoting import comment, python_string, yaml_string
 from .plan import DRY_RUN, PAUSE, Plan
 
 #: Points per second; the controller interpolates between them with quintics.
@@ -107,11 +106,12 @@ def texts(plan: Plan) -> dict[str, str]:
     Returns:
         File name → text.
     """
-    approach = json.dumps({name: round(float(speed), 6) for name, speed in zip(plan.order, plan.approach, strict=True)})
+    speeds = zip(plan.order, plan.approach, strict=True)
+    approach = "{" + ", ".join(f"{python_string(name)}: {round(float(speed), 6)}" for name, speed in speeds) + "}"
     return {
         "trajectory.yaml": _message(plan, 1.0),
         "trajectory_dry_run.yaml": _message(plan, DRY_RUN),
-        "send.py": _SCRIPT.format(robot=json.dumps(plan.robot)[1:-1], approach=approach, pause=PAUSE),
+        "send.py": _SCRIPT.format(robot=python_string(plan.robot)[1:-1], approach=approach, pause=PAUSE),
         "record.sh": _RECORD,
     }
 
@@ -120,11 +120,11 @@ def _message(plan: Plan, speed: float) -> str:
     time, q, v, a = plan.samples(_RATE * max(speed, 0.4), speed)
     stamps = np.rint(time * 1e9).astype(np.int64).tolist()
     lines = [
-        f"# JointTrajectory of {json.dumps(plan.robot)} at {100 * speed:.0f} % of its speed.",
+        f"# JointTrajectory of {comment(plan.robot)} at {100 * speed:.0f} % of its speed.",
         "# Units: rad, rad/s, rad/s^2, s (m, m/s, m/s^2 for prismatic joints).",
         "# It begins at rest at its first point: send it with send.py, which drives there first.",
         "header: {stamp: {sec: 0, nanosec: 0}, frame_id: ''}",
-        "joint_names: " + json.dumps(list(plan.order)),
+        "joint_names: [" + ", ".join(map(yaml_string, plan.order)) + "]",
         "points:",
     ]
     for k, stamp in enumerate(stamps):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...quoting import comment
 from .plan import DRY_RUN, PAUSE, Plan
 
 #: Set-points per second; `servoj` interpolates between them at the controller's own rate.
@@ -63,9 +64,9 @@ def _program(plan: Plan, speed: float, name: str) -> str:
     step = time[1] - time[0]
     slow = float(plan.approach.min())
     lines = [
-        f"# URScript, {name} of {plan.robot!r}: {time[-1]:.1f} s at {100 * speed:.0f} % of its speed.",
+        f"# URScript, {name} of {comment(plan.robot)}: {time[-1]:.1f} s at {100 * speed:.0f} % of its speed.",
         "# Units: rad, rad/s, rad/s^2, s.",
-        "# Joints: " + ", ".join(plan.order) + " (base to wrist 3).",
+        "# Joints: " + ", ".join(map(comment, plan.order)) + " (base to wrist 3).",
         "# The robot approaches the first pose slowly; the way there is not checked for collisions.",
         "def urdf_ident_motion():",
         f"  first = {_pose(q[0])}",

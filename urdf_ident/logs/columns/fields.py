@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import LogError, UnitError, nearest
+from ...errors import LogError, UnitError, check_name, nearest
 from ...linalg import Array
 from ...model.robot import Robot
 from ...units import Unit, fits, joint_units, parse_unit
@@ -79,6 +79,8 @@ def _columns(
         groups += [(f"locked {joint}", (column,)) for joint, column in found.locked.items()]
         if found.time is not None and "time" not in values:
             groups.append(("time", (found.time,)))
+        for column in (column for _, columns in groups for column in columns if table.names):
+            check_name("column", table.header[column], LogError, table.path)
         cells = table.cells([columns for _, columns in groups])
         if table is tables[0][0]:
             rows = cells.rows

@@ -10,6 +10,7 @@ import numpy as np
 from ...estimation.uncertainty.identifiability import IDENTIFIABLE, LOST
 from ...linalg import Array, BoolArray, positive
 from ...model.inertia import pseudo_inertia
+from ...quoting import figure_text
 from ...statistics.log_effects.changes import FrictionChanges
 from ..dynamics.friction_curves import SteadyFriction
 from ..evidence.traces import SpeedProfile
@@ -37,7 +38,7 @@ def draw_parameters(axis: Any, rows: Sequence[ParameterRow], title: str = "") ->
         marker = "o" if abs(place) <= _EDGE else "<" if place < 0 else ">"
         axis.plot([shown], [k], marker, markersize=4, color=colour, markerfacecolor=face, label=label)
     axis.set_xlim(-_EDGE * 1.05, _EDGE * 1.05)
-    axis.set_yticks(range(len(rows)), [row.symbol for row in rows])
+    axis.set_yticks(range(len(rows)), [figure_text(row.symbol) for row in rows])
     axis.invert_yaxis()
     apply_style(axis, title=title, x="difference to the URDF [prior σ]")
     axis.tick_params(axis="y", labelsize=TEXT - 0.5)
@@ -58,7 +59,7 @@ def draw_terms(axis: Any, rows: Sequence[ParameterRow], title: str = "") -> None
         colour, face, label = _look(row.verdict)
         axis.plot([row.low, row.high], [k, k], color=colour, linewidth=1.4, alpha=0.7, solid_capstyle="butt")
         axis.plot([row.value], [k], "o", markersize=4, color=colour, markerfacecolor=face, label=label)
-    axis.set_yticks(range(len(rows)), [row.owner for row in rows])
+    axis.set_yticks(range(len(rows)), [figure_text(row.owner) for row in rows])
     axis.set_ylim(len(rows) - 0.4, -0.6)
     apply_style(axis, title=title, x=rows[0].unit)
 
@@ -83,7 +84,7 @@ def draw_body(axes: Any, before: Array, after: Array, title: str) -> None:
         apply_style(axis, x=f"{x} [mm]", y=f"{y} [mm]")
         axis.locator_params(axis="x", nbins=3)
         axis.locator_params(axis="y", nbins=4)
-    axes[0].set_title(title, fontsize=TEXT + 1, color=PALETTE.ink, loc="left", y=1.0, pad=5)
+    axes[0].set_title(figure_text(title), fontsize=TEXT + 1, color=PALETTE.ink, loc="left", y=1.0, pad=5)
 
 
 def _outline(theta: Array, a: int, b: int) -> tuple[Array, Array] | None:
@@ -213,6 +214,6 @@ def draw_quantity(
     for k, (x, e) in enumerate(zip(value, error, strict=True)):
         colour = PALETTE.bad if odd[k] else PALETTE.identified
         axis.errorbar(x, k, xerr=1.96 * e, fmt="o", markersize=3.5, color=colour, linewidth=1.2)
-    axis.set_yticks(np.arange(len(names)), names)
+    axis.set_yticks(np.arange(len(names)), [figure_text(name) for name in names])
     axis.set_ylim(len(names) - 0.4, -0.6)
     apply_style(axis, title=title)

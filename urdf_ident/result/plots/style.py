@@ -9,6 +9,7 @@ from typing import Any
 
 from ...errors import MissingExtraError, OutputError
 from ...files.read_write import write_bytes
+from ...quoting import figure_text
 
 
 @dataclass(frozen=True)
@@ -68,11 +69,11 @@ def apply_style(axis: Any, *, title: str = "", x: str = "", y: str = "") -> None
         if type(one.get_major_locator()).__name__ == "AutoLocator":
             one.get_major_locator().set_params(nbins=6)
     if title:
-        axis.set_title(title, fontsize=TEXT + 1, color=PALETTE.ink, loc="left", y=1.0, pad=5)
+        axis.set_title(figure_text(title), fontsize=TEXT + 1, color=PALETTE.ink, loc="left", y=1.0, pad=5)
     if x:
-        axis.set_xlabel(x, fontsize=TEXT, color=PALETTE.ink, labelpad=2)
+        axis.set_xlabel(figure_text(x), fontsize=TEXT, color=PALETTE.ink, labelpad=2)
     if y:
-        axis.set_ylabel(y, fontsize=TEXT, color=PALETTE.ink, labelpad=2)
+        axis.set_ylabel(figure_text(y), fontsize=TEXT, color=PALETTE.ink, labelpad=2)
 
 
 def legend(target: Any, *entries: Any, **options: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...linalg import Array, divisors
+from ...quoting import figure_text
 from ..evidence.scores import over_logs
 from ..evidence.traces import LogTrace
 from .style import PALETTE, TEXT, apply_style, legend
@@ -110,7 +111,7 @@ def draw_errors(axis: Any, entries: Sequence[Mapping[str, Any]]) -> None:
         if np.isnan(values).all():
             continue
         axis.barh(np.arange(len(joints)) + 0.26 * (k - 1), values, height=0.24, color=colour, label=label, linewidth=0)
-    axis.set_yticks(range(len(joints)), joints)
+    axis.set_yticks(range(len(joints)), [figure_text(joint) for joint in joints])
     axis.invert_yaxis()
     apply_style(axis, x="RMS error over RMS torque [%]")
     axis.grid(axis="y", visible=False)
@@ -122,4 +123,4 @@ def _lines(axis: Any, x: Any, series: Any, joints: Sequence[str]) -> None:
     colours = (PALETTE.identified, PALETTE.residual, PALETTE.good, PALETTE.friction, PALETTE.urdf, PALETTE.ink, PALETTE.soft)
     for j, joint in enumerate(joints):
         style = "-" if j < len(colours) else "--"
-        axis.plot(x, series[:, j], color=colours[j % len(colours)], linestyle=style, linewidth=1.0, label=joint)
+        axis.plot(x, series[:, j], color=colours[j % len(colours)], linestyle=style, linewidth=1.0, label=figure_text(joint))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass
-from html import escape
 from math import isnan
 
 import numpy as np
@@ -14,6 +13,7 @@ from ...grouping import abbreviated
 from ...linalg import divisors
 from ...model.inertia import to_com
 from ...model.row_groups import joint_of
+from ...quoting import markup
 from ..evidence.scores import over_logs
 from ..parameters import parameters
 from ..record import Record
@@ -120,24 +120,24 @@ def html(ident: Record) -> str:
     kind, errors = joint_errors(ident)
     colour = {"good": "#15803d", "usable": "#92600a", "poor": "#b91c1c"}[verdict.level]
     parts = [
-        f"<p><b>{escape(ident.model.robot.name)}: <span style='color:{colour}'>{verdict.level.upper()}</span></b>, "
-        f"{escape(verdict.cause)}{'<br>' + escape(verdict.remedy) if verdict.remedy else ''}</p>"
+        f"<p><b>{markup(ident.model.robot.name)}: <span style='color:{colour}'>{verdict.level.upper()}</span></b>, "
+        f"{markup(verdict.cause)}{'<br>' + markup(verdict.remedy) if verdict.remedy else ''}</p>"
     ]
     if errors:
         rows = "".join(
-            f"<tr><td>{escape(e.joint)}</td><td>{_percent(e.identified)}</td><td>{_percent(e.urdf)}</td>"
+            f"<tr><td>{markup(e.joint)}</td><td>{_percent(e.identified)}</td><td>{_percent(e.urdf)}</td>"
             f"<td>{_percent(e.urdf_friction)}</td></tr>"
             for e in errors
         )
         head = "<tr><th>joint</th><th>identified</th><th>URDF</th><th>URDF + friction</th></tr>"
         parts.append(f"<table><caption>{kind} error over torque</caption>{head}{rows}</table>")
     if open_ := untested(ident):
-        parts.append(f"<p>not tested: {escape(', '.join(open_))}; {CONSEQUENCE}</p>")
+        parts.append(f"<p>not tested: {markup(', '.join(open_))}; {CONSEQUENCE}</p>")
     if words := guessed(ident):
-        parts.append(f"<p>guessed: {escape(words)}</p>")
+        parts.append(f"<p>guessed: {markup(words)}</p>")
     if late := _delay(ident):
-        parts.append(f"<p>compensated: {late}</p>")
-    parts.append(f"<p>not identified: {escape(_unknown(ident))}</p>")
+        parts.append(f"<p>compensated: {markup(late)}</p>")
+    parts.append(f"<p>not identified: {markup(_unknown(ident))}</p>")
     return "".join(parts)
 
 
