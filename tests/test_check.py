@@ -11,7 +11,8 @@ from conftest import arm_urdf
 from urdf_ident.errors import UrdfIdentError
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline.check import check, check_text, findings_text, implausible_values
+from urdf_ident.pipeline.check import check, implausible_values
+from urdf_ident.pipeline.inspect import Inspection
 
 LINK = '<link name="l{k}"><inertial><origin xyz="{com}"/><mass value="{mass}"/>\
 <inertia ixx="{i}" ixy="0" ixz="0" iyy="{i}" iyz="0" izz="{i}"/></inertial></link>'
@@ -64,19 +65,19 @@ ODD = {
 def test_odd_robots_are_judged(name: str, gravity: list[float]) -> None:
     robot = Robot.from_urdf(ODD[name], gravity=np.array(gravity))
     found = check(DynamicModel(robot, friction="none", rotor_inertia=False))
-    seen = found["identifiable"]
+    seen = found.identifiable
     assert len(seen["verdicts"]) == seen["parameters"] == 10 * robot.n
     named = {*seen["alone"], *seen["in_combination"], *seen["never"]}
     assert named == {item["name"] for item in seen["verdicts"]}
     invisible = {item["name"] for item in seen["verdicts"] if item["verdict"] == "not identifiable"}
     assert invisible == set(seen["never"])
-    assert "are identifiable individually" in check_text(found)
+    assert "are identifiable individually" in found.summary()
 
 
 def test_a_vertical_axis_shows_one_inertia_and_a_rail_one_mass() -> None:
     counts = {}
     for name in ("one vertical axis", "one rail along gravity"):
-        counts[name] = check(DynamicModel(Robot.from_urdf(ODD[name]), friction="none", rotor_inertia=False))["identifiable"][
+        counts[name] = check(DynamicModel(Robot.from_urdf(ODD[name]), friction="none", rotor_inertia=False)).identifiable[
             "alone"
         ]
     assert counts == {"one vertical axis": ["Izz_l0"], "one rail along gravity": ["m_l0"]}
@@ -95,17 +96,17 @@ def scaled(text: str, key: str, factor: float) -> str:
 def test_limits_speak_against_grams_motor_torques_and_degrees() -> None:
     sound = arm_urdf("zyyx")
     model = DynamicModel(Robot.from_urdf(sound))
-    assert check(model)["doubts"] == []
+    assert check(model).doubts == []
     grams = check(DynamicModel(Robot.from_urdf(scaled(sound, "mass value", 1000.0))))
-    assert {"j2", "j3"} <= {item["joint"] for item in grams["doubts"]}
-    assert "DOUBT joint 'j2': in most poses its weight takes more than its effort limit" in check_text(grams)
+    assert {"j2", "j3"} <= {item["joint"] for item in grams.doubts}
+    assert "DOUBT joint 'j2': in most poses its weight takes more than its effort limit" in grams.summary()
     motors = check(DynamicModel(Robot.from_urdf(scaled(sound, "effort", 0.001))))
-    assert any("the joint's, not the motor's" in item["remedy"] for item in motors["doubts"])
+    assert any("the joint's, not the motor's" in item["remedy"] for item in motors.doubts)
     degrees = scaled(scaled(sound, "lower", 57.29578), "upper", 57.29578)
-    found = check(DynamicModel(Robot.from_urdf(degrees)))["doubts"]
+    found = check(DynamicModel(Robot.from_urdf(degrees))).doubts
     assert len(found) == 4
     assert all("write its limits in radians" in item["remedy"] for item in found)
-    assert "DOUBT joints 'j1', 'j2', 'j3', 'j4': may turn" in check_text(check(DynamicModel(Robot.from_urdf(degrees))))
+    assert "DOUBT joints 'j1', 'j2', 'j3', 'j4': may turn" in check(DynamicModel(Robot.from_urdf(degrees))).summary()
 
 
 def test_a_body_of_many_links_fits_a_line() -> None:
@@ -114,7 +115,7 @@ def test_a_body_of_many_links_fits_a_line() -> None:
         f'<link name="finger_{k}"/><joint name="to_{k}" type="fixed"><parent link="l4"/><child link="finger_{k}"/></joint>'
         for k in range(30)
     )
-    lines = check_text(check(DynamicModel(Robot.from_urdf(text.replace("</robot>", hand + "</robot>"))))).splitlines()
+    lines = check(DynamicModel(Robot.from_urdf(text.replace("</robot>", hand + "</robot>")))).summary().splitlines()
     (row,) = (line for line in lines if line.startswith("  j4 "))
     assert "and 2" in row  # 28, or with the tool 29
     assert max(map(len, lines[:9])) < 120
@@ -124,9 +125,9 @@ def test_links_with_the_same_problem_are_in_one_line_and_bodies_do_not_repeat_th
     """Published URDFs without inertials had two lines for each link and two for each body."""
     bare = re.sub(r"<inertial>.*?</inertial>", "", arm_urdf("zyy"), flags=re.DOTALL)
     found = check(DynamicModel(Robot.from_urdf(bare)))
-    assert len(found["findings"]) > 3  # in JSON each has its own
-    impossible = [line for line in check_text(found).splitlines() if "IMPOSSIBLE" in line]
-    names = ", ".join(f"'{body['name']}'" for body in found["bodies"])
+    assert len(found.findings) > 3  # in JSON each has its own
+    impossible = [line for line in found.summary().splitlines() if "IMPOSSIBLE" in line]
+    names = ", ".join(f"'{body['name']}'" for body in found.bodies)
     assert impossible == [f"  IMPOSSIBLE links {names}: no mass, although a joint moves it"]
 
 
@@ -169,10 +170,10 @@ def test_a_log_with_warnings_is_not_called_good() -> None:
     log = {"log": "run", "acceptable": True, "rows": 7, "findings": []}
     doubt = {"severity": "warning", "message": "the efforts lag", "joint": None, "rows": None, "remedy": None}
     info = {**doubt, "severity": "info"}
-    assert findings_text([{**log, "findings": [info]}]).startswith("run: good (7 rows)\n")
-    assert findings_text([{**log, "findings": [doubt]}]).startswith("run: usable, 1 warning (7 rows)\n")
-    assert findings_text([{**log, "findings": [doubt, info, doubt]}]).startswith("run: usable, 2 warnings (7 rows)\n")
-    assert findings_text([{**log, "acceptable": False, "findings": [doubt]}]).startswith("run: REFUSED (7 rows)\n")
+    assert Inspection(({**log, "findings": [info]},)).summary().startswith("run: good (7 rows)\n")
+    assert Inspection(({**log, "findings": [doubt]},)).summary().startswith("run: usable, 1 warning (7 rows)\n")
+    assert Inspection(({**log, "findings": [doubt, info, doubt]},)).summary().startswith("run: usable, 2 warnings (7 rows)\n")
+    assert Inspection(({**log, "acceptable": False, "findings": [doubt]},)).summary().startswith("run: REFUSED (7 rows)\n")
     alike = [{**doubt, "message": f"the effort is {k} N·m", "remedy": "check its unit"} for k in (5, 6)]
-    words = findings_text([{**log, "findings": [*alike, doubt]}])
+    words = Inspection(({**log, "findings": [*alike, doubt]},)).summary()
     assert [words.count("the effort is"), words.count("-> check its unit")] == [2, 1]

@@ -72,7 +72,7 @@ def test_an_internal_error_is_one_line_and_its_trace_is_for_debug(
     def broken(_: object) -> None:
         raise ZeroDivisionError("two\nlines")
 
-    monkeypatch.setattr("urdf_ident.pipeline.check.check_text", broken)
+    monkeypatch.setattr("urdf_ident.pipeline.check.check", broken)
     assert run(["check", str(work / "robot.urdf")]) == 70
     said = capsys.readouterr().err
     assert said.startswith("error: internal error, ZeroDivisionError: two lines; please report it")
@@ -94,7 +94,7 @@ def test_memory_that_is_not_there_is_said(
     library = ImportError("/usr/lib/x.so: failed to map segment from shared object")
     kinds = (lambda _: np.zeros(2**45), raises(library), raises(OSError(errno.ENOMEM, "Cannot allocate memory")))
     for check in kinds:
-        monkeypatch.setattr("urdf_ident.pipeline.check.check_text", check)
+        monkeypatch.setattr("urdf_ident.pipeline.check.check", check)
         assert run(["check", str(work / "robot.urdf")]) == 2
         assert "not enough memory" in capsys.readouterr().err
 

@@ -24,7 +24,7 @@ from urdf_ident.logs.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.common_terms import inertial_rows
-from urdf_ident.pipeline.compare import _shrunk_covariance, compare, contradictions, trend
+from urdf_ident.pipeline.compare import _shrunk_covariance, compare, trend
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.result.comparison import Comparison, ParameterChange
 from urdf_ident.result.identification import Identification
@@ -151,7 +151,7 @@ def test_a_tool_is_the_first_hypothesis(robot: Robot, before: Identification) ->
     back = compare(after, before)
     assert back.hypothesis is not None
     assert back.hypothesis.mass < 0
-    wrong = contradictions(robot, after)
+    wrong = compare(robot, after)
     assert any(item.where == "l3" for item in wrong.changes)
 
 
@@ -207,15 +207,15 @@ def test_a_joint_without_spread_by_chance_has_that_of_the_others(robot: Robot, b
 
 def test_friction_that_the_urdf_states_is_compared_at_named_speeds(before: Identification) -> None:
     stated = Robot.from_urdf(arm_urdf("zyx").replace("</joint>", '<dynamics damping="50" friction="9"/></joint>', 2))
-    found = [item.sentence() for item in contradictions(stated, before).changes if item.kind == "friction"]
+    found = [item.sentence() for item in compare(stated, before).changes if item.kind == "friction"]
     assert any(re.search(r"less friction, slow \(0\.\d+ rad/s\)$", sentence) for sentence in found), found
 
 
 def test_bad_input(robot: Robot, before: Identification) -> None:
     with pytest.raises(FingerprintError, match="different robots"):
-        contradictions(Robot.from_urdf(arm_urdf("zyxx")), before)
+        compare(Robot.from_urdf(arm_urdf("zyxx")), before)
     with pytest.raises(FingerprintError, match=r"different robots: joint .* elsewhere"):
-        contradictions(Robot.from_urdf(arm_urdf("zyx").replace('xyz="0.03', 'xyz="0.04')), before)
+        compare(Robot.from_urdf(arm_urdf("zyx").replace('xyz="0.03', 'xyz="0.04')), before)
     blind = replace(before, fit=replace(before.fit, covariance=np.zeros_like(before.fit.covariance)))
     with pytest.raises(EstimationError, match="no covariance"):
         compare(before, blind)

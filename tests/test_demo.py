@@ -18,7 +18,7 @@ from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.fourier import random_fourier
 from urdf_ident.motion.limits import Limits
-from urdf_ident.pipeline.demo import run_demo
+from urdf_ident.pipeline.demo import demo as run_demo
 from urdf_ident.pipeline.experiment import build_plant
 
 

@@ -21,7 +21,7 @@ from urdf_ident.logs.recording import Recording
 from urdf_ident.model.bundled import robot_path
 from urdf_ident.model.robot import Robot
 from urdf_ident.motion.splines import b_spline_at_rest
-from urdf_ident.pipeline.check import check, check_text
+from urdf_ident.pipeline.check import check
 from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
 from urdf_ident.result.files.load import load
@@ -250,13 +250,13 @@ def test_check_says_which_stiffness_could_be_shown() -> None:
     project = parse_project({**PROJECT, "model": {"elastic": {"encoder_step": step}}})
     model = project.build_model(project.build_robot(robot_path("zollo_2r")))
     found = check(model)
-    second = found["springs"][1]
+    second = found.springs[1]
     # gravity on the second link is 10 kg · 9.81 · 0.25 m · cos of a random angle
     assert second["torque"][0] == pytest.approx(24.5 / np.sqrt(2), rel=0.1)
     assert second["stiffest"][0] == pytest.approx(second["torque"][0] / (10 * step))
     assert visible_stiffness(np.array([1.0]), step)[0] == pytest.approx(5000.0)
-    assert "K up to" in check_text(found)
-    assert check(parse_project({}).build_model(model.robot))["springs"] == []
+    assert "K up to" in found.summary()
+    assert check(parse_project({}).build_model(model.robot)).springs == []
 
 
 def test_wrenches_become_joint_torques_by_virtual_work() -> None:

@@ -164,9 +164,9 @@ def test_smooth_friction_agrees_with_the_formula_and_its_slope() -> None:
         "viscous": [10.0, 5.0],
         "coulomb": [8.0, 4.0],
         "offset": [0.5, -0.2],
-        "stribeck": {"extra": [2.0, 1.0], "velocity": 0.05},
+        "stribeck": {"Fs": [2.0, 1.0], "velocity": 0.05},
     }
-    smooth = MotorFriction(FrictionTruth(2, friction_from_mapping(laws).friction))
+    smooth = MotorFriction(FrictionTruth(2, friction_from_mapping(laws)))
     plain = motor_friction(2, viscous=[10, 5], coulomb=[8, 4], offset=[0.5, -0.2], stribeck=[2, 1])
     v = np.random.default_rng(0).normal(0, 0.05, (20, 2))
     level, s = np.array([8, 4]) + np.array([2, 1]) * np.exp(-((v / 0.05) ** 2)), np.tanh(v / 0.01)
@@ -178,8 +178,8 @@ def test_smooth_friction_agrees_with_the_formula_and_its_slope() -> None:
 
 
 def test_friction_before_a_negative_gear_is_turned_round() -> None:
-    motor = friction_from_mapping({"viscous": [1e-3, 1e-3], "asymmetric_coulomb": {"plus": [0.3, 0.3], "minus": [0.1, 0.1]}})
-    smooth = MotorFriction(FrictionTruth(2, (), motor.friction, np.diag(GEAR)))
+    motor = friction_from_mapping({"viscous": [1e-3, 1e-3], "asymmetric": {"Fcp": [0.3, 0.3], "Fcn": [0.1, 0.1]}})
+    smooth = MotorFriction(FrictionTruth(2, (), motor, np.diag(GEAR)))
     # joint 1 runs as its motor; motor 2 runs backwards when joint 2 runs forwards
     np.testing.assert_allclose(smooth.torque(np.array([1.0, 1.0])), [100**2 * 1e-3 + 30, 80**2 * 1e-3 + 8])
     np.testing.assert_allclose(smooth.torque(np.array([-1.0, -1.0])), [-(100**2) * 1e-3 - 10, -(80**2) * 1e-3 - 24])

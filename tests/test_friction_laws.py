@@ -32,12 +32,11 @@ from urdf_ident.friction import (
     friction_term,
 )
 from urdf_ident.logs.recording import Recording
-from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import prepare_logs
-from urdf_ident.simulation.truth import read_truth, rotors_and_friction
+from urdf_ident.simulation.truth import rotors_and_friction
 from urdf_ident.statistics.accumulate import build_statistics
 
 ROBOT = Robot.from_urdf(arm_urdf("zyx"))
@@ -106,9 +105,7 @@ def test_a_new_law_is_one_class(new_law: type[Law], tmp_path: Path) -> None:
     assert (entry["term"], entry["half"], entry["formula"]) == ("saturating", 0.2, "Fq*v/(|v| + half)")
     assert values_of(tmp_path / "joints.yaml")[ROBOT.joints[0]]["Fq"] == own[f"Fq_{ROBOT.joints[0]}"]
     read = friction_from_mapping({"saturating": {"Fq": [1.0, 2.0, 3.0], "half": 0.2}})
-    np.testing.assert_allclose(
-        read.friction[0].torque(Sliding(v[0], slip=np.sign(v[0]))), [1, 2, 3] * v[0] / (np.abs(v[0]) + 0.2)
-    )
+    np.testing.assert_allclose(read[0].torque(Sliding(v[0], slip=np.sign(v[0]))), [1, 2, 3] * v[0] / (np.abs(v[0]) + 0.2))
 
 
 def test_the_search_finds_a_new_law(new_law: type[Law]) -> None:
@@ -158,36 +155,3 @@ def test_dahls_bristles_follow_their_differential_equation() -> None:
         expected.append(z)
     found = Dahl(width=0.01).columns(AxisMotion(q, np.zeros_like(q), q, 1.0))[:, 0]
     np.testing.assert_allclose(found, expected, atol=2e-3)
-
-
-OLD = {
-    "sub_linear": [2.0, 1.0, 0.0],
-    "arctan": {"stiction": [1.0, 2, 3], "difference": -0.2, "viscous": 0.3, "sharpness": 100.0, "stribeck": 10.0},
-    "presliding": {"coulomb": 5.0, "displacement": 1e-3},
-    "asymmetric_coulomb": {"plus": 2.0, "minus": 3.0},
-    "stribeck": {"extra": 1.0, "velocity": 0.1},
-}
-
-
-def test_former_names_load_with_a_note() -> None:
-    read = friction_from_mapping(OLD, "truth.yaml, friction")
-    assert [each.law.name for each in read.friction] == ["sublinear", "stribeck_arctan", "dahl", "asymmetric", "stribeck"]
-    assert len(read.notes) == 5
-    assert "'sub_linear' is now 'sublinear'" in read.notes[0]
-    assert "displacement → width" in read.notes[2]
-    v, s = np.full(3, 0.4), np.ones(3)
-    torques = [each.torque(Sliding(v, None, s, s)) for each in read.friction]
-    arctan = 2 / np.pi * (np.array([1.0, 2, 3]) * np.arctan(40) - 0.2 * np.arctan(4)) + 0.12
-    expected = [np.array([2.0, 1.0, 0.0]) * np.sqrt(0.4), arctan, 5 * s, 2 * s, np.exp(-16) * s]
-    for got, wanted in zip(torques, expected, strict=True):
-        np.testing.assert_allclose(got, wanted)
-
-
-def test_a_project_file_is_told_the_present_name() -> None:
-    with pytest.raises(ModelError, match="its name is 'sublinear'"):
-        friction_term("sub_linear")
-
-
-@pytest.mark.parametrize("name", ["ur10e", "szabo_3r", "puma560", "tx40", "generic_6axis", "emps"])
-def test_bundled_truths_have_no_former_names(name: str) -> None:
-    assert read_truth(truth_path(name), Robot.from_urdf(robot_path(name))).notes == ()

@@ -102,14 +102,6 @@ def test_a_design_with_it_keeps_the_limits(method: str) -> None:
     assert again.value == design.value
 
 
-def test_the_former_name_still_loads_and_is_noted() -> None:
-    project = parse_project({"excitation": {"global_start": "genetic", "duration": 6.0, "harmonics": 4}})
-    options = {**project.excitation.options(MODEL.robot), "budget": 60.0, "collisions": None}
-    design = design_excitation(MODEL, starts=1, jobs=1, **options)
-    assert design.settings["global_start"] == "differential_evolution"
-    assert "genetic is called differential_evolution" in design.summary()
-
-
 def test_bad_names_and_a_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(LimitError, match=r"unknown global start.*did you mean 'cma'"):
         design_excitation(MODEL, 6.0, global_start="cmaa")

@@ -24,7 +24,7 @@ from urdf_ident.logs.recording import Recording
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.robot import Robot
 from urdf_ident.pipeline.identify import identify
-from urdf_ident.pipeline.payload import default_link, weigh
+from urdf_ident.pipeline.payload import default_link, payload
 from urdf_ident.result.identification import Identification
 
 LAWS = ["viscous", "coulomb", "offset", "load_coulomb"]
@@ -54,7 +54,7 @@ def ident(robot: Robot) -> Identification:
 
 @pytest.mark.parametrize("method", ["held", "joint"])
 def test_the_body_is_found(ident: Identification, robot: Robot, body: pin.Inertia, method: str) -> None:
-    found = weigh(ident, [made(robot, "loaded", 1, body)], method=method)
+    found = payload(ident, [made(robot, "loaded", 1, body)], method=method)
     truth = np.concatenate([[MASS], COM, INERTIA[[0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]]])
     assert found.link == "tool"
     assert abs(found.mass / MASS - 1) < 0.01
@@ -74,7 +74,7 @@ def test_joints_that_dry_friction_holds_count_less(robot: Robot, body: pin.Inert
         return Recording(name, robot.joints, t, q + 1e-5 * rng.standard_normal(q.shape), effort=tau, sha256=name)
 
     ident = identify(DynamicModel(robot, friction=LAWS), [rested("empty", 0)])
-    found = [weigh(ident, [rested("loaded", seed, body)]) for seed in (3, 4)]
+    found = [payload(ident, [rested("loaded", seed, body)]) for seed in (3, 4)]
     errors = np.array([one.mass / MASS - 1 for one in found])
     assert np.sqrt((errors**2).mean()) < 0.02
     assert all(abs(one.mass - MASS) < 3 * one.std_error[0] for one in found)
@@ -86,21 +86,21 @@ def test_a_load_on_a_repeated_motion(ident: Identification, robot: Robot, body: 
     t, q, v, a = motion(robot.n, 1, seconds=18.0)
     tau, rng = torque(robot, q, v, a, body), np.random.default_rng(7)
     tau = tau + 0.01 * tau.std(axis=0) * rng.standard_normal(tau.shape)
-    found = weigh(ident, [Recording("loaded", robot.joints, t, q, effort=tau, sha256="repeated")], method="held")
+    found = payload(ident, [Recording("loaded", robot.joints, t, q, effort=tau, sha256="repeated")], method="held")
     assert "scatter between 3 periods" in found.summary()
     assert abs(found.mass / MASS - 1) < 0.01
 
 
 def test_gain_errors_are_mass_errors(ident: Identification, robot: Robot, body: pin.Inertia) -> None:
     log = made(robot, "loaded", 1, body)
-    exact, unsure = (weigh(ident, [log], method="held", refit="none", gain_error=e) for e in (0.0, 0.02))
+    exact, unsure = (payload(ident, [log], method="held", refit="none", gain_error=e) for e in (0.0, 0.02))
     assert exact.sources["torque constants"] == 0
     _, q, v, a = motion(robot.n, 1)
     carried = torque(robot, q, v, a, body) - torque(robot, q, v, a, None)
     moves = []
     for j in range(robot.n):  # a constant that is wrong, in both logs: what the unloaded model cannot follow is the body's
         wrong = replace(log, effort=log.effort + 0.002 * carried * (np.arange(robot.n) == j))
-        moves.append(10 * (weigh(ident, [wrong], method="held", refit="none").mass - exact.mass))
+        moves.append(10 * (payload(ident, [wrong], method="held", refit="none").mass - exact.mass))
     assert unsure.sources["torque constants"] == pytest.approx(np.linalg.norm(moves), rel=0.05)
     assert unsure.std_error[0] > exact.std_error[0]
 
@@ -110,7 +110,7 @@ def test_friction_of_the_loaded_log_alone(ident: Identification, robot: Robot, b
     log = made(robot, "loaded", 1, body)
     v = np.gradient(log.position, log.time, axis=0)
     log = replace(log, effort=log.effort - 0.8 * np.tanh(v / 0.02) + np.array([0.0, 0.5, 0.0, 0.0]))
-    found = weigh(ident, [log])
+    found = payload(ident, [log])
     assert found.friction
     assert any("friction of the loaded logs" in note for note in found.notes)
     assert abs(found.mass / MASS - 1) < 0.02
@@ -127,13 +127,13 @@ def test_friction_of_a_joint_that_only_the_payload_loads(ident: Identification, 
     covariance[row] = covariance[:, row] = 0.0
     covariance[row, row] = 24.0**2
     blind = replace(ident, fit=replace(fit, params=params, covariance=covariance))
-    found = weigh(blind, [made(robot, "loaded", 1, body)], method="held", refit="none")
+    found = payload(blind, [made(robot, "loaded", 1, body)], method="held", refit="none")
     assert abs(found.mass / MASS - 1) < 0.01
     assert np.abs(found.com - COM).max() < 0.005
 
 
 def test_a_log_without_a_load_is_said(ident: Identification, robot: Robot) -> None:
-    found = weigh(ident, [made(robot, "nothing", 3)])
+    found = payload(ident, [made(robot, "nothing", 3)])
     assert found.interval[0, 0] == 0
     assert found.verdict["level"] == "poor"
     assert "0 kg" in found.verdict["reasons"][0]
@@ -147,7 +147,7 @@ def test_a_log_without_a_load_is_said(ident: Identification, robot: Robot) -> No
 @pytest.mark.parametrize("link", ["l2", "l3"])
 def test_the_link_that_carries_the_body_is_named(ident: Identification, robot: Robot, body: pin.Inertia, link: str) -> None:
     """On l2 no mass is found at all; on l3 one of the right size, with a small error."""
-    found = weigh(ident, [made(robot, "loaded", 1, body)], link=link)
+    found = payload(ident, [made(robot, "loaded", 1, body)], link=link)
     assert found.verdict["level"] == "poor"
     assert "a body on l4, or on a link fixed to it, explains these logs better" in str(found.verdict["reasons"])
     assert "may contain no payload" not in str(found.verdict["reasons"])
@@ -156,7 +156,7 @@ def test_the_link_that_carries_the_body_is_named(ident: Identification, robot: R
 def test_what_no_body_explains_is_not_good(ident: Identification, robot: Robot, body: pin.Inertia) -> None:
     """A torque constant that has changed between the logs: the standard error alone would call the mass well known."""
     log = made(robot, "loaded", 1, body)
-    found = weigh(ident, [replace(log, effort=log.effort * np.array([1.0, 1.06, 1.0, 1.0]))])
+    found = payload(ident, [replace(log, effort=log.effort * np.array([1.0, 1.06, 1.0, 1.0]))])
     assert found.verdict["level"] == "usable"
     assert "the residual of j2 is" in found.verdict["reasons"][1]
     assert "another torque constant" in found.verdict["reasons"][1]
@@ -167,7 +167,7 @@ def test_a_mass_below_zero_is_a_contradiction(ident: Identification, robot: Robo
     log = made(robot, "nothing", 3)
     _, q, v, a = motion(robot.n, 3)
     less = torque(robot, q, v, a, None) - torque(robot, q, v, a, body)
-    found = weigh(ident, [replace(log, effort=log.effort + less)])
+    found = payload(ident, [replace(log, effort=log.effort + less)])
     low, high = found.interval[0]
     assert low == 0
     assert MASS < high < 1.3 * MASS
@@ -184,18 +184,18 @@ def test_a_mass_below_zero_is_a_contradiction(ident: Identification, robot: Robo
 def test_bad_input(ident: Identification, robot: Robot, body: pin.Inertia) -> None:
     log = made(robot, "loaded", 1, body)
     with pytest.raises(ModelError, match="link 'base' does not move"):
-        weigh(ident, [log], link="base")
+        payload(ident, [log], link="base")
     with pytest.raises(ModelError, match="did you mean 'tool'"):
-        weigh(ident, [log], link="tol")
+        payload(ident, [log], link="tol")
     with pytest.raises(EstimationError, match=r"do not carry the same body.*loaded .*other"):
-        weigh(ident, [log, made(robot, "other", 2, pin.Inertia(2.0, COM, INERTIA))], method="held", refit="none")
+        payload(ident, [log, made(robot, "other", 2, pin.Inertia(2.0, COM, INERTIA))], method="held", refit="none")
     with pytest.raises(LogError, match="one of the training logs of the unloaded model"):
-        weigh(replace(ident, inputs=({"name": "empty", "sha256": "loaded"},)), [log])
+        payload(replace(ident, inputs=({"name": "empty", "sha256": "loaded"},)), [log])
     with pytest.raises(LogError, match="another robot"):
-        weigh(ident, [replace(log, joints=("a", "b", "c", "d"))])
+        payload(ident, [replace(log, joints=("a", "b", "c", "d"))])
     blind = replace(ident, fit=replace(ident.fit, covariance=np.full_like(ident.fit.covariance, np.nan)))
     with pytest.raises(EstimationError, match="no covariance"):
-        weigh(blind, [log])
+        payload(blind, [log])
 
 
 def poses(
@@ -220,7 +220,7 @@ def poses(
 
 
 def test_poses_at_rest(ident: Identification, robot: Robot, body: pin.Inertia) -> None:
-    both = weigh(ident, [poses(robot, body, (1, -1))], static=True)
+    both = payload(ident, [poses(robot, body, (1, -1))], static=True)
     assert abs(both.mass / MASS - 1) < 0.02
     assert np.abs(both.com - COM).max() < 0.01
     assert not any("one side" in note for note in both.notes)
@@ -230,11 +230,11 @@ def test_poses_at_rest(ident: Identification, robot: Robot, body: pin.Inertia) -
     radius = (3 * both.mass / (4 * np.pi * 2000.0)) ** (1 / 3)  # nothing known of the inertia: a solid sphere is written
     np.testing.assert_allclose(both.exported_inertia, 0.4 * both.mass * radius**2 * np.eye(3), rtol=1e-9, atol=1e-15)
     assert "a solid sphere of 2000 kg/m³" in both.summary()
-    one = weigh(ident, [poses(robot, body, (1,))], static=True)
+    one = payload(ident, [poses(robot, body, (1,))], static=True)
     assert any("one side" in note for note in one.notes)
     assert one.std_error[0] > 1.5 * both.std_error[0]
     assert one.interval[0, 0] <= MASS <= one.interval[0, 1]
-    wrong = weigh(ident, [poses(robot, body, (1, -1))], static=True, link="l3")
+    wrong = payload(ident, [poses(robot, body, (1, -1))], static=True, link="l3")
     assert wrong.verdict["level"] == "poor"
     assert "a body on l4, or on a link fixed to it" in wrong.verdict["reasons"][0]
 
@@ -264,10 +264,10 @@ def test_a_slide_at_rest_weighs_no_better_than_its_dry_friction_is_alike_in_both
     """As integral action leaves it: weight is constant there, and more poses do not help. The stated error was too small."""
     slides = Robot.from_urdf(arm_urdf("xz", kind="prismatic"))
     ident = identify(DynamicModel(slides, friction=LAWS), [made(slides, "empty", 0)])
-    found = weigh(ident, [poses(slides, body, (1, -1), shares=((0.98, 1.0), (0.6, 0.62)))], static=True)
+    found = payload(ident, [poses(slides, body, (1, -1), shares=((0.98, 1.0), (0.6, 0.62)))], static=True)
     assert abs(found.mass - MASS) < 3.0 * found.std_error[0]
     assert found.std_error[0] < 0.2 * MASS
-    alike = weigh(ident, [poses(slides, body, (1, -1), shares=((0.98, 1.0), (0.98, 1.0)))], static=True)
+    alike = payload(ident, [poses(slides, body, (1, -1), shares=((0.98, 1.0), (0.98, 1.0)))], static=True)
     assert abs(alike.mass - MASS) < 3.0 * alike.std_error[0] < 0.1 * MASS
 
 

@@ -106,7 +106,7 @@ def test_model_file_and_control_loop_agree_on_springs(robot: Robot, tmp_path) ->
     path = write_sidecar(tmp_path / "joints.yaml", model, theta)
     assert values_of(path)["lift"]["ks"] == pytest.approx(value["ks_lift"], rel=1e-12)
     assert "formula: ks*q + ts" in path.read_text()
-    read = friction_from_mapping({"spring": {"ks": [0.0, 2.0], "ts": [0.0, 1.0]}}).friction
+    read = friction_from_mapping({"spring": {"ks": [0.0, 2.0], "ts": [0.0, 1.0]}})
     np.testing.assert_allclose(FrictionTruth(2, read).springs(np.array([1.0, 3.0])), [0.0, 7.0])
 
 

@@ -1,6 +1,9 @@
 """Identify the dynamic model of a real robot from its URDF and its logs.
 
-The public names are loaded on first use, so that ``import urdf_ident`` costs nothing.
+Each command of ``urdf-ident`` is a function of the same name; `design` is :func:`design_excitation`, `export` and `report` are
+the functions ``write_*``, and `plot` is the attribute ``plot`` of an :class:`Identification`. The modules :mod:`.errors` (all
+errors) and :mod:`.friction` (all laws) are public too. Names are loaded on first use, so that
+``import urdf_ident`` costs nothing.
 """
 
 from __future__ import annotations
@@ -9,26 +12,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .errors import EstimationError as EstimationError
-    from .errors import FingerprintError as FingerprintError
-    from .errors import LimitError as LimitError
-    from .errors import LogError as LogError
-    from .errors import MissingExtraError as MissingExtraError
-    from .errors import MissingFileError as MissingFileError
-    from .errors import ModelError as ModelError
-    from .errors import OutputError as OutputError
-    from .errors import ProjectError as ProjectError
+    from . import errors as errors
+    from . import friction as friction
     from .errors import QualityError as QualityError
-    from .errors import ShapeError as ShapeError
-    from .errors import SimulationError as SimulationError
-    from .errors import SolverError as SolverError
-    from .errors import UnitError as UnitError
-    from .errors import UrdfError as UrdfError
     from .errors import UrdfIdentError as UrdfIdentError
     from .excitation.design import Design as Design
     from .excitation.design import design_excitation as design_excitation
     from .excitation.planned.sweeps import bidirectional_experiment as bidirectional_experiment
     from .excitation.sequential import forecast as forecast
+    from .export.on_robot import export_motion as export_motion
     from .logs.read import read_recording as read_recording
     from .logs.recording import Recording as Recording
     from .logs.sources import expand_logs as expand_logs
@@ -44,62 +36,61 @@ if TYPE_CHECKING:
     from .motion.files import read_trajectory as read_trajectory
     from .motion.fourier import random_fourier as random_fourier
     from .motion.limits import Limits as Limits
+    from .motion.trajectory import Trajectory as Trajectory
     from .pipeline.check import check as check
     from .pipeline.compare import compare as compare
-    from .pipeline.compare import contradictions as contradictions
+    from .pipeline.compare import trend as trend
+    from .pipeline.demo import demo as demo
     from .pipeline.experiment import simulate as simulate
+    from .pipeline.fleet import fleet as fleet
     from .pipeline.identify import identify as identify
-    from .pipeline.payload import weigh as weigh
+    from .pipeline.inspect import inspect as inspect
+    from .pipeline.payload import payload as payload
     from .pipeline.validate import validate as validate
     from .project import Project as Project
     from .project import load_project as load_project
+    from .report import write_report as write_report
     from .result.files.exports import write_mjcf as write_mjcf
+    from .result.files.exports import write_sdf as write_sdf
     from .result.files.exports import write_sidecar as write_sidecar
     from .result.files.exports import write_urdf as write_urdf
     from .result.files.load import load as load
     from .result.identification import Identification as Identification
+    from .samples import Segment as Segment
     from .simulation.simulated_log import write_log as write_log
     from .viz.player import play as play
 
 _HOME = {
     "BaseParameters": "model.base",
     "Collisions": "motion.collision.collisions",
-    "find_collisions": "motion.collision.find",
     "Design": "excitation.design",
     "Drive": "model.drive",
     "DynamicModel": "model.dynamic_model",
     "ElasticModel": "model.elasticity",
-    "EstimationError": "errors",
-    "FingerprintError": "errors",
     "Identification": "result.identification",
-    "LimitError": "errors",
     "Limits": "motion.limits",
-    "LogError": "errors",
-    "MissingExtraError": "errors",
-    "MissingFileError": "errors",
-    "ModelError": "errors",
-    "OutputError": "errors",
     "Project": "project",
-    "ProjectError": "errors",
     "QualityError": "errors",
     "Recording": "logs.recording",
     "Robot": "model.robot",
-    "ShapeError": "errors",
-    "SimulationError": "errors",
-    "SolverError": "errors",
-    "UnitError": "errors",
-    "UrdfError": "errors",
+    "Segment": "samples",
+    "Trajectory": "motion.trajectory",
     "UrdfIdentError": "errors",
     "bidirectional_experiment": "excitation.planned.sweeps",
     "check": "pipeline.check",
     "compare": "pipeline.compare",
-    "contradictions": "pipeline.compare",
+    "demo": "pipeline.demo",
     "design_excitation": "excitation.design",
     "expand_logs": "logs.sources",
+    "export_motion": "export.on_robot",
+    "find_collisions": "motion.collision.find",
+    "fleet": "pipeline.fleet",
     "forecast": "excitation.sequential",
     "identify": "pipeline.identify",
+    "inspect": "pipeline.inspect",
     "load": "result.files.load",
     "load_project": "project",
+    "payload": "pipeline.payload",
     "play": "viz.player",
     "random_fourier": "motion.fourier",
     "read_recording": "logs.read",
@@ -107,15 +98,18 @@ _HOME = {
     "read_world": "motion.collision.world",
     "robot_path": "model.bundled",
     "simulate": "pipeline.experiment",
+    "trend": "pipeline.compare",
     "validate": "pipeline.validate",
     "write_log": "simulation.simulated_log",
-    "weigh": "pipeline.payload",
     "write_mjcf": "result.files.exports",
+    "write_report": "report",
+    "write_sdf": "result.files.exports",
     "write_sidecar": "result.files.exports",
     "write_urdf": "result.files.exports",
 }
+_MODULES = ("errors", "friction")
 
-__all__ = sorted([*_HOME, "__version__"])
+__all__ = sorted([*_HOME, *_MODULES, "__version__"])
 
 
 def __getattr__(name: str) -> Any:
@@ -123,6 +117,8 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("urdf-ident")
+    if name in _MODULES:
+        return import_module(f".{name}", __name__)
     if name not in _HOME:
         raise AttributeError(f"module 'urdf_ident' has no attribute '{name}'")
     value = getattr(import_module(f".{_HOME[name]}", __name__), name)

@@ -146,7 +146,11 @@ class Segment(Stored):
         )
 
     def thinned(self, stride: int) -> Segment:
-        """Every ``stride``-th sample, without the preceding positions, for models without memory."""
+        """Every n-th sample, without the preceding positions, for models without memory.
+
+        Args:
+            stride: n, in samples.
+        """
         return replace(self, rate=self.rate / stride, before=None, simulated=None, **self._signals(slice(None, None, stride)))
 
     def _signals(self, rows: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline.demo import run_demo
+from urdf_ident.pipeline.demo import demo
 
 
 def main(seeds: int) -> None:
@@ -23,14 +23,14 @@ def main(seeds: int) -> None:
     for seed in range(seeds):
         start = time.perf_counter()
         with tempfile.TemporaryDirectory() as folder:
-            demo = run_demo(folder, seed=seed)
+            result = demo(folder, seed=seed)
             path = Path(folder) / "ur10e_identified.urdf"
             Robot.from_urdf(path)
             mujoco.MjModel.from_xml_path(str(path))
-        score = demo.ident.validation[0]
+        score = result.ident.validation[0]
         ratios.append(score["urdf_mean_rmse"] / score["mean_rmse"])
-        fit = demo.ident.fit
-        inside = np.abs(fit.params - fit.base.of(demo.truth)) <= 3 * fit.bse
+        fit = result.ident.fit
+        inside = np.abs(fit.params - fit.base.of(result.truth)) <= 3 * fit.bse
         covered, total = covered + int(inside.sum()), total + len(inside)
         print(
             f"seed {seed}: URDF/identified {ratios[-1]:.2f}, within 3σ {inside.mean():.3f}, {time.perf_counter() - start:.1f} s"

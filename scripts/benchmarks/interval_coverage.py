@@ -23,7 +23,7 @@ from typing import ClassVar
 import numpy as np
 
 from urdf_ident.estimation.uncertainty.covariance import with_covariance
-from urdf_ident.friction import AxisScale, Coulomb, FormerName, Law, Sliding, Viscous, smooth_sign
+from urdf_ident.friction import AxisScale, Coulomb, Law, Sliding, Viscous, smooth_sign
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.bundled import robot_path, truth_path
 from urdf_ident.model.dynamic_model import DynamicModel
@@ -56,7 +56,6 @@ class CreepingCoulomb(Coulomb):
     """Coulomb friction that does not stick in the plant either: the law that the model has."""
 
     name: ClassVar[str] = "creeping_coulomb"
-    former: ClassVar[tuple[FormerName, ...]] = ()
 
     def basis(self, motion: Sliding) -> Sequence[np.ndarray]:
         """``tanh(v / width)``, shape (n,)."""

@@ -39,7 +39,7 @@ from urdf_ident.logs.sources import expand_logs
 from urdf_ident.model.dynamic_model import DynamicModel
 from urdf_ident.model.payload import moving_link
 from urdf_ident.model.robot import Robot
-from urdf_ident.pipeline.payload import default_link, weigh
+from urdf_ident.pipeline.payload import default_link, payload
 from urdf_ident.project import load_project
 
 RATE, NOISE, MEMORY, BUDGET = 100.0, 0.02, 0.8, 3.0  # [Hz], share of the torque, from sample to sample, [s]
@@ -148,7 +148,7 @@ def arms(arguments: argparse.Namespace) -> None:
         for k in range(arguments.payloads):
             body = random_body(rng)
             log = resting(arm, motion, body, rng) if arguments.static else arm.log(motion, f"load{k}", 100 * seed + k, body)
-            found = weigh(ident, [log], static=arguments.static)
+            found = payload(ident, [log], static=arguments.static)
             told = np.isfinite(found.std_error)
             truth = ten(body)
             inside.append(((found.interval[:, 0] <= truth) & (truth <= found.interval[:, 1]))[told])
@@ -217,7 +217,7 @@ def real(arguments: argparse.Namespace) -> None:
         ident = ui.identify(project.build_model(robot), teach, project=project)
         loaded = [replace(with_body(ident, logs[k], body), sha256=f"loaded {k}") for k in pair]
         for group in ([loaded[0]], [loaded[1]], loaded):
-            found = weigh(ident, group)
+            found = payload(ident, group)
             off, away = found.mass / body.mass - 1.0, np.abs(found.com - body.lever)
             errors.append((abs(off), away.max()))
             inside = (found.interval[:, 0] <= ten(body)) & (ten(body) <= found.interval[:, 1])

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from ..errors import EstimationError, LogError, UrdfIdentError
+from ..errors import UrdfIdentError
 from ..files.read_write import check_output, read_text, write_text
 from .common import (
     JUDGED_BAD,
@@ -25,13 +24,6 @@ from .common import (
     read_readable_logs,
     say,
 )
-
-if TYPE_CHECKING:
-    from ..logs.recording import Recording
-    from ..model.drive import Drive
-    from ..model.payload import Payload
-    from ..model.robot import Robot
-    from ..project import Project
 
 
 @command("check arm.urdf", "check arm.urdf --fix physical.urdf")
@@ -62,12 +54,11 @@ def check(
             typer.echo(f"left as it is: {error}")
         return
     from ..pipeline.check import check as check_model
-    from ..pipeline.check import check_text
 
     project, _, robot = open_robot(config, urdf, lock)
-    found = check_model(project.build_model(robot))
-    say(found, as_json, lambda: check_text(found))
-    if not found["physical"]:
+    checked = check_model(project.build_model(robot))
+    say(checked.as_dict(), as_json, checked.summary)
+    if not checked.physical:
         raise typer.Exit(JUDGED_BAD)
 
 
@@ -94,8 +85,7 @@ def inspect(
 
     Every finding comes with a remedy. The exit code is 1 if a log cannot be used, 2 if one cannot be read.
     """
-    from ..pipeline.check import findings_text
-    from ..pipeline.examine import examine_logs
+    from ..pipeline.inspect import inspect as examine
 
     project, folder, built = open_robot(config, robot, lock)
     if write_project is not None:
@@ -112,32 +102,9 @@ def inspect(
         typer.echo(f"wrote {write_project}: read its comments before you use it", err=as_json)
     project.build_model(built)  # unknown friction laws or joints are an error before `identify` is called
     recordings, unreadable = read_readable_logs(logs, built, project, skip=True, copies=False)
-    payload = project.build_payload(built)
-    drive, unknown = _resolved_drive(project, built, recordings, payload)
-    reports = examine_logs(recordings, built, drive, project.signal_config(), payload=payload, unknown=unknown)
-    found = [
-        {"log": log.name, "rows": len(log), "acceptable": own.acceptable, "findings": [item.as_dict() for item in own.findings]}
-        for log, own in zip(recordings, reports, strict=True)
-    ]
-    found += [{"log": log.name, "acceptable": False, "findings": [log.as_finding()]} for log in unreadable]
-    say(found, as_json, lambda: findings_text(found))
+    inspection = examine(built, recordings, project=project, unreadable=unreadable)
+    say(inspection.as_dict(), as_json, inspection.summary)
     if unreadable:
         raise typer.Exit(WRONG_USE)
-    if not all(report.acceptable for report in reports):
+    if not inspection.acceptable:
         raise typer.Exit(JUDGED_BAD)
-
-
-def _resolved_drive(
-    project: Project, robot: Robot, recordings: Sequence[Recording], payload: Payload | None
-) -> tuple[Drive, UrdfIdentError | None]:
-    """The drive with its torque constants; with constants of 1 and the reason if they cannot be determined."""
-    from ..estimation.estimators.payload_gains import resolve_drive, without_constants
-    from ..torque_constants.gains import resolve_gain
-
-    drive = project.build_drive(robot)
-    if payload is None:
-        return resolve_gain(drive, recordings), None
-    try:
-        return resolve_drive(project.build_model(robot), recordings, payload, project.signal_config()), None
-    except (EstimationError, LogError) as error:  # too few kinds of logs, or an unusable one: still inspected
-        return without_constants(drive), error

@@ -25,12 +25,12 @@ def demo(
 
     Designs a motion, simulates logs, identifies, validates and exports. Open report.html afterwards.
     """
-    from ..pipeline.demo import run_demo
+    from ..pipeline.demo import demo as run
     from ..viz import motion_from
     from ..viz import play as show
 
     with steps() as progress:
-        result = run_demo(out, seed=seed, progress=progress)
+        result = run(out, seed=seed, progress=progress)
     robot = result.ident.model.robot
     page = show(robot, motion_from(str(out / "held_out.csv"), robot), html=out / "motion.html")
     typer.echo(coloured(result.ident.summary(verbose=verbose)))

@@ -33,7 +33,8 @@ def fleet(
     not be identified.
     """
     from ..parallel import workers
-    from ..pipeline.fleet import identify_fleet, robot_folders
+    from ..pipeline.fleet import fleet as identify_each
+    from ..pipeline.fleet import robot_folders
     from ..report import write_fleet
 
     robots = robot_folders(folders)
@@ -42,7 +43,7 @@ def fleet(
     for path in (table, picture, page):
         check_output(path)
     with workers(jobs):
-        found = identify_fleet(urdf, robots, out, config=config, force=force, skip_bad_logs=skip_bad_logs)
+        found = identify_each(urdf, robots, out, config=config, force=force, skip_bad_logs=skip_bad_logs)
     notes = [f"wrote {found.save(table)}"]
     if not no_report:
         try:

@@ -37,7 +37,6 @@ from .common import (
     say,
 )
 from .motion import run_design
-from .payload import weigh_and_write
 from .report import NoReport, report_lines, say_replaced, written_line
 
 if TYPE_CHECKING:
@@ -138,7 +137,8 @@ def _write(
     Printed commands can be run as they are, with the user's own ``paths``.
     """
     from ..files.records import json_text, plain
-    from ..result.files.exports import write_all
+    from ..pipeline.payload import payload
+    from ..result.files.exports import write_all, write_payload
 
     say_replaced(out, report=not no_report)
     notes = write_all(ident, out)
@@ -148,7 +148,8 @@ def _write(
         notes += report_lines(ident, out / _REPORT, paths)
     if not as_json:
         typer.echo("\n".join(["", *notes]) if verbose else written_line(out, notes))
-    body, more = weigh_and_write(ident, loaded, out / _PAYLOAD, link, force) if loaded else (None, [])
+    body = payload(ident, loaded, link=link, force=force) if loaded else None
+    more = write_payload(ident, body, out / _PAYLOAD) if body is not None else []
     if as_json:
         outcome = {  # the most important results for programs; everything else is in identification.json
             "verdict": ident.verdict.as_dict(),

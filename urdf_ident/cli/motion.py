@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import LogError, ModelError, ProjectError, check_named
+from ..errors import LogError, ProjectError, check_named
 from ..files.folders import check_writable
 from ..files.read_write import check_output, note_input
 from ..progress import search_bar, steps
@@ -17,10 +17,8 @@ from .report import say_file_replaced
 if TYPE_CHECKING:
     from ..excitation.planned.planned_motion import PlannedMotion
     from ..model.dynamic_model import DynamicModel
-    from ..model.robot import Robot
     from ..project import Project
     from ..result.identification import Identification
-    from ..viz.motion import Motion
 
 
 @command("design arm.urdf -c project.yaml -o motion.csv", "design arm.urdf --after out/identification.json -o next.csv")
@@ -137,6 +135,7 @@ def play(
     """
     from ..viz import motion_from
     from ..viz import play as run
+    from ..viz.motion import with_torque_error
 
     project, folder, robot = open_robot(config, urdf, lock)
     second = project.build_robot(other, folder) if other is not None else None
@@ -146,27 +145,14 @@ def play(
     layout, drive = project.log, project.build_drive(robot)
     shown = motion_from(motion, robot, layout, drive)
     if errors is not None:
-        shown = _with_errors(shown, errors, motion, robot)
+        ident = open_result(errors)
+        log = read_logs([motion], ident.model.robot, ident.project)[0] if shown.measured else None
+        shown = with_torque_error(shown, robot, ident, log)
     ghost = None if beside is None else motion_from(beside, robot, layout, drive)
     around = project.excitation.build_collisions(robot, folder)
     written = run(robot, shown, other=second, beside=ghost, collisions=around, html=html, port=port, say=typer.echo)
     if written is not None:
         typer.echo(f"wrote {written}")
-
-
-def _with_errors(shown: Motion, result: Path, log: str, robot: Robot) -> Motion:
-    """Returns the motion with the torque errors of a result on the log of the motion."""
-    from ..pipeline.compensate import torque_error
-    from ..viz.motion import with_error
-
-    ident = open_result(result)
-    if ident.model.robot.joints != robot.joints:
-        got, expected = ", ".join(robot.joints), ", ".join(ident.model.robot.joints)
-        raise ModelError("the result belongs to another robot", where=str(result), got=got, expected=expected)
-    if not shown.measured:
-        raise LogError("the motion holds no efforts to compare with", where=log, remedy="leave out --errors, or play a log")
-    (recording,) = read_logs([log], ident.model.robot, ident.project)
-    return with_error(shown, *torque_error(ident, recording))
 
 
 @command("export-motion motion.csv --robot arm.urdf --for ros2_control -o on_robot", name="export-motion")
@@ -185,7 +171,7 @@ def export_motion(
 
     Includes a slow approach, a dry run, the recording, and a checklist.
     """
-    from ..export.on_robot import write_motion
+    from ..export.on_robot import export_motion as write
     from ..motion.files import read_trajectory, why_recorded
 
     project, folder, robot = open_robot(config, urdf, lock)
@@ -200,7 +186,8 @@ def export_motion(
             remedy="give the motion that the robot was commanded",
         )
     check_writable(out)
-    for path in write_motion(motion, robot, limits, target, out, project.excitation.build_collisions(robot, folder)):
+    around = project.excitation.build_collisions(robot, folder)
+    for path in write(motion, robot, target, out, limits=limits, collisions=around):
         typer.echo(f"wrote {path}")
     typer.echo(f"read {out / 'README.txt'} before the robot moves")
 

@@ -13,10 +13,7 @@ from ..files.read_write import check_output
 from .common import JUDGED_BAD, AsJson, Force, Logs, Result, command, open_result, read_logs, say
 
 if TYPE_CHECKING:
-    from ..logs.recording import Recording
     from ..result.comparison import Comparison, Trend
-    from ..result.identification import Identification
-    from ..result.payload import PayloadResult
 
 
 @command(
@@ -49,47 +46,19 @@ def payload(
 
     Gives mass, centre of mass and inertia with intervals, from a result of the unloaded robot and logs with the load.
     """
-    from ..pipeline.payload import weigh
+    from ..pipeline.payload import payload as weigh
+    from ..result.files.exports import write_payload
 
     ident = open_result(result)
     target = out or result.parent / "payload.json"
     check_writable(target.parent)
     recordings = read_logs(logs, ident.model.robot, ident.project)
-    found = weigh(ident, recordings, link=link, method=method, refit=refit, static=static, gain_error=gain_error, force=force)
-    written = _written(ident, found, target)
-    lines = [f"  {name}: {line}" for name, line in found.as_dict()["set_payload"].items()]
-    say(found.as_dict(), as_json, lambda: "\n".join([found.summary(), *lines, "", *written]))
-    if found.verdict["level"] == "poor":
+    body = weigh(ident, recordings, link=link, method=method, refit=refit, static=static, gain_error=gain_error, force=force)
+    written = write_payload(ident, body, target)
+    lines = [f"  {name}: {line}" for name, line in body.as_dict()["set_payload"].items()]
+    say(body.as_dict(), as_json, lambda: "\n".join([body.summary(), *lines, "", *written]))
+    if body.verdict["level"] == "poor":
         raise typer.Exit(JUDGED_BAD)
-
-
-def weigh_and_write(
-    ident: Identification, logs: list[Recording], target: Path, link: str | None = None, force: bool = False
-) -> tuple[PayloadResult, list[str]]:
-    """Identifies the payload of loaded logs, with the more precise of both methods, and writes it beside the result.
-
-    Args:
-        ident: The unloaded robot.
-        link: The link with the payload; the usual link if None.
-        force: Use logs in spite of findings that refuse them.
-
-    Returns:
-        The payload, and lines that describe what was written.
-    """
-    from ..pipeline.payload import weigh
-
-    found = weigh(ident, logs, link=link, force=force)
-    return found, _written(ident, found, target)
-
-
-def _written(ident: Identification, found: PayloadResult, target: Path) -> list[str]:
-    """Writes the JSON and, if there is a payload, the robot with it; returns lines that describe them."""
-    from ..result.files.exports import write_with_payload
-
-    saved = f"wrote {found.save(target)}"
-    if not found.shown:
-        return [saved, "no URDF, MJCF or set_payload: these logs show no body"]
-    return [*write_with_payload(ident, found, target.parent), saved]
 
 
 @command(
@@ -110,7 +79,8 @@ def compare(
 
     Given a URDF and a result, lists the URDF values that the data contradict. Given three or more results, shows the trend.
     """
-    from ..pipeline import compare
+    from ..pipeline.compare import compare as changes
+    from ..pipeline.compare import trend
 
     urdfs = [path for path in results if path.suffix.lower() in (".urdf", ".xml", ".xacro")]
     if len(results) < 2 or (urdfs and (len(results) != 2 or len(urdfs) != 1)):
@@ -119,19 +89,17 @@ def compare(
         )
     if plot is not None and len(results) < 3:
         raise LogError("--plot shows a trend", got=f"{len(results)} results", expected="three or more", remedy="leave it out")
-    found: Comparison | Trend
-    if urdfs:
-        ident = open_result(next(path for path in results if path not in urdfs))
-        found = compare.contradictions(ident.model.robot.of_urdf(urdfs[0]), ident)
-    elif len(results) == 2:
-        found = compare.compare(open_result(results[0]), open_result(results[1]))
+    idents = [open_result(path) for path in results if path not in urdfs]
+    comparison: Comparison | Trend
+    if len(results) == 2:
+        before = idents[0].model.robot.of_urdf(urdfs[0]) if urdfs else idents[0]
+        comparison = changes(before, idents[-1])
     else:
         parents = [path.parent.name or path.stem for path in results]
-        names = parents if len(set(parents)) == len(parents) else [str(path) for path in results]
-        found = compare.trend([open_result(path) for path in results], names)
+        comparison = trend(idents, parents if len(set(parents)) == len(parents) else [str(path) for path in results])
         if plot is not None:
             check_output(plot)
-            found.plot(plot)
-    say(found.as_dict(), as_json, found.summary)
+            comparison.plot(plot)
+    say(comparison.as_dict(), as_json, comparison.summary)
     if plot is not None:
         typer.echo(f"wrote {plot}", err=as_json)

@@ -26,7 +26,7 @@ from .family import Family
 from .formulation import Formulation, formulate
 from .planned.planned_motion import PlannedMotion
 from .planned_rows import PlannedRows
-from .search.global_start import check_global_start, present_name
+from .search.global_start import check_global_start
 from .search.multi_start import FoundMotion, Problem
 from .search.parallel import Outcome, search
 
@@ -162,7 +162,6 @@ def design_excitation(
     if criterion == "auto":
         criterion = "D" if after is None else "A"
     check_known("criterion", criterion, CRITERIA, ModelError)
-    global_start, former = present_name(global_start)
     check_global_start(global_start)
     check_positive("the time budget", budget, LimitError, "s")
     begun = time.monotonic()
@@ -174,7 +173,7 @@ def design_excitation(
     say = None if progress is None else _progress_reporter(progress, criterion, begun, budget)
     left = max((1 - CERTIFICATE) * budget - (time.monotonic() - begun), min(budget, LEAST_SEARCH))
     outcome = search(given.problem, seed=seed, budget=left, starts=starts, jobs=jobs, progress=say)
-    found = _finished(given, outcome, {**_settings(shape, criterion, global_start), "seed": seed, "budget": budget}, former)
+    found = _finished(given, outcome, {**_settings(shape, criterion, global_start), "seed": seed, "budget": budget})
     return replace(found, elapsed=time.monotonic() - begun)
 
 
@@ -193,7 +192,7 @@ def _settings(shape: Family, criterion: str, global_start: str) -> dict[str, Any
     }
 
 
-def _finished(given: Formulation, outcome: Outcome, settings: Mapping[str, Any], notes: tuple[str, ...]) -> Design:
+def _finished(given: Formulation, outcome: Outcome, settings: Mapping[str, Any]) -> Design:
     """Builds the design from the best motion that passes verification, with the exact value of the criterion."""
     problem, model = given.problem, given.model
     best, report, clearance, repaired = certified(problem, outcome.candidates)
@@ -214,7 +213,7 @@ def _finished(given: Formulation, outcome: Outcome, settings: Mapping[str, Any],
         elapsed=0.0,
         history=outcome.history,
         settings=settings,
-        notes=(*notes, *given.notes, *outcome.notes, *repaired, *_slow_motion_hint(report)),
+        notes=(*given.notes, *outcome.notes, *repaired, *_slow_motion_hint(report)),
         clearance=clearance,
     )
 

@@ -87,10 +87,9 @@ class ExcitationSection(Section):
     scaling: Literal["none", "columns"] | None = Field(
         None, description="scaling of the regressor's columns; default: `columns` for A and E"
     )
-    global_start: Literal["none", "cma", "differential_evolution", "genetic"] = Field(
+    global_start: Literal["none", "cma", "differential_evolution"] = Field(
         "none",
-        description="search before each local one; none: the best of some random motions, ahead in equal time; genetic is the "
-        "former name of differential_evolution",
+        description="search before each local one; none: the best of some random motions, ahead in equal time",
     )
     collisions: bool | Literal["auto"] = Field(
         "auto", description="avoid collisions; auto: if the URDF has collision geometry, or a world is given"

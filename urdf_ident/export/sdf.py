@@ -71,7 +71,9 @@ def write_sdf(path: str | Path, urdf: str, where: str = "URDF") -> tuple[str, ..
     """Writes the text of :func:`sdf_text` to a file.
 
     Args:
+        path: The file.
         urdf: The URDF's text.
+        where: What errors call the URDF.
 
     Returns:
         Notes on what has no counterpart.

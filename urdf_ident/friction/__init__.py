@@ -8,7 +8,7 @@ is one new class; importing its module registers it by name.
 from __future__ import annotations
 
 from .dissipation import FRACTIONS, MOST_FRICTION, SPEEDS, Trained, dissipation, law_rows, moments, trained_range
-from .law import FRICTION, SIGN_WIDTH, AxisScale, FormerName, Friction, Law, Sliding, bias_symbols, combine_axes, smooth_sign
+from .law import FRICTION, SIGN_WIDTH, AxisScale, Friction, Law, Sliding, bias_symbols, combine_axes, smooth_sign
 from .laws import (
     Asymmetric,
     Coulomb,
@@ -26,7 +26,6 @@ from .laws import (
 from .specification import (
     DEFAULT_FRICTION,
     MOTOR_FRICTION,
-    FrictionRead,
     friction_by_joint,
     friction_from_mapping,
     friction_term,
@@ -50,9 +49,7 @@ __all__ = [
     "Coulomb",
     "Cubic",
     "Dahl",
-    "FormerName",
     "Friction",
-    "FrictionRead",
     "Law",
     "LoadCoulomb",
     "Offset",

@@ -100,19 +100,6 @@ class Sliding:
 
 
 @dataclass(frozen=True)
-class FormerName:
-    """Notation of a law in older files.
-
-    Attributes:
-        name: The law's former name; may equal the present one, with other fields.
-        fields: Former field → symbol or shape.
-    """
-
-    name: str
-    fields: Mapping[str, str]
-
-
-@dataclass(frozen=True)
 class AxisScale:
     """How an axis moves in the data, which determines the shapes of a law to try.
 
@@ -153,7 +140,6 @@ class Law(Term):
     """
 
     formula: ClassVar[str]
-    former: ClassVar[tuple[FormerName, ...]] = ()
     memory: ClassVar[bool] = False
     bias: ClassVar[bool] = False
     changing: ClassVar[Mapping[str, str]] = {}

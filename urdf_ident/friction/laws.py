@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import ModelError
 from ..linalg import Array
 from ..units import joint_units
-from .law import SIGN_WIDTH, AxisScale, FormerName, Law, Sliding
+from .law import SIGN_WIDTH, AxisScale, Law, Sliding
 from .term import Shape
 
 _WIDTH = Shape("speed", "half-width of the smooth sign; 0 is the hard sign", zero=True)
@@ -38,7 +38,6 @@ class Viscous(Law):
     changing: ClassVar[Mapping[str, str]] = {"Fv": "viscous"}
     nonnegative: ClassVar[tuple[bool, ...]] = (True,)
     formula: ClassVar[str] = "Fv*v"
-    former: ClassVar[tuple[FormerName, ...]] = (FormerName("viscous", {"coefficient": "Fv"}),)
 
     def basis(self, motion: Sliding) -> Sequence[Array]:
         return (motion.v,)
@@ -59,7 +58,6 @@ class Offset(Law):
     symbols: ClassVar[tuple[str, ...]] = ("offset",)
     nonnegative: ClassVar[tuple[bool, ...]] = (False,)
     formula: ClassVar[str] = "offset"
-    former: ClassVar[tuple[FormerName, ...]] = (FormerName("offset", {"level": "offset"}),)
     bias: ClassVar[bool] = True
 
     def basis(self, motion: Sliding) -> Sequence[Array]:
@@ -81,7 +79,6 @@ class Coulomb(Law):
     nonnegative: ClassVar[tuple[bool, ...]] = (True,)
     shapes: ClassVar[Mapping[str, Shape]] = {"width": _WIDTH}
     formula: ClassVar[str] = "Fc*tanh(v/width)"
-    former: ClassVar[tuple[FormerName, ...]] = (FormerName("coulomb", {"level": "Fc"}),)
 
     def basis(self, motion: Sliding) -> Sequence[Array]:
         return (motion.sign(self.width),)
@@ -107,9 +104,6 @@ class Stribeck(Law):
         "exponent": Shape("exponent", "how abruptly it drops"),
     }
     formula: ClassVar[str] = "Fs*tanh(v/width)*exp(-(|v|/velocity)^exponent)"
-    former: ClassVar[tuple[FormerName, ...]] = (
-        FormerName("stribeck", {"extra": "Fs", "velocity": "velocity", "exponent": "exponent"}),
-    )
 
     def basis(self, motion: Sliding) -> Sequence[Array]:
         return (motion.sign(self.width) * np.exp(-((np.abs(motion.v) / self.velocity) ** self.exponent)),)
@@ -131,7 +125,6 @@ class SubLinear(Law):
     nonnegative: ClassVar[tuple[bool, ...]] = (False,)
     shapes: ClassVar[Mapping[str, Shape]] = {"width": _WIDTH}
     formula: ClassVar[str] = "Fr*tanh(v/width)*sqrt(|v|)"
-    former: ClassVar[tuple[FormerName, ...]] = (FormerName("sub_linear", {"coefficient": "Fr"}),)
 
     def basis(self, motion: Sliding) -> Sequence[Array]:
         return (motion.sign(self.width) * np.sqrt(np.abs(motion.v)),)
@@ -153,7 +146,6 @@ class Cubic(Law):
     symbols: ClassVar[tuple[str, ...]] = ("F3",)
     nonnegative: ClassVar[tuple[bool, ...]] = (False,)
     formula: ClassVar[str] = "F3*v^3"
-    former: ClassVar[tuple[FormerName, ...]] = (FormerName("cubic", {"coefficient": "F3"}),)
 
     def basis(self, motion: Sliding) -> Sequence[Array]:
         return (motion.v * motion.v * motion.v,)
@@ -182,7 +174,6 @@ class LoadCoulomb(Law):
     shapes: ClassVar[Mapping[str, Shape]] = {"width": _WIDTH}
     loaded: ClassVar[bool] = True
     formula: ClassVar[str] = "Fl*tanh(v/width)*|tau_rigid|"
-    former: ClassVar[tuple[FormerName, ...]] = (FormerName("load_coulomb", {"coefficient": "Fl"}),)
 
     def basis(self, motion: Sliding) -> Sequence[Array]:
         if motion.load is None:
@@ -253,7 +244,6 @@ class Dahl(_Reversing):
         "width": Shape("displacement", "displacement over which the distance to the limit falls to 1/e")
     }
     formula: ClassVar[str] = "Fd*z, dz/dq = (sign(dq) - z)/width"
-    former: ClassVar[tuple[FormerName, ...]] = (FormerName("presliding", {"coulomb": "Fd", "displacement": "width"}),)
 
     def bend(self, bent: Array, step: Array) -> Array:
         direction = np.sign(step)
@@ -295,21 +285,6 @@ class Asymmetric(Law):
         "(1 + tanh(v/eps))/2*(Fcp*tanh(v/width) + Fv1p*u + Fv2p*u*|u| + Fv3p*u^3) + (1 - tanh(v/eps))/2*(the same with "
         "n), u = v where |v| >= threshold, else 0"
     )
-    former: ClassVar[tuple[FormerName, ...]] = (
-        FormerName("asymmetric_coulomb", {"plus": "Fcp", "minus": "Fcn"}),
-        FormerName(
-            "asymmetric_polynomial",
-            {
-                "plus_1": "Fv1p",
-                "plus_2": "Fv2p",
-                "plus_3": "Fv3p",
-                "minus_1": "Fv1n",
-                "minus_2": "Fv2n",
-                "minus_3": "Fv3n",
-                "threshold": "threshold",
-            },
-        ),
-    )
 
     def basis(self, motion: Sliding) -> Sequence[Array]:
         v, sign = motion.v, motion.sign(self.width)
@@ -346,12 +321,6 @@ class StribeckArctan(Law):
         "stribeck": Shape("steepness", "delta, steepness of the drop from stiction to Coulomb friction"),
     }
     formula: ClassVar[str] = "tau_s*2/pi*atan(sharpness*v) + tau_sc*2/pi*atan(stribeck*v) + tau_v*v"
-    former: ClassVar[tuple[FormerName, ...]] = (
-        FormerName(
-            "arctan",
-            {"stiction": "tau_s", "difference": "tau_sc", "viscous": "tau_v", "sharpness": "sharpness", "stribeck": "stribeck"},
-        ),
-    )
 
     def __post_init__(self) -> None:
         if np.any(np.asarray(self.stribeck) >= np.asarray(self.sharpness)):

@@ -1,11 +1,11 @@
-"""Results of `check` and `inspect`: a URDF or a log assessed before anything is estimated."""
+"""Checks a URDF: what is implausible or impossible in it, and what could be identified."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from ..model.structure import geometric_rank, random_motion
 from ..model.terms import RotorInertia
 from ..model.urdf import LARGEST_ANGLE
 from ..motion.limits import finite_ends
-from ..result.text.lines import finding_words, table
+from ..result.text.lines import table
 from ..signals.motor_side import visible_stiffness
 from ..units import joint_units
 
@@ -47,24 +47,101 @@ _CHAIN = 3
 _LISTED = 8
 
 
-def check(model: DynamicModel) -> dict[str, Any]:
-    """Returns what a URDF contains, as plain data.
+@dataclass(frozen=True)
+class UrdfCheck:
+    """What a URDF contains, and what could be identified; every field is plain data.
+
+    Attributes:
+        refused: What strict parsers refuse.
+        physical: Whether all inertial parameters are possible.
+        joints: Name, type and limits of each joint [rad, rad/s, N·m; prismatic: m, m/s, N], None without a limit.
+        locked: Locked joints and their positions [rad or m].
+        bodies: Moving bodies with the links that are fixed to them.
+        findings: Links and bodies whose inertial parameters are doubtful or impossible.
+        doubts: Implausible limits, origins, masses.
+        identifiable: Parameters and combinations that joint torques depend on.
+        springs: Of elastic joints, the stiffest spring that the encoders resolve.
+    """
+
+    robot: str
+    path: str
+    refused: Sequence[str]
+    physical: bool
+    joints: Sequence[Mapping[str, Any]]
+    locked: Mapping[str, float]
+    bodies: Sequence[Mapping[str, Any]]
+    findings: Sequence[Mapping[str, Any]]
+    doubts: Sequence[Mapping[str, str]]
+    identifiable: Mapping[str, Any]
+    springs: Sequence[Mapping[str, Any]]
+
+    def as_dict(self) -> dict[str, Any]:
+        """All fields, as `check --json` prints them."""
+        return dict(vars(self))
+
+    def summary(self) -> str:
+        """Joints, doubts and what can be identified, on one screen."""
+        rows = []
+        for joint, body in zip(self.joints, self.bodies, strict=True):
+            bounds = ["-" if joint[key] is None else f"{joint[key]:.4g}" for key in ("lower", "upper", "velocity", "effort")]
+            rows.append([joint["name"], joint["type"], *bounds, body["name"], abbreviated(body["lumped_links"], 2) or "-"])
+        lines = [f"{self.robot} ({self.path}): {len(rows)} joints", ""]
+        lines += table(["joint", "type", "lower", "upper", "velocity", "effort", "body", "fixed links"], rows)
+        lines.append("  limits in rad, rad/s and N·m; of prismatic joints in m, m/s and N")
+        if self.locked:
+            lines.append(f"  locked: {abbreviated([f'{name} at {value:g}' for name, value in self.locked.items()])}")
+        lines.append("")
+        path = Path(self.path)
+        fix = f"urdf-ident check {shlex.quote(str(path))} --fix {shlex.quote(f'{path.stem}_fixed.urdf')}"
+        if self.findings:
+            lines += _inertial_lines(self.findings)
+            lines.append(f"  `{fix}` writes a repaired copy")
+        else:
+            lines.append("  all inertial parameters are physically consistent")
+        lines += [f"  DOUBT {line}" for line in implausible_lines(self.doubts)]
+        if self.refused:
+            lines += [f"  STRICT PARSERS REFUSE {item}" for item in self.refused]
+            lines.append(f"  `{fix}` removes them; exports never contain them")
+        lines += ["", *_identifiable(self.identifiable)]
+        if self.springs:
+            first = self.springs[0]
+            origin = "assumed (20 bits a turn; give model.elastic.encoder_step)" if first["assumed"] else "given"
+            lines += [
+                "",
+                f"  springs: an encoder step of {first['encoder_step']:.3g} rad or m, {origin}, shows a stiffness up to",
+            ]
+            cells = [
+                [
+                    item["joint"],
+                    *(f"{value:.3g}" for pair in zip(item["torque"], item["stiffest"], strict=True) for value in pair),
+                ]
+                for item in self.springs
+            ]
+            titles = ["joint", "gravity [N·m rms]", "K up to [N·m/rad]", "vigorous motion [N·m rms]", "K up to [N·m/rad]"]
+            lines += table(titles, cells)
+        return "\n".join(lines)
+
+    __str__ = summary
+
+
+def check(model: DynamicModel) -> UrdfCheck:
+    """Checks a URDF before anything is computed from it.
 
     Args:
         model: The dynamic model of the URDF.
 
     Returns:
-        Joints, bodies with their lumped links, findings on inertials, and what can be identified.
+        Joints, bodies with the links fixed to them, doubtful inertials, and what can be identified.
     """
     robot, base = model.robot, model.base()
     limits = {key: robot.limit(key) for key in ("lower", "upper", "velocity", "effort")}
-    findings, refused = assess_urdf(robot), violations(robot.urdf, robot.path)
-    return {
-        "robot": robot.name,
-        "path": robot.path,
-        "refused": [str(item) for item in refused],
-        "physical": all(item.level != "impossible" for item in findings),
-        "joints": [
+    inertials = assess_urdf(robot)
+    return UrdfCheck(
+        robot=robot.name,
+        path=robot.path,
+        refused=[str(violation) for violation in violations(robot.urdf, robot.path)],
+        physical=all(inertial.level != "impossible" for inertial in inertials),
+        joints=[
             {
                 "name": name,
                 "type": robot.description.joints[name].type,
@@ -72,27 +149,27 @@ def check(model: DynamicModel) -> dict[str, Any]:
             }
             for j, name in enumerate(robot.joints)
         ],
-        "locked": dict(robot.locked),
-        "bodies": [
+        locked=dict(robot.locked),
+        bodies=[
             {"name": body.name, "joint": body.joint, "lumped_links": [link.name for link in body.links[1:]]}
             for body in robot.bodies
         ],
-        "findings": [
+        findings=[
             {
-                "kind": item.kind,
-                "name": item.name,
-                "level": item.level,
-                "problems": list(item.problems),
-                "correction": item.correction,
-                "eigenvalues": item.eigenvalues.tolist(),
+                "kind": inertial.kind,
+                "name": inertial.name,
+                "level": inertial.level,
+                "problems": list(inertial.problems),
+                "correction": inertial.correction,
+                "eigenvalues": inertial.eigenvalues.tolist(),
             }
-            for item in findings
-            if item.level != "ok"
+            for inertial in inertials
+            if inertial.level != "ok"
         ],
-        "doubts": implausible_values(robot),
-        "identifiable": _identifiability(model, base),
-        "springs": _springs(model) if isinstance(model, ElasticModel) else [],
-    }
+        doubts=implausible_values(robot),
+        identifiable=_identifiability(model, base),
+        springs=_springs(model) if isinstance(model, ElasticModel) else [],
+    )
 
 
 def _identifiability(model: DynamicModel, base: BaseParameters) -> dict[str, Any]:
@@ -147,50 +224,6 @@ def _springs(model: ElasticModel) -> list[dict[str, Any]]:
     ]
 
 
-def check_text(found: dict[str, Any]) -> str:
-    """Formats the result of ``check`` for one screen.
-
-    Args:
-        found: From :func:`check`.
-
-    Returns:
-        Several lines of text.
-    """
-    rows = []
-    for joint, body in zip(found["joints"], found["bodies"], strict=True):
-        bounds = ["-" if joint[key] is None else f"{joint[key]:.4g}" for key in ("lower", "upper", "velocity", "effort")]
-        rows.append([joint["name"], joint["type"], *bounds, body["name"], abbreviated(body["lumped_links"], 2) or "-"])
-    lines = [f"{found['robot']} ({found['path']}): {len(rows)} joints", ""]
-    lines += table(["joint", "type", "lower", "upper", "velocity", "effort", "body", "fixed links"], rows)
-    lines.append("  limits in rad, rad/s and N·m; of prismatic joints in m, m/s and N")
-    if found["locked"]:
-        lines.append(f"  locked: {abbreviated([f'{name} at {value:g}' for name, value in found['locked'].items()])}")
-    lines.append("")
-    path = Path(found["path"])
-    fix = f"urdf-ident check {shlex.quote(str(path))} --fix {shlex.quote(f'{path.stem}_fixed.urdf')}"
-    if found["findings"]:
-        lines += _inertial_lines(found["findings"])
-        lines.append(f"  `{fix}` writes a repaired copy")
-    else:
-        lines.append("  all inertial parameters are physically consistent")
-    lines += [f"  DOUBT {line}" for line in implausible_lines(found["doubts"])]
-    if found["refused"]:
-        lines += [f"  STRICT PARSERS REFUSE {item}" for item in found["refused"]]
-        lines.append(f"  `{fix}` removes them; exports never contain them")
-    lines += ["", *_identifiable(found["identifiable"])]
-    if found["springs"]:
-        first = found["springs"][0]
-        origin = "assumed (20 bits a turn; give model.elastic.encoder_step)" if first["assumed"] else "given"
-        lines += ["", f"  springs: an encoder step of {first['encoder_step']:.3g} rad or m, {origin}, shows a stiffness up to"]
-        cells = [
-            [item["joint"], *(f"{value:.3g}" for pair in zip(item["torque"], item["stiffest"], strict=True) for value in pair)]
-            for item in found["springs"]
-        ]
-        titles = ["joint", "gravity [N·m rms]", "K up to [N·m/rad]", "vigorous motion [N·m rms]", "K up to [N·m/rad]"]
-        lines += table(titles, cells)
-    return "\n".join(lines)
-
-
 def _inertial_lines(found: Sequence[Mapping[str, Any]]) -> list[str]:
     """Links and bodies with the same problem and correction together; a body that is nothing but its link is not repeated."""
     alike = grouped(((item["level"], tuple(item["problems"]), item["correction"]), item) for item in found)
@@ -203,7 +236,7 @@ def _inertial_lines(found: Sequence[Mapping[str, Any]]) -> list[str]:
     return lines
 
 
-def _identifiable(seen: dict[str, Any]) -> list[str]:
+def _identifiable(seen: Mapping[str, Any]) -> list[str]:
     """What perfect data could identify, and the simplest motion for each part of it."""
     lines = [
         f"  {seen['parameters']} standard parameters, {seen['base']} base parameters: {len(seen['alone'])} are identifiable "
@@ -240,32 +273,6 @@ def _identifiable(seen: dict[str, Any]) -> list[str]:
         "  m: mass; mx, my, mz: mass times centre of mass; Ixx … Izz: inertia; in the joint frame of the body that follows"
     )
     return lines
-
-
-def findings_text(found: Sequence[Mapping[str, Any]]) -> str:
-    """Formats the result of ``inspect``: the level and findings of each log.
-
-    The remedy of successive findings that share it is written once.
-
-    Args:
-        found: One entry per log; without ``rows`` if it cannot be read.
-
-    Returns:
-        Several lines of text.
-    """
-    lines = []
-    for item in found:
-        warnings = sum(finding["severity"] == "warning" for finding in item["findings"])
-        level = "good" if not warnings else f"usable, {warnings} warning{'s' if warnings > 1 else ''}"
-        rows = f" ({item['rows']} rows)" if "rows" in item else ""
-        lines.append(f"{item['log']}: {level if item['acceptable'] else 'REFUSED'}{rows}")
-        alike = grouped(((f["severity"], f["message"], f["remedy"], str(f["rows"])), f) for f in item["findings"])
-        for remedy, group in groupby(alike.values(), lambda some: some[0]["remedy"]):
-            for finding, *others in group:
-                joints = [str(other["joint"]) for other in others if other["joint"]]
-                lines.append(f"  {finding['severity']:<8} {finding_words({**finding, 'remedy': None}, joints)}")
-            lines += [f"  {'':<8} -> {remedy}"] if remedy else []
-    return "\n".join(lines)
 
 
 def implausible_values(robot: Robot) -> list[dict[str, str]]:

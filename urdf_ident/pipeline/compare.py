@@ -54,21 +54,23 @@ _POINT, _CENTRINGS = 4, 4
 _FEWEST_ALIKE, _SIGMA_OF_MAD, _ERROR_OF_MEDIAN = 3, 1.4826, 1.2533
 
 
-def compare(before: Identification, after: Identification, *, level: float = LEVEL) -> Comparison:
-    """Compares two results of one robot.
+def compare(before: Robot | Identification, after: Identification, *, level: float = LEVEL) -> Comparison:
+    """Compares two results of one robot, or a URDF with a result.
 
     Args:
-        before: The earlier result.
-        after: The later one.
+        before: The earlier result, or the robot of a URDF with the same joints.
+        after: The later result.
         level: Family-wise false alarm rate, a fraction.
 
     Returns:
-        What has changed.
+        What has changed; of a URDF, the base parameters and stated friction that the data contradict.
 
     Raises:
-        FingerprintError: The results are of different robots.
+        FingerprintError: The robots are different ones.
         EstimationError: A result has no covariance.
     """
+    if isinstance(before, Robot):
+        return _contradictions(before, after, level)
     require_comparable(before.model.robot, (before, after))
     tests = _tests(before, after)
     common = _common_friction(tests, level)
@@ -77,21 +79,8 @@ def compare(before: Identification, after: Identification, *, level: float = LEV
     return Comparison(before.model.robot.name, ("before", "after"), tuple(judged), level, hypothesis, common)
 
 
-def contradictions(robot: Robot, ident: Identification, *, level: float = LEVEL) -> Comparison:
-    """Finds the values of a URDF that the data contradict.
-
-    Args:
-        robot: The robot of the URDF, with the same joints.
-        ident: The result.
-        level: Family-wise false alarm rate, a fraction.
-
-    Returns:
-        The comparison of the URDF's base parameters and stated friction with the result.
-
-    Raises:
-        FingerprintError: The result is of another robot.
-        EstimationError: The result has no covariance.
-    """
+def _contradictions(robot: Robot, ident: Identification, level: float) -> Comparison:
+    """The values of a URDF that the data contradict."""
     require_comparable(robot, [ident])
     model, fit = ident.model, ident.fit
     theta = np.zeros(len(model.names))
@@ -126,6 +115,7 @@ def trend(results: Sequence[Identification], names: Sequence[str]) -> Trend:
 
     Args:
         results: In order of time, three or more.
+        names: A name for each result.
 
     Returns:
         A table by joint, with the slope from one result to the next and its error.

@@ -57,12 +57,16 @@ class Demo:
         return "\n".join([*_errors(self.ident), "", *_truths(self.ident, self.truth), "", *self.notes])
 
 
-def run_demo(out: str | Path, *, seed: int = 0, progress: Callable[[str, float], None] | None = None) -> Demo:
-    """Runs the demo.
+def demo(out: str | Path, *, seed: int = 0, progress: Callable[[str, float], None] | None = None) -> Demo:
+    """Runs the whole workflow on a bundled robot: simulates its logs, identifies it from a wrong URDF, validates, exports.
 
     Args:
+        out: Folder for all files.
         seed: Seed of the motions, the noise and the errors of the URDF.
         progress: Called with the name of the step and its completed fraction, 0 to 1.
+
+    Returns:
+        The result, and the true parameters.
 
     Raises:
         OutputError: The folder cannot be written.

@@ -46,7 +46,7 @@ def true_plant(project: Project, robot: Robot, truth: str | Path | None = None) 
 
 
 def truth_notes(project: Project, robot: Robot, truth: str | Path | None = None) -> tuple[str, ...]:
-    """Returns notes on the truth: assumed rotors, former names, and springs that are ignored without ``model.elastic``.
+    """Returns notes on the truth: assumed rotors, and springs that are ignored without ``model.elastic``.
 
     Args:
         project: As for :func:`true_plant`.

@@ -74,7 +74,7 @@ def pool(results: Mapping[str, Identification], *, level: float = LEVEL) -> Flee
         int(k): (family, at) for family, own in zip(found, families, strict=True) for at, k in enumerate(np.flatnonzero(own))
     }
     robot, carriers = items[0].model.robot, _carriers(items[0].model.robot)
-    fleet = [random_effects(value[~odd[:, k], k : k + 1], error[~odd[:, k], k : k + 1]) for k in range(len(wanted))]
+    between = [random_effects(value[~odd[:, k], k : k + 1], error[~odd[:, k], k : k + 1]) for k in range(len(wanted))]
     tests = [value.shape[0] * int(family.sum()) for family in families]
     pooled = tuple(
         Pooled(
@@ -94,7 +94,7 @@ def pool(results: Mapping[str, Identification], *, level: float = LEVEL) -> Flee
             stands_out=odd[:, k],
             carried_by=tuple(carriers.get(quantity.where, ())) if quantity.kind == "inertia" else (),
         )
-        for k, (quantity, own) in enumerate(zip(wanted, fleet, strict=True))
+        for k, (quantity, own) in enumerate(zip(wanted, between, strict=True))
     )
     return Fleet(robot.name, tuple(results), pooled, level, sum(tests), _needed(found, max(tests), level))
 
@@ -122,20 +122,22 @@ def robot_folders(arguments: Sequence[str]) -> dict[str, Path]:
     return found
 
 
-def identify_fleet(
-    urdf: Path,
-    robots: Mapping[str, Path],
-    out: Path,
+def fleet(
+    urdf: str | Path,
+    robots: Mapping[str, str | Path],
+    out: str | Path,
     *,
-    config: Path | None = None,
+    config: str | Path | None = None,
     force: bool = False,
     skip_bad_logs: bool = False,
 ) -> Fleet:
     """Identifies each robot from the logs in its folder, writes its result, and pools all results.
 
     Args:
-        robots: Name → folder of logs.
+        urdf: The URDF of all robots.
+        robots: Name of each robot → folder of its logs.
         out: Folder for the results, with one subfolder per robot.
+        config: The project file; all defaults if None.
         force: Use logs in spite of findings that refuse them.
         skip_bad_logs: Skip logs that cannot be read or are refused, and continue with the robot's other logs.
 
@@ -147,6 +149,7 @@ def identify_fleet(
         ProjectError: The project file cannot be read.
         UrdfError: The URDF cannot be read.
     """
+    urdf, out = Path(urdf), Path(out)
     project, folder = load_project(config)
     project.build_model(project.build_robot(urdf, folder))  # an error common to all robots is raised once
     done = each(partial(_identified, urdf, config, force, skip_bad_logs, out), list(robots.items()))
@@ -165,7 +168,7 @@ def identify_fleet(
 
 
 def _identified(
-    urdf: Path, config: Path | None, force: bool, skip_bad_logs: bool, out: Path, robot: tuple[str, Path]
+    urdf: Path, config: str | Path | None, force: bool, skip_bad_logs: bool, out: Path, robot: tuple[str, str | Path]
 ) -> str | None:
     """Identifies one robot and writes its result; returns the reason if it fails."""
     name, logs = robot

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..errors import EstimationError, check_known
+from ..errors import EstimationError
 from ..estimation.uncertainty.prediction import held_out_residual, held_out_torque
 from ..linalg import Array
 from ..logs.recording import Recording
@@ -38,7 +38,6 @@ def identify(
     held_out: Sequence[Recording] = (),
     sweeps: Sequence[Recording] = (),
     project: Project | None = None,
-    prior: str = "urdf",
     force: bool = False,
     skip_bad_logs: bool = False,
     left_out: Sequence[LeftOut] = (),
@@ -52,7 +51,6 @@ def identify(
         held_out: Logs to score on; they take no part in the fit.
         sweeps: Runs at constant speed in both directions, one joint at a time, for friction curves.
         project: Settings; all defaults if None.
-        prior: What the standard parameters stay close to; "urdf" is the only one, as for ``consistency.prior``.
         force: Use logs in spite of findings that refuse them.
         skip_bad_logs: Skip training logs that are refused and continue with the others; ``left_out`` of the result
             names them. If False, one such log raises.
@@ -62,11 +60,10 @@ def identify(
     Raises:
         QualityError: A log is refused.
         LogError: A held-out log is also a training log, or no log was given.
-        EstimationError: There are too few data, or the prior is unknown.
+        EstimationError: There are too few data.
         SolverError: The consistency step failed.
         LimitError: Position limits of the URDF leave no room.
     """
-    check_known("prior", prior, ("urdf",), EstimationError)
     project = project or Project()
     logs, held_out, sweeps = _checked(model.robot, logs, held_out, sweeps)
     loops = project.compensation

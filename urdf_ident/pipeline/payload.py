@@ -39,7 +39,7 @@ _LEARNT = ("this log is one of the training logs of the unloaded model", "name l
 
 
 @one_thread()
-def weigh(
+def payload(
     ident: Identification,
     logs: Sequence[Recording],
     *,

@@ -57,10 +57,15 @@ def report_html(ident: Identification, title: str = "", paths: CommandPaths | No
 
 
 def write_report(ident: Identification, path: str | Path, paths: CommandPaths | None = None) -> Path:
-    """Writes the report atomically.
+    """Writes report.html: one self-contained page that shows a result.
 
     Args:
+        ident: The result.
+        path: The file.
         paths: Files that its commands name; if None, their placeholders remain.
+
+    Returns:
+        The path written.
 
     Raises:
         MissingExtraError: matplotlib or jinja2 is not installed.

@@ -55,7 +55,7 @@ class JointTruth:
         reduction: ``q_motor = reduction · q``, shape (n, n), or None.
         stiffness: Stiffness of the gears, shape (n,) [N·m/rad or N/m], or None.
         spring_damping: Damping of the gears, shape (n,) [N·m·s/rad or N·s/m].
-        notes: Notes on former names in the file.
+        notes: What was assumed because the URDF does not state it.
     """
 
     rotor: Array
@@ -104,21 +104,19 @@ def read_truth(path: str | Path, robot: Robot) -> JointTruth:
     reduction = _matrix(settings, count, where)
     motor = settings.get("motor") or {}
     motor_friction: tuple[Friction, ...] = ()
-    notes: tuple[str, ...] = ()
     if motor:
         if reduction is None:
             raise ModelError("motor numbers need the gear ratios", where=where, remedy="add `reduction`")
         if len(pick) != count:
             raise ModelError("motor numbers with locked joints are ambiguous", where=where, remedy="unlock all joints")
         rotor = rotor + reduction.T @ np.diag(_vector(motor, "inertia", count, where)) @ reduction
-        read = friction_from_mapping(motor.get("friction") or {}, f"{where}, motor.friction")
-        motor_friction, notes = read.friction, read.notes
+        motor_friction = friction_from_mapping(motor.get("friction") or {}, f"{where}, motor.friction")
     joint_friction = friction_from_mapping(_selected(settings.get("friction") or {}, pick, count), f"{where}, friction")
-    friction = FrictionTruth(robot.n, joint_friction.friction, motor_friction, reduction if motor_friction else None)
+    friction = FrictionTruth(robot.n, joint_friction, motor_friction, reduction if motor_friction else None)
     stiffness = _vector(settings, "stiffness", count, where)[pick] if "stiffness" in settings else None
     kept = None if reduction is None else reduction[np.ix_(pick, pick)]
     damping = _vector(settings, "spring_damping", count, where)[pick]
-    return JointTruth(rotor[np.ix_(pick, pick)], friction, kept, stiffness, damping, (*joint_friction.notes, *notes))
+    return JointTruth(rotor[np.ix_(pick, pick)], friction, kept, stiffness, damping)
 
 
 def urdf_truth(robot: Robot) -> JointTruth:
@@ -153,7 +151,7 @@ def urdf_truth(robot: Robot) -> JointTruth:
         notes = (f"{words}: {listed}; give the real one with --truth",)
     if not (damping.any() or dry.any()):
         notes += ("the URDF states no joint friction, so none is simulated; describe it in a file for --truth (docs/howto.md)",)
-    friction = FrictionTruth(robot.n, friction_from_mapping(known).friction)
+    friction = FrictionTruth(robot.n, friction_from_mapping(known))
     return JointTruth(np.diag(rotor), friction, None, None, np.zeros(robot.n), notes)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import LogError, check_shape
+from ..errors import LogError, ModelError, check_shape
 from ..linalg import Array
 from ..logs.columns.layout import LogLayout
 from ..logs.formats.choice import TEXT, open_table
@@ -21,6 +22,9 @@ from ..motion.trajectory import Trajectory
 from ..samples import freeze_arrays
 from ..signals.joint_side import joint_side
 from ..units import joint_units
+
+if TYPE_CHECKING:
+    from ..result.identification import Identification
 
 FRAME_RATE = 30.0  # [Hz]; the page interpolates in between
 MAX_FRAMES = 18_000  # ten minutes at the full frame rate; longer motions get fewer frames per second
@@ -161,6 +165,29 @@ def with_error(motion: Motion, time: Array, error: Array) -> Motion:
     sampled = np.column_stack([np.interp(motion.time, time, column) for column in error.T])
     sampled[near > 1.0 / FRAME_RATE] = np.nan
     return replace(motion, error=sampled)
+
+
+def with_torque_error(motion: Motion, robot: Robot, ident: Identification, log: Recording | None) -> Motion:
+    """Returns the motion of a log with the torque errors of a result on it.
+
+    Args:
+        ident: A result of the same robot.
+        log: The log of the motion; None if it is no log.
+
+    Raises:
+        ModelError: The result is of another robot.
+        LogError: The motion is no log, or the log is refused.
+    """
+    from ..pipeline.compensate import torque_error
+
+    if ident.model.robot.joints != robot.joints:
+        got, expected = ", ".join(robot.joints), ", ".join(ident.model.robot.joints)
+        raise ModelError("the result belongs to another robot", where=ident.model.robot.name, got=got, expected=expected)
+    if log is None or not motion.measured:
+        raise LogError(
+            "the motion holds no efforts to compare with", where=motion.name, remedy="leave out --errors, or play a log"
+        )
+    return with_error(motion, *torque_error(ident, log))
 
 
 def error_frames(motion: Motion, count: int, rate: float) -> Array | None:

@@ -21,7 +21,8 @@ from ..model.drive import Drive
 from ..model.robot import Robot
 from ..motion.collision.collisions import Collisions
 from ..motion.trajectory import Trajectory
-from .motion import Motion, as_motion
+from ..result.identification import Identification
+from .motion import Motion, as_motion, with_torque_error
 from .page import player_page
 
 FIRST_PORT, PORTS = 7000, 20
@@ -35,6 +36,7 @@ def play(
     beside: Motion | Trajectory | Recording | None = None,
     drive: Drive | None = None,
     collisions: Collisions | None = None,
+    errors: Identification | None = None,
     html: str | Path | None = None,
     open_browser: bool = True,
     port: int | None = None,
@@ -50,6 +52,7 @@ def play(
         beside: Another motion of the same joints, executed at the same time by the second robot, or by a translucent copy.
         drive: The gears, for a log of motor positions.
         collisions: Its world is drawn, and a line with the smallest distance between any two objects.
+        errors: A result, for a log with efforts: links are coloured by the error of its torque.
         html: Write this file instead of starting a server.
         open_browser: Open a browser window if there is a display.
         port: Port of the local server; the first free one from 7000 if None.
@@ -59,13 +62,16 @@ def play(
         The file written, or None after Ctrl-C.
 
     Raises:
-        LogError: The motion does not fit the robot.
-        ModelError: The second robot lacks a joint of the first.
+        LogError: The motion does not fit the robot, or is no log with efforts where errors are to be shown.
+        ModelError: The second robot lacks a joint of the first, or the result is of another robot.
         OutputError: The file cannot be written, or the port is in use.
     """
     write = say or (lambda _line: None)
     second = None if beside is None else as_motion(beside, robot, drive=drive)
-    page, notes = player_page(robot, as_motion(motion, robot, drive=drive), other, collisions, second)
+    shown = as_motion(motion, robot, drive=drive)
+    if errors is not None:
+        shown = with_torque_error(shown, robot, errors, motion if isinstance(motion, Recording) else None)
+    page, notes = player_page(robot, shown, other, collisions, second)
     lines = [f"note: {note}" for note in notes]
     if html is not None:
         for line in lines:

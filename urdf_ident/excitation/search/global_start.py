@@ -24,8 +24,6 @@ from ..family import POSE_RANGE, Family
 from .interior import LinearLimits
 
 GLOBAL_STARTS = ("none", "cma", "differential_evolution")
-#: Former, incorrect name of differential evolution in older project files.
-FORMER_NAME = "genetic"
 #: Number of evaluations before a local search begins.
 EVALUATIONS = 400
 #: Individuals per generation.
@@ -36,20 +34,6 @@ SPREAD = 0.4
 FILL = 0.9
 #: Value of an infeasible motion.
 UNUSABLE = 1e6
-
-
-def present_name(name: str) -> tuple[str, tuple[str, ...]]:
-    """Returns the present name of a method, for files with a former one.
-
-    Args:
-        name: As written.
-
-    Returns:
-        One of :data:`GLOBAL_STARTS`, or the name as written, and a note if they differ.
-    """
-    if name != FORMER_NAME:
-        return name, ()
-    return GLOBAL_STARTS[2], (f"excitation.global_start: {FORMER_NAME} is called {GLOBAL_STARTS[2]}, which is what it does",)
 
 
 def check_global_start(name: str) -> None:

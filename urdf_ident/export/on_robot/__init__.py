@@ -26,7 +26,7 @@ TARGETS: Mapping[str, Callable[[Plan], dict[str, str]]] = {
     "urscript": urscript.texts,
     "franka": franka.texts,
 }
-__all__ = ["TARGETS", "Plan", "motion_texts", "write_motion"]
+__all__ = ["TARGETS", "Plan", "export_motion", "motion_texts"]
 
 
 def motion_texts(
@@ -57,26 +57,34 @@ def motion_texts(
     return {**TARGETS[target](plan), "README.txt": plan.page(target)}
 
 
-def write_motion(
+def export_motion(
     trajectory: Trajectory,
     robot: Robot,
-    limits: Limits,
     target: str,
     folder: str | Path,
+    *,
+    limits: Limits | None = None,
     collisions: Collisions | None = None,
 ) -> list[Path]:
-    """Writes the files of :func:`motion_texts`.
+    """Writes scripts that make a real robot follow a motion and record it, and a checklist to read before.
 
     Args:
-        target: ``"ros2_control"``, ``"urscript"`` or ``"franka"``.
-        collisions: Collision geometry; None: not checked.
+        trajectory: The motion; it must begin and end at rest.
+        robot: The robot.
+        target: The controller: ``"ros2_control"``, ``"urscript"`` or ``"franka"``.
+        folder: Folder for the files.
+        limits: Limits; position and velocity limits of every joint must be known. Those of the URDF if None.
+        collisions: Collision geometry; None: not checked, which the checklist states.
+
+    Returns:
+        The files written.
 
     Raises:
-        ModelError: As :func:`motion_texts`.
-        LimitError: As :func:`motion_texts`.
+        ModelError: Unknown target, or one that does not fit the robot.
+        LimitError: A limit is unknown or violated, the motion does not begin and end at rest, or a clearance is too small.
         OutputError: A file cannot be written.
     """
-    texts = motion_texts(trajectory, robot, limits, target, collisions)
+    texts = motion_texts(trajectory, robot, limits or Limits.from_robot(robot), target, collisions)
     return [write_text(Path(folder) / name, text) for name, text in texts.items()]
 
 

@@ -94,8 +94,7 @@ class Evidence:
         at_speeds: By joint: relative error of the torque to be expected over random feasible states at each of :data:`SPEEDS`,
             friction that the logs do not cover included, or measured on held-out logs as fast; empty for elastic joints, or
             where nothing could be held out.
-        gravity_errors: By joint of ``gravity``: standard deviation of that ratio due to the URDF's errors; empty in files of
-            earlier versions.
+        gravity_errors: By joint of ``gravity``: standard deviation of that ratio due to the URDF's errors.
     """
 
     uncertainty: Mapping[str, float]

@@ -24,7 +24,7 @@ class CommonScale:
     """Factor of all inertial parameters relative to the URDF's.
 
     Attributes:
-        factor: The factor; positive but in files of earlier versions.
+        factor: The factor, positive.
         error: Its standard error relative to the factor; the URDF's bodies have independent errors of the size at which the
             data are most likely, at least the prior's.
     """

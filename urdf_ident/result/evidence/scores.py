@@ -243,7 +243,7 @@ def mean_error(entry: Mapping[str, Any], model: str = "", of: Mapping[str, Any] 
 
 
 def mixed_units(entries: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether efforts of the joints are torques and forces; files of earlier versions do not state it.
+    """Whether efforts of the joints are torques and forces.
 
     Args:
         entries: Results of :meth:`Validation.as_dict`.

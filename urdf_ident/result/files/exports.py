@@ -79,6 +79,10 @@ def write_mjcf(ident: Record, path: str | Path) -> tuple[str, ...]:
 def write_sdf(ident: Record, path: str | Path) -> tuple[str, ...]:
     """Writes the robot as SDFormat (Gazebo, Drake), with viscous and Coulomb friction.
 
+    Args:
+        ident: The result.
+        path: The file.
+
     Returns:
         Notes on further changes, and on what SDFormat does not support.
 
@@ -166,8 +170,13 @@ def check_source(ident: Record) -> None:
         )
 
 
-def write_with_payload(ident: Record, body: PayloadResult, folder: str | Path) -> list[str]:
-    """Writes ``<robot>_with_payload.urdf`` and ``.xml`` (MJCF): the identified robot, the body on a fixed link.
+def write_payload(ident: Record, body: PayloadResult, path: str | Path) -> list[str]:
+    """Writes a payload as JSON and, unless the logs show none, the robot with it beside the JSON.
+
+    Args:
+        ident: The result without the payload.
+        body: The payload.
+        path: The JSON file.
 
     Returns:
         Lines that describe what was written.
@@ -176,6 +185,14 @@ def write_with_payload(ident: Record, body: PayloadResult, folder: str | Path) -
         OutputError: A file cannot be written.
         EstimationError: The written files do not match the robot with the payload.
     """
+    saved = f"wrote {body.save(path)}"
+    if not body.shown:
+        return [saved, "no URDF, MJCF or set_payload: these logs show no body"]
+    return [*_write_with_payload(ident, body, Path(path).parent), saved]
+
+
+def _write_with_payload(ident: Record, body: PayloadResult, folder: str | Path) -> list[str]:
+    """Writes ``<robot>_with_payload.urdf`` and ``.xml`` (MJCF): the identified robot, the body on a fixed link."""
     robot, out, name = ident.model.robot, Path(folder), _stem(ident.model.robot)
     bare, notes = _corrected(ident)
     text, link = urdf.mounted_urdf(bare, body.link, body.theta, where=robot.path)

@@ -1,0 +1,108 @@
+"""Inspects logs: whether each is good enough, every finding with its remedy, before anything is estimated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from ..errors import EstimationError, LogError, UrdfIdentError
+from ..estimation.estimators.payload_gains import resolve_drive, without_constants
+from ..grouping import grouped
+from ..logs.recording import Recording
+from ..logs.refusals import LeftOut
+from ..model.drive import Drive
+from ..model.payload import Payload
+from ..model.robot import Robot
+from ..parallel import one_thread
+from ..project import Project
+from ..result.text.lines import finding_words
+from ..torque_constants.gains import resolve_gain
+from .examine import examine_logs
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What was found in logs.
+
+    Attributes:
+        logs: For each log its name, whether it is acceptable, its findings, and its rows if it could be read; plain data.
+    """
+
+    logs: tuple[Mapping[str, Any], ...]
+
+    @property
+    def acceptable(self) -> bool:
+        """Whether every log can be used."""
+        return all(log["acceptable"] for log in self.logs)
+
+    def as_dict(self) -> list[dict[str, Any]]:
+        """The logs, as `inspect --json` prints them."""
+        return [dict(log) for log in self.logs]
+
+    def summary(self) -> str:
+        """The level and the findings of each log; the remedy of successive findings that share it is written once."""
+        lines = []
+        for log in self.logs:
+            warnings = sum(finding["severity"] == "warning" for finding in log["findings"])
+            level = "good" if not warnings else f"usable, {warnings} warning{'s' if warnings > 1 else ''}"
+            rows = f" ({log['rows']} rows)" if "rows" in log else ""
+            lines.append(f"{log['log']}: {level if log['acceptable'] else 'REFUSED'}{rows}")
+            alike = grouped(((f["severity"], f["message"], f["remedy"], str(f["rows"])), f) for f in log["findings"])
+            for remedy, group in groupby(alike.values(), lambda same: same[0]["remedy"]):
+                for finding, *others in group:
+                    joints = [str(other["joint"]) for other in others if other["joint"]]
+                    lines.append(f"  {finding['severity']:<8} {finding_words({**finding, 'remedy': None}, joints)}")
+                lines += [f"  {'':<8} -> {remedy}"] if remedy else []
+        return "\n".join(lines)
+
+    __str__ = summary
+
+
+@one_thread()
+def inspect(
+    robot: Robot, logs: Sequence[Recording], *, project: Project | None = None, unreadable: Sequence[LeftOut] = ()
+) -> Inspection:
+    """Inspects logs of one robot, each alone and against the others, without refusing any.
+
+    Args:
+        robot: The robot.
+        logs: The logs.
+        project: Settings; all defaults if None.
+        unreadable: Logs that could not be read, to be named as such.
+
+    Returns:
+        The findings of each log.
+
+    Raises:
+        LogError: The effort is a current whose torque constant is neither given nor can be found.
+    """
+    project = project or Project()
+    payload = project.build_payload(robot)
+    drive, unknown = _resolved_drive(project, robot, logs, payload)
+    reports = examine_logs(logs, robot, drive, project.signal_config(), payload=payload, unknown=unknown)
+    read = [
+        {
+            "log": log.name,
+            "rows": len(log),
+            "acceptable": report.acceptable,
+            "findings": [finding.as_dict() for finding in report.findings],
+        }
+        for log, report in zip(logs, reports, strict=True)
+    ]
+    unread = [{"log": log.name, "acceptable": False, "findings": [log.as_finding()]} for log in unreadable]
+    return Inspection((*read, *unread))
+
+
+def _resolved_drive(
+    project: Project, robot: Robot, logs: Sequence[Recording], payload: Payload | None
+) -> tuple[Drive, UrdfIdentError | None]:
+    """The drive with its torque constants; with constants of 1 and the reason if they cannot be determined."""
+    drive = project.build_drive(robot)
+    if payload is None:
+        return resolve_gain(drive, logs), None
+    try:
+        return resolve_drive(project.build_model(robot), logs, payload, project.signal_config()), None
+    except (EstimationError, LogError) as error:  # too few kinds of logs, or an unusable one: still inspected
+        return without_constants(drive), error
