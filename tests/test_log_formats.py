@@ -459,6 +459,47 @@ def test_interleaved_publishers_are_joined(tmp_path: Path, robot: Robot) -> None
     np.testing.assert_allclose(log.position, true, atol=2e-4)
 
 
+@pytest.mark.parametrize("second", ["form", "zeros", "moving"])
+def test_a_second_publisher_of_all_joints_is_named_and_left_out(tmp_path: Path, robot: Robot, second: str) -> None:
+    t = np.arange(300) * 0.01
+    q = np.sin(t[:, None] * [2.0, 3.0, 4.0] + 1.0)
+    first = ("/joint_states", list(NAMES), t, {"q": q, "v": q, "tau": 1 + q})
+    late = t[:-1:3] + 0.001
+    same = {"q": np.zeros((len(late), 3)), "v": np.zeros((len(late), 3)), "tau": np.zeros((len(late), 3))}
+    other = {
+        "form": (list(NAMES), {"q": np.zeros((len(late), 3))}),
+        "zeros": (list(NAMES), same),
+        "moving": (list(NAMES[::-1]), {"q": 0.3 * np.cos(7 * late)[:, None] * np.ones(3)}),
+    }[second]
+    log = read_recording(write_bag(tmp_path, "sqlite3", [first, ("/joint_states", other[0], late, other[1])]), robot)
+    np.testing.assert_array_equal(log.position, q)
+    (note,) = (note for note in log.notes if "several publishers" in note)
+    assert f"({len(late)} messages), is left out" in note
+    assert ("stands still" in note) == (second != "moving")
+
+
+def test_a_robot_that_returns_to_a_pose_is_one_publisher(tmp_path: Path, robot: Robot) -> None:
+    t = np.arange(3000) * 0.01
+    q = np.round(np.clip(np.sin(t)[:, None] * [1.0, 0.8, 0.6], -0.5, 0.5), 3)  # rests exactly at both ends
+    log = read_recording(write_bag(tmp_path, "sqlite3", [("/joint_states", list(NAMES), t, {"q": q, "tau": 1 + q})]), robot)
+    assert len(log) == len(t)
+
+
+def test_messages_without_names_ask_for_their_order_and_take_it(tmp_path: Path, robot: Robot) -> None:
+    t, q, v, tau = samples()
+    order = [2, 0, 1]
+    path = write_bag(
+        tmp_path, "sqlite3", [("/joint_states", [], t, {"q": q[:, order], "v": v[:, order], "tau": tau[:, order]})]
+    )
+    with pytest.raises(LogError, match=r"hold no joint names.*log: \{joints: \{"):
+        read_recording(path, robot)
+    check(
+        read_recording(
+            path, robot, LogLayout(joints={NAMES[joint]: f"unnamed_{place + 1}" for place, joint in enumerate(order)})
+        )
+    )
+
+
 def test_topic_that_changes_its_joints_half_way(tmp_path: Path, robot: Robot) -> None:
     t, q, v, tau = samples()
     half = ROWS // 2

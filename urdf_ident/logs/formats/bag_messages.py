@@ -17,13 +17,22 @@ class Sample:
 
     Attributes:
         stamp: Time of its header [ns], 0 if it has none.
-        names: Joint names; numbers as text if the message has no names.
+        names: Joint names; numbers as text for a robot state, ``unnamed_1`` and so on where they are missing.
         values: Column prefix (``q``, ``v``, ``tau`` …) → one number per joint.
+        frame: Frame of its header.
+        named: Whether the message holds the names.
     """
 
     stamp: int
     names: tuple[str, ...]
     values: dict[str, Sequence[float]] = field(default_factory=dict)
+    frame: str = ""
+    named: bool = True
+
+    @property
+    def form(self) -> tuple[object, ...]:
+        """Frame, order of names and quantities, which a publisher does not change from message to message."""
+        return self.frame, self.names, tuple(self.values)
 
 
 def sample_of(message: Any) -> Sample | None:
@@ -40,7 +49,8 @@ def sample_of(message: Any) -> Sample | None:
         found = reader(message, stamp)
         if found is not None and len(found.values.get("q", ())) == len(found.names) > 0:
             values = {key: value for key, value in found.values.items() if len(value) == len(found.names)}
-            return Sample(stamp, found.names, values)
+            frame = str(getattr(getattr(message, "header", None), "frame_id", ""))
+            return Sample(stamp, found.names, values, frame, found.named)
     return None
 
 
@@ -52,7 +62,9 @@ def _stamp(message: Any) -> int:
 def _joint_state(message: Any, stamp: int) -> Sample | None:
     if not all(hasattr(message, name) for name in ("name", "position", "velocity", "effort")):
         return None
-    return Sample(stamp, tuple(message.name), {"q": message.position, "v": message.velocity, "tau": message.effort})
+    names = tuple(message.name) or tuple(f"unnamed_{k + 1}" for k in range(len(message.position)))
+    values = {"q": message.position, "v": message.velocity, "tau": message.effort}
+    return Sample(stamp, names, values, named=len(message.name) > 0)
 
 
 def _controller_state(message: Any, stamp: int) -> Sample | None:

@@ -5,6 +5,7 @@ The topic is chosen by its content: positions of the robot's joints, and efforts
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,8 +18,8 @@ import numpy as np
 
 from ...errors import LogError, UrdfIdentError, nearest
 from ...files.allowed import allowed
-from ...grouping import grouped
-from ...linalg import Array
+from ...grouping import grouped, runs
+from ...linalg import Array, BoolArray, IntArray
 from ...model.locked_joints import lock_words
 from ...model.robot import Robot
 from ..columns.headers import holds_targets
@@ -28,6 +29,8 @@ from .bag_messages import Sample, sample_of
 
 #: Messages of each topic that are read to choose the topic.
 _LOOK = 200
+#: Times that a position must recur between others before it is taken for that of a second publisher.
+_RECURS = 5
 #: A type whose definition is known: where its messages cannot be read, the bag is broken.
 _JOINT_STATE = "sensor_msgs/msg/JointState"
 
@@ -63,6 +66,14 @@ def open_bag(path: str | Path, robot: Robot, topic: str | None = None, joints: d
         chosen = _choose(_topics(reader, path, notes), robot, topic, str(path), notes)
         samples, stamps = _samples(reader, chosen.connections, notes)
     wanted, _ = match_joints(sorted({name for sample in samples for name in sample.names}), robot, joints or {}, str(path))
+    if not samples[0].named and not joints:
+        order = ", ".join(f"{json.dumps(joint)}: unnamed_{k + 1}" for k, joint in enumerate(robot.order))
+        raise LogError(
+            f"the messages of {chosen.name} hold no joint names",
+            where=str(path),
+            got=f"{len(samples[0].names)} positions",
+            remedy=f"say which place in the messages each joint has: `log: {{joints: {{{order}}}}}`, if it is the URDF's order",
+        )
     names = [wanted[joint] for joint in robot.joints if joint in wanted]
     numbered = [str(k + 1) for k in range(robot.n)]
     if not names and set(samples[0].names) >= set(numbered):
@@ -77,6 +88,8 @@ def open_bag(path: str | Path, robot: Robot, topic: str | None = None, joints: d
             got=", ".join(held[:12]),
             remedy=f"lock what was not recorded{locks}, choose another log.topic, or pair the names in log.joints",
         )
+    chosen_ones = _one_publisher(samples, names, chosen.name, notes)
+    samples, stamps = [samples[k] for k in chosen_ones], stamps[chosen_ones]
     clock, signals = _joined(samples, stamps, names, chosen.name, notes)
     mark = "" if names == numbered else "_"
     columns = {"t": clock, **{f"{prefix}{mark}{name}": values for (prefix, name), values in signals.items()}}
@@ -288,6 +301,64 @@ def _samples(reader: _Reader, connections: list[Any], notes: list[str]) -> tuple
         stamps = received
     first = stamps[0]
     return samples, np.array([(stamp - first) / 1e9 for stamp in stamps])
+
+
+def _one_publisher(samples: Sequence[Sample], names: Sequence[str], topic: str, notes: list[str]) -> IntArray:
+    """Indices of the messages of one publisher, where several publish all of the joints on one topic.
+
+    A publisher keeps the form of its messages. Of two with the same form, one that stands still (a GUI, a driver that is not
+    connected) shows as one position that recurs between others, which go on as if it were not there.
+    """
+    whole = np.array([k for k, sample in enumerate(samples) if set(names) <= set(sample.names)], dtype=np.intp)
+    every = np.arange(len(samples))
+    if not len(whole):
+        return every
+    positions = np.array([[samples[k].values["q"][samples[k].names.index(name)] for name in names] for k in whole], dtype=float)
+    forms = [samples[k].form for k in whole]
+    kinds = {form: k for k, form in enumerate(dict.fromkeys(forms))}
+    source = np.array([kinds[form] for form in forms])
+    if len(kinds) == 1:
+        source = _standing(positions).astype(int)
+    switches = int(np.count_nonzero(np.diff(source)))
+    numbers, counts = np.unique(source, return_counts=True)
+    if len(numbers) < 2 or switches < counts.min():  # one after the other: a publisher that was started again
+        return every
+
+    def preference(number: int) -> tuple[bool, float, int]:
+        own = whole[source == number]
+        return any(_has_effort(samples[k]) for k in own), float(np.ptp(positions[source == number], axis=0).max()), len(own)
+
+    chosen = max(numbers.tolist(), key=preference)
+    for number in numbers:
+        if number != chosen:
+            effort, travel, count = preference(number)
+            state = "that moves" if travel > 0 else "that stands still"
+            notes.append(
+                f"topic {topic} has several publishers of all joints; one {state}, with{'' if effort else 'out'} effort "
+                f"({count} messages), is left out"
+            )
+    return np.setdiff1d(every, whole[source != chosen])
+
+
+def _standing(positions: Array) -> BoolArray:
+    """Whether each message repeats the one position that recurs between messages of a motion that goes on without it.
+
+    Args:
+        positions: Shape (N, n).
+
+    Returns:
+        Shape (N,); False everywhere if there is no such position.
+    """
+    values, place, counts = np.unique(positions, axis=0, return_inverse=True, return_counts=True)
+    most = int(np.argmax(counts))
+    same = place.ravel() == most
+    stretches = [(begin, end) for begin, end in runs(same) if begin > 0 and end < len(same)]
+    if len(stretches) < _RECURS:
+        return np.zeros(len(same), dtype=bool)
+    before, after = (positions[[pair[side] - (side == 0) for pair in stretches]] for side in (0, 1))
+    across, away = np.abs(after - before).max(axis=1), np.abs(before - values[most]).max(axis=1)
+    goes_on = across <= 0.5 * away
+    return same if goes_on.mean() > 0.5 else np.zeros(len(same), dtype=bool)
 
 
 def _repeats_stamps(samples: list[Sample]) -> bool:
