@@ -661,6 +661,33 @@ def test_every_episode_of_a_lerobot_data_set_is_a_log(tmp_path: Path, robot: Rob
         read_recording(root / "episode_000007", robot)
 
 
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_data_file_is_read_by_the_description_of_its_set_and_refused_without(
+    tmp_path: Path, robot: Robot, version: int
+) -> None:
+    features = {"observation.state": {"dtype": "float32", "shape": [3], "names": list(NAMES)}}
+    root = write_lerobot(tmp_path / "set", version, features, [{"observation.state": samples(k)[1]} for k in range(2)])
+    file = next((root / "data" / "chunk-000").iterdir())
+    sources = expand_logs([file])
+    assert len(sources) == {2: 1, 3: 2}[version]
+    assert read_recording(sources[0], robot).position.shape == (ROWS, 3)
+    alone = tmp_path / "alone.parquet"
+    alone.write_bytes(file.read_bytes())
+    with pytest.raises(LogError, match=r"one file of a LeRobot data set.*give the folder"):
+        read_recording(alone, robot)
+
+
+def test_episodes_that_are_held_out_are_left_out_of_their_data_set(tmp_path: Path) -> None:
+    features = {"observation.state": {"dtype": "float32", "shape": [3], "names": list(NAMES)}}
+    root = write_lerobot(tmp_path / "set", 3, features, [{"observation.state": samples(k)[1]} for k in range(4)])
+    training = expand_logs([root], without=[root / "episode_3", root / "episode_000001"])
+    assert [source.name for source in training] == ["episode_000000", "episode_000002"]
+    named = expand_logs([root / "episode_000001"], without=[root / "episode_000001"])
+    assert len(named) == 1  # both lists name it: the caller refuses that
+    with pytest.raises(LogError, match="all of its logs are held out"):
+        expand_logs([root], without=[root])
+
+
 def test_lerobot_without_effort_says_so_and_stays_in_its_folder(tmp_path: Path, robot: Robot) -> None:
     features = {
         "observation.state": {"dtype": "float32", "shape": [3], "names": list(NAMES)},

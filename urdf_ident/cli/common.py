@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import copy
 from functools import lru_cache
@@ -370,28 +370,36 @@ def read_logs(arguments: list[str], robot: Robot, project: Project) -> list[Reco
 
 
 def read_readable_logs(
-    arguments: list[str], robot: Robot, project: Project, *, skip: bool, copies: bool = True
+    arguments: list[str],
+    robot: Robot,
+    project: Project,
+    *,
+    skip: bool,
+    copies: bool = True,
+    without: Sequence[str] = (),
 ) -> tuple[list[Recording], list[LeftOut]]:
     """Reads the readable logs.
 
     Args:
         skip: Whether to skip unreadable logs and duplicates; otherwise all must be readable.
         copies: Whether duplicates are skipped with them.
+        without: Logs that are left out of folders, data sets and globs, because they are held out.
 
     Returns:
         The recordings, and the logs that are left out.
     """
     from ..logs.read import read_readable
 
-    return read_readable(_find_logs(arguments, project, copies=skip and copies), robot, project.log, skip=skip)
+    found = _find_logs(arguments, project, copies=skip and copies, without=without)
+    return read_readable(found, robot, project.log, skip=skip)
 
 
-def _find_logs(arguments: list[str], project: Project, *, copies: bool = False) -> list[LogSource]:
+def _find_logs(arguments: list[str], project: Project, *, copies: bool = False, without: Sequence[str] = ()) -> list[LogSource]:
     from ..logs.sources import expand_logs
 
     for argument in sorted({argument for argument in arguments if arguments.count(argument) > 1}):
         _say(f"note: {argument} is given more than once and used once")
-    logs = expand_logs(arguments, project.log, copies=copies) if arguments else []
+    logs = expand_logs(arguments, project.log, copies=copies, without=without) if arguments else []
     for log in logs:
         for _, path in log.files:
             note_input(path, "log")

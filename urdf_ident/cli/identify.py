@@ -88,7 +88,8 @@ def identify(
         model = project.build_model(robot)
         from ..pipeline.identify import identify as run
 
-        recordings, left_out = read_readable_logs(logs, robot, project, skip=skip_bad_logs)
+        apart = [*(validate or []), *(sweeps or []), *(payload_logs or [])]
+        recordings, left_out = read_readable_logs(logs, robot, project, skip=skip_bad_logs, without=apart)
         held_out, runs, loaded = (read_logs(some or [], robot, project) for some in (validate, sweeps, payload_logs))
         if loaded:
             from ..pipeline.payload import check_loaded

@@ -16,7 +16,7 @@ from ..files.read_write import missing_hint
 from ..grouping import grouped
 from .columns.layout import LogLayout
 from .formats.choice import PACKED, is_bag_folder, is_log_name, logs_among
-from .formats.lerobot import episodes, is_dataset, split_episode
+from .formats.lerobot import episode_path, episodes, episodes_in, is_dataset, split_episode
 from .remote import file_name, is_address, logs_at, plain
 from .tables import file_hash
 
@@ -36,7 +36,13 @@ class LogSource:
     files: tuple[tuple[str, str], ...]
 
 
-def expand_logs(arguments: Sequence[str | Path], layout: LogLayout | None = None, *, copies: bool = False) -> list[LogSource]:
+def expand_logs(
+    arguments: Sequence[str | Path],
+    layout: LogLayout | None = None,
+    *,
+    copies: bool = False,
+    without: Sequence[str | Path] = (),
+) -> list[LogSource]:
     """Finds the logs that the arguments refer to.
 
     Args:
@@ -45,6 +51,8 @@ def expand_logs(arguments: Sequence[str | Path], layout: LogLayout | None = None
             addresses (``s3://bucket/run.parquet``).
         layout: Its ``files`` give the file names of a split log.
         copies: Accept files of the same content, which the preparation of the logs detects later.
+        without: Logs to leave out of the folders, data sets and globs of ``arguments``, such as those held out for
+            validation; a log that is an argument itself stays.
 
     Returns:
         The logs, sorted by path, without duplicates.
@@ -54,9 +62,14 @@ def expand_logs(arguments: Sequence[str | Path], layout: LogLayout | None = None
         LogError: Two files have the same content.
     """
     layout = layout or LogLayout()
+    excluded: set[str] = set().union(*(_logs_of(argument, layout) for argument in without)) if without else set()
     found: dict[str, tuple[tuple[str, str], ...]] = {}
-    for argument in (os.path.expanduser(argument) for argument in arguments):
-        found.update(_split_logs(argument, layout) if layout.files else _plain_logs(argument))
+    for argument in arguments:
+        logs = _logs_of(argument, layout)
+        kept = {path: files for path, files in logs.items() if len(logs) == 1 or path not in excluded}
+        if not kept and logs:
+            raise LogError("all of its logs are held out", where=str(argument), remedy="hold out fewer, or give other logs")
+        found.update(kept)
     unique: dict[tuple[str, ...], str] = {}
     for path in sorted(found):
         unique.setdefault(tuple(str(Path(part).resolve()) for _, part in found[path]), path)
@@ -64,6 +77,12 @@ def expand_logs(arguments: Sequence[str | Path], layout: LogLayout | None = None
     if not copies:
         _refuse_copies(paths, found)
     return [LogSource(name, path, found[path]) for name, path in zip(_names(paths), paths, strict=True)]
+
+
+def _logs_of(argument: str | Path, layout: LogLayout) -> dict[str, tuple[tuple[str, str], ...]]:
+    """The logs of one argument, and the files of each."""
+    expanded = os.path.expanduser(argument)
+    return _split_logs(expanded, layout) if layout.files else _plain_logs(expanded)
 
 
 def log_source(source: str | Path | LogSource, layout: LogLayout) -> LogSource:
@@ -95,8 +114,10 @@ def _plain_logs(argument: str) -> dict[str, tuple[tuple[str, str], ...]]:
                 expected="*.csv, a bag or a LeRobot data set",
                 remedy="name the files themselves",
             )
-    elif path.exists() or split_episode(path) is not None:
-        found = [argument]
+    elif (episode := split_episode(path)) is not None:
+        found = [episode_path(*episode)]
+    elif path.exists():
+        found = episodes_in(path) or [argument]
     else:
         matches = sorted(glob.glob(argument, recursive=True)) if _is_glob(argument) else []
         found = [log for match in matches for log in ([match] if _file_or_link(Path(match)) else _logs_of_folder(Path(match)))]
@@ -122,7 +143,7 @@ def _file_or_link(path: Path) -> bool:
 
 def _logs_of_folder(path: Path) -> list[str]:
     if is_dataset(path):
-        return [str(path / f"episode_{episode.number:06d}") for episode in episodes(path)]
+        return [episode_path(path, episode.number) for episode in episodes(path)]
     return [str(path)] if is_bag_folder(path) else []
 
 

@@ -106,9 +106,12 @@ def open_table(
 
         return open_bag(path, robot, topic, dict(joints or {}))
     if kind in ("parquet", "arrow"):
+        from .lerobot import refuse_part_of_dataset
         from .parquet import open_parquet
 
-        return open_parquet(path, kind)
+        table = open_parquet(path, kind)
+        refuse_part_of_dataset({column.field for column in table.columns}, path)
+        return table
     if kind in ("numpy", "matlab", "hdf5"):
         from . import matlab, variables
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ _FEATURES = (
     ("effort", "tau"),
     ("torque", "tau"),
     ("current", "current"),
+    ("load", "tau"),
     ("action", "position_target"),
     ("state", "q"),
     ("position", "q"),
@@ -39,6 +40,7 @@ _SUFFIXES = {
     "torque": "tau",
     "tau": "tau",
     "current": "current",
+    "load": "tau",
 }
 _PLACE = re.compile(r"\{(\w+)(?::0?(\d+)d)?\}")
 _MOST_EPISODES = 1_000_000
@@ -70,6 +72,44 @@ def split_episode(path: str | Path) -> tuple[Path, int] | None:
     """
     match = re.fullmatch(r"episode_(\d{1,9})", Path(path).name)
     return (Path(path).parent, int(match[1])) if match and is_dataset(Path(path).parent) else None
+
+
+def episode_path(folder: str | Path, number: int) -> str:
+    """The name of an episode as a log: ``DATASET/episode_000003``."""
+    return str(Path(folder) / f"episode_{number:06d}")
+
+
+def episodes_in(file: str | Path) -> list[str]:
+    """The episodes in one data file of a data set, by the description three folders above it.
+
+    Returns:
+        Their names as logs; none if the file is not part of a data set.
+    """
+    path = Path(file)
+    root = next((folder for folder in path.absolute().parents[:4] if is_dataset(folder)), None)
+    if root is None or path.suffix != ".parquet":
+        return []
+    return [episode_path(root, episode.number) for episode in episodes(root) if Path(episode.file).resolve() == path.resolve()]
+
+
+def refuse_part_of_dataset(fields: Iterable[str], path: str | Path) -> None:
+    """Refuses a data file of a data set without its description, which alone names the joints.
+
+    Args:
+        fields: Its fields.
+
+    Raises:
+        LogError: It has the fields of a data set.
+    """
+    names = set(fields)
+    if {"episode_index", "frame_index"} <= names and any(name.startswith("observation.") for name in names):
+        raise LogError(
+            "this is one file of a LeRobot data set, which alone names no joints",
+            where=str(path),
+            got=", ".join(sorted(name for name in names if name.startswith("observation."))[:6]),
+            expected="the folder with meta/info.json",
+            remedy="give the folder of the data set, or DATASET/episode_000000 for one episode",
+        )
 
 
 def episodes(folder: str | Path) -> list[Episode]:
@@ -127,7 +167,7 @@ def open_episode(folder: str | Path, number: int) -> ParquetTable:
         )
     episode, names = found[number], _names(_info(folder))
     table = open_parquet(_of_dataset(Path(episode.file), Path(folder)), "parquet", names=names)
-    path = str(Path(folder) / f"episode_{number:06d}")
+    path = episode_path(folder, number)
     clean = tuple("t" if name == "timestamp" else name for name in table.header)
     notes = list(table.notes)
     if not any(name.startswith(("tau", "current")) for name in clean):
