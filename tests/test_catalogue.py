@@ -1,43 +1,40 @@
-"""Findings have stable ids, and docs/findings.md lists all of them."""
+"""The catalogue of judgements: one enumeration, from which docs/findings.md is made."""
 
 from __future__ import annotations
 
 import ast
 from pathlib import Path
 
+import pytest
 from conftest import load_script
 
-from urdf_ident.faults.changes.wording import _CHANGES
-from urdf_ident.faults.small_faults.wording import _SMALL
-from urdf_ident.faults.wording import _WORDS
-from urdf_ident.judgements.catalogue import KNOWN
-from urdf_ident.judgements.finding import SEVERITIES, UNDECIDED
+import urdf_ident as ui
+from urdf_ident.judgements.catalogue import SECTIONS, SEVERITIES, Id
 
 ROOT = Path(__file__).parents[1]
-#: Functions whose argument of that position is a finding's id.
-MAKERS = {"add": 0, "Finding": 0, "_ignore_velocity": 1, "drop_rows": 2}
 
 
-def literal_ids() -> set[str]:
-    """Ids written where findings are made, by parsing the sources."""
-    found = set()
-    rooms = ("logs", "signals", "faults", "torque_constants", "pipeline")
-    for path in (path for room in rooms for path in (ROOT / "urdf_ident" / room).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call):
-                name = getattr(node.func, "id", getattr(node.func, "attr", ""))
-                at = MAKERS.get(name)
-                if at is None or len(node.args) <= at + 1:
-                    continue
-                value = node.args[at]
-                if isinstance(value, ast.Constant) and isinstance(value.value, str):
-                    found.add(value.value)
-    return found | set(_WORDS) | set(_SMALL) | {item[0] for item in _CHANGES.values()} | {UNDECIDED}
+def test_every_id_is_used_where_something_is_judged() -> None:
+    used = {
+        node.attr
+        for path in (ROOT / "urdf_ident").rglob("*.py")
+        if path.name != "catalogue.py"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "Id"
+    }
+    assert {id.name for id in Id} <= used
 
 
-def test_every_finding_is_in_the_catalogue_and_every_entry_can_be_found() -> None:
-    known = {name for kinds in KNOWN.values() for name in kinds}
-    assert literal_ids() == known
+def test_no_id_is_written_as_a_text() -> None:
+    """Outside the catalogue an id is a member of it; words with a hyphen that are also ids appear nowhere as texts."""
+    texts = {
+        (str(path.relative_to(ROOT)), node.value)
+        for path in (ROOT / "urdf_ident").rglob("*.py")
+        if path.name != "catalogue.py"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and node.value in set(map(str, Id)) and "-" in str(node.value)
+    }
+    assert not texts
 
 
 def test_the_page_is_up_to_date() -> None:
@@ -46,10 +43,55 @@ def test_the_page_is_up_to_date() -> None:
     )
 
 
-def test_kinds_are_complete() -> None:
-    for kinds in KNOWN.values():
-        for name, kind in kinds.items():
-            assert name == name.lower().replace("_", "-")
-            assert kind.severity in SEVERITIES
-            assert kind.meaning
-            assert kind.remedy
+def test_entries_are_complete() -> None:
+    for id in Id:
+        assert id == id.name.lower().replace("_", "-")
+        assert id.entry.severity in SEVERITIES
+        assert id.entry.meaning
+        assert id.entry.remedy
+    assert list(SECTIONS) == sorted(SECTIONS, key=list(Id).index)
+    assert next(iter(SECTIONS)) is next(iter(Id))
+
+
+def test_an_unknown_id_cannot_be_made() -> None:
+    with pytest.raises(ValueError, match="no id of the catalogue"):
+        ui.Judgement("effort-scales", "words")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="no id of the catalogue"):
+        ui.Judgement.from_dict({"id": "effort-scales", "severity": "warning", "message": "words"})
+
+
+def test_a_judgement_survives_its_json_and_its_settings_are_its_words() -> None:
+    remedy = ui.Remedy("if it is mounted that way, set {settings}", {"robot.gravity": [0.0, 0.0, 9.81]})
+    judged = ui.Judgement(Id.GRAVITY_DIRECTION, "gravity", remedy, joint="j1", size=3.0, candidates=(Id.AXIS_SIGN,))
+    told = judged.as_dict()
+    assert told["remedy"] == "if it is mounted that way, set `robot: {gravity: [0, 0, 9.81]}`"
+    assert told["settings"] == {"robot.gravity": [0.0, 0.0, 9.81]}
+    assert ui.Judgement.from_dict(told).as_dict() == told
+    scale = ui.Remedy("{settings}, or check its unit", {"drive.gain": {"multiply": {"j2": 0.81}}})
+    assert str(scale) == "multiply drive.gain of j2 by 0.81, or check its unit"
+    assert str(ui.Remedy(settings={"log.units.position": "deg"})) == "`log: {units: {position: deg}}`"
+
+
+def test_the_level_is_that_of_the_worst_and_the_order_that_of_the_catalogue() -> None:
+    def of(*ids: Id, **severity: str) -> ui.Verdict:
+        return ui.Verdict.of(ui.Judgement(id, id, severity=severity.get(id.name, id.entry.severity)) for id in ids)  # type: ignore[arg-type]
+
+    assert of().level == "good"
+    assert of(Id.NOTE, Id.CLOCK_JITTER).level == "good"
+    assert of(Id.NOTE).cause is None
+    judged = of(Id.CROSS_VALIDATION, Id.NOT_VALIDATED, Id.EFFORT_CLIPPED)
+    assert judged.level == "usable"
+    assert [item.id for item in judged.judgements] == [Id.EFFORT_CLIPPED, Id.NOT_VALIDATED, Id.CROSS_VALIDATION]
+    poor = of(Id.HELD_OUT_ERROR, Id.ONE_WAY, Id.EFFORT_CLIPPED, HELD_OUT_ERROR="refused")
+    assert poor.level == "poor"
+    assert [item.id for item in poor.judgements] == [Id.EFFORT_CLIPPED, Id.HELD_OUT_ERROR, Id.ONE_WAY]
+    other = of(Id.TORQUE_UNCERTAIN, Id.EFFORT_CLIPPED, TORQUE_UNCERTAIN="refused")  # no symptom of the clipped effort
+    assert other.cause is not None
+    assert other.cause.id is Id.TORQUE_UNCERTAIN
+    assert poor.as_dict()["causes"][0] == {
+        "id": "effort-clipped",
+        "level": "usable",
+        "text": "effort-clipped",
+        "remedy": None,
+        "settings": {},
+    }

@@ -19,7 +19,7 @@ from urdf_ident.faults.evidence import RigidEvidence, held_out
 from urdf_ident.faults.grams import Grams
 from urdf_ident.faults.log_group import LogGroup
 from urdf_ident.faults.motion_samples import COMPARED
-from urdf_ident.judgements.finding import Finding
+from urdf_ident.judgements.judgement import Judgement
 from urdf_ident.linalg import Array
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
@@ -147,7 +147,7 @@ def three_logs() -> list[Recording]:
     return logs
 
 
-def doubts(logs: list[Recording]) -> list[list[Finding]]:
+def doubts(logs: list[Recording]) -> list[list[Judgement]]:
     reports = examine_logs(logs, ARM, Drive.build(ARM.n), SignalConfig())
     return [[item for item in report.findings if item.severity != "info"] for report in reports]
 

@@ -31,8 +31,8 @@ from urdf_ident.faults.small_faults.fault import SmallFault, not_excluded
 from urdf_ident.faults.small_faults.trial import FaultTrial
 from urdf_ident.faults.small_faults.wording import small_fault
 from urdf_ident.faults.thinned_logs import Logs, thinned
-from urdf_ident.judgements.catalogue import KNOWN
-from urdf_ident.judgements.finding import Finding
+from urdf_ident.judgements.catalogue import Id
+from urdf_ident.judgements.judgement import Judgement
 from urdf_ident.linalg import Array
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.bundled import robot_path
@@ -46,7 +46,8 @@ from urdf_ident.signals.condition import condition
 from urdf_ident.signals.config import SignalConfig
 from urdf_ident.signals.prepare import prepare_logs
 
-PHYSICS = {*KNOWN["Physics"], *KNOWN["Changes with time"]}
+CHANGES = {id for id in Id if id.rank == Id.LOG_DIFFERS.rank}
+PHYSICS = {id for id in Id if id.rank == Id.EFFORT_SIGN.rank} | CHANGES
 URDF = arm_urdf("zyyx")
 ARM = Robot.from_urdf(URDF)
 
@@ -87,7 +88,7 @@ def one_after_the_other(robot: Robot, *, seed: int = 0, step: float = 0.05, apar
     )
 
 
-def doubts(recording: Recording, robot: Robot = ARM) -> list[Finding]:
+def doubts(recording: Recording, robot: Robot = ARM) -> list[Judgement]:
     report = examine_logs([recording], robot, Drive.build(robot.n), SignalConfig())[0]
     return [item for item in report.findings if item.id in PHYSICS and item.severity != "info"]
 
@@ -131,7 +132,7 @@ def test_bundled_robots_raise_no_doubt(name: str) -> None:
     if name == "emps":
         recording = replace(recording, position=0.1 * recording.position)  # then its mass is ten times as large
     report = examine_logs([recording], robot, Drive.build(robot.n), SignalConfig())[0]
-    assert report.acceptable
+    assert report.verdict.level != "poor"
     assert [item.id for item in report.findings if item.severity == "warning" and item.id != "position-beyond-limit"] == []
 
 
@@ -452,7 +453,7 @@ def test_a_lasting_fault_in_a_motion_that_grows_is_no_change_along_the_log(what:
         monkeypatch.setattr(arbitration, "_EXPLAINED", -1.0)
         *change, lasting = doubts(log)
         assert lasting.id == what
-        assert [item.id in KNOWN["Changes with time"] for item in change] == [True] * (what == "effort-crosstalk")
+        assert [item.id in CHANGES for item in change] == [True] * (what == "effort-crosstalk")
 
 
 def test_a_correction_that_hides_a_change_in_noise_does_not_explain_it() -> None:
@@ -663,7 +664,7 @@ def test_what_drifts_in_all_logs_alike_is_named_where_no_log_tells_it_alone(
 
     def told(logs: list[Recording]) -> list[list[str]]:
         reports = examine_logs(logs, ARM, Drive.build(ARM.n), SignalConfig())
-        return [[item.id for item in report.findings if item.id in KNOWN["Changes with time"]] for report in reports]
+        return [[item.id for item in report.findings if item.id in CHANGES] for report in reports]
 
     logs = [drifting(log) for log in sound]
     assert told(sound) == [told([log])[0] for log in logs] == [[]] * 4
@@ -678,7 +679,7 @@ def test_a_small_common_drift_of_all_scales_is_named_and_friction_that_falls_is_
     free = log_of(ARM, seed=5, noise=0.0, truth=replace(full, viscous=0 * full.viscous, coulomb=0 * full.coulomb))
     along = np.linspace(0, 1, len(log))[:, None]
     own = {"sound": 0.0 * log.effort, "scale": 0.08 * log.effort, "friction": -0.1 * (cold.effort - free.effort)}[what]
-    found = [item for item in doubts(replace(log, effort=log.effort + along * own)) if item.id in KNOWN["Changes with time"]]
+    found = [item for item in doubts(replace(log, effort=log.effort + along * own)) if item.id in CHANGES]
     assert [(item.id, item.message.split(" drifts")[0]) for item in found] == (
         [("effort-drift", "the scale of all efforts")] if what == "scale" else []
     )
@@ -1174,7 +1175,7 @@ def test_an_effort_that_one_log_alone_holds_behind_a_filter_is_named() -> None:
     assert found[1] == [("effort-delay", ARM.joints[3])]
 
 
-def findings_of(logs: list[Recording]) -> list[list[Finding]]:
+def findings_of(logs: list[Recording]) -> list[list[Judgement]]:
     return [list(report.findings) for report in examine_logs(logs, ARM, Drive.build(ARM.n), SignalConfig())]
 
 

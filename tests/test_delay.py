@@ -165,8 +165,8 @@ def test_identify_takes_the_delay_out_and_validates_so(tmp_path: Path) -> None:
     assert "compensated" not in brief(left)
     assert auto.validation[0]["mean_rmse"] < 0.7 * left.validation[0]["mean_rmse"]
     assert left.verdict.level != "good"
-    assert "effort-delay" in {reason.id for reason in left.verdict.reasons}
-    assert "effort-delay" not in {reason.id for reason in auto.verdict.reasons}
+    assert "effort-delay" in {reason.id for reason in left.verdict.judgements}
+    assert "effort-delay" not in {reason.id for reason in auto.verdict.judgements}
     again = ui.validate(ui.load(auto.save(tmp_path / "identification.json")), [judge])
     assert again.entries[0]["mean_rmse"] == pytest.approx(auto.validation[0]["mean_rmse"], rel=1e-9)
     _, q, v, a = fourier(ARM.n, 8.0, 100.0, 9)
@@ -179,7 +179,7 @@ def test_a_delay_that_may_be_longer_than_estimated_is_told_although_it_is_taken_
     logs = [made(k, 0.17) for k in (0, 1)]
     ident = ui.identify(ui.DynamicModel(ARM, friction=LAWS), logs, held_out=[made(2, 0.17)])
     assert ident.signals["delay"]["compensated"] > 0.1
-    (told,) = (reason for reason in ident.verdict.reasons if reason.id == "effort-delay")
+    (told,) = (reason for reason in ident.verdict.judgements if reason.id == "effort-delay")
     assert "it may be longer" in told.text
     assert ident.verdict.level != "good"
 
@@ -188,7 +188,7 @@ def test_filtered_efforts_are_never_good() -> None:
     logs = [replace(made(k, band=1.0), name=f"l{k}") for k in (0, 1)]
     ident = ui.identify(ui.DynamicModel(ARM, friction=LAWS), logs, held_out=[made(2, band=1.0)])
     assert ident.verdict.level != "good"
-    assert "effort-bandwidth" in {reason.id for reason in ident.verdict.reasons}
+    assert "effort-bandwidth" in {reason.id for reason in ident.verdict.judgements}
 
 
 def test_positions_behind_a_filter_without_delay_are_named() -> None:

@@ -213,7 +213,7 @@ def test_a_slider_that_only_goes_down_with_less_weight_than_the_urdf_says_is_not
     logs = with_torque(Robot.from_urdf(urdf), [(t, q, v, a)], TRUTH, 0.01)
     found = identify(DynamicModel(heavy, friction="auto"), logs)
     assert found.verdict.level == "usable"
-    said = {reason.id: reason.text for reason in found.verdict.reasons}
+    said = {reason.id: reason.message for reason in found.verdict.judgements}
     assert "of j1 only the sum of weight and dry friction is known" in said["one-way"]
     assert found.evidence.one_way == found.evidence.lifting == ("j1",)
 

@@ -315,7 +315,7 @@ def test_only_what_fits_in_degrees_is_taken_for_degrees(factor: float, word: str
     t = np.arange(0.0, 20.0, 0.01)
     q = 2.0 * np.sin(1.5 * t)[:, None]
     report = assess(Recording("log", robot.joints, t, factor * q, effort=5.0 * q), robot)
-    units = [item.remedy for item in report.findings if item.id == "position-unit"]
+    units = [str(item.remedy) for item in report.findings if item.id == "position-unit"]
     assert bool(units) is (word is not None)
     assert all(f"position: {word}" in item for item in units)
 

@@ -23,7 +23,7 @@ from urdf_ident.estimation.uncertainty.identifiability import (
     IDENTIFIABLE,
     LOST,
     WEAK,
-    Verdict,
+    Identifiability,
     sizes,
     structural_verdicts,
     verdicts,
@@ -54,7 +54,7 @@ def model() -> DynamicModel:
     return DynamicModel(robot_3r(), friction=["viscous", "coulomb", "offset"])
 
 
-def judged(model: DynamicModel, statistics: StatisticSet, fit: Fit) -> dict[str, Verdict]:
+def judged(model: DynamicModel, statistics: StatisticSet, fit: Fit) -> dict[str, Identifiability]:
     prior = inertial_prior(model.robot)
     terms = np.zeros(len(model.names) - model.n_inertial)
     mean, unsure = np.append(prior.theta0, terms), np.append(prior.std, terms)

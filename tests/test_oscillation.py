@@ -9,7 +9,7 @@ from logs import Truth, fourier, torques
 
 from urdf_ident.faults import contradictions
 from urdf_ident.faults.oscillation import Oscillation
-from urdf_ident.judgements.finding import Finding
+from urdf_ident.judgements.judgement import Judgement
 from urdf_ident.linalg import Array
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
@@ -38,7 +38,7 @@ def log_of(motion: tuple[Array, Array, Array, Array], error: Array, name: str = 
     return Recording(name, ARM.joints, t, q + 1e-5 * rng.standard_normal(q.shape), effort=tau)
 
 
-def warnings(*logs: Recording) -> list[list[Finding]]:
+def warnings(*logs: Recording) -> list[list[Judgement]]:
     reports = examine_logs(logs, ARM, Drive.build(ARM.n), SignalConfig())
     return [[item for item in report.findings if item.severity != "info"] for report in reports]
 

@@ -14,7 +14,7 @@ from logs import Truth, fourier, torques
 from urdf_ident.faults.case import Case
 from urdf_ident.faults.log_group import LogGroup
 from urdf_ident.faults.part_of_gravity import estimated
-from urdf_ident.judgements.finding import Finding
+from urdf_ident.judgements.judgement import Judgement
 from urdf_ident.linalg import Array
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.common_factor import scaled_bodies
@@ -58,7 +58,7 @@ def case_of(recording: Recording) -> Case:
     return case
 
 
-def doubts(recording: Recording) -> list[Finding]:
+def doubts(recording: Recording) -> list[Judgement]:
     report = examine_logs([recording], ARM, Drive.build(ARM.n), SignalConfig())[0]
     return [item for item in report.findings if item.id == "effort-without-gravity"]
 

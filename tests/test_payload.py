@@ -60,7 +60,7 @@ def test_the_body_is_found(ident: Identification, robot: Robot, body: pin.Inerti
     assert abs(found.mass / MASS - 1) < 0.01
     assert np.abs(found.com - COM).max() < 0.005
     assert (np.abs(found.value - truth) < 4 * found.std_error).all()
-    assert found.verdict["level"] == "good"
+    assert found.verdict.level == "good"
     assert np.linalg.eigvalsh(0.5 * np.trace(found.inertia) * np.eye(3) - found.inertia).min() > 0
 
 
@@ -78,7 +78,7 @@ def test_joints_that_dry_friction_holds_count_less(robot: Robot, body: pin.Inert
     errors = np.array([one.mass / MASS - 1 for one in found])
     assert np.sqrt((errors**2).mean()) < 0.02
     assert all(abs(one.mass - MASS) < 3 * one.std_error[0] for one in found)
-    assert all(one.verdict["level"] == "good" for one in found)
+    assert all(one.verdict.level == "good" for one in found)
     assert all("dry friction holds resting joints" in " ".join(one.notes) for one in found)
 
 
@@ -135,8 +135,8 @@ def test_friction_of_a_joint_that_only_the_payload_loads(ident: Identification, 
 def test_a_log_without_a_load_is_said(ident: Identification, robot: Robot) -> None:
     found = payload(ident, [made(robot, "nothing", 3)])
     assert found.interval[0, 0] == 0
-    assert found.verdict["level"] == "poor"
-    assert "0 kg" in found.verdict["reasons"][0]
+    assert found.verdict.level == "poor"
+    assert "0 kg" in found.verdict.judgements[0].message
     assert not found.assumed
     assert not any("did not converge" in note for note in found.notes)
     line = next(line for line in found.summary().splitlines() if "centre x" in line)
@@ -148,18 +148,19 @@ def test_a_log_without_a_load_is_said(ident: Identification, robot: Robot) -> No
 def test_the_link_that_carries_the_body_is_named(ident: Identification, robot: Robot, body: pin.Inertia, link: str) -> None:
     """On l2 no mass is found at all; on l3 one of the right size, with a small error."""
     found = payload(ident, [made(robot, "loaded", 1, body)], link=link)
-    assert found.verdict["level"] == "poor"
-    assert "a body on l4, or on a link fixed to it, explains these logs better" in str(found.verdict["reasons"])
-    assert "may contain no payload" not in str(found.verdict["reasons"])
+    assert found.verdict.level == "poor"
+    assert "a body on l4, or on a link fixed to it, explains these logs better" in str(found.verdict.judgements)
+    assert "may contain no payload" not in str(found.verdict.judgements)
 
 
 def test_what_no_body_explains_is_not_good(ident: Identification, robot: Robot, body: pin.Inertia) -> None:
     """A torque constant that has changed between the logs: the standard error alone would call the mass well known."""
     log = made(robot, "loaded", 1, body)
     found = payload(ident, [replace(log, effort=log.effort * np.array([1.0, 1.06, 1.0, 1.0]))])
-    assert found.verdict["level"] == "usable"
-    assert "the residual of j2 is" in found.verdict["reasons"][1]
-    assert "another torque constant" in found.verdict["reasons"][1]
+    assert found.verdict.level == "usable"
+    assert found.verdict.cause is not None
+    assert "the residual of j2 is" in found.verdict.cause.message
+    assert "another torque constant" in found.verdict.cause.message
 
 
 def test_a_mass_below_zero_is_a_contradiction(ident: Identification, robot: Robot, body: pin.Inertia) -> None:
@@ -173,10 +174,10 @@ def test_a_mass_below_zero_is_a_contradiction(ident: Identification, robot: Robo
     assert MASS < high < 1.3 * MASS
     assert 0.95 * MASS < found.std_error[0] < high
     assert found.sources["contradiction"] == pytest.approx(MASS, rel=0.02)
-    assert found.verdict["level"] == "poor"
-    what, why = found.verdict["reasons"]
-    assert "which is impossible" in what
-    assert "exchanged (a tool of 1.5 kg at (0.02" in why
+    assert found.verdict.level == "poor"
+    (told,) = found.verdict.judgements
+    assert "which is impossible" in told.message
+    assert "exchanged (a tool of 1.5 kg at (0.02" in str(told.remedy)
     assert not found.shown
     assert found.as_dict()["set_payload"] == {}
 
@@ -224,7 +225,7 @@ def test_poses_at_rest(ident: Identification, robot: Robot, body: pin.Inertia) -
     assert abs(both.mass / MASS - 1) < 0.02
     assert np.abs(both.com - COM).max() < 0.01
     assert not any("one side" in note for note in both.notes)
-    assert both.verdict["level"] == "good"
+    assert both.verdict.level == "good"
     assert np.isinf(both.std_error[4:]).all()
     assert "poses at rest show no inertia" in both.advice[4]
     radius = (3 * both.mass / (4 * np.pi * 2000.0)) ** (1 / 3)  # nothing known of the inertia: a solid sphere is written
@@ -235,8 +236,8 @@ def test_poses_at_rest(ident: Identification, robot: Robot, body: pin.Inertia) -
     assert one.std_error[0] > 1.5 * both.std_error[0]
     assert one.interval[0, 0] <= MASS <= one.interval[0, 1]
     wrong = payload(ident, [poses(robot, body, (1, -1))], static=True, link="l3")
-    assert wrong.verdict["level"] == "poor"
-    assert "a body on l4, or on a link fixed to it" in wrong.verdict["reasons"][0]
+    assert wrong.verdict.level == "poor"
+    assert "a body on l4, or on a link fixed to it" in wrong.verdict.judgements[0].message
 
 
 @pytest.mark.parametrize(("count", "level", "least"), [(4, 0.0, 0.83), (6, 0.0, 0.87), (6, 1.0, 0.88)])

@@ -263,7 +263,7 @@ def test_slow_logs_leave_rotor_inertia_open_and_the_intervals_say_so(robot: Robo
     inside = (ends[..., 0] <= measured) & (measured <= ends[..., 1])
     assert inside.mean() > 0.93
     assert np.median(ends[..., 1] - ends[..., 0]) < 12 * np.std(measured - ident.torque(q, v, a))
-    assert "speed-untested" in {reason.id for reason in ident.verdict.reasons}
+    assert "speed-untested" in {reason.id for reason in ident.verdict.judgements}
     known = load(ident.save(tmp_path / "identification.json")).evidence
     assert known is not None
     errors = np.array(list(known.at_speeds.values())).mean(axis=0)
@@ -306,7 +306,7 @@ def test_a_fast_held_out_log_that_is_predicted_well_is_a_test_at_its_speed(robot
         for log in with_torque(robot, [motion], TRUTH, 0.02)
     )
     ident = identify(model, [slow], held_out=[fast])
-    assert "speed-untested" not in {reason.id for reason in ident.verdict.reasons}
+    assert "speed-untested" not in {reason.id for reason in ident.verdict.judgements}
     assert ident.evidence is not None
     errors = np.array(list(ident.evidence.at_speeds.values()))
     reached = np.min(np.percentile(np.abs(motions[1][2]), 95, axis=0) / robot.limit("velocity"))
@@ -382,9 +382,9 @@ def test_constraints_that_contradict_the_data_are_in_the_held_out_error(robot: R
     assert found.held_out_errors.mean() == pytest.approx(error.mean(), rel=0.3)
     assert found.held_out_errors.mean() > 2 * found.prediction["unlimited"].mean()
     assert found.verdict.level != "good"
-    assert "constraints-contradicted" in {reason.id for reason in found.verdict.reasons}
+    assert "constraints-contradicted" in {reason.id for reason in found.verdict.judgements}
     ends = found.torque_prediction_interval(part.q, part.v, part.a)
     assert ((ends[..., 0] <= measured) & (measured <= ends[..., 1])).mean() > 0.9
     free = identify(model, logs[:3])
-    assert "constraints-contradicted" not in {reason.id for reason in free.verdict.reasons}
+    assert "constraints-contradicted" not in {reason.id for reason in free.verdict.judgements}
     assert free.held_out_errors.mean() < 0.6 * found.held_out_errors.mean()

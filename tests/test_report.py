@@ -17,6 +17,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from urdf_ident.cli.common import run as run_here
+from urdf_ident.judgements.catalogue import Id
+from urdf_ident.judgements.judgement import Judgement, Remedy
+from urdf_ident.judgements.verdict import Verdict
 from urdf_ident.parallel import workers
 from urdf_ident.report import report_html
 from urdf_ident.report.content import number
@@ -27,8 +30,7 @@ from urdf_ident.result.identification import Identification
 from urdf_ident.result.text.brief import brief, changes, joint_errors
 from urdf_ident.result.text.commands import CommandPaths
 from urdf_ident.result.text.summary import validation_table
-from urdf_ident.result.verdict.reason import RICHER_MOTION, Reason
-from urdf_ident.result.verdict.verdict import ResultVerdict
+from urdf_ident.result.verdict.held_out import RICHER_MOTION
 
 
 def run(*arguments: object) -> int:
@@ -119,7 +121,7 @@ def test_workers_draw_the_same_figures(ident: Identification, monkeypatch: pytes
 def test_commands_of_the_report_run_as_printed(
     identified: Path, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    verdict = ResultVerdict("usable", (Reason("x", "usable", "cause", RICHER_MOTION),))
+    verdict = Verdict((Judgement(Id.TORQUE_UNCERTAIN, "cause", RICHER_MOTION),))
     monkeypatch.setattr("urdf_ident.result.text.brief.verdict_of", lambda _: verdict)
     assert run("report", identified / "identification.json", "-o", tmp_path / "again.html") == 0
     (command,) = re.findall("<code>(urdf-ident design [^<]*)</code>", html.unescape((tmp_path / "again.html").read_text()))
@@ -198,7 +200,7 @@ def test_relative_errors_of_the_summary(ident: Identification) -> None:
 @pytest.mark.parametrize("length", [10, 400])
 def test_the_summary_stays_short_whatever_is_said(ident: Identification, length: int, monkeypatch: pytest.MonkeyPatch) -> None:
     words = "word " * (length // 5)
-    verdict = ResultVerdict("poor", (Reason("x", "poor", words.strip(), words.strip()),))
+    verdict = Verdict((Judgement(Id.WORSE_THAN_URDF, words.strip(), Remedy(words.strip())),))
     monkeypatch.setattr("urdf_ident.result.text.brief.verdict_of", lambda _: verdict)
     text = brief(ident)
     assert len(text.splitlines()) <= 24
@@ -208,7 +210,7 @@ def test_the_summary_stays_short_whatever_is_said(ident: Identification, length:
 
 
 def test_a_command_in_the_summary_has_its_own_line(ident: Identification, monkeypatch: pytest.MonkeyPatch) -> None:
-    verdict = ResultVerdict("usable", (Reason("x", "usable", "cause", RICHER_MOTION),))
+    verdict = Verdict((Judgement(Id.TORQUE_UNCERTAIN, "cause", RICHER_MOTION),))
     monkeypatch.setattr("urdf_ident.result.text.brief.verdict_of", lambda _: verdict)
     lines = brief(ident).splitlines()
     assert "  to do: record a richer motion:" in lines

@@ -11,7 +11,7 @@ import pytest
 from conftest import arm_urdf
 from logs import Truth, fourier, torques
 
-from urdf_ident.judgements.finding import Finding
+from urdf_ident.judgements.judgement import Judgement
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
 from urdf_ident.model.robot import Robot
@@ -45,7 +45,7 @@ def log_of(seed: int = 0, truth: Truth | None = None, seconds: float = 20.0) -> 
     return Recording("log", TRUE.joints, t, q, effort=tau + 0.03 * tau.std(axis=0) * generator.standard_normal(tau.shape))
 
 
-def physical(recording: Recording, robot: Robot, drive: Drive | None = None) -> list[Finding]:
+def physical(recording: Recording, robot: Robot, drive: Drive | None = None) -> list[Judgement]:
     report = examine_logs([recording], robot, drive or Drive.build(robot.n), SignalConfig())[0]
     return [item for item in report.findings if item.severity == "refused"]
 

@@ -31,7 +31,7 @@ from urdf_ident.faults.small_faults.find import small_faults
 from urdf_ident.faults.small_faults.trial import ChosenColumns, FaultTrial
 from urdf_ident.faults.small_faults.wording import small_fault
 from urdf_ident.faults.thinned_logs import Logs
-from urdf_ident.judgements.finding import Finding
+from urdf_ident.judgements.judgement import Judgement
 from urdf_ident.linalg import Array, rms
 from urdf_ident.logs.recording import Recording
 from urdf_ident.model.drive import Drive
@@ -452,7 +452,7 @@ def test_logs_are_inspected_as_they_are_identified(monkeypatch: pytest.MonkeyPat
         logs.append(Recording(f"log{k}", ARM.joints, t, q, effort=tau))
     seen: list[list[float]] = []
 
-    def none(robot: Robot, motions: Logs, *_: object) -> list[list[Finding]]:
+    def none(robot: Robot, motions: Logs, *_: object) -> list[list[Judgement]]:
         seen.append([cutoff for _, cutoff in motions])
         return [[] for _ in motions]
 

@@ -20,7 +20,6 @@ from urdf_ident.result.evidence import evidence as evidence_module
 from urdf_ident.result.evidence.evidence import DeviatingPart, Evidence, Range, _deviating, measure_evidence, placeholders
 from urdf_ident.result.evidence.scale import CommonScale, common_scale
 from urdf_ident.result.text.brief import brief, joint_errors
-from urdf_ident.result.verdict.reason import Reason
 from urdf_ident.result.verdict.scale_reasons import SCALE_ERRORS, untested
 from urdf_ident.result.verdict.verdict import PEAK_LIMIT, verdict_of
 from urdf_ident.signals.config import SignalConfig
@@ -54,7 +53,7 @@ def scaled(log: ui.Recording, factor: np.ndarray | float) -> ui.Recording:
 def test_a_clean_result_on_another_motion_is_good(ident: ui.Identification) -> None:
     assert ident.verdict.level == "good", ident.verdict
     assert ident.verdict.cause is None
-    assert [reason.id for reason in ident.verdict.reasons] == ["held-out-error"]
+    assert [reason.id for reason in ident.verdict.judgements] == ["held-out-error"]
 
 
 def test_the_verdict_survives_the_file_with_ids_and_remedies(ident: ui.Identification, tmp_path: Path) -> None:
@@ -70,7 +69,7 @@ def test_a_wrong_unit_of_torque_is_never_good(robot: ui.Robot, logs: list[ui.Rec
     wrong = [scaled(log, factor) for log in logs]
     found = ui.identify(ui.DynamicModel(robot, friction=FRICTION), wrong[:2], held_out=wrong[2:], force=True)
     assert found.verdict.level != "good"
-    assert {"gravity-scale", "mass-far"} & {reason.id for reason in found.verdict.reasons}
+    assert {"gravity-scale", "mass-far"} & {reason.id for reason in found.verdict.judgements}
 
 
 def test_a_poor_result_begins_with_the_fault_of_the_logs_that_explains_it(ident: ui.Identification) -> None:
@@ -84,7 +83,7 @@ def test_a_poor_result_begins_with_the_fault_of_the_logs_that_explains_it(ident:
     bad = [{**item, "mean_rmse": 1e4, "relative": 1e3} for item in ident.validation]
     poor = replace(ident, validation=tuple(bad), inputs=({**ident.inputs[0], "findings": [finding]},))
     assert poor.verdict.level == "poor"
-    assert [reason.id for reason in poor.verdict.reasons][:2] == ["effort-beyond-limit", "worse-than-urdf"]
+    assert [reason.id for reason in poor.verdict.judgements][:2] == ["effort-beyond-limit", "worse-than-urdf"]
     assert "to do: unit" in brief(poor)
     assert "more than 1000 %" in brief(poor)
     without = replace(poor, inputs=ident.inputs)
@@ -115,25 +114,25 @@ def test_folds_that_repeat_one_motion_are_no_evidence(ident: ui.Identification) 
     repeated = replace(ident, validation=(), evidence=replace(ident.evidence, folds_repeat=True))
     assert repeated.cross_validation["relative"] < 0.1
     assert repeated.verdict.level == "usable"
-    assert "motion-repeated" in {reason.id for reason in repeated.verdict.reasons}
+    assert "motion-repeated" in {reason.id for reason in repeated.verdict.judgements}
 
 
 def test_parts_of_a_motion_that_hardly_turns_back_are_no_evidence(ident: ui.Identification) -> None:
     assert ident.evidence is not None
     once = replace(ident, validation=(), evidence=replace(ident.evidence, reversals=1.0, folds_repeat=False))
     often = replace(once, evidence=replace(once.evidence, reversals=2.0))
-    assert "motion-hardly-turns" in {reason.id for reason in once.verdict.reasons}
-    assert "motion-hardly-turns" not in {reason.id for reason in often.verdict.reasons}
+    assert "motion-hardly-turns" in {reason.id for reason in once.verdict.judgements}
+    assert "motion-hardly-turns" not in {reason.id for reason in often.verdict.judgements}
     assert once.verdict.level == "usable"
     judged = replace(ident, evidence=once.evidence)  # another motion was given
-    assert "motion-hardly-turns" not in {reason.id for reason in judged.verdict.reasons}
+    assert "motion-hardly-turns" not in {reason.id for reason in judged.verdict.judgements}
 
 
 def test_a_short_motion_alone_makes_nothing_good(ident: ui.Identification) -> None:
     def level(*seconds: float) -> tuple[str, bool]:
         told = [{"name": "log", "findings": [{"id": "short", "severity": "warning", "size": size}]} for size in seconds]
         found = replace(ident, validation=(), inputs=tuple(told)).verdict
-        return found.level, "motion-short" in {reason.id for reason in found.reasons}
+        return found.level, "motion-short" in {reason.id for reason in found.judgements}
 
     assert level(2.0, 2.5) == ("usable", True)
     assert level(2.0, 3.5)[1] is False
@@ -157,11 +156,11 @@ def test_logs_that_all_repeat_one_motion_make_nothing_good(robot: ui.Robot, logs
     model = ui.DynamicModel(robot, friction=FRICTION)
     alone = ui.identify(model, [first, second])
     assert alone.verdict.level == "usable"
-    assert "motion-repeated" in {reason.id for reason in alone.verdict.reasons}
+    assert "motion-repeated" in {reason.id for reason in alone.verdict.judgements}
     judged = ui.identify(model, [first, logs[1]], held_out=[second])
     assert judged.validation[0]["repeats"] == "run0"
     assert judged.verdict.level == "usable"
-    assert "held-out-repeats" in {reason.id for reason in judged.verdict.reasons}
+    assert "held-out-repeats" in {reason.id for reason in judged.verdict.judgements}
     velocity = np.gradient(logs[2].position, logs[2].time, axis=0)
     noisy = velocity + 0.3 * velocity.std(axis=0) * rng.standard_normal(velocity.shape)  # positions are differentiated instead
     coarse = replace(logs[2], position=np.round(logs[2].position, 3), velocity=velocity, sha256="")
@@ -182,9 +181,9 @@ def test_the_same_sine_on_all_joints_is_never_good(robot: ui.Robot, frequency: f
     found = ui.identify(ui.DynamicModel(robot, friction=FRICTION), [ui.Recording("sine", robot.joints, t, q, effort=tau)])
     assert found.cross_validation["relative"] < 0.1, "the parts of one sine predict each other"
     assert found.verdict.level != "good"
-    assert "torque-from-urdf" in {reason.id for reason in found.verdict.reasons}
+    assert "torque-from-urdf" in {reason.id for reason in found.verdict.judgements}
     averaged = found.inputs[0].get("periods") is not None
-    assert ("motion-repeated" in {reason.id for reason in found.verdict.reasons}) == averaged
+    assert ("motion-repeated" in {reason.id for reason in found.verdict.judgements}) == averaged
 
 
 @pytest.mark.parametrize(
@@ -206,7 +205,7 @@ def test_another_gravity_torque_than_the_urdf_s_counts_where_the_scale_is_open(
     evidence = replace(ident.evidence, gravity=ratios, gravity_errors={}, scales=known, scale=common)
     verdict = replace(ident, evidence=evidence).verdict
     assert verdict.level == level
-    assert ("gravity-scale" in {reason.id for reason in verdict.reasons}) == (level == "usable")
+    assert ("gravity-scale" in {reason.id for reason in verdict.judgements}) == (level == "usable")
 
 
 @pytest.mark.parametrize(
@@ -273,10 +272,10 @@ def test_a_factor_on_all_efforts_is_told_by_the_masses_of_the_urdf_unless_the_sc
     assert isinstance(found.evidence, Evidence)
     assert found.evidence.scale is not None
     assert found.evidence.scale.errors > SCALE_ERRORS
-    (cause,) = (reason for reason in found.verdict.reasons if reason.id in ("mass-scale", "gravity-scale"))
+    (cause,) = (reason for reason in found.verdict.judgements if reason.id in ("mass-scale", "gravity-scale"))
     assert "scale_known" in str(cause.remedy)
     trusted = replace(found, project=ui.Project.model_validate({"drive": {"scale_known": True}}))
-    assert not {"mass-scale", "gravity-scale"} & {reason.id for reason in trusted.verdict.reasons}
+    assert not {"mass-scale", "gravity-scale"} & {reason.id for reason in trusted.verdict.judgements}
 
 
 def test_masses_that_rotors_may_stand_for_have_no_scale() -> None:
@@ -308,7 +307,7 @@ def test_few_masses_far_from_the_urdf_s_are_said_with_their_ratio(ident: ui.Iden
     cause = replace(ident, evidence=evidence).verdict.cause
     assert cause is not None
     assert cause.id == "mass-scale"
-    assert "0.66 ± 0.07" in cause.text
+    assert "0.66 ± 0.07" in cause.message
     # one factor on all efforts cannot reduce the masses and increase the gravity torques
     evidence = replace(evidence, gravity={"j2": 1.1, "j3": 1.0})
     assert replace(ident, evidence=evidence).verdict.cause is None
@@ -375,7 +374,7 @@ def test_a_missing_tool_is_no_wrong_unit(ident: ui.Identification, scale: Common
     evidence = replace(ident.evidence, gravity=heavier, gravity_errors={}, scales=dict.fromkeys(joints, 0.001), scale=scale)
     found = verdict_of(replace(ident, evidence=evidence))
     assert found.level == level
-    assert ("gravity-scale" in {reason.id for reason in found.reasons}) == (level == "usable")
+    assert ("gravity-scale" in {reason.id for reason in found.judgements}) == (level == "usable")
     turned = replace(evidence, gravity=dict.fromkeys(joints, -1.0))
     assert verdict_of(replace(ident, evidence=turned)).level == "usable"
 
@@ -395,7 +394,7 @@ def test_masses_far_from_the_urdf_count_only_if_the_data_need_them(
 def test_a_contradiction_is_said_before_what_the_motion_did_not_show(ident: ui.Identification) -> None:
     assert isinstance(ident.evidence, Evidence)
     evidence = replace(ident.evidence, unaided={"j": 0.3}, uncertainty={"j": 0.3}, gravity={"j": 0.1})
-    ids = [reason.id for reason in verdict_of(replace(ident, evidence=evidence)).reasons]
+    ids = [reason.id for reason in verdict_of(replace(ident, evidence=evidence)).judgements]
     assert ids.index("gravity-scale") == 0 < ids.index("torque-uncertain") < ids.index("torque-from-urdf")
 
 
@@ -433,7 +432,7 @@ def test_a_joint_that_the_data_alone_predict_well_and_the_export_badly_prevents_
     cause = replace(alone, cross_validation={**ident.cross_validation, "exported_rmse": worse}).verdict.cause
     assert cause is not None
     assert cause.id == "prior-contradicted"
-    assert "j1 (100 % of its torque" in cause.text
+    assert "j1 (100 % of its torque" in cause.message
 
 
 def test_limits_that_the_urdf_s_own_masses_exceed_are_no_reference_for_the_torque(logs: list[ui.Recording]) -> None:
@@ -443,7 +442,7 @@ def test_limits_that_the_urdf_s_own_masses_exceed_are_no_reference_for_the_torqu
     assert max(ident.evidence.overdriven.values()) > PEAK_LIMIT
     assert max(ident.evidence.peak.values()) < PEAK_LIMIT
     assert ident.verdict.level == "good", ident.verdict
-    assert "limits-contradictory" in [reason.id for reason in ident.verdict.reasons]
+    assert "limits-contradictory" in [reason.id for reason in ident.verdict.judgements]
     wild = ident.theta.copy()
     viscous = [k for k, parameter in enumerate(ident.model.parameters) if parameter.symbol == "Fv"]
     wild[viscous] = 1e5  # far above the URDF's own torque at these speeds
@@ -474,11 +473,18 @@ def test_an_outstanding_finding_caps_the_level(ident: ui.Identification) -> None
     finding = {"id": "effort-sign", "severity": "warning", "message": "torque of j1 may be reversed", "remedy": "check it"}
     found = replace(ident, inputs=({**ident.inputs[0], "findings": [finding]},)).verdict
     assert found.level == "usable"
-    assert Reason("effort-sign", "usable", "torque of j1 may be reversed", "check it") in found.reasons
+    assert ("effort-sign", "usable", "torque of j1 may be reversed", "check it") in [
+        (str(item.id), item.level, item.message, str(item.remedy)) for item in found.judgements
+    ]
 
 
 def test_a_cause_stands_before_the_error_that_it_explains_and_names_all_its_joints(ident: ui.Identification) -> None:
-    late = {"id": "effort-late", "severity": "warning", "message": "the effort of this joint comes later", "remedy": "check it"}
+    late = {
+        "id": "effort-delay",
+        "severity": "warning",
+        "message": "the effort of this joint comes later",
+        "remedy": "check it",
+    }
     sign = {
         "id": "effort-sign",
         "severity": "refused",
@@ -493,8 +499,8 @@ def test_a_cause_stands_before_the_error_that_it_explains_and_names_all_its_join
         assert found.verdict.level == level
         assert found.verdict.cause is not None
         text = "joint_2 (also joint_5): the effort of this joint comes later"
-        assert text in {reason.text for reason in found.verdict.reasons}
-        assert found.verdict.cause.text == (text if level == "usable" else "the sign of joint_3")  # refused and forced
+        assert text in {reason.message for reason in found.verdict.judgements}
+        assert found.verdict.cause.message == (text if level == "usable" else "the sign of joint_3")  # refused and forced
         assert f"relative torque error {100 * relative:.1f} %" in " ".join(brief(found).split())
 
 
@@ -503,7 +509,7 @@ def test_a_joint_that_is_worse_than_the_urdf_is_named(ident: ui.Identification) 
         item = ident.validation[0]
         changed = {**item["per_joint"][2], "relative": relative, "rmse": relative, "urdf_rmse": urdf}
         joints = [*item["per_joint"][:2], changed, *item["per_joint"][3:]]
-        return {reason.text for reason in replace(ident, validation=({**item, "per_joint": joints},)).verdict.reasons}
+        return {reason.message for reason in replace(ident, validation=({**item, "per_joint": joints},)).verdict.judgements}
 
     name = ident.validation[0]["per_joint"][2]["joint"]
     assert f"worse than the URDF on {name} (75 % of its torque, URDF 47 %)" in judged(0.75, 0.47)
@@ -598,7 +604,7 @@ def test_constraints_that_cost_more_than_chance_are_named(ident: ui.Identificati
         relative = np.asarray(ident.prediction["relative"])
         found = {**ident.prediction, "relative": relative, "unlimited": relative / factor}
         told = replace(ident, validation=(), prediction=found, solver={**ident.solver, "active": active}).verdict
-        return {reason.id: reason.level for reason in told.reasons}
+        return {reason.id: reason.level for reason in told.judgements}
 
     active = ["l2: centre of mass at its lower z limit"]
     assert not {"constraints-cost", "constraints-contradicted"} & set(reasons(1.0, active))

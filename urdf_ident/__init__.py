@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from .excitation.planned.sweeps import bidirectional_experiment as bidirectional_experiment
     from .excitation.sequential import forecast as forecast
     from .export.on_robot import export_motion as export_motion
+    from .judgements.judgement import Judgement as Judgement
+    from .judgements.judgement import Remedy as Remedy
+    from .judgements.verdict import Verdict as Verdict
     from .logs.read import read_recording as read_recording
     from .logs.recording import Recording as Recording
     from .logs.sources import expand_logs as expand_logs
@@ -68,14 +71,17 @@ _HOME = {
     "DynamicModel": "model.dynamic_model",
     "ElasticModel": "model.elasticity",
     "Identification": "result.identification",
+    "Judgement": "judgements.judgement",
     "Limits": "motion.limits",
     "Project": "project",
     "QualityError": "errors",
     "Recording": "logs.recording",
+    "Remedy": "judgements.judgement",
     "Robot": "model.robot",
     "Segment": "samples",
     "Trajectory": "motion.trajectory",
     "UrdfIdentError": "errors",
+    "Verdict": "judgements.verdict",
     "bidirectional_experiment": "excitation.planned.sweeps",
     "check": "pipeline.check",
     "compare": "pipeline.compare",

@@ -45,7 +45,6 @@ from urdf_ident.pipeline.identify import identify
 from urdf_ident.project import parse_project
 from urdf_ident.result.evidence.scores import predict, score
 from urdf_ident.result.identification import Identification
-from urdf_ident.result.verdict.verdict import PHYSICAL_FINDINGS
 from urdf_ident.signals.prepare import prepare_logs
 from urdf_ident.statistics.accumulate import build_statistics
 from urdf_ident.statistics.fit import fit_base
@@ -177,7 +176,7 @@ def run(seed: int, data: Path, automatic: bool) -> dict[str, object]:
     level, best, simple = clean(which, automatic)
     row: dict[str, object] = {"seed": seed, "robot": at.name, "kinds": kinds, "fault": words, "clean": level}
     findings = [item for report in examine_logs(logs, robot, at.drive, SIGNALS) for item in report.findings]
-    capping = [item for item in findings if item.severity == "warning" and item.id.startswith(PHYSICAL_FINDINGS)]
+    capping = [item for item in findings if item.severity == "warning" and not item.id.entry.tolerated]
     grave = {item.id for item in capping if (item.id, item.joint) != ("effort-delay", None)}  # which identify takes out
     if any(item.severity == "refused" for item in findings):
         found, ratio = "refused", plain(at, logs, robot) / simple
@@ -187,7 +186,7 @@ def run(seed: int, data: Path, automatic: bool) -> dict[str, object]:
         try:
             ident = identified(at, logs, robot, automatic)
             found, ratio = ident.verdict.level, error(ident.model, ident.theta, at) / best
-            row["causes"] = [reason.id for reason in ident.verdict.reasons if reason.level != "good"]
+            row["causes"] = [reason.id for reason in ident.verdict.judgements if reason.level != "good"]
         except UrdfIdentError as failure:
             found, ratio = "failed", np.inf
             row["causes"] = [str(failure)[:80]]

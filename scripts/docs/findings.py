@@ -1,4 +1,4 @@
-"""Writes docs/findings.md: every finding's stable id, from urdf_ident/signals/quality/catalogue.py.
+"""Writes docs/findings.md: every finding's stable id, from urdf_ident/judgements/catalogue.py.
 
 scripts/docs/findings.py            # writes the page; a test fails while it is stale
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from urdf_ident.files.read_write import write_text
-from urdf_ident.judgements.catalogue import KNOWN
+from urdf_ident.judgements.catalogue import SECTIONS, Id
 
 PAGE = Path(__file__).parents[2] / "docs" / "findings.md"
 
@@ -16,21 +16,23 @@ PAGE = Path(__file__).parents[2] / "docs" / "findings.md"
 def page() -> str:
     """The whole page."""
     lines = [
-        "# Findings",
+        "# Findings and verdicts",
         "",
-        "Every finding of `urdf-ident inspect --json` and `identify --json` has a stable `id`. This page is generated from",
-        "`urdf_ident/signals/quality/catalogue.py` by `python scripts/docs/findings.py`.",
+        "Everything that is judged of a log, a result or a payload has a stable `id`: the `findings` of `inspect --json` and",
+        "`identify --json`, and the `causes` of a verdict. This page is generated from `urdf_ident/judgements/catalogue.py` by",
+        "`python scripts/docs/findings.py`.",
         "",
-        "`info` is for information only; `repaired` was corrected; `warning` is a doubt that the summary repeats; `refused`",
-        "ends `identify` with exit code 1, unless `--force` or `--skip-bad-logs` is given. A finding has a `joint` or none,",
-        "`rows`, a `message`, a `remedy`, a `size` where the table names one, and a `certainty` from 0 to 1 where causes were",
-        "compared.",
-        "",
+        "`info` is for information only; `repaired` was corrected; `warning` is a doubt, with which a log or result is",
+        "usable; `refused` makes it poor: `identify` ends with exit code 1, for a log unless `--force` or `--skip-bad-logs`",
+        "is given. A finding has a `joint` or none, `rows`, a `message`, a `remedy`, its `settings` (entries of the project",
+        "file to apply), a `size` where the table names one, and a `certainty` from 0 to 1 where causes were compared.",
     ]
-    for title, kinds in KNOWN.items():
-        lines += [f"## {title}", "", "| id | usually | meaning | what to do | size |", "|---|---|---|---|---|"]
-        lines += [f"| `{name}` | {k.severity} | {k.meaning} | {k.remedy} | {k.size} |" for name, k in kinds.items()]
-        lines.append("")
+    for id in Id:
+        if id in SECTIONS:
+            lines += ["", f"## {SECTIONS[id]}", "", "| id | usually | meaning | what to do | size |", "|---|---|---|---|---|"]
+        entry = id.entry
+        lines.append(f"| `{id}` | {entry.severity} | {entry.meaning} | {entry.remedy} | {entry.size} |")
+    lines.append("")
     return "\n".join(lines)
 
 

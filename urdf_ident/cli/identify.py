@@ -226,7 +226,7 @@ def validate(
         except OutputError as error:  # the report is optional: the scores are still printed
             lines = [f"no report: {error}"]
         typer.echo("\n".join(lines), err=as_json)
-    if report.level == "poor":
+    if report.verdict.level == "poor":
         raise typer.Exit(JUDGED_BAD)
 
 

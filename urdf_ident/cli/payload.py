@@ -57,7 +57,7 @@ def payload(
     written = write_payload(ident, body, target)
     lines = [f"  {name}: {line}" for name, line in body.as_dict()["set_payload"].items()]
     say(body.as_dict(), as_json, lambda: "\n".join([body.summary(), *lines, "", *written]))
-    if body.verdict["level"] == "poor":
+    if body.verdict.level == "poor":
         raise typer.Exit(JUDGED_BAD)
 
 

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..judgements.finding import UNDECIDED, Finding
+from ..judgements.catalogue import Id
+from ..judgements.judgement import Judgement, Remedy
 from ..linalg import Array, scaled_lstsq
 from ..model.engine.pinocchio import regressor
 from ..model.prior import USUAL_ERROR, inertial_prior, lumped_inertials
@@ -65,7 +66,7 @@ _RATHER = 0.9
 _RIVAL = 0.3
 
 
-def against_the_urdf(robot: Robot, case: Case, interpretation: Interpretation, loaded: bool, noise: float) -> list[Finding]:
+def against_the_urdf(robot: Robot, case: Case, interpretation: Interpretation, loaded: bool, noise: float) -> list[Judgement]:
     """Compares the gravity torque of the free fit with the URDF's, and interpretations by the residual of the URDF's inertias.
 
     Args:
@@ -99,18 +100,17 @@ def against_the_urdf(robot: Robot, case: Case, interpretation: Interpretation, l
         return [] if alike < 0 else doubts(robot, case, interpretation)
     if alike < _OPPOSITE and scale < 0:
         words = "the efforts of all joints have the wrong sign: gravity and inertia are the opposite of the URDF's"
-        remedy = reversing([-1])
-        return [Finding("effort-sign", "refused", words, remedy, certainty=abs(alike))]
+        return [Judgement(Id.EFFORT_SIGN, words, Remedy(reversing([-1])), certainty=abs(alike))]
     if alike < _OPPOSITE:
         return [_upside_down(robot, loaded, abs(alike))]
     if odd:
         words = f"the efforts are {ratio:.4g} times the gravity torque of the URDF's masses"
         remedy = "check `log.units.effort` (A, mA, mN·m; motor side: `log.side.effort`), `drive.gain` and `drive.reduction`"
-        return [Finding("effort-scale", "warning", words, remedy, size=ratio, certainty=alike)]
+        return [Judgement(Id.EFFORT_SCALE, words, Remedy(remedy), size=ratio, certainty=alike, severity="warning")]
     return doubts(robot, case, interpretation)
 
 
-def _weight_held(robot: Robot, case: Case) -> list[Finding]:
+def _weight_held(robot: Robot, case: Case) -> list[Judgement]:
     """Slides whose effort differs from their weight by more than usual errors of the URDF, which an offset would absorb."""
     samples, prior, found = case.sampled(0.0), inertial_prior(robot), []
     still = np.zeros_like(samples.q)
@@ -149,24 +149,37 @@ def _held_as_stated(robot: Robot, case: Case) -> bool:
     return bool(carries.any() and ((_WEIGHTS[0] < ratio) & (ratio < _WEIGHTS[1])).all())
 
 
-def _odd_weight(joint: str, times: float) -> Finding:
+def _odd_weight(joint: str, times: float) -> Judgement:
     """A slide whose effort is a multiple of its weight; where the effort pulls as hard the other way, its axis is reversed
     or the robot hangs, which one slide does not distinguish."""
     words = f"this joint's effort holds {times:.3g} times the weight that it carries according to the URDF: "
     if _WEIGHTS[0] < -times < _WEIGHTS[1]:
         words += "its axis points the other way, or gravity does"
         remedy = "reverse the axis in the URDF (or both columns); if the robot is mounted upside down, set robot.gravity"
-        return Finding(
-            UNDECIDED, "warning", words, remedy, joint=joint, certainty=0.5, candidates=("axis-sign", "gravity-direction")
+        return Judgement(
+            Id.PHYSICS_UNDECIDED,
+            words,
+            Remedy(remedy),
+            joint=joint,
+            certainty=0.5,
+            candidates=(Id.AXIS_SIGN, Id.GRAVITY_DIRECTION),
+            severity="warning",
         )
     words += "scale, counterweight or masses differ"
     remedy = "check drive.gain and the URDF's masses; a counterweight is identified as an offset, masses stay the URDF's"
-    return Finding(
-        "effort-scale", "warning", words, remedy, joint=joint, size=times, certainty=0.5, candidates=("effort-scale",)
+    return Judgement(
+        Id.EFFORT_SCALE,
+        words,
+        Remedy(remedy),
+        joint=joint,
+        size=times,
+        certainty=0.5,
+        candidates=(Id.EFFORT_SCALE,),
+        severity="warning",
     )
 
 
-def doubts(robot: Robot, case: Case, interpretation: Interpretation) -> list[Finding]:
+def doubts(robot: Robot, case: Case, interpretation: Interpretation) -> list[Judgement]:
     """Finds interpretations that only the URDF's inertias distinguish from the log as described.
 
     Returns:
@@ -192,7 +205,7 @@ def doubts(robot: Robot, case: Case, interpretation: Interpretation) -> list[Fin
     rivals = {(item.id, item.joints): item for gain, item in reversed(found) if gain > (1 - _RIVAL) * best}
     chosen = found[0][1]
     rivals.pop((chosen.id, chosen.joints), None)
-    if chosen.id in ("position-zero", "time-scale", "effort-scale"):
+    if chosen.id in (Id.POSITION_ZERO, Id.TIME_SCALE, Id.EFFORT_SCALE):
         chosen = refined(chosen, lambda some: [case.with_scaled_urdf(item)[0] for item in some])
     left = case.with_scaled_urdf(chosen.interpretation)[1]
     if left > _RATHER * case.with_one_body_changed(interpretation):
@@ -205,35 +218,35 @@ def _interpretations(robot: Robot, case: Case, interpretation: Interpretation) -
     stated = np.ptp(_gravity_torques(robot, case, interpretation)[1], axis=0)
     turning = bool(np.sum(stated > _CARRIES * stated.max()) > 1)
     for item in candidates(robot, case.moves, interpretation, poor=False):
-        tilts = turning and item.id == "gravity-direction" and item.size != 0.0
-        shifted = turning and item.id == "position-zero" and abs(item.size - interpretation.zero[item.joints[0]]) < 1.0
-        if tilts or shifted or item.id in ("time-scale", "effort-scale"):
+        tilts = turning and item.id == Id.GRAVITY_DIRECTION and item.size != 0.0
+        shifted = turning and item.id == Id.POSITION_ZERO and abs(item.size - interpretation.zero[item.joints[0]]) < 1.0
+        if tilts or shifted or item.id in (Id.TIME_SCALE, Id.EFFORT_SCALE):
             yield item
 
 
-def _computed(left: float, how: str) -> Finding:
+def _computed(left: float, how: str) -> Judgement:
     words = (
         f"the URDF's inertias {how} leave {100 * left:.3g} % of the efforts unexplained: they were computed "
         "(a target, a simulation), not measured"
     )
     remedy = "log the measured current or torque: a target only shows what the controller's model expects"
-    return Finding("effort-commanded", "warning", words, remedy)
+    return Judgement(Id.EFFORT_COMMANDED, words, Remedy(remedy))
 
 
-def _weightless() -> Finding:
+def _weightless() -> Judgement:
     words = "the efforts contain inertial torques, but do not hold the robot against gravity"
     remedy = "log the whole joint torque, or add the gravity torque that the controller subtracted"
-    return Finding("effort-without-gravity", "refused", words, remedy)
+    return Judgement(Id.EFFORT_WITHOUT_GRAVITY, words, Remedy(remedy))
 
 
-def _upside_down(robot: Robot, loaded: bool, certainty: float) -> Finding:
+def _upside_down(robot: Robot, loaded: bool, certainty: float) -> Judgement:
     gravity = -robot.gravity + 0.0
     vector = ", ".join(f"{value:.4g}" for value in gravity)
     words = f"the efforts work against a gravity vector of [{vector}] in the base frame, if the URDF's centres of mass"
     remedy = f"if the robot is mounted that way, set it in the project file: `robot: {{gravity: [{vector}]}}`"
     if loaded:
         remedy = f"does the robot carry the payload (drive.payload) that was taken off the efforts? Otherwise: {remedy}"
-    return Finding("gravity-direction", "refused", f"{words} are about right", remedy, size=180.0, certainty=certainty)
+    return Judgement(Id.GRAVITY_DIRECTION, f"{words} are about right", Remedy(remedy), size=180.0, certainty=certainty)
 
 
 def _scale_of_inertia(robot: Robot, case: Case, interpretation: Interpretation) -> float:

@@ -8,6 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
+from ..judgements.catalogue import Id
 from ..linalg import Array, BoolArray
 from ..model.robot import Robot
 
@@ -85,7 +86,7 @@ class Interpretation:
 class Hypothesis:
     """One cause: its id, joints, size in the unit of its message, and the resulting interpretation."""
 
-    id: str
+    id: Id
     joints: tuple[int, ...]
     size: float
     interpretation: Interpretation
@@ -124,7 +125,7 @@ def position_units(robot: Robot, reached: Array, interpretation: Interpretation)
         if kind.any() and after and (factor > 1 or not before):
             joints = tuple(int(j) for j in np.flatnonzero(kind))
             yield Hypothesis(
-                "position-unit", joints, float(np.log(factor)), replace(interpretation, sign=tuple(map(float, sign)))
+                Id.POSITION_UNIT, joints, float(np.log(factor)), replace(interpretation, sign=tuple(map(float, sign)))
             )
 
 
@@ -137,18 +138,18 @@ def candidates(robot: Robot, moves: BoolArray, interpretation: Interpretation, *
     """
     joints = [int(j) for j in np.flatnonzero(moves)]
     yield Hypothesis(
-        "effort-sign", tuple(range(robot.n)), -1.0, replace(interpretation, gain=tuple(-g for g in interpretation.gain))
+        Id.EFFORT_SIGN, tuple(range(robot.n)), -1.0, replace(interpretation, gain=tuple(-g for g in interpretation.gain))
     )
     for j in joints:
         turned = with_value(interpretation.gain, j, -interpretation.gain[j])
         mirrored = with_value(interpretation.sign, j, -interpretation.sign[j])
-        yield Hypothesis("effort-sign", (j,), -1.0, replace(interpretation, gain=turned))
-        yield Hypothesis("position-sign", (j,), -1.0, replace(interpretation, sign=mirrored))
-        yield Hypothesis("axis-sign", (j,), -1.0, replace(interpretation, sign=mirrored, gain=turned))
+        yield Hypothesis(Id.EFFORT_SIGN, (j,), -1.0, replace(interpretation, gain=turned))
+        yield Hypothesis(Id.POSITION_SIGN, (j,), -1.0, replace(interpretation, sign=mirrored))
+        yield Hypothesis(Id.AXIS_SIGN, (j,), -1.0, replace(interpretation, sign=mirrored, gain=turned))
         for factor in GAINS:
             scaled = factor * interpretation.gain[j]
             yield Hypothesis(
-                "effort-scale",
+                Id.EFFORT_SCALE,
                 (j,),
                 float(np.log(abs(scaled))),
                 replace(interpretation, gain=with_value(interpretation.gain, j, scaled)),
@@ -156,27 +157,27 @@ def candidates(robot: Robot, moves: BoolArray, interpretation: Interpretation, *
         if poor and (i := int(robot.parents[j])) >= 0 and robot.prismatic[i] == robot.prismatic[j]:
             for sense in (1.0, -1.0):
                 counted = replace(interpretation, counted=(*interpretation.counted, (j, i, sense)))
-                yield Hypothesis("position-coupled", (j, i), sense, counted)
+                yield Hypothesis(Id.POSITION_COUPLED, (j, i), sense, counted)
         if _zero_matters(robot, j):
             for zero in _ZEROS:
                 size = interpretation.zero[j] + zero
                 yield Hypothesis(
-                    "position-zero", (j,), size, replace(interpretation, zero=with_value(interpretation.zero, j, size))
+                    Id.POSITION_ZERO, (j,), size, replace(interpretation, zero=with_value(interpretation.zero, j, size))
                 )
         for ratio in _RATIOS if poor else _FEW_RATIOS:
             wide = with_value(interpretation.sign, j, ratio * interpretation.sign[j])
-            yield Hypothesis("position-scale", (j,), float(np.log(abs(wide[j]))), replace(interpretation, sign=wide))
+            yield Hypothesis(Id.POSITION_SCALE, (j,), float(np.log(abs(wide[j]))), replace(interpretation, sign=wide))
     yield from _of_several(robot, joints, interpretation, poor=poor)
     for stretch in STRETCHES:
         yield Hypothesis(
-            "time-scale",
+            Id.TIME_SCALE,
             (),
             interpretation.stretch * stretch,
             replace(interpretation, stretch=interpretation.stretch * stretch),
         )
     for delay in _DELAYS:
         yield Hypothesis(
-            "effort-delay", (), interpretation.delay + delay, replace(interpretation, delay=interpretation.delay + delay)
+            Id.EFFORT_DELAY, (), interpretation.delay + delay, replace(interpretation, delay=interpretation.delay + delay)
         )
     yield from _gravities(robot, interpretation)
 
@@ -186,17 +187,17 @@ def _of_several(robot: Robot, joints: list[int], interpretation: Interpretation,
     for i, j in combinations(joints, 2):
         if poor:  # both at once: one alone may explain less than a change along the log
             turned = with_value(with_value(interpretation.gain, i, -interpretation.gain[i]), j, -interpretation.gain[j])
-            yield Hypothesis("effort-sign", (i, j), -1.0, replace(interpretation, gain=turned))
-        yield Hypothesis("joints-exchanged", (i, j), 0.0, replace(interpretation, order=_exchange(interpretation.order, i, j)))
+            yield Hypothesis(Id.EFFORT_SIGN, (i, j), -1.0, replace(interpretation, gain=turned))
+        yield Hypothesis(Id.JOINTS_EXCHANGED, (i, j), 0.0, replace(interpretation, order=_exchange(interpretation.order, i, j)))
         if (poor or j == i + 1) and robot.prismatic[i] == robot.prismatic[j]:
             places = _exchange(interpretation.places, i, j)
-            yield Hypothesis("joints-exchanged", (i, j), 1.0, replace(interpretation, places=places))
+            yield Hypothesis(Id.JOINTS_EXCHANGED, (i, j), 1.0, replace(interpretation, places=places))
             both = replace(interpretation, places=places, order=_exchange(interpretation.order, i, j))
-            yield Hypothesis("joints-exchanged", (i, j), 2.0, both)
+            yield Hypothesis(Id.JOINTS_EXCHANGED, (i, j), 2.0, both)
     for shift in range(1, robot.n) if poor and robot.n > 2 else ():
         order, places = (tuple(np.roll(columns, shift).tolist()) for columns in (interpretation.order, interpretation.places))
         both = replace(interpretation, order=order, places=places)
-        yield Hypothesis("joints-exchanged", tuple(range(robot.n)), float(shift), both)
+        yield Hypothesis(Id.JOINTS_EXCHANGED, tuple(range(robot.n)), float(shift), both)
 
 
 def with_springs(moves: BoolArray, interpretation: Interpretation) -> list[Hypothesis]:
@@ -209,7 +210,7 @@ def with_springs(moves: BoolArray, interpretation: Interpretation) -> list[Hypot
         One hypothesis per joint.
     """
     joints = [int(j) for j in np.flatnonzero(moves) if j not in interpretation.springs]
-    return [Hypothesis("spring", (j,), 0.0, replace(interpretation, springs=(*interpretation.springs, j))) for j in joints]
+    return [Hypothesis(Id.SPRING, (j,), 0.0, replace(interpretation, springs=(*interpretation.springs, j))) for j in joints]
 
 
 def _gravities(robot: Robot, interpretation: Interpretation) -> Iterator[Hypothesis]:
@@ -217,18 +218,18 @@ def _gravities(robot: Robot, interpretation: Interpretation) -> Iterator[Hypothe
     size = float(np.linalg.norm(gravity))
     if size == 0.0:
         for side in _SIDES:
-            yield Hypothesis("gravity-direction", (), 0.0, replace(interpretation, gravity=triple(_STANDARD * side)))
+            yield Hypothesis(Id.GRAVITY_DIRECTION, (), 0.0, replace(interpretation, gravity=triple(_STANDARD * side)))
         return
     down = gravity / size
     for side in _SIDES:
         if float(side @ down) < 0.99:
-            yield Hypothesis("gravity-direction", (), 0.0, replace(interpretation, gravity=triple(size * side)))
+            yield Hypothesis(Id.GRAVITY_DIRECTION, (), 0.0, replace(interpretation, gravity=triple(size * side)))
     for axis in np.linalg.svd(down[None, :])[2][1:]:
         for tilt in _TILTS:
             yield Hypothesis(
-                "gravity-direction", (), tilt, replace(interpretation, gravity=tilted_gravity(gravity, tilt * axis))
+                Id.GRAVITY_DIRECTION, (), tilt, replace(interpretation, gravity=tilted_gravity(gravity, tilt * axis))
             )
-    yield Hypothesis("effort-without-gravity", (), 0.0, replace(interpretation, gravity=(0.0, 0.0, 0.0)))
+    yield Hypothesis(Id.EFFORT_WITHOUT_GRAVITY, (), 0.0, replace(interpretation, gravity=(0.0, 0.0, 0.0)))
 
 
 def _zero_matters(robot: Robot, j: int) -> bool:

@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from ..judgements.finding import Finding
+from ..judgements.judgement import Judgement
 from ..linalg import Array
 from ..model.robot import Robot
 from ..parallel import shared, start_each
@@ -33,7 +33,7 @@ def physics_findings(
     logs: Logs,
     reduction: Array | None = None,
     meanwhile: Callable[[], None] | None = None,
-) -> list[tuple[Finding, ...]]:
+) -> list[tuple[Judgement, ...]]:
     """Searches for interpretations of the logs that explain their torques decisively better, and for changes over time.
 
     With less than :data:`.samples.SHORT` seconds of motion in all logs together, the parameters of one robot fit almost any
@@ -56,7 +56,7 @@ def physics_findings(
     early = None if case is None else by_interpretation(group, case)  # while workers examine each log alone
     alone = {k: own for k, own in enumerate(pending()) if own is not None}
     brief, compared = group.seconds < SHORT, list(alone)
-    out: list[list[Finding]] = [[] for _ in logs]
+    out: list[list[Judgement]] = [[] for _ in logs]
     while compared:  # a log that differs is reported, and the others are compared again
         found = early if early and len(compared) == len(logs) else by_interpretation(group.some(compared))
         if found is None:

@@ -14,6 +14,7 @@ from itertools import takewhile
 
 import numpy as np
 
+from ..judgements.catalogue import Id
 from .candidates import (
     GAINS,
     STRETCHES,
@@ -36,10 +37,10 @@ DECISIVE, DOUBTFUL, RIVAL = 0.35, 0.15, 0.3
 #: logs two gained 3.5 to 5 errors in this way; true small faults, a zero of 0.1 rad or a gain of 0.8, gain 6 or more.
 SIGNIFICANT, SURE = 3.5, 5.0
 #: Causes of the whole log, not selected among joints: fault-free logs gain 2.8 errors at most.
-_OF_ALL = ("time-scale", "gravity-direction")
+_OF_ALL = (Id.TIME_SCALE, Id.GRAVITY_DIRECTION)
 #: Causes whose free size changes how torques vary with the pose, as unmodelled friction does along a few legs of motion: sound
 #: logs that cycle through three poses gain up to 6 errors by one of them, but none by a sign, an order or a clock.
-WITH_POSE = ("gravity-direction", "position-zero", "position-scale", "effort-scale", "spring")
+WITH_POSE = (Id.GRAVITY_DIRECTION, Id.POSITION_ZERO, Id.POSITION_SCALE, Id.EFFORT_SCALE, Id.SPRING)
 #: Least gain in standard errors where repetitions of a motion are held out together. What friction leaves unexplained is the
 #: same in each of them, and one repetition predicts another; held out together, faults gain less, but still gain.
 ELSEWHERE = 2.0
@@ -140,14 +141,14 @@ def best_step(case: Case, interpretation: Interpretation) -> Step | None:
     rivals = tuple(
         item
         for item, score in best[best.index(chosen) + 1 :]
-        if score.score + (RATIO if item.id == "position-scale" else 0.0) < after.score + max(RIVAL * gain, DOUBTFUL)
+        if score.score + (RATIO if item.id == Id.POSITION_SCALE else 0.0) < after.score + max(RIVAL * gain, DOUBTFUL)
         and _fits(case, interpretation, before, item, score)
     )
     if rivals:
         group = (winner, *rivals)
         priors = np.array([case.with_urdf(item.interpretation) for item in group])
         first, second = np.argsort(priors)[:2]
-        if priors[first] < priors[second] - TIE and group[first].id != "spring":  # more parameters always explain more
+        if priors[first] < priors[second] - TIE and group[first].id != Id.SPRING:  # more parameters always explain more
             winner, rivals = group[first], ()
             after = case.judge(winner.interpretation)
     return Step(winner, gain, errors, rivals, before, after, gain > DECISIVE and not rivals)
@@ -155,7 +156,7 @@ def best_step(case: Case, interpretation: Interpretation) -> Step | None:
 
 def _explains_its_row(found: Hypothesis, after: InterpretationScore, before: InterpretationScore) -> bool:
     """Whether a scale of one effort explains that effort better: others alone improve where its noise ceases to matter."""
-    return found.id != "effort-scale" or bool((after.left < before.left)[list(found.joints)].all())
+    return found.id != Id.EFFORT_SCALE or bool((after.left < before.left)[list(found.joints)].all())
 
 
 def _refined_scale(
@@ -170,7 +171,7 @@ def _refined_scale(
 def _significant(case: Case, found: Hypothesis, after: InterpretationScore, before: InterpretationScore) -> bool:
     """Whether the gain of a hypothesis is significant, and, if it is a delay, large."""
     enough = SIGNIFICANT if material(before.left, after.left) or found.id in _OF_ALL else SURE
-    late = found.id == "effort-delay" and before.score - after.score < _LATE
+    late = found.id == Id.EFFORT_DELAY and before.score - after.score < _LATE
     return _errors(before, after) >= enough * (case.scarcity if found.id in WITH_POSE else 1.0) and not late
 
 
@@ -236,7 +237,7 @@ def _alike(case: Case, interpretation: Interpretation, tries: Mapping[float, Int
 
 
 def _rank(pair: tuple[Hypothesis, InterpretationScore]) -> float:
-    return pair[1].score + {"spring": SPRING, "position-scale": RATIO}.get(pair[0].id, 0.0)
+    return pair[1].score + {Id.SPRING: SPRING, Id.POSITION_SCALE: RATIO}.get(pair[0].id, 0.0)
 
 
 def _different(
@@ -265,7 +266,7 @@ def _errors(before: InterpretationScore, after: InterpretationScore) -> float:
 
 def _refined(case: Case, found: Hypothesis, judged: InterpretationScore) -> tuple[Hypothesis, InterpretationScore]:
     """Refines the size by halving steps around the candidate."""
-    if found.id == "gravity-direction":
+    if found.id == Id.GRAVITY_DIRECTION:
         return _refined_gravity(case, found, judged)
     found = refined(found, lambda some: [item.score for item in case.judge_all(some)])
     return found, case.judge(found.interpretation)
@@ -359,9 +360,9 @@ def _with_delay(found: Hypothesis, size: float) -> Hypothesis:
 
 
 _SIZES = {
-    "position-zero": _Size(0.2, _with_zero),
-    "position-scale": _Size(0.1, _with_ratio),
-    "time-scale": _Size(0.2, _with_stretch),
-    "effort-scale": _Size(0.2, _with_gain),
-    "effort-delay": _Size(0.01, _with_delay),
+    Id.POSITION_ZERO: _Size(0.2, _with_zero),
+    Id.POSITION_SCALE: _Size(0.1, _with_ratio),
+    Id.TIME_SCALE: _Size(0.2, _with_stretch),
+    Id.EFFORT_SCALE: _Size(0.2, _with_gain),
+    Id.EFFORT_DELAY: _Size(0.01, _with_delay),
 }

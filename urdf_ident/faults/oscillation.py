@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..friction.law import smooth_sign
-from ..judgements.finding import Finding
+from ..judgements.catalogue import Id
+from ..judgements.judgement import Judgement, Remedy
 from ..linalg import Array, BoolArray, lstsq, orthogonal_part, positive
 from ..model.robot import Robot
 from ..samples import TESTING_REVERSALS
@@ -55,16 +56,17 @@ class Oscillation:
     waves: Array
     least: float
 
-    def findings(self, robot: Robot) -> list[list[Finding]]:
+    def findings(self, robot: Robot) -> list[list[Judgement]]:
         """Returns the findings of each log: one warning where it is large enough to be worth an explanation."""
-        found = Finding(
-            "effort-periodic",
-            "warning",
+        found = Judgement(
+            Id.EFFORT_PERIODIC,
             f"{100 * self.share:.0f} % of what a model leaves unexplained of the effort of this joint is an oscillation of "
             f"{self.frequency:.2g} Hz, or a faster one that looks like it in {self.rate:.2g} samples per second, and not due "
             "to the motion",
-            "check shielding and supply of its sensor, the drives beside it, and whether its control loop oscillates; a slow "
-            "oscillation is partly identified as mass and friction",
+            Remedy(
+                "check shielding and supply of its sensor, the drives beside it, and whether its control loop oscillates;"
+                " a slow oscillation is partly identified as mass and friction"
+            ),
             joint=robot.joints[self.joint],
             size=self.frequency,
         )

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..judgements.finding import Finding
+from ..judgements.catalogue import Id
+from ..judgements.judgement import Judgement, Remedy
 from ..linalg import Array, IntArray, lstsq, orthogonal_part
 from ..model.common_factor import scaled_bodies
 from ..model.engine.pinocchio import regressor
@@ -45,7 +46,7 @@ class GravityPart:
     errors: float
 
 
-def part_of_gravity(case: Case) -> list[Finding]:
+def part_of_gravity(case: Case) -> list[Judgement]:
     """Searches for a missing or additional part of the gravity torque.
 
     Args:
@@ -60,8 +61,18 @@ def part_of_gravity(case: Case) -> list[Finding]:
     words, remedy = gravity_words(-found.size)
     size = f"about {percent(100 * abs(found.size))} ± {percent(100 * found.error)} % of "
     message = f"{words.format(missing=size)}, according to their inertial torques and the URDF's bodies"
-    ids = ("effort-without-gravity", *LIKE_LESS_GRAVITY)
-    return [Finding(ids[0], "warning", message, remedy + OR_ALIKE, size=-found.size, certainty=1 / len(ids), candidates=ids)]
+    ids = (Id.EFFORT_WITHOUT_GRAVITY, *LIKE_LESS_GRAVITY)
+    return [
+        Judgement(
+            ids[0],
+            message,
+            Remedy(remedy + OR_ALIKE),
+            size=-found.size,
+            certainty=1 / len(ids),
+            candidates=ids,
+            severity="warning",
+        )
+    ]
 
 
 def estimated(case: Case) -> GravityPart | None:

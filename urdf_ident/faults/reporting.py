@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..judgements.finding import Finding
+from ..judgements.catalogue import Id
+from ..judgements.judgement import Judgement
 from ..model.robot import Robot
 from ..samples import FEWEST_REVERSALS
 from .against_urdf import against_the_urdf
@@ -27,7 +28,7 @@ _SOUND = 0.35
 _OF_ONE_JOINT = {"friction", "contact"}
 
 
-def findings(found: Explanations) -> list[list[Finding]]:
+def findings(found: Explanations) -> list[list[Judgement]]:
     """Reports what remains of the explanations.
 
     Returns:
@@ -36,10 +37,10 @@ def findings(found: Explanations) -> list[list[Finding]]:
     return _of_differing(found) if found.differing else _of_all(found)
 
 
-def _of_differing(found: Explanations) -> list[list[Finding]]:
+def _of_differing(found: Explanations) -> list[list[Judgement]]:
     """How the logs that differ from the others do, and what is wrong with each by itself."""
     robot = found.group.robot
-    out: list[list[Finding]] = [[] for _ in found.group.logs]
+    out: list[list[Judgement]] = [[] for _ in found.group.logs]
     for some in found.differing:
         for k, (kind, gain, joint) in some.items():
             case = found.group.some([k]).case()
@@ -49,7 +50,7 @@ def _of_differing(found: Explanations) -> list[list[Finding]]:
     return out
 
 
-def _of_all(found: Explanations) -> list[list[Finding]]:
+def _of_all(found: Explanations) -> list[list[Judgement]]:
     robot, steps = found.group.robot, found.steps
     common = _downgraded(found.case, _of_interpretation(found))
     reported = {(item.id, item.joint) for item in common}
@@ -67,7 +68,7 @@ def _of_all(found: Explanations) -> list[list[Finding]]:
     return out
 
 
-def _force(found: Explanations, small: bool) -> Finding | None:
+def _force(found: Explanations, small: bool) -> Judgement | None:
     """A force on the last link that what was found, if anything, does not explain: of one joint each, it may be part of it.
 
     Args:
@@ -80,11 +81,11 @@ def _force(found: Explanations, small: bool) -> Finding | None:
     return tip_force(case if first is None else of_fault(first)(case, found.group.logs))
 
 
-def _grave(found: Sequence[Finding]) -> bool:
+def _grave(found: Sequence[Judgement]) -> bool:
     return any(item.severity != "info" for item in found)
 
 
-def _of_interpretation(found: Explanations) -> tuple[Finding, ...]:
+def _of_interpretation(found: Explanations) -> tuple[Judgement, ...]:
     robot, case, steps = found.group.robot, found.case, found.steps
     interpretation = found.interpretation if not steps or steps[-1].decided else Interpretation.as_logged(robot.n)
     weak = bool(steps) and not steps[-1].decided and steps[-1].gain < SEVERE
@@ -98,13 +99,13 @@ def _of_interpretation(found: Explanations) -> tuple[Finding, ...]:
     out = (*_steps_in_words(robot, case, interpretation, steps[:-1] if weak and reported else steps), *reported)
     if steps:
         return out
-    scaled = {item.joint for item in out if item.id == "effort-scale"}
+    scaled = {item.joint for item in out if item.id == Id.EFFORT_SCALE}
     scales = {j: ends for j, ends in open_scales(case, interpretation).items() if robot.joints[j] not in scaled}
     clock = open_clock(case, interpretation)
     return (*out, *([open_scale(robot, scales)] if scales else []), *([] if clock is None else [open_time(*clock)]))
 
 
-def _steps_in_words(robot: Robot, case: Case, interpretation: Interpretation, steps: Sequence[Step]) -> tuple[Finding, ...]:
+def _steps_in_words(robot: Robot, case: Case, interpretation: Interpretation, steps: Sequence[Step]) -> tuple[Judgement, ...]:
     """Findings of the steps; they name causes, and refuse the log, only if it is explained well after all corrections."""
     last = interpretation if not steps or steps[-1].decided else steps[-1].found.interpretation
     sound = case.judge(last).part < _SOUND
@@ -119,7 +120,7 @@ def _steps_in_words(robot: Robot, case: Case, interpretation: Interpretation, st
     )
 
 
-def _downgraded(case: Case, found: Sequence[Finding], fewest: float = FEWEST_REVERSALS) -> tuple[Finding, ...]:
+def _downgraded(case: Case, found: Sequence[Judgement], fewest: float = FEWEST_REVERSALS) -> tuple[Judgement, ...]:
     """Downgrades findings to warnings for motions with few reversals, whose held-out parts are extrapolated.
 
     Args:
@@ -133,6 +134,6 @@ def _downgraded(case: Case, found: Sequence[Finding], fewest: float = FEWEST_REV
 def _by_joint(robot: Robot, step: Step) -> list[Step]:
     """Splits a step with the signs of several joints into one step per joint."""
     joints = step.found.joints
-    if step.found.id != "effort-sign" or len(joints) in (1, robot.n):
+    if step.found.id != Id.EFFORT_SIGN or len(joints) in (1, robot.n):
         return [step]
     return [replace(step, found=replace(step.found, joints=(j,))) for j in joints]

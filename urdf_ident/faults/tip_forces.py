@@ -12,7 +12,8 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 
-from ..judgements.finding import Finding
+from ..judgements.catalogue import Id
+from ..judgements.judgement import Judgement, Remedy
 from ..linalg import Array, IntArray, rms
 from ..model.engine.pinocchio import tip_jacobians
 from .case import Case
@@ -32,7 +33,7 @@ _SHIFTS, _AWAY, _STEPS = 20, (0.06, 0.15, 0.4), 6
 _SINGULAR = 1e-6
 
 
-def tip_force(case: Case) -> Finding | None:
+def tip_force(case: Case) -> Judgement | None:
     """Searches for a force on the last link.
 
     Args:
@@ -58,13 +59,14 @@ def tip_force(case: Case) -> Finding | None:
     if _beyond(share, chance.mean()) < _LEAST or share - chance.mean() < _ERRORS * chance.std(ddof=1):
         return None
     part = _beyond(share, chance.mean())
-    return Finding(
-        "contact-force",
-        "warning",
+    return Judgement(
+        Id.CONTACT_FORCE,
         f"{100 * part:.0f} % of what a model of all logs leaves unexplained is, beyond chance, one force on the last link that "
         "changes with time and acts on all joints at once",
-        "record without contact, hoses and loads that swing or change, or log the force as a wrench; otherwise part of it is "
-        "identified as mass and friction",
+        Remedy(
+            "record without contact, hoses and loads that swing or change, or log the force as a wrench; otherwise"
+            " part of it is identified as mass and friction"
+        ),
         size=part,
     )
 

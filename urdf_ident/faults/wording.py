@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..judgements.finding import UNDECIDED, Finding
+from ..judgements.catalogue import Id, Severity
+from ..judgements.judgement import Judgement, Remedy
 from ..linalg import positive
 from ..model.robot import Robot
 from ..samples import SHORT
@@ -20,29 +21,29 @@ SEVERE = 1.0
 CLEAR = 0.85
 #: The name of a cause, and a test that distinguishes it from others.
 _NOUNS = {
-    "effort-sign": (
+    Id.EFFORT_SIGN: (
         "the sign of the effort of {joints}",
         "move that joint alone: against gravity or friction, effort and speed have the same sign",
     ),
-    "position-sign": ("the sign of the position of {joints}", "compare one pose with the URDF on screen (`urdf-ident play`)"),
-    "axis-sign": (
+    Id.POSITION_SIGN: ("the sign of the position of {joints}", "compare one pose with the URDF on screen (`urdf-ident play`)"),
+    Id.AXIS_SIGN: (
         "the direction of {joints} (position and effort)",
         "compare one pose with the URDF on screen (`urdf-ident play`)",
     ),
-    "effort-scale": ("the scale of the effort of {joints}", "give drive.gain, or log a known payload"),
-    "position-zero": ("the zero of {joints}", "compare one pose with the URDF on screen (`urdf-ident play`)"),
-    "position-scale": ("the scale of the position of {joints}", "move it by a known angle or distance"),
-    "position-coupled": (
+    Id.EFFORT_SCALE: ("the scale of the effort of {joints}", "give drive.gain, or log a known payload"),
+    Id.POSITION_ZERO: ("the zero of {joints}", "compare one pose with the URDF on screen (`urdf-ident play`)"),
+    Id.POSITION_SCALE: ("the scale of the position of {joints}", "move it by a known angle or distance"),
+    Id.POSITION_COUPLED: (
         "the position of the first of {joints}, which counts that of the second in",
         "move the second alone: the position of the first must not change",
     ),
-    "position-unit": ("the unit of the positions of {joints}", "move one joint by a known angle or distance"),
-    "joints-exchanged": ("the order of {joints}", "move one of them alone"),
-    "time-scale": ("the clock or the URDF's lengths", "compare the duration of the log with a watch"),
-    "effort-delay": ("a delay of the efforts", "record faster reversals"),
-    "gravity-direction": ("the direction of gravity", "check how the base is mounted"),
-    "spring": ("no fault, but a spring or balancer on {joints}", "hold that joint still at several poses"),
-    "effort-without-gravity": ("efforts without gravity", "hold the robot still: the efforts must carry it"),
+    Id.POSITION_UNIT: ("the unit of the positions of {joints}", "move one joint by a known angle or distance"),
+    Id.JOINTS_EXCHANGED: ("the order of {joints}", "move one of them alone"),
+    Id.TIME_SCALE: ("the clock or the URDF's lengths", "compare the duration of the log with a watch"),
+    Id.EFFORT_DELAY: ("a delay of the efforts", "record faster reversals"),
+    Id.GRAVITY_DIRECTION: ("the direction of gravity", "check how the base is mounted"),
+    Id.SPRING: ("no fault, but a spring or balancer on {joints}", "hold that joint still at several poses"),
+    Id.EFFORT_WITHOUT_GRAVITY: ("efforts without gravity", "hold the robot still: the efforts must carry it"),
 }
 
 
@@ -64,17 +65,17 @@ def cause(robot: Robot, found: Hypothesis) -> str:
     """
     words = _NOUNS[found.id][0].format(joints=_joints(robot, found.joints))
     size = {
-        "position-zero": lambda: f" ({np.degrees(found.size):+.3g}°)",
-        "position-scale": lambda: f" (× {np.exp(-found.size):.3g})",
-        "position-unit": lambda: f" (× {np.exp(-found.size):.3g})",
-        "effort-scale": lambda: f" (× {np.exp(-found.size):.3g})",
-        "time-scale": lambda: f" (1 s of the log is {found.size:.3g} s)",
-        "effort-delay": lambda: f" ({1e3 * found.size:.3g} ms)",
+        Id.POSITION_ZERO: lambda: f" ({np.degrees(found.size):+.3g}°)",
+        Id.POSITION_SCALE: lambda: f" (× {np.exp(-found.size):.3g})",
+        Id.POSITION_UNIT: lambda: f" (× {np.exp(-found.size):.3g})",
+        Id.EFFORT_SCALE: lambda: f" (× {np.exp(-found.size):.3g})",
+        Id.TIME_SCALE: lambda: f" (1 s of the log is {found.size:.3g} s)",
+        Id.EFFORT_DELAY: lambda: f" ({1e3 * found.size:.3g} ms)",
     }.get(found.id)
     return words + (size() if size else "")
 
 
-def named(robot: Robot, step: Step, sound: bool = True) -> Finding:
+def named(robot: Robot, step: Step, sound: bool = True) -> Judgement:
     """Builds the finding of a fault whose cause the evidence determines.
 
     Args:
@@ -83,20 +84,20 @@ def named(robot: Robot, step: Step, sound: bool = True) -> Finding:
     found = step.found
     message, remedy, size = _WORDS[found.id](robot, step)
     joint = robot.joints[found.joints[0]] if len(found.joints) == 1 else None
-    severity = "refused" if _refuses(step, sound) else "warning"
-    return Finding(
+    severity: Severity = "refused" if _refuses(step, sound) else "warning"
+    return Judgement(
         found.id,
-        severity,
         f"{message}; {_evidence(robot, step)}",
-        remedy,
+        Remedy(remedy),
         joint=joint,
         size=size,
         certainty=step.certainty,
         joints=_names(robot, found),
+        severity=severity,
     )
 
 
-def doubt(robot: Robot, step: Step, sound: bool = True) -> Finding:
+def doubt(robot: Robot, step: Step, sound: bool = True) -> Judgement:
     """Builds the finding of a fault whose cause the evidence does not determine.
 
     Args:
@@ -112,38 +113,38 @@ def doubt(robot: Robot, step: Step, sound: bool = True) -> Finding:
     open_ = "but the log does not show which" if len(causes) > 1 else "but it does not explain the log well"
     tests = dict.fromkeys(_NOUNS[item.id][1] for item in causes[:6])
     ids = tuple(dict.fromkeys(item.id for item in causes))
-    severity = "refused" if _refuses(step, sound) else "warning"
-    return Finding(
-        UNDECIDED,
-        severity,
+    severity: Severity = "refused" if _refuses(step, sound) else "warning"
+    return Judgement(
+        Id.PHYSICS_UNDECIDED,
         f"{words}, {open_}: {shown}; {_evidence(robot, step)}",
-        f"to find out: {', or '.join(list(tests)[:3])}",
+        Remedy(f"to find out: {', or '.join(list(tests)[:3])}"),
         size=step.gain,
         certainty=step.certainty,
         candidates=ids,
         joints=_names(robot, *causes),
+        severity=severity,
     )
 
 
-def too_short_to_tell(found: Finding) -> Finding:
+def too_short_to_tell(found: Judgement) -> Judgement:
     """Turns a cause found in a motion that is too short to determine causes into a doubt.
 
     Returns:
         The finding, undecided and not refusing the log, whose first remedy is a longer motion; information and computed
         efforts, which no parameters imitate, are unchanged.
     """
-    if found.severity not in ("warning", "refused") or found.id == "effort-commanded":
+    if found.severity not in ("warning", "refused") or found.id == Id.EFFORT_COMMANDED:
         return found
-    words = found.message if found.id == UNDECIDED else f"the motion is too short to be sure, but {found.message}"
-    ids = found.candidates if found.id == UNDECIDED else tuple(dict.fromkeys((found.id, *found.candidates)))
+    words = found.message if found.id == Id.PHYSICS_UNDECIDED else f"the motion is too short to be sure, but {found.message}"
+    ids = found.candidates if found.id == Id.PHYSICS_UNDECIDED else tuple(dict.fromkeys((found.id, *found.candidates)))
     first = f"record {SHORT:g} s or more"
-    remedy = f"{first}; if it is found there too, {found.remedy}" if found.remedy else first
-    return replace(found, id=UNDECIDED, severity="warning", message=words, remedy=remedy, size=None, candidates=ids)
+    remedy = found.remedy.after(f"{first}; if it is found there too, ") if found.remedy else Remedy(first)
+    return replace(found, id=Id.PHYSICS_UNDECIDED, severity="warning", message=words, remedy=remedy, size=None, candidates=ids)
 
 
 def against(
     robot: Robot, found: Hypothesis, rivals: tuple[Hypothesis, ...], before: float, after: float, gain: float
-) -> Finding:
+) -> Judgement:
     """Builds the finding of an interpretation that the URDF's inertias support and free inertias neither need nor exclude.
 
     Args:
@@ -161,22 +162,22 @@ def against(
     tests = " or ".join(list(dict.fromkeys(_NOUNS[item.id][1] for item in causes))[:3])
     joint = robot.joints[found.joints[0]] if len(found.joints) == 1 and not rivals else None
     ids = tuple(dict.fromkeys(item.id for item in causes))
-    id = found.id if alone else UNDECIDED
-    remedy = f"to find out: {tests}" + (f"; {_like_a_clock(found.size)}" if found.id == "time-scale" else "")
-    return Finding(
+    id = found.id if alone else Id.PHYSICS_UNDECIDED
+    remedy = f"to find out: {tests}" + (f"; {_like_a_clock(found.size)}" if found.id == Id.TIME_SCALE else "")
+    return Judgement(
         id,
-        "warning",
         words,
-        remedy,
+        Remedy(remedy),
         joint=joint,
         size=found.size if alone else gain,
         certainty=0.5,
         candidates=ids,
         joints=_names(robot, *causes),
+        severity="warning",
     )
 
 
-def open_scale(robot: Robot, factors: Mapping[int, tuple[float, float]]) -> Finding:
+def open_scale(robot: Robot, factors: Mapping[int, tuple[float, float]]) -> Judgement:
     """Builds the finding that the log does not determine the scale of some joints' efforts.
 
     Args:
@@ -186,20 +187,21 @@ def open_scale(robot: Robot, factors: Mapping[int, tuple[float, float]]) -> Find
         The finding, as information: nothing is wrong with the log.
     """
     shown = ", ".join(f"{robot.joints[j]} ({_between(*ends)})" for j, ends in factors.items())
-    return Finding(
-        "effort-scale-open",
-        "info",
+    return Judgement(
+        Id.EFFORT_SCALE_OPEN,
         f"the log does not determine the scale of these efforts (possible factors): {shown}; it depends on `drive.gain` and "
         "the unit of the log",
-        "if in doubt, compare `drive.gain` and the gear ratio with the data sheet, or record a motion with a known load "
-        "(`drive.payload`)",
+        Remedy(
+            "if in doubt, compare `drive.gain` and the gear ratio with the data sheet, or record a motion with a known load "
+            "(`drive.payload`)"
+        ),
         joint=robot.joints[next(iter(factors))] if len(factors) == 1 else None,
-        candidates=("effort-scale",),
+        candidates=(Id.EFFORT_SCALE,),
         joints=tuple(robot.joints[j] for j in factors),
     )
 
 
-def open_time(low: float, high: float) -> Finding:
+def open_time(low: float, high: float) -> Judgement:
     """Builds the finding that the log does not determine its clock.
 
     Args:
@@ -208,13 +210,12 @@ def open_time(low: float, high: float) -> Finding:
     Returns:
         The finding, as information: nothing is wrong with the log.
     """
-    return Finding(
-        "time-scale-open",
-        "info",
+    return Judgement(
+        Id.TIME_SCALE_OPEN,
         f"the log does not determine the scale of its time (possible factors: {_between(low, high, STRETCHES)}): other masses "
         "and friction would explain it as well",
-        "if in doubt, compare the duration of the log with a watch",
-        candidates=("time-scale",),
+        Remedy("if in doubt, compare the duration of the log with a watch"),
+        candidates=(Id.TIME_SCALE,),
     )
 
 
@@ -231,7 +232,7 @@ def _refuses(step: Step, sound: bool) -> bool:
     Friction that would have to drive a joint, or a negative inertia, is impossible, whatever else remains unexplained.
     """
     impossible = bool(step.before.impossible.sum() > step.after.impossible.sum())
-    harmless = step.found.id == "effort-delay" or "spring" in {item.id for item in (step.found, *step.rivals)}
+    harmless = step.found.id == Id.EFFORT_DELAY or Id.SPRING in {item.id for item in (step.found, *step.rivals)}
     clear = step.after.part < CLEAR * step.before.part
     return step.gain > SEVERE and not harmless and ((sound and clear) or impossible)
 
@@ -390,18 +391,18 @@ def _weightless(robot: Robot, step: Step) -> _Worded:
 
 
 _WORDS: dict[str, Callable[[Robot, Step], _Worded]] = {
-    "effort-sign": _effort_sign,
-    "position-sign": _position_sign,
-    "axis-sign": _axis_sign,
-    "effort-scale": _effort_scale,
-    "position-zero": _position_zero,
-    "position-scale": _position_scale,
-    "position-coupled": _position_coupled,
-    "position-unit": _position_unit,
-    "joints-exchanged": _exchanged,
-    "time-scale": _time_scale,
-    "effort-delay": _delay,
-    "gravity-direction": _gravity,
-    "spring": _spring,
-    "effort-without-gravity": _weightless,
+    Id.EFFORT_SIGN: _effort_sign,
+    Id.POSITION_SIGN: _position_sign,
+    Id.AXIS_SIGN: _axis_sign,
+    Id.EFFORT_SCALE: _effort_scale,
+    Id.POSITION_ZERO: _position_zero,
+    Id.POSITION_SCALE: _position_scale,
+    Id.POSITION_COUPLED: _position_coupled,
+    Id.POSITION_UNIT: _position_unit,
+    Id.JOINTS_EXCHANGED: _exchanged,
+    Id.TIME_SCALE: _time_scale,
+    Id.EFFORT_DELAY: _delay,
+    Id.GRAVITY_DIRECTION: _gravity,
+    Id.SPRING: _spring,
+    Id.EFFORT_WITHOUT_GRAVITY: _weightless,
 }

@@ -1,1 +1,1 @@
-"""What is judged of logs and results: findings with severity and remedy."""
+"""What is judged of logs and results: judgements with severity and remedy, and the catalogue of their kinds."""

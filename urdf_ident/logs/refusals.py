@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import LogError, MissingFileError, UrdfIdentError
 from ..grouping import abbreviated
-from ..judgements.finding import Finding
+from ..judgements.catalogue import Id
+from ..judgements.judgement import Judgement
 from ..parallel import each
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class LeftOut:
     path: str
     why: str
     sha256: str = ""
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[Judgement, ...] = ()
 
     @classmethod
     def of(cls, log: Recording | LogSource, error: UrdfIdentError) -> LeftOut:
@@ -44,7 +45,7 @@ class LeftOut:
 
     def as_finding(self) -> dict[str, Any]:
         """The reason as a finding about a log that cannot be read."""
-        return Finding("log-unreadable", "refused", self.why).as_dict()
+        return Judgement(Id.LOG_UNREADABLE, self.why).as_dict()
 
     def as_dict(self) -> dict[str, Any]:
         """The log's entry in ``left_out`` of identification.json."""

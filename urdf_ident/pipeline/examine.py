@@ -9,7 +9,8 @@ from functools import partial
 from ..errors import LogError, UrdfIdentError
 from ..faults.contradictions import physics_findings
 from ..faults.delay.profile import delay_findings, unreported
-from ..judgements.finding import Finding
+from ..judgements.catalogue import Id
+from ..judgements.judgement import Judgement, Remedy
 from ..linalg import Array
 from ..logs.recording import Recording
 from ..logs.refusals import all_usable, attempts
@@ -59,7 +60,7 @@ def examine_logs(
     usable = _usable(reports, robot, config)
     if unknown is not None:
         words = f"the torque constants are not known ({unknown.what}): efforts are looked at as logged, not against the URDF"
-        open_ = Finding("constants-unknown", "warning", words, unknown.remedy)
+        open_ = Judgement(Id.CONSTANTS_UNKNOWN, words, Remedy(unknown.remedy or ""))
         return [replace(report, findings=(*report.findings, open_)) for report in reports]
     if config.cutoff != "auto" and usable:
         made = conditioned_alike([reports[k].recording for k in usable], robot, replace(config, cutoff="auto"))
@@ -80,7 +81,7 @@ def examine_logs(
 
 def _usable(reports: list[QualityReport], robot: Robot, config: SignalConfig) -> dict[int, Conditioned]:
     """The accepted logs, conditioned alike; in ``reports``, those that cannot be conditioned get a finding."""
-    left = [k for k, report in enumerate(reports) if report.acceptable]
+    left = [k for k, report in enumerate(reports) if report.verdict.level != "poor"]
     while left:
         logs = [reports[k].recording for k in left]
         try:
@@ -89,7 +90,7 @@ def _usable(reports: list[QualityReport], robot: Robot, config: SignalConfig) ->
         except LogError as error:
             for k, log in zip(tuple(left), logs, strict=True):
                 if why := error.logs.get(log.name):
-                    refused = Finding("not-usable", "refused", why.fact, why.remedy)
+                    refused = Judgement(Id.NOT_USABLE, why.fact, Remedy(why.remedy or ""))
                     reports[k] = replace(reports[k], findings=(*reports[k].findings, refused))
                     left.remove(k)
         else:
@@ -138,8 +139,8 @@ def check_physics(
 
 
 def with_known_delays(
-    logs: Sequence[PreparedLog], robot: Robot, found: Sequence[Sequence[Finding]]
-) -> list[tuple[Finding, ...]]:
+    logs: Sequence[PreparedLog], robot: Robot, found: Sequence[Sequence[Judgement]]
+) -> list[tuple[Judgement, ...]]:
     """Findings on prepared logs after :func:`.quality.hidden_delays.known_delays`."""
     seen = [(log.report.recording.position, log.examined.segments, log.examined.cutoff) for log in logs]
     return known_delays(robot.joints, seen, found)

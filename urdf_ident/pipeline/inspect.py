@@ -86,7 +86,7 @@ def inspect(
         {
             "log": log.name,
             "rows": len(log),
-            "acceptable": report.acceptable,
+            "acceptable": report.verdict.level != "poor",
             "findings": [finding.as_dict() for finding in report.findings],
         }
         for log, report in zip(logs, reports, strict=True)

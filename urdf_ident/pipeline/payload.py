@@ -13,6 +13,7 @@ from ..errors import EstimationError, LogError, ModelError, check_known
 from ..estimation.estimators.payload import METHODS, REFIT, PayloadFit, PayloadProblem, estimate_payload, with_usual_gears
 from ..estimation.estimators.resting import weigh_rests
 from ..estimation.estimators.static_poses import estimate_static, pose_notes, resting_poses
+from ..judgements.judgement import Judgement
 from ..linalg import Array, positive
 from ..logs.recording import Recording
 from ..logs.refusals import refuse_trained
@@ -94,7 +95,7 @@ class _Estimate(NamedTuple):
     fit: PayloadFit
     notes: tuple[str, ...]
     ratios: dict[str, float]
-    elsewhere: str
+    elsewhere: Judgement | None
     rate: float | None
 
 
@@ -128,7 +129,7 @@ def _from_motion(
     ratios = residual_ratios(ident, fit)
     notes = (*payload_remarks(ident, fit, chosen, ratios, exact_gains=exact_gains), *held)
     doubtful = not ratios or max(ratios.values()) > UNEXPLAINED
-    elsewhere = other_link(problem, fit, partial(estimate_payload, logs=prepared, refit=chosen)) if doubtful else ""
+    elsewhere = other_link(problem, fit, partial(estimate_payload, logs=prepared, refit=chosen)) if doubtful else None
     return _Estimate(fit, notes, ratios, elsewhere, prepared[0].conditioned.decimate_rate)
 
 

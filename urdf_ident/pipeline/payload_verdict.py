@@ -12,6 +12,9 @@ from ..errors import EstimationError
 from ..estimation.estimators.payload import PayloadFit, PayloadProblem
 from ..estimation.uncertainty.identifiability import IDENTIFIABLE, KNOWN, LOST, NOTHING, WEAK
 from ..estimation.uncertainty.simple_motions import SECONDS, STATES, simple_motions
+from ..judgements.catalogue import Id, Severity
+from ..judgements.judgement import Judgement, Remedy
+from ..judgements.verdict import Verdict
 from ..linalg import Array, positive, triangle
 from ..model.row_groups import joint_of
 from ..result.identification import Identification
@@ -38,8 +41,8 @@ def residual_ratios(ident: Identification, fit: PayloadFit) -> dict[str, float]:
     return {name: value / ident.fit.sigma[name] for name, value in fit.sigma.items() if ident.fit.sigma.get(name)}
 
 
-def other_link(problem: PayloadProblem, fit: PayloadFit, estimate: Callable[[PayloadProblem], PayloadFit]) -> str:
-    """Names the link on which a body explains the residual that one on this link leaves; empty if there is none."""
+def other_link(problem: PayloadProblem, fit: PayloadFit, estimate: Callable[[PayloadProblem], PayloadFit]) -> Judgement | None:
+    """Judges whether a body on another link explains the residual that one on this link leaves; None if there is none."""
     found = list[tuple[float, str, str, float]]()
     for k, body in enumerate(problem.model.robot.bodies):
         if k == problem.body:
@@ -53,10 +56,12 @@ def other_link(problem: PayloadProblem, fit: PayloadFit, estimate: Callable[[Pay
                 found.append((likelihood, body.links[0].name, joint_of(loudest), gains[loudest]))
     likelihood, link, joint, gain = max(found, default=(0.0, "", "", 0.0))
     if likelihood <= 0:
-        return ""
-    return (
-        f"a body on {link}, or on a link fixed to it, explains these logs better: the residual of {joint} is {gain:.3g} times "
-        "smaller; name the link that carries it (--link)"
+        return None
+    better = f"explains these logs better: the residual of {joint} is {gain:.3g} times smaller"
+    return Judgement(
+        Id.PAYLOAD_ELSEWHERE,
+        f"a body on {link}, or on a link fixed to it, {better}",
+        Remedy("name the link that carries it (--link)"),
     )
 
 
@@ -93,20 +98,17 @@ def payload_remarks(
     return tuple(notes)
 
 
-def payload_verdict(fit: PayloadFit, body: Quantities, ratios: Mapping[str, float], elsewhere: str) -> dict[str, object]:
+def payload_verdict(fit: PayloadFit, body: Quantities, ratios: Mapping[str, float], elsewhere: Judgement | None) -> Verdict:
     """Judges an estimate.
 
     Args:
         ratios: See :func:`residual_ratios`.
         elsewhere: What :func:`other_link` says.
-
-    Returns:
-        "level" ("good", "usable" or "poor") and "reasons".
     """
     if body.impossible:
-        return {"level": "poor", "reasons": _impossible(fit)}
-    if elsewhere:
-        return {"level": "poor", "reasons": [elsewhere]}
+        return Verdict.of([_impossible(fit)])
+    if elsewhere is not None:
+        return Verdict.of([elsewhere])
     loudest = max(ratios, key=lambda name: ratios[name], default="")
     odd = ""
     if loudest and ratios[loudest] > UNEXPLAINED:
@@ -114,19 +116,20 @@ def payload_verdict(fit: PayloadFit, body: Quantities, ratios: Mapping[str, floa
         odd = f"the residual of {joint_of(loudest)} is {times} and not explained by the body"
     if body.interval[0, 0] <= 0 or not np.isfinite(body.std_error[0]):
         nothing = "the interval includes 0 kg: these logs may contain no payload"
-        other = f"{odd}; check whether it sits on another link (--link), or friction or torque constants have changed"
-        return {"level": "poor", "reasons": [other if odd else nothing]}
+        remedy = Remedy("check whether it sits on another link (--link), or friction or torque constants have changed")
+        unexplained = Judgement(Id.PAYLOAD_UNEXPLAINED, odd, remedy, "refused")
+        return Verdict.of([unexplained if odd else Judgement(Id.PAYLOAD_NOT_SHOWN, nothing)])
     share = float(body.std_error[0] / body.value[0])
-    level = "good" if share < _GOOD else "usable" if share < _POOR else "poor"
-    reasons = [f"the mass is known to ± {100 * share:.3g} %"]
+    severity: Severity = "info" if share < _GOOD else "warning" if share < _POOR else "refused"
+    judged = [Judgement(Id.PAYLOAD_MASS, f"the mass is known to ± {100 * share:.3g} %", severity=severity)]
     if odd:
-        level = "poor" if level == "poor" else "usable"
-        reasons.append(f"{odd} (another torque constant, contact, a swinging load?); standard errors do not cover this")
-    return {"level": level, "reasons": reasons}
+        words = f"{odd} (another torque constant, contact, a swinging load?); standard errors do not cover this"
+        judged.append(Judgement(Id.PAYLOAD_UNEXPLAINED, words))
+    return Verdict.of(judged)
 
 
-def _impossible(fit: PayloadFit) -> list[str]:
-    """Reasons where the data imply a negative mass."""
+def _impossible(fit: PayloadFit) -> Judgement:
+    """That the data imply a negative mass."""
     taken, own = -fit.params[0], fit.bse[0]
     words = f"the logs imply a mass of {-taken:.3g} ± {own:.2g} kg, which is impossible: they differ in something else"
     other_cause = ""
@@ -137,7 +140,7 @@ def _impossible(fit: PayloadFit) -> list[str]:
         f"check whether loaded and unloaded logs were exchanged{other_cause}, whether torque constants or offsets have "
         "changed, and how the unloaded model does on another unloaded log (`validate`)"
     )
-    return [words, remedy]
+    return Judgement(Id.PAYLOAD_IMPOSSIBLE, words, Remedy(remedy))
 
 
 def known_quantities(

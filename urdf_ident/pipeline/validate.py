@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from ..errors import EstimationError
 from ..estimation.elastic import spring_scores
 from ..estimation.estimators.resting import weigh_alike
 from ..estimation.uncertainty.uncovered_friction import seen_speeds
+from ..judgements.verdict import Verdict
 from ..linalg import divisors
 from ..logs.recording import Recording, excerpts
 from ..model.dynamic_model import DynamicModel
@@ -26,8 +27,7 @@ from ..result.evidence.scores import better_than_urdf, predict, validate_log
 from ..result.evidence.traces import LOGS, LogTrace, SpeedProfile, Traces, log_trace, speed_profile
 from ..result.identification import Identification
 from ..result.text.summary import adaptation_remarks, validation_table
-from ..result.verdict.held_out import GOOD_ERROR, error_level
-from ..result.verdict.verdict import LEVELS
+from ..result.verdict.held_out import GOOD_ERROR, held_out_error, worse_than_urdf
 from ..samples import columns, fast_speed
 from ..signals.config import SignalConfig
 from ..signals.prepare import PreparedLog, prepare_log
@@ -66,12 +66,13 @@ class ValidationReport:
         """Whether the exported model beats the original URDF on every log."""
         return better_than_urdf(self.entries)
 
-    @property
-    def level(self) -> str:
-        """ "good", "usable" or "poor", from the worst log outside the training set; "poor" if worse than the URDF."""
-        if not self.better_than_urdf:
-            return "poor"
-        return max((error_level(entry["relative"]) for entry in self.entries), key=LEVELS.index, default="usable")
+    @cached_property
+    def verdict(self) -> Verdict:
+        """The error on every log, and where the original URDF is better."""
+        worse = [str(entry["log"]) for entry in self.entries if not better_than_urdf([entry])]
+        return Verdict.of(
+            [*(held_out_error(entry["relative"], f"on {entry['log']}") for entry in self.entries), *worse_than_urdf(worse)]
+        )
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -112,7 +113,7 @@ class ValidationReport:
         """Verdict and relative error, remarks, and one line per log: the identified model beside the original URDF."""
         errors = ", ".join(f"{100 * entry['relative']:.1f} % on {entry['log']}" for entry in self.entries)
         own = ", on training logs alone" if all(entry["trained_on"] for entry in self.entries) else ""
-        lines = [f"{self.level.upper()}{own}: relative torque error {errors}", *self.remarks]
+        lines = [f"{self.verdict.level.upper()}{own}: relative torque error {errors}", *self.remarks]
         return "\n".join([*lines, *validation_table(self.entries, self.joints)])
 
     __str__ = summary

@@ -36,7 +36,7 @@ def content(ident: Identification) -> dict[str, Any]:
     return {
         "robot": ident.model.robot.name,
         "headline": headline(ident),
-        "reasons": [reason for reason in ident.verdict.reasons[1:] if reason.level != "good"],
+        "reasons": [reason for reason in ident.verdict.judgements[1:] if reason.level != "good"],
         "untested": untested(ident),
         "guessed": guessed(ident),
         "consequence": CONSEQUENCE,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ..judgements.verdict import Verdict
 from .dynamics import dynamics, intervals
 from .dynamics.adaptation import adaptive_model
 from .files import save as file
@@ -13,7 +14,7 @@ from .parameters import Parameters, parameters
 from .record import Record
 from .text.brief import brief, html
 from .text.summary import details
-from .verdict.verdict import ResultVerdict, verdict_of
+from .verdict.verdict import verdict_of
 
 if TYPE_CHECKING:
     from .plots.accessor import Plots
@@ -52,7 +53,7 @@ class Identification(Record):
         return Plots(self)
 
     @cached_property
-    def verdict(self) -> ResultVerdict:
+    def verdict(self) -> Verdict:
         """How far the result can be trusted, and why (:mod:`.verdict`)."""
         return verdict_of(self)
 

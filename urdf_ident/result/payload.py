@@ -12,6 +12,7 @@ import numpy as np
 
 from ..files.read_write import write_text
 from ..files.records import json_text, plain
+from ..judgements.verdict import Verdict
 from ..linalg import Array
 from ..model.inertia import from_com, symmetric
 from ..samples import ReadOnly
@@ -47,7 +48,6 @@ class PayloadResult(ReadOnly):
         logs: Names of the loaded logs.
         friction: Change of friction in the loaded logs: parameter → value and standard error.
         sigma: Row group → standard deviation of the residual [unit of torque].
-        verdict: ``{"level": "good" | "usable" | "poor", "reasons": [...]}``.
     """
 
     robot: str
@@ -64,7 +64,7 @@ class PayloadResult(ReadOnly):
     notes: tuple[str, ...] = ()
     friction: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     sigma: Mapping[str, float] = field(default_factory=dict)
-    verdict: Mapping[str, Any] = field(default_factory=dict)
+    verdict: Verdict = field(default_factory=Verdict)
 
     @property
     def mass(self) -> float:
@@ -124,7 +124,7 @@ class PayloadResult(ReadOnly):
         """The content of payload.json."""
         out: dict[str, Any] = {
             "schema": SCHEMA,
-            "verdict": dict(self.verdict),
+            "verdict": self.verdict.as_dict(),
             "robot": self.robot,
             "link": self.link,
             "mode": self.mode,
@@ -159,9 +159,9 @@ class PayloadResult(ReadOnly):
 
     def summary(self) -> str:
         """The payload on one screen."""
-        head = f"payload on {self.link}, {self.mode} ({', '.join(self.logs)}): {self.verdict.get('level', '')}"
+        head = f"payload on {self.link}, {self.mode} ({', '.join(self.logs)}): {self.verdict.level}"
         lines = [head, f"  {self.method}"]
-        lines += [f"  {reason}" for reason in self.verdict.get("reasons", ())]
+        lines += [f"  {reason}" for reason in self.verdict.judgements]
         names = ("mass", "centre x", "centre y", "centre z", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
         for k, name in enumerate(names):
             low, high = self.interval[k]

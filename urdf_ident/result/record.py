@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from ..consistency.cholesky import ConsistencyReport, check_consistency
 from ..errors import ModelError, check_shape
-from ..estimation.uncertainty.identifiability import Verdict, verdicts
+from ..estimation.uncertainty.identifiability import Identifiability, verdicts
 from ..linalg import Array
 from ..model.dynamic_model import DynamicModel
 from ..model.elasticity import ElasticModel
@@ -222,7 +222,7 @@ class Record(ReadOnly):
         return errors
 
     @cached_property
-    def verdicts(self) -> tuple[Verdict, ...]:
+    def verdicts(self) -> tuple[Identifiability, ...]:
         """The verdict on every standard parameter, and the motion that would determine it; in the order of theta."""
         rate = float(self.signals.get("decimate", 0.0)) or 100.0
         return verdicts(self.model, self.fit, self.factor[:, :-1], self.prior.theta0, self.prior.std, rate)

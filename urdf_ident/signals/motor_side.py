@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import LogError
-from ..judgements.finding import Finding
+from ..judgements.catalogue import Id
+from ..judgements.judgement import Judgement, Remedy
 from ..linalg import Array, positive, unit_columns
 from ..logs.recording import Recording
 from ..model.drive import Drive
@@ -79,7 +80,7 @@ def deflections(
     return tuple(found)
 
 
-def without_gears(recording: Recording, drive: Drive) -> tuple[Finding, ...]:
+def without_gears(recording: Recording, drive: Drive) -> tuple[Judgement, ...]:
     """A warning about a log of the motor side whose gear ratios are all 1: efforts may be too small by forgotten ratios.
 
     Args:
@@ -94,7 +95,7 @@ def without_gears(recording: Recording, drive: Drive) -> tuple[Finding, ...]:
         "log is taken as that of the joints"
     )
     remedy = "give the gear ratios, or leave out `log.side` if the motors drive the joints directly"
-    return (Finding("gears-missing", "warning", words, remedy),)
+    return (Judgement(Id.GEARS_MISSING, words, Remedy(remedy)),)
 
 
 def check_gears(recording: Recording, drive: Drive) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import LogError, QualityError
-from ..judgements.finding import UNDECIDED, Finding
+from ..judgements.catalogue import Id
+from ..judgements.judgement import Judgement, Remedy
 from ..logs.recording import Recording
 from ..logs.refusals import all_usable, each_usable
 from ..model.drive import Drive
@@ -26,21 +27,8 @@ from .quality.report import QualityReport, assess
 
 #: Part of a joint's acceleration that the low-pass of the positions may take away: half the torque error of a good result.
 _LOST = 0.05
-#: Findings that a wrong description of a known payload causes.
-_OF_THE_PAYLOAD = frozenset(
-    {
-        "effort-beyond-limit",
-        "effort-drift",
-        "effort-scale",
-        "effort-sign",
-        "log-differs",
-        "logs-disagree",
-        "payload-changes",
-        UNDECIDED,
-    }
-)
 #: A motion, with findings on what its low-pass takes away or leaves.
-_ConditionedLog = tuple[Conditioned, tuple[Finding, ...]]
+_ConditionedLog = tuple[Conditioned, tuple[Judgement, ...]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,7 +211,7 @@ def _condition_one(recording: Recording, robot: Robot, config: SignalConfig, aut
     return made, (*_bandwidth(made, robot, automatic), *step_findings(recording, made, robot))
 
 
-def _bandwidth(log: Conditioned, robot: Robot, automatic: bool) -> Iterator[Finding]:
+def _bandwidth(log: Conditioned, robot: Robot, automatic: bool) -> Iterator[Judgement]:
     """Yields a finding on the joint whose acceleration the low-pass reduces most, if it does by a relevant part.
 
     Args:
@@ -239,15 +227,17 @@ def _bandwidth(log: Conditioned, robot: Robot, automatic: bool) -> Iterator[Find
     remedy = "log at a higher rate or with less noise of the positions, or move more slowly"
     if not automatic:
         remedy = "raise `signals.cutoff` in the project file, or leave it out"
-    yield Finding("position-bandwidth", "warning", words, remedy, joint=robot.joints[j], size=log.cutoff, certainty=0.99)
+    yield Judgement(Id.POSITION_BANDWIDTH, words, Remedy(remedy), joint=robot.joints[j], size=log.cutoff, certainty=0.99)
 
 
-def refusal(recording: Recording, findings: Sequence[Finding], refused: Sequence[Finding]) -> QualityError:
+def refusal(recording: Recording, findings: Sequence[Judgement], refused: Sequence[Judgement]) -> QualityError:
     """The error that refuses a log: its first reason, and how many more there are."""
     first = refused[0]
     joint = "" if first.joint is None or first.joint in first.message else f"{first.joint}: "
     more = f" (and {len(refused) - 1} more: see `urdf-ident inspect`)" if len(refused) > 1 else ""
-    return QualityError(joint + first.message + more, where=recording.where, remedy=first.remedy, findings=tuple(findings))
+    return QualityError(
+        joint + first.message + more, where=recording.where, remedy=str(first.remedy or "") or None, findings=tuple(findings)
+    )
 
 
 def without_payload(made: Conditioned, name: str, robot: Robot, payload: Payload | None) -> Conditioned:
@@ -255,12 +245,12 @@ def without_payload(made: Conditioned, name: str, robot: Robot, payload: Payload
     return made if payload is None else replace(made, segments=payload.taken_off(robot, name, made.segments))
 
 
-def suspecting_payload(payload: Payload | None, findings: Sequence[Finding]) -> tuple[Finding, ...]:
+def suspecting_payload(payload: Payload | None, findings: Sequence[Judgement]) -> tuple[Judgement, ...]:
     """Adds the known payload to the remedies of findings that a wrong description of it causes."""
     if payload is None:
         return tuple(findings)
     return tuple(
-        replace(item, remedy=CHECK_PAYLOAD + item.remedy) if item.id in _OF_THE_PAYLOAD and item.remedy else item
+        replace(item, remedy=item.remedy.after(CHECK_PAYLOAD)) if item.id.entry.of_payload and item.remedy else item
         for item in findings
     )
 

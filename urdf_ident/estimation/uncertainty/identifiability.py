@@ -39,7 +39,7 @@ _FRICTION_SHARE = 0.1
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Identifiability:
     """The verdict on one standard parameter.
 
     Attributes:
@@ -69,7 +69,7 @@ class Verdict:
         return {"verdict": self.level, "with": list(self.partners), "error": self.error, "advice": self.advice, **parts}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Verdict:
+    def from_dict(cls, data: Mapping[str, Any]) -> Identifiability:
         """Creates the verdict from an entry of identification.json.
 
         Args:
@@ -86,7 +86,7 @@ class Verdict:
         return cls(data["name"], data["verdict"], tuple(data["with"]), error, data["motion"], data["note"])
 
 
-def missing_motions(found: Iterable[Verdict]) -> list[tuple[str, list[str]]]:
+def missing_motions(found: Iterable[Identifiability]) -> list[tuple[str, list[str]]]:
     """Returns the motions that would determine more.
 
     Returns:
@@ -96,7 +96,7 @@ def missing_motions(found: Iterable[Verdict]) -> list[tuple[str, list[str]]]:
     return sorted(motions.items(), key=lambda item: -len(item[1]))
 
 
-def structural_verdicts(model: DynamicModel, base: BaseParameters) -> tuple[Verdict, ...]:
+def structural_verdicts(model: DynamicModel, base: BaseParameters) -> tuple[Identifiability, ...]:
     """Returns the identifiability of every parameter with ideal data.
 
     Returns:
@@ -109,15 +109,17 @@ def structural_verdicts(model: DynamicModel, base: BaseParameters) -> tuple[Verd
         row = _rows_of(base, k)
         partners = tuple(other for other, _ in base.partners(k))
         if kind == NEVER:
-            found.append(Verdict(name, LOST, (), None, note=elsewhere))
+            found.append(Identifiability(name, LOST, (), None, note=elsewhere))
         elif kind == ALONE:
-            found.append(Verdict(name, IDENTIFIABLE, (), None, motions[row[0]]))
+            found.append(Identifiability(name, IDENTIFIABLE, (), None, motions[row[0]]))
         else:
-            found.append(Verdict(name, COMBINATION, partners, None, motions[row[0]], f"shows the sum; {elsewhere}"))
+            found.append(Identifiability(name, COMBINATION, partners, None, motions[row[0]], f"shows the sum; {elsewhere}"))
     return tuple(found)
 
 
-def verdicts(model: DynamicModel, fit: Fit, factor: Array, prior: Array, unsure: Array, row_rate: float) -> tuple[Verdict, ...]:
+def verdicts(
+    model: DynamicModel, fit: Fit, factor: Array, prior: Array, unsure: Array, row_rate: float
+) -> tuple[Identifiability, ...]:
     """Returns the identifiability of every parameter with the given data.
 
     Args:
@@ -135,13 +137,15 @@ def verdicts(model: DynamicModel, fit: Fit, factor: Array, prior: Array, unsure:
     found = []
     for k, name, kind, elsewhere in _by_kind(model, base):
         if kind == NEVER:
-            found.append(Verdict(name, LOST, (), np.inf, note=elsewhere))
+            found.append(Identifiability(name, LOST, (), np.inf, note=elsewhere))
             continue
         row = min(_rows_of(base, k), key=lambda r: error[r])
         partners = tuple(other for other, _ in base.partners(k))
         level = LOST if nothing[row] else WEAK if not known[row] else COMBINATION if partners else IDENTIFIABLE
         motion, gain = advice.get(row, ("", ""))
-        found.append(Verdict(name, level, partners, float(error[row]), motion, elsewhere if level == COMBINATION else gain))
+        found.append(
+            Identifiability(name, level, partners, float(error[row]), motion, elsewhere if level == COMBINATION else gain)
+        )
     return tuple(found)
 
 

@@ -6,34 +6,35 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...judgements.finding import Finding
+from ...judgements.catalogue import Id, Severity
+from ...judgements.judgement import Judgement, Remedy
 from ...model.robot import Robot
 from ..wording import SEVERE
 from .change import GAIN_BY_LOG, SCALE_BY_LOG, Change
 
 #: Id, text and remedy of each kind of change.
 _CHANGES = {
-    "payload": ("payload-changes", "the load on the last link", "split the log there, or record it again with one load"),
-    "friction": ("effort-drift", "friction or offset", "warm the robot up first, or record it again"),
-    "gain": ("effort-drift", "the scale of the efforts", "check the sensor, or record it again"),
-    "scale": ("effort-drift", "the scale of all efforts", "check the sensors or amplifiers, or record it again"),
-    SCALE_BY_LOG: ("effort-drift", "the scale of all efforts", "warm the amplifiers up first, check them, or record again"),
-    GAIN_BY_LOG: ("effort-drift", "the scale of the efforts", "warm the amplifiers up first, check them, or record again"),
+    "payload": (Id.PAYLOAD_CHANGES, "the load on the last link", "split the log there, or record it again with one load"),
+    "friction": (Id.EFFORT_DRIFT, "friction or offset", "warm the robot up first, or record it again"),
+    "gain": (Id.EFFORT_DRIFT, "the scale of the efforts", "check the sensor, or record it again"),
+    "scale": (Id.EFFORT_DRIFT, "the scale of all efforts", "check the sensors or amplifiers, or record it again"),
+    SCALE_BY_LOG: (Id.EFFORT_DRIFT, "the scale of all efforts", "warm the amplifiers up first, check them, or record again"),
+    GAIN_BY_LOG: (Id.EFFORT_DRIFT, "the scale of the efforts", "warm the amplifiers up first, check them, or record again"),
     "everything": (
-        "log-differs",
+        Id.LOG_DIFFERS,
         "more than one of load, friction, zeros and scales",
         "find out what was changed before or after it",
     ),
-    "zeros or inertias": ("log-differs", "a zero, the load or the robot", "find out what was changed before or after it"),
+    "zeros or inertias": (Id.LOG_DIFFERS, "a zero, the load or the robot", "find out what was changed before or after it"),
     "contact": (
-        "contact",
+        Id.CONTACT,
         "a torque that is not the robot's own",
         "cut this part out; was there contact, a dragging brake, a hand?",
     ),
 }
 
 
-def changes(robot: Robot, change: Change) -> Finding:
+def changes(robot: Robot, change: Change) -> Judgement:
     """Builds the finding of a change along a log.
 
     Args:
@@ -51,19 +52,19 @@ def changes(robot: Robot, change: Change) -> Finding:
         when = f"differs from {100 * change.begin:.0f} to {100 * change.end:.0f} % of the motion"
     joint = robot.joints[change.joint]
     others = tuple(item[0] for kind, item in _CHANGES.items() if kind != change.kind)
-    return Finding(
+    return Judgement(
         id,
-        "warning",
         f"{what} {when}, most on this joint",
-        remedy,
+        Remedy(remedy),
         joint=joint,
         size=change.gain,
         certainty=float(1 - np.exp(-4 * change.gain)),
         candidates=tuple(dict.fromkeys((id, *others))),
+        severity="warning",
     )
 
 
-def differs(robot: Robot, kind: str, gain: float, joint: int, alone: bool, own: Sequence[Finding]) -> Finding:
+def differs(robot: Robot, kind: str, gain: float, joint: int, alone: bool, own: Sequence[Judgement]) -> Judgement:
     """Builds the finding of a log that is inconsistent with the others.
 
     Args:
@@ -72,34 +73,34 @@ def differs(robot: Robot, kind: str, gain: float, joint: int, alone: bool, own: 
         joint: The joint with the largest difference.
         alone: Whether it is the only inconsistent log.
     """
-    severity = "refused" if gain > 2 * SEVERE else "warning"
+    severity: Severity = "refused" if gain > 2 * SEVERE else "warning"
     certainty = float(1 - np.exp(-4 * gain))
     what = _CHANGES[kind][1]
     if alone:
         cause = "" if own else f": {what} differs, most on this joint"
-        return Finding(
-            "log-differs",
-            severity,
+        return Judgement(
+            Id.LOG_DIFFERS,
             f"this log contradicts the others{cause}",
-            "leave it out, or find out what was changed before or after it",
+            Remedy("leave it out, or find out what was changed before or after it"),
             joint=robot.joints[joint],
             size=gain,
             certainty=certainty,
             candidates=(_CHANGES[kind][0],),
+            severity=severity,
         )
-    return Finding(
-        "logs-disagree",
-        severity,
+    return Judgement(
+        Id.LOGS_DISAGREE,
         f"the logs contradict each other: {what} differs",
-        "inspect them one by one, or record another one to find out which one is wrong",
+        Remedy("inspect them one by one, or record another one to find out which one is wrong"),
         joint=robot.joints[joint],
         size=gain,
         certainty=certainty,
         candidates=(_CHANGES[kind][0],),
+        severity=severity,
     )
 
 
-def worse_explained(robot: Robot, joint: int, times: float) -> Finding:
+def worse_explained(robot: Robot, joint: int, times: float) -> Judgement:
     """Builds the finding of a log in which a joint's effort contains something besides the robot's torque.
 
     Args:
@@ -109,4 +110,4 @@ def worse_explained(robot: Robot, joint: int, times: float) -> Finding:
         f"of the effort of this joint {times:.2g} times as much stays unexplained in this log as in any other, whatever its "
     )
     remedy = "leave it out, or look at this joint's effort: noise, a filter or delay, held or clipped values, contact?"
-    return Finding("log-differs", "warning", f"{words}parameters", remedy, joint=robot.joints[joint])
+    return Judgement(Id.LOG_DIFFERS, f"{words}parameters", Remedy(remedy), joint=robot.joints[joint])

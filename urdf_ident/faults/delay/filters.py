@@ -11,7 +11,8 @@ from functools import cached_property
 
 import numpy as np
 
-from ...judgements.finding import Finding
+from ...judgements.catalogue import Id
+from ...judgements.judgement import Judgement, Remedy
 from ...linalg import Array, BoolArray
 from ...model.robot import Robot
 from .residuals import DelayProblem, mean_score
@@ -124,7 +125,7 @@ class Filters:
         return self.jerks()
 
 
-def filter_findings(bandwidth: float | None, lag: float | None, smoothed: float | None) -> list[Finding]:
+def filter_findings(bandwidth: float | None, lag: float | None, smoothed: float | None) -> list[Judgement]:
     """Returns findings on filters that were found.
 
     Args:
@@ -136,17 +137,19 @@ def filter_findings(bandwidth: float | None, lag: float | None, smoothed: float 
     if bandwidth is not None:
         words = f"the efforts hold little above {bandwidth:.2g} Hz, though the motion asks for it: they were filtered"
         remedy = "log efforts that are not filtered, or filtered with a higher cut-off"
-        findings.append(Finding("effort-bandwidth", "warning", words, remedy, size=bandwidth, certainty=0.99))
+        findings.append(Judgement(Id.EFFORT_BANDWIDTH, words, Remedy(remedy), size=bandwidth, certainty=0.99))
     if lag is not None:
-        id, whose = ("effort-bandwidth", "efforts") if lag > 0 else ("position-bandwidth", "positions")
+        id, whose = (Id.EFFORT_BANDWIDTH, "efforts") if lag > 0 else (Id.POSITION_BANDWIDTH, "positions")
         band = 1 / (2 * np.pi * abs(lag))
         words = (
             f"the {whose} are behind a low-pass of about {band:.2g} Hz, which explains the log better than a delay: shifting "
             "them does not restore their amplitude"
         )
-        findings.append(Finding(id, "warning", words, f"log {whose} that are not filtered", size=band, certainty=0.99))
+        findings.append(
+            Judgement(id, words, Remedy(f"log {whose} that are not filtered"), size=band, certainty=0.99, severity="warning")
+        )
     if smoothed is not None:
         words = f"the positions are smoothed by a low-pass of about {smoothed:.2g} Hz: the efforts show faster motion"
         remedy = "log positions that are not filtered"
-        findings.append(Finding("position-bandwidth", "warning", words, remedy, size=smoothed, certainty=0.99))
+        findings.append(Judgement(Id.POSITION_BANDWIDTH, words, Remedy(remedy), size=smoothed, certainty=0.99))
     return findings

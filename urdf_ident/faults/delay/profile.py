@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from ...judgements.finding import Finding
+from ...judgements.catalogue import Id
+from ...judgements.judgement import Judgement, Remedy
 from ...linalg import Array, BoolArray
 from ...model.robot import Robot
 from ...samples import TESTING_REVERSALS, reversals
@@ -91,11 +92,11 @@ class Delay:
         """Returns plain data for JSON, with the description."""
         return {**asdict(self), "why": self.describe()}
 
-    def findings(self) -> tuple[Finding, ...]:
+    def findings(self) -> tuple[Judgement, ...]:
         """Returns a warning if the delay is of practical size."""
         remedy = "check the filters and clocks of the log"
         remedy = f"`signals: {{delay: auto}}` takes it out; {remedy}" if self.inside else remedy
-        finding = Finding("effort-delay", "warning", self.describe(), remedy, size=self.seconds, certainty=0.99)
+        finding = Judgement(Id.EFFORT_DELAY, self.describe(), Remedy(remedy), size=self.seconds, certainty=0.99)
         return (finding,) if self.decided else ()
 
     def describe(self) -> str:
@@ -227,7 +228,9 @@ def _selected(logs: Logs) -> list[int]:
     return [k for k in range(0, len(logs), max(every, 1)) if logs[k][0]]
 
 
-def delay_findings(robot: Robot, logs: Logs, reduction: Array | None = None) -> tuple[Delay | None, list[tuple[Finding, ...]]]:
+def delay_findings(
+    robot: Robot, logs: Logs, reduction: Array | None = None
+) -> tuple[Delay | None, list[tuple[Judgement, ...]]]:
     """Returns the delay and bandwidth of the efforts as findings.
 
     Args:
@@ -246,7 +249,7 @@ def delay_findings(robot: Robot, logs: Logs, reduction: Array | None = None) -> 
     return found, [(*shared, *([relative_delay(apart["log", k])] if ("log", k) in apart else [])) for k in range(len(logs))]
 
 
-def unreported(late: Sequence[Finding], found: Sequence[Finding]) -> list[Finding]:
+def unreported(late: Sequence[Judgement], found: Sequence[Judgement]) -> list[Judgement]:
     """Findings of :func:`delay_findings` on single joints that no other finding covers; late positions make the effort early.
 
     Args:
@@ -254,12 +257,12 @@ def unreported(late: Sequence[Finding], found: Sequence[Finding]) -> list[Findin
         found: Findings of :func:`.contradictions.physics_findings`.
     """
     reported = {(item.id, item.joint) for item in found} | {
-        ("effort-delay", item.joint) for item in found if item.id == "position-late"
+        (Id.EFFORT_DELAY, item.joint) for item in found if item.id == Id.POSITION_LATE
     }
     return [item for item in late if (item.id, item.joint) not in reported]
 
 
-def relative_delay(seconds: float, joint: str | None = None) -> Finding:
+def relative_delay(seconds: float, joint: str | None = None) -> Judgement:
     """Finding that the efforts of one joint or log are late relative to the others.
 
     Args:
@@ -270,7 +273,7 @@ def relative_delay(seconds: float, joint: str | None = None) -> Finding:
     verb = "lag" if seconds > 0 else "lead"
     words = f"{whose} {verb}{'s' if joint else ''} the motion by {1e3 * abs(seconds):.3g} ms compared with the other {others}"
     remedy = "check filter, rate and clock of this channel (`signals.delay` shifts all channels alike)"
-    return Finding("effort-delay", "warning", words, remedy, joint=joint, size=seconds, certainty=0.99)
+    return Judgement(Id.EFFORT_DELAY, words, Remedy(remedy), joint=joint, size=seconds, certainty=0.99)
 
 
 def _lowest(at: Array, values: Array) -> float:

@@ -16,6 +16,7 @@ import numpy as np
 import pinocchio as pin
 
 from ...friction.law import smooth_sign
+from ...judgements.catalogue import Id
 from ...linalg import Array, BoolArray
 from ...model.engine.pinocchio import regressor, tip_jacobians
 from ...model.engine.rigid import rigid_of
@@ -40,7 +41,7 @@ _SOON = 0.004
 #: Delay of all positions: not a fault of one joint, only compared with such faults.
 ALL_LATE = "all-late"
 #: A clock that runs at another rate, which only single logs are tested for.
-CLOCK = "time-scale"
+CLOCK = Id.TIME_SCALE
 #: Least number of blocks of each log, for faults of one log alone.
 _BLOCKS_OF_A_LOG = 4
 #: Step of the numerical derivatives with respect to positions, velocities and accelerations [rad or m, and per s, s²].
@@ -219,18 +220,18 @@ class FaultRows:
         self._of_position(j, play, jerk, efforts, turning, made)
         self._of_effort(j, turning, made)
         if self.placed[j].any():
-            made.add("joint-origin", (j,), shared=[*self.placed[j, :2]])
-            made.add("joint-axis", (j,), shared=[*self.placed[j, 2:]])
+            made.add(Id.JOINT_ORIGIN, (j,), shared=[*self.placed[j, :2]])
+            made.add(Id.JOINT_AXIS, (j,), shared=[*self.placed[j, 2:]])
         return np.stack(made.shared, axis=2), np.column_stack(made.own), made.faults
 
     def _of_all(self, made: _Made) -> None:
         """Adds gravity, a saturation of all with free friction at reversals, a pull at the last body, and a clock."""
         if self.weight.any():
-            made.faults.append(FaultColumns("effort-without-gravity", (), shared=(0,)))
+            made.faults.append(FaultColumns(Id.EFFORT_WITHOUT_GRAVITY, (), shared=(0,)))
         turning = self._all_turning
         bent = np.column_stack([_bend(x) for x in self.fitted.T])
-        made.add("effort-saturates", (), shared=[*turning, bent], sense=1, given=len(turning))
-        made.add("contact-spring", (), shared=[*np.moveaxis(self.pulls, 2, 0)])
+        made.add(Id.EFFORT_SATURATES, (), shared=[*turning, bent], sense=1, given=len(turning))
+        made.add(Id.CONTACT_SPRING, (), shared=[*np.moveaxis(self.pulls, 2, 0)])
         none, motions = np.zeros(len(self.samples)), zip(self.samples.v.T, self.samples.a.T, strict=True)
         slower = [self._torque(k, none, -v, -2 * a) for k, (v, a) in enumerate(motions)]
         made.add(CLOCK, (), shared=[np.sum(slower, axis=0)], unit=-1.0)
@@ -241,18 +242,18 @@ class FaultRows:
         q, v, a = samples.q[:, j], samples.v[:, j], samples.a[:, j]
         zero = self.slopes[j, 0]
         if not robot.prismatic[j]:
-            made.add("position-zero", (j,), shared=[zero], unit=-1.0)
+            made.add(Id.POSITION_ZERO, (j,), shared=[zero], unit=-1.0)
         # for any zero, and whether or not the effort has the same ratio
         wider = [zero, self._torque(j, q, v, a)]
-        made.add("position-scale", (j,), shared=wider, guard=[self.fitted[:, j]], given=1)
+        made.add(Id.POSITION_SCALE, (j,), shared=wider, guard=[self.fitted[:, j]], given=1)
         # before a gear that gives way, positions lead in the direction of the effort; its own row resembles rotor and friction
         bent = self._torque(j, *efforts.T / self.size[j])
         beside = self._turning_beside(j)
         given = len(beside)
-        made.add("position-compliance", (j,), shared=[*beside, bent], guard=[bent[:, j], *turning], sense=1, given=given)
+        made.add(Id.POSITION_COMPLIANCE, (j,), shared=[*beside, bent], guard=[bent[:, j], *turning], sense=1, given=given)
         late = [self._torque(k, samples.v[:, k], samples.a[:, k], jerk[:, k]) for k in range(self.n)]
         # in its own row a delay resembles friction that depends on the pose: only the efforts of other joints show it
-        made.add("position-late", (j,), shared=[*beside, late[j]], guard=[late[j][:, j], *turning], unit=-1.0, given=given)
+        made.add(Id.POSITION_LATE, (j,), shared=[*beside, late[j]], guard=[late[j][:, j], *turning], unit=-1.0, given=given)
         made.add(ALL_LATE, (j,), shared=[*beside, np.sum(late, axis=0)], guard=turning, unit=-1.0, given=given)
         half = np.pi / float(np.ptp(q))
         turn = half if robot.prismatic[j] else 1.0
@@ -265,35 +266,35 @@ class FaultRows:
                 (sine, k * cosine * v, k * cosine * a - k**2 * sine * v**2),
                 (cosine, -k * sine * v, -k * sine * a - k**2 * cosine * v**2),
             )
-            made.add("position-nonlinear", (j,), shared=[self._torque(j, *error) for error in errors], guard=guard, slope=k)
+            made.add(Id.POSITION_NONLINEAR, (j,), shared=[self._torque(j, *error) for error in errors], guard=guard, slope=k)
         if play.any():
             guard = [play[:, 0], play[:, 0] * q, *turning]
             lost = [*beside, self._torque(j, *play.T)]
-            made.add("position-play", (j,), shared=lost, guard=guard, unit=-2.0, sense=-1, given=given)
+            made.add(Id.POSITION_PLAY, (j,), shared=lost, guard=guard, unit=-2.0, sense=-1, given=given)
 
     def _of_effort(self, j: int, turning: Sequence[Array], made: _Made) -> None:
         """Adds crosstalk, scale, delay, saturation, excessive growth and asymmetry of a joint's effort."""
         q, v, tau = self.samples.q[:, j], self.samples.v[:, j], self.fitted[:, j]
         for i in np.flatnonzero(self.case.moves & ~self._drives(j)):
             if i != j:
-                made.add("effort-crosstalk", (j, int(i)), own=[self.samples.tau[:, i]], guard=turning, unit=-1.0)
+                made.add(Id.EFFORT_CROSSTALK, (j, int(i)), own=[self.samples.tau[:, i]], guard=turning, unit=-1.0)
         soon, after = self.case.sampled(-_SOON).tau[:, j], self.case.sampled(_SOON).tau[:, j]
-        made.add("effort-delay", (j,), own=[(after - soon) / (2 * _SOON)], guard=turning, sense=1)
+        made.add(Id.EFFORT_DELAY, (j,), own=[(after - soon) / (2 * _SOON)], guard=turning, sense=1)
         swept = one_way(v)  # then load-dependent friction also gives each sign another scale
-        made.add("effort-saturates", (j,), own=[_bend(tau)], guard=[*turning, *([np.abs(tau)] if swept else [])], sense=1)
+        made.add(Id.EFFORT_SATURATES, (j,), own=[_bend(tau)], guard=[*turning, *([np.abs(tau)] if swept else [])], sense=1)
         # what depends on the joint's position, as a cable or friction that varies along the teeth, is no fault of the effort,
         # although it may be larger where the effort has one sign, or is large
         varying = _along_the_travel(q, v)
         # nor is friction that grows with the load where a joint moves one way, for which there is no other column
         loads = self._one_way_loads
-        made.add("effort-scale", (j,), shared=loads, own=[tau], guard=[*turning, *varying], unit=-1.0, given=len(loads))
+        made.add(Id.EFFORT_SCALE, (j,), shared=loads, own=[tau], guard=[*turning, *varying], unit=-1.0, given=len(loads))
         # the scale of another joint resembles it: they are compared with the friction of all joints at reversals free
         narrower, loads = made.faults.pop(), [*self._all_turning, *loads]
-        made.add("effort-scale", (j,), shared=loads, own=[tau], guard=varying, unit=-1.0, given=len(loads), narrower=narrower)
+        made.add(Id.EFFORT_SCALE, (j,), shared=loads, own=[tau], guard=varying, unit=-1.0, given=len(loads), narrower=narrower)
         if not swept and min(np.sum(tau.clip(0) ** 2), np.sum(tau.clip(None, 0) ** 2)) > _BOTH * np.sum(tau**2):
-            made.add("effort-progressive", (j,), own=[_bend(tau)], guard=[*turning, *varying], unit=-1.0, sense=-1)
+            made.add(Id.EFFORT_PROGRESSIVE, (j,), own=[_bend(tau)], guard=[*turning, *varying], unit=-1.0, sense=-1)
             guard = [*turning, *varying, np.abs(v), v**2]  # allow friction that depends on the direction
-            made.add("effort-asymmetric", (j,), own=[np.abs(tau)], guard=guard, unit=-1.0)
+            made.add(Id.EFFORT_ASYMMETRIC, (j,), own=[np.abs(tau)], guard=guard, unit=-1.0)
 
     @cached_property
     def _one_way_loads(self) -> list[Array]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...judgements.catalogue import Id
 from ...linalg import Array
 
 #: Least size of a fault in standard errors, least gain, and least gain in standard errors between blocks: fault-free logs, real
@@ -20,7 +21,7 @@ _FEWER_ERRORS, _IN_ALL, _OF_LARGE = 3.0, 8.0, 5.0
 _APART, _GAIN_APART = 2.0, 2.5
 #: Least gain, or least explained part of some torque, of faults that resemble unmodelled friction: in fault-free logs backlash
 #: reaches 0.58 and 0.048, a significant saturation 0.67 and 0.016, crosstalk 0.29 and 0.017.
-_MORE, _LIKE_FRICTION = 0.8, {"position-play": 0.06, "effort-saturates": 0.04, "effort-crosstalk": 0.02}
+_MORE, _LIKE_FRICTION = 0.8, {Id.POSITION_PLAY: 0.06, Id.EFFORT_SATURATES: 0.04, Id.EFFORT_CROSSTALK: 0.02}
 #: Bounds of a fault that is too weak to be named, but not excluded: size in errors of a normal number, least gain in
 #: standard errors, least in-sample gain, and least change of the model's torques over the error that remains. Of 128
 #: fault-free sets of logs none exceeds all bounds: with a change above 0.5, the in-sample gain reached 0.06 in 64 of them.
@@ -32,16 +33,16 @@ _ALSO = 0.7
 _OFTENER = 2.0
 #: Least part of some torque that another axis placement must explain: no URDF is exact, and the published one of the Panda
 #: reaches 0.01.
-GEOMETRY, _PLACED = ("joint-origin", "joint-axis"), 0.015
+GEOMETRY, _PLACED = (Id.JOINT_ORIGIN, Id.JOINT_AXIS), 0.015
 #: Size of a fault of positions or axes (fraction, rad or m) above which the first-order approximation is invalid; an effort's
 #: factor may be as far from 1 either way.
 _FIRST_ORDER = 0.5
 #: Scales of efforts, or of their gravity, and the least fraction by which they must be wrong: torque constants and sensors are
 #: calibrated to a few per cent.
-SCALES, _CALIBRATED = ("effort-scale", "effort-without-gravity"), 0.03
+SCALES, _CALIBRATED = (Id.EFFORT_SCALE, Id.EFFORT_WITHOUT_GRAVITY), 0.03
 #: Faults that need more support: delays are estimated elsewhere, and what the model of a light wrist lacks resembles another
 #: scale of its effort.
-_NEVER_POSSIBLE = ("effort-delay", "effort-scale")
+_NEVER_POSSIBLE = (Id.EFFORT_DELAY, Id.EFFORT_SCALE)
 #: Fraction of the URDF's gravity if all of it was subtracted or added; others may be a clock or direction fault.
 _WHOLE = (0.8, 1.25)
 
@@ -67,7 +68,7 @@ class SmallFault:
         errors_of_legs: The size over its standard error, where legs of the motion count as blocks if they are fewer.
     """
 
-    id: str
+    id: Id
     joints: tuple[int, ...]
     size: float
     errors: float
@@ -121,13 +122,13 @@ class SmallFault:
         enough = _OF_LARGE if self.gain > _MORE else _IN_ALL
         steady = self.errors > _FEWER_ERRORS and self.significance > enough
         sure = self.gain > _GAIN and (steady or (self.errors > _ERRORS and self.significance > _SIGNIFICANT))
-        if not self.joints and self.id == "effort-saturates":
+        if not self.joints and self.id == Id.EFFORT_SATURATES:
             return sure and np.sum(self.left[1] < self.left[0]) > _OFTENER * np.sum(self.left[1] > self.left[0])
         if self.id in GEOMETRY:
             return sure and self._placed
-        if self.id == "position-scale" and abs(self.size) > _FIRST_ORDER:
+        if self.id == Id.POSITION_SCALE and abs(self.size) > _FIRST_ORDER:
             return False
-        if self.id == "effort-scale" and not _FIRST_ORDER < 1 + self.size < 1 / _FIRST_ORDER:
+        if self.id == Id.EFFORT_SCALE and not _FIRST_ORDER < 1 + self.size < 1 / _FIRST_ORDER:
             return False
         if self.id in SCALES and abs(self.size) < _CALIBRATED:
             return False

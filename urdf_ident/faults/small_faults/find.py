@@ -13,6 +13,7 @@ from itertools import chain
 
 import numpy as np
 
+from ...judgements.catalogue import Id
 from ...linalg import Array
 from ..candidates import Interpretation
 from ..case import Case
@@ -29,7 +30,7 @@ _LEFT = 0.02
 #: In-sample gain from which errors are computed, and for how many faults and axis placements.
 _WORTH, _CLOSE, _CLOSE_PLACES = 0.05, 4, 2
 #: Least advantage over another fault of axis placements, which have two parameters; and faults with several.
-_MORE_NUMBERS, _FREER = 0.15, (*GEOMETRY, "contact-spring")
+_MORE_NUMBERS, _FREER = 0.15, (*GEOMETRY, Id.CONTACT_SPRING)
 #: Number of faults of single logs whose errors are computed.
 _CLOSE_IN_ONE = 3
 
@@ -62,14 +63,14 @@ def small_faults(case: Case, logs: Logs) -> list[SmallFault]:
         own = {fault: gain for fault, gain in worth.items() if fault.sense * trial.sizes(fault)[0, 0] >= 0}
         promising += [(gain, fault, trial) for fault, gain in own.items()]
         for fault in faults:
-            if fault.id == "effort-delay":
+            if fault.id == Id.EFFORT_DELAY:
                 late.setdefault(fault.logs, {})[j] = float(trial.sizes(fault)[0, 0])
     promising.sort(key=lambda entry: -entry[0])
     single = [entry for entry in promising if entry[1].logs][:_CLOSE_IN_ONE]
     places = [entry for entry in promising if entry[1].id in GEOMETRY][:_CLOSE_PLACES]
     others = [entry for entry in promising if entry[1].id not in GEOMETRY and not entry[1].logs][:_CLOSE]
     found = [_also_apart(trial, fault) for _, fault, trial in (*others, *places, *single)]
-    kept = [item for item in found if item.id != "effort-delay" or _alone(item, late[item.logs])]
+    kept = [item for item in found if item.id != Id.EFFORT_DELAY or _alone(item, late[item.logs])]
     return sorted(kept, key=_rank)
 
 
@@ -97,7 +98,7 @@ def _beside_reversals(trial: FaultTrial, fault: FaultColumns) -> SmallFault:
     crosstalk, whichever says less counts, so that it is not possible either.
     """
     found = trial.measured(fault)
-    if fault.id == "effort-crosstalk":
+    if fault.id == Id.EFFORT_CROSSTALK:
         return min(found, trial.measured(replace(fault, guard=())), key=lambda item: (item.decided, item.significance))
     if fault.narrower is None or not found.decided:
         return found
@@ -115,7 +116,7 @@ def _of_logs(rows: FaultRows, fault: FaultColumns) -> list[FaultColumns]:
     """The same fault in single logs, and a zero that is set anew in each log; none in one log, and of many."""
     if not 1 < rows.logs <= COMPARED or fault.id in GEOMETRY:
         return []
-    of = [*((k,) for k in range(rows.logs)), *([tuple(range(rows.logs))] if fault.id == "position-zero" else [])]
+    of = [*((k,) for k in range(rows.logs)), *([tuple(range(rows.logs))] if fault.id == Id.POSITION_ZERO else [])]
     return [replace(fault, logs=logs, cold=True) for logs in of]
 
 
@@ -141,7 +142,7 @@ def effect(case: Case, logs: Logs, fault: SmallFault) -> Array | None:
 
 def _own(fault: FaultColumns, gain: float, common: dict[tuple[int, ...], float]) -> bool:
     """Whether a fault belongs to one joint; a delay of its positions must explain more than one of all positions."""
-    return fault.id != ALL_LATE and (fault.id != "position-late" or gain > common[fault.logs])
+    return fault.id != ALL_LATE and (fault.id != Id.POSITION_LATE or gain > common[fault.logs])
 
 
 def _alone(found: SmallFault, late: dict[int, float]) -> bool:

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...judgements.finding import UNDECIDED, Finding
+from ...judgements.catalogue import Id, Severity
+from ...judgements.judgement import Judgement, Remedy
 from ...model.robot import Robot
 from ...units import percent
 from ..delay.profile import relative_delay
@@ -17,69 +18,69 @@ from .fault import SmallFault
 _RIVAL = 0.7
 #: Text and remedy of small faults.
 _SMALL = {
-    "position-zero": (
+    Id.POSITION_ZERO: (
         "the zero of this joint is not that of the URDF: about {signed} must be added",
         "compare one pose with the URDF on screen (`urdf-ident play`); `drive: {joint_offset: [...]}`",
     ),
-    "position-scale": (
+    Id.POSITION_SCALE: (
         "the positions of this joint are too {wide} by about {ratio} to match the efforts of the other joints",
         "check its gear ratio and the counts or units of its encoder; the ratio also affects efforts computed from currents",
     ),
-    "position-nonlinear": (
+    Id.POSITION_NONLINEAR: (
         "the positions of this joint have a periodic error of about {size} along its travel",
         "check how the encoder is mounted (eccentricity, tilt) and its calibration",
     ),
-    "position-play": (
+    Id.POSITION_PLAY: (
         "the positions of this joint stand still at reversals and then lag by about {size}",
         "check for backlash between joint and encoder",
     ),
-    "position-late": (
+    Id.POSITION_LATE: (
         "the positions of this joint are {late} than the motion that the efforts of the other joints show",
         "check filter, rate and clock of its encoder; early positions may be a target instead of a measurement",
     ),
-    "position-compliance": (
+    Id.POSITION_COMPLIANCE: (
         "the positions of this joint lead the motion that the efforts of the other joints show, by about {size} in the "
         "direction of its effort",
         "check whether its encoder is before a gear or belt that gives way, or the position a target that the controller "
         "misses; log the encoder of the joint, or both (elastic joints)",
     ),
-    "joint-origin": (
+    Id.JOINT_ORIGIN: (
         "the axis of this joint is about {size} away from where the URDF has it on its parent link",
         "check that the URDF is of this very robot, and the joint's <origin> (xyz)",
     ),
-    "joint-axis": (
+    Id.JOINT_AXIS: (
         "the axis of this joint is tilted by {lean} against the URDF's",
         "check that the URDF is of this very robot, and the joint's <origin> (rpy) and <axis>",
     ),
-    "effort-crosstalk": (
+    Id.EFFORT_CROSSTALK: (
         "the effort logged for this joint contains a part of the effort of {other}",
         "check wiring and columns, couplings between motors (`drive.reduction`), and axes and lengths in the URDF",
     ),
-    "effort-saturates": (
+    Id.EFFORT_SATURATES: (
         "the large efforts of {whose} are too small for the motion",
         "widen the range of the sensor or the logger; check the torque constants at high currents",
     ),
-    "effort-progressive": (
+    Id.EFFORT_PROGRESSIVE: (
         "the large efforts of this joint are too large for the motion, by about {share} of the largest",
         "check the torque constant at high currents, and whether the effort is logged as a power or squared current",
     ),
-    "time-scale": (
+    Id.TIME_SCALE: (
         "1 s of the clock is {times} s",
         "check the rate at which it was sampled and the unit of its time column; `log: {rate: <Hz>}` replaces the column",
     ),
-    "contact-spring": (
+    Id.CONTACT_SPRING: (
         "a force pulls the last link toward a fixed point, as a hose, a cable or a spring does",
         "record without it, or log it as a wrench; part of it would be identified as mass and friction",
     ),
-    "effort-scale": (
+    Id.EFFORT_SCALE: (
         "the effort of this joint is about {times} times what the efforts of the other joints imply",
         "check its torque constant, gear ratio and unit, and correct its drive.gain",
     ),
-    "effort-asymmetric": (
+    Id.EFFORT_ASYMMETRIC: (
         "positive and negative efforts of this joint differ in scale by {part}",
         "check zero and gain of the current sensor in both directions, and the conversion of signs",
     ),
-    "effort-without-gravity": (
+    Id.EFFORT_WITHOUT_GRAVITY: (
         "{missing}the gravity torque of the URDF is missing from the efforts",
         "log the whole joint torque, or add the gravity torque that the controller subtracted",
     ),
@@ -95,11 +96,11 @@ _ZERO_OF_EACH_LOG = (
     "log absolute positions, not counts from the start of a log, or move the joint to its reference before each log",
 )
 #: Causes that resemble a missing or additional part of gravity, and what the remedy says of them.
-LIKE_LESS_GRAVITY = ("time-scale", "gravity-direction")
+LIKE_LESS_GRAVITY = (Id.TIME_SCALE, Id.GRAVITY_DIRECTION)
 OR_ALIKE = "; a clock, or lengths of the URDF, wrong by a factor, or another direction of gravity, would look the same"
 
 
-def small_fault(robot: Robot, found: Sequence[SmallFault]) -> Finding:
+def small_fault(robot: Robot, found: Sequence[SmallFault]) -> Judgement:
     """Builds the finding of a small fault.
 
     Returns:
@@ -107,11 +108,11 @@ def small_fault(robot: Robot, found: Sequence[SmallFault]) -> Finding:
         candidates.
     """
     best = found[0]
-    if best.id == "effort-delay":
+    if best.id == Id.EFFORT_DELAY:
         delay = relative_delay(best.size, robot.joints[best.joints[0]])
         return replace(delay, message=_where(best) + delay.message)
     rivals = dict.fromkeys(item.id for item in found[1:] if item.gain > _RIVAL * best.gain and item.id != best.id)
-    less = best.id == "effort-without-gravity" and not best.whole
+    less = best.id == Id.EFFORT_WITHOUT_GRAVITY and not best.whole
     names = [robot.joints[j] for j in best.joints]
     remedy = _words(best)[1]
     if less:
@@ -126,26 +127,26 @@ def small_fault(robot: Robot, found: Sequence[SmallFault]) -> Finding:
         f"{_told(robot, best)}; with this corrected, a model leaves {after:.3g} % of a joint's effort unexplained instead of "
         f"{before:.3g} %" + (f"; the same fault on {', '.join(same)} would explain about as much" if same else "")
     )
-    size = best.size if less or best.id.startswith(("position", "joint", "effort-saturates")) else None
-    if best.id == "joint-axis" and best.far:
+    size = best.size if less or best.id.startswith(("position", "joint", Id.EFFORT_SATURATES)) else None
+    if best.id == Id.JOINT_AXIS and best.far:
         size = None
-    if best.id == "effort-scale":
+    if best.id == Id.EFFORT_SCALE:
         size = 1 + best.size  # the factor, as in all findings of this name
-    severity = "refused" if best.id == "effort-without-gravity" and best.whole else "warning"
+    severity: Severity = "refused" if best.id == Id.EFFORT_WITHOUT_GRAVITY and best.whole else "warning"
     ids = (best.id, *rivals) if rivals else ()
-    return Finding(
+    return Judgement(
         best.id,
-        severity,
         message,
-        remedy,
+        Remedy(remedy),
         joint=names[0] if names else None,
         size=size,
         certainty=1 / (1 + len(rivals)),
         candidates=ids,
+        severity=severity,
     )
 
 
-def possible_faults(robot: Robot, found: Sequence[SmallFault]) -> list[Finding]:
+def possible_faults(robot: Robot, found: Sequence[SmallFault]) -> list[Judgement]:
     """Builds the finding of small faults that the logs support too weakly to name one, and that the model depends on.
 
     Returns:
@@ -160,7 +161,17 @@ def possible_faults(robot: Robot, found: Sequence[SmallFault]) -> list[Finding]:
         f"this corrected the torques of the model differ by {best.shift:.2g} times its error"
     )
     ids = tuple(dict.fromkeys(item.id for item in found))
-    return [Finding(UNDECIDED, "warning", message, _words(best)[1], joint=joint, size=best.gain, candidates=ids)]
+    return [
+        Judgement(
+            Id.PHYSICS_UNDECIDED,
+            message,
+            Remedy(_words(best)[1]),
+            joint=joint,
+            size=best.gain,
+            candidates=ids,
+            severity="warning",
+        )
+    ]
 
 
 def _where(fault: SmallFault) -> str:
@@ -169,7 +180,7 @@ def _where(fault: SmallFault) -> str:
 
 def _words(fault: SmallFault) -> tuple[str, str]:
     """Text and remedy."""
-    if fault.id == "effort-without-gravity":
+    if fault.id == Id.EFFORT_WITHOUT_GRAVITY:
         return gravity_words(fault.size)
     return _ZERO_OF_EACH_LOG if len(fault.logs) > 1 else _SMALL[fault.id]
 
@@ -180,14 +191,14 @@ def gravity_words(missing: float) -> tuple[str, str]:
     Args:
         missing: Fraction of the URDF's gravity that is missing, negative if it was added.
     """
-    return _SMALL["effort-without-gravity"] if missing > 0 else _MORE_GRAVITY
+    return _SMALL[Id.EFFORT_WITHOUT_GRAVITY] if missing > 0 else _MORE_GRAVITY
 
 
 def _told(robot: Robot, fault: SmallFault) -> str:
     """A fault and its size in words."""
     names = [robot.joints[j] for j in fault.joints]
-    less = fault.id == "effort-without-gravity" and not fault.whole
-    unit = "m" if fault.id == "joint-origin" or (names and robot.prismatic[fault.joints[0]]) else "rad"
+    less = fault.id == Id.EFFORT_WITHOUT_GRAVITY and not fault.whole
+    unit = "m" if fault.id == Id.JOINT_ORIGIN or (names and robot.prismatic[fault.joints[0]]) else "rad"
     return _where(fault) + _words(fault)[0].format(
         size=f"{abs(fault.size):.2g} {unit}",
         times=f"{1 + fault.size:.3g}",

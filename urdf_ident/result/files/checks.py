@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import LogError
+from ...judgements.judgement import Judgement
 from ...linalg import Array
 from ...provenance import sha256
 
@@ -141,6 +142,11 @@ def _check_findings(found: Any, where: str) -> None:
         isinstance(item, Mapping) and all(isinstance(item.get(word), str) for word in words) for item in found
     ):
         raise _wrong("is no list of findings", where, expected=f"mappings with {', '.join(words)}")
+    try:
+        for item in found:
+            Judgement.from_dict(item)
+    except (TypeError, ValueError) as error:
+        raise _wrong(f"holds an unknown finding: {error}", where) from error
 
 
 def _check_parameters(data: Mapping[str, Any]) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...compensation.residual import Residual
 from ...errors import LogError, UrdfIdentError, check_shape
-from ...estimation.uncertainty.identifiability import Verdict
+from ...estimation.uncertainty.identifiability import Identifiability
 from ...files.documents import parse_json
 from ...files.fileset import finish
 from ...files.read_write import read_text
@@ -128,7 +128,7 @@ def from_dict(data: Mapping[str, Any], series: Path | None = None) -> Identifica
         left_out=tuple(data.get("left_out", ())),
     )
     if all("motion" in entry for entry in data["parameters"]["standard"]):  # stored, because computing them takes seconds
-        ident.__dict__["verdicts"] = tuple(Verdict.from_dict(entry) for entry in data["parameters"]["standard"])
+        ident.__dict__["verdicts"] = tuple(Identifiability.from_dict(entry) for entry in data["parameters"]["standard"])
     return ident
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...estimation.uncertainty.identifiability import COMBINATION, LOST
 from ...grouping import abbreviated
+from ...judgements.catalogue import Id
 from ...linalg import divisors
 from ...model.inertia import to_com
 from ...model.row_groups import joint_of
@@ -243,11 +244,12 @@ def headline(ident: Record) -> Headline:
     Another motion is recommended only if no cause in the logs is known: otherwise more of the same data would not help.
     """
     found = verdict_of(ident)
-    error = next((reason.text for reason in found.reasons if reason.id in ("held-out-error", "cross-validation")), "")
+    errors = (Id.HELD_OUT_ERROR, Id.CROSS_VALIDATION)
+    error = next((item.message for item in found.judgements if item.id in errors), "")
     if found.cause is None:
         return Headline(found.level, error or "no objection", "")
-    cause = found.cause.text if not error or error == found.cause.text else f"{found.cause.text}; {error}"
-    return Headline(found.level, cause, found.cause.remedy or _log_remedy(ident) or _motion(ident))
+    cause = found.cause.message if not error or error == found.cause.message else f"{found.cause.message}; {error}"
+    return Headline(found.level, cause, str(found.cause.remedy or "") or _log_remedy(ident) or _motion(ident))
 
 
 def _log_remedy(ident: Record) -> str:

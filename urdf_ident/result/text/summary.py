@@ -40,7 +40,7 @@ def details(ident: Record) -> str:
     weak = int(((fit.relative_percent > 50) & fit.seen).sum())
     lines = [
         f"{robot.name}: {verdict.level.upper()}",
-        *(f"  {reason}" for reason in verdict.reasons),
+        *(f"  {reason}" for reason in verdict.judgements),
         *([f"  not tested by the data: {', '.join(taken)}; {CONSEQUENCE}"] if (taken := untested(ident)) else []),
         f"  {len(ident.inputs)} log(s), {fit.rows} rows; {len(ident.theta)} standard parameters, {len(fit.base)} base "
         f"parameters, {weak} of these with more than 50 % standard error; condition number {fit.condition:.3g}",

@@ -6,26 +6,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...grouping import abbreviated
+from ...judgements.catalogue import Id, Severity
+from ...judgements.judgement import Judgement, Remedy
 from ...linalg import positive
 from ...model.row_groups import joint_of
 from ...samples import HARDLY_REVERSES, SHORT
 from ..evidence.evidence import Evidence
 from ..evidence.scores import mean_error
 from ..record import Record
-from .reason import RICHER_MOTION, Reason
 
 #: Relative torque error on other motions below which a result is good, and below which it is usable.
 GOOD_ERROR, USABLE_ERROR = 0.1, 0.4
+#: Remedy where the data do not determine enough; the command line fills in its own paths.
+RICHER_MOTION = Remedy("record a richer motion: `urdf-ident design ROBOT.urdf --after OUT/identification.json -o next.csv`")
 #: Largest ratio of the exported model's held-out error to that of the unconstrained fit or the URDF with fitted friction.
 LOSS = 1.05
 #: The same ratio from which the constraints contradict the data.
 CONTRADICTION = 1.5
-#: Reasons that state the size of an error without naming its cause.
-ERRORS = ("held-out-error", "cross-validation")
-WORSE = ("worse-than-urdf", "joint-worse-than-urdf", "worse-than-friction")
 
 
-def held_out_reasons(ident: Record) -> Iterator[Reason]:
+def held_out_reasons(ident: Record) -> Iterator[Judgement]:
     """Errors on motions that were not used in the fit, and models that predict these better.
 
     Yields:
@@ -35,66 +35,59 @@ def held_out_reasons(ident: Record) -> Iterator[Reason]:
     other = [item for item in scores if item.get("repeats") is None]
     evidence = ident.evidence
     if other:
-        yield _error("held-out-error", max(item["relative"] for item in other), "on held-out logs")
+        yield held_out_error(max(item["relative"] for item in other), "on held-out logs")
     elif ident.cross_validation:
         alone = float(ident.cross_validation["relative"])
-        error = alone if ident.cross_validated is None else ident.cross_validated
+        exported = alone if ident.cross_validated is None else ident.cross_validated
         doubt = _too_short(ident.inputs) or (_no_other_motion(evidence) if evidence is not None else None)
         if doubt is not None:
             yield doubt
-        if error_level(error) == "good" != error_level(alone):
+        if exported < GOOD_ERROR <= alone:
             size = f"{100 * alone:.0f} %" if alone < 10 else "more than 1000 %"
-            yield Reason(
-                "data-alone",
-                "usable",
+            yield Judgement(
+                Id.DATA_ALONE,
                 f"the data alone, without the URDF as prior, predict held-out data with an error of {size}",
                 RICHER_MOTION,
             )
-        if doubt is None or error > GOOD_ERROR:
-            yield _error("cross-validation", error, "in cross-validation")
+        if doubt is None or exported > GOOD_ERROR:
+            yield held_out_error(exported, "in cross-validation", Id.CROSS_VALIDATION)
     else:
-        yield Reason(
-            "not-validated", "usable", "not validated: no held-out data", "give a log of another motion with --validate"
+        yield Judgement(
+            Id.NOT_VALIDATED, "not validated: no held-out data", Remedy("give a log of another motion with --validate")
         )
     if scores and not other:
         names = ", ".join(item["log"] for item in scores)
-        yield Reason(
-            "held-out-repeats",
-            "usable",
+        yield Judgement(
+            Id.HELD_OUT_REPEATS,
             f"the held-out motion repeats a training motion ({names})",
-            "validate with another motion",
+            Remedy("validate with another motion"),
         )
     yield from _worse_than_others(ident, scores)
 
 
-def _worse_than_others(ident: Record, scores: Sequence[Mapping[str, Any]]) -> Iterator[Reason]:
+def _worse_than_others(ident: Record, scores: Sequence[Mapping[str, Any]]) -> Iterator[Judgement]:
     """Held-out logs on which the URDF, the URDF with fitted friction, or the unconstrained fit is better."""
     worse = [item["log"] for item in scores if mean_error(item) > mean_error(item, "urdf_")]
-    if worse:
-        yield Reason(
-            "worse-than-urdf", "poor", "worse than the URDF on " + ", ".join(worse), "do not use it; record richer motion"
-        )
+    yield from worse_than_urdf(worse)
     joints = _worse_joints(scores)
     if joints and not worse:
-        yield Reason(
-            "joint-worse-than-urdf",
-            "usable",
+        yield Judgement(
+            Id.JOINT_WORSE_THAN_URDF,
             f"worse than the URDF on {', '.join(joints)}",
-            "check sign, scale and column order of these joints in the logs, then record a richer motion",
+            Remedy("check sign, scale and column order of these joints in the logs, then record a richer motion"),
         )
     lost = [item["log"] for item in scores if mean_error(item) > LOSS * mean_error(item, "urdf_friction_")]
     if lost and not worse:
-        yield Reason(
-            "worse-than-friction",
-            "usable",
+        yield Judgement(
+            Id.WORSE_THAN_FRICTION,
             "worse than the URDF with fitted friction on " + ", ".join(lost),
-            "record a motion with more acceleration and a wider range",
+            Remedy("record a motion with more acceleration and a wider range"),
         )
     yield from _constraints_cost(ident, scores)
     yield from _prior_contradicted(ident, scores)
 
 
-def _constraints_cost(ident: Record, scores: Sequence[Mapping[str, Any]]) -> Iterator[Reason]:
+def _constraints_cost(ident: Record, scores: Sequence[Mapping[str, Any]]) -> Iterator[Judgement]:
     """Constraints with which the exported model predicts worse than without them."""
     costs = {item["log"]: mean_error(item) / positive(mean_error(item, "fit_")) for item in scores}
     if not scores and ident.prediction.get("unlimited") is not None and ident.cross_validated is not None:
@@ -105,25 +98,25 @@ def _constraints_cost(ident: Record, scores: Sequence[Mapping[str, Any]]) -> Ite
     active = [str(item) for item in ident.solver.get("active", ())]
     where, worst = ", ".join(apart), max(apart.values())
     if worst <= CONTRADICTION or not active:
-        yield Reason(
-            "constraints-cost",
-            "good",
+        yield Judgement(
+            Id.CONSTRAINTS_COST,
             f"the exported model is more than 5 % worse than the unconstrained fit on {where} "
             f"(limited by {', '.join(active) or 'the prior'})",
-            "check the active constraints: consistency.mass_factor, consistency.com_in_box",
+            Remedy("check the active constraints: consistency.mass_factor, consistency.com_in_box"),
         )
         return
-    yield Reason(
-        "constraints-contradicted",
-        "usable",
+    yield Judgement(
+        Id.CONSTRAINTS_CONTRADICTED,
         f"constraints contradict the data: with them the error on {where} is {worst:.1f} times that without them "
         f"({abbreviated(active, 3)})",
-        "check the zero positions, the scale of the efforts, and the URDF's geometry, tools and masses; where the geometry "
-        "does not enclose a link's mass, set consistency.com_in_box: false",
+        Remedy(
+            "check the zero positions, the scale of the efforts, and the URDF's geometry, tools and masses; where the geometry "
+            "does not enclose a link's mass, set consistency.com_in_box: false"
+        ),
     )
 
 
-def _prior_contradicted(ident: Record, scores: Sequence[Mapping[str, Any]]) -> Iterator[Reason]:
+def _prior_contradicted(ident: Record, scores: Sequence[Mapping[str, Any]]) -> Iterator[Judgement]:
     """Joints that the exported model predicts badly and the data without URDF and prior predict well.
 
     Noise of the efforts is in both errors, so that a joint of little torque is not accused.
@@ -134,12 +127,13 @@ def _prior_contradicted(ident: Record, scores: Sequence[Mapping[str, Any]]) -> I
         if error > max(GOOD_ERROR, CONTRADICTION * alone)
     ]
     if words:
-        yield Reason(
-            "prior-contradicted",
-            "usable",
+        yield Judgement(
+            Id.PRIOR_CONTRADICTED,
             f"the URDF, or a limit of friction or rotor inertia, contradicts the data: held-out error of {', '.join(words)}",
-            "record faster motion of these joints, check the URDF's masses there, or let the prior count less by a small "
-            "consistency.weight",
+            Remedy(
+                "record faster motion of these joints, check the URDF's masses there, or let the prior count less by a small "
+                "consistency.weight"
+            ),
         )
 
 
@@ -173,52 +167,51 @@ def _worse_joints(scores: Sequence[Mapping[str, Any]]) -> list[str]:
     return list(found.values())
 
 
-def _too_short(inputs: Sequence[Mapping[str, Any]]) -> Reason | None:
+def _too_short(inputs: Sequence[Mapping[str, Any]]) -> Judgement | None:
     """The reason that all training logs together are too short to show a fault of theirs, if so."""
-    found = [[item["size"] for item in log.get("findings", ()) if item["id"] == "short" and item.get("size")] for log in inputs]
+    found = [
+        [item["size"] for item in log.get("findings", ()) if item["id"] == Id.SHORT and item.get("size")] for log in inputs
+    ]
     if not found or not all(found) or (seconds := sum(max(sizes) for sizes in found)) >= SHORT:
         return None
-    return Reason(
-        "motion-short",
-        "usable",
+    return Judgement(
+        Id.MOTION_SHORT,
         f"{seconds:.2g} s of motion are too short to show faults of the log or to validate the result",
-        f"record {SHORT:g} s or more, or give a log of another motion with --validate",
+        Remedy(f"record {SHORT:g} s or more, or give a log of another motion with --validate"),
     )
 
 
-def _no_other_motion(evidence: Evidence) -> Reason | None:
+def _no_other_motion(evidence: Evidence) -> Judgement | None:
     """The reason why the folds of the cross-validation do not contain other motions, if so."""
     if evidence.folds_repeat:
-        return Reason(
-            "motion-repeated",
-            "usable",
+        return Judgement(
+            Id.MOTION_REPEATED,
             "all logs contain the same repeated motion, so that no other motion was tested",
-            "record another motion and give it with --validate",
+            Remedy("record another motion and give it with --validate"),
         )
     if evidence.reversals is not None and evidence.reversals <= HARDLY_REVERSES:
-        return Reason(
-            "motion-hardly-turns",
-            "usable",
+        return Judgement(
+            Id.MOTION_HARDLY_TURNS,
             f"the joints hardly reverse ({evidence.reversals:.2g} times on average): its parts cannot validate each other",
-            "record a longer or faster motion, or give another one with --validate",
+            Remedy("record a longer or faster motion, or give another one with --validate"),
         )
     return None
 
 
-def error_level(value: float) -> str:
-    """Level that a relative torque error on another motion allows.
+def worse_than_urdf(logs: Sequence[str]) -> list[Judgement]:
+    """Judges that the URDF is better on some logs; none if there are no logs."""
+    words = f"worse than the URDF on {', '.join(logs)}"
+    return [Judgement(Id.WORSE_THAN_URDF, words, Remedy("do not use it; record richer motion"))] if logs else []
+
+
+def held_out_error(value: float, where: str, id: Id = Id.HELD_OUT_ERROR) -> Judgement:
+    """Judges a relative torque error on another motion.
 
     Args:
         value: The error, a fraction.
-
-    Returns:
-        "good", "usable" or "poor".
+        where: On what, to follow the number.
     """
-    return "good" if value < GOOD_ERROR else "usable" if value < USABLE_ERROR else "poor"
-
-
-def _error(id: str, value: float, where: str) -> Reason:
-    level = error_level(value)
-    remedy = None if level == "good" else "check the joints with the largest errors and the findings about the logs"
+    severity: Severity = "info" if value < GOOD_ERROR else "warning" if value < USABLE_ERROR else "refused"
+    remedy = Remedy("check the joints with the largest errors and the findings about the logs")
     size = f"{100 * value:.1f} %" if value < 10 else "more than 1000 %"
-    return Reason(id, level, f"relative torque error {size} {where}", remedy)
+    return Judgement(id, f"relative torque error {size} {where}", None if severity == "info" else remedy, severity)

@@ -11,10 +11,11 @@ from statistics import median
 
 import numpy as np
 
+from ...judgements.catalogue import Id
+from ...judgements.judgement import Judgement, Remedy
 from ...model.prior import USUAL_ERROR
 from ..evidence.evidence import Evidence
 from ..record import Record
-from .reason import Reason
 
 #: Relative standard deviation of one body: for the factor that all have in common, for gravity torques in files without
 #: theirs, and the least by which one may be larger.
@@ -33,7 +34,7 @@ _NAMED = 3
 CONSEQUENCE = "a wrong unit, torque constant or clock changes masses and friction, but not the torque errors"
 
 
-def scale_reasons(ident: Record, evidence: Evidence) -> Iterator[Reason]:
+def scale_reasons(ident: Record, evidence: Evidence) -> Iterator[Judgement]:
     """Doubts about the scale of the torques, unless the user has checked it.
 
     Yields:
@@ -44,19 +45,17 @@ def scale_reasons(ident: Record, evidence: Evidence) -> Iterator[Reason]:
         odd = {joint: value for joint, value in odd.items() if value <= 0}
     confirm = "if the scale was checked, for example with a known weight, set drive.scale_known: true"
     if evidence.placeholders and not (known or gains_estimated(ident)):
-        yield Reason(
-            "scale-unproven",
-            "usable",
+        yield Judgement(
+            Id.SCALE_UNPROVEN,
             "the URDF's masses are missing or all equal, as placeholders are: the scale rests on the unit of the log alone",
-            f"check {_source(ident)}; {confirm}",
+            Remedy(f"check {_source(ident)}; {confirm}"),
         )
     elif odd and not evidence.placeholders:
         words = ", ".join(f"{joint} {value:.2g} ×" for joint, value in odd.items())
-        yield Reason(
-            "gravity-scale",
-            "usable",
+        yield Judgement(
+            Id.GRAVITY_SCALE,
             f"gravity torque differs from the URDF's: {words}",
-            f"check {_source(ident)}, and tools missing in the URDF; {confirm}",
+            Remedy(f"check {_source(ident)}, and tools missing in the URDF; {confirm}"),
         )
     elif (
         evidence.scale is not None
@@ -64,12 +63,11 @@ def scale_reasons(ident: Record, evidence: Evidence) -> Iterator[Reason]:
         and _gravity_agrees(evidence.gravity.values(), evidence.scale.factor)
         and not (known or gains_estimated(ident))
     ):
-        yield Reason(
-            "mass-scale",
-            "usable",
+        yield Judgement(
+            Id.MASS_SCALE,
             f"the masses and inertias together are {evidence.scale} × the URDF's: the scale of the efforts, or the URDF's, is "
             "wrong",
-            f"check {_source(ident)}; {confirm}",
+            Remedy(f"check {_source(ident)}; {confirm}"),
         )
 
 
@@ -121,8 +119,8 @@ def untested(ident: Record) -> tuple[str, ...]:
     Returns:
         Phrases; none if there is nothing.
     """
-    clock = ["the clock"] if _open(ident, "time-scale-open") else []
-    return (*_common_scale(ident), *clock, *(f"the effort scale of {whose}" for whose in _open(ident, "effort-scale-open")))
+    clock = ["the clock"] if _open(ident, Id.TIME_SCALE_OPEN) else []
+    return (*_common_scale(ident), *clock, *(f"the effort scale of {whose}" for whose in _open(ident, Id.EFFORT_SCALE_OPEN)))
 
 
 def _common_scale(ident: Record) -> list[str]:

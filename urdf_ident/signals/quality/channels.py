@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
+from ...judgements.catalogue import Id
 from ...linalg import Array, IntArray, orthogonal_part, positive
 from ...model.engine.rigid import rigid_of
 from ...model.prior import lumped_inertials
@@ -60,8 +61,7 @@ def check_steps(state: Examination, robot: Robot) -> None:
         std, step = float(x.std()), coarse_step(x)
         if step > 0.0:
             state.add(
-                "effort-quantised",
-                "warning",
+                Id.EFFORT_QUANTISED,
                 f"the effort comes in steps of {step:.3g}, {100 * step / std:.0f} % of its standard deviation",
                 joint=joint,
                 size=step,
@@ -100,8 +100,7 @@ def check_sign_lost(state: Examination, robot: Robot) -> None:
             continue  # a motion that repeats brings the same effort near zero each time
         if _at_most(ratios) < _FAR_SMOOTHER if against else np.median(ratios) < _SMOOTHER:
             state.add(
-                "effort-unsigned",
-                "refused",
+                Id.EFFORT_UNSIGNED,
                 f"the effort {words} and turns back at zero {len(folds)} times: its sign is lost",
                 joint=joint,
                 at=folds,
@@ -126,8 +125,7 @@ def check_dead_zone(state: Examination, robot: Robot) -> None:
         zero = int(np.searchsorted(values, 0.0))
         if len(at) > _MORE_OFTEN * max(counts[max(zero - 1, 0) : zero].sum(), counts[zero + 1 : zero + 2].sum()):
             state.add(
-                "effort-dead-zone",
-                "warning",
+                Id.EFFORT_DEAD_ZONE,
                 f"the effort is exactly zero in {100 * len(at) / len(moving):.3g} % of the rows in which the joint moves, and "
                 "hardly ever near zero: small efforts are not logged",
                 joint=joint,
@@ -199,8 +197,7 @@ def check_copied(state: Examination, robot: Robot) -> None:
     for i, j in combinations(np.flatnonzero(np.ptp(recording.position, axis=0) > 0), 2):
         if np.array_equal(recording.position[:, i], recording.position[:, j]):
             state.add(
-                "position-twice",
-                "warning",
+                Id.POSITION_TWICE,
                 f"the positions of {robot.joints[i]} and {robot.joints[j]} are equal in every row",
                 remedy="check which columns `log.columns.position` names; joints that were moved alike: move them differently",
             )
@@ -211,8 +208,7 @@ def check_copied(state: Examination, robot: Robot) -> None:
         factor = float(effort[:, i] @ effort[:, j] / (effort[:, i] @ effort[:, i]))
         if np.linalg.norm(effort[:, j] - factor * effort[:, i]) < _COPIED * np.linalg.norm(effort[:, j]):
             state.add(
-                "effort-twice",
-                "refused",
+                Id.EFFORT_TWICE,
                 f"the efforts of {robot.joints[i]} and {robot.joints[j]} are one signal",
                 remedy="check which columns `log.columns.effort` names",
             )
@@ -225,8 +221,7 @@ def check_copied(state: Examination, robot: Robot) -> None:
         alive = (size > 0) & (np.ptp(target, axis=0) > 0)
         if alive.any() and (left[alive] < _COPIED * size[alive]).all():
             state.add(
-                "effort-commanded",
-                "warning",
+                Id.EFFORT_COMMANDED,
                 f"the efforts are the controller's {name.split('_')[0]} target, sample by sample: computed, not measured",
                 remedy="log the measured current or torque: a target only shows what the controller's model expects",
             )
@@ -263,8 +258,7 @@ def check_computed(state: Examination, robot: Robot) -> None:
     alike = np.abs(share - mean) < np.maximum(_ALIKE[0] * mean, _ALIKE[1] * error)
     if _SHARE[0] < mean < _SHARE[1] and np.median(share / error) > _CLEAR and alike.all():
         state.add(
-            "effort-commanded",
-            "warning",
+            Id.EFFORT_COMMANDED,
             f"about {100 * mean:.0f} % of the efforts are the URDF's torque at the logged positions, their noise included: "
             "computed, not measured",
             remedy="log the measured current or torque: computed efforts only show what the controller's model expects",
@@ -297,10 +291,10 @@ def check_held(state: Examination, robot: Robot) -> None:
     recording = state.recording
     for j, words, rate in _slower(recording.time, recording.position):
         if not _creeps(recording.position[:, j]):
-            state.add("position-held", "warning", f"the position {words}", joint=robot.joints[j], size=rate, remedy=remedy)
+            state.add(Id.POSITION_HELD, f"the position {words}", joint=robot.joints[j], size=rate, remedy=remedy)
     if recording.effort is not None:
         for j, words, rate in _slower(recording.time, recording.effort):
-            state.add("effort-held", "warning", f"the effort {words}", joint=robot.joints[j], size=rate, remedy=remedy)
+            state.add(Id.EFFORT_HELD, f"the effort {words}", joint=robot.joints[j], size=rate, remedy=remedy)
 
 
 def _slower(time: Array, channels: Array) -> list[tuple[int, str, float]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 
+from ...judgements.catalogue import Id
 from ...linalg import Array, BoolArray, rms
 from ...logs.recording import Recording
 from ...model.engine.pinocchio import mass_matrices
@@ -30,8 +31,7 @@ def check_effort(state: Examination, robot: Robot) -> None:
     recording = state.recording
     if recording.effort is None:
         state.add(
-            "effort-missing",
-            "refused",
+            Id.EFFORT_MISSING,
             "the log holds no efforts (torques, forces or currents)",
             remedy="log them as tau_<joint>, or name their columns in `log: {columns: {effort: ...}}`",
         )
@@ -41,21 +41,19 @@ def check_effort(state: Examination, robot: Robot) -> None:
         value = f"is {recording.effort[0, j]:.4g} throughout"
         if travel[j] > 0.01:
             state.add(
-                "effort-dead",
-                "refused",
+                Id.EFFORT_DEAD,
                 f"the joint moves and its effort {value}",
                 joint=robot.joints[j],
                 remedy="check the column and its sensor",
             )
         else:
-            state.add("effort-constant", "warning", f"the effort {value}", joint=robot.joints[j])
+            state.add(Id.EFFORT_CONSTANT, f"the effort {value}", joint=robot.joints[j])
     if recording.effort_unit in ("N·m", "N") and recording.effort_side == "joint":
         limits = robot.limit("effort")
         allowed = _allowed_efforts(robot, limits, _poses(recording))
         for j in np.flatnonzero(np.quantile(np.abs(recording.effort), 0.99, axis=0) > 2 * allowed):
             state.add(
-                "effort-beyond-limit",
-                "warning",
+                Id.EFFORT_BEYOND_LIMIT,
                 f"the effort reaches {np.abs(recording.effort[:, j]).max():.4g} {joint_units(robot.prismatic[j])['torque']}, "
                 f"{'the URDF allows' if allowed[j] == limits[j] else 'the largest weight in the URDF is'} {allowed[j]:.4g}",
                 joint=robot.joints[j],
@@ -93,14 +91,14 @@ def check_locked(state: Examination, robot: Robot) -> None:
         where = f"moves from {low:.4g} to {high:.4g}" if moves else f"stands at {middle:.4g}"
         unit = joint_units(robot.description.joints[joint].type == "prismatic")["position"]
         state.add(
-            "locked-joint",
-            "refused" if effect > LOCK_WRONG else "warning",
+            Id.LOCKED_JOINT,
             f"the project locks it at {held:.4g} {unit}, in the log it {where} {unit}; "
             f"this changes the gravity torque or inertia of a joint by {100 * effect:.0f} %",
             joint=joint,
             remedy="do not lock it (robot.lock, robot.joints)"
             + ("" if moves else f", or lock it there: `robot: {{lock: {{{joint}: {middle:.4g}}}}}`"),
             size=effect,
+            severity="refused" if effect > LOCK_WRONG else "warning",
         )
 
 
@@ -172,13 +170,12 @@ def check_position_unit(state: Examination, robot: Robot) -> None:
         si = joint_units(robot.prismatic[j])["position"]
         beside = f"the URDF's limits are {lower[j]:.4g} to {upper[j]:.4g} {si}" if stated[j] else f"too fast for {si}"
         words = f"positions look like {unit}: they reach {largest[j]:.4g}, and {beside}"
-        state.add("position-unit", "refused", words, joint=robot.joints[j], remedy=remedy)
+        state.add(Id.POSITION_UNIT, words, joint=robot.joints[j], remedy=remedy)
         return
     beyond = (q > upper + 0.01) | (q < lower - 0.01)
     for j in (int(index) for index in np.flatnonzero(beyond.any(axis=0))):
         state.add(
-            "position-beyond-limit",
-            "warning",
+            Id.POSITION_BEYOND_LIMIT,
             f"the position goes from {q[:, j].min():.4g} to {q[:, j].max():.4g}, "
             f"the URDF's limits are {lower[j]:.4g} to {upper[j]:.4g} {joint_units(robot.prismatic[j])['position']}",
             joint=robot.joints[j],
@@ -238,8 +235,7 @@ def check_motion(state: Examination, robot: Robot) -> None:
     travel = reached[1] - reached[0]
     if seconds < min(0.5, 0.2 * total) or (travel < 0.5 * threshold).all():
         state.add(
-            "at-rest",
-            "refused",
+            Id.AT_REST,
             f"the robot does not move: no joint is faster than {threshold.max():.2g} rad/s (m/s) for long in {total:.3g} s"
             f"{_of_smaller_unit(robot, reached, threshold)}",
             remedy="record a motion that moves every joint, as a log at rest shows only gravity; if it moved, correct "
@@ -247,15 +243,14 @@ def check_motion(state: Examination, robot: Robot) -> None:
         )
         return
     if seconds < SHORTEST:
-        state.add("too-short", "refused", f"the log holds {seconds:.2g} s of motion", remedy=f"record {SHORT:g} s or more")
+        state.add(Id.TOO_SHORT, f"the log holds {seconds:.2g} s of motion", remedy=f"record {SHORT:g} s or more")
     elif seconds < SHORT:
         words = f"the log holds {seconds:.2g} s of motion"
-        state.add("short", "warning", words, remedy=f"record {SHORT:g} s or more", size=seconds)
+        state.add(Id.SHORT, words, remedy=f"record {SHORT:g} s or more", size=seconds)
     for j in np.flatnonzero(moving.mean(axis=0) * len(moving) < 0.1 * rate):
         exact = " (not even by one encoder step)" if np.ptp(state.recording.position[:, j]) == 0 else ""
         state.add(
-            "joint-at-rest",
-            "warning",
+            Id.JOINT_AT_REST,
             f"the joint does not move{exact}: its friction cannot be identified",
             joint=robot.joints[j],
             remedy="record a motion that moves it, or lock it in `robot: {lock: ...}`",

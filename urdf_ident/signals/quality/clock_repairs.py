@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...grouping import runs
+from ...judgements.catalogue import Id
 from ...linalg import Array, BoolArray, IntArray, positive, rms
 from ...logs.recording import Recording
 from ...units import percent
@@ -43,7 +44,7 @@ def check_time_unit(state: Examination) -> None:
         remedy = (
             "export it with all digits, check `log: {columns: {time: ...}}`, or give `log: {rate: <Hz>}` without a time column"
         )
-        state.add("clock-stands", "refused", f"the time column {often}", remedy=remedy)
+        state.add(Id.CLOCK_STANDS, f"the time column {often}", remedy=remedy)
         return
     typical = float(np.median(steps))
     if 1 / _RATES[1] <= typical <= 1 / _RATES[0]:
@@ -57,16 +58,16 @@ def check_time_unit(state: Examination) -> None:
         guess = None
     remedy = f"in the project file: `log: {{units: {{time: {guess or '...'}}}}}`"
     remedy += ", or if it counts samples `log: {rate: <Hz>}` without a time column"
-    state.add("time-unit", "refused", f"the time increases by {typical:.4g} per row, which cannot be seconds", remedy=remedy)
+    state.add(Id.TIME_UNIT, f"the time increases by {typical:.4g} per row, which cannot be seconds", remedy=remedy)
 
 
 def _refuse_bursts(state: Examination, typical: float, mean: float) -> None:
     """Refuses a log whose rows were stamped in bursts, with their median and mean interval [s]."""
     state.add(
-        "clock-uneven",
-        "refused",
+        Id.CLOCK_UNEVEN,
         f"the rows come in bursts: half of the intervals are below {typical:.2g} s, their mean is {mean:.3g} s",
         remedy="log the device's own time stamps, or give `log: {rate: <Hz>}` without a time column if it samples evenly",
+        severity="refused",
     )
 
 
@@ -91,14 +92,13 @@ def repair_order(state: Examination) -> None:
     lost = ~keep
     if (np.diff(time[keep]) < 0).any() or lost.mean() > 0.01:
         state.add(
-            "time-backwards",
-            "refused",
+            Id.TIME_BACKWARDS,
             f"time runs backwards at {len(first)} place(s)",
             at=first + 1,
             remedy="split the file where the clock restarts, or sort it by time",
         )
         return
-    drop_rows(state, lost, "time-out-of-order", "are out of order in time")
+    drop_rows(state, lost, Id.TIME_OUT_OF_ORDER, "are out of order in time")
 
 
 def _outliers_of_order(time: Array) -> IntArray:
@@ -127,15 +127,13 @@ def repair_clock(state: Examination) -> None:
     found = device_clock(state.recording.time, state.recording.position)
     if found is not None:
         state.add(
-            "clock-jitter",
-            "repaired",
+            Id.CLOCK_JITTER,
             f"the time stamps jitter by {percent(100 * found.spread_before)} % of a period; the motion shows an even clock of "
             f"{1e3 * found.period:.6g} ms behind them (within {percent(100 * found.spread_after)} %), which is used instead",
         )
         if found.lost:
             state.add(
-                "samples-lost",
-                "info",
+                Id.SAMPLES_LOST,
                 f"{found.lost} sample(s) of the device are not in the log; interpolated where few are missing at a time",
             )
         repeated = np.concatenate([[False], np.diff(found.time) <= 0])
@@ -146,24 +144,22 @@ def repair_clock(state: Examination) -> None:
             _refuse_bursts(state, float(np.median(intervals)), float(intervals.mean()))
             return
         repeated = _repeated_samples(state.recording)
-    drop_rows(state, repeated, "samples-repeated", "repeat the sample before them while the robot moves", limit=0.5)
+    drop_rows(state, repeated, Id.SAMPLES_REPEATED, "repeat the sample before them while the robot moves", limit=0.5)
     equal = np.concatenate([[False], np.diff(state.recording.time) <= 0])
-    drop_rows(state, equal, "stamps-repeated", "have the same time as the row before them", limit=0.5)
+    drop_rows(state, equal, Id.STAMPS_REPEATED, "have the same time as the row before them", limit=0.5)
     if len(state.recording) < 10:
         return
     clock = read_clock(state.recording.time)
     if found is None and not clock.even:
         state.add(
-            "clock-uneven",
-            "repaired",
+            Id.CLOCK_UNEVEN,
             f"intervals vary by {percent(100 * clock.jitter)} % of a period around {1e3 * clock.period:.4g} ms; "
             f"the log is resampled evenly at {clock.rate:.4g} Hz",
         )
     if len(clock.gaps):
         longest = float(np.diff(state.recording.time)[clock.gaps].max())
         state.add(
-            "clock-gaps",
-            "repaired",
+            Id.CLOCK_GAPS,
             f"{len(clock.gaps)} pause(s) longer than {max(GAP_PERIODS * clock.period, GAP_SECONDS):.3g} s, the longest "
             f"{longest:.3g} s; the log is split there",
             at=clock.gaps + 1,
@@ -197,8 +193,7 @@ def split_joined_runs(state: Examination) -> None:
     later[at + 1] = pause
     state.recording = replace(recording, time=recording.time + np.cumsum(later))
     state.add(
-        "runs-joined",
-        "repaired",
+        Id.RUNS_JOINED,
         f"at {len(at)} place(s) the joints jump from one row to the next: several runs in one file; the log is split there",
         at=at + 1,
     )
@@ -242,12 +237,12 @@ def check_lost_rows(state: Examination) -> None:
     later[lost + 2] = rows * clock.period
     state.recording = replace(recording, time=recording.time + np.cumsum(later))
     state.add(
-        "samples-lost",
-        "warning",
+        Id.SAMPLES_LOST,
         f"at {len(lost)} place(s) all joints move several steps within one row: about {int(rows.sum())} rows are missing, and "
         "the time stamps do not show it; the clock is set forward there",
         at=lost + 2,
         remedy="log the device's own time stamps; these only count rows, and the number of missing ones is an estimate",
+        severity="warning",
     )
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ...judgements.finding import Finding
+from ...judgements.catalogue import Id, Severity
+from ...judgements.judgement import Judgement, Remedy
 from ...logs.recording import Recording
 
 _ROWS_SHOWN = 10
@@ -24,7 +25,7 @@ class Examination:
     """
 
     recording: Recording
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[Judgement] = field(default_factory=list)
 
     @property
     def stopped(self) -> bool:
@@ -33,24 +34,27 @@ class Examination:
 
     def add(
         self,
-        id: str,
-        severity: str,
+        id: Id,
         message: str,
         *,
         joint: str | None = None,
         at: Sequence[int] | np.ndarray[Any, Any] | None = None,
-        remedy: str | None = None,
+        remedy: str | Remedy | None = None,
         size: float | None = None,
+        severity: Severity | None = None,
     ) -> None:
         """Adds a finding.
 
         Args:
-            severity: One of :data:`SEVERITIES`.
             at: Indices into the current recording, shape (K,); converted to rows of the file.
+            remedy: In words, or with settings.
             size: Its size, in the unit given by the catalogue.
+            severity: Another one than the usual one of its kind.
         """
         rows = None
         if at is not None and len(at):
             index = np.asarray(at)[:_ROWS_SHOWN]
             rows = tuple(int(row) for row in (index + 1 if self.recording.rows is None else self.recording.rows[index]))
-        self.findings.append(Finding(id, severity, message, remedy, joint=joint, rows=rows, size=size))
+        what_to_do = Remedy(remedy) if isinstance(remedy, str) else remedy
+        usual = id.entry.severity if severity is None else severity
+        self.findings.append(Judgement(id, message, what_to_do, usual, joint=joint, rows=rows, size=size))

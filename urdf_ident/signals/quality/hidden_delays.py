@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...judgements.finding import Finding
+from ...judgements.catalogue import Id
+from ...judgements.judgement import Judgement, Remedy
 from ...linalg import Array
 from ...samples import Segment
 from ..resolution import count_of
@@ -22,7 +23,7 @@ from ..resolution import count_of
 _SMOOTHED = 0.4
 #: Names of findings that may be hidden: of efforts; and of one joint's positions, which the samples alone hide, because the
 #: efforts of other joints show them without the friction of that joint.
-DELAY, LATE = "effort-delay", "position-late"
+DELAY, LATE = Id.EFFORT_DELAY, Id.POSITION_LATE
 #: Recorded positions of a log, shape (N, n) [rad or m], its conditioned motion, and the cut-off of its positions [Hz].
 Seen = tuple[Array, Sequence[Segment], float]
 
@@ -42,7 +43,7 @@ class HiddenDelays:
     sample: float
     cutoff: float
 
-    def why(self, finding: Finding) -> str:
+    def why(self, finding: Judgement) -> str:
         """Describes what hides the delay of a finding; "" if it is not hidden."""
         if finding.id not in (DELAY, LATE) or finding.size is None:
             return ""
@@ -76,7 +77,9 @@ def hidden_delays(joints: Sequence[str], logs: Sequence[Seen]) -> HiddenDelays:
     return HiddenDelays(out, half_a_sample, min((cutoff for _, _, cutoff in logs), default=np.inf))
 
 
-def known_delays(joints: Sequence[str], logs: Sequence[Seen], found: Sequence[Sequence[Finding]]) -> list[tuple[Finding, ...]]:
+def known_delays(
+    joints: Sequence[str], logs: Sequence[Seen], found: Sequence[Sequence[Judgement]]
+) -> list[tuple[Judgement, ...]]:
     """Marks hidden delays in the findings of logs; counts are searched only if there is a delay.
 
     Returns:
@@ -88,7 +91,7 @@ def known_delays(joints: Sequence[str], logs: Sequence[Seen], found: Sequence[Se
     return [tuple(known_delay(finding, hidden) for finding in own) for own in found]
 
 
-def known_delay(finding: Finding, hidden: HiddenDelays) -> Finding:
+def known_delay(finding: Judgement, hidden: HiddenDelays) -> Judgement:
     """Downgrades a finding of a hidden delay.
 
     Returns:
@@ -98,4 +101,5 @@ def known_delay(finding: Finding, hidden: HiddenDelays) -> Finding:
     if not why:
         return finding
     words = f"{finding.message}; this is not distinguishable from {why}"
-    return replace(finding, severity="info", message=words, remedy="log positions with more digits, or record faster reversals")
+    remedy = Remedy("log positions with more digits, or record faster reversals")
+    return replace(finding, severity="info", message=words, remedy=remedy)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...grouping import runs
+from ...judgements.catalogue import Id
 from ...linalg import Array, IntArray, positive
 from ...model.robot import Robot
 from ..clock import read_clock
@@ -56,7 +57,7 @@ def drop_bridged_rows(state: Examination, robot: Robot) -> None:
             inside[begin + 1 : end - 1] = True  # the ends were measured
         bridged &= inside
     if bridged.mean() < _MOST:
-        drop_rows(state, bridged, "rows-interpolated", "lie on straight lines over gaps, in all efforts alike", limit=_MOST)
+        drop_rows(state, bridged, Id.ROWS_INTERPOLATED, "lie on straight lines over gaps, in all efforts alike", limit=_MOST)
 
 
 def check_straight(state: Examination, robot: Robot) -> None:
@@ -74,8 +75,7 @@ def check_straight(state: Examination, robot: Robot) -> None:
         if apart >= _LINE:
             if _taken_by(state, robot.joints.index(joint), apart / rate) > _LOST:
                 state.add(
-                    "effort-held",
-                    "warning",
+                    Id.EFFORT_HELD,
                     f"the effort comes at {rate / apart:.3g} Hz, with straight lines between these samples",
                     joint=joint,
                     size=rate / apart,
@@ -88,8 +88,7 @@ def check_straight(state: Examination, robot: Robot) -> None:
         limited = int(np.sum((ends - begins)[alike]))
         if limited > max(_SHARE * len(x), 10) and alike.sum() >= _LINES and limited > _ALIKE * rows:
             state.add(
-                "effort-slewed",
-                "warning",
+                Id.EFFORT_SLEWED,
                 f"the effort never changes faster than by {usual * rate:.3g} a second, and in "
                 f"{100 * limited / len(x):.3g} % of the rows by just that",
                 joint=joint,
@@ -122,8 +121,7 @@ def check_averaged(state: Examination, robot: Robot) -> None:
     for j in np.flatnonzero(lost > _ATTENUATED):
         band = _HALF / float(seconds[j])
         state.add(
-            "position-bandwidth",
-            "warning",
+            Id.POSITION_BANDWIDTH,
             f"the positions of this joint are averages over {rows[j]} rows ({1e3 * seconds[j]:.3g} ms): a bandwidth of "
             f"{band:.2g} Hz, which takes away {100 * lost[j]:.0f} % of its acceleration",
             joint=robot.joints[j],
@@ -174,11 +172,10 @@ def _taken_by_average(pieces: Sequence[Array], rate: float, seconds: Array) -> A
 
 def _add_held(state: Examination, robot: Robot, joint: str, seconds: float) -> None:
     """Warns of an effort that holds its values for ``seconds`` if the motion requires a higher rate, unless reported."""
-    reported = any(item.id == "effort-held" and item.joint == joint for item in state.findings)
+    reported = any(item.id == Id.EFFORT_HELD and item.joint == joint for item in state.findings)
     if not reported and _taken_by(state, robot.joints.index(joint), seconds) > _LOST:
         state.add(
-            "effort-held",
-            "warning",
+            Id.EFFORT_HELD,
             f"the effort comes at {1 / seconds:.3g} Hz, and each value is held until the next",
             joint=joint,
             size=1 / seconds,

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ...judgements.catalogue import Id
 from ...linalg import Array, BoolArray, rms
 from ...model.robot import Robot
 from ..clock import read_clock
@@ -47,8 +48,7 @@ def correct_jumps(state: Examination, robot: Robot) -> None:
         at = np.flatnonzero(jumps[:, j])
         sizes = ", ".join(f"{away[k, j]:+.3g}" for k in at)
         state.add(
-            "position-jump",
-            "warning",
+            Id.POSITION_JUMP,
             f"the position jumps by {sizes} {'m' if robot.prismatic[j] else 'rad'} from one row to the next while the motion "
             "goes on; the later rows were shifted back",
             joint=robot.joints[j],

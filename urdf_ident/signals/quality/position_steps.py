@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...judgements.finding import Finding
+from ...judgements.catalogue import Id
+from ...judgements.judgement import Judgement, Remedy
 from ...linalg import Array, orthogonal_part, positive, rms
 from ...logs.recording import Recording
 from ...model.engine.pinocchio import mass_matrices
@@ -23,7 +24,7 @@ _OF_MOTION, _OF_EFFORT, _POSES = 0.3, 0.1, 20
 _LEAST, _DEPENDENT = 0.2, 1e-7
 
 
-def step_findings(recording: Recording, log: Conditioned, robot: Robot) -> Iterator[Finding]:
+def step_findings(recording: Recording, log: Conditioned, robot: Robot) -> Iterator[Judgement]:
     """Yields a finding for each moving joint whose position's steps are a relevant part of its acceleration and of an effort.
 
     Steps of size s are noise of variance s²/12, white up to half the rate (Widrow and Kollár, Quantization Noise, 2008).
@@ -56,8 +57,8 @@ def step_findings(recording: Recording, log: Conditioned, robot: Robot) -> Itera
             f"{log.cutoff:.3g} Hz, their acceleration makes {100 * share[i, j]:.0f} % of the torque of {robot.joints[i]}"
         )
         remedy = "log it with more digits, or move faster"
-        yield Finding(
-            "position-quantised", "warning", words, remedy, joint=robot.joints[j], size=float(steps[j]), certainty=0.99
+        yield Judgement(
+            Id.POSITION_QUANTISED, words, Remedy(remedy), joint=robot.joints[j], size=float(steps[j]), certainty=0.99
         )
 
 

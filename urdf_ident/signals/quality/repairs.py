@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...judgements.catalogue import Id
 from ...linalg import Array, BoolArray, IntArray
 from ...logs.recording import Recording
 from ...model.robot import Robot
@@ -48,8 +49,7 @@ def join_rows(state: Examination) -> None:
     words = ", ".join(f"{name} in {int(_complete(array).sum())}" for name, array in own.items())
     state.recording = replace(recording.take(rows), **joined)
     state.add(
-        "signals-joined",
-        "repaired",
+        Id.SIGNALS_JOINED,
         f"positions are in {int(rows.sum())} of {len(rows)} rows, {words} others: signals with separate clocks; "
         "interpolated at the times of the positions",
     )
@@ -88,7 +88,7 @@ def drop_unreadable_rows(state: Examination) -> None:
     """
     recording = state.recording
     bad = ~np.isfinite(recording.time) | (np.abs(recording.time) > 1e300) | np.isnan(recording.position).all(axis=1)
-    drop_rows(state, bad, "rows-unreadable", "cannot be read (too few or too many cells, empty, or no numbers)")
+    drop_rows(state, bad, Id.ROWS_UNREADABLE, "cannot be read (too few or too many cells, empty, or no numbers)")
 
 
 def repair_values(state: Examination, robot: Robot) -> None:
@@ -108,14 +108,13 @@ def repair_values(state: Examination, robot: Robot) -> None:
             bad_rows |= (holes & ~holes.all(axis=0)).any(axis=1)
             changes[name] = clean
         elif holes.mean() > TOO_MANY or holes.all(axis=0).any():
-            state.add("signal-dropped", "repaired", f"{name} is not used: {100 * holes.mean():.3g} % of its values are missing")
+            state.add(Id.SIGNAL_DROPPED, f"{name} is not used: {100 * holes.mean():.3g} % of its values are missing")
             wrenches.pop(name.removeprefix("wrench "), None)
             changes[name] = None
         elif holes.any():
             clean = _interpolate(state.recording.time, clean)
             state.add(
-                "values-bridged",
-                "repaired",
+                Id.VALUES_BRIDGED,
                 f"{int(holes.sum())} missing value(s) of {name} were interpolated",
                 at=np.flatnonzero(holes.any(axis=1)),
             )
@@ -126,7 +125,7 @@ def repair_values(state: Examination, robot: Robot) -> None:
     changed = {name: value for name, value in changes.items() if name in known}
     state.recording = replace(state.recording, wrenches=wrenches, **changed)
     if not state.stopped:
-        drop_rows(state, bad_rows, "values-missing", "have a missing or impossible position or effort")
+        drop_rows(state, bad_rows, Id.VALUES_MISSING, "have a missing or impossible position or effort")
 
 
 def _without_bad_values(state: Examination, robot: Robot, name: str, array: Array) -> Array:
@@ -138,8 +137,7 @@ def _without_bad_values(state: Examination, robot: Robot, name: str, array: Arra
         bad = np.isinf(x) | (np.abs(x) > IMPOSSIBLE)
         if bad.any():
             state.add(
-                "values-impossible",
-                "repaired",
+                Id.VALUES_IMPOSSIBLE,
                 f"{int(bad.sum())} value(s) of {name} are impossible (up to {float(np.abs(x[bad]).max()):.3g}); left out",
                 joint=joint,
                 at=np.flatnonzero(bad),
@@ -151,8 +149,7 @@ def _without_bad_values(state: Examination, robot: Robot, name: str, array: Arra
             if stuck.any():
                 words = f"{int(stuck.sum())} value(s) of {name} are exactly {x[stuck][0]:.6g} between others; left out"
                 state.add(
-                    "values-sentinel",
-                    "repaired",
+                    Id.VALUES_SENTINEL,
                     words,
                     joint=joint,
                     at=np.flatnonzero(stuck),
@@ -162,7 +159,7 @@ def _without_bad_values(state: Examination, robot: Robot, name: str, array: Arra
             spikes = _spikes(x, _SPIKE[name], least)
             if spikes.any():
                 words = f"{int(spikes.sum())} spike(s) of {name} left out"
-                state.add("values-spike", "repaired", words, joint=joint, at=np.flatnonzero(spikes))
+                state.add(Id.VALUES_SPIKE, words, joint=joint, at=np.flatnonzero(spikes))
             x[spikes] = np.nan
             bad |= stuck | spikes
         if bad.any():
@@ -238,8 +235,7 @@ def _refuse_lost_signals(state: Examination, robot: Robot, name: str, holes: Boo
     for j in np.flatnonzero(holes.mean(axis=0) > TOO_MANY):
         share = 100 * holes[:, j].mean()
         state.add(
-            "channel-missing",
-            "refused",
+            Id.CHANNEL_MISSING,
             f"{share:.3g} % of the {name} values are missing or impossible",
             joint=robot.joints[j],
             at=np.flatnonzero(holes[:, j]),
@@ -255,7 +251,7 @@ def _interpolate(time: Array, x: Array) -> Array:
     return out
 
 
-def drop_rows(state: Examination, bad: BoolArray, code: str, what: str, limit: float = TOO_MANY) -> None:
+def drop_rows(state: Examination, bad: BoolArray, code: Id, what: str, limit: float = TOO_MANY) -> None:
     """Drops rows and adds a finding.
 
     Args:
@@ -271,8 +267,12 @@ def drop_rows(state: Examination, bad: BoolArray, code: str, what: str, limit: f
     words = f"{count} row(s) ({100 * share:.3g} %) {what}"
     if share > limit:
         state.add(
-            code, "refused", words, at=np.flatnonzero(bad), remedy="record the log again, or cut out the part that is good"
+            code,
+            words,
+            at=np.flatnonzero(bad),
+            remedy="record the log again, or cut out the part that is good",
+            severity="refused",
         )
     else:
-        state.add(code, "repaired", f"{words}; left out", at=np.flatnonzero(bad))
+        state.add(code, f"{words}; left out", at=np.flatnonzero(bad), severity="repaired")
     state.recording = state.recording.take(~bad)

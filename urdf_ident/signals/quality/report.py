@@ -8,7 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ...judgements.finding import Finding
+from ...judgements.catalogue import Id
+from ...judgements.judgement import Judgement
+from ...judgements.verdict import Verdict
 from ...logs.recording import Recording
 from ...model.robot import Robot
 from . import channels, checks, clock_repairs, interpolated, repairs, stuck_values
@@ -30,20 +32,20 @@ class QualityReport:
     """
 
     recording: Recording
-    findings: tuple[Finding, ...]
+    findings: tuple[Judgement, ...]
     rows: int
 
     @property
-    def acceptable(self) -> bool:
-        """False if any finding refuses the log."""
-        return all(finding.severity != "refused" for finding in self.findings)
+    def verdict(self) -> Verdict:
+        """The verdict on the log, which is not used if it is poor."""
+        return Verdict.of(self.findings)
 
     def as_dict(self) -> dict[str, Any]:
         """The report for JSON."""
         return {
             "log": self.recording.name,
             "path": self.recording.path,
-            "acceptable": self.acceptable,
+            "acceptable": self.verdict.level != "poor",
             "rows": self.rows,
             "rows_used": len(self.recording),
             "findings": [finding.as_dict() for finding in self.findings],
@@ -62,7 +64,7 @@ def assess(recording: Recording, robot: Robot) -> QualityReport:
     """
     state = Examination(recording)
     for note in recording.notes:
-        state.add("note", "info", note)
+        state.add(Id.NOTE, note)
     _examine(state, robot)
     return QualityReport(state.recording, tuple(state.findings), len(recording))
 
@@ -113,5 +115,5 @@ def _too_few(state: Examination) -> bool:
     count = len(state.recording)
     if count >= _FEWEST_ROWS:
         return False
-    state.add("too-few-rows", "refused", f"too few usable rows: {count}", remedy=f"record at least {_FEWEST_ROWS}")
+    state.add(Id.TOO_FEW_ROWS, f"too few usable rows: {count}", remedy=f"record at least {_FEWEST_ROWS}")
     return True

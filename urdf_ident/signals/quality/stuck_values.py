@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...judgements.catalogue import Id
 from ...linalg import Array, BoolArray
 from ...model.robot import Robot
 from ..clock import read_clock
@@ -40,8 +41,7 @@ def check_clipped(state: Examination, robot: Robot) -> None:
         if own.any():
             clipped |= own
             state.add(
-                "effort-clipped",
-                "warning",
+                Id.EFFORT_CLIPPED,
                 f"{100 * own.mean():.3g} % of the efforts are at the end of their range "
                 f"({lowest:.4g} to {highest:.4g}), as if clipped; left out",
                 joint=robot.joints[j],
@@ -51,7 +51,12 @@ def check_clipped(state: Examination, robot: Robot) -> None:
             )
     if clipped.mean() > 0.2:
         share = f"{100 * clipped.mean():.3g} %"
-        state.add("effort-clipped", "refused", f"{share} of the rows hold a clipped effort", remedy="record it again, slower")
+        state.add(
+            Id.EFFORT_CLIPPED,
+            f"{share} of the rows hold a clipped effort",
+            remedy="record it again, slower",
+            severity="refused",
+        )
     elif clipped.any():
         state.recording = recording.take(~clipped)
 
@@ -62,7 +67,7 @@ def check_frozen(state: Examination, robot: Robot) -> None:
     Args:
         state: The log; changed.
     """
-    if any(finding.id == "effort-clipped" and finding.severity == "refused" for finding in state.findings):
+    if any(finding.id == Id.EFFORT_CLIPPED and finding.severity == "refused" for finding in state.findings):
         return
     recording = state.recording
     clock = read_clock(recording.time)
@@ -89,7 +94,7 @@ def check_frozen(state: Examination, robot: Robot) -> None:
             _freeze(state, frozen, runs, "effort", robot.joints[j])
     share = frozen.mean()
     if share > 0.2:
-        state.add("frozen-too-long", "refused", f"{100 * share:.3g} % of the log is frozen", remedy="record it again")
+        state.add(Id.FROZEN_TOO_LONG, f"{100 * share:.3g} % of the log is frozen", remedy="record it again")
     elif share > 0:
         state.recording = recording.take(~frozen)
 
@@ -117,12 +122,12 @@ def _freeze(state: Examination, frozen: BoolArray, runs: list[tuple[int, int]], 
     for begin, end in sorted(set(runs)):
         frozen[begin:end] = True
         state.add(
-            "channel-frozen",
-            "warning",
+            Id.CHANNEL_FROZEN,
             f"the {what} freezes for {end - begin} rows in the middle of a motion; left out",
             joint=joint,
             at=[begin],
             remedy="check the connection to the sensor",
+            severity="warning",
         )
 
 

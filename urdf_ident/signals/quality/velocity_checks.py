@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ...judgements.catalogue import Id
 from ...linalg import BoolArray
 from ...model.robot import Robot
 from ...samples import fast_speed
@@ -47,7 +48,7 @@ def check_velocity(state: Examination, robot: Robot) -> None:
     constant = moves & (np.ptp(piece.v, axis=0) == 0)
     if constant.any():
         names = ", ".join(robot.joints[j] for j in np.flatnonzero(constant))
-        _ignore_velocity(state, "velocity-dead", f"the logged velocity of {names} never changes although the joint moves")
+        _ignore_velocity(state, Id.VELOCITY_DEAD, f"the logged velocity of {names} never changes although the joint moves")
         return
     if (
         _swapped(state, robot, match, moves)
@@ -64,28 +65,27 @@ def check_velocity(state: Examination, robot: Robot) -> None:
     alike = bool((np.abs(match.scale[known] / common - 1) < 0.02).all())
     if not foreign and len(known) > 1 and abs(common - 1) > 0.02 + filtered and alike:
         state.add(
-            "time-scale",
-            "refused",
+            Id.TIME_SCALE,
             f"dq/dt is {common:.4g} times the logged velocity on all joints: the clock is wrong, "
             f"1 s of the log is {common:.4g} s",
             size=common,
             remedy="correct the time column's unit, or give `log: {rate: ...}`; if the velocities are scaled leave them out",
         )
     elif foreign:
-        _ignore_velocity(state, "velocity-unrelated", f"the logged velocity of {', '.join(foreign)} does not follow dq/dt")
+        _ignore_velocity(state, Id.VELOCITY_UNRELATED, f"the logged velocity of {', '.join(foreign)} does not follow dq/dt")
     elif scaled:
         factors = ", ".join(f"{match.scale[robot.joints.index(name)]:.4g}" for name in scaled)
-        _ignore_velocity(state, "velocity-scale", f"dq/dt of {', '.join(scaled)} is {factors} times the logged velocity")
+        _ignore_velocity(state, Id.VELOCITY_SCALE, f"dq/dt of {', '.join(scaled)} is {factors} times the logged velocity")
     elif match.lag_error > 0.02:
-        state.add(
-            "velocity-lag", "repaired", f"{match.words}; dq/dt is used unless `signals: {{velocity: logged}}` asks for it"
-        )
+        state.add(Id.VELOCITY_LAG, f"{match.words}; dq/dt is used unless `signals: {{velocity: logged}}` asks for it")
     else:
-        state.add("velocity-agrees", "info", match.words)
+        state.add(Id.VELOCITY_AGREES, match.words)
 
 
-def _ignore_velocity(state: Examination, code: str, message: str) -> None:
-    state.add(code, "repaired", f"{message}; logged velocities are not used", remedy="check the columns and their unit")
+def _ignore_velocity(state: Examination, code: Id, message: str) -> None:
+    state.add(
+        code, f"{message}; logged velocities are not used", remedy="check the columns and their unit", severity="repaired"
+    )
     state.recording = replace(state.recording, velocity=None)
 
 
@@ -98,8 +98,7 @@ def _swapped(state: Examination, robot: Robot, match: VelocityMatch, moves: Bool
             if moves[i] and moves[j] and own < 0.8 and min(likeness[i, j], likeness[j, i]) > 0.95:
                 one, other = robot.joints[i], robot.joints[j]
                 state.add(
-                    "velocities-exchanged",
-                    "refused",
+                    Id.VELOCITIES_EXCHANGED,
                     f"the velocities of {one} and {other} look swapped",
                     joint=one,
                     remedy="correct the order of the position or velocity columns in the project file",
@@ -112,8 +111,7 @@ def _wrong_sign(state: Examination, robot: Robot, match: VelocityMatch, moves: B
     wrong = np.flatnonzero(moves & (np.nan_to_num(match.correlation) < -0.9))
     for j in wrong:
         state.add(
-            "velocity-sign",
-            "refused",
+            Id.VELOCITY_SIGN,
             "the logged velocity has the opposite sign of dq/dt",
             joint=robot.joints[j],
             remedy="correct the sign of the position or of the velocity, or leave the velocity columns out",
@@ -129,8 +127,7 @@ def _wrong_unit(state: Examination, robot: Robot, match: VelocityMatch, moves: B
             if ("mm" in remedy) != kind or not len(group) or not (np.abs(match.scale[group] / ratio - 1) < 0.1).all():
                 continue
             state.add(
-                "velocity-unit",
-                "refused",
+                Id.VELOCITY_UNIT,
                 f"dq/dt is {np.median(match.scale[group]):.4g} times the logged velocity: one of them is in another unit",
                 remedy=f"in the project file: `log: {{units: {{{remedy}}}}}`, or correct the other unit stated there",
             )

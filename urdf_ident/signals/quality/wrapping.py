@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ...judgements.catalogue import Id
 from ...linalg import Array, IntArray
 from ...model.robot import Robot
 from ...units import joint_units
@@ -57,12 +58,12 @@ def unwrap_positions(state: Examination, robot: Robot) -> None:
         at = turns[j] if whole[j] else np.flatnonzero(np.abs(np.diff(position[:, j])) > 0.5 * ranges[j])
         by = "whole turns" if whole[j] else f"{ranges[j]:.4g} {joint_units(robot.prismatic[j])['position']}"
         state.add(
-            "position-wrapped",
-            "repaired" if whole[j] else "warning",
+            Id.POSITION_WRAPPED,
             f"position jumps by {by} {len(at)} time(s){'' if whole[j] else ', the range of its counter'}; joined",
             joint=robot.joints[j],
             at=at + 1,
             remedy=None if whole[j] else "log turns as well: the zero may be wrong by a multiple of this range",
+            severity="repaired" if whole[j] else "warning",
         )
     state.recording = replace(state.recording, position=fixed, position_target=target)
 
@@ -94,8 +95,7 @@ def unwrap_efforts(state: Examination, robot: Robot) -> None:
         joined = np.unwrap(effort[:, j], period=ranges[j])
         fixed[:, j] = joined - ranges[j] * np.round(np.median(joined[rows] - weight[:, j]) / ranges[j])
         state.add(
-            "effort-wrapped",
-            "warning",
+            Id.EFFORT_WRAPPED,
             f"the effort jumps by {ranges[j]:.4g} {len(at)} time(s), from one end of its range to the other: its counter "
             "overflows; joined",
             joint=robot.joints[j],
@@ -129,8 +129,7 @@ def unwrap_clock(state: Examination) -> None:
     state.recording = replace(state.recording, time=time + np.cumsum(shift))
     words = ", ".join(f"{x:.10g}" for x in dict.fromkeys(shift[shift > 0]))
     state.add(
-        "clock-wrapped",
-        "repaired",
+        Id.CLOCK_WRAPPED,
         f"the clock steps back by {words} s at {len(back)} place(s) while the motion goes on: midnight, or the range of its "
         "counter; continued",
         at=back + 1,

@@ -1,0 +1,145 @@
+"""One thing that is judged of a log or a result, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any
+
+from .catalogue import SEVERITIES, Id, Severity
+
+#: Level of a log or result with a judgement of each severity.
+LEVELS: dict[Severity, str] = {"info": "good", "repaired": "good", "warning": "usable", "refused": "poor"}
+_CATALOGUE: Any = None
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """What to do about a judgement: settings of the project file, an action outside the tool, or both.
+
+    Attributes:
+        action: In words; ``{settings}`` stands for the settings, which are the whole remedy if there are no words.
+        settings: Key of the project file with dots → value, which replaces the present one; for numbers that joints have, and
+            for rates, also ``{"multiply": value}`` or ``{"add": value}``, of single joints by their name.
+    """
+
+    action: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """The remedy in words."""
+        changes = ", ".join(_setting_in_words(key, value) for key, value in self.settings.items())
+        return (self.action or "{settings}").replace("{settings}", changes)
+
+    def after(self, first: str) -> Remedy:
+        """The same remedy after another one.
+
+        Args:
+            first: What to do before, in words that lead to the rest.
+        """
+        return Remedy(first + (self.action or "{settings}"), self.settings)
+
+
+def _setting_in_words(key: str, value: Any) -> str:
+    """One setting, as it is written in the project file, or as a change of the present value."""
+    if isinstance(value, Mapping) and len(value) == 1 and next(iter(value)) in ("multiply", "add"):
+        ((how, by),) = value.items()
+        of, by = (f" of {', '.join(by)}", next(iter(by.values()))) if isinstance(by, Mapping) else ("", by)
+        return f"multiply {key}{of} by {by:.4g}" if how == "multiply" else f"add {by:.4g} to {key}{of}"
+    text = _flow(value)
+    for name in reversed(key.split(".")[1:]):
+        text = f"{{{name}: {text}}}"
+    return f"`{key.split('.')[0]}: {text}`"
+
+
+def _flow(value: Any) -> str:
+    """A value in YAML's flow style, numbers with four digits."""
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key}: {_flow(item)}' for key, item in value.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_flow, value))}]"
+    return str(value).lower() if isinstance(value, bool) else f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """One thing that is judged of a log or a result.
+
+    Attributes:
+        id: Its kind; a text that is none of the catalogue's raises ValueError.
+        remedy: What the user can do about it, or None if nothing is needed.
+        severity: One of :data:`.catalogue.SEVERITIES`; the usual one of its kind by default.
+        joint: The joint it is about, or None if it is about several or none.
+        rows: First rows of the file it is about (1-based), or None.
+        size: Its size in the unit given by the catalogue, or None if it has none.
+        certainty: Probability of this cause rather than another one, 0 to 1; None if the fault was observed directly.
+        candidates: If the cause is undecided, the possible causes, most likely first.
+        joints: All joints it is about, if there are several.
+    """
+
+    id: Id
+    message: str
+    remedy: Remedy | None = None
+    severity: Severity = _CATALOGUE
+    _: KW_ONLY
+    joint: str | None = None
+    rows: tuple[int, ...] | None = None
+    size: float | None = None
+    certainty: float | None = None
+    candidates: tuple[Id, ...] = ()
+    joints: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "id", Id.of(self.id))
+        if self.severity is _CATALOGUE:
+            object.__setattr__(self, "severity", self.id.entry.severity)
+
+    @property
+    def level(self) -> str:
+        """The best level that it permits: "good" (it may support the result), "usable" or "poor"."""
+        return LEVELS[self.severity]
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Judgement:
+        """Reads a judgement from JSON.
+
+        Args:
+            data: From :meth:`as_dict`; only id, severity and message are required.
+
+        Raises:
+            ValueError: The severity is unknown, or the id is none of the catalogue's.
+        """
+        words = data.get("remedy")
+        if data["severity"] not in SEVERITIES:
+            raise ValueError(f"{data['severity']!r} is no severity")
+        return cls(
+            Id.of(data["id"]),
+            str(data.get("message", "")),
+            Remedy(str(words), data.get("settings") or {}) if words else None,
+            data["severity"],
+            joint=data.get("joint"),
+            rows=tuple(data["rows"]) if data.get("rows") else None,
+            size=data.get("size"),
+            certainty=data.get("certainty"),
+            candidates=tuple(map(Id.of, data.get("candidates") or ())),
+            joints=tuple(data.get("joints") or ()) if data.get("joint") is None else (),
+        )
+
+    def __str__(self) -> str:
+        return self.message if self.remedy is None else f"{self.message} -> {self.remedy}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns the judgement for JSON, the remedy in words and its settings."""
+        return {
+            "id": str(self.id),
+            "severity": self.severity,
+            "joint": self.joint,
+            "joints": list(self.joints) if self.joint is None else [self.joint],
+            "rows": None if self.rows is None else list(self.rows),
+            "message": self.message,
+            "remedy": str(self.remedy or "") or None,
+            "settings": {} if self.remedy is None else dict(self.remedy.settings),
+            "size": self.size,
+            "certainty": self.certainty,
+            "candidates": [str(id) for id in self.candidates],
+        }
