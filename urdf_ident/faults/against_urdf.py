@@ -34,8 +34,8 @@ _POSES = 120
 #: Ratio to the URDF's gravity torque above which the efforts have another unit, and below which they contain no gravity.
 _SCALE, _WEIGHTLESS = 4.0, 0.1
 #: Least gain with the URDF, largest loss with free inertias, and largest residual of the URDF relative to that of free inertias
-#: and to the efforts. A URDF that explains much less than free inertias is wrong itself and no evidence. On simulated arms with
-#: masses wrong by factors up to three, fault-free logs reach a gain of 0.3 under the other conditions.
+#: and to the efforts. A URDF that explains much less than free inertias is wrong itself and no evidence. The gain is part
+#: of the squared residual: a third is more than wrong masses leave to a wrong sign or order.
 _GAIN, _OBJECTS, _NEARLY, _LEFT = 0.35, -0.01, 1.4, 0.15
 #: Largest growth of the residual with free inertias.
 _GROWS = 1.01
@@ -46,8 +46,8 @@ _MATERIAL = 0.025
 _COMPUTED = 0.01
 #: Alternatively, the largest ratio to the residual of free inertias with friction, for poor positions or noisy efforts.
 _NO_FRICTION = 1.1
-#: Noise of the noisiest effort, over its standard deviation, below which none was measured: real measured efforts reach 0.06 to
-#: 0.13, simulated ones 0.02. The feedforward of a controller that knows the URDF, rotors and friction is then told by the
+#: Noise of the noisiest effort, over its standard deviation, below which none was measured: half a per cent is one part in 200,
+#: the resolution of 8 bits. The feedforward of a controller that knows the URDF, rotors and friction is then told by the
 #: URDF's bodies, whose torques differ from those of free ones by less than the second number, relative to them. With noise, a
 #: URDF that was identified from the same robot explains measured efforts as well.
 _NOISELESS, _EXACT_BODIES = 0.005, 0.02
@@ -60,7 +60,7 @@ _MOSTLY = 0.25
 #: Least power of a joint's gravity torque over the largest one: a small one depends on the centres of mass of light links.
 _HEAVY = 0.01
 #: Largest residual of an interpretation relative to that of a URDF with another mass or first moment of one body, which is more
-#: likely than a fault of the log: true zeros reach 0.6 to 0.8, a fault-free log 1.05.
+#: likely than a fault of the log unless the fault explains clearly more.
 _RATHER = 0.9
 #: Fraction of the best gain within which another cause is a rival.
 _RIVAL = 0.3

@@ -25,8 +25,8 @@ from .motion_samples import MotionSamples, travels
 T = TypeVar("T")
 
 #: Friction drives the joint if its mean power, over RMS torque times RMS velocity, is below the first value and negative by
-#: this many jackknife standard errors over the folds; a joint's inertia is negative if its torque is, in the same way. On
-#: simulated arms an unexplained torque reaches 2.6 errors, a reversed effort 9 or more.
+#: this many jackknife standard errors over the folds; a joint's inertia is negative if its torque is, in the same way. Four
+#: errors of a normal number are exceeded by chance once in 30 000 joints.
 NEGATIVE, NEGATIVE_ERRORS = -0.05, 4.0
 #: Number of motions whose regressors and Gram matrices are cached: hundreds are tried, most of them once.
 _KEPT = 12

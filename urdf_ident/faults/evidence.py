@@ -20,7 +20,7 @@ from .grams import DISSIPATES, EXACT, VISCOUS, Grams
 #: Ratio of a variance of prediction to that of the median block, above which a block has other motion than the rest: in logs of
 #: one kind of motion the ratio is 0.7 to 1.6, on the way to the first pose 5 and more.
 _NOVEL = 2.0
-#: Relative residual in fault-free logs that a change over time or another interpretation may explain by chance.
+#: Relative residual that unmodelled friction usually leaves, and that another interpretation may explain by chance.
 MATERIAL = 0.05
 
 

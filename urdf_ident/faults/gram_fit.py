@@ -12,8 +12,8 @@ import numpy as np
 from ..linalg import Array, positive
 from .grams import Grams
 
-#: Ridge of the friction's and of the inertials' columns, as a fraction of each column's square. With 1e-7, 2 % of an effort of
-#: a simulated arm with short offsets remained unexplained, and an axis seemed to be elsewhere.
+#: Ridge of the friction's and of the inertials' columns, as a fraction of each column's square: large against rounding
+#: (1e-16), and for the inertials small against the columns of short offsets.
 _RIDGE, _RIDGE_OF_INERTIALS = 1e-7, 1e-9
 #: Fraction of the largest column's square below which a column counts as unobserved.
 _UNSEEN = 1e-4

@@ -33,10 +33,10 @@ from .evidence import material, significance
 #: reported, and the fraction of it within which another cause is a rival.
 DECISIVE, DOUBTFUL, RIVAL = 0.35, 0.15, 0.3
 #: Least gain over its standard error between blocks: for an interpretation that explains a material part of some torque, and
-#: for one that explains so little that unmodelled friction may do so by chance, as the best of many joints. Of 71 fault-free
-#: logs two gained 3.5 to 5 errors in this way; true small faults, a zero of 0.1 rad or a gain of 0.8, gain 6 or more.
+#: for one that explains so little that unmodelled friction may do so by chance, as the best of many joints: 3.5 is a level of
+#: 1 % among some 20 interpretations; beyond 5 the blocks would have to be dependent.
 SIGNIFICANT, SURE = 3.5, 5.0
-#: Causes of the whole log, not selected among joints: fault-free logs gain 2.8 errors at most.
+#: Causes of the whole log, not selected among joints.
 _OF_ALL = (Id.TIME_SCALE, Id.GRAVITY_DIRECTION)
 #: Causes whose free size changes how torques vary with the pose, as unmodelled friction does along a few legs of motion: sound
 #: logs that cycle through three poses gain up to 6 errors by one of them, but none by a sign, an order or a clock.
@@ -44,8 +44,8 @@ WITH_POSE = (Id.GRAVITY_DIRECTION, Id.POSITION_ZERO, Id.POSITION_SCALE, Id.EFFOR
 #: Least gain in standard errors where repetitions of a motion are held out together. What friction leaves unexplained is the
 #: same in each of them, and one repetition predicts another; held out together, faults gain less, but still gain.
 ELSEWHERE = 2.0
-#: Largest part of a gain that is only on held-out blocks and not in the fit: interpretations that are right reach 0.2, in slow
-#: motion 0.53. In wrong ones 0.7 to 0.9 is extrapolation by parameters that the log hardly determines.
+#: Largest part of a gain that is only on held-out blocks and not in the fit: a right interpretation gains on both alike; the
+#: rest is extrapolation by parameters that the log hardly determines.
 _ONLY_HELD_OUT = 0.6
 #: Least difference in the score of the URDF's inertias that decides between two rivals.
 TIE = 0.15
@@ -54,7 +54,8 @@ TIE = 0.15
 SPRING, RATIO = 0.1, 0.5
 #: A doubt with this gain does not end the search: something is wrong, whatever the cause.
 GO_ON = 1.0
-#: If a row's relative residual exceeds this, interpretations are tried that fault-free logs never need.
+#: If a row's relative residual exceeds this, unusual interpretations are tried as well: a sixteenth of the effort's square is
+#: then not explained by any usual one.
 POOR = 0.25
 #: Gain below which a delay is not reported, and number of joints of one cause that are refined.
 _LATE, _OF_ONE_KIND = 0.3, 3

@@ -24,8 +24,8 @@ from .grams import EXACT
 from .load_friction import TRUSTED, LoadedFit
 from .small_faults.wording import LIKE_LESS_GRAVITY, OR_ALIKE, gravity_words
 
-#: Least distance in standard errors from a part that friction and the calibration of torques explain. Sound sets of an
-#: independent simulator reach 2.4.
+#: Least distance in standard errors from a part that friction explains (a level of 0.3 %), and usual error of the calibration
+#: of torques, a fraction.
 _ERRORS, _CALIBRATED = 3.0, 0.03
 #: Size, relative to gravity and efforts, below which friction and offsets absorb gravity, as on a vertical slide, or rotors the
 #: rest of the torque; singular values of friction columns, relative to the largest, that count as zero.

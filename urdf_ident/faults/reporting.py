@@ -21,8 +21,7 @@ from .small_faults.wording import possible_faults, small_fault
 from .tip_forces import tip_force
 from .wording import SEVERE, doubt, named, open_scale, open_time
 
-#: Relative residual of the moving joints up to which it is noise and unmodelled friction: on simulated arms fault-free logs
-#: with noise of a fifth of the torque leave 0.2, unmeasured loads 0.6.
+#: Relative residual of the moving joints up to which it is noise and unmodelled friction: an eighth of the torque's square.
 _SOUND = 0.35
 #: Changes whose additional torque is each joint's own.
 _OF_ONE_JOINT = {"friction", "contact"}

@@ -24,8 +24,8 @@ from .motion_samples import MotionSamples
 _FEWEST, _LEFT = 5, 0.02
 #: Least duration [s] and number of samples over which residuals are averaged.
 _SECONDS, _SAMPLES = 0.5, 7
-#: Least share of the residuals beyond chance, and its least size in standard deviations of shares by chance. The share reaches
-#: 0.22 in 99 sound sets of simulated logs and 0.16 on two real arms; forces of 5 to 60 % of the efforts give 0.25 to 0.8.
+#: Least share of the residuals beyond chance, and its least size in standard deviations of shares by chance. Three forces
+#: on six joints explain half of any slow residual by their number alone, which the shifts measure; a real one explains more.
 _LEAST, _ERRORS = 0.3, 5.0
 #: Number of shifted residuals, distances of the first points tried from the last joint [m], and halvings of the steps.
 _SHIFTS, _AWAY, _STEPS = 20, (0.06, 0.15, 0.4), 6

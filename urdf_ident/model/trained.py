@@ -20,14 +20,13 @@ from .dynamic_model import DynamicModel
 from .elasticity import ElasticModel
 from .terms import AppliedTerm, RotorInertia
 
-#: Multiple of the trained speeds up to which laws chosen from the data follow their tangents. On seven simulated arms a
-#: value of 1 increased the error at twice the trained speed by 5 %; without a limit it is 13 % larger at ten times the speed.
+#: Multiple of the trained speeds up to which laws chosen from the data follow their tangents: friction in grease grows less
+#: than linearly, and a tangent at the fastest speed is known least.
 STRAIGHT = 2.0
 #: Largest initial width of dry friction in automatic laws, as a share of the fast speed, for revolute and prismatic joints: a
 #: wider one is nearly collinear with viscous friction, and the search may not recover. A narrower one takes dry friction that
-#: builds up in a creeping revolute joint (below 0.1 rad/s) for viscous friction, which is extrapolated: a share of 0.2 gives up
-#: to 2.2 times the error after single moves. A width of 0.02 m/s on an axis of 0.15 m/s (EMPS) doubles the error on the rest of
-#: the log.
+#: builds up in a creeping revolute joint (below 0.1 rad/s) for viscous friction, which is extrapolated. The carriage of a
+#: slide has no gear whose friction builds up, so that its width is narrow.
 WIDEST, WIDEST_SLIDING = 0.5, 0.02
 #: Axis and side of a sliding contact: of a joint or a motor.
 Slider = tuple[int, str]

@@ -22,7 +22,7 @@ ORDER = 4
 #: bias of inertias towards zero in least squares (errors in variables), and therefore small.
 NOISE_SHARE = 0.01
 #: Ratio of the cut-off to the frequency where the motion ends, at which both passes together have gain 0.96. Twice as high
-#: passes noise that raises held-out errors of real logs (UR10e 1.43 instead of 1.41 N·m); a ratio of 1 distorts the motion.
+#: passes noise; a ratio of 1 distorts the motion.
 HEADROOM = 1.5
 #: Largest ratio of cut-off to sampling rate; above it smoothing cannot repair the errors of numerical differentiation.
 HIGHEST = 0.2

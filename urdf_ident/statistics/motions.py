@@ -27,9 +27,8 @@ from ..samples import Segment
 from .entries import Statistic
 from .statistic import StatisticSet
 
-#: Logs closer than this repeat one motion. On simulated arms (scripts/checks/repeats.py, 240 pairs) repetitions with noise or a
-#: payload, and excerpts of one log, were at 0.30 at most (as was the same path at 95 % of the speed), all others at 0.36 or
-#: more: other motions, a reversed path, the same path at 80 % of the speed.
+#: Logs closer than this repeat one motion; `scripts/checks/repeats.py` calibrates it: repetitions with noise or a payload and
+#: excerpts are closer, other motions, a reversed path and the same path at 80 % of the speed are not.
 SAME = 0.32
 #: Fraction of the shorter log that both must share.
 _SHARED = 0.5

@@ -36,8 +36,8 @@ ROUNDS, CONVERGED = 30, 1e-9
 STRETCHES = 8
 #: Largest relative standard error of an acceptable gain.
 FOUND = 0.2
-#: Residual of a joint over that with any body on the payload's link, from which the stated body is refused. Right ones gave at
-#: most 1.09 on ten simulated robots (load-dependent friction), centres of mass beside the true one by 40 mm 1.04 to 2.3.
+#: Residual of a joint over that with any body on the payload's link, from which the stated body is refused: load-dependent
+#: friction, which the model of a payload lacks, adds a tenth of the load at most.
 OTHER_BODY = 1.25
 
 

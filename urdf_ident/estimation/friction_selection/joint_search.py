@@ -16,8 +16,7 @@ from .subsets import Focus
 
 #: A spring must gain this many standard errors and lower the squared held-out error by more than this part, and its torque must
 #: vary by this share of its joint's: a spring is a statement about the mechanics of the axis. Smaller effects arise by chance,
-#: from unmodelled friction or from what the URDF's geometry lacks, and grow beyond the positions of the data. In 8 of 201 sets
-#: of simulated logs without springs one gained significantly, most of them less than a fifth.
+#: from unmodelled friction or from what the URDF's geometry lacks, and grow beyond the positions of the data.
 SURE_SPRING, MOST_OF_IT, LEAST_SPRING = 2.0, 0.5, 0.02
 #: Friction that every drive has. Only a law that gains this many standard errors may replace it: even if a short log does not
 #: need it, or another law can replace it there, it is needed in faster motion.

@@ -14,8 +14,8 @@ from .change import Change
 #: In-sample, the block must also exceed the last multiple of a joint's usual square, and the usual one by the first fraction: a
 #: pose or speed that only this block shows is extrapolated held out, and explained in-sample.
 EVERYWHERE, PART, PART_OF_ONE, OUTLYING, OUTLYING_SEEN = 1.0, 0.15**2, 1.0, 9.0, 4.0
-#: Blocks of a push, and least gain of its torques in the sum of logarithms: fault-free logs, real and simulated, slow and
-#: poor, reach 0.30; 0.3 of the efforts' standard deviation for a tenth of the UR10e's logs gives 1.1 to 1.9. Only rows count
+#: Blocks of a push, and least gain of its torques in the sum over the joints of the logarithms of their residuals: two joints
+#: lose a quarter of their residual each, or one nearly the half. Only rows count
 #: whose push is at least the last fraction of their effort: an almost exact row may gain as much by unmodelled friction.
 _PUSHED, PUSH, _FELT = 2, 0.6, 0.02
 

@@ -14,8 +14,8 @@ from ..gram_fit import new_in, solved
 from ..grams import COULOMB, EXACT, OFFSET, Grams
 from .change import Change
 
-#: Least torque of the part relative to the joint's effort, and least gain in the log residual: fault-free logs, real and
-#: simulated, slow and poor, reach a gain of 0.45; a brake of 0.4 to 2 of an effort's standard deviation gives 0.5 to 3.
+#: Least torque of the part relative to the joint's effort, and least gain in the logarithm of the residual: the part's own
+#: torque takes away nearly the half of what its friction, taken from the rest of the log, leaves.
 _LEAST, _GAIN = 0.1, 0.6
 #: Minimum blocks of a part, and its largest share of a log, above which the rest is the odd part.
 _FEWEST, _MOST = 2, 0.6

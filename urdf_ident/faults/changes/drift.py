@@ -12,11 +12,11 @@ from ..evidence import MATERIAL, RigidEvidence, in_sample, of_fewer, unexplained
 from ..gram_fit import solved
 from .change import Change, Unchanged
 
-#: Growth of an offset along a log over the effort's standard deviation, and its least ratio to the jackknife error: fault-free
-#: logs, real and simulated, reach 3.4 above 0.1, and 3.6 above 0.3 in a dozen moves with stops, whose blocks are few motions;
-#: 0.3 of the deviation on one UR10e joint gives 4 to 10.
+#: Growth of an offset along a log over the effort's standard deviation, and its least ratio to the jackknife error: the larger
+#: growth matters more and may be less certain. Both ratios are beyond chance for the joints of a robot together; jackknife
+#: errors from few blocks are too small, which the excess over a normal number's 3 allows for.
 GROWTHS = ((0.1, 4.5), (0.3, 4.0))
-#: The same for several logs together: fault-free ones reach 2.7 errors above 0.05.
+#: The same for several logs together, whose blocks are more.
 GROWTHS_TOGETHER = ((0.06, 3.3),)
 #: Change of the scale of all efforts that counts, along a log or several, or of one log, and its probability by chance.
 _SCALE, _CHANCE = MATERIAL, 1e-3

@@ -15,8 +15,8 @@ from ...linalg import Array
 from ...samples import FEWEST_REVERSALS
 from ..grams import EXACT
 
-#: Least ratio of a joint's residual to that in any other log, and least relative residual. Fault-free logs, real and simulated,
-#: slow and fast, short and long ones mixed, reach 1.8; filters, delays and saturation of one effort give 3 to 10.
+#: Least ratio of a joint's residual to that in any other log, and least relative residual. The residual of one
+#: model differs between slow and fast logs, as unmodelled friction does, but hardly by more than a factor of two.
 _TIMES, _LEAST = 2.5, 0.1
 
 

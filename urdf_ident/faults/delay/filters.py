@@ -24,7 +24,7 @@ SIGNIFICANT, MATERIAL = 3.5, 0.08
 #: least relative reduction of the held-out error.
 _BANDS, _BELOW, _BAND = (0.5, 1.0, 2.0, 4.0), 0.5, 0.25
 #: Candidate bandwidths of the positions [Hz]. Where the positions were filtered, also too weak a correction helps; in
-#: fault-free simulated logs each of these raises the held-out error.
+#: logs that were not filtered each of these takes away motion, and raises the held-out error.
 _SMOOTHED = (5.6, 2.8, 1.4, 0.7)
 #: First-order low-passes compared with a delay: time constant and remaining delay, as fractions of the delay. At low
 #: frequencies the low-pass delays by its time constant, at higher ones by less.

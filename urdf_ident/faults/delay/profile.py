@@ -39,8 +39,8 @@ _SAMPLES, _BLOCKS = 1500, 20
 _LOGS, _SECONDS = 8, 120.0
 #: Half-width of the interval in standard errors.
 _ERRORS = 2.5
-#: The same for one joint or one log relative to the others. Fault-free joints, real and simulated, reach 0.25 by unmodelled
-#: friction; 10 ms of one joint reach 0.35, a tenth of a second 0.8.
+#: The same for one joint or one log relative to the others: friction that builds up at reversals looks like a delay of its
+#: joint, so that a joint must gain more than a log.
 _ALONE = {"joint": 0.3, "log": 0.15}
 #: Smallest standard error of a delay [s].
 _RESOLUTION = 5e-4

@@ -10,29 +10,28 @@ import numpy as np
 from ...judgements.catalogue import Id
 from ...linalg import Array
 
-#: Least size of a fault in standard errors, least gain, and least gain in standard errors between blocks: fault-free logs, real
-#: and simulated, reach 7.4 errors with a gain of 2.6 standard errors, and 4.2 errors with 5.8. A gain that is equal in all
-#: blocks needs fewer errors of the size, which varies between blocks with the motion; so does a gain above `_MORE`.
+#: Least size of a fault in standard errors, least gain, and least gain in standard errors between blocks. Both must be beyond
+#: chance: errors of the size are too small where unmodelled friction is not white, errors of the gain where blocks are few. A
+#: gain that is equal in all blocks needs fewer errors of the size, which varies between blocks with the motion; so does a gain
+#: above `_MORE`.
 _ERRORS, _GAIN, _SIGNIFICANT = 5.0, 0.12, 3.0
 _FEWER_ERRORS, _IN_ALL, _OF_LARGE = 3.0, 8.0, 5.0
-#: Least size in errors, and least gain in standard errors, where repetitions of a motion are held out together: small faults in
-#: two periods of 10 s reach 2.3 to 29 and 2.5 to 12. Of 32 fault-free cycles of six moves, which all reach 5 to 40 errors
-#: otherwise, eight have a fault that exceeds both.
+#: Least size in errors, and least gain in standard errors, where repetitions of a motion are held out together: whole
+#: repetitions are few and independent, so that a level of about 1 % is enough.
 _APART, _GAIN_APART = 2.0, 2.5
-#: Least gain, or least explained part of some torque, of faults that resemble unmodelled friction: in fault-free logs backlash
-#: reaches 0.58 and 0.048, a significant saturation 0.67 and 0.016, crosstalk 0.29 and 0.017.
+#: Least gain, or least explained part of some torque, of faults that resemble unmodelled friction, which is up to some per cent
+#: of a joint's torque: backlash delays friction at reversals, saturation and crosstalk bend it.
 _MORE, _LIKE_FRICTION = 0.8, {Id.POSITION_PLAY: 0.06, Id.EFFORT_SATURATES: 0.04, Id.EFFORT_CROSSTALK: 0.02}
 #: Bounds of a fault that is too weak to be named, but not excluded: size in errors of a normal number, least gain in
-#: standard errors, least in-sample gain, and least change of the model's torques over the error that remains. Of 128
-#: fault-free sets of logs none exceeds all bounds: with a change above 0.5, the in-sample gain reached 0.06 in 64 of them.
+#: standard errors, least in-sample gain, and least change of the model's torques over the error that remains.
 _BY_CHANCE, _SUPPORTED, _SEEN, _FELT = 2.75, 1.5, 0.1, 0.5
 #: Part of its in-sample gain that no significant fault with which the model stays as it is may explain.
 _ALSO = 0.7
 #: Least ratio of improved to worsened rows for a saturation of all efforts: friction bends that of one joint. The opposite bend
-#: is load-dependent friction: the UR10e's reaches 0.08, simulated ones 0.02.
+#: is load-dependent friction.
 _OFTENER = 2.0
-#: Least part of some torque that another axis placement must explain: no URDF is exact, and the published one of the Panda
-#: reaches 0.01.
+#: Least part of some torque that another axis placement must explain: published URDFs round
+#: lengths to millimetres and angles to hundredths, about 1 % of a torque.
 GEOMETRY, _PLACED = (Id.JOINT_ORIGIN, Id.JOINT_AXIS), 0.015
 #: Size of a fault of positions or axes (fraction, rad or m) above which the first-order approximation is invalid; an effort's
 #: factor may be as far from 1 either way.

@@ -21,7 +21,7 @@ from ..record import Record
 #: theirs, and the least by which one may be larger.
 _OF_A_BODY = 0.3
 #: Standard error of a factor on a joint's efforts (white noise) up to which the data exclude a factor of two. It is small
-#: because on simulated arms friction and coloured noise leave factors undetermined that are 50 and more such errors away.
+#: because friction and coloured noise are not in this error.
 SCALE_KNOWN = 0.01
 #: Distance of the common scale of all masses from the URDF's, in standard errors, above which it counts against the result.
 SCALE_ERRORS = 3.0

@@ -41,8 +41,8 @@ _DEAD, _MORE_OFTEN, _APART, _MOVES, _NOISE = 8, 5, 5, 0.01, 5.0
 _BRAKES, _FAST = 0.01, 0.2
 #: For efforts computed from logged positions: fewest and most rows, and lower end of the frequencies over the rate; range of
 #: the computed share; largest standard error of a joint's share, least median size of the shares in standard errors, and
-#: largest difference from their mean, relative and in standard errors. Sound logs reach 3 standard errors, or, with
-#: vibrations that both channels contain, shares that differ by more than their mean.
+#: largest difference from their mean, relative and in standard errors. Vibrations that both
+#: channels contain give shares that differ by more than their mean.
 _COMPARED, _ABOVE, _SHARE = (500, 20_000), 0.2, (0.1, 0.9)
 #: Rows of a part: noise is in all parts alike, the beginnings and ends of moves, which motors do respond to, are in some.
 _OF_A_PART = 50

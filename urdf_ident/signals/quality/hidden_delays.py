@@ -19,7 +19,7 @@ from ...linalg import Array
 from ...samples import Segment
 from ..resolution import count_of
 
-#: Apparent delay of joints that stick at reversals over the low-pass time constant: fault-free simulated arms reach 0.36.
+#: Apparent delay of joints that stick at reversals over the low-pass time constant: within it, both are alike.
 _SMOOTHED = 0.4
 #: Names of findings that may be hidden: of efforts; and of one joint's positions, which the samples alone hide, because the
 #: efforts of other joints show them without the friction of that joint.

@@ -26,8 +26,8 @@ _MOST, _LINE = 0.6, 3
 _LOST = 0.02
 #: Least share of rows on equally steep lines, least number of these lines, and their least share of the rows on lines.
 _SHARE, _LINES, _ALIKE = 0.01, 3, 0.8
-#: Shortest average, in rows; least notch of its spectrum, and its least multiple of one over the root of the rows: fault-free
-#: logs, which are the largest of hundreds of lengths, reach 0.25 in 900 rows and 0.4 in 180. The notch of one joint alone must
+#: Shortest average, in rows; least notch of its spectrum, and its least multiple of one over the root of the rows, which is its
+#: error: it is the largest of hundreds of lengths. The notch of one joint alone must
 #: be deeper by a factor. Longest piece of a log, in rows.
 _AVERAGE, _NOTCH, _CHANCE, _SURE, _PIECE = 5, 0.4, 12.0, 1.5, 1 << 15
 #: Fewest rows whose spectrum tells an average from chance.
